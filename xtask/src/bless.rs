@@ -1,0 +1,13 @@
+//! `cargo xtask bless`: what the tests keep as text is written anew.
+
+use crate::child;
+
+pub(crate) fn run() -> Result<(), String> {
+    let mut ui =
+        child::cargo(&["test", "--all-features", "--package", "lockattr-tests", "--test", "ui"]);
+    child::run(ui.env("TRYBUILD", "overwrite"))?;
+    let mut expansions = child::cargo(&["test", "--all-features", "--package", "lockattr-macros"]);
+    child::run(expansions.env("UPDATE_EXPECT", "1"))?;
+    eprintln!("xtask: read what has changed: git diff");
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! The project's own commands, for people and for CI: `cargo xtask help`.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
+
+mod bless;
+mod child;
+mod ci;
+mod install;
+mod servers;
+mod test;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask test [FILTER…] [OPTION…]
+    Runs all tests: those in the crates, the integration tests, the compile-fail tests, the examples
+    in the docs. Installs the servers that they need where it may (apt-get, as root or by a `sudo`
+    that asks for no password), and otherwise says what to install. FILTERs choose tests by parts of
+    their names; from the first OPTION on, all goes to `cargo test` as it is.
+cargo xtask bless
+    Accepts what the compiler now says to the wrong programs (tests/ui/fail/*.stderr) and what the
+    attribute now expands to. Read the diff before you commit it.
+cargo xtask ci [STEP…]
+    All that CI runs, or only these steps: the same as .ci/run.
+cargo xtask help
+
+LOCKATTR_REDIS_SERVER=PATH   run the tests against that server program
+LOCKATTR_NO_INSTALL=1        install nothing, only say what is missing
+";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let (verb, rest) = match words.split_first() {
+        Some((verb, rest)) => (verb.as_str(), rest),
+        None => ("", &[][..]),
+    };
+    let done = match verb {
+        "test" => test::run(rest),
+        "bless" if rest.is_empty() => bless::run(),
+        "ci" => ci::run(rest),
+        "help" | "--help" | "-h" => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
