@@ -1,0 +1,174 @@
+//! The call chain: which holds the running code is inside of, and whose turn it is to enter again.
+//!
+//! Ownership belongs to the chain of calls, neither to the thread nor to the task. Each hold has a
+//! gate that its direct children pass one at a time; a child's own children pass the child's gate.
+//! So nested calls enter again, and two branches of a `join!` take turns.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tokio::task::futures::TaskLocalFuture;
+
+use crate::Lease;
+use crate::default_manager;
+use crate::hold::Hold;
+use crate::watchdog::Watchdog;
+
+tokio::task_local! {
+    static INNERMOST: Option<Arc<Frame>>;
+}
+
+/// One entry into a hold: the acquisition itself, or a nested call inside it.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    pub(crate) hold: Arc<Hold>,
+    /// Also tells which manager the hold is of.
+    pub(crate) watchdog: Arc<Watchdog>,
+    /// 1 for the acquisition, 2 for a call nested in it, and so on.
+    pub(crate) depth: u32,
+    /// The entry around this one, of whatever key.
+    outer: Option<Arc<Frame>>,
+    gate: Semaphore,
+}
+
+impl Frame {
+    /// The first entry into a hold.
+    pub(crate) fn first(hold: Arc<Hold>, watchdog: Arc<Watchdog>) -> Self {
+        Self { hold, watchdog, depth: 1, outer: innermost(), gate: Semaphore::new(1) }
+    }
+
+    /// The entry of a nested call whose turn it is inside `self`.
+    pub(crate) fn nested(&self) -> Self {
+        Self {
+            hold: self.hold.clone(),
+            watchdog: self.watchdog.clone(),
+            depth: self.depth + 1,
+            outer: innermost(),
+            gate: Semaphore::new(1),
+        }
+    }
+
+    /// Waits for this entry's turn to let a child in.
+    pub(crate) async fn turn(self: &Arc<Self>) -> Turn {
+        // The gate is never closed, so the permit always comes.
+        if let Ok(permit) = self.gate.acquire().await {
+            permit.forget();
+        }
+        Turn { frame: self.clone() }
+    }
+
+    /// The turn, if nobody has it.
+    pub(crate) fn try_turn(self: &Arc<Self>) -> Option<Turn> {
+        self.gate.try_acquire().ok()?.forget();
+        Some(Turn { frame: self.clone() })
+    }
+}
+
+/// The turn to be inside an entry; the next child has it when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    frame: Arc<Frame>,
+}
+
+impl Turn {
+    pub(crate) fn frame(&self) -> &Arc<Frame> {
+        &self.frame
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.frame.gate.add_permits(1);
+    }
+}
+
+fn innermost() -> Option<Arc<Frame>> {
+    INNERMOST.try_with(Option::clone).ok().flatten()
+}
+
+/// The innermost entry into a hold on `name`, if this chain has one from the manager that
+/// `watchdog` serves.
+pub(crate) fn find(watchdog: &Arc<Watchdog>, name: &str) -> Option<Arc<Frame>> {
+    INNERMOST
+        .try_with(|innermost| {
+            let mut frame = innermost.as_ref();
+            while let Some(entry) = frame {
+                if entry.hold.claim().key().name() == name && Arc::ptr_eq(&entry.watchdog, watchdog)
+                {
+                    return Some(entry.clone());
+                }
+                frame = entry.outer.as_ref();
+            }
+            None
+        })
+        .ok()
+        .flatten()
+}
+
+/// A future that runs inside an entry.
+pub(crate) type Inside<F> = TaskLocalFuture<Option<Arc<Frame>>, F>;
+
+/// Runs `future` inside an entry.
+pub(crate) fn inside<F: Future>(frame: Arc<Frame>, future: F) -> Inside<F> {
+    INNERMOST.scope(Some(frame), future)
+}
+
+/// Runs `future` inside what this code is inside of.
+pub(crate) fn as_it_is<F: Future>(future: F) -> Inside<F> {
+    INNERMOST.scope(innermost(), future)
+}
+
+/// The lease of the innermost hold that the running code is inside of, in any function below it.
+///
+/// `None` outside of an annotated function, [`with_lock`](crate::LockManager::with_lock) and
+/// [`LockGuard::scope`](crate::LockGuard::scope), and in a spawned task that was not wrapped with
+/// [`inherit`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lockattr::Error> {
+/// use lockattr::{LockManager, LockOptions};
+///
+/// async fn write_to_ledger() {
+///     let lease = lockattr::current().expect("only called with the account locked");
+///     println!("UPDATE … WHERE fence < {}", lease.fencing_token());
+/// }
+///
+/// let manager = LockManager::connect("memory://").await?;
+/// manager.with_lock("account:7", LockOptions::new(), async |_lease| write_to_ledger().await).await?;
+/// assert!(lockattr::current().is_none());
+/// # Ok(())
+/// # }
+/// ```
+pub fn current() -> Option<Lease> {
+    innermost().map(Lease::new)
+}
+
+/// Carries the call chain along into a task that is spawned: what it calls enters the holds around
+/// this call again, instead of waiting for them.
+///
+/// The [scope](crate::LockManager::scope) of a manager comes along too. The task does not hold
+/// anything for longer: once the hold around it is released, its nested calls get
+/// [`Error::Lost`](crate::Error::Lost).
+///
+/// # Cancel safety
+///
+/// Dropping the returned future drops `future`.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lockattr::Error> {
+/// use lockattr::{LockManager, LockOptions};
+///
+/// let manager = LockManager::connect("memory://").await?;
+/// manager.with_lock("report", LockOptions::new(), async |lease| {
+///     let token = lease.fencing_token();
+///     let part = lockattr::inherit(async move { lockattr::current().map(|l| l.fencing_token()) });
+///     assert_eq!(tokio::spawn(part).await.unwrap(), Some(token));
+/// }).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub fn inherit<F: Future>(future: F) -> impl Future<Output = F::Output> {
+    default_manager::as_it_is(as_it_is(future))
+}

@@ -1,0 +1,68 @@
+//! The managers of the process: the default one, the named ones, and the one of a scope.
+
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+
+use once_cell::sync::{Lazy, OnceCell};
+
+use tokio::task::futures::TaskLocalFuture;
+
+use crate::{Error, LockManager};
+
+static DEFAULT: OnceCell<LockManager> = OnceCell::new();
+static NAMED: Lazy<RwLock<HashMap<String, LockManager>>> = Lazy::new(RwLock::default);
+
+tokio::task_local! {
+    static SCOPED: Option<LockManager>;
+}
+
+pub(crate) fn install(manager: LockManager) -> Result<(), Error> {
+    DEFAULT.set(manager).map_err(|_| {
+        Error::InvalidOptions(
+            "a default manager is already installed: install once, at start-up; in tests, run \
+             each in `LockManager::scope`"
+                .into(),
+        )
+    })
+}
+
+pub(crate) fn install_as(name: &str, manager: LockManager) -> Result<(), Error> {
+    let mut named = NAMED.write().unwrap_or_else(PoisonError::into_inner);
+    if named.contains_key(name) {
+        let sentence = format!("a manager is already installed as `{name}`: take another name");
+        return Err(Error::InvalidOptions(sentence));
+    }
+    named.insert(name.into(), manager);
+    Ok(())
+}
+
+/// The manager of the scope this runs in, else the default one.
+pub(crate) fn default_manager() -> Result<LockManager, Error> {
+    scoped().or_else(|| DEFAULT.get().cloned()).ok_or(Error::NoManager)
+}
+
+pub(crate) fn named_manager(name: &str) -> Result<LockManager, Error> {
+    let named = NAMED.read().unwrap_or_else(PoisonError::into_inner);
+    named.get(name).cloned().ok_or_else(|| {
+        Error::InvalidOptions(format!(
+            "no manager is installed as `{name}`: call `install_as(\"{name}\")` at start-up"
+        ))
+    })
+}
+
+fn scoped() -> Option<LockManager> {
+    SCOPED.try_with(Option::clone).ok().flatten()
+}
+
+/// A future that runs in a scope.
+pub(crate) type Scoped<F> = TaskLocalFuture<Option<LockManager>, F>;
+
+/// Runs `future` with `manager` as the default one.
+pub(crate) fn scope<F: Future>(manager: LockManager, future: F) -> Scoped<F> {
+    SCOPED.scope(Some(manager), future)
+}
+
+/// Runs `future` in the scope that this code is in.
+pub(crate) fn as_it_is<F: Future>(future: F) -> Scoped<F> {
+    SCOPED.scope(scoped(), future)
+}

@@ -1,0 +1,77 @@
+//! Fencing tokens: numbers that only grow, so that a resource can refuse a holder that slept.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+/// Bits left free below the store's counter, for hand-overs that do not ask the store.
+pub(crate) const HAND_OVER_BITS: u32 = 10;
+
+/// 2024-01-01T00:00:00Z in seconds since 1970: where the counters of all stores begin.
+const EPOCH: Duration = Duration::from_secs(1_704_067_200);
+
+/// The number of one acquisition: greater than that of every earlier acquisition of the same key.
+///
+/// Send it along with every write and let the resource refuse a smaller one than it has seen
+/// (Kleppmann, *How to do distributed locking*, 2016): then a holder that was paused past its
+/// lease can do no harm. It is positive and fits a signed 64-bit column.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lockattr::Error> {
+/// use lockattr::{LockManager, LockOptions};
+///
+/// let manager = LockManager::connect("memory://").await?;
+/// let first = manager.acquire("stock", LockOptions::new()).await?;
+/// let token = first.fencing_token();
+/// first.release().await?;
+///
+/// let second = manager.acquire("stock", LockOptions::new()).await?;
+/// assert!(second.fencing_token() > token);
+/// let column: i64 = second.fencing_token().into();
+/// # assert!(column > 0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FencingToken(u64);
+
+impl FencingToken {
+    /// Makes the token of an acquisition from the store's counter, which is at least the
+    /// microseconds since 2024-01-01 and below 2⁵³.
+    ///
+    /// The low ten bits stay free for hand-overs inside a process.
+    pub const fn from_counter(counter: u64) -> Self {
+        Self((counter << HAND_OVER_BITS) & (u64::MAX >> 1))
+    }
+
+    /// The number itself.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for FencingToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl From<FencingToken> for u64 {
+    fn from(token: FencingToken) -> Self {
+        token.0
+    }
+}
+
+impl From<FencingToken> for i64 {
+    fn from(token: FencingToken) -> Self {
+        // Never negative: `from_counter` keeps the sign bit clear.
+        token.0.cast_signed()
+    }
+}
+
+/// The counter that follows `last`: the clock, so that a store which forgot everything still
+/// counts on, or one more where the clock stands still or went back.
+pub(crate) fn next_counter(last: u64) -> u64 {
+    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().saturating_sub(EPOCH);
+    u64::try_from(now.as_micros()).unwrap_or(u64::MAX).max(last + 1)
+}

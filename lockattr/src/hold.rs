@@ -1,0 +1,187 @@
+//! One hold of one lock: until when it is valid, and how it ended. No I/O.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
+use tokio::time::Instant;
+
+use crate::store::Claim;
+use crate::{Error, FencingToken, LostReason};
+
+/// What a hold is made of when its acquisition was answered.
+#[derive(Debug)]
+pub(crate) struct Granted {
+    pub(crate) claim: Arc<Claim>,
+    pub(crate) fencing: FencingToken,
+    /// Just before the request was sent: everything is counted from there, because the store may
+    /// have started to count at any time after.
+    pub(crate) asked: Instant,
+    pub(crate) ttl: Duration,
+    pub(crate) renew: bool,
+    pub(crate) max_hold: Option<Duration>,
+}
+
+/// The state of a hold, shared by its guard, its leases and the watchdog.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    claim: Arc<Claim>,
+    fencing: FencingToken,
+    asked: Instant,
+    renew: bool,
+    max_hold: Option<Duration>,
+    /// Length of the lease, in nanoseconds; grows by `extend`.
+    ttl: AtomicU64,
+    /// The conservative deadline, in nanoseconds after `asked`; only grows.
+    valid_for: AtomicU64,
+    phase: AtomicU8,
+    ended: Arc<Notify>,
+}
+
+const HELD: u8 = 0;
+const RELEASED: u8 = 1;
+const EXPIRED: u8 = 2;
+const TAKEN: u8 = 3;
+const MAX_HOLD: u8 = 4;
+const SHUT_DOWN: u8 = 5;
+
+impl Hold {
+    pub(crate) fn new(granted: Granted) -> Self {
+        let Granted { claim, fencing, asked, ttl, renew, max_hold } = granted;
+        Self {
+            claim,
+            fencing,
+            asked,
+            renew,
+            max_hold,
+            ttl: AtomicU64::new(nanos(ttl)),
+            valid_for: AtomicU64::new(nanos(validity(ttl))),
+            phase: AtomicU8::new(HELD),
+            ended: Arc::default(),
+        }
+    }
+
+    pub(crate) fn claim(&self) -> &Arc<Claim> {
+        &self.claim
+    }
+
+    pub(crate) fn fencing(&self) -> FencingToken {
+        self.fencing
+    }
+
+    /// The conservative deadline: from here on nobody may believe that the lock is ours.
+    pub(crate) fn valid_until(&self) -> Instant {
+        self.asked + Duration::from_nanos(self.valid_for.load(Ordering::Acquire))
+    }
+
+    /// `Ok` while the lease is ours; the clock decides, not the timer that should have fired.
+    pub(crate) fn check(&self, now: Instant) -> Result<(), LostReason> {
+        match self.phase.load(Ordering::Acquire) {
+            HELD if now < self.valid_until() => Ok(()),
+            HELD => {
+                let reason = if self.capped() { LostReason::MaxHold } else { LostReason::Expired };
+                self.lose(reason);
+                Err(reason)
+            }
+            RELEASED => Err(LostReason::Released),
+            TAKEN => Err(LostReason::Taken),
+            MAX_HOLD => Err(LostReason::MaxHold),
+            SHUT_DOWN => Err(LostReason::ShutDown),
+            _ => Err(LostReason::Expired),
+        }
+    }
+
+    /// [`check`](Self::check) as the public error.
+    pub(crate) fn ensure_held(&self, now: Instant) -> Result<(), Error> {
+        self.check(now).map_err(|reason| self.lost(reason))
+    }
+
+    pub(crate) fn lost(&self, reason: LostReason) -> Error {
+        Error::Lost { key: self.claim.key().to_string(), reason }
+    }
+
+    /// Ends the hold and wakes everyone who waits for that; the first reason stands.
+    pub(crate) fn lose(&self, reason: LostReason) {
+        self.end(match reason {
+            LostReason::Expired => EXPIRED,
+            LostReason::Taken => TAKEN,
+            LostReason::MaxHold => MAX_HOLD,
+            LostReason::ShutDown => SHUT_DOWN,
+            LostReason::Released => RELEASED,
+        });
+    }
+
+    fn end(&self, phase: u8) {
+        let ended =
+            self.phase.compare_exchange(HELD, phase, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        if ended {
+            self.ended.notify_waiters();
+        }
+    }
+
+    /// A waker's call when the hold ends from now on; the state itself is for `check` to tell.
+    pub(crate) fn when_ended(&self) -> OwnedNotified {
+        self.ended.clone().notified_owned()
+    }
+
+    /// Completes when the hold has ended.
+    pub(crate) async fn ended(&self) {
+        let mut ended = std::pin::pin!(self.ended.notified());
+        // Listen first, look second: an end in between is then not missed.
+        ended.as_mut().enable();
+        if self.check(Instant::now()).is_ok() {
+            ended.await;
+        }
+    }
+
+    /// How long a renewal sent at `now` may make the lease: never past `max_hold`.
+    pub(crate) fn renewal_ttl(&self, now: Instant) -> Duration {
+        let ttl = Duration::from_nanos(self.ttl.load(Ordering::Acquire));
+        self.max_hold.map_or(ttl, |max_hold| ttl.min(max_hold.saturating_sub(now - self.asked)))
+    }
+
+    /// The store renewed the lease for `ttl` by a request sent at `asked`.
+    pub(crate) fn renewed(&self, asked: Instant, ttl: Duration) {
+        // A lease that lapsed meanwhile stays lost: somebody may have been told so.
+        if self.check(Instant::now()).is_ok() {
+            let valid_for = nanos((asked - self.asked) + validity(ttl));
+            self.valid_for.fetch_max(valid_for, Ordering::AcqRel);
+        }
+    }
+
+    /// Makes every later renewal at least `ttl` long; says how long one sent at `now` may be.
+    pub(crate) fn lengthen(&self, ttl: Duration, now: Instant) -> Duration {
+        self.ttl.fetch_max(nanos(ttl), Ordering::AcqRel);
+        self.renewal_ttl(now)
+    }
+
+    /// By when the store has let go by itself, if no command reaches it any more.
+    pub(crate) fn store_lets_go_at(&self) -> Instant {
+        let ttl = Duration::from_nanos(self.ttl.load(Ordering::Acquire));
+        // A whole TTL past the deadline: a renewal under way may still have reached the store.
+        self.valid_until() + ttl
+    }
+
+    /// When a lease just renewed at `asked` for `ttl` wants to be renewed again; `None` if never.
+    pub(crate) fn renew_at(&self, asked: Instant, ttl: Duration) -> Option<Instant> {
+        (self.renew && !self.capped()).then(|| asked + ttl / 3)
+    }
+
+    /// Whether the lease already reaches as far as `max_hold` lets it.
+    fn capped(&self) -> bool {
+        let valid_for = Duration::from_nanos(self.valid_for.load(Ordering::Acquire));
+        self.max_hold.is_some_and(|max_hold| valid_for >= validity(max_hold))
+    }
+}
+
+/// What of a TTL may be relied on: less 1 % and 2 ms for clocks that run at different speeds, as
+/// in Redlock.
+pub(crate) fn validity(ttl: Duration) -> Duration {
+    ttl.saturating_sub(ttl / 100 + Duration::from_millis(2))
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

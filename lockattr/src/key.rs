@@ -1,0 +1,67 @@
+//! What is locked: the key a caller names, and the name it has in the store.
+
+use std::fmt;
+
+use crate::Error;
+
+/// Longest key, in bytes, after escaping and without the prefix.
+pub(crate) const MAX_KEY_BYTES: usize = 1024;
+
+/// A checked key and the prefix that keeps applications apart in one store.
+///
+/// ```
+/// use lockattr::store::LockKey;
+///
+/// let key = LockKey::new("lock:", "product:42")?;
+/// assert_eq!(key.as_str(), "product:42");
+/// assert_eq!(key.name(), "lock:product:42");
+/// # Ok::<(), lockattr::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct LockKey {
+    name: Box<str>,
+    prefix: usize,
+}
+
+impl LockKey {
+    /// Checks `key` and puts `prefix` before it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidKey`] if the key is empty or longer than 1 KiB.
+    pub fn new(prefix: &str, key: &str) -> Result<Self, Error> {
+        if key.is_empty() {
+            return Err(Error::InvalidKey("the key is empty: name what to lock".into()));
+        }
+        if key.len() > MAX_KEY_BYTES {
+            let start: String = key.chars().take(40).collect();
+            return Err(Error::InvalidKey(format!(
+                "the key `{start}…` has {} bytes, the most is {MAX_KEY_BYTES}: lock a digest of it",
+                key.len()
+            )));
+        }
+        Ok(Self { name: [prefix, key].concat().into(), prefix: prefix.len() })
+    }
+
+    /// The key as the caller named it.
+    pub fn as_str(&self) -> &str {
+        &self.name[self.prefix..]
+    }
+
+    /// Prefix and key: the name of the lock in the store.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl fmt::Display for LockKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for LockKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LockKey({:?})", self.name())
+    }
+}

@@ -1,0 +1,68 @@
+//! Renders a key template: text as it stands, placeholder values escaped.
+//!
+//! A value is escaped so that it can hold neither the character that ends it in the template nor
+//! anything with a meaning of its own: two different argument lists never meet on one key, and no
+//! value moves a key to another Redis Cluster slot by bringing its own braces.
+
+use std::fmt::{self, Display, Write};
+
+/// Builds one key from the parts of its template.
+#[derive(Debug, Default)]
+pub struct KeyBuilder {
+    key: String,
+    failed: bool,
+}
+
+impl KeyBuilder {
+    /// An empty key.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends the template's own text.
+    pub fn text(mut self, text: &str) -> Self {
+        self.key.push_str(text);
+        self
+    }
+
+    /// Appends a placeholder's value, escaped; `next` is the character that follows it in the
+    /// template.
+    pub fn placeholder<T: Display + ?Sized>(mut self, value: &T, next: Option<char>) -> Self {
+        let mut escaped = Escaped { key: &mut self.key, next };
+        self.failed |= write!(escaped, "{value}").is_err();
+        self
+    }
+
+    /// Appends the value of `key = expression` as it is.
+    pub fn verbatim<T: Display + ?Sized>(mut self, value: &T) -> Self {
+        self.failed |= write!(self.key, "{value}").is_err();
+        self
+    }
+
+    /// The key, or `None` if a value refused to print itself: half a value is another key.
+    pub(crate) fn finish(self) -> Option<String> {
+        (!self.failed).then_some(self.key)
+    }
+}
+
+/// Percent-encodes what a value must not bring into a key, without a string in between.
+struct Escaped<'a> {
+    key: &'a mut String,
+    next: Option<char>,
+}
+
+impl Write for Escaped<'_> {
+    fn write_str(&mut self, value: &str) -> fmt::Result {
+        for character in value.chars() {
+            let special = matches!(character, '%' | ':' | '{' | '}') || character.is_control();
+            if special || Some(character) == self.next {
+                for byte in character.encode_utf8(&mut [0; 4]).bytes() {
+                    write!(self.key, "%{byte:02X}")?;
+                }
+            } else {
+                self.key.push(character);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,36 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod body;
+mod chain;
+mod default_manager;
+mod error;
+mod fencing;
+mod guard;
+mod hold;
+mod holder;
+mod key;
+mod key_template;
+mod lease;
+mod manager;
+mod options;
+mod retry;
+mod settings;
+pub mod store;
+mod store_url;
+mod token;
+mod watchdog;
+
+#[doc(hidden)]
+#[path = "private.rs"]
+pub mod __private;
+
+pub use chain::{current, inherit};
+pub use error::{Error, LostReason};
+pub use fencing::FencingToken;
+pub use guard::LockGuard;
+pub use holder::Holder;
+pub use lease::Lease;
+pub use lockattr_macros::distributed_lock;
+pub use manager::{LockManager, LockManagerBuilder};
+pub use options::{LockOptions, OnLost, Release};

@@ -1,0 +1,388 @@
+//! The manager: a store, defaults, and everything a program asks of them.
+
+mod acquire;
+mod builder;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use builder::LockManagerBuilder;
+
+use crate::holder::Identity;
+use crate::key::LockKey;
+use crate::settings::Settings;
+use crate::store::Store;
+use crate::watchdog::Watchdog;
+use crate::{Error, Holder, Lease, LockGuard, LockOptions, body, default_manager};
+
+/// Hands out locks from one store; cheap to clone, all clones are the same manager.
+///
+/// One URL chooses the store, so moving from a laptop to a fleet is one environment variable:
+///
+/// | URL | store |
+/// |---|---|
+/// | `memory://` | inside the process |
+/// | `redis://[[user]:password@]host[:port][/database]` | one Redis or Valkey (feature `redis`, on by default) |
+/// | `rediss://…` | the same over TLS (feature `tls`) |
+/// | `redis+unix:///path/to/socket[?user=…&pass=…&db=…]` | the same over a Unix socket |
+///
+/// The query sets the manager's defaults, `redis://db/?prefix=shop:&ttl=5s&wait=3s`: see
+/// [`LockManagerBuilder`] for all of them.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lockattr::Error> {
+/// use lockattr::{LockManager, LockOptions};
+///
+/// let manager = LockManager::connect("memory://").await?;
+/// let sold = manager.with_lock("product:42", LockOptions::new(), async |_lease| 1).await?;
+/// assert_eq!(sold, 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct LockManager {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    settings: Settings,
+    identity: Identity,
+    watchdog: Arc<Watchdog>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Guards may outlive their manager; the watchdog goes on for them and then ends.
+        self.watchdog.close();
+    }
+}
+
+impl LockManager {
+    /// Connects to the store that `url` names, with the default settings.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the store does not answer, [`Error::InvalidOptions`] if the URL makes
+    /// no sense. To start while the store is away, use [`LockManagerBuilder::build`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Can be dropped at any time.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{Error, LockManager};
+    ///
+    /// let manager = LockManager::connect("memory://?ttl=5s&wait=3s").await?;
+    ///
+    /// let typo = LockManager::connect("memory://?tll=5s").await;
+    /// assert!(matches!(typo, Err(Error::InvalidOptions(_))));
+    /// # drop(manager);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn connect(url: &str) -> Result<Self, Error> {
+        Self::builder().url(url).connect().await
+    }
+
+    /// [Connects](Self::connect) to the store that the environment variable `LOCKATTR_URL` names.
+    ///
+    /// # Errors
+    ///
+    /// As `connect`, and [`Error::InvalidOptions`] if the variable is not set.
+    ///
+    /// # Cancel safety
+    ///
+    /// Can be dropped at any time.
+    ///
+    /// ```no_run
+    /// # async fn main_() -> Result<(), lockattr::Error> {
+    /// let manager = lockattr::LockManager::from_env().await?;
+    /// manager.install()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn from_env() -> Result<Self, Error> {
+        let url = std::env::var("LOCKATTR_URL").map_err(|_| {
+            Error::InvalidOptions(
+                "the environment variable `LOCKATTR_URL` is not set: set it to the store's URL, \
+                 like `redis://127.0.0.1/` or `memory://`"
+                    .into(),
+            )
+        })?;
+        Self::connect(&url).await
+    }
+
+    /// Sets a manager up step by step; the example stands at [`LockManagerBuilder`].
+    pub fn builder() -> LockManagerBuilder {
+        LockManagerBuilder::default()
+    }
+
+    fn new(store: Arc<dyn Store>, settings: Settings) -> Self {
+        let identity = Identity::new(settings.service.as_deref());
+        let watchdog = Arc::new(Watchdog::new(store));
+        Self { shared: Arc::new(Shared { settings, identity, watchdog }) }
+    }
+
+    /// Makes this the default manager of the process: the one that annotated functions use.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if one is installed already.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// let manager = lockattr::LockManager::connect("memory://").await?;
+    /// manager.install()?;
+    /// assert!(manager.install().is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn install(&self) -> Result<(), Error> {
+        default_manager::install(self.clone())
+    }
+
+    /// Makes this the manager that `manager = "name"` finds.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if the name is taken.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{LockManager, distributed_lock};
+    ///
+    /// #[distributed_lock(key = "invoice:<id>", manager = "billing")]
+    /// async fn invoice(id: u64) -> Result<u64, lockattr::Error> {
+    ///     Ok(id)
+    /// }
+    ///
+    /// LockManager::connect("memory://").await?.install_as("billing")?;
+    /// assert_eq!(invoice(7).await?, 7);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn install_as(&self, name: &str) -> Result<(), Error> {
+        default_manager::install_as(name, self.clone())
+    }
+
+    /// Runs `future` with this as the default manager, whatever is installed: each test its own.
+    ///
+    /// Tasks that it spawns are outside, unless wrapped with [`inherit`](crate::inherit).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the returned future drops `future` and nothing else.
+    ///
+    /// ```
+    /// use lockattr::{LockManager, distributed_lock};
+    ///
+    /// #[distributed_lock(key = "product:<id>")]
+    /// async fn deduct(id: u64) -> Result<u64, lockattr::Error> {
+    ///     Ok(id)
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// let manager = LockManager::connect("memory://").await?;
+    /// assert_eq!(manager.scope(deduct(42)).await?, 42);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn scope<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
+        default_manager::scope(self.clone(), future)
+    }
+
+    /// Waits for the lock, within the patience of `options`, and takes it.
+    ///
+    /// Inside a hold on the same key by this call chain it enters again, without asking the
+    /// store.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Contended`] if another holder still had it after the last attempt;
+    /// [`Error::Store`] if the store could not be asked then; and [`Error::Lost`],
+    /// [`Error::Reentered`], [`Error::ShutDown`], [`Error::InvalidKey`],
+    /// [`Error::InvalidOptions`] as they say.
+    ///
+    /// # Cancel safety
+    ///
+    /// If dropped, nothing stays locked: what the store may have granted is given back.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use std::time::Duration;
+    /// use lockattr::{LockManager, LockOptions};
+    ///
+    /// let manager = LockManager::connect("memory://").await?;
+    /// let options = LockOptions::new().ttl(Duration::from_secs(5)).wait(Duration::from_secs(2));
+    /// let guard = manager.acquire("product:42", options).await?;
+    /// guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn acquire(
+        &self,
+        key: impl AsRef<str>,
+        options: LockOptions,
+    ) -> Result<LockGuard, Error> {
+        let terms = options.resolve(&self.shared.settings)?;
+        self.acquire_on(&terms, self.key(key.as_ref())?).await
+    }
+
+    /// Asks for the lock once: `None` if another holder has it.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), but never [`Error::Contended`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{LockManager, LockOptions};
+    ///
+    /// let manager = LockManager::connect("memory://").await?;
+    /// let first = manager.try_acquire("nightly", LockOptions::new()).await?;
+    /// let second = manager.try_acquire("nightly", LockOptions::new()).await?;
+    /// assert!(first.is_some() && second.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn try_acquire(
+        &self,
+        key: impl AsRef<str>,
+        options: LockOptions,
+    ) -> Result<Option<LockGuard>, Error> {
+        let mut terms = options.resolve(&self.shared.settings)?;
+        terms.patience = terms.patience.once();
+        match self.acquire_on(&terms, self.key(key.as_ref())?).await {
+            Ok(guard) => Ok(Some(guard)),
+            Err(Error::Contended { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Runs `body` under the lock and gives it back afterwards, however the body ends: what the
+    /// attribute comes down to.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), and [`Error::Lost`] if the lease was lost while the body
+    /// ran, unless [`OnLost::Ignore`](crate::OnLost::Ignore) was asked for. A release that merely
+    /// got no answer is a warning event and does not hide what the body returned.
+    ///
+    /// # Cancel safety
+    ///
+    /// If dropped, the body is dropped where it stands and the lock is given back.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{LockManager, LockOptions};
+    ///
+    /// let manager = LockManager::connect("memory://").await?;
+    /// let mut stock = 10;
+    /// let left = manager.with_lock("stock", LockOptions::new(), async |lease| {
+    ///     stock -= 1;
+    ///     println!("sold under token {}", lease.fencing_token());
+    ///     stock
+    /// });
+    /// assert_eq!(left.await?, 9);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn with_lock<T>(
+        &self,
+        key: impl AsRef<str>,
+        options: LockOptions,
+        body: impl AsyncFnOnce(&Lease) -> T,
+    ) -> Result<T, Error> {
+        let terms = options.resolve(&self.shared.settings)?;
+        let guard = self.acquire_on(&terms, self.key(key.as_ref())?).await?;
+        let lease = Lease::clone(&guard);
+        body::run(guard, terms, async move { body(&lease).await }).await
+    }
+
+    /// Who has the lock now: a report, out of date as soon as it is made.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the store could not be asked, [`Error::InvalidKey`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Only looks; can be dropped at any time.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{LockManager, LockOptions};
+    ///
+    /// let manager = LockManager::connect("memory://").await?;
+    /// let guard = manager.acquire("product:42", LockOptions::new().function("main")).await?;
+    /// let holder = manager.holder("product:42").await?.expect("we hold it");
+    /// assert_eq!(holder.function.as_deref(), Some("main"));
+    /// guard.release().await?;
+    /// assert!(manager.holder("product:42").await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn holder(&self, key: impl AsRef<str>) -> Result<Option<Holder>, Error> {
+        let key = self.key(key.as_ref())?;
+        let holder = self.shared.watchdog.store().holder(&key).await;
+        holder.map_err(|error| error.about(key.as_str()))
+    }
+
+    /// Stops granting, signals every body that runs under a lock of this manager, waits for them
+    /// to stop, and gives everything back.
+    ///
+    /// Waits at most `shutdown_limit` (10 s) for the bodies, then gives back the locks of those
+    /// that did not stop, and at most as long again for the store. All clones are shut down; to
+    /// call it twice does no harm.
+    ///
+    /// # Cancel safety
+    ///
+    /// If dropped, nothing more is granted and the bodies are signalled all the same.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{Error, LockManager, LockOptions};
+    ///
+    /// let manager = LockManager::connect("memory://").await?;
+    /// manager.shutdown().await;
+    /// let refused = manager.acquire("product:42", LockOptions::new()).await;
+    /// assert!(matches!(refused, Err(Error::ShutDown { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn shutdown(&self) {
+        self.shared.watchdog.shut_down(self.shared.settings.shutdown_limit).await;
+    }
+
+    pub(crate) fn key(&self, key: &str) -> Result<LockKey, Error> {
+        LockKey::new(&self.shared.settings.prefix, key)
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+}
+
+impl fmt::Debug for LockManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockManager")
+            .field("store", self.shared.watchdog.store())
+            .field("settings", &self.shared.settings)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,180 @@
+//! One acquisition: enter again, or ask the store until it grants or patience ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::LockManager;
+use crate::chain::{self, Frame};
+use crate::hold::Granted;
+use crate::key::LockKey;
+use crate::options::Terms;
+use crate::retry::Attempts;
+use crate::store::{Acquire, Claim, StoreError};
+use crate::watchdog::Watchdog;
+use crate::{Error, Holder, LockGuard};
+
+/// What an attempt near the deadline gets at least, or no answer could ever meet it.
+const LEAST_TIME_TO_ANSWER: Duration = Duration::from_millis(250);
+
+impl LockManager {
+    pub(crate) async fn acquire_on(&self, terms: &Terms, key: LockKey) -> Result<LockGuard, Error> {
+        let watchdog = &self.shared.watchdog;
+        if watchdog.is_closing() {
+            return Err(Error::ShutDown { key: key.to_string() });
+        }
+        if let Some(outer) = chain::find(watchdog, key.name()) {
+            return self.enter_again(terms, &outer).await;
+        }
+        if Handle::try_current().is_err() {
+            let sentence = "a lock can only be acquired inside a tokio runtime";
+            return Err(Error::InvalidOptions(sentence.into()));
+        }
+        let label = self.shared.identity.label(terms.function);
+        let claim = Arc::new(Claim::new(key, &label));
+        self.ask_until_granted(terms, claim).await
+    }
+
+    /// Waits for this call's turn inside a hold of its own chain.
+    async fn enter_again(&self, terms: &Terms, outer: &Arc<Frame>) -> Result<LockGuard, Error> {
+        let key = outer.hold.claim().key();
+        if !terms.reentrant {
+            return Err(Error::Reentered { key: key.to_string() });
+        }
+        let mut attempts = terms.patience.start(Instant::now());
+        loop {
+            outer.hold.ensure_held(Instant::now())?;
+            attempts.begin();
+            if let Some(turn) = outer.try_turn() {
+                return Ok(LockGuard::reentered(turn));
+            }
+            let Some(until) = attempts.pause(Instant::now(), rand::random()) else {
+                return Err(contended(key, &attempts, self.own_label(outer)));
+            };
+            tokio::select! {
+                biased;
+                () = outer.hold.ended() => {}
+                turn = timeout_at(until, outer.turn()) => if let Ok(turn) = turn {
+                    outer.hold.ensure_held(Instant::now())?;
+                    return Ok(LockGuard::reentered(turn));
+                },
+            }
+        }
+    }
+
+    async fn ask_until_granted(
+        &self,
+        terms: &Terms,
+        claim: Arc<Claim>,
+    ) -> Result<LockGuard, Error> {
+        let watchdog = &self.shared.watchdog;
+        let mut attempts = terms.patience.start(Instant::now());
+        let mut asking = Asking { watchdog, claim, ttl: terms.ttl, unsure: false };
+        loop {
+            attempts.begin();
+            let refusal = match asking.ask(terms, &attempts).await {
+                Ok(guard) => return Ok(guard),
+                Err(refusal) => refusal,
+            };
+            let pause = attempts.pause(Instant::now(), rand::random());
+            let key = asking.claim.key();
+            if watchdog.is_closing() {
+                return Err(Error::ShutDown { key: key.to_string() });
+            }
+            let Some(until) = pause else {
+                return Err(match refusal {
+                    Refusal::Held(holder) => contended(key, &attempts, holder),
+                    Refusal::Unknown(error) => error.about(key.as_str()),
+                });
+            };
+            sleep_until(until).await;
+        }
+    }
+
+    /// The label of a hold of this process, for those who wait for it inside the chain.
+    fn own_label(&self, frame: &Frame) -> Option<Box<Holder>> {
+        let remaining = frame.hold.valid_until().saturating_duration_since(Instant::now());
+        Some(Box::new(Holder::from_value(frame.hold.claim().value(), Some(remaining))))
+    }
+}
+
+/// Why an attempt did not get the lock.
+enum Refusal {
+    Held(Option<Box<Holder>>),
+    Unknown(StoreError),
+}
+
+/// A claim on its way: whatever the store may have granted without our knowing is given back when
+/// this is dropped, at whichever await point.
+struct Asking<'a> {
+    watchdog: &'a Arc<Watchdog>,
+    claim: Arc<Claim>,
+    ttl: Duration,
+    /// Whether an attempt is under way or got no answer. Sticky: a request that nobody answered
+    /// may still arrive after a later one was refused.
+    unsure: bool,
+}
+
+impl Asking<'_> {
+    async fn ask(&mut self, terms: &Terms, attempts: &Attempts) -> Result<LockGuard, Refusal> {
+        let was_unsure = std::mem::replace(&mut self.unsure, true);
+        let asked = Instant::now();
+        let answer = self.watchdog.store().acquire(&self.claim, terms.ttl);
+        let answer = match attempts.cut(asked, LEAST_TIME_TO_ANSWER) {
+            Some(cut) => timeout_at(cut, answer).await.unwrap_or_else(|_| Err(too_late())),
+            None => answer.await,
+        };
+        match answer {
+            Ok(Acquire::Acquired { fencing }) => {
+                let granted = Granted {
+                    claim: self.claim.clone(),
+                    fencing,
+                    asked,
+                    ttl: terms.ttl,
+                    renew: terms.renew,
+                    max_hold: terms.max_hold,
+                };
+                let guard = LockGuard::granted(granted, self.watchdog);
+                self.unsure = false;
+                // A grant that came after its own lease had lapsed is none; its guard, dropped,
+                // gives back what is left of it.
+                guard.ensure_held().map(|()| guard).map_err(|_| Refusal::Unknown(lapsed(terms)))
+            }
+            Ok(Acquire::Held { holder }) => {
+                self.unsure = was_unsure;
+                Err(Refusal::Held(holder))
+            }
+            Err(error) => Err(Refusal::Unknown(error)),
+        }
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        if self.unsure {
+            self.watchdog.release_later(self.claim.clone(), Instant::now() + self.ttl);
+        }
+    }
+}
+
+fn contended(key: &LockKey, attempts: &Attempts, holder: Option<Box<Holder>>) -> Error {
+    Error::Contended {
+        key: key.to_string(),
+        attempts: attempts.made(),
+        waited: attempts.waited(Instant::now()),
+        holder,
+    }
+}
+
+fn too_late() -> StoreError {
+    StoreError::new("it did not answer before the `wait` was over")
+}
+
+fn lapsed(terms: &Terms) -> StoreError {
+    StoreError::new(format!(
+        "its answer took longer than the whole lease: make `ttl` longer than {:?}",
+        terms.ttl
+    ))
+}

@@ -1,0 +1,151 @@
+//! Sets a manager up: a URL or a store, and defaults.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::LockManager;
+use crate::Error;
+use crate::settings::Settings;
+use crate::store::Store;
+use crate::store_url;
+
+/// Sets a [`LockManager`] up step by step.
+///
+/// What the URL's query says wins over what the program says, so that whoever runs a service can
+/// change it without a new build. The query knows these settings by the same names: `prefix`,
+/// `service`, `ttl`, `wait`, `retry`, `retry_delay`, `shutdown_limit`, and for Redis `connections`
+/// (2), `connect_timeout` (1 s), `response_timeout` (1 s) and `heartbeat` (5 s).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lockattr::Error> {
+/// use std::time::Duration;
+/// use lockattr::LockManager;
+///
+/// let manager = LockManager::builder()
+///     .url("memory://?wait=3s")
+///     .prefix("shop:lock:")
+///     .service("orders")
+///     .ttl(Duration::from_secs(5))
+///     .connect()
+///     .await?;
+/// # let _ = manager;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct LockManagerBuilder {
+    url: Option<SecretUrl>,
+    store: Option<Arc<dyn Store>>,
+    settings: Settings,
+}
+
+impl LockManagerBuilder {
+    /// The store's URL; see [`LockManager`] for those there are.
+    pub fn url(mut self, url: &str) -> Self {
+        self.url = Some(SecretUrl(url.into()));
+        self
+    }
+
+    /// A store made by hand, in place of a URL.
+    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// What stands before every key in the store, `lock:` by default; may be empty.
+    pub fn prefix(mut self, prefix: &str) -> Self {
+        self.settings.prefix = prefix.into();
+        self
+    }
+
+    /// The name under which [`Holder`](crate::Holder) shows this service; the program's by
+    /// default.
+    pub fn service(mut self, service: &str) -> Self {
+        self.settings.service = Some(service.into());
+        self
+    }
+
+    /// Length of a lease where the options name none: 10 s by default.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.settings.ttl = ttl;
+        self
+    }
+
+    /// How long to wait for a lock where the options name neither `retry` nor `wait`: 10 s by
+    /// default.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.settings.wait = wait;
+        self
+    }
+
+    /// How often to retry where the options name neither `retry` nor `wait`: as often as the wait
+    /// allows by default.
+    pub fn retry(mut self, retries: u32) -> Self {
+        self.settings.retry = Some(retries);
+        self
+    }
+
+    /// Longest pause between two attempts where the options name none: 100 ms by default.
+    pub fn retry_delay(mut self, delay: Duration) -> Self {
+        self.settings.retry_delay = delay;
+        self
+    }
+
+    /// How long [`shutdown`](LockManager::shutdown) waits for bodies to stop: 10 s by default.
+    pub fn shutdown_limit(mut self, limit: Duration) -> Self {
+        self.settings.shutdown_limit = limit;
+        self
+    }
+
+    /// Makes the manager without contacting the store: a program can start while that is away.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if a setting or the URL makes no sense, or there is neither URL
+    /// nor store.
+    pub fn build(mut self) -> Result<LockManager, Error> {
+        let store = match (self.store, self.url) {
+            (Some(store), None) => store,
+            (None, Some(url)) => store_url::open(&url.0, &mut self.settings)?,
+            (Some(_), Some(_)) => {
+                let sentence = "a manager has one store: give it either `url` or `store`";
+                return Err(Error::InvalidOptions(sentence.into()));
+            }
+            (None, None) => {
+                let sentence =
+                    "a manager needs a store: give it a `url`, like `redis://127.0.0.1/`";
+                return Err(Error::InvalidOptions(sentence.into()));
+            }
+        };
+        self.settings.check()?;
+        Ok(LockManager::new(store, self.settings))
+    }
+
+    /// Makes the manager and checks that the store answers.
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build), and [`Error::Store`] if the store does not answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// Can be dropped at any time.
+    pub async fn connect(self) -> Result<LockManager, Error> {
+        let manager = self.build()?;
+        let answer = manager.shared.watchdog.store().ping().await;
+        answer.map_err(|error| error.about(""))?;
+        Ok(manager)
+    }
+}
+
+/// A URL that may carry a password, and does not show it.
+#[derive(Clone)]
+struct SecretUrl(String);
+
+impl std::fmt::Debug for SecretUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&store_url::redacted(&self.0))
+    }
+}

@@ -1,0 +1,169 @@
+//! What the attribute's expansion calls. Not for use by hand: it changes without notice.
+
+use crate::default_manager::{default_manager, named_manager};
+pub use crate::key_template::KeyBuilder;
+use crate::options::Terms;
+use crate::{Error, Lease, LockGuard, LockManager, LockOptions, body};
+
+/// One call of an annotated function: what its attribute says, evaluated.
+#[derive(Debug)]
+pub struct Call {
+    key: Option<String>,
+    options: LockOptions,
+    manager: Option<Result<LockManager, Error>>,
+    when: bool,
+    run_unlocked: bool,
+}
+
+impl Call {
+    /// A call of `function` that locks `key`.
+    pub fn new(function: &'static str, key: KeyBuilder, options: LockOptions) -> Self {
+        Self {
+            key: key.finish(),
+            options: options.function(function),
+            manager: None,
+            when: true,
+            run_unlocked: false,
+        }
+    }
+
+    /// `when = …`: whether to lock at all.
+    pub fn when(mut self, when: bool) -> Self {
+        self.when = when;
+        self
+    }
+
+    /// `manager = expression`.
+    pub fn manager(mut self, manager: &LockManager) -> Self {
+        self.manager = Some(Ok(manager.clone()));
+        self
+    }
+
+    /// `manager = "name"`.
+    pub fn manager_named(mut self, name: &str) -> Self {
+        self.manager = Some(named_manager(name));
+        self
+    }
+
+    /// `on_unavailable = run_unlocked`.
+    pub fn run_unlocked_if_unavailable(mut self) -> Self {
+        self.run_unlocked = true;
+        self
+    }
+}
+
+/// The right to run the body.
+#[derive(Debug)]
+pub struct Entry {
+    /// `None` where the attribute lets the body run without the lock.
+    held: Option<(LockGuard, Terms)>,
+}
+
+/// Takes the lock that `call` asks for.
+pub async fn enter(call: Call) -> Result<Entry, Error> {
+    if !call.when {
+        return Ok(Entry { held: None });
+    }
+    let manager = call.manager.unwrap_or_else(default_manager)?;
+    let terms = call.options.resolve(manager.settings())?;
+    let key = call.key.ok_or_else(|| {
+        Error::InvalidKey("a value in the key could not be printed: its `Display` failed".into())
+    })?;
+    match manager.acquire_on(&terms, manager.key(&key)?).await {
+        Ok(guard) => Ok(Entry { held: Some((guard, terms)) }),
+        Err(error @ Error::Store { .. }) if call.run_unlocked => {
+            tracing::warn!(key, %error, "running without the lock, as `on_unavailable` says");
+            Ok(Entry { held: None })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+impl Entry {
+    /// The lease, for `lease = name`.
+    pub fn lease(&self) -> Lease {
+        let held = self.held.as_ref();
+        let (guard, _) = held.expect("the attribute refuses `lease` where the lock may be absent");
+        Lease::clone(guard)
+    }
+
+    /// Runs the body and gives the lock back.
+    pub fn run<B: Future>(self, body: B) -> impl Future<Output = Result<B::Output, Error>> {
+        match self.held {
+            Some((guard, terms)) => body::run(guard, terms, body),
+            None => body::run_unlocked(body),
+        }
+    }
+}
+
+/// Whether `on_busy` applies: another holder has the lock.
+pub fn is_busy(error: &Error) -> bool {
+    matches!(error, Error::Contended { .. })
+}
+
+/// The return value of a call that was refused.
+pub fn reject<R: Rejected>(error: Error) -> R {
+    R::rejected(error)
+}
+
+/// The return value of a call that was skipped.
+pub fn skip<R: Skipped>(error: Error) -> R {
+    R::skipped(error)
+}
+
+/// Return types with room for a refusal.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no room for a lock error",
+    label = "return a `Result<_, E>` with `E: From<lockattr::Error>`",
+    note = "an annotated function has to say that it was not run: return `Result<_, E>` where `E` \
+            implements `From<lockattr::Error>`",
+    note = "or write `on_busy = skip` on a function that returns `()`, `Option<T>` or \
+            `Result<Option<T>, E>`"
+)]
+pub trait Rejected {
+    /// The refusal as a value.
+    fn rejected(error: Error) -> Self;
+}
+
+impl<T, E: From<Error>> Rejected for Result<T, E> {
+    fn rejected(error: Error) -> Self {
+        Err(error.into())
+    }
+}
+
+/// Return types with room for "not run".
+#[diagnostic::on_unimplemented(
+    message = "`on_busy = skip` cannot make a `{Self}` of a call that was skipped",
+    label = "return `()`, `Option<T>`, or `Result<Option<T>, E>` with `E: From<lockattr::Error>`",
+    note = "a skipped call yields `()`, `None` or `Ok(None)`"
+)]
+pub trait Skipped {
+    /// "Not run" as a value: nothing where the lock was busy, and an error event besides where it
+    /// was refused for another reason and there is no room for that.
+    fn skipped(error: Error) -> Self;
+}
+
+impl Skipped for () {
+    fn skipped(error: Error) {
+        report(&error);
+    }
+}
+
+impl<T> Skipped for Option<T> {
+    fn skipped(error: Error) -> Self {
+        report(&error);
+        None
+    }
+}
+
+impl<T, E: From<Error>> Skipped for Result<Option<T>, E> {
+    fn skipped(error: Error) -> Self {
+        if is_busy(&error) { Ok(None) } else { Err(error.into()) }
+    }
+}
+
+fn report(error: &Error) {
+    if !is_busy(error) {
+        tracing::error!(%error, "skipped, because the lock was refused");
+    }
+}

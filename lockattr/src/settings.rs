@@ -1,0 +1,78 @@
+//! What a manager is set to: defaults, then the builder, then the URL's query.
+
+use std::time::Duration;
+
+use crate::Error;
+use crate::options::{check_retry_delay, check_ttl};
+
+/// A manager's defaults for every acquisition, and its own name.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) prefix: String,
+    pub(crate) service: Option<String>,
+    pub(crate) ttl: Duration,
+    pub(crate) wait: Duration,
+    pub(crate) retry: Option<u32>,
+    pub(crate) retry_delay: Duration,
+    pub(crate) shutdown_limit: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            prefix: "lock:".into(),
+            service: None,
+            ttl: Duration::from_secs(10),
+            wait: Duration::from_secs(10),
+            retry: None,
+            retry_delay: Duration::from_millis(100),
+            shutdown_limit: Duration::from_secs(10),
+        }
+    }
+}
+
+/// The names a URL's query may set, for the message about an unknown one.
+pub(crate) const NAMES: &str =
+    "`prefix`, `service`, `ttl`, `wait`, `retry`, `retry_delay`, `shutdown_limit`";
+
+impl Settings {
+    /// Takes one setting out of a URL's query; `false` if it is not a manager's.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if the value cannot be read.
+    pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<bool, Error> {
+        match name {
+            "prefix" => self.prefix = value.into(),
+            "service" => self.service = Some(value.into()),
+            "ttl" => self.ttl = duration(name, value)?,
+            "wait" => self.wait = duration(name, value)?,
+            "retry" => self.retry = Some(number(name, value)?),
+            "retry_delay" => self.retry_delay = duration(name, value)?,
+            "shutdown_limit" => self.shutdown_limit = duration(name, value)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        check_ttl(self.ttl)?;
+        check_retry_delay(self.retry_delay)
+    }
+}
+
+/// Reads `10s`, `500ms`, `1m30s`.
+pub(crate) fn duration(name: &str, value: &str) -> Result<Duration, Error> {
+    humantime::parse_duration(value).map_err(|_| {
+        Error::InvalidOptions(format!(
+            "`{name}={value}` in the URL is not a duration: write it like `10s` or `500ms`"
+        ))
+    })
+}
+
+/// Reads a whole number.
+pub(crate) fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Error> {
+    value.parse().map_err(|_| {
+        Error::InvalidOptions(format!("`{name}={value}` in the URL is not a whole number in range"))
+    })
+}

@@ -1,0 +1,22 @@
+-- Makes leases run on, each for its own TTL, where the claim still has the lock.
+--
+-- KEYS[i]       a lock
+-- ARGV[2i - 1]  the claim's value
+-- ARGV[2i]      TTL in milliseconds
+--
+-- Returns 1 for each lock that is still the claim's, else 0.
+
+local answers = {}
+for i, key in ipairs(KEYS) do
+  local ttl = ARGV[2 * i]
+  if redis.pcall('GET', key) == ARGV[2 * i - 1] then
+    -- Never shorter than it is: a renewal may overtake a longer one that `extend` sent.
+    if redis.call('PTTL', key) < tonumber(ttl) then
+      redis.call('PEXPIRE', key, ttl)
+    end
+    answers[i] = 1
+  else
+    answers[i] = 0
+  end
+end
+return answers
