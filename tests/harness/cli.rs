@@ -1,0 +1,156 @@
+//! The harness' own connection to a server: looks behind the code under test, and meddles.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisResult};
+
+/// By this name the harness knows its own connections in the server's list.
+const NAME: &str = "harness";
+
+/// Longer than the client's half second: these commands look, and a loaded machine may keep them
+/// waiting.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+
+/// A plain connection as the default user. Every method panics when the server does not answer.
+#[derive(Debug, Clone)]
+pub struct Cli {
+    connection: MultiplexedConnection,
+}
+
+impl Cli {
+    pub(crate) async fn connect(addr: String, password: Option<&str>) -> RedisResult<Self> {
+        let client = Client::open(format!("redis://{addr}/"))?;
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(ANSWERS_WITHIN))
+            .set_response_timeout(Some(ANSWERS_WITHIN));
+        let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+        if let Some(password) = password {
+            let () = redis::cmd("AUTH").arg(password).query_async(&mut connection).await?;
+        }
+        let () = redis::cmd("CLIENT").arg(&["SETNAME", NAME]).query_async(&mut connection).await?;
+        Ok(Self { connection })
+    }
+
+    /// Any command, in the words of `redis-cli`: `cli.query::<String>(&["SET", "lock:a", "theirs",
+    /// "PX", "500"])`.
+    pub async fn query<T: FromRedisValue>(&self, words: &[&str]) -> T {
+        let answer = self.try_query(words).await;
+        answer.unwrap_or_else(|error| panic!("{}: {error}", words.join(" ")))
+    }
+
+    async fn try_query<T: FromRedisValue>(&self, words: &[&str]) -> RedisResult<T> {
+        let mut command = Cmd::new();
+        command.arg(words);
+        command.query_async(&mut self.connection.clone()).await
+    }
+
+    /// The names that match, in order. By `SCAN`, so that `KEYS` is not among the commands counted.
+    pub async fn keys(&self, pattern: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut cursor = "0".to_owned();
+        loop {
+            let words = ["SCAN", cursor.as_str(), "MATCH", pattern, "COUNT", "1000"];
+            let (next, some): (String, Vec<String>) = self.query(&words).await;
+            found.extend(some);
+            if next == "0" {
+                found.sort();
+                // A name that moved during the scan is told twice.
+                found.dedup();
+                return found;
+            }
+            cursor = next;
+        }
+    }
+
+    /// What `GET` says.
+    pub async fn value(&self, key: &str) -> Option<String> {
+        self.query(&["GET", key]).await
+    }
+
+    /// Milliseconds left, or what `PTTL` says instead: -2 without the key, -1 with a key that never
+    /// ends.
+    pub async fn pttl(&self, key: &str) -> i64 {
+        self.query(&["PTTL", key]).await
+    }
+
+    /// How often each command was called since the start or [`reset_stats`](Self::reset_stats), the
+    /// harness' own calls included; a subcommand goes by `client|list`.
+    pub async fn commandstats(&self) -> BTreeMap<String, u64> {
+        let text: String = self.query(&["INFO", "commandstats"]).await;
+        text.lines()
+            .filter_map(|line| {
+                let (command, fields) = line.strip_prefix("cmdstat_")?.split_once(':')?;
+                let calls = fields.strip_prefix("calls=")?.split(',').next()?;
+                Some((command.to_owned(), calls.parse().ok()?))
+            })
+            .collect()
+    }
+
+    /// Counts commands from zero again.
+    pub async fn reset_stats(&self) {
+        let () = self.query(&["CONFIG", "RESETSTAT"]).await;
+    }
+
+    /// How many connections there are beside the harness' own.
+    pub async fn client_count(&self) -> usize {
+        self.others().await.len()
+    }
+
+    /// Ends every connection but the harness' own, and says how many.
+    pub async fn client_kill_all_others(&self) -> usize {
+        let mut killed = 0;
+        for id in self.others().await {
+            killed += self.query::<usize>(&["CLIENT", "KILL", "ID", &id]).await;
+        }
+        killed
+    }
+
+    /// Keeps every client waiting for so long, the harness as well.
+    pub async fn client_pause(&self, pause: Duration) {
+        let () = self.query(&["CLIENT", "PAUSE", &pause.as_millis().to_string(), "ALL"]).await;
+    }
+
+    /// Forgets all data.
+    pub async fn flushall(&self) {
+        let () = self.query(&["FLUSHALL"]).await;
+    }
+
+    /// Forgets all scripts, as a restart does.
+    pub async fn script_flush(&self) {
+        let () = self.query(&["SCRIPT", "FLUSH"]).await;
+    }
+
+    /// Writes all data to disk, for [`RedisServer::revive`](crate::RedisServer::revive) to find.
+    pub async fn save(&self) {
+        let () = self.query(&["SAVE"]).await;
+    }
+
+    /// A key's type, its value where it is a string, and its time left: for messages.
+    pub(crate) async fn describe(&self, key: &str) -> String {
+        let kind: String = self.query(&["TYPE", key]).await;
+        let value = match kind.as_str() {
+            "string" => self.value(key).await,
+            _ => None,
+        };
+        format!("{kind} {value:?}, {} ms left", self.pttl(key).await)
+    }
+
+    /// The number of the process that answers, if one does and has all its data.
+    pub(crate) async fn server_pid(&self) -> Option<u32> {
+        let text: String = self.try_query(&["INFO"]).await.ok()?;
+        let field = |name| text.lines().find_map(|line| line.strip_prefix(name));
+        // A server that still loads refuses everything but such questions.
+        field("loading:").filter(|loading| loading.trim() == "0")?;
+        field("process_id:")?.trim().parse().ok()
+    }
+
+    async fn others(&self) -> Vec<String> {
+        let text: String = self.query(&["CLIENT", "LIST"]).await;
+        text.lines()
+            .filter(|line| !line.contains(&format!(" name={NAME} ")))
+            .filter_map(|line| Some(line.strip_prefix("id=")?.split(' ').next()?.to_owned()))
+            .collect()
+    }
+}

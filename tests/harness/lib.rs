@@ -1,0 +1,23 @@
+//! What the tests stand on: real servers that are theirs alone, a network that fails on command,
+//! processes to kill.
+//!
+//! Nothing here skips. A server that is not installed is a panic that says how to install it.
+
+mod cli;
+mod events;
+mod eventually;
+mod leash;
+mod leftovers;
+mod node;
+mod port;
+mod process;
+mod proxy;
+mod redis_server;
+
+pub use cli::Cli;
+pub use events::{Event, Events, capture_events, capture_events_from};
+pub use eventually::eventually;
+pub use leftovers::assert_nothing_left;
+pub use node::Node;
+pub use proxy::Proxy;
+pub use redis_server::{RedisServer, RedisServerBuilder};

@@ -1,0 +1,119 @@
+//! A process of the fleet: the program `node/main.rs`, spoken to line by line.
+
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::time::timeout;
+
+use crate::eventually::Patience;
+use crate::process::Process;
+
+/// A silent node fails its test after this long.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
+
+/// Starts a [`Node`]: `node!("hold", url = server.url(), key = "product:42")`.
+///
+/// A macro, because only the test program itself knows where its package's programs are.
+#[macro_export]
+macro_rules! node {
+    ($verb:expr $(, $name:ident = $value:expr)* $(,)?) => {
+        $crate::Node::start(
+            env!("CARGO_BIN_EXE_node"),
+            $verb,
+            &[$((stringify!($name), ::std::string::ToString::to_string(&$value))),*],
+        )
+    };
+}
+
+/// A child process that takes orders on its stdin and answers on its stdout, and is killed when
+/// this value is dropped.
+///
+/// What it writes to stderr shows among the test's own output.
+#[derive(Debug)]
+pub struct Node {
+    process: Process,
+    stdin: Option<ChildStdin>,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Node {
+    /// Starts `program VERB name=value …`; tests write [`node!`](crate::node).
+    ///
+    /// # Panics
+    ///
+    /// When the program cannot be started, and outside a runtime.
+    pub fn start(program: &str, verb: &str, arguments: &[(&str, String)]) -> Self {
+        let mut command = Command::new(program);
+        command.arg(verb).args(arguments.iter().map(|(name, value)| format!("{name}={value}")));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let started = Process::start(&mut command, None);
+        let mut process = started.unwrap_or_else(|error| panic!("{program}: {error}"));
+        let (stdin, stdout) = process.take_pipes();
+        let stdin = ChildStdin::from_std(stdin).expect("a runtime for the node's stdin");
+        let stdout = ChildStdout::from_std(stdout).expect("a runtime for the node's stdout");
+        Self { process, stdin: Some(stdin), lines: BufReader::new(stdout).lines() }
+    }
+
+    /// Sends one line.
+    ///
+    /// # Panics
+    ///
+    /// When the node has ended.
+    pub async fn say(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().expect("finish() was the last word");
+        let sent = stdin.write_all(format!("{line}\n").as_bytes()).await;
+        sent.unwrap_or_else(|error| panic!("the node does not take {line:?}: {error}"));
+    }
+
+    /// The next line that it answers.
+    ///
+    /// # Panics
+    ///
+    /// When the node ends or stays silent instead.
+    pub async fn line(&mut self) -> String {
+        match timeout(ANSWERS_WITHIN, self.lines.next_line()).await {
+            Ok(Ok(Some(line))) => line,
+            Ok(Ok(None)) => panic!("the node ended instead of answering"),
+            Ok(Err(error)) => panic!("the node's stdout: {error}"),
+            Err(_) => panic!("the node said nothing for {ANSWERS_WITHIN:?}"),
+        }
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Dies at once (SIGKILL), holding whatever it holds.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// Stands still (SIGSTOP), as in a long pause of its machine.
+    pub fn stop_signal(&self) {
+        self.process.stop();
+    }
+
+    /// Goes on (SIGCONT) as if no time had passed.
+    pub fn continue_signal(&self) {
+        self.process.resume();
+    }
+
+    /// Closes its stdin, which asks it to end, and waits for that.
+    ///
+    /// # Panics
+    ///
+    /// When it does not end.
+    pub async fn finish(&mut self) -> ExitStatus {
+        self.stdin = None;
+        let mut patience = Patience::new(ANSWERS_WITHIN);
+        loop {
+            if let Some(status) = self.process.ended() {
+                return status;
+            }
+            assert!(patience.pause().await, "the node does not end with its stdin");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! A child process that can be frozen, thawed and killed, and that never outlives its owner.
+
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus};
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
+
+use crate::leash::Leash;
+
+/// Signals go by process id, never by name: other tests run the same programs at the same time.
+#[derive(Debug)]
+pub(crate) struct Process {
+    // Declared, and so dropped, before the child is reaped.
+    leash: Option<Leash>,
+    child: Child,
+}
+
+impl Process {
+    /// Starts `command`. Should this program die first, the child is killed and `directory`
+    /// removed.
+    pub(crate) fn start(command: &mut Command, directory: Option<&Path>) -> std::io::Result<Self> {
+        let child = command.spawn()?;
+        let leash = Some(Leash::tie(child.id(), directory));
+        Ok(Self { leash, child })
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The child's end, if it has ended.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("our own child can be asked")
+    }
+
+    pub(crate) fn take_pipes(&mut self) -> (ChildStdin, ChildStdout) {
+        let stdin = self.child.stdin.take().expect("stdin is a pipe");
+        let stdout = self.child.stdout.take().expect("stdout is a pipe");
+        (stdin, stdout)
+    }
+
+    /// SIGSTOP, and returns once the child stands still.
+    pub(crate) fn stop(&self) {
+        self.signal(Signal::SIGSTOP);
+        waitpid(self.pid(), Some(WaitPidFlag::WUNTRACED)).expect("our own child can be awaited");
+    }
+
+    /// SIGCONT.
+    pub(crate) fn resume(&self) {
+        self.signal(Signal::SIGCONT);
+    }
+
+    /// SIGKILL, and returns once the child is gone. Works on a stopped one, and on one that is gone
+    /// already.
+    pub(crate) fn kill(&mut self) {
+        self.leash = None;
+        // Both fail only for a child that is gone already.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(self.pid(), signal).unwrap_or_else(|error| panic!("{signal} to our child: {error}"));
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.id()).expect("a process id"))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

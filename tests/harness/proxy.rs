@@ -1,0 +1,169 @@
+//! A network that fails on command: a TCP proxy between a client and its server, with switches.
+
+mod link;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::port::free_port;
+
+/// What happens to the bytes of one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Flow {
+    #[default]
+    Pass,
+    /// Taken from the sender and kept for later, in order.
+    Hold,
+    /// Taken from the sender and dropped; only the end of the stream still passes.
+    Swallow,
+}
+
+/// The switches, as every connection sees them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Switches {
+    requests: Flow,
+    replies: Flow,
+    delay: Duration,
+}
+
+/// A TCP proxy on a loopback port of its own; it ends with this value, and so do its connections.
+#[derive(Debug)]
+pub struct Proxy {
+    addr: SocketAddr,
+    upstream: Arc<str>,
+    switches: watch::Sender<Switches>,
+    links: Arc<Mutex<JoinSet<()>>>,
+    accepting: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Proxy {
+    /// Starts a proxy to `upstream` (`127.0.0.1:6390`) that lets everything pass.
+    pub async fn start(upstream: impl Into<Arc<str>>) -> Self {
+        let listener = listen().await;
+        let proxy = Self {
+            addr: listener.local_addr().expect("a bound listener"),
+            upstream: upstream.into(),
+            switches: watch::Sender::new(Switches::default()),
+            links: Arc::default(),
+            accepting: Mutex::new(None),
+        };
+        proxy.accept_from(listener);
+        proxy
+    }
+
+    /// `127.0.0.1:PORT`, where clients connect.
+    pub fn addr(&self) -> String {
+        self.addr.to_string()
+    }
+
+    /// Everything passes again, both ways and without delay, what was held as well.
+    ///
+    /// A connection that has lost bytes stays silent: no network mends a stream with a hole in it.
+    /// [`cut`](Self::cut) it.
+    pub fn pass(&self) {
+        self.switches.send_replace(Switches::default());
+    }
+
+    /// Nothing passes, either way: connections are accepted and bytes taken, and all is held for
+    /// [`pass`](Self::pass).
+    pub fn freeze(&self) {
+        self.switches.send_modify(|switches| {
+            switches.requests = Flow::Hold;
+            switches.replies = Flow::Hold;
+        });
+    }
+
+    /// The server gets and executes everything; the client never hears of it.
+    pub fn swallow_replies(&self) {
+        self.switches.send_modify(|switches| switches.replies = Flow::Swallow);
+    }
+
+    /// The server hears nothing, while what it has to say still passes.
+    pub fn swallow_requests(&self) {
+        self.switches.send_modify(|switches| switches.requests = Flow::Swallow);
+    }
+
+    /// Each way takes that much longer, in order, as a long cable does. From the next bytes on.
+    pub fn delay(&self, delay: Duration) {
+        self.switches.send_modify(|switches| switches.delay = delay);
+    }
+
+    /// Ends all connections; new ones are welcome. Returns once they are closed, on both sides.
+    pub async fn cut(&self) {
+        let mut links = std::mem::take(&mut *locked(&self.links));
+        links.shutdown().await;
+    }
+
+    /// New connections are refused by the system, as if nobody listened. Those that are open go on.
+    pub async fn refuse(&self) {
+        let accepting = locked(&self.accepting).take();
+        if let Some(accepting) = accepting {
+            accepting.abort();
+            // The listener is closed when its task is gone.
+            accepting.await.ok();
+        }
+    }
+
+    /// Takes new connections again after [`refuse`](Self::refuse), on the same port.
+    ///
+    /// # Panics
+    ///
+    /// When somebody else has taken the port meanwhile.
+    pub async fn accept(&self) {
+        if locked(&self.accepting).is_none() {
+            let listener = TcpListener::bind(self.addr).await;
+            self.accept_from(listener.unwrap_or_else(|error| panic!("{}: {error}", self.addr)));
+        }
+    }
+
+    /// How many connections are open.
+    pub fn connections(&self) -> usize {
+        let mut links = locked(&self.links);
+        while links.try_join_next().is_some() {}
+        links.len()
+    }
+
+    fn accept_from(&self, listener: TcpListener) {
+        let links = Arc::clone(&self.links);
+        let upstream = Arc::clone(&self.upstream);
+        let switches = self.switches.subscribe();
+        let accepting = tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let link = link::run(client, Arc::clone(&upstream), switches.clone());
+                locked(&links).spawn(link);
+            }
+        });
+        *locked(&self.accepting) = Some(accepting);
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        if let Some(accepting) = locked(&self.accepting).take() {
+            accepting.abort();
+        }
+        locked(&self.links).abort_all();
+    }
+}
+
+/// Not a port of the system's choice, for the reason given in `port.rs`: it must stay ours while we
+/// refuse.
+async fn listen() -> TcpListener {
+    loop {
+        match TcpListener::bind((Ipv4Addr::LOCALHOST, free_port())).await {
+            Ok(listener) => return listener,
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            Err(error) => panic!("a loopback port: {error}"),
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

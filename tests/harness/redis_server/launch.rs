@@ -1,0 +1,135 @@
+//! Starting the server's process: until it answers, or says that a port is taken, or gives up.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+use tempfile::TempDir;
+
+use super::config::{Config, FILE, LOG};
+use super::{RedisServer, RedisServerBuilder, STARTS_WITHIN};
+use crate::Cli;
+use crate::eventually::Patience;
+use crate::process::Process;
+
+/// Names another program than the `redis-server` on the `PATH`.
+const PROGRAM: &str = "LOCKATTR_REDIS_SERVER";
+
+/// Each try takes other ports; somebody else may be as quick as we are, but not this often.
+const TRIES: usize = 20;
+
+/// Why a server did not start.
+enum Failure {
+    PortTaken,
+    Other(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::PortTaken => "its port is taken",
+            Self::Other(reason) => reason,
+        })
+    }
+}
+
+/// A new server on ports found for it.
+pub(super) async fn launch(wishes: RedisServerBuilder) -> RedisServer {
+    let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");
+    let mut config = Config::with_free_ports(wishes);
+    for _ in 0..TRIES {
+        config.write(directory.path());
+        match boot(&config, directory.path()).await {
+            Ok(process) => {
+                let process = Mutex::new(Some(process));
+                return RedisServer { process, config, directory };
+            }
+            Err(Failure::PortTaken) => config = config.with_other_ports(),
+            Err(failure) => panic!("{failure}"),
+        }
+    }
+    panic!("no free port for redis-server in {TRIES} tries");
+}
+
+/// The same server again. The system may still be clearing up after the last life, so a taken port
+/// is asked for again.
+pub(super) async fn revive(config: &Config, directory: &Path) -> Process {
+    let mut patience = Patience::new(STARTS_WITHIN);
+    loop {
+        match boot(config, directory).await {
+            Ok(process) => return process,
+            Err(Failure::PortTaken) if patience.pause().await => {}
+            Err(failure) => panic!("the server does not come back: {failure}"),
+        }
+    }
+}
+
+/// Removes what a server would load, and nothing that it is configured with.
+pub(super) fn wipe(directory: &Path) {
+    removed(fs::remove_file(directory.join("dump.rdb")));
+    removed(fs::remove_dir_all(directory.join("appendonlydir")));
+}
+
+/// What was not there need not be removed.
+fn removed(result: io::Result<()>) {
+    if let Err(error) = result {
+        assert_eq!(error.kind(), ErrorKind::NotFound, "the server's directory: {error}");
+    }
+}
+
+async fn boot(config: &Config, directory: &Path) -> Result<Process, Failure> {
+    removed(fs::remove_file(directory.join(LOG)));
+    let mut process = spawn(directory)?;
+    let mut patience = Patience::new(STARTS_WITHIN);
+    loop {
+        // Asked first: a server that could not bind may find another answering on its port.
+        if process.ended().is_some() {
+            return Err(diagnose(directory));
+        }
+        if answers_itself(config, process.id()).await {
+            return Ok(process);
+        }
+        if !patience.pause().await {
+            return Err(diagnose(directory));
+        }
+    }
+}
+
+fn spawn(directory: &Path) -> Result<Process, Failure> {
+    let program = std::env::var(PROGRAM).unwrap_or_else(|_| "redis-server".to_owned());
+    let mut command = Command::new(&program);
+    command.arg(directory.join(FILE));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    Process::start(&mut command, Some(directory)).map_err(|error| {
+        Failure::Other(match error.kind() {
+            ErrorKind::NotFound => format!(
+                "`{program}` is not installed. `cargo xtask test` installs what the tests need \
+                 where it may; by hand: `apt-get install redis-server`, or set {PROGRAM} to a \
+                 server's path."
+            ),
+            _ => format!("`{program}` could not be started: {error}"),
+        })
+    })
+}
+
+/// Whether it is this process that answers on the port, and not one that was quicker to bind.
+async fn answers_itself(config: &Config, pid: u32) -> bool {
+    let addr = format!("127.0.0.1:{}", config.port());
+    match Cli::connect(addr, config.password()).await {
+        Ok(cli) => cli.server_pid().await == Some(pid),
+        Err(_) => false,
+    }
+}
+
+fn diagnose(directory: &Path) -> Failure {
+    let log = fs::read_to_string(directory.join(LOG)).unwrap_or_default();
+    if log.contains("Address already in use") || log.contains("Failed listening on port") {
+        return Failure::PortTaken;
+    }
+    let lines: Vec<&str> = log.lines().rev().take(15).collect();
+    let tail: Vec<&str> = lines.into_iter().rev().collect();
+    Failure::Other(format!("redis-server did not start:\n{}", tail.join("\n")))
+}

@@ -1,0 +1,8 @@
+//! The harness under test: what the other tests stand on must itself stand.
+
+mod events;
+mod eventually;
+mod leash;
+mod node;
+mod proxy;
+mod redis_server;

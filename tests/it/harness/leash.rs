@@ -1,0 +1,36 @@
+//! Nothing outlives a test, however the test ends.
+
+use std::time::Duration;
+
+use lockattr_tests::{RedisServer, eventually, node};
+
+fn lives(pid: u32) -> bool {
+    // A zombie still has its number but no memory.
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.contains("VmSize")
+}
+
+#[tokio::test]
+async fn a_dropped_server_is_gone_with_its_directory() {
+    let server = RedisServer::start().await;
+    let socket = server.unix_path();
+    let pid = server.pid();
+    assert!(socket.exists() && lives(pid));
+    drop(server);
+    assert!(!socket.parent().unwrap().exists());
+    assert!(!lives(pid));
+}
+
+#[tokio::test]
+async fn a_killed_parent_takes_its_children_along() {
+    // A node starts a server and keeps it; we kill the node, which cannot clear up any more.
+    let mut parent = node!("server");
+    let told = parent.line().await;
+    let (pid, socket) = told.split_once(' ').unwrap();
+    let pid = pid.parse().unwrap();
+    assert!(lives(pid));
+    parent.kill();
+    eventually(Duration::from_secs(5), "the orphan is gone", async || !lives(pid)).await;
+    let directory = std::path::Path::new(socket).parent().unwrap();
+    eventually(Duration::from_secs(5), "its directory too", async || !directory.exists()).await;
+}

@@ -1,0 +1,128 @@
+//! The network fails as told, and only as told.
+
+use std::time::Duration;
+
+use lockattr_tests::{Cli, Proxy, RedisServer, eventually};
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, RedisResult};
+use tokio::time::Instant;
+
+const SOON: Duration = Duration::from_secs(5);
+
+struct Setup {
+    server: RedisServer,
+    cli: Cli,
+    proxy: Proxy,
+}
+
+async fn setup() -> Setup {
+    let server = RedisServer::start().await;
+    let cli = server.cli().await;
+    let proxy = Proxy::start(server.addr()).await;
+    Setup { server, cli, proxy }
+}
+
+impl Setup {
+    async fn connect(&self) -> RedisResult<MultiplexedConnection> {
+        let patience = Some(Duration::from_millis(200));
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(patience)
+            .set_response_timeout(patience);
+        let client = Client::open(self.server.url_through(&self.proxy))?;
+        client.get_multiplexed_async_connection_with_config(&config).await
+    }
+}
+
+async fn incr(connection: &mut MultiplexedConnection) -> RedisResult<u64> {
+    redis::cmd("INCR").arg("counter").query_async(connection).await
+}
+
+#[tokio::test]
+async fn it_passes_everything_on() {
+    let setup = setup().await;
+    let mut connection = setup.connect().await.unwrap();
+    let long = "x".repeat(1 << 20);
+    let () = redis::cmd("SET").arg("long").arg(&long).query_async(&mut connection).await.unwrap();
+    let back: String = redis::cmd("GET").arg("long").query_async(&mut connection).await.unwrap();
+    assert_eq!(back.len(), long.len());
+    assert_eq!(setup.proxy.connections(), 1);
+}
+
+#[tokio::test]
+async fn frozen_it_keeps_what_is_said_and_passes_it_on_later() {
+    let setup = setup().await;
+    let mut connection = setup.connect().await.unwrap();
+    setup.proxy.freeze();
+    assert!(incr(&mut connection).await.unwrap_err().is_timeout());
+    assert_eq!(setup.cli.value("counter").await, None);
+    assert!(setup.connect().await.is_err(), "accepted, but nobody answers");
+    setup.proxy.pass();
+    assert_eq!(incr(&mut connection).await, Ok(2));
+}
+
+#[tokio::test]
+async fn with_replies_swallowed_the_server_acts_and_the_client_never_hears() {
+    let setup = setup().await;
+    let mut connection = setup.connect().await.unwrap();
+    setup.proxy.swallow_replies();
+    assert!(incr(&mut connection).await.unwrap_err().is_timeout());
+    assert_eq!(setup.cli.value("counter").await.as_deref(), Some("1"));
+    setup.proxy.pass();
+    assert!(incr(&mut connection).await.unwrap_err().is_timeout(), "a stream with a hole");
+    let mut fresh = setup.connect().await.unwrap();
+    assert_eq!(incr(&mut fresh).await, Ok(3));
+}
+
+#[tokio::test]
+async fn with_requests_swallowed_the_server_hears_nothing() {
+    let setup = setup().await;
+    let mut connection = setup.connect().await.unwrap();
+    setup.proxy.swallow_requests();
+    assert!(incr(&mut connection).await.unwrap_err().is_timeout());
+    assert_eq!(setup.cli.value("counter").await, None);
+}
+
+#[tokio::test]
+async fn cut_connections_end_on_both_sides_and_new_ones_are_welcome() {
+    let setup = setup().await;
+    let mut connection = setup.connect().await.unwrap();
+    assert_eq!(setup.cli.client_count().await, 1);
+    setup.proxy.cut().await;
+    assert!(incr(&mut connection).await.unwrap_err().is_connection_dropped());
+    eventually(SOON, "the server notices", async || setup.cli.client_count().await == 0).await;
+    assert_eq!(incr(&mut setup.connect().await.unwrap()).await, Ok(1));
+}
+
+#[tokio::test]
+async fn refused_means_nobody_listens_and_the_open_ones_go_on() {
+    let setup = setup().await;
+    let mut connection = setup.connect().await.unwrap();
+    setup.proxy.refuse().await;
+    let error = setup.connect().await.unwrap_err();
+    assert!(error.is_connection_refusal(), "{error}");
+    assert_eq!(incr(&mut connection).await, Ok(1));
+    setup.proxy.accept().await;
+    assert_eq!(incr(&mut setup.connect().await.unwrap()).await, Ok(2));
+}
+
+#[tokio::test]
+async fn delayed_bytes_take_that_much_longer_each_way() {
+    let setup = setup().await;
+    let mut connection = setup.connect().await.unwrap();
+    setup.proxy.delay(Duration::from_millis(40));
+    let asked = Instant::now();
+    assert_eq!(incr(&mut connection).await, Ok(1));
+    let took = asked.elapsed();
+    assert!(took >= Duration::from_millis(80), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_dies_is_felt_through_it() {
+    let setup = setup().await;
+    let mut connection = setup.connect().await.unwrap();
+    setup.server.kill();
+    assert!(incr(&mut connection).await.is_err());
+    assert!(setup.connect().await.is_err());
+    setup.server.restart().await;
+    assert_eq!(incr(&mut setup.connect().await.unwrap()).await, Ok(1));
+}

@@ -1,0 +1,76 @@
+//! `node lock url=… [trust=ca.pem]`: takes and gives locks on order.
+//!
+//! | order | answer |
+//! |---|---|
+//! | `acquire KEY` | `held TOKEN`, or `refused ERROR` |
+//! | `release` | `released`, or `refused ERROR` |
+//! | `fence KEY COUNT` | COUNT lines, each the fencing token of one acquisition and release |
+
+use std::error::Error;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+use lockattr::{LockGuard, LockManager, LockOptions};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, stdin, stdout};
+
+use crate::arguments::Arguments;
+
+pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
+    let trust = arguments.get_or("trust", String::new())?;
+    if !trust.is_empty() && std::env::var_os(CERTIFICATES) != Some(trust.clone().into()) {
+        return Err(again_trusting(&trust).into());
+    }
+    let url: String = arguments.get_or("url", String::new())?;
+    let manager = LockManager::connect(&url).await?;
+    let mut held: Option<LockGuard> = None;
+    let mut orders = BufReader::new(stdin()).lines();
+    while let Some(order) = orders.next_line().await? {
+        let words: Vec<_> = order.split(' ').collect();
+        let answer = match words[..] {
+            ["acquire", key] => match manager.acquire(key, LockOptions::new()).await {
+                Ok(guard) => {
+                    let token = guard.fencing_token();
+                    held = Some(guard);
+                    format!("held {token}")
+                }
+                Err(error) => format!("refused {error}"),
+            },
+            ["release"] => match held.take().ok_or("nothing is held")?.release().await {
+                Ok(()) => "released".into(),
+                Err(error) => format!("refused {error}"),
+            },
+            ["fence", key, count] => fence(&manager, key, count.parse()?).await?.join("\n"),
+            _ => return Err(format!("no order `{order}`").into()),
+        };
+        stdout().write_all(format!("{answer}\n").as_bytes()).await?;
+        stdout().flush().await?;
+    }
+    Ok(())
+}
+
+/// Where rustls looks for the certificates to trust, if it is set.
+const CERTIFICATES: &str = "SSL_CERT_FILE";
+
+/// Starts this program again in its own place, because a process should not change its own
+/// environment. Returns only if that failed.
+fn again_trusting(certificates: &str) -> std::io::Error {
+    let program = std::env::current_exe().unwrap_or_else(|_| "node".into());
+    Command::new(program).args(std::env::args_os().skip(1)).env(CERTIFICATES, certificates).exec()
+}
+
+async fn fence(
+    manager: &LockManager,
+    key: &str,
+    count: usize,
+) -> Result<Vec<String>, lockattr::Error> {
+    let options =
+        LockOptions::new().wait(Duration::from_secs(60)).retry_delay(Duration::from_millis(5));
+    let mut tokens = Vec::new();
+    while tokens.len() < count {
+        let guard = manager.acquire(key, options.clone()).await?;
+        tokens.push(guard.fencing_token().to_string());
+        guard.release().await?;
+    }
+    Ok(tokens)
+}

@@ -1,0 +1,42 @@
+//! One process of a fleet, for the tests: `node VERB name=value …`, orders on stdin, answers on
+//! stdout, ends with stdin.
+
+mod arguments;
+mod echo;
+mod lock;
+mod server;
+
+use std::process::ExitCode;
+
+use arguments::Arguments;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments = match Arguments::parse(std::env::args().skip(1)) {
+        Ok(arguments) => arguments,
+        Err(message) => return refuse(&message),
+    };
+    let done = match arguments.verb() {
+        "echo" => echo::run(&arguments).await,
+        "lock" => lock::run(&arguments).await,
+        "server" => server::run().await,
+        verb => return refuse(&format!("no verb `{verb}`; there are: echo, lock, server")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn refuse(message: &dyn std::fmt::Display) -> ExitCode {
+    complain(message);
+    ExitCode::from(2)
+}
+
+#[expect(clippy::print_stderr, reason = "stderr of a node shows among the test's own output")]
+fn complain(message: &dyn std::fmt::Display) {
+    eprintln!("node {}: {message}", std::process::id());
+}

@@ -1,0 +1,16 @@
+//! `node server`: starts a Redis, says its process id and its socket, and stays. By it the harness
+//! tests its leash.
+
+use std::error::Error;
+
+use lockattr_tests::RedisServer;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, stdin, stdout};
+
+pub(crate) async fn run() -> Result<(), Box<dyn Error>> {
+    let server = RedisServer::start().await;
+    let told = format!("{} {}\n", server.pid(), server.unix_path().display());
+    stdout().write_all(told.as_bytes()).await?;
+    stdout().flush().await?;
+    BufReader::new(stdin()).lines().next_line().await?;
+    Ok(())
+}
