@@ -1,17 +1,20 @@
-//! `node lock url=… [trust=ca.pem]`: takes and gives locks on order.
+//! `node lock url=… [trust=ca.pem]`: takes and gives locks on order, and shuts down at the end.
 //!
 //! | order | answer |
 //! |---|---|
 //! | `acquire KEY` | `held TOKEN`, or `refused ERROR` |
 //! | `release` | `released`, or `refused ERROR` |
 //! | `fence KEY COUNT` | COUNT lines, each the fencing token of one acquisition and release |
+//! | `add COUNT` | `added COUNT`: so often read the key `count`, and written it back one higher, under a lock |
+//! | `write` | `written`, or `refused ERROR` where `ensure_held` says that the lock is not ours any more |
 
 use std::error::Error;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
-use lockattr::{LockGuard, LockManager, LockOptions};
+use lockattr::{Lease, LockGuard, LockManager, LockOptions};
+use redis::AsyncCommands;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, stdin, stdout};
 
 use crate::arguments::Arguments;
@@ -40,12 +43,19 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
                 Ok(()) => "released".into(),
                 Err(error) => format!("refused {error}"),
             },
+            ["write"] => match held.as_ref().ok_or("nothing is held")?.ensure_held() {
+                Ok(()) => "written".into(),
+                Err(error) => format!("refused {error}"),
+            },
+            ["add", count] => add(&manager, &url, count.parse()?).await?,
             ["fence", key, count] => fence(&manager, key, count.parse()?).await?.join("\n"),
             _ => return Err(format!("no order `{order}`").into()),
         };
         stdout().write_all(format!("{answer}\n").as_bytes()).await?;
         stdout().flush().await?;
     }
+    drop(held);
+    manager.shutdown().await;
     Ok(())
 }
 
@@ -59,16 +69,31 @@ fn again_trusting(certificates: &str) -> std::io::Error {
     Command::new(program).args(std::env::args_os().skip(1)).env(CERTIFICATES, certificates).exec()
 }
 
+/// Where locks are fought for: long patience, short pauses.
+fn patient() -> LockOptions {
+    LockOptions::new().wait(Duration::from_secs(60)).retry_delay(Duration::from_millis(5))
+}
+
+async fn add(manager: &LockManager, url: &str, count: u32) -> Result<String, Box<dyn Error>> {
+    let mut shelf = redis::Client::open(url)?.get_multiplexed_async_connection().await?;
+    for _ in 0..count {
+        let add = async |_: &Lease| -> redis::RedisResult<()> {
+            let seen: u32 = shelf.get("count").await?;
+            shelf.set("count", seen + 1).await
+        };
+        manager.with_lock("count", patient(), add).await??;
+    }
+    Ok(format!("added {count}"))
+}
+
 async fn fence(
     manager: &LockManager,
     key: &str,
     count: usize,
 ) -> Result<Vec<String>, lockattr::Error> {
-    let options =
-        LockOptions::new().wait(Duration::from_secs(60)).retry_delay(Duration::from_millis(5));
     let mut tokens = Vec::new();
     while tokens.len() < count {
-        let guard = manager.acquire(key, options.clone()).await?;
+        let guard = manager.acquire(key, patient()).await?;
         tokens.push(guard.fencing_token().to_string());
         guard.release().await?;
     }

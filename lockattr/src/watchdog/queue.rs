@@ -119,7 +119,11 @@ impl Queue {
     pub(super) fn due(&mut self, now: Instant) -> Due {
         let mut due = Due::default();
         let soon = now + TOGETHER;
-        let ripe: Vec<_> = self.timers.range(..=(soon, u64::MAX)).copied().collect();
+        // What is due soon comes along with what is due now. Alone it waits for its own time, or a
+        // lease shorter than that would be renewed without a pause.
+        let any = self.timers.first().is_some_and(|(timer, _)| *timer <= now);
+        let range = ..=(if any { soon } else { now }, u64::MAX);
+        let ripe: Vec<_> = self.timers.range(range).copied().collect();
         for (timer, id) in ripe {
             self.timers.remove(&(timer, id));
             let Some(watched) = self.watched.get_mut(&id) else {

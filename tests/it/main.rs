@@ -1,0 +1,10 @@
+//! All tests that run the runtime and the attribute as a user does, in one program.
+
+mod attribute;
+mod harness;
+mod redis;
+mod reentrancy;
+mod store_contract;
+mod support;
+mod timing;
+mod watchdog;

@@ -1,0 +1,276 @@
+//! Redis goes away and comes back: at start-up, while waiting, while holding.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use lockattr::{Error, Lease, LockManager, LockOptions, LostReason};
+use lockattr_tests::{Proxy, RedisServer, assert_nothing_left, eventually};
+use tokio::time::{Instant, timeout};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Nothing in this file may take longer; a hang is a failure, not a slow test.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Short limits, so that the tests need not wait long for errors that come by time.
+const QUICK: &str = "response_timeout=200ms&connect_timeout=200ms&heartbeat=300ms";
+
+async fn manager(url: &str) -> LockManager {
+    LockManager::connect(url).await.unwrap()
+}
+
+async fn works_again(manager: &LockManager) {
+    eventually(LIMIT, "the manager works again", async || {
+        match manager.acquire("again", LockOptions::new().retry(0)).await {
+            Ok(guard) => guard.release().await.is_ok(),
+            Err(Error::Store { .. }) => false,
+            Err(other) => panic!("{other:?}"),
+        }
+    })
+    .await;
+}
+
+async fn refused_by_store(manager: &LockManager, options: LockOptions) -> Duration {
+    let ran = AtomicBool::new(false);
+    let started = Instant::now();
+    let body = async |_: &Lease| ran.store(true, Ordering::SeqCst);
+    let error = timeout(LIMIT, manager.with_lock("a", options, body)).await.expect("a hang");
+    let Err(Error::Store { key, .. }) = error else { panic!("{error:?}") };
+    assert_eq!(key, "a");
+    assert!(!ran.load(Ordering::SeqCst), "a body without its lock");
+    started.elapsed()
+}
+
+#[tokio::test]
+async fn not_there_at_start_up() {
+    let server = RedisServer::start().await;
+    server.kill();
+    let error = timeout(LIMIT, LockManager::connect(&server.url())).await.expect("a hang");
+    assert!(matches!(error, Err(Error::Store { .. })), "{error:?}");
+
+    // `build` lets a program start all the same, and work as soon as the server is there.
+    let manager = LockManager::builder().url(&server.url_with(QUICK)).build().unwrap();
+    refused_by_store(&manager, LockOptions::new().retry(2)).await;
+    let waited = refused_by_store(&manager, LockOptions::new().wait(SECOND)).await;
+    assert!(waited >= SECOND, "patience covers outages too: {waited:?}");
+    server.revive().await;
+    works_again(&manager).await;
+    assert_nothing_left(&server).await;
+}
+
+#[tokio::test]
+async fn silent_at_start_up() {
+    let server = RedisServer::start().await;
+    let work = async {
+        let connected = timeout(LIMIT, LockManager::connect(&server.url_with(QUICK))).await;
+        assert!(matches!(connected.expect("a hang"), Err(Error::Store { .. })));
+        let manager = LockManager::builder().url(&server.url_with(QUICK)).build().unwrap();
+        refused_by_store(&manager, LockOptions::new().retry(1)).await;
+        manager
+    };
+    let manager = server.while_stopped(work).await;
+    works_again(&manager).await;
+    assert_nothing_left(&server).await;
+}
+
+#[tokio::test]
+async fn gone_while_waiting() {
+    let server = RedisServer::start().await;
+    let holder = manager(&server.url()).await;
+    let waiter = manager(&server.url_with(QUICK)).await;
+    let held = holder.acquire("a", LockOptions::new()).await.unwrap();
+    let waiting = {
+        let waiter = waiter.clone();
+        tokio::spawn(
+            async move { refused_by_store(&waiter, LockOptions::new().wait(2 * SECOND)).await },
+        )
+    };
+    server.kill();
+    waiting.await.unwrap();
+    server.revive().await;
+    works_again(&waiter).await;
+    assert!(held.release().await.is_err());
+    assert_nothing_left(&server).await;
+}
+
+#[tokio::test]
+async fn gone_and_back_while_waiting() {
+    let server = RedisServer::start().await;
+    let waiter = manager(&server.url_with(QUICK)).await;
+    let other = server.cli().await;
+    other.query::<String>(&["SET", "lock:a", "another", "PX", "60000"]).await;
+    let waiting = {
+        let waiter = waiter.clone();
+        tokio::spawn(async move { waiter.acquire("a", LockOptions::new().wait(LIMIT)).await })
+    };
+    server.restart().await;
+    waiting.await.unwrap().expect("the restart freed the lock").release().await.unwrap();
+    assert_nothing_left(&server).await;
+}
+
+#[tokio::test]
+async fn gone_while_holding() {
+    let server = RedisServer::start().await;
+    let manager = manager(&server.url_with(QUICK)).await;
+    let ttl = Duration::from_millis(600);
+    let started = Arc::new(tokio::sync::Notify::new());
+    let job = {
+        let (manager, started) = (manager.clone(), started.clone());
+        tokio::spawn(async move {
+            let body = async |_: &Lease| {
+                started.notify_one();
+                std::future::pending::<()>().await;
+            };
+            manager.with_lock("a", LockOptions::new().ttl(ttl), body).await
+        })
+    };
+    started.notified().await;
+    server.kill();
+    let error = timeout(LIMIT, job).await.expect("a hang").unwrap().unwrap_err();
+    assert!(matches!(error, Error::Lost { reason: LostReason::Expired, .. }), "{error:?}");
+    server.revive().await;
+    works_again(&manager).await;
+    assert_nothing_left(&server).await;
+}
+
+#[tokio::test]
+async fn frozen_while_holding_and_thawed_before_the_deadline() {
+    let server = RedisServer::start().await;
+    let manager = manager(&server.url_with(QUICK)).await;
+    let guard = manager.acquire("a", LockOptions::new().ttl(3 * SECOND)).await.unwrap();
+    // Longer than a renewal's turn and several response timeouts: unknown, but not lost.
+    server
+        .while_stopped(async {
+            eventually(LIMIT, "a renewal is overdue", async || guard.remaining() < SECOND).await;
+        })
+        .await;
+    eventually(LIMIT, "it is renewed again", async || guard.remaining() > 2 * SECOND).await;
+    guard.release().await.unwrap();
+    assert_nothing_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_body_ends_well_while_the_store_is_away_and_its_release_is_made_up_for() {
+    let server = RedisServer::start().await;
+    let manager = manager(&server.url_with(QUICK)).await;
+    let cli = server.cli().await;
+    let body = async |_: &Lease| {
+        server.stop_signal();
+        17
+    };
+    assert_eq!(manager.with_lock("a", LockOptions::new(), body).await.unwrap(), 17);
+    server.continue_signal();
+    eventually(LIMIT, "released after all", async || cli.value("lock:a").await.is_none()).await;
+}
+
+#[tokio::test]
+async fn an_acquire_without_an_answer_is_undone() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let url = format!("{}?{QUICK}", server.url_through(&proxy).trim_end_matches('?'));
+    let manager = manager(&url).await;
+    let cli = server.cli().await;
+    works_again(&manager).await;
+    let before = cli.value("lockattr:fence").await;
+    proxy.swallow_replies();
+    refused_by_store(&manager, LockOptions::new().retry(0).ttl(60 * SECOND)).await;
+    assert_ne!(cli.value("lockattr:fence").await, before, "the server did execute it");
+    proxy.pass();
+    assert_nothing_left_within(&server, LIMIT).await;
+    works_again(&manager).await;
+}
+
+#[tokio::test]
+async fn a_link_that_is_dead_without_a_word_is_replaced() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let url = format!("{}?{QUICK}&connections=1", server.url_through(&proxy));
+    let manager = manager(&url).await;
+    works_again(&manager).await;
+    assert_eq!(proxy.connections(), 1);
+    // The old connection stays open and silent for ever; new ones are served.
+    proxy.freeze();
+    refused_by_store(&manager, LockOptions::new().retry(1)).await;
+    proxy.pass();
+    works_again(&manager).await;
+    assert_nothing_left_within(&server, LIMIT).await;
+}
+
+#[tokio::test]
+async fn killed_connections_come_back_by_themselves() {
+    let server = RedisServer::start().await;
+    let manager = manager(&server.url()).await;
+    let cli = server.cli().await;
+    let guard = manager.acquire("held", LockOptions::new().ttl(SECOND)).await.unwrap();
+    for _ in 0..5 {
+        let clients = cli.client_count().await;
+        assert!(cli.client_kill_all_others().await > 0, "{clients} clients");
+        works_again(&manager).await;
+    }
+    guard.ensure_held().unwrap();
+    guard.extend(2 * SECOND).await.unwrap();
+    guard.release().await.unwrap();
+    assert_nothing_left(&server).await;
+}
+
+/// As in a program of `#[tokio::test]`s with one manager: each runtime ends, the manager stays.
+#[test]
+fn one_manager_serves_one_runtime_after_the_other() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let first = runtime();
+    let server = first.block_on(RedisServer::start());
+    let manager = LockManager::builder().url(&server.url()).build().unwrap();
+    for _ in 0..3 {
+        let runtime = runtime();
+        runtime.block_on(async {
+            let options = LockOptions::new().ttl(Duration::from_millis(300)).retry(0);
+            let guard = manager.acquire("a", options).await.unwrap();
+            let before = guard.remaining();
+            eventually(LIMIT, "renewed on this runtime", async || {
+                guard.remaining() < before && guard.ensure_held().is_ok()
+            })
+            .await;
+            eventually(LIMIT, "renewed on this runtime", async || {
+                guard.remaining() > Duration::from_millis(250)
+            })
+            .await;
+            guard.release().await.unwrap();
+        });
+    }
+    first.block_on(assert_nothing_left(&server));
+}
+
+/// Another runtime's end takes the watchdog's task along; who still holds is served on.
+#[test]
+fn a_runtime_that_ends_does_not_stop_the_renewals_of_another() {
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(1).enable_all().build().unwrap()
+    };
+    let (short, long) = (runtime(), runtime());
+    let server = long.block_on(RedisServer::start());
+    let manager = LockManager::builder().url(&server.url()).build().unwrap();
+    let ttl = LockOptions::new().ttl(Duration::from_millis(300));
+    // The watchdog starts where the first lock is taken.
+    let first = short.block_on(manager.acquire("short", ttl.clone())).unwrap();
+    let second = long.block_on(manager.acquire("long", ttl)).unwrap();
+    drop(first);
+    drop(short);
+    long.block_on(async {
+        for _ in 0..3 {
+            let fresh = || second.remaining() > Duration::from_millis(250);
+            eventually(LIMIT, "spent", async || !fresh()).await;
+            eventually(LIMIT, "renewed", async || fresh()).await;
+        }
+        second.release().await.unwrap();
+    });
+}
+
+async fn assert_nothing_left_within(server: &RedisServer, limit: Duration) {
+    let cli = server.cli().await;
+    eventually(limit, "nothing left", async || {
+        cli.keys("*").await.iter().all(|key| key.contains("fence"))
+    })
+    .await;
+}

@@ -1,0 +1,80 @@
+//! Fencing tokens only grow: across processes, flushes and restarts.
+
+use lockattr::{LockManager, LockOptions};
+use lockattr_tests::{Node, RedisServer, assert_nothing_left, node};
+
+/// The tokens of `count` acquisitions by every node, in the order in which they were granted.
+async fn tokens(nodes: &mut [Node], count: usize) -> Vec<u64> {
+    for node in nodes.iter_mut() {
+        node.say(&format!("fence a {count}")).await;
+    }
+    let mut tokens = Vec::new();
+    for node in nodes {
+        let mut own: Vec<u64> = Vec::new();
+        for _ in 0..count {
+            own.push(node.line().await.parse().expect("a token"));
+        }
+        // Its own acquisitions came one after the other.
+        assert!(own.is_sorted_by(|earlier, later| earlier < later), "{own:?}");
+        tokens.extend(own);
+    }
+    tokens.sort_unstable();
+    tokens
+}
+
+#[tokio::test]
+async fn a_thousand_acquisitions_of_four_processes_across_a_flush_and_a_restart_without_data() {
+    let server = RedisServer::start().await;
+    let mut nodes: Vec<_> = (0..4).map(|_| node!("lock", url = server.url())).collect();
+
+    let first = tokens(&mut nodes, 100).await;
+    server.cli().await.flushall().await;
+    let second = tokens(&mut nodes, 100).await;
+    server.restart().await;
+    assert!(server.cli().await.keys("*").await.is_empty(), "it saves nothing");
+    let third = tokens(&mut nodes, 50).await;
+
+    let all: Vec<_> = first.iter().chain(&second).chain(&third).copied().collect();
+    assert_eq!(all.len(), 1000);
+    // Sorted within each phase, so this is also the order between them; and no number twice.
+    assert!(all.is_sorted_by(|earlier, later| earlier < later));
+    assert_nothing_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_token_is_the_servers_clock_or_one_more_than_the_last() {
+    let server = RedisServer::start().await;
+    let cli = server.cli().await;
+    let manager = LockManager::connect(&server.url()).await.unwrap();
+    // A counter far ahead of the clock, as after the clock was set back.
+    let ahead: u64 = 1 << 52;
+    cli.query::<String>(&["SET", "lockattr:fence", &ahead.to_string()]).await;
+    for step in 1..=3 {
+        let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
+        assert_eq!(guard.fencing_token().get() >> 10, ahead + step);
+        assert!(i64::from(guard.fencing_token()) > 0);
+        guard.release().await.unwrap();
+    }
+    // Digits, not an exponent: Lua would round.
+    assert_eq!(cli.value("lockattr:fence").await.unwrap(), (ahead + 3).to_string());
+}
+
+#[tokio::test]
+async fn a_counter_that_cannot_be_read_locks_nothing() {
+    let server = RedisServer::start().await;
+    let cli = server.cli().await;
+    let manager = LockManager::connect(&server.url()).await.unwrap();
+    cli.query::<i64>(&["LPUSH", "lockattr:fence", "not a number"]).await;
+    let error = manager.acquire("a", LockOptions::new().retry(0)).await.unwrap_err();
+    assert!(matches!(error, lockattr::Error::Store { .. }), "{error:?}");
+    assert_eq!(cli.value("lock:a").await, None);
+}
+
+#[tokio::test]
+async fn the_counters_own_name_cannot_be_locked() {
+    let server = RedisServer::start().await;
+    let manager = LockManager::builder().url(&server.url()).prefix("").connect().await.unwrap();
+    let error = manager.acquire("lockattr:fence", LockOptions::new().retry(0)).await.unwrap_err();
+    assert!(error.to_string().contains("fencing counter"), "{error}");
+    assert_nothing_left(&server).await;
+}

@@ -1,0 +1,157 @@
+//! A store in memory that misbehaves on order, for tests that need no server.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lockattr::store::{
+    Acquire, Claim, LockKey, MemoryStore, Release, Renew, Renewal, Store, StoreError, StoreFuture,
+};
+use lockattr::{Holder, LockManager};
+
+/// What becomes of one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It is answered.
+    Answered,
+    /// It takes effect, but the answer comes only after this long.
+    Late(Duration),
+    /// It takes effect, but the answer is an error.
+    AnswerLost,
+    /// It takes no effect and the answer is an error.
+    Refused,
+    /// It takes no effect and is never answered.
+    Hangs,
+    /// It panics.
+    Panics,
+}
+
+/// The calls that a store got, by their size.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Calls {
+    pub(crate) acquires: usize,
+    pub(crate) renewals: Vec<usize>,
+    pub(crate) releases: Vec<usize>,
+}
+
+/// A memory store behind a script: each call takes the next fate for its kind, then the last one
+/// for ever.
+#[derive(Debug)]
+pub(crate) struct Scripted {
+    store: MemoryStore,
+    acquires: Mutex<VecDeque<Fate>>,
+    renewals: Mutex<VecDeque<Fate>>,
+    releases: Mutex<VecDeque<Fate>>,
+    calls: Mutex<Calls>,
+}
+
+impl Scripted {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            store: MemoryStore::new(),
+            acquires: Mutex::new([Fate::Answered].into()),
+            renewals: Mutex::new([Fate::Answered].into()),
+            releases: Mutex::new([Fate::Answered].into()),
+            calls: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn acquires(&self, fates: &[Fate]) {
+        *self.acquires.lock().unwrap() = fates.iter().copied().collect();
+    }
+
+    pub(crate) fn renewals(&self, fates: &[Fate]) {
+        *self.renewals.lock().unwrap() = fates.iter().copied().collect();
+    }
+
+    pub(crate) fn releases(&self, fates: &[Fate]) {
+        *self.releases.lock().unwrap() = fates.iter().copied().collect();
+    }
+
+    pub(crate) fn calls(&self) -> Calls {
+        self.calls.lock().unwrap().clone()
+    }
+
+    pub(crate) fn manager(self: &Arc<Self>) -> LockManager {
+        LockManager::builder().store(self.clone()).build().unwrap()
+    }
+}
+
+fn next(fates: &Mutex<VecDeque<Fate>>) -> Fate {
+    let mut fates = fates.lock().unwrap();
+    if fates.len() > 1 { fates.pop_front().unwrap() } else { fates[0] }
+}
+
+fn away() -> StoreError {
+    StoreError::new("away, on purpose")
+}
+
+/// Lets `call` go as `fate` says; `failed` is the answer of a call that got none.
+async fn meet<T>(fate: Fate, call: StoreFuture<'_, T>, failed: impl FnOnce() -> T) -> T {
+    match fate {
+        Fate::Answered => call.await,
+        Fate::Late(delay) => {
+            let answer = call.await;
+            tokio::time::sleep(delay).await;
+            answer
+        }
+        Fate::AnswerLost => {
+            call.await;
+            failed()
+        }
+        Fate::Refused => failed(),
+        Fate::Hangs => pending().await,
+        Fate::Panics => panic!("a bug in the store"),
+    }
+}
+
+impl Store for Scripted {
+    fn acquire<'a>(
+        &'a self,
+        claim: &'a Arc<Claim>,
+        ttl: Duration,
+    ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+        self.calls.lock().unwrap().acquires += 1;
+        let call = self.store.acquire(claim, ttl);
+        Box::pin(meet(next(&self.acquires), call, || Err(away())))
+    }
+
+    fn renew<'a>(
+        &'a self,
+        renewals: &'a [Renewal],
+    ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
+        self.calls.lock().unwrap().renewals.push(renewals.len());
+        let call = self.store.renew(renewals);
+        Box::pin(meet(next(&self.renewals), call, || vec![Err(away()); renewals.len()]))
+    }
+
+    fn release<'a>(
+        &'a self,
+        claims: &'a [Arc<Claim>],
+    ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
+        self.calls.lock().unwrap().releases.push(claims.len());
+        let call = self.store.release(claims);
+        Box::pin(meet(next(&self.releases), call, || vec![Err(away()); claims.len()]))
+    }
+
+    fn holder<'a>(
+        &'a self,
+        key: &'a LockKey,
+    ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
+        self.store.holder(key)
+    }
+
+    fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
+        self.store.ping()
+    }
+}
+
+/// A manager whose store answers nothing but errors.
+pub(crate) fn broken_manager() -> LockManager {
+    let store = Scripted::new();
+    store.acquires(&[Fate::Refused]);
+    store.renewals(&[Fate::Refused]);
+    store.releases(&[Fate::Refused]);
+    store.manager()
+}

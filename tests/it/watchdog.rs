@@ -1,0 +1,213 @@
+//! The watchdog against a store that hangs, fails, lies late or panics. Paused clock throughout.
+
+use std::time::Duration;
+
+use lockattr::{Error, Lease, LockOptions, LostReason};
+use lockattr_tests::capture_events;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::support::{Fate, Scripted};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn lease(ttl: Duration) -> LockOptions {
+    LockOptions::new().ttl(ttl)
+}
+
+#[tokio::test(start_paused = true)]
+async fn renewals_due_together_travel_together() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let mut guards = Vec::new();
+    for n in 0..1_000 {
+        guards.push(manager.acquire(format!("k{n}"), lease(3 * SECOND)).await.unwrap());
+        if n % 100 == 0 {
+            sleep(Duration::from_millis(1)).await;
+        }
+    }
+    sleep(60 * SECOND).await;
+    let renewals = store.calls().renewals;
+    // A renewal a second and lease, at a third of the TTL; each round in one batch.
+    assert!((55..=65).contains(&renewals.len()), "{} batches", renewals.len());
+    assert!(renewals.iter().all(|size| *size == 1_000), "{renewals:?}");
+    assert!(guards.iter().all(|guard| guard.ensure_held().is_ok()));
+
+    drop(guards);
+    sleep(SECOND).await;
+    let calls = store.calls();
+    assert_eq!(calls.releases, [1_000], "dropped guards are released in one batch");
+    assert_eq!(calls.renewals.len(), renewals.len(), "and renewed no more");
+}
+
+/// As short as a lease may be: renewed at a third of it, and not without a pause.
+#[tokio::test(start_paused = true)]
+async fn short_leases_are_renewed_in_time_and_not_in_a_spin() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let short = manager.acquire("short", lease(Duration::from_millis(10))).await.unwrap();
+    let other = manager.acquire("other", lease(Duration::from_millis(30))).await.unwrap();
+    sleep(SECOND).await;
+    short.ensure_held().unwrap();
+    other.ensure_held().unwrap();
+    let batches = store.calls().renewals.len();
+    assert!((200..=400).contains(&batches), "{batches} batches in a second");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_without_an_answer_is_unknown_not_lost() {
+    for fate in [Fate::Refused, Fate::AnswerLost] {
+        let store = Scripted::new();
+        let guard = store.manager().acquire("a", lease(3 * SECOND)).await.unwrap();
+        store.renewals(&[fate, fate, fate, Fate::Answered]);
+        sleep(10 * SECOND).await;
+        guard.ensure_held().unwrap();
+        guard.release().await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hanging_renewal_delays_neither_the_deadline_nor_the_other_leases() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let started = Instant::now();
+    let first = manager.acquire("first", lease(3 * SECOND)).await.unwrap();
+    store.renewals(&[Fate::Hangs, Fate::Answered]);
+    sleep(SECOND / 2).await;
+    let second = manager.acquire("second", lease(3 * SECOND)).await.unwrap();
+    first.lost().await;
+    let lasted = started.elapsed();
+    assert!(lasted < 3 * SECOND && lasted > 2 * SECOND, "{lasted:?}");
+    sleep(10 * SECOND).await;
+    second.ensure_held().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_gone_for_good_loses_the_lease_at_its_deadline() {
+    let store = Scripted::new();
+    let started = Instant::now();
+    let guard = store.manager().acquire("a", lease(3 * SECOND)).await.unwrap();
+    store.renewals(&[Fate::Refused]);
+    guard.lost().await;
+    let lasted = started.elapsed();
+    assert!(lasted > 2 * SECOND && lasted < 3 * SECOND, "{lasted:?}");
+    assert!(matches!(guard.ensure_held(), Err(Error::Lost { reason: LostReason::Expired, .. })));
+    // Tried more than once before giving up, and not without a pause.
+    assert!((2..100).contains(&store.calls().renewals.len()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_panics_does_not_stop_the_watchdog() {
+    let events = capture_events();
+    let store = Scripted::new();
+    let manager = store.manager();
+    let victim = manager.acquire("victim", lease(3 * SECOND)).await.unwrap();
+    store.renewals(&[Fate::Panics, Fate::Answered]);
+    sleep(SECOND / 2).await;
+    let other = manager.acquire("other", lease(3 * SECOND)).await.unwrap();
+    victim.lost().await;
+    sleep(10 * SECOND).await;
+    other.ensure_held().unwrap();
+    assert!(events.contains("the watchdog's task panicked"));
+    drop((victim, other));
+    sleep(SECOND).await;
+    assert_eq!(manager.holder("other").await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_acquire_whose_answer_came_after_its_lease_had_lapsed_fails_and_is_undone() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    store.acquires(&[Fate::Late(2 * SECOND), Fate::Answered]);
+    let error = manager.acquire("a", lease(SECOND).retry(0)).await.unwrap_err();
+    assert!(matches!(error, Error::Store { ref key, .. } if key == "a"), "{error:?}");
+    sleep(SECOND).await;
+    let next = manager.acquire("a", lease(SECOND).retry(0)).await.unwrap();
+    next.release().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_acquire_whose_answer_was_lost_is_adopted_by_the_next_attempt() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    store.acquires(&[Fate::AnswerLost, Fate::Answered]);
+    // Its own leftover must not block it: the second attempt gets in.
+    let guard = manager.acquire("a", lease(60 * SECOND).retry(1)).await.unwrap();
+    assert_eq!(store.calls().acquires, 2);
+    guard.release().await.unwrap();
+    assert_eq!(manager.holder("a").await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_acquire_that_gives_up_without_an_answer_is_undone() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    for fate in [Fate::AnswerLost, Fate::Late(30 * SECOND)] {
+        store.acquires(&[fate]);
+        let options = lease(60 * SECOND).wait(SECOND);
+        let error = timeout(10 * SECOND, manager.acquire("a", options)).await.unwrap().unwrap_err();
+        assert!(matches!(error, Error::Store { .. }), "{error:?}");
+        sleep(SECOND).await;
+        assert_eq!(manager.holder("a").await.unwrap(), None, "{fate:?}");
+    }
+}
+
+/// `wait` bounds the store as well: an attempt that hangs is cut at the deadline.
+#[tokio::test(start_paused = true)]
+async fn a_hanging_store_does_not_outlast_the_wait() {
+    let store = Scripted::new();
+    store.acquires(&[Fate::Hangs]);
+    for wait in [Duration::ZERO, SECOND, 5 * SECOND] {
+        let started = Instant::now();
+        let error = store.manager().acquire("a", lease(SECOND).wait(wait)).await.unwrap_err();
+        assert!(matches!(error, Error::Store { .. }), "{error:?}");
+        assert!(started.elapsed() <= wait + SECOND / 2, "{:?}", started.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_without_an_answer_is_an_event_and_made_up_for() {
+    for fate in [Fate::Refused, Fate::AnswerLost] {
+        let events = capture_events();
+        let store = Scripted::new();
+        let manager = store.manager();
+        store.releases(&[fate, fate, Fate::Answered]);
+        let body = async |_: &Lease| Err::<(), _>("the body's own error");
+        let result = manager.with_lock("a", lease(60 * SECOND), body).await;
+        assert_eq!(result.unwrap(), Err("the body's own error"), "hidden by the release's");
+        assert_eq!(events.count("the release got no answer"), 1);
+        sleep(10 * SECOND).await;
+        assert_eq!(manager.holder("a").await.unwrap(), None);
+
+        store.releases(&[fate, Fate::Answered]);
+        let guard = manager.acquire("a", lease(60 * SECOND)).await.unwrap();
+        assert!(matches!(guard.release().await, Err(Error::Store { .. })));
+        sleep(10 * SECOND).await;
+        assert_eq!(manager.holder("a").await.unwrap(), None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_is_not_tried_for_longer_than_the_lease_would_have_lasted() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    store.releases(&[Fate::Refused]);
+    drop(manager.acquire("a", lease(SECOND)).await.unwrap());
+    sleep(10 * SECOND).await;
+    let tried = store.calls().releases.len();
+    assert!((2..100).contains(&tried), "{tried}");
+    sleep(60 * SECOND).await;
+    assert_eq!(store.calls().releases.len(), tried);
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_waits_for_releases_that_are_under_way() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    store.releases(&[Fate::Late(SECOND)]);
+    drop(manager.acquire("a", lease(60 * SECOND)).await.unwrap());
+    let background = lease(60 * SECOND).release(lockattr::Release::Background);
+    manager.with_lock("b", background, async |_| ()).await.unwrap();
+    let started = Instant::now();
+    manager.shutdown().await;
+    assert_eq!(started.elapsed().as_secs(), 1);
+}
