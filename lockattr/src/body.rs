@@ -7,14 +7,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
-use tokio::sync::futures::OwnedNotified;
-use tokio::time::Instant;
 
-use crate::chain::{self, Inside};
+use crate::chain::{self, Chained};
 use crate::options::{Release, Terms};
-use crate::{Error, LockGuard, OnLost};
+use crate::{Error, LockGuard, LostReason, OnLost};
 
-type Releasing = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 pin_project! {
     /// Runs `body`, gives the lock back, and says what the terms make of a loss.
@@ -25,35 +23,38 @@ pin_project! {
     pub(crate) struct Run<B: Future> {
         // Dropped as soon as it is done or cancelled, before the release.
         #[pin]
-        body: Option<Inside<B>>,
-        held: Option<Held>,
-        // Only while the lease's loss shall cancel the body.
-        #[pin]
-        ended: Option<OwnedNotified>,
+        body: Option<Chained<B>>,
+        held: Held,
         output: Option<Result<B::Output, Error>>,
     }
 }
 
-/// What is given back when the body is done.
+/// How far it is with the lock.
 enum Held {
-    Running(LockGuard, Terms),
-    Releasing(Releasing, String, OnLost),
+    /// There is none.
+    Unlocked,
+    Running {
+        guard: LockGuard,
+        terms: Terms,
+        /// Wakes the body to be cancelled; made when it first has to wait.
+        ended: Option<Boxed<LostReason>>,
+    },
+    Releasing {
+        released: Boxed<Result<(), Error>>,
+        key: String,
+        on_lost: OnLost,
+    },
 }
 
 /// Runs `body` under `guard`.
 pub(crate) fn run<B: Future>(guard: LockGuard, terms: Terms, body: B) -> Run<B> {
-    let frame = guard.frame();
-    Run {
-        body: Some(chain::inside(frame.clone(), body)),
-        ended: (terms.on_lost == OnLost::Cancel).then(|| frame.hold.when_ended()),
-        held: Some(Held::Running(guard, terms)),
-        output: None,
-    }
+    let body = Some(chain::inside(guard.frame().clone(), body));
+    Run { body, held: Held::Running { guard, terms, ended: None }, output: None }
 }
 
 /// Runs `body` without a lock of its own, in the call chain as it is.
 pub(crate) fn run_unlocked<B: Future>(body: B) -> Run<B> {
-    Run { body: Some(chain::as_it_is(body)), ended: None, held: None, output: None }
+    Run { body: Some(chain::as_it_is(body)), held: Held::Unlocked, output: None }
 }
 
 impl<B: Future> Future for Run<B> {
@@ -62,58 +63,66 @@ impl<B: Future> Future for Run<B> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         if let Some(body) = this.body.as_mut().as_pin_mut() {
-            if let Some(ended) = this.ended.as_mut().as_pin_mut() {
-                // For the waker's sake; what it says is not enough, because a process that slept
-                // past the deadline gets here before any timer has fired.
-                let _woken_when_ended = ended.poll(context);
-            }
-            let output = match lost(this.held) {
-                Some(error) if this.ended.is_some() => Err(error),
-                _ => Ok(ready!(body.poll(context))),
-            };
+            let output = ready!(this.held.poll_body(body, context));
             this.body.set(None);
-            this.ended.set(None);
             *this.output = Some(output);
         }
-        let released = ready!(release(this.held, context));
+        let released = ready!(this.held.poll_release(context));
         let output = this.output.take().expect("polled again after it was ready");
         Poll::Ready(output.and_then(|output| released.map(|()| output)))
     }
 }
 
-/// How the lease was lost, by the clock: asked before every poll of the body.
-fn lost(held: &Option<Held>) -> Option<Error> {
-    match held {
-        Some(Held::Running(guard, _)) => guard.frame().hold.ensure_held(Instant::now()).err(),
-        _ => None,
-    }
-}
-
-/// Gives the lock back; an `Err` is a loss that the caller has to hear of.
-fn release(held: &mut Option<Held>, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
-    if let Some(Held::Running(..)) = held
-        && let Some(Held::Running(guard, terms)) = held.take()
-    {
-        let key = guard.key().to_owned();
-        // A nested call asks no store, so it has no future to box either.
-        if guard.is_nested() {
-            return Poll::Ready(judge(guard.ensure_held(), &key, terms.on_lost));
-        }
-        let releasing: Releasing = match terms.release {
-            Release::Await => Box::pin(guard.release()),
-            Release::Background => Box::pin(guard.release_in_background()),
+impl Held {
+    /// Polls the body, unless the lease is lost and the terms say that this cancels it.
+    fn poll_body<B: Future>(
+        &mut self,
+        body: Pin<&mut B>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<B::Output, Error>> {
+        let Self::Running { guard, terms: Terms { on_lost: OnLost::Cancel, .. }, ended } = self
+        else {
+            return body.poll(context).map(Ok);
         };
-        *held = Some(Held::Releasing(releasing, key, terms.on_lost));
-    }
-    match held {
-        Some(Held::Releasing(releasing, key, on_lost)) => {
-            let released = ready!(releasing.as_mut().poll(context));
-            Poll::Ready(judge(released, key, *on_lost))
+        // The clock decides, before every poll: a process that slept past its deadline gets here
+        // before any timer has fired.
+        if let Err(error) = guard.ensure_held() {
+            return Poll::Ready(Err(error));
         }
-        _ => Poll::Ready(Ok(())),
+        if let Poll::Ready(output) = body.poll(context) {
+            return Poll::Ready(Ok(output));
+        }
+        let ended = ended.get_or_insert_with(|| Box::pin(guard.frame().hold.clone().ended()));
+        ended.as_mut().poll(context).map(|reason| Err(guard.frame().hold.lost(reason)))
+    }
+
+    /// Gives the lock back.
+    fn poll_release(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        if let Self::Running { .. } = self
+            && let Self::Running { guard, terms, .. } = std::mem::replace(self, Self::Unlocked)
+        {
+            let (key, on_lost) = (guard.key().to_owned(), terms.on_lost);
+            // A nested call asks no store, so it needs no future.
+            if guard.is_nested() {
+                return Poll::Ready(judge(guard.ensure_held(), &key, on_lost));
+            }
+            let released: Boxed<_> = match terms.release {
+                Release::Await => Box::pin(guard.release()),
+                Release::Background => Box::pin(guard.release_in_background()),
+            };
+            *self = Self::Releasing { released, key, on_lost };
+        }
+        match self {
+            Self::Releasing { released, key, on_lost } => {
+                let released = ready!(released.as_mut().poll(context));
+                Poll::Ready(judge(released, key, *on_lost))
+            }
+            _ => Poll::Ready(Ok(())),
+        }
     }
 }
 
+/// What of a release the caller has to hear of.
 fn judge(released: Result<(), Error>, key: &str, on_lost: OnLost) -> Result<(), Error> {
     match released {
         Err(error @ Error::Store { .. }) => {

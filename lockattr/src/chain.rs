@@ -15,7 +15,14 @@ use crate::hold::Hold;
 use crate::watchdog::Watchdog;
 
 tokio::task_local! {
-    static INNERMOST: Option<Arc<Frame>>;
+    static INNERMOST: Option<Arc<Inside>>;
+}
+
+/// Being inside an entry, and inside of what that is in: a link of the chain.
+#[derive(Debug)]
+pub(crate) struct Inside {
+    entry: Arc<Frame>,
+    around: Option<Arc<Inside>>,
 }
 
 /// One entry into a hold: the acquisition itself, or a nested call inside it.
@@ -26,26 +33,19 @@ pub(crate) struct Frame {
     pub(crate) watchdog: Arc<Watchdog>,
     /// 1 for the acquisition, 2 for a call nested in it, and so on.
     pub(crate) depth: u32,
-    /// The entry around this one, of whatever key.
-    outer: Option<Arc<Frame>>,
     gate: Semaphore,
 }
 
 impl Frame {
     /// The first entry into a hold.
     pub(crate) fn first(hold: Arc<Hold>, watchdog: Arc<Watchdog>) -> Self {
-        Self { hold, watchdog, depth: 1, outer: innermost(), gate: Semaphore::new(1) }
+        Self { hold, watchdog, depth: 1, gate: Semaphore::new(1) }
     }
 
     /// The entry of a nested call whose turn it is inside `self`.
     pub(crate) fn nested(&self) -> Self {
-        Self {
-            hold: self.hold.clone(),
-            watchdog: self.watchdog.clone(),
-            depth: self.depth + 1,
-            outer: innermost(),
-            gate: Semaphore::new(1),
-        }
+        let (hold, watchdog) = (self.hold.clone(), self.watchdog.clone());
+        Self { hold, watchdog, depth: self.depth + 1, gate: Semaphore::new(1) }
     }
 
     /// Waits for this entry's turn to let a child in.
@@ -82,39 +82,38 @@ impl Drop for Turn {
     }
 }
 
-fn innermost() -> Option<Arc<Frame>> {
+fn innermost() -> Option<Arc<Inside>> {
     INNERMOST.try_with(Option::clone).ok().flatten()
 }
 
 /// The innermost entry into a hold on `name`, if this chain has one from the manager that
 /// `watchdog` serves.
 pub(crate) fn find(watchdog: &Arc<Watchdog>, name: &str) -> Option<Arc<Frame>> {
-    INNERMOST
-        .try_with(|innermost| {
-            let mut frame = innermost.as_ref();
-            while let Some(entry) = frame {
-                if entry.hold.claim().key().name() == name && Arc::ptr_eq(&entry.watchdog, watchdog)
-                {
-                    return Some(entry.clone());
-                }
-                frame = entry.outer.as_ref();
+    let found = INNERMOST.try_with(|innermost| {
+        let mut inside = innermost.as_ref();
+        while let Some(Inside { entry, around }) = inside.map(Arc::as_ref) {
+            let same_key = entry.hold.claim().key().name() == name;
+            if same_key && Arc::ptr_eq(&entry.watchdog, watchdog) {
+                return Some(entry.clone());
             }
-            None
-        })
-        .ok()
-        .flatten()
+            inside = around.as_ref();
+        }
+        None
+    });
+    found.ok().flatten()
 }
 
-/// A future that runs inside an entry.
-pub(crate) type Inside<F> = TaskLocalFuture<Option<Arc<Frame>>, F>;
+/// A future in the call chain.
+pub(crate) type Chained<F> = TaskLocalFuture<Option<Arc<Inside>>, F>;
 
-/// Runs `future` inside an entry.
-pub(crate) fn inside<F: Future>(frame: Arc<Frame>, future: F) -> Inside<F> {
-    INNERMOST.scope(Some(frame), future)
+/// Runs `future` inside an entry, and inside of what this code is inside of.
+pub(crate) fn inside<F: Future>(entry: Arc<Frame>, future: F) -> Chained<F> {
+    let around = innermost();
+    INNERMOST.scope(Some(Arc::new(Inside { entry, around })), future)
 }
 
-/// Runs `future` inside what this code is inside of.
-pub(crate) fn as_it_is<F: Future>(future: F) -> Inside<F> {
+/// Runs `future` inside of what this code is inside of.
+pub(crate) fn as_it_is<F: Future>(future: F) -> Chained<F> {
     INNERMOST.scope(innermost(), future)
 }
 
@@ -141,7 +140,7 @@ pub(crate) fn as_it_is<F: Future>(future: F) -> Inside<F> {
 /// # }
 /// ```
 pub fn current() -> Option<Lease> {
-    innermost().map(Lease::new)
+    innermost().map(|inside| Lease::new(inside.entry.clone()))
 }
 
 /// Carries the call chain along into a task that is spawned: what it calls enters the holds around

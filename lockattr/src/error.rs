@@ -154,13 +154,25 @@ impl fmt::Display for LostReason {
 #[derive(Clone)]
 pub struct StoreError {
     message: String,
+    not_sent: bool,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 impl StoreError {
     /// An error in one clause. It must not carry a password.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), source: None }
+        Self { message: message.into(), not_sent: false, source: None }
+    }
+
+    /// Says that the command certainly did not reach the store, so that there is nothing to undo.
+    #[must_use]
+    pub fn not_sent(mut self) -> Self {
+        self.not_sent = true;
+        self
+    }
+
+    pub(crate) fn is_not_sent(&self) -> bool {
+        self.not_sent
     }
 
     /// Keeps the driver's own error as the source.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::chain::{self, Frame, Turn};
 use crate::hold::{Granted, Hold};
-use crate::store::{self, Claim};
+use crate::store::{self, Claim, Releasing};
 use crate::watchdog::Watchdog;
 use crate::{Error, Lease, LostReason};
 
@@ -167,7 +167,7 @@ struct Owned {
 impl Owned {
     async fn release(&mut self) -> Result<(), Error> {
         self.end();
-        let claims = [self.claim().clone()];
+        let claims = [Releasing::new(self.claim().clone())];
         // Until the answer is here, dropping this future must still give the lock back.
         let answer = self.frame.watchdog.store().release(&claims).await.pop();
         match answer {
@@ -185,9 +185,9 @@ impl Owned {
     }
 
     async fn release_in_background(&mut self) {
+        let (held, until) = (self.is_held(), self.frame.hold.store_lets_go_at());
         self.end();
-        let until = self.frame.hold.store_lets_go_at();
-        self.frame.watchdog.release_in_background(self.claim().clone(), until).await;
+        self.frame.watchdog.release_in_background(self.claim().clone(), until, held).await;
         self.given_back = true;
     }
 
@@ -195,6 +195,10 @@ impl Owned {
     fn end(&self) {
         self.frame.hold.lose(LostReason::Released);
         self.frame.watchdog.forget(self.id);
+    }
+
+    fn is_held(&self) -> bool {
+        self.frame.hold.check(Instant::now()).is_ok()
     }
 
     fn claim(&self) -> &Arc<Claim> {
@@ -205,9 +209,9 @@ impl Owned {
 impl Drop for Owned {
     fn drop(&mut self) {
         if !self.given_back {
+            let (held, until) = (self.is_held(), self.frame.hold.store_lets_go_at());
             self.end();
-            let until = self.frame.hold.store_lets_go_at().max(Instant::now());
-            self.frame.watchdog.release_later(self.claim().clone(), until);
+            self.frame.watchdog.release_later(self.claim().clone(), until, held);
         }
     }
 }

@@ -1,12 +1,12 @@
 //! One hold of one lock: until when it is valid, and how it ended. No I/O.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::sync::futures::OwnedNotified;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::store::Claim;
 use crate::{Error, FencingToken, LostReason};
@@ -36,8 +36,10 @@ pub(crate) struct Hold {
     ttl: AtomicU64,
     /// The conservative deadline, in nanoseconds after `asked`; only grows.
     valid_for: AtomicU64,
+    /// When the store would let go, in nanoseconds after `asked`; only grows.
+    lasts: AtomicU64,
     phase: AtomicU8,
-    ended: Arc<Notify>,
+    ended: Notify,
 }
 
 const HELD: u8 = 0;
@@ -58,8 +60,9 @@ impl Hold {
             max_hold,
             ttl: AtomicU64::new(nanos(ttl)),
             valid_for: AtomicU64::new(nanos(validity(ttl))),
+            lasts: AtomicU64::new(nanos(ttl)),
             phase: AtomicU8::new(HELD),
-            ended: Arc::default(),
+            ended: Notify::new(),
         }
     }
 
@@ -121,24 +124,31 @@ impl Hold {
         }
     }
 
-    /// A waker's call when the hold ends from now on; the state itself is for `check` to tell.
-    pub(crate) fn when_ended(&self) -> OwnedNotified {
-        self.ended.clone().notified_owned()
-    }
-
-    /// Completes when the hold has ended.
-    pub(crate) async fn ended(&self) {
-        let mut ended = std::pin::pin!(self.ended.notified());
+    /// How the hold ended, when it has: by its signal or by its deadline.
+    ///
+    /// The timer is this call's own, not the watchdog's: that may live on a runtime that is busy.
+    pub(crate) async fn ended(self: Arc<Self>) -> LostReason {
+        let mut signal = pin!(self.ended.notified());
         // Listen first, look second: an end in between is then not missed.
-        ended.as_mut().enable();
-        if self.check(Instant::now()).is_ok() {
-            ended.await;
+        signal.as_mut().enable();
+        loop {
+            if let Err(reason) = self.check(Instant::now()) {
+                return reason;
+            }
+            tokio::select! {
+                () = signal.as_mut() => {}
+                () = sleep_until(self.valid_until()) => {}
+            }
         }
     }
 
-    /// How long a renewal sent at `now` may make the lease: never past `max_hold`.
+    /// How long a renewal sent at `now` shall make the lease.
     pub(crate) fn renewal_ttl(&self, now: Instant) -> Duration {
-        let ttl = Duration::from_nanos(self.ttl.load(Ordering::Acquire));
+        self.at_most(Duration::from_nanos(self.ttl.load(Ordering::Acquire)), now)
+    }
+
+    /// `ttl`, but never past `max_hold`.
+    pub(crate) fn at_most(&self, ttl: Duration, now: Instant) -> Duration {
         self.max_hold.map_or(ttl, |max_hold| ttl.min(max_hold.saturating_sub(now - self.asked)))
     }
 
@@ -146,15 +156,15 @@ impl Hold {
     pub(crate) fn renewed(&self, asked: Instant, ttl: Duration) {
         // A lease that lapsed meanwhile stays lost: somebody may have been told so.
         if self.check(Instant::now()).is_ok() {
-            let valid_for = nanos((asked - self.asked) + validity(ttl));
-            self.valid_for.fetch_max(valid_for, Ordering::AcqRel);
+            let before = asked - self.asked;
+            self.lasts.fetch_max(nanos(before + ttl), Ordering::AcqRel);
+            self.valid_for.fetch_max(nanos(before + validity(ttl)), Ordering::AcqRel);
         }
     }
 
-    /// Makes every later renewal at least `ttl` long; says how long one sent at `now` may be.
-    pub(crate) fn lengthen(&self, ttl: Duration, now: Instant) -> Duration {
+    /// Makes every later renewal at least `ttl` long.
+    pub(crate) fn lengthen(&self, ttl: Duration) {
         self.ttl.fetch_max(nanos(ttl), Ordering::AcqRel);
-        self.renewal_ttl(now)
     }
 
     /// By when the store has let go by itself, if no command reaches it any more.
@@ -169,10 +179,10 @@ impl Hold {
         (self.renew && !self.capped()).then(|| asked + ttl / 3)
     }
 
-    /// Whether the lease already reaches as far as `max_hold` lets it.
+    /// Whether the lease already lasts as long as `max_hold` lets it.
     fn capped(&self) -> bool {
-        let valid_for = Duration::from_nanos(self.valid_for.load(Ordering::Acquire));
-        self.max_hold.is_some_and(|max_hold| valid_for >= validity(max_hold))
+        let lasts = Duration::from_nanos(self.lasts.load(Ordering::Acquire));
+        self.max_hold.is_some_and(|max_hold| lasts >= max_hold)
     }
 }
 

@@ -116,7 +116,7 @@ impl Lease {
     /// # }
     /// ```
     pub async fn lost(&self) {
-        self.frame.hold.ended().await;
+        self.frame.hold.clone().ended().await;
     }
 
     /// How deep this call is nested in the hold: 1 for the acquisition, 2 for a call inside it
@@ -157,11 +157,12 @@ impl Lease {
         check_ttl(ttl)?;
         let asked = Instant::now();
         hold.ensure_held(asked)?;
-        let ttl = hold.lengthen(ttl, asked);
-        let renewal = [Renewal { claim: hold.claim().clone(), ttl }];
+        let renewed_ttl = hold.at_most(ttl, asked);
+        let renewal = [Renewal::new(hold.claim().clone(), renewed_ttl)];
         match self.frame.watchdog.store().renew(&renewal).await.pop() {
             Some(Ok(Renew::Renewed)) => {
-                hold.renewed(asked, ttl);
+                hold.lengthen(ttl);
+                hold.renewed(asked, renewed_ttl);
                 // The answer may have come after the end: then it is lost all the same.
                 hold.ensure_held(Instant::now())
             }

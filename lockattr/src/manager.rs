@@ -370,7 +370,11 @@ impl LockManager {
     }
 
     pub(crate) fn key(&self, key: &str) -> Result<LockKey, Error> {
-        LockKey::new(&self.shared.settings.prefix, key)
+        let key = LockKey::new(&self.shared.settings.prefix, key)?;
+        match self.shared.watchdog.store().refuses(&key) {
+            Some(why) => Err(Error::InvalidKey(format!("`{key}` cannot be locked: {why}"))),
+            None => Ok(key),
+        }
     }
 
     pub(crate) fn settings(&self) -> &Settings {

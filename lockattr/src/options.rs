@@ -142,7 +142,7 @@ impl LockOptions {
     }
 
     /// Longest time to wait for the lock. With [`retry`](Self::retry) too, whichever ends first;
-    /// zero asks once.
+    /// zero asks once. A store that does not answer gets at least a quarter of a second for it.
     pub const fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self
@@ -200,11 +200,7 @@ impl LockOptions {
                 "`max_hold` ({max_hold:?}) is shorter than `ttl` ({ttl:?}): shorten `ttl` too"
             )));
         }
-        if self.retry.is_some() && self.wait == Some(Duration::ZERO) {
-            return Err(refused(
-                "`wait` is zero, so `retry` would never retry: leave one of them out".into(),
-            ));
-        }
+        check_retry_and_wait(self.retry, self.wait)?;
         let delay = self.retry_delay.unwrap_or(defaults.retry_delay);
         check_retry_delay(delay)?;
         let (retry, wait) = match (self.retry, self.wait) {
@@ -249,6 +245,18 @@ pub(crate) fn check_retry_delay(delay: Duration) -> Result<(), Error> {
         return Err(refused(
             "`retry_delay` is zero, which would ask the store without a pause: write 1 ms or more"
                 .into(),
+        ));
+    }
+    Ok(())
+}
+
+pub(crate) fn check_retry_and_wait(
+    retry: Option<u32>,
+    wait: Option<Duration>,
+) -> Result<(), Error> {
+    if retry.is_some() && wait == Some(Duration::ZERO) {
+        return Err(refused(
+            "`wait` is zero, so `retry` would never retry: leave one of them out".into(),
         ));
     }
     Ok(())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::Error;
-use crate::options::{check_retry_delay, check_ttl};
+use crate::options::{check_retry_and_wait, check_retry_delay, check_ttl};
 
 /// A manager's defaults for every acquisition, and its own name.
 #[derive(Clone, Debug)]
@@ -15,6 +15,7 @@ pub(crate) struct Settings {
     pub(crate) retry: Option<u32>,
     pub(crate) retry_delay: Duration,
     pub(crate) shutdown_limit: Duration,
+    pub(crate) server: ServerSettings,
 }
 
 impl Default for Settings {
@@ -27,6 +28,7 @@ impl Default for Settings {
             retry: None,
             retry_delay: Duration::from_millis(100),
             shutdown_limit: Duration::from_secs(10),
+            server: ServerSettings::default(),
         }
     }
 }
@@ -57,12 +59,64 @@ impl Settings {
 
     pub(crate) fn check(&self) -> Result<(), Error> {
         check_ttl(self.ttl)?;
-        check_retry_delay(self.retry_delay)
+        check_retry_delay(self.retry_delay)?;
+        check_retry_and_wait(self.retry, Some(self.wait))?;
+        self.server.check()
+    }
+}
+
+/// How a store talks to its server, where it has one.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerSettings {
+    pub(crate) connections: usize,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) response_timeout: Duration,
+    /// After this long without a reply, the server is asked whether it is still there.
+    pub(crate) heartbeat: Duration,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self {
+            connections: 2,
+            connect_timeout: Duration::from_secs(1),
+            response_timeout: Duration::from_secs(1),
+            heartbeat: Duration::from_secs(5),
+        }
+    }
+}
+
+impl ServerSettings {
+    /// As [`Settings::set`].
+    pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<bool, Error> {
+        match name {
+            "connections" => self.connections = number(name, value)?,
+            "connect_timeout" => self.connect_timeout = duration(name, value)?,
+            "response_timeout" => self.response_timeout = duration(name, value)?,
+            "heartbeat" => self.heartbeat = duration(name, value)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if !(1..=64).contains(&self.connections) {
+            return Err(Error::InvalidOptions("`connections` must be 1 to 64".into()));
+        }
+        let times = [
+            ("connect_timeout", self.connect_timeout),
+            ("response_timeout", self.response_timeout),
+            ("heartbeat", self.heartbeat),
+        ];
+        match times.iter().find(|(_, time)| time.is_zero()) {
+            Some((name, _)) => Err(Error::InvalidOptions(format!("`{name}` must not be zero"))),
+            None => Ok(()),
+        }
     }
 }
 
 /// Reads `10s`, `500ms`, `1m30s`.
-pub(crate) fn duration(name: &str, value: &str) -> Result<Duration, Error> {
+fn duration(name: &str, value: &str) -> Result<Duration, Error> {
     humantime::parse_duration(value).map_err(|_| {
         Error::InvalidOptions(format!(
             "`{name}={value}` in the URL is not a duration: write it like `10s` or `500ms`"
@@ -71,7 +125,7 @@ pub(crate) fn duration(name: &str, value: &str) -> Result<Duration, Error> {
 }
 
 /// Reads a whole number.
-pub(crate) fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Error> {
+fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Error> {
     value.parse().map_err(|_| {
         Error::InvalidOptions(format!("`{name}={value}` in the URL is not a whole number in range"))
     })

@@ -69,7 +69,7 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// Gives each lock back, where the claim still holds it.
     fn release<'a>(
         &'a self,
-        claims: &'a [Arc<Claim>],
+        releases: &'a [Releasing],
     ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>>;
 
     /// Who has the lock now.
@@ -80,6 +80,11 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// Whether the store answers at all; asked once when a manager connects.
     fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>>;
+
+    /// Why this key cannot be locked here, if it cannot: a name that the store itself uses.
+    fn refuses(&self, _key: &LockKey) -> Option<String> {
+        None
+    }
 }
 
 /// Who asks for what: one acquisition, from its first attempt to its release.
@@ -133,11 +138,34 @@ impl Debug for Claim {
 
 /// One lease to renew.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Renewal {
     /// Whose it is.
     pub claim: Arc<Claim>,
     /// How long it shall run from now.
     pub ttl: Duration,
+}
+
+impl Renewal {
+    /// The lease of `claim`, for `ttl`.
+    pub fn new(claim: Arc<Claim>, ttl: Duration) -> Self {
+        Self { claim, ttl }
+    }
+}
+
+/// One lock to give back.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Releasing {
+    /// Whose it is.
+    pub claim: Arc<Claim>,
+}
+
+impl Releasing {
+    /// The lock of `claim`.
+    pub fn new(claim: Arc<Claim>) -> Self {
+        Self { claim }
+    }
 }
 
 /// The answer to [`Store::acquire`].
@@ -164,7 +192,7 @@ pub enum Renew {
     NotHeld,
 }
 
-/// The answer to one release.
+/// The answer to one [`Releasing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release {
     /// The lock was ours and is free.

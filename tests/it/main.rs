@@ -2,6 +2,7 @@
 
 mod attribute;
 mod harness;
+mod key;
 mod redis;
 mod reentrancy;
 mod store_contract;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lockattr::{Error, Lease, LockManager, LockOptions, LostReason, distributed_lock};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -147,16 +148,15 @@ async fn a_spawned_task_is_a_stranger_unless_it_inherits() {
 #[tokio::test(start_paused = true)]
 async fn an_heir_that_outlives_the_hold_gets_lost_not_in() {
     with_manager(|manager| async move {
-        let heir = manager
-            .with_lock("stock", LockOptions::new(), async |_| {
-                tokio::spawn(lockattr::inherit(async {
-                    sleep(SECOND).await;
-                    inner().await
-                }))
-            })
-            .await
-            .unwrap();
-        let error = heir.await.unwrap().unwrap_err();
+        let mut heirs = JoinSet::new();
+        let body = async |_: &Lease| {
+            heirs.spawn(lockattr::inherit(async {
+                sleep(SECOND).await;
+                inner().await
+            }));
+        };
+        manager.with_lock("stock", LockOptions::new(), body).await.unwrap();
+        let error = heirs.join_next().await.unwrap().unwrap().unwrap_err();
         assert!(matches!(error, Error::Lost { reason: LostReason::Released, .. }), "{error:?}");
     })
     .await;
@@ -242,6 +242,18 @@ async fn a_nested_guard_gives_its_turn_back_on_release_and_on_drop() {
         let last = nested().await.unwrap().expect("dropped");
         guard.release().await.unwrap();
         assert!(matches!(last.release().await, Err(Error::Lost { .. })));
+    })
+    .await;
+}
+
+/// The chain goes by where a call is made, not by where a guard was acquired.
+#[tokio::test(start_paused = true)]
+async fn a_scope_is_inside_of_what_it_is_called_in() {
+    with_manager(|manager| async move {
+        let account = manager.acquire("account", LockOptions::new()).await.unwrap();
+        let body = async |_: &Lease| account.scope(inner()).await;
+        let nested = manager.with_lock("stock", LockOptions::new(), body).await.unwrap();
+        assert_eq!(nested.unwrap().0, 2, "waited for itself");
     })
     .await;
 }

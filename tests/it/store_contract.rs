@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockattr::store::{
-    Acquire, Claim, LockKey, MemoryStore, RedisStore, Release, Renew, Renewal, Store,
+    Acquire, Claim, LockKey, MemoryStore, RedisStore, Release, Releasing, Renew, Renewal, Store,
 };
 use lockattr::{FencingToken, LockManager, LockOptions};
 use lockattr_tests::{RedisServer, eventually};
@@ -160,9 +160,10 @@ async fn batches_answer_one_by_one_in_order(store: AnyStore) {
             acquired(&store, claim, TTL).await;
         }
     }
-    let renewals = claims.iter().map(|claim| Renewal { claim: claim.clone(), ttl: LONGER });
+    let renewals = claims.iter().map(|claim| Renewal::new(claim.clone(), LONGER));
     let renewed = store.renew(&renewals.collect::<Vec<_>>()).await;
-    let released = store.release(&claims).await;
+    let releases: Vec<_> = claims.iter().cloned().map(Releasing::new).collect();
+    let released = store.release(&releases).await;
     assert_eq!((renewed.len(), released.len()), (350, 350));
     for n in 0..350 {
         let ours = n % 3 != 0;
@@ -180,10 +181,10 @@ async fn fencing_tokens_grow_in_order(store: AnyStore) {
     let mut last = None;
     for _ in 0..100 {
         let claim = claim("fenced");
-        let token = Some(acquired(&store, &claim, TTL).await);
-        assert!(token > last, "{token:?} after {last:?}");
-        assert!(i64::from(token.unwrap()) > 0);
-        last = token;
+        let token = acquired(&store, &claim, TTL).await;
+        assert!(Some(token) > last, "{token:?} after {last:?}");
+        assert!(i64::from(token) > 0);
+        last = Some(token);
         release(&store, &claim).await;
     }
 }
@@ -251,9 +252,9 @@ async fn acquired(store: &AnyStore, claim: &Arc<Claim>, ttl: Duration) -> Fencin
 }
 
 async fn renew(store: &AnyStore, claim: &Arc<Claim>, ttl: Duration) -> Renew {
-    store.renew(&[Renewal { claim: claim.clone(), ttl }]).await.remove(0).unwrap()
+    store.renew(&[Renewal::new(claim.clone(), ttl)]).await.remove(0).unwrap()
 }
 
 async fn release(store: &AnyStore, claim: &Arc<Claim>) -> Release {
-    store.release(std::slice::from_ref(claim)).await.remove(0).unwrap()
+    store.release(&[Releasing::new(claim.clone())]).await.remove(0).unwrap()
 }

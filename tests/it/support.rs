@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lockattr::store::{
-    Acquire, Claim, LockKey, MemoryStore, Release, Renew, Renewal, Store, StoreError, StoreFuture,
+    Acquire, Claim, LockKey, MemoryStore, Release, Releasing, Renew, Renewal, Store, StoreError,
+    StoreFuture,
 };
 use lockattr::{Holder, LockManager};
 
@@ -39,7 +40,7 @@ pub(crate) struct Calls {
 /// for ever.
 #[derive(Debug)]
 pub(crate) struct Scripted {
-    store: MemoryStore,
+    store: Mutex<Arc<MemoryStore>>,
     acquires: Mutex<VecDeque<Fate>>,
     renewals: Mutex<VecDeque<Fate>>,
     releases: Mutex<VecDeque<Fate>>,
@@ -49,7 +50,7 @@ pub(crate) struct Scripted {
 impl Scripted {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
-            store: MemoryStore::new(),
+            store: Mutex::default(),
             acquires: Mutex::new([Fate::Answered].into()),
             renewals: Mutex::new([Fate::Answered].into()),
             releases: Mutex::new([Fate::Answered].into()),
@@ -71,6 +72,15 @@ impl Scripted {
 
     pub(crate) fn calls(&self) -> Calls {
         self.calls.lock().unwrap().clone()
+    }
+
+    /// Forgets all locks, as a store that restarted empty.
+    pub(crate) fn restart(&self) {
+        *self.store.lock().unwrap() = Arc::default();
+    }
+
+    fn store(&self) -> Arc<MemoryStore> {
+        self.store.lock().unwrap().clone()
     }
 
     pub(crate) fn manager(self: &Arc<Self>) -> LockManager {
@@ -113,8 +123,8 @@ impl Store for Scripted {
         ttl: Duration,
     ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
         self.calls.lock().unwrap().acquires += 1;
-        let call = self.store.acquire(claim, ttl);
-        Box::pin(meet(next(&self.acquires), call, || Err(away())))
+        let (store, fate) = (self.store(), next(&self.acquires));
+        Box::pin(async move { meet(fate, store.acquire(claim, ttl), || Err(away())).await })
     }
 
     fn renew<'a>(
@@ -122,28 +132,31 @@ impl Store for Scripted {
         renewals: &'a [Renewal],
     ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
         self.calls.lock().unwrap().renewals.push(renewals.len());
-        let call = self.store.renew(renewals);
-        Box::pin(meet(next(&self.renewals), call, || vec![Err(away()); renewals.len()]))
+        let (store, fate) = (self.store(), next(&self.renewals));
+        let lost = || vec![Err(away()); renewals.len()];
+        Box::pin(async move { meet(fate, store.renew(renewals), lost).await })
     }
 
     fn release<'a>(
         &'a self,
-        claims: &'a [Arc<Claim>],
+        releases: &'a [Releasing],
     ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
-        self.calls.lock().unwrap().releases.push(claims.len());
-        let call = self.store.release(claims);
-        Box::pin(meet(next(&self.releases), call, || vec![Err(away()); claims.len()]))
+        self.calls.lock().unwrap().releases.push(releases.len());
+        let (store, fate) = (self.store(), next(&self.releases));
+        let lost = || vec![Err(away()); releases.len()];
+        Box::pin(async move { meet(fate, store.release(releases), lost).await })
     }
 
     fn holder<'a>(
         &'a self,
         key: &'a LockKey,
     ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
-        self.store.holder(key)
+        let store = self.store();
+        Box::pin(async move { store.holder(key).await })
     }
 
     fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
-        self.store.ping()
+        Box::pin(async { Ok(()) })
     }
 }
 

@@ -71,6 +71,17 @@ async fn max_hold_ends_a_renewed_lease() {
     assert_eq!(manager.holder("job").await.unwrap(), None, "the store ends it too");
 }
 
+/// However long it is: the drift is that of the last lease, not of the whole time.
+#[tokio::test(start_paused = true)]
+async fn a_long_max_hold_is_not_cut_short() {
+    let hours = 10 * 3600 * SECOND;
+    let options = LockOptions::new().ttl(10 * SECOND).max_hold(hours);
+    let started = Instant::now();
+    manager().acquire("job", options).await.unwrap().lost().await;
+    let lasted = started.elapsed();
+    assert!(lasted > hours - SECOND && lasted <= hours, "{lasted:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn extend_lengthens_and_never_shortens() {
     let manager = manager();

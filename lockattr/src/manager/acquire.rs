@@ -1,5 +1,6 @@
 //! One acquisition: enter again, or ask the store until it grants or patience ends.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::LockManager;
 use crate::chain::{self, Frame};
-use crate::hold::Granted;
+use crate::hold::{Granted, validity};
 use crate::key::LockKey;
 use crate::options::Terms;
 use crate::retry::Attempts;
@@ -22,15 +23,15 @@ const LEAST_TIME_TO_ANSWER: Duration = Duration::from_millis(250);
 impl LockManager {
     pub(crate) async fn acquire_on(&self, terms: &Terms, key: LockKey) -> Result<LockGuard, Error> {
         let watchdog = &self.shared.watchdog;
-        if watchdog.is_closing() {
-            return Err(Error::ShutDown { key: key.to_string() });
-        }
-        if let Some(outer) = chain::find(watchdog, key.name()) {
-            return self.enter_again(terms, &outer).await;
-        }
         if Handle::try_current().is_err() {
             let sentence = "a lock can only be acquired inside a tokio runtime";
             return Err(Error::InvalidOptions(sentence.into()));
+        }
+        if watchdog.is_shut_down() {
+            return Err(shut_down(&key));
+        }
+        if let Some(outer) = chain::find(watchdog, key.name()) {
+            return self.enter_again(terms, &outer).await;
         }
         let label = self.shared.identity.label(terms.function);
         let claim = Arc::new(Claim::new(key, &label));
@@ -43,23 +44,24 @@ impl LockManager {
         if !terms.reentrant {
             return Err(Error::Reentered { key: key.to_string() });
         }
+        outer.hold.ensure_held(Instant::now())?;
+        if let Some(turn) = outer.try_turn() {
+            return Ok(LockGuard::reentered(turn));
+        }
+        // In line from here on, so that the turns are taken in the order of the calls.
+        let mut turn = pin!(outer.turn());
+        let mut ended = pin!(outer.hold.clone().ended());
         let mut attempts = terms.patience.start(Instant::now());
         loop {
-            outer.hold.ensure_held(Instant::now())?;
             attempts.begin();
-            if let Some(turn) = outer.try_turn() {
-                return Ok(LockGuard::reentered(turn));
-            }
             let Some(until) = attempts.pause(Instant::now(), rand::random()) else {
                 return Err(contended(key, &attempts, self.own_label(outer)));
             };
             tokio::select! {
                 biased;
-                () = outer.hold.ended() => {}
-                turn = timeout_at(until, outer.turn()) => if let Ok(turn) = turn {
-                    outer.hold.ensure_held(Instant::now())?;
-                    return Ok(LockGuard::reentered(turn));
-                },
+                reason = ended.as_mut() => return Err(outer.hold.lost(reason)),
+                turn = turn.as_mut() => return Ok(LockGuard::reentered(turn)),
+                () = sleep_until(until) => {}
             }
         }
     }
@@ -70,6 +72,8 @@ impl LockManager {
         claim: Arc<Claim>,
     ) -> Result<LockGuard, Error> {
         let watchdog = &self.shared.watchdog;
+        // Also for what an earlier runtime left behind: it may be this very key's release.
+        watchdog.start();
         let mut attempts = terms.patience.start(Instant::now());
         let mut asking = Asking { watchdog, claim, ttl: terms.ttl, unsure: false };
         loop {
@@ -80,8 +84,8 @@ impl LockManager {
             };
             let pause = attempts.pause(Instant::now(), rand::random());
             let key = asking.claim.key();
-            if watchdog.is_closing() {
-                return Err(Error::ShutDown { key: key.to_string() });
+            if watchdog.is_shut_down() {
+                return Err(shut_down(key));
             }
             let Some(until) = pause else {
                 return Err(match refusal {
@@ -127,6 +131,11 @@ impl Asking<'_> {
             None => answer.await,
         };
         match answer {
+            // A grant that came after its own lease had lapsed is none. Still unsure: the next
+            // attempt takes it over, or it is undone.
+            Ok(Acquire::Acquired { .. }) if Instant::now() >= asked + validity(terms.ttl) => {
+                Err(Refusal::Unknown(lapsed(terms)))
+            }
             Ok(Acquire::Acquired { fencing }) => {
                 let granted = Granted {
                     claim: self.claim.clone(),
@@ -138,15 +147,18 @@ impl Asking<'_> {
                 };
                 let guard = LockGuard::granted(granted, self.watchdog);
                 self.unsure = false;
-                // A grant that came after its own lease had lapsed is none; its guard, dropped,
-                // gives back what is left of it.
+                // Lost already if the manager was shut down meanwhile, which the caller looks at
+                // next; the guard, dropped, gives it back.
                 guard.ensure_held().map(|()| guard).map_err(|_| Refusal::Unknown(lapsed(terms)))
             }
             Ok(Acquire::Held { holder }) => {
                 self.unsure = was_unsure;
                 Err(Refusal::Held(holder))
             }
-            Err(error) => Err(Refusal::Unknown(error)),
+            Err(error) => {
+                self.unsure = was_unsure || !error.is_not_sent();
+                Err(Refusal::Unknown(error))
+            }
         }
     }
 }
@@ -154,9 +166,14 @@ impl Asking<'_> {
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         if self.unsure {
-            self.watchdog.release_later(self.claim.clone(), Instant::now() + self.ttl);
+            let until = Instant::now() + self.ttl;
+            self.watchdog.release_later(self.claim.clone(), until, false);
         }
     }
+}
+
+fn shut_down(key: &LockKey) -> Error {
+    Error::ShutDown { key: key.to_string() }
 }
 
 fn contended(key: &LockKey, attempts: &Attempts, holder: Option<Box<Holder>>) -> Error {

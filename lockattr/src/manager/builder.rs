@@ -13,8 +13,8 @@ use crate::store_url;
 ///
 /// What the URL's query says wins over what the program says, so that whoever runs a service can
 /// change it without a new build. The query knows these settings by the same names: `prefix`,
-/// `service`, `ttl`, `wait`, `retry`, `retry_delay`, `shutdown_limit`, and for Redis `connections`
-/// (2), `connect_timeout` (1 s), `response_timeout` (1 s) and `heartbeat` (5 s).
+/// `service`, `ttl`, `wait`, `retry`, `retry_delay`, `shutdown_limit`, and where the store has a
+/// server `connections`, `connect_timeout`, `response_timeout` and `heartbeat`.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -96,6 +96,32 @@ impl LockManagerBuilder {
     /// How long [`shutdown`](LockManager::shutdown) waits for bodies to stop: 10 s by default.
     pub fn shutdown_limit(mut self, limit: Duration) -> Self {
         self.settings.shutdown_limit = limit;
+        self
+    }
+
+    /// Over how many connections the keys are spread, where the store has a server: 2 by default,
+    /// 1 to 64.
+    pub fn connections(mut self, connections: usize) -> Self {
+        self.settings.server.connections = connections;
+        self
+    }
+
+    /// How long a connection to the server may take: 1 s by default.
+    pub fn connect_timeout(mut self, limit: Duration) -> Self {
+        self.settings.server.connect_timeout = limit;
+        self
+    }
+
+    /// How long an answer of the server may take: 1 s by default.
+    pub fn response_timeout(mut self, limit: Duration) -> Self {
+        self.settings.server.response_timeout = limit;
+        self
+    }
+
+    /// After how long without an answer the server is asked whether it is still there, and the
+    /// connection replaced if it is not: 5 s by default.
+    pub fn heartbeat(mut self, interval: Duration) -> Self {
+        self.settings.server.heartbeat = interval;
         self
     }
 

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Acquire, Claim, LockKey, Release, Renew, Renewal, Store, StoreError, StoreFuture};
+use super::{
+    Acquire, Claim, LockKey, Release, Releasing, Renew, Renewal, Store, StoreError, StoreFuture,
+};
 use crate::fencing::next_counter;
 use crate::{FencingToken, Holder};
 
@@ -143,10 +145,10 @@ impl Store for MemoryStore {
 
     fn release<'a>(
         &'a self,
-        claims: &'a [Arc<Claim>],
+        releases: &'a [Releasing],
     ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
         let release = |locks: &mut Locks, now| {
-            claims.iter().map(|claim| Ok(locks.release(claim, now))).collect()
+            releases.iter().map(|release| Ok(locks.release(&release.claim, now))).collect()
         };
         Box::pin(async move { self.with(release) })
     }

@@ -4,6 +4,7 @@
 //! and keeps us out. What compares and changes in one step is a Lua script.
 
 mod config;
+mod line;
 mod link;
 mod scripts;
 
@@ -16,7 +17,10 @@ use futures_util::future::join_all;
 use redis::{FromRedisValue, Script, ScriptInvocation, Value};
 use url::Url;
 
-use super::{Acquire, Claim, LockKey, Release, Renew, Renewal, Store, StoreError, StoreFuture};
+use super::{
+    Acquire, Claim, LockKey, Release, Releasing, Renew, Renewal, Store, StoreError, StoreFuture,
+};
+use crate::settings::ServerSettings;
 use crate::{Error, FencingToken, Holder, store_url};
 use config::Config;
 use link::Link;
@@ -33,6 +37,14 @@ const BATCH: usize = 100;
 ///
 /// Made by [`LockManager::connect`](crate::LockManager::connect) from a `redis://` URL, or by hand.
 /// All commands for one key travel on one connection, so that they keep their order.
+///
+/// A lock is a string under prefix and key. Besides, there is one key for all locks, the fencing
+/// counter `lockattr:fence`. A user with these rights is enough:
+///
+/// ```text
+/// ACL SETUSER locker on >… resetkeys ~lock:* ~lockattr:fence resetchannels -@all +hello +ping
+///     +select +script|load +evalsha +get +set +del +pttl +pexpire +time
+/// ```
 ///
 /// ```
 /// use lockattr::store::RedisStore;
@@ -56,11 +68,15 @@ impl RedisStore {
     /// [`Error::InvalidOptions`] if the URL makes no sense.
     pub fn open(url: &str) -> Result<Self, Error> {
         let (url, settings) = store_url::parse(url)?;
-        Self::at(url, &settings)
+        Self::at(url, &settings, ServerSettings::default())
     }
 
-    pub(crate) fn at(url: Url, settings: &[(String, String)]) -> Result<Self, Error> {
-        let config = Config::read(url, settings)?;
+    pub(crate) fn at(
+        url: Url,
+        query: &[(String, String)],
+        defaults: ServerSettings,
+    ) -> Result<Self, Error> {
+        let config = Config::read(url, query, defaults)?;
         let scripts = Arc::new(Scripts::new());
         let link = |_| Link::new(config.clone(), scripts.clone());
         let links = (0..config.connections).map(link).collect();
@@ -138,14 +154,10 @@ impl Store for RedisStore {
         ttl: Duration,
     ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
         Box::pin(async move {
-            let name = claim.key().name();
-            if name == FENCE {
-                return Err(StoreError::new("this name is taken by the fencing counter"));
-            }
-            let mut invocation = self.scripts.acquire.key(name);
+            let mut invocation = self.scripts.acquire.key(claim.key().name());
             invocation.key(FENCE).arg(claim.value()).arg(millis(ttl));
             let reply = self.invoke(self.place(claim.key()), &invocation).await?;
-            granted(reply).ok_or_else(|| StoreError::new("the server's answer makes no sense"))
+            granted(reply).ok_or_else(nonsense)
         })
     }
 
@@ -166,14 +178,14 @@ impl Store for RedisStore {
 
     fn release<'a>(
         &'a self,
-        claims: &'a [Arc<Claim>],
+        releases: &'a [Releasing],
     ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
         Box::pin(self.invoke_batch(
-            claims,
+            releases,
             &self.scripts.release,
-            |claim| claim.key(),
-            |invocation, claim| {
-                invocation.arg(claim.value());
+            |release| release.claim.key(),
+            |invocation, release| {
+                invocation.arg(release.claim.value());
             },
             |held| {
                 if held { Release::Released } else { Release::NotHeld }
@@ -186,23 +198,28 @@ impl Store for RedisStore {
         key: &'a LockKey,
     ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
         Box::pin(async move {
-            let link = &self.links[self.place(key)];
-            let mut live = link.get().await?;
-            let mut look = redis::pipe();
-            look.cmd("GET").arg(key.name()).cmd("PTTL").arg(key.name());
-            let outcome = look.query_async(&mut live.connection).await;
-            let (value, pttl): (Option<Vec<u8>>, i64) = link.note(&live, outcome)?;
-            Ok(value.map(|value| holder(&value, pttl)))
+            let reply = self.invoke(self.place(key), &self.scripts.holder.key(key.name())).await?;
+            match reply {
+                Value::Nil => Ok(None),
+                reply => held_by(reply).map(Some).ok_or_else(nonsense),
+            }
         })
     }
 
     fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
+        // Every connection, so that the first locks need not wait for theirs.
         Box::pin(async move {
-            let link = &self.links[0];
-            let mut live = link.get().await?;
-            let outcome = redis::cmd("PING").query_async::<()>(&mut live.connection).await;
-            link.note(&live, outcome)
+            let pings = self.links.iter().map(|link| async move {
+                let mut live = link.get().await?;
+                let outcome = redis::cmd("PING").query_async::<()>(&mut live.connection).await;
+                link.note(&live, outcome)
+            });
+            join_all(pings).await.into_iter().collect()
         })
+    }
+
+    fn refuses(&self, key: &LockKey) -> Option<String> {
+        (key.name() == FENCE).then(|| format!("`{FENCE}` is the name of the fencing counter"))
     }
 }
 
@@ -213,22 +230,24 @@ fn granted(reply: Value) -> Option<Acquire> {
             let counter = u64::try_from(counter).ok()?;
             Some(Acquire::Acquired { fencing: FencingToken::from_counter(counter) })
         }
-        Value::Array(parts) => match parts.as_slice() {
-            [Value::BulkString(value), Value::Int(pttl)] => {
-                Some(Acquire::Held { holder: Some(Box::new(holder(value, *pttl))) })
-            }
-            _ => None,
-        },
-        _ => None,
+        reply => Some(Acquire::Held { holder: Some(Box::new(held_by(reply)?)) }),
     }
 }
 
 /// Reads a lock's value and its PTTL, which is negative for a key without end.
-fn holder(value: &[u8], pttl: i64) -> Holder {
-    let remaining = u64::try_from(pttl).ok().map(Duration::from_millis);
-    Holder::from_value(&String::from_utf8_lossy(value), remaining)
+fn held_by(reply: Value) -> Option<Holder> {
+    let Value::Array(parts) = reply else { return None };
+    let [Value::BulkString(value), Value::Int(pttl)] = parts.as_slice() else { return None };
+    let remaining = u64::try_from(*pttl).ok().map(Duration::from_millis);
+    Some(Holder::from_value(&String::from_utf8_lossy(value), remaining))
 }
 
+fn nonsense() -> StoreError {
+    StoreError::new("the server's answer makes no sense")
+}
+
+/// Rounded down: the server then lets go a little earlier than asked, by less than the drift that
+/// every lease allows for.
 fn millis(ttl: Duration) -> u64 {
     u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1)
 }

@@ -3,18 +3,18 @@
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, sleep_until};
 
 use super::Watchdog;
 use super::queue::PendingRelease;
 use crate::LostReason;
-use crate::store::{Release, Renew, Renewal, Store, StoreError};
+use crate::store::{Release, Releasing, Renew, Renewal, Store, StoreError};
 
 /// A command under way, with what its answer means.
 pub(super) type UnderWay = Pin<Box<dyn Future<Output = Answer> + Send>>;
@@ -29,44 +29,39 @@ pub(super) enum Answer {
 pub(super) struct Runner {
     watchdog: Arc<Watchdog>,
     runtime: Handle,
+    wake: Arc<Notify>,
 }
 
 impl Runner {
-    /// Starts the task on `runtime` unless it runs.
+    /// Starts the task on `runtime` unless it runs there.
     pub(super) fn start(watchdog: &Arc<Watchdog>, runtime: &Handle) {
-        if !watchdog.running.swap(true, Ordering::AcqRel) {
+        let entered = watchdog.queue().enter(runtime.id());
+        if let Some(wake) = entered {
             // Made before the task, so that a runtime that drops it unpolled is noticed too.
-            let runner = Self { watchdog: watchdog.clone(), runtime: runtime.clone() };
+            let runner = Self { watchdog: watchdog.clone(), runtime: runtime.clone(), wake };
             runtime.spawn(runner.run());
         }
     }
 
     async fn run(self) {
-        // A store that panics must not leave the other leases unwatched.
-        while AssertUnwindSafe(self.drive()).catch_unwind().await.is_err() {
-            tracing::error!("the watchdog's task panicked in a store; going on");
-        }
-    }
-
-    async fn drive(&self) {
         let mut under_way = FuturesUnordered::<UnderWay>::new();
         loop {
             let due = self.watchdog.queue().due(Instant::now());
-            under_way.extend(self.watchdog.adopted().drain(..));
+            under_way.extend(due.adopted);
             if !due.renewals.is_empty() {
                 under_way.push(send_renewals(self.watchdog.store.clone(), due.renewals));
             }
             if !due.releases.is_empty() {
-                under_way.push(send_release(self.watchdog.store.clone(), due.releases));
+                under_way.push(send_releases(self.watchdog.store.clone(), due.releases));
             }
-            if self.watchdog.is_closing() && due.next.is_none() && under_way.is_empty() {
+            if under_way.is_empty() && self.watchdog.queue().may_leave(self.runtime.id()) {
                 return;
             }
             let next = due.next.unwrap_or_else(Instant::now);
             // No branch waits for another: a store that hangs delays no deadline.
             tokio::select! {
                 Some(answer) = under_way.next() => self.watchdog.settle(answer),
-                () = self.watchdog.wake.notified() => {}
+                () = self.wake.notified() => {}
                 () = sleep_until(next), if due.next.is_some() => {}
             }
         }
@@ -75,13 +70,8 @@ impl Runner {
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        self.watchdog.running.store(false, Ordering::Release);
+        self.watchdog.queue().leave(self.runtime.id());
         self.watchdog.settled.notify_waiters();
-        // Holders on other runtimes still need the task.
-        let next = self.watchdog.queue().runtime_besides(self.runtime.id());
-        if let Some(runtime) = next {
-            Self::start(&self.watchdog, &runtime);
-        }
     }
 }
 
@@ -89,19 +79,33 @@ fn send_renewals(store: Arc<dyn Store>, batch: Vec<(u64, Renewal)>) -> UnderWay 
     Box::pin(async move {
         let (ids, renewals): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
         let asked = Instant::now();
-        let answers = store.renew(&renewals).await;
+        let answers = answers(async { store.renew(&renewals).await }, renewals.len()).await;
         let answers = ids.into_iter().zip(renewals).zip(answers);
         Answer::Renewed { asked, answers: answers.map(|((id, r), a)| (id, r, a)).collect() }
     })
 }
 
 /// Unconstrained, because the first poll has to send: tokio's budget must not hold it back.
-pub(super) fn send_release(store: Arc<dyn Store>, batch: Vec<PendingRelease>) -> UnderWay {
+pub(super) fn send_releases(store: Arc<dyn Store>, batch: Vec<PendingRelease>) -> UnderWay {
     Box::pin(unconstrained(async move {
-        let claims: Vec<_> = batch.iter().map(|release| release.claim.clone()).collect();
-        let answers = store.release(&claims).await;
+        let claims: Vec<_> = batch.iter().map(|r| Releasing::new(r.claim.clone())).collect();
+        let answers = answers(async { store.release(&claims).await }, claims.len()).await;
         Answer::Released(batch.into_iter().zip(answers).collect())
     }))
+}
+
+/// An answer for each of `count`, also from a store that panics or answers too little: what it did
+/// is unknown then, and the others must not suffer.
+async fn answers<T>(
+    asked: impl Future<Output = Vec<Result<T, StoreError>>>,
+    count: usize,
+) -> Vec<Result<T, StoreError>> {
+    let mut answers = AssertUnwindSafe(asked).catch_unwind().await.unwrap_or_else(|_| {
+        tracing::error!("the store panicked");
+        Vec::new()
+    });
+    answers.resize_with(count, || Err(StoreError::new("the store gave no answer")));
+    answers
 }
 
 impl Watchdog {
@@ -116,13 +120,7 @@ impl Watchdog {
             }
             Answer::Released(answers) => {
                 for (release, answer) in answers {
-                    if let Err(error) = answer {
-                        let key = release.claim.key().as_str();
-                        tracing::debug!(key, %error, "a release got no answer; trying again");
-                        self.queue().release_again(release, now);
-                        // The task may sleep past what was just put back.
-                        self.wake.notify_one();
-                    }
+                    self.settle_release(release, answer, now);
                 }
             }
         }
@@ -139,9 +137,7 @@ impl Watchdog {
     ) {
         let key = renewal.claim.key().as_str();
         // Released meanwhile: the answer concerns nobody.
-        let Some(hold) = self.queue().hold(id) else {
-            return;
-        };
+        let Some(hold) = self.queue().hold(id) else { return };
         match answer {
             Ok(Renew::Renewed) => {
                 hold.renewed(asked, renewal.ttl);
@@ -154,6 +150,27 @@ impl Watchdog {
             Err(error) => {
                 tracing::debug!(key, %error, "a renewal got no answer; trying again");
                 self.queue().renew_again(id, now);
+            }
+        }
+    }
+
+    fn settle_release(
+        &self,
+        release: PendingRelease,
+        answer: Result<Release, StoreError>,
+        now: Instant,
+    ) {
+        let key = release.claim.key().as_str();
+        match answer {
+            Ok(Release::Released) => {}
+            Ok(Release::NotHeld) => {
+                if release.held {
+                    tracing::warn!(key, "the lock was no longer ours when it was released");
+                }
+            }
+            Err(error) => {
+                tracing::debug!(key, %error, "a release got no answer; trying again");
+                self.queue().release_again(release, now);
             }
         }
     }

@@ -1,121 +1,120 @@
 //! A connection that is always there: made when first needed, replaced when it fails or falls
 //! silent.
-//!
-//! The client gives up on requests that time out but keeps their connection (redis-rs PR 1032), so
-//! a link that is dead without a word would stay in use for ever. Hence the heartbeat.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::Shared;
 use redis::aio::{MultiplexedConnection, SendError};
-use redis::{AsyncConnectionConfig, PushInfo, PushKind, RedisError};
+use redis::{AsyncConnectionConfig, ErrorKind, PushInfo, PushKind, RedisError, ServerErrorKind};
 use tokio::runtime::{self, Handle};
-use tokio::sync::Notify;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
 use super::config::Config;
+use super::line::{Pulse, keep_line};
 use super::scripts::Scripts;
 use crate::store::StoreError;
 
+/// How long a failure to connect is told to those who ask next, before it is tried again.
+const FAILURE_LASTS: Duration = Duration::from_millis(50);
+
 /// One place in the pool.
 pub(super) struct Link {
-    config: Config,
+    pub(super) config: Config,
     scripts: Arc<Scripts>,
     /// By runtime, because a connection dies with the runtime that made it, and a manager may
     /// serve several: the tests of a program, or one runtime per worker thread.
-    live: Mutex<HashMap<runtime::Id, Live>>,
-    /// Held while connecting: those who come meanwhile share the outcome.
-    connecting: tokio::sync::Mutex<Option<Failure>>,
+    lines: Mutex<HashMap<runtime::Id, Line>>,
     last_id: AtomicU64,
 }
+
+/// How it stands with one runtime's connection.
+enum Line {
+    /// Made by a task of its own, so that a caller without patience does not end it for the others.
+    Connecting(u64, Shared<oneshot::Receiver<Outcome>>),
+    Live(Live),
+    Failed(Instant, StoreError),
+}
+
+/// What became of an attempt to connect.
+pub(super) type Outcome = Result<Live, StoreError>;
 
 /// A connection that is thought to work.
 #[derive(Clone)]
 pub(super) struct Live {
     pub(super) connection: MultiplexedConnection,
+    pub(super) pulse: Arc<Pulse>,
     id: u64,
-    pulse: Arc<Pulse>,
-}
-
-/// Signs of life.
-#[derive(Default)]
-struct Pulse {
-    replied: AtomicBool,
-    suspected: Notify,
-}
-
-struct Failure {
-    at: Instant,
-    error: StoreError,
 }
 
 impl Link {
     pub(super) fn new(config: Config, scripts: Arc<Scripts>) -> Arc<Self> {
-        Arc::new(Self {
-            config,
-            scripts,
-            live: Mutex::default(),
-            connecting: tokio::sync::Mutex::default(),
-            last_id: AtomicU64::new(0),
-        })
+        Arc::new(Self { config, scripts, lines: Mutex::default(), last_id: AtomicU64::new(0) })
     }
 
     /// The connection, made now if there is none.
-    pub(super) async fn get(self: &Arc<Self>) -> Result<Live, StoreError> {
-        let runtime = Handle::try_current().map_err(|_| outside())?.id();
-        if let Some(live) = self.current(runtime) {
-            return Ok(live);
-        }
-        let asked = Instant::now();
-        let mut failure = self.connecting.lock().await;
-        if let Some(live) = self.current(runtime) {
-            return Ok(live);
-        }
-        // Whoever waited while another failed would only fail in the same way.
-        if let Some(failure) = failure.as_ref().filter(|failure| failure.at >= asked) {
-            return Err(failure.error.clone());
-        }
-        let id = self.last_id.fetch_add(1, Ordering::Relaxed);
-        match self.connect(id).await {
-            Ok(connection) => {
-                *failure = None;
-                Ok(self.adopt(runtime, connection, id))
+    pub(super) async fn get(self: &Arc<Self>) -> Outcome {
+        let runtime = Handle::try_current().map_err(|_| {
+            StoreError::new("it can only be asked inside a tokio runtime").not_sent()
+        })?;
+        let attempt = {
+            let mut lines = self.lines();
+            match lines.get(&runtime.id()) {
+                Some(Line::Live(live)) => return Ok(live.clone()),
+                Some(Line::Failed(at, error)) if at.elapsed() < FAILURE_LASTS => {
+                    return Err(error.clone());
+                }
+                Some(Line::Connecting(_, attempt)) => attempt.clone(),
+                _ => {
+                    let id = self.last_id.fetch_add(1, Ordering::Relaxed);
+                    let (sender, receiver) = oneshot::channel();
+                    let attempt = receiver.shared();
+                    lines.insert(runtime.id(), Line::Connecting(id, attempt.clone()));
+                    runtime.spawn(keep_line(self.clone(), runtime.id(), id, sender));
+                    attempt
+                }
             }
-            Err(error) => {
-                *failure = Some(Failure { at: Instant::now(), error: error.clone() });
-                Err(error)
-            }
-        }
+        };
+        attempt.await.unwrap_or_else(|_| {
+            Err(StoreError::new("the runtime that connected to it has ended").not_sent())
+        })
     }
 
     /// Takes note of how a command on `live` went.
     pub(super) fn note<T>(
-        self: &Arc<Self>,
+        &self,
         live: &Live,
         outcome: Result<T, RedisError>,
     ) -> Result<T, StoreError> {
         let error = match outcome {
             Ok(value) => {
-                live.pulse.replied.store(true, Ordering::Relaxed);
+                live.pulse.replied();
                 return Ok(value);
             }
             Err(error) => error,
         };
         if error.is_timeout() {
-            live.pulse.suspected.notify_one();
+            live.pulse.suspect();
             let limit = self.config.timing.response_timeout;
             let sentence = format!("no answer from {} within {limit:?}", self.config.address);
             return Err(StoreError::new(sentence).with_source(error));
         }
-        if error.is_unrecoverable_error() {
+        // After a failover the old address may be a replica, and stay one.
+        let demoted = [ServerErrorKind::ReadOnly, ServerErrorKind::MasterDown];
+        let demoted = demoted.map(ErrorKind::Server).contains(&error.kind());
+        if error.is_unrecoverable_error() || demoted {
             self.forget(live.id);
         }
         Err(self.error(error))
     }
 
-    async fn connect(self: &Arc<Self>, id: u64) -> Result<MultiplexedConnection, StoreError> {
-        let timing = self.config.timing;
+    /// Connects, in the place that `id` was given.
+    pub(super) async fn connect(self: &Arc<Self>, runtime: runtime::Id, id: u64) -> Outcome {
+        let timing = &self.config.timing;
         let link = Arc::downgrade(self);
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(timing.connect_timeout))
@@ -137,93 +136,44 @@ impl Link {
             Ok(connection)
         };
         // One limit for the whole of it: the client's own covers only parts.
-        match timeout(timing.connect_timeout, connecting).await {
-            Ok(connected) => connected.map_err(|error| self.error(error)),
-            Err(_) => Err(StoreError::new(format!(
-                "no connection to {} within {:?}",
-                self.config.address, timing.connect_timeout
-            ))),
-        }
+        let outcome = match timeout(timing.connect_timeout, connecting).await {
+            Ok(Ok(connection)) => Ok(Live { connection, pulse: Arc::default(), id }),
+            Ok(Err(error)) => Err(self.error(error).not_sent()),
+            Err(_) => {
+                let (address, limit) = (&self.config.address, timing.connect_timeout);
+                Err(StoreError::new(format!("no connection to {address} within {limit:?}"))
+                    .not_sent())
+            }
+        };
+        let line = match &outcome {
+            Ok(live) => Line::Live(live.clone()),
+            Err(error) => Line::Failed(Instant::now(), error.clone()),
+        };
+        self.lines().insert(runtime, line);
+        outcome
     }
 
-    fn adopt(
-        self: &Arc<Self>,
-        runtime: runtime::Id,
-        connection: MultiplexedConnection,
-        id: u64,
-    ) -> Live {
-        let live = Live { connection, id, pulse: Arc::default() };
-        self.live().insert(runtime, live.clone());
-        let heartbeat = Heartbeat { link: Arc::downgrade(self), runtime, id };
-        tokio::spawn(heartbeat.run(live.pulse.clone()));
-        live
+    /// The connection with this id, if it is still in use.
+    pub(super) fn live_with(&self, id: u64) -> Option<Live> {
+        self.lines().values().find_map(|line| match line {
+            Line::Live(live) if live.id == id => Some(live.clone()),
+            _ => None,
+        })
+    }
+
+    /// Uses the connection with this id no more.
+    pub(super) fn forget(&self, id: u64) {
+        self.lines().retain(|_, line| match line {
+            Line::Connecting(other, _) | Line::Live(Live { id: other, .. }) => *other != id,
+            Line::Failed(at, _) => at.elapsed() < FAILURE_LASTS,
+        });
     }
 
     fn error(&self, error: RedisError) -> StoreError {
         StoreError::new(format!("{}: {error}", self.config.address)).with_source(error)
     }
 
-    fn current(&self, runtime: runtime::Id) -> Option<Live> {
-        self.live().get(&runtime).cloned()
-    }
-
-    fn forget(&self, id: u64) {
-        self.live().retain(|_, live| live.id != id);
-    }
-
-    fn live(&self) -> MutexGuard<'_, HashMap<runtime::Id, Live>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn outside() -> StoreError {
-    StoreError::new("it can only be asked inside a tokio runtime")
-}
-
-/// Asks a connection that said nothing for a while whether it is still there.
-///
-/// Holds neither the link nor the connection while it sleeps: both close with their store.
-struct Heartbeat {
-    link: Weak<Link>,
-    runtime: runtime::Id,
-    id: u64,
-}
-
-impl Heartbeat {
-    async fn run(self, pulse: Arc<Pulse>) {
-        let Some(interval) = self.link.upgrade().map(|link| link.config.timing.heartbeat) else {
-            return;
-        };
-        loop {
-            let suspected = timeout(interval, pulse.suspected.notified()).await.is_ok();
-            let replied = pulse.replied.swap(false, Ordering::Relaxed);
-            if replied && !suspected {
-                continue;
-            }
-            if !self.answers().await {
-                return;
-            }
-        }
-    }
-
-    /// Whether the connection is still in use and answers; any answer will do, an error too.
-    async fn answers(&self) -> bool {
-        let live = self.link.upgrade().and_then(|link| link.current(self.runtime));
-        let Some(mut live) = live.filter(|live| live.id == self.id) else {
-            return false;
-        };
-        match redis::cmd("PING").query_async::<()>(&mut live.connection).await {
-            Ok(()) => true,
-            Err(error) => !error.is_timeout() && !error.is_unrecoverable_error(),
-        }
-    }
-}
-
-impl Drop for Heartbeat {
-    /// No heartbeat, no connection: also when a runtime ends and takes both along.
-    fn drop(&mut self) {
-        if let Some(link) = self.link.upgrade() {
-            link.forget(self.id);
-        }
+    fn lines(&self) -> MutexGuard<'_, HashMap<runtime::Id, Line>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! The three scripts, each a file beside this one with its arguments in its first comment.
+//! The scripts, each a file beside this one with its arguments in its first comment.
 
 use redis::Script;
 use redis::aio::MultiplexedConnection;
@@ -7,6 +7,7 @@ pub(super) struct Scripts {
     pub(super) acquire: Script,
     pub(super) renew: Script,
     pub(super) release: Script,
+    pub(super) holder: Script,
 }
 
 impl Scripts {
@@ -15,6 +16,7 @@ impl Scripts {
             acquire: Script::new(include_str!("acquire.lua")),
             renew: Script::new(include_str!("renew.lua")),
             release: Script::new(include_str!("release.lua")),
+            holder: Script::new(include_str!("holder.lua")),
         }
     }
 
@@ -26,7 +28,7 @@ impl Scripts {
         connection: &mut MultiplexedConnection,
     ) -> redis::RedisResult<()> {
         let mut load = redis::pipe();
-        for script in [&self.acquire, &self.renew, &self.release] {
+        for script in [&self.acquire, &self.renew, &self.release, &self.holder] {
             load.load_script(script).ignore();
         }
         load.query_async(connection).await

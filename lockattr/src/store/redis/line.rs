@@ -1,0 +1,89 @@
+//! The task behind a connection: makes it, and then asks it now and then whether it is still there.
+//!
+//! The client gives up on requests that time out but keeps their connection (redis-rs PR 1032), so
+//! one that is dead without a word would stay in use for ever. Hence the heartbeat.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::runtime;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::timeout;
+
+use super::link::{Link, Outcome};
+
+/// Signs of life.
+#[derive(Default)]
+pub(super) struct Pulse {
+    replied: AtomicBool,
+    suspected: Notify,
+}
+
+impl Pulse {
+    /// The server has answered.
+    pub(super) fn replied(&self) {
+        self.replied.store(true, Ordering::Relaxed);
+    }
+
+    /// It has not, in time: ask it now.
+    pub(super) fn suspect(&self) {
+        self.suspected.notify_one();
+    }
+}
+
+/// Connects, tells how that went, and stays with the connection for as long as it answers.
+pub(super) async fn keep_line(
+    link: Arc<Link>,
+    runtime: runtime::Id,
+    id: u64,
+    told: oneshot::Sender<Outcome>,
+) {
+    let watch = Watch { link: Arc::downgrade(&link), id };
+    let interval = link.config.timing.heartbeat;
+    let outcome = link.connect(runtime, id).await;
+    let pulse = outcome.as_ref().ok().map(|live| live.pulse.clone());
+    // Nobody listens any more if all who asked have given up.
+    let _unheard = told.send(outcome);
+    drop(link);
+    if let Some(pulse) = pulse {
+        watch.until_silent(&pulse, interval).await;
+    }
+}
+
+/// Holds neither the link nor the connection while it sleeps: both close with their store.
+struct Watch {
+    link: Weak<Link>,
+    id: u64,
+}
+
+impl Watch {
+    async fn until_silent(&self, pulse: &Pulse, interval: Duration) {
+        loop {
+            let suspected = timeout(interval, pulse.suspected.notified()).await.is_ok();
+            let replied = pulse.replied.swap(false, Ordering::Relaxed);
+            if (suspected || !replied) && !self.answers().await {
+                return;
+            }
+        }
+    }
+
+    /// Whether the connection is still in use and answers; any answer will do, an error too.
+    async fn answers(&self) -> bool {
+        let live = self.link.upgrade().and_then(|link| link.live_with(self.id));
+        let Some(mut live) = live else { return false };
+        match redis::cmd("PING").query_async::<()>(&mut live.connection).await {
+            Ok(()) => true,
+            Err(error) => !error.is_timeout() && !error.is_unrecoverable_error(),
+        }
+    }
+}
+
+impl Drop for Watch {
+    /// No watch, no connection: also when a runtime ends and takes both along.
+    fn drop(&mut self) {
+        if let Some(link) = self.link.upgrade() {
+            link.forget(self.id);
+        }
+    }
+}
