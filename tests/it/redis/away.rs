@@ -274,3 +274,80 @@ async fn assert_nothing_left_within(server: &RedisServer, limit: Duration) {
     })
     .await;
 }
+
+/// A connect that one caller has no patience for goes on for the others.
+#[tokio::test]
+async fn an_impatient_caller_does_not_end_the_connect_for_the_others() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let url = format!("{}?connections=1&connect_timeout=20s", server.url_through(&proxy));
+    let manager = LockManager::builder().url(&url).build().unwrap();
+    proxy.delay(Duration::from_millis(400));
+    let options = LockOptions::new().wait(Duration::ZERO);
+    let error = manager.acquire("a", options).await.unwrap_err();
+    assert!(matches!(error, Error::Store { .. }), "{error:?}");
+    let patient = LockOptions::new().wait(LIMIT);
+    manager.acquire("a", patient).await.unwrap().release().await.unwrap();
+    assert_eq!(proxy.connections(), 1, "the same connect served both");
+}
+
+/// After a failover the old address may answer as a replica, for ever.
+#[tokio::test]
+async fn a_server_that_became_a_replica_is_left() {
+    let server = RedisServer::start().await;
+    let manager = manager(&server.url_with("connections=1")).await;
+    let cli = server.cli().await;
+    cli.query::<String>(&["REPLICAOF", "127.0.0.1", "1"]).await;
+    let received = async || {
+        let stats: String = cli.query(&["INFO", "stats"]).await;
+        let line = stats.lines().find_map(|l| l.strip_prefix("total_connections_received:"));
+        line.unwrap().trim().parse::<u64>().unwrap()
+    };
+    let before = received().await;
+    for _ in 0..2 {
+        refused_by_store(&manager, LockOptions::new().retry(0)).await;
+    }
+    assert_eq!(received().await, before + 1, "the second attempt took a new connection");
+    cli.query::<String>(&["REPLICAOF", "NO", "ONE"]).await;
+    works_again(&manager).await;
+}
+
+#[test]
+fn a_connect_on_a_runtime_that_nobody_drives_holds_up_no_other() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (still, driven) = (runtime(), runtime());
+    let server = driven.block_on(RedisServer::start());
+    let manager = LockManager::builder().url(&server.url_with("connections=1")).build().unwrap();
+    let mut stuck = Box::pin(manager.acquire("a", LockOptions::new()));
+    still.block_on(async {
+        let once = std::future::poll_fn(|context| {
+            std::task::Poll::Ready(stuck.as_mut().poll(context).is_ready())
+        });
+        assert!(!once.await, "granted without a connection");
+    });
+    driven.block_on(async {
+        let guard = timeout(LIMIT, manager.acquire("a", LockOptions::new())).await;
+        guard.expect("a hang").unwrap().release().await.unwrap();
+    });
+}
+
+/// What was not sent needs no undoing, and a failure to connect is not repeated for each caller.
+#[tokio::test]
+async fn an_outage_is_no_storm() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let manager = manager(&format!("{}?connections=1", server.url_through(&proxy))).await;
+    let cli = server.cli().await;
+    proxy.refuse().await;
+    proxy.cut().await;
+    for _ in 0..2_000 {
+        let error = manager.try_acquire("a", LockOptions::new()).await.unwrap_err();
+        assert!(matches!(error, Error::Store { .. }));
+    }
+    cli.reset_stats().await;
+    proxy.accept().await;
+    works_again(&manager).await;
+    manager.shutdown().await;
+    let scripts = cli.commandstats().await.get("evalsha").copied().unwrap_or_default();
+    assert!(scripts < 10, "{scripts} scripts for one lock: releases of what was never asked for");
+}
