@@ -83,7 +83,7 @@ impl LockManager {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn connect(url: &str) -> Result<Self, Error> {
+    pub async fn connect(url: impl AsRef<str>) -> Result<Self, Error> {
         Self::builder().url(url).connect().await
     }
 
@@ -166,8 +166,8 @@ impl LockManager {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn install_as(&self, name: &str) -> Result<(), Error> {
-        default_manager::install_as(name, self.clone())
+    pub fn install_as(&self, name: impl AsRef<str>) -> Result<(), Error> {
+        default_manager::install_as(name.as_ref(), self.clone())
     }
 
     /// Runs `future` with this as the default manager, whatever is installed: each test its own.

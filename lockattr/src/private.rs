@@ -125,6 +125,7 @@ pub trait Rejected {
     fn rejected(error: Error) -> Self;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T, E: From<Error>> Rejected for Result<T, E> {
     fn rejected(error: Error) -> Self {
         Err(error.into())
@@ -143,12 +144,14 @@ pub trait Skipped {
     fn skipped(error: Error) -> Self;
 }
 
+#[diagnostic::do_not_recommend]
 impl Skipped for () {
     fn skipped(error: Error) {
         report(&error);
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T> Skipped for Option<T> {
     fn skipped(error: Error) -> Self {
         report(&error);
@@ -156,6 +159,7 @@ impl<T> Skipped for Option<T> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T, E: From<Error>> Skipped for Result<Option<T>, E> {
     fn skipped(error: Error) -> Self {
         if is_busy(&error) { Ok(None) } else { Err(error.into()) }

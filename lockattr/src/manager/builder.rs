@@ -43,8 +43,8 @@ pub struct LockManagerBuilder {
 
 impl LockManagerBuilder {
     /// The store's URL; see [`LockManager`] for those there are.
-    pub fn url(mut self, url: &str) -> Self {
-        self.url = Some(SecretUrl(url.into()));
+    pub fn url(mut self, url: impl AsRef<str>) -> Self {
+        self.url = Some(SecretUrl(url.as_ref().into()));
         self
     }
 
@@ -55,14 +55,14 @@ impl LockManagerBuilder {
     }
 
     /// What stands before every key in the store, `lock:` by default; may be empty.
-    pub fn prefix(mut self, prefix: &str) -> Self {
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.settings.prefix = prefix.into();
         self
     }
 
     /// The name under which [`Holder`](crate::Holder) shows this service; the program's by
     /// default.
-    pub fn service(mut self, service: &str) -> Self {
+    pub fn service(mut self, service: impl Into<String>) -> Self {
         self.settings.service = Some(service.into());
         self
     }

@@ -50,7 +50,7 @@ async fn not_there_at_start_up() {
     assert!(matches!(error, Err(Error::Store { .. })), "{error:?}");
 
     // `build` lets a program start all the same, and work as soon as the server is there.
-    let manager = LockManager::builder().url(&server.url_with(QUICK)).build().unwrap();
+    let manager = LockManager::builder().url(server.url_with(QUICK)).build().unwrap();
     refused_by_store(&manager, LockOptions::new().retry(2)).await;
     let waited = refused_by_store(&manager, LockOptions::new().wait(SECOND)).await;
     assert!(waited >= SECOND, "patience covers outages too: {waited:?}");
@@ -65,7 +65,7 @@ async fn silent_at_start_up() {
     let work = async {
         let connected = timeout(LIMIT, LockManager::connect(&server.url_with(QUICK))).await;
         assert!(matches!(connected.expect("a hang"), Err(Error::Store { .. })));
-        let manager = LockManager::builder().url(&server.url_with(QUICK)).build().unwrap();
+        let manager = LockManager::builder().url(server.url_with(QUICK)).build().unwrap();
         refused_by_store(&manager, LockOptions::new().retry(1)).await;
         manager
     };
@@ -220,7 +220,7 @@ fn one_manager_serves_one_runtime_after_the_other() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let first = runtime();
     let server = first.block_on(RedisServer::start());
-    let manager = LockManager::builder().url(&server.url()).build().unwrap();
+    let manager = LockManager::builder().url(server.url()).build().unwrap();
     for _ in 0..3 {
         let runtime = runtime();
         runtime.block_on(async {
@@ -250,7 +250,7 @@ fn a_runtime_that_ends_does_not_stop_the_renewals_of_another() {
     };
     let (short, long) = (runtime(), runtime());
     let server = long.block_on(RedisServer::start());
-    let manager = LockManager::builder().url(&server.url()).build().unwrap();
+    let manager = LockManager::builder().url(server.url()).build().unwrap();
     let ttl = LockOptions::new().ttl(Duration::from_millis(300));
     // The watchdog starts where the first lock is taken.
     let first = short.block_on(manager.acquire("short", ttl.clone())).unwrap();
@@ -317,7 +317,7 @@ fn a_connect_on_a_runtime_that_nobody_drives_holds_up_no_other() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (still, driven) = (runtime(), runtime());
     let server = driven.block_on(RedisServer::start());
-    let manager = LockManager::builder().url(&server.url_with("connections=1")).build().unwrap();
+    let manager = LockManager::builder().url(server.url_with("connections=1")).build().unwrap();
     let mut stuck = Box::pin(manager.acquire("a", LockOptions::new()));
     still.block_on(async {
         let once = std::future::poll_fn(|context| {

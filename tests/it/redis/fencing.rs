@@ -73,7 +73,7 @@ async fn a_counter_that_cannot_be_read_locks_nothing() {
 #[tokio::test]
 async fn the_counters_own_name_cannot_be_locked() {
     let server = RedisServer::start().await;
-    let manager = LockManager::builder().url(&server.url()).prefix("").connect().await.unwrap();
+    let manager = LockManager::builder().url(server.url()).prefix("").connect().await.unwrap();
     let error = manager.acquire("lockattr:fence", LockOptions::new()).await.unwrap_err();
     assert!(matches!(error, lockattr::Error::InvalidKey(_)), "{error:?}");
     assert!(error.to_string().contains("fencing counter"), "{error}");

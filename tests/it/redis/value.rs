@@ -4,14 +4,18 @@ use std::time::Duration;
 
 use lockattr::{Error, LockManager, LockOptions, Release};
 use lockattr_tests::{RedisServer, assert_nothing_left, eventually};
+use tokio::time::timeout;
 
 const SECOND: Duration = Duration::from_secs(1);
+
+/// What takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn a_lock_is_a_plain_string_with_a_ttl_under_prefix_and_key() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
-    let manager = LockManager::builder().url(&server.url()).service("order desk").connect();
+    let manager = LockManager::builder().url(server.url()).service("order desk").connect();
     let manager = manager.await.unwrap();
     let options = LockOptions::new().ttl(5 * SECOND).function("shop::sell");
     let guard = manager.acquire("product:42", options).await.unwrap();
@@ -85,13 +89,13 @@ async fn a_deleted_and_a_stolen_lock_are_lost_and_the_thief_is_left_alone() {
 
     let deleted = manager.acquire("deleted", options.clone()).await.unwrap();
     cli.query::<i64>(&["DEL", "lock:deleted"]).await;
-    deleted.lost().await;
+    timeout(LIMIT, deleted.lost()).await.expect("the loss is told");
     assert!(matches!(deleted.release().await, Err(Error::Lost { .. })));
 
     let stolen = manager.acquire("stolen", options).await.unwrap();
     let live = manager.acquire("live", LockOptions::new()).await.unwrap();
     cli.query::<String>(&["SET", "lock:stolen", "thief", "PX", "60000"]).await;
-    stolen.lost().await;
+    timeout(LIMIT, stolen.lost()).await.expect("the loss is told");
     assert!(matches!(stolen.release().await, Err(Error::Lost { .. })));
     assert_eq!(cli.value("lock:stolen").await.as_deref(), Some("thief"));
     live.ensure_held().unwrap();
@@ -122,7 +126,7 @@ async fn ten_thousand_dropped_guards_are_gone_soon() {
     }
     drop(guards);
     // By the count of keys, not one by one: the fencing counter stays.
-    eventually(10 * SECOND, "all dropped guards are released", async || {
+    eventually(LIMIT, "all dropped guards are released", async || {
         cli.query::<i64>(&["DBSIZE"]).await == 1
     })
     .await;
