@@ -20,6 +20,8 @@ pub(crate) enum Fate {
     Late(Duration),
     /// It takes effect, but the answer is an error.
     AnswerLost,
+    /// The answer is an error, and it takes effect after this long.
+    Deferred(Duration),
     /// It takes no effect and the answer is an error.
     Refused,
     /// It takes no effect and is never answered.
@@ -110,7 +112,8 @@ async fn meet<T>(fate: Fate, call: StoreFuture<'_, T>, failed: impl FnOnce() -> 
             call.await;
             failed()
         }
-        Fate::Refused => failed(),
+        // Only an acquire can be deferred, and is then dealt with where it is asked for.
+        Fate::Refused | Fate::Deferred(_) => failed(),
         Fate::Hangs => pending().await,
         Fate::Panics => panic!("a bug in the store"),
     }
@@ -124,6 +127,14 @@ impl Store for Scripted {
     ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
         self.calls.lock().unwrap().acquires += 1;
         let (store, fate) = (self.store(), next(&self.acquires));
+        if let Fate::Deferred(delay) = fate {
+            let claim = claim.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(delay).await;
+                store.acquire(&claim, ttl).await
+            });
+            return Box::pin(async { Err(away()) });
+        }
         Box::pin(async move { meet(fate, store.acquire(claim, ttl), || Err(away())).await })
     }
 

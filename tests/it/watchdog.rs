@@ -137,13 +137,46 @@ async fn a_lapsed_grant_is_taken_over_and_not_released_under_the_next_attempt() 
     let store = Scripted::new();
     let manager = store.manager();
     store.acquires(&[Fate::Late(SECOND + SECOND / 10), Fate::Answered]);
+    // If the first grant were given back, then only while the second runs.
+    store.releases(&[Fate::Refused, Fate::Answered]);
     let options = lease(SECOND).retry(1).retry_delay(Duration::from_millis(1));
     let guard = manager.acquire("a", options).await.unwrap();
     sleep(10 * SECOND).await;
     guard.ensure_held().unwrap();
     let other = manager.try_acquire("a", lease(SECOND)).await.unwrap();
     assert!(other.is_none(), "two holders");
-    guard.release().await.unwrap();
+    assert!(store.calls().releases.is_empty());
+}
+
+/// The store may have started to count as soon as the request was sent.
+#[tokio::test(start_paused = true)]
+async fn a_lease_counts_from_before_the_request() {
+    let store = Scripted::new();
+    store.acquires(&[Fate::Late(SECOND)]);
+    let fixed = lease(3 * SECOND).renew(false);
+    let guard = store.manager().acquire("a", fixed).await.unwrap();
+    let remaining = guard.remaining();
+    assert!(remaining < 2 * SECOND && remaining > SECOND, "{remaining:?}");
+}
+
+/// A request that nobody answered may take effect after a later one was refused: from a frozen
+/// server's socket, say.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_does_not_make_up_for_an_earlier_attempt_without_an_answer() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let other = manager.acquire("a", lease(60 * SECOND)).await.unwrap();
+    store.acquires(&[Fate::Deferred(SECOND), Fate::Answered]);
+    store.releases(&[Fate::Refused, Fate::Answered]);
+    let error = manager.acquire("a", lease(60 * SECOND).retry(1)).await.unwrap_err();
+    assert!(matches!(error, Error::Contended { attempts: 2, .. }), "{error:?}");
+    // The undoing got no answer and will be tried again; before that, the late request gets in.
+    sleep(SECOND / 2).await;
+    other.release().await.unwrap();
+    sleep(SECOND).await;
+    assert!(manager.holder("a").await.unwrap().is_some(), "it did take effect");
+    sleep(10 * SECOND).await;
+    assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -308,6 +341,20 @@ fn a_runtime_that_nobody_drives_stops_neither_renewals_nor_signals_of_another() 
             let free = async || manager.holder(key).await.unwrap().is_none();
             eventually(10 * SECOND, "released", free).await;
         }
+    });
+}
+
+/// Whoever waits for the loss has a timer of its own: here on a runtime without any watchdog.
+#[test]
+fn a_loss_is_signalled_where_no_watchdog_is_awake() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let (still, driven) = (runtime(), runtime());
+    let fixed = LockOptions::new().ttl(Duration::from_millis(50)).renew(false);
+    let guard = still.block_on(Scripted::new().manager().acquire("a", fixed)).unwrap();
+    driven.block_on(async {
+        timeout(60 * SECOND, guard.lost()).await.expect("the loss is told");
+        let body = guard.scope(async { guard.ensure_held() });
+        assert!(matches!(body.await, Err(Error::Lost { reason: LostReason::Expired, .. })));
     });
 }
 
