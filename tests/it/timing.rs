@@ -1,5 +1,7 @@
 //! Everything about time, on a paused clock and in memory: deadlines, renewals, patience.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lockattr::{Error, Lease, LockManager, LockOptions, LostReason, OnLost};
@@ -220,6 +222,33 @@ async fn a_body_that_overran_without_awaiting_is_lost_not_ok() {
     let body = async |_: &Lease| spin(2 * ttl);
     let error = manager.with_lock("job", LockOptions::new().ttl(ttl), body).await.unwrap_err();
     assert!(matches!(error, Error::Lost { .. }), "the watchdog had no thread to renew on");
+}
+
+/// A process that slept past its deadline wakes up with everything ready at once: its timers, and
+/// what the body waited for. The body must not be the first to run.
+#[tokio::test]
+async fn no_line_after_the_next_await_runs_as_holder_once_the_lease_has_lapsed() {
+    let manager = manager();
+    let ttl = Duration::from_millis(50);
+    let (started, starts) = tokio::sync::oneshot::channel();
+    let (go, goes) = tokio::sync::oneshot::channel::<()>();
+    let ran = Arc::new(AtomicBool::new(false));
+    let job = {
+        let ran = ran.clone();
+        let body = async move |_: &Lease| {
+            started.send(()).unwrap();
+            goes.await.unwrap();
+            ran.store(true, Ordering::SeqCst);
+        };
+        tokio::spawn(
+            async move { manager.with_lock("job", LockOptions::new().ttl(ttl), body).await },
+        )
+    };
+    starts.await.unwrap();
+    spin(2 * ttl);
+    go.send(()).unwrap();
+    assert!(matches!(job.await.unwrap(), Err(Error::Lost { .. })));
+    assert!(!ran.load(Ordering::SeqCst), "the body went on");
 }
 
 /// Keeps the thread busy, as a computation does.
