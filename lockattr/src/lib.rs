@@ -31,6 +31,31 @@ pub use fencing::FencingToken;
 pub use guard::LockGuard;
 pub use holder::Holder;
 pub use lease::Lease;
+/// # Example
+///
+/// ```
+/// use lockattr::{Error, LockManager, distributed_lock};
+///
+/// struct Desk {
+///     region: String,
+/// }
+///
+/// impl Desk {
+///     #[distributed_lock(key = "desk:<self.region>:<ticket>", ttl = "5s", wait = "3s", lease = lease)]
+///     async fn close(&self, ticket: u64) -> Result<u64, Error> {
+///         println!("closed {ticket} under fencing token {}", lease.fencing_token());
+///         Ok(ticket)
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Error> {
+/// let manager = LockManager::connect("memory://").await?;
+/// let desk = Desk { region: "eu".into() };
+/// assert_eq!(manager.scope(desk.close(17)).await?, 17);
+/// # Ok(())
+/// # }
+/// ```
 pub use lockattr_macros::distributed_lock;
 pub use manager::{LockManager, LockManagerBuilder};
 pub use options::{LockOptions, OnLost, Release};

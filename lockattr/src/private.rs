@@ -115,8 +115,8 @@ pub fn skip<R: Skipped>(error: Error) -> R {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no room for a lock error",
     label = "return a `Result<_, E>` with `E: From<lockattr::Error>`",
-    note = "an annotated function has to say that it was not run: return `Result<_, E>` where `E` \
-            implements `From<lockattr::Error>`",
+    note = "an annotated function has to say that it was not run: return `Result<_, E>`, and write \
+            `impl From<lockattr::Error> for E` where `E` is a type of your own",
     note = "or write `on_busy = skip` on a function that returns `()`, `Option<T>` or \
             `Result<Option<T>, E>`"
 )]
@@ -136,7 +136,8 @@ impl<T, E: From<Error>> Rejected for Result<T, E> {
 #[diagnostic::on_unimplemented(
     message = "`on_busy = skip` cannot make a `{Self}` of a call that was skipped",
     label = "return `()`, `Option<T>`, or `Result<Option<T>, E>` with `E: From<lockattr::Error>`",
-    note = "a skipped call yields `()`, `None` or `Ok(None)`"
+    note = "a skipped call yields `()`, `None` or `Ok(None)`; in a `Result`, any other \
+            refusal becomes an `E`"
 )]
 pub trait Skipped {
     /// "Not run" as a value: nothing where the lock was busy, and an error event besides where it

@@ -1,0 +1,98 @@
+//! What `#[async_trait]` hands over: it stands on the `impl` and comes first.
+use lockattr::Error;
+/// A shop.
+pub trait Shop {
+    /// Sells.
+    fn sell<'life0, 'life1, 'async_trait>(
+        &'life0 self,
+        id: u64,
+        name: &'life1 str,
+    ) -> ::core::pin::Pin<
+        Box<
+            dyn ::core::future::Future<
+                Output = Result<String, Error>,
+            > + ::core::marker::Send + 'async_trait,
+        >,
+    >
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        Self: 'async_trait;
+}
+/// A shop on the web.
+#[derive(Debug)]
+pub struct WebShop;
+impl Shop for WebShop {
+    fn sell<'life0, 'life1, 'async_trait>(
+        &'life0 self,
+        id: u64,
+        name: &'life1 str,
+    ) -> ::core::pin::Pin<
+        Box<
+            dyn ::core::future::Future<
+                Output = Result<String, Error>,
+            > + ::core::marker::Send + 'async_trait,
+        >,
+    >
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        Self: 'async_trait,
+    {
+        ::std::boxed::Box::pin(async move {
+            let lockattr_call = ::lockattr::__private::Call::new(
+                ::core::concat!(::core::module_path!(), "::sell"),
+                ::lockattr::__private::KeyBuilder::new()
+                    .text("product:")
+                    .placeholder(&(id), ::core::option::Option::Some(':'))
+                    .text(":")
+                    .placeholder(&(name), ::core::option::Option::None),
+                ::lockattr::LockOptions::new(),
+            );
+            let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+                ::core::result::Result::Ok(lockattr_entry) => {
+                    lockattr_entry
+                        .run(async move {
+                            #[allow(clippy::async_yields_async)]
+                            let future = async move {
+                                #[allow(unreachable_code)]
+                                if false {
+                                    let output: ::core::pin::Pin<
+                                        Box<
+                                            dyn ::core::future::Future<
+                                                Output = Result<String, Error>,
+                                            > + ::core::marker::Send + 'async_trait,
+                                        >,
+                                    > = loop {};
+                                    return output;
+                                }
+                                {
+                                    Box::pin(async move {
+                                        if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                                            Result<String, Error>,
+                                        > {
+                                            #[allow(unreachable_code)] return __ret;
+                                        }
+                                        let __self = self;
+                                        let id = id;
+                                        let __ret: Result<String, Error> = {
+                                            Ok(format!("{__self:?} {id} {name}"))
+                                        };
+                                        #[allow(unreachable_code)] __ret
+                                    })
+                                }
+                            }
+                                .await;
+                            future.await
+                        })
+                        .await
+                }
+                ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+            };
+            outcome
+                .unwrap_or_else(|error| ::lockattr::__private::reject::<
+                    Result<String, Error>,
+                >(error))
+        })
+    }
+}

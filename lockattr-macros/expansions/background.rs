@@ -1,0 +1,63 @@
+//! What happens at the end: `on_lost` and `release`.
+use lockattr::Error;
+/// Imports in chunks.
+pub async fn import() -> Result<u32, Error> {
+    let lockattr_call = ::lockattr::__private::Call::new(
+        ::core::concat!(::core::module_path!(), "::import"),
+        ::lockattr::__private::KeyBuilder::new().text("import"),
+        ::lockattr::LockOptions::new()
+            .max_hold(::core::time::Duration::from_secs(300))
+            .on_lost(::lockattr::OnLost::Error)
+            .release(::lockattr::Release::Background),
+    );
+    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        ::core::result::Result::Ok(lockattr_entry) => {
+            lockattr_entry
+                .run(async move {
+                    #[allow(unreachable_code)]
+                    if false {
+                        let output: Result<u32, Error> = loop {};
+                        return output;
+                    }
+                    { Ok(4) }
+                })
+                .await
+        }
+        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+    };
+    outcome
+        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+            Result<u32, Error>,
+        >(error))
+}
+/// Imports again.
+pub async fn import_again() -> Result<u32, Error> {
+    let lockattr_call = ::lockattr::__private::Call::new(
+        ::core::concat!(::core::module_path!(), "::import_again"),
+        ::lockattr::__private::KeyBuilder::new().text("import"),
+        ::lockattr::LockOptions::new()
+            .renew(false)
+            .on_lost(::lockattr::OnLost::Ignore)
+            .reentrant(false)
+            .release(::lockattr::Release::Await),
+    );
+    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        ::core::result::Result::Ok(lockattr_entry) => {
+            lockattr_entry
+                .run(async move {
+                    #[allow(unreachable_code)]
+                    if false {
+                        let output: Result<u32, Error> = loop {};
+                        return output;
+                    }
+                    { Ok(4) }
+                })
+                .await
+        }
+        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+    };
+    outcome
+        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+            Result<u32, Error>,
+        >(error))
+}

@@ -1,0 +1,97 @@
+//! A function that boxes its future itself, and returns early.
+use std::future::{Future, ready};
+use std::pin::Pin;
+use lockattr::Error;
+/// A future under another name.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// Counts.
+#[derive(Debug)]
+pub struct Counter(u64);
+impl Counter {
+    /// Adds `more`.
+    pub fn add(
+        &mut self,
+        more: u64,
+    ) -> Pin<Box<dyn Future<Output = Result<u64, Error>> + Send + '_>> {
+        ::std::boxed::Box::pin(async move {
+            let lockattr_call = ::lockattr::__private::Call::new(
+                ::core::concat!(::core::module_path!(), "::add"),
+                ::lockattr::__private::KeyBuilder::new()
+                    .text("counter:")
+                    .placeholder(&(self.0), ::core::option::Option::None),
+                ::lockattr::LockOptions::new(),
+            );
+            let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+                ::core::result::Result::Ok(lockattr_entry) => {
+                    lockattr_entry
+                        .run(async move {
+                            #[allow(clippy::async_yields_async)]
+                            let future = async move {
+                                #[allow(unreachable_code)]
+                                if false {
+                                    let output: Pin<
+                                        Box<dyn Future<Output = Result<u64, Error>> + Send + '_>,
+                                    > = loop {};
+                                    return output;
+                                }
+                                {
+                                    let count = &mut self.0;
+                                    if more == 0 {
+                                        return Box::pin(ready(Ok(*count)));
+                                    }
+                                    Box::pin(async move {
+                                        *count += more;
+                                        Ok(*count)
+                                    })
+                                }
+                            }
+                                .await;
+                            future.await
+                        })
+                        .await
+                }
+                ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+            };
+            outcome
+                .unwrap_or_else(|error| ::lockattr::__private::reject::<
+                    Result<u64, Error>,
+                >(error))
+        })
+    }
+}
+/// Half of it.
+pub fn half(of: &u64) -> BoxFuture<'_, Result<u64, Error>> {
+    ::std::boxed::Box::pin(async move {
+        let lockattr_call = ::lockattr::__private::Call::new(
+            ::core::concat!(::core::module_path!(), "::half"),
+            ::lockattr::__private::KeyBuilder::new()
+                .text("half:")
+                .placeholder(&(of), ::core::option::Option::None),
+            ::lockattr::LockOptions::new(),
+        );
+        let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+            ::core::result::Result::Ok(lockattr_entry) => {
+                lockattr_entry
+                    .run(async move {
+                        #[allow(clippy::async_yields_async)]
+                        let future = async move {
+                            #[allow(unreachable_code)]
+                            if false {
+                                let output: BoxFuture<'_, Result<u64, Error>> = loop {};
+                                return output;
+                            }
+                            { Box::pin(ready(Ok(of / 2))) }
+                        }
+                            .await;
+                        future.await
+                    })
+                    .await
+            }
+            ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        };
+        outcome
+            .unwrap_or_else(|error| ::lockattr::__private::reject::<
+                <BoxFuture<'_, Result<u64, Error>> as ::core::future::Future>::Output,
+            >(error))
+    })
+}

@@ -1,0 +1,37 @@
+//! `crate = path`: the runtime under another name.
+use lockattr::Error;
+/// A crate that hands `lockattr` on.
+pub mod framework {
+    pub use lockattr;
+}
+/// Locks through the framework.
+pub async fn through_a_framework() -> Result<u64, Error> {
+    let lockattr_call = self::framework::lockattr::__private::Call::new(
+        ::core::concat!(::core::module_path!(), "::through_a_framework"),
+        self::framework::lockattr::__private::KeyBuilder::new().text("a"),
+        self::framework::lockattr::LockOptions::new()
+            .on_lost(self::framework::lockattr::OnLost::Ignore),
+    );
+    let outcome = match self::framework::lockattr::__private::enter(lockattr_call).await
+    {
+        ::core::result::Result::Ok(lockattr_entry) => {
+            let lockattr_lease = lockattr_entry.lease();
+            lockattr_entry
+                .run(async move {
+                    let lease: &self::framework::lockattr::Lease = &lockattr_lease;
+                    #[allow(unreachable_code)]
+                    if false {
+                        let output: Result<u64, Error> = loop {};
+                        return output;
+                    }
+                    { Ok(lease.fencing_token().into()) }
+                })
+                .await
+        }
+        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+    };
+    outcome
+        .unwrap_or_else(|error| self::framework::lockattr::__private::reject::<
+            Result<u64, Error>,
+        >(error))
+}

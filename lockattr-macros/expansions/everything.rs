@@ -1,0 +1,65 @@
+//! Every option at once, as far as they go together.
+use std::time::Duration;
+use lockattr::{Error, LockManager};
+/// An account.
+#[derive(Debug)]
+pub struct Account {
+    id: u64,
+    locks: LockManager,
+}
+impl Account {
+    /// Pays out.
+    #[must_use = "money"]
+    #[allow(clippy::unused_self)]
+    pub async fn pay_out(&mut self, currency: &str, patience: u8) -> Result<u64, Error> {
+        let lockattr_call = ::lockattr::__private::Call::new(
+                ::core::concat!(::core::module_path!(), "::pay_out"),
+                ::lockattr::__private::KeyBuilder::new()
+                    .text("bank<{")
+                    .placeholder(&(self.id), ::core::option::Option::Some('}'))
+                    .text("}:")
+                    .placeholder(
+                        &(currency.trim_matches('>')),
+                        ::core::option::Option::None,
+                    ),
+                ::lockattr::LockOptions::new()
+                    .ttl(::core::time::Duration::from_secs(90))
+                    .retry(2 * 5)
+                    .retry_delay(::core::time::Duration::from_millis(150))
+                    .wait(Duration::from_millis(u64::from(patience)))
+                    .renew(true)
+                    .max_hold(::core::time::Duration::from_secs(3600))
+                    .on_lost(::lockattr::OnLost::Cancel)
+                    .reentrant(patience > 0)
+                    .release(::lockattr::Release::Background),
+            )
+            .manager(&self.locks);
+        let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+            ::core::result::Result::Ok(lockattr_entry) => {
+                let lockattr_lease = lockattr_entry.lease();
+                lockattr_entry
+                    .run(async move {
+                        let lease: &::lockattr::Lease = &lockattr_lease;
+                        #[allow(unreachable_code)]
+                        if false {
+                            let output: Result<u64, Error> = loop {};
+                            return output;
+                        }
+                        { Ok(u64::from(lease.fencing_token()) + self.id) }
+                    })
+                    .await
+            }
+            ::core::result::Result::Err(
+                lockattr_error,
+            ) if ::lockattr::__private::is_busy(&lockattr_error) => {
+                let value: Result<u64, Error> = Ok(0);
+                ::core::result::Result::Ok(value)
+            }
+            ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        };
+        outcome
+            .unwrap_or_else(|error| ::lockattr::__private::reject::<
+                Result<u64, Error>,
+            >(error))
+    }
+}

@@ -1,0 +1,38 @@
+//! `key = expression`: taken as it is. Durations by expression, and below a second.
+use std::time::Duration;
+use lockattr::Error;
+const TTL: Duration = Duration::from_secs(20);
+/// Renames a report.
+pub async fn rename(old: String, new: String) -> Result<String, Error> {
+    let lockattr_call = ::lockattr::__private::Call::new(
+        ::core::concat!(::core::module_path!(), "::rename"),
+        ::lockattr::__private::KeyBuilder::new()
+            .verbatim(&(format!("report:{}", old.to_lowercase()))),
+        ::lockattr::LockOptions::new()
+            .ttl(TTL)
+            .retry_delay(::core::time::Duration::new(0, 250000))
+            .wait(::core::time::Duration::from_millis(1500)),
+    );
+    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        ::core::result::Result::Ok(lockattr_entry) => {
+            lockattr_entry
+                .run(async move {
+                    #[allow(unreachable_code)]
+                    if false {
+                        let output: Result<String, Error> = loop {};
+                        return output;
+                    }
+                    {
+                        drop(old);
+                        Ok(new)
+                    }
+                })
+                .await
+        }
+        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+    };
+    outcome
+        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+            Result<String, Error>,
+        >(error))
+}

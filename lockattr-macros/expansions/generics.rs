@@ -1,0 +1,71 @@
+//! Generic functions, `impl Trait` on both sides, named lifetimes, `unsafe`.
+use std::fmt::Display;
+use lockattr::Error;
+/// Prints twice.
+pub async fn print<'a, T, const N: usize>(
+    what: &'a T,
+    times: impl Into<u64>,
+) -> Result<(&'a T, impl Display), Error>
+where
+    T: Display + ?Sized,
+{
+    let lockattr_call = ::lockattr::__private::Call::new(
+        ::core::concat!(::core::module_path!(), "::print"),
+        ::lockattr::__private::KeyBuilder::new()
+            .text("print:")
+            .placeholder(&(what), ::core::option::Option::Some(':'))
+            .text(":")
+            .placeholder(&(N), ::core::option::Option::None),
+        ::lockattr::LockOptions::new(),
+    );
+    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        ::core::result::Result::Ok(lockattr_entry) => {
+            lockattr_entry
+                .run(async move {
+                    #[allow(unreachable_code)]
+                    if false {
+                        let output: Result<(&'a T, _), Error> = loop {};
+                        return output;
+                    }
+                    { Ok((what, format!("{what}{}", times.into()))) }
+                })
+                .await
+        }
+        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+    };
+    outcome
+        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+            Result<(&'a T, _), Error>,
+        >(error))
+}
+/// Reads a byte.
+///
+/// # Safety
+///
+/// `byte` can be read as long as the slice.
+pub async unsafe fn peek<'a>(byte: *const u8, _: &'a [u8]) -> Result<&'a u8, Error> {
+    let lockattr_call = ::lockattr::__private::Call::new(
+        ::core::concat!(::core::module_path!(), "::peek"),
+        ::lockattr::__private::KeyBuilder::new().text("byte"),
+        ::lockattr::LockOptions::new(),
+    );
+    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        ::core::result::Result::Ok(lockattr_entry) => {
+            lockattr_entry
+                .run(async move {
+                    #[allow(unreachable_code)]
+                    if false {
+                        let output: Result<&'a u8, Error> = loop {};
+                        return output;
+                    }
+                    { Ok(unsafe { &*byte }) }
+                })
+                .await
+        }
+        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+    };
+    outcome
+        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+            Result<&'a u8, Error>,
+        >(error))
+}

@@ -1,0 +1,36 @@
+//! `lease = name`: the body sees its lease.
+use lockattr::Error;
+/// Writes an invoice.
+pub async fn write(number: u64) -> Result<u64, Error> {
+    let lockattr_call = ::lockattr::__private::Call::new(
+        ::core::concat!(::core::module_path!(), "::write"),
+        ::lockattr::__private::KeyBuilder::new()
+            .text("invoice:")
+            .placeholder(&(number), ::core::option::Option::None),
+        ::lockattr::LockOptions::new(),
+    );
+    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        ::core::result::Result::Ok(lockattr_entry) => {
+            let lockattr_lease = lockattr_entry.lease();
+            lockattr_entry
+                .run(async move {
+                    let held: &::lockattr::Lease = &lockattr_lease;
+                    #[allow(unreachable_code)]
+                    if false {
+                        let output: Result<u64, Error> = loop {};
+                        return output;
+                    }
+                    {
+                        held.ensure_held()?;
+                        Ok(number + u64::from(held.fencing_token()))
+                    }
+                })
+                .await
+        }
+        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+    };
+    outcome
+        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+            Result<u64, Error>,
+        >(error))
+}

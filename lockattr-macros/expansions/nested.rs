@@ -1,0 +1,62 @@
+//! Two attributes: the lower one is expanded last, so its lock is taken first.
+use lockattr::Error;
+/// Moves money between two accounts.
+pub async fn transfer(from: u64, to: u64) -> Result<u64, Error> {
+    let lockattr_call = ::lockattr::__private::Call::new(
+        ::core::concat!(::core::module_path!(), "::transfer"),
+        ::lockattr::__private::KeyBuilder::new()
+            .text("account:")
+            .placeholder(&(from), ::core::option::Option::None),
+        ::lockattr::LockOptions::new(),
+    );
+    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        ::core::result::Result::Ok(lockattr_entry) => {
+            lockattr_entry
+                .run(async move {
+                    #[allow(unreachable_code)]
+                    if false {
+                        let output: Result<u64, Error> = loop {};
+                        return output;
+                    }
+                    {
+                        let lockattr_call = ::lockattr::__private::Call::new(
+                            ::core::concat!(::core::module_path!(), "::transfer"),
+                            ::lockattr::__private::KeyBuilder::new()
+                                .text("account:")
+                                .placeholder(&(to), ::core::option::Option::None),
+                            ::lockattr::LockOptions::new(),
+                        );
+                        let outcome = match ::lockattr::__private::enter(lockattr_call)
+                            .await
+                        {
+                            ::core::result::Result::Ok(lockattr_entry) => {
+                                lockattr_entry
+                                    .run(async move {
+                                        #[allow(unreachable_code)]
+                                        if false {
+                                            let output: Result<u64, Error> = loop {};
+                                            return output;
+                                        }
+                                        { Ok(from + to) }
+                                    })
+                                    .await
+                            }
+                            ::core::result::Result::Err(error) => {
+                                ::core::result::Result::Err(error)
+                            }
+                        };
+                        outcome
+                            .unwrap_or_else(|error| ::lockattr::__private::reject::<
+                                Result<u64, Error>,
+                            >(error))
+                    }
+                })
+                .await
+        }
+        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+    };
+    outcome
+        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+            Result<u64, Error>,
+        >(error))
+}

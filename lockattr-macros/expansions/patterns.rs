@@ -1,0 +1,50 @@
+//! Patterns among the parameters.
+use lockattr::Error;
+/// An order.
+#[derive(Debug)]
+pub struct Order {
+    customer: u64,
+    items: [u32; 2],
+}
+/// Adds up an order.
+pub async fn total(
+    Order { customer, items }: Order,
+    (left, right): (u32, u32),
+    mut sums: Vec<u32>,
+    _: &str,
+) -> Result<Vec<u32>, Error> {
+    let lockattr_call = ::lockattr::__private::Call::new(
+        ::core::concat!(::core::module_path!(), "::total"),
+        ::lockattr::__private::KeyBuilder::new()
+            .text("{")
+            .placeholder(&(customer), ::core::option::Option::Some('}'))
+            .text("}:")
+            .placeholder(&(items[0]), ::core::option::Option::Some(':'))
+            .text(":")
+            .placeholder(&(left + right), ::core::option::Option::None),
+        ::lockattr::LockOptions::new(),
+    );
+    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        ::core::result::Result::Ok(lockattr_entry) => {
+            lockattr_entry
+                .run(async move {
+                    #[allow(unreachable_code)]
+                    if false {
+                        let output: Result<Vec<u32>, Error> = loop {};
+                        return output;
+                    }
+                    {
+                        sums.extend(items);
+                        sums.push(left + right);
+                        Ok(sums)
+                    }
+                })
+                .await
+        }
+        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+    };
+    outcome
+        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+            Result<Vec<u32>, Error>,
+        >(error))
+}

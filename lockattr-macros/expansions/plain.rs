@@ -1,0 +1,45 @@
+//! The attribute of the README.
+/// What the shop says of a failed order.
+#[derive(Debug)]
+pub struct OrderError;
+impl From<lockattr::Error> for OrderError {
+    fn from(_: lockattr::Error) -> Self {
+        Self
+    }
+}
+/// Takes `quantity` off the shelf.
+pub async fn deduct(id: u64, quantity: u32) -> Result<(), OrderError> {
+    let lockattr_call = ::lockattr::__private::Call::new(
+        ::core::concat!(::core::module_path!(), "::deduct"),
+        ::lockattr::__private::KeyBuilder::new()
+            .text("product:")
+            .placeholder(&(id), ::core::option::Option::None),
+        ::lockattr::LockOptions::new()
+            .ttl(::core::time::Duration::from_secs(10))
+            .retry(10),
+    );
+    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        ::core::result::Result::Ok(lockattr_entry) => {
+            lockattr_entry
+                .run(async move {
+                    #[allow(unreachable_code)]
+                    if false {
+                        let output: Result<(), OrderError> = loop {};
+                        return output;
+                    }
+                    {
+                        if quantity == 0 {
+                            return Err(OrderError);
+                        }
+                        Ok(())
+                    }
+                })
+                .await
+        }
+        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+    };
+    outcome
+        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+            Result<(), OrderError>,
+        >(error))
+}

@@ -1,0 +1,45 @@
+//! `on_busy = return(…)`: a value of the caller's own, over the parameters.
+use lockattr::Error;
+/// Refreshes a price, or keeps the old one.
+pub async fn refresh(
+    id: u64,
+    old: String,
+) -> Result<String, Box<dyn std::error::Error>> {
+    let lockattr_call = ::lockattr::__private::Call::new(
+        ::core::concat!(::core::module_path!(), "::refresh"),
+        ::lockattr::__private::KeyBuilder::new()
+            .text("price:")
+            .placeholder(&(id), ::core::option::Option::None),
+        ::lockattr::LockOptions::new(),
+    );
+    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        ::core::result::Result::Ok(lockattr_entry) => {
+            lockattr_entry
+                .run(async move {
+                    #[allow(unreachable_code)]
+                    if false {
+                        let output: Result<String, Box<dyn std::error::Error>> = loop {};
+                        return output;
+                    }
+                    {
+                        if old.is_empty() {
+                            return Err(Box::new(Error::NoManager));
+                        }
+                        Ok(id.to_string())
+                    }
+                })
+                .await
+        }
+        ::core::result::Result::Err(
+            lockattr_error,
+        ) if ::lockattr::__private::is_busy(&lockattr_error) => {
+            let value: Result<String, Box<dyn std::error::Error>> = Ok(old);
+            ::core::result::Result::Ok(value)
+        }
+        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+    };
+    outcome
+        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+            Result<String, Box<dyn std::error::Error>>,
+        >(error))
+}

@@ -1,0 +1,103 @@
+//! Methods, by every kind of `self`.
+use std::sync::Arc;
+use lockattr::Error;
+/// A shop in a region.
+#[derive(Debug)]
+pub struct Shop {
+    region: String,
+    orders: Vec<u64>,
+}
+impl Shop {
+    /// Looks at the last order.
+    pub async fn last(&self) -> Result<Option<&u64>, Error> {
+        let lockattr_call = ::lockattr::__private::Call::new(
+            ::core::concat!(::core::module_path!(), "::last"),
+            ::lockattr::__private::KeyBuilder::new()
+                .text("shop:")
+                .placeholder(&(self.region), ::core::option::Option::None),
+            ::lockattr::LockOptions::new(),
+        );
+        let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+            ::core::result::Result::Ok(lockattr_entry) => {
+                lockattr_entry
+                    .run(async move {
+                        #[allow(unreachable_code)]
+                        if false {
+                            let output: Result<Option<&u64>, Error> = loop {};
+                            return output;
+                        }
+                        { Ok(self.orders.last()) }
+                    })
+                    .await
+            }
+            ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        };
+        outcome
+            .unwrap_or_else(|error| ::lockattr::__private::reject::<
+                Result<Option<&u64>, Error>,
+            >(error))
+    }
+    /// Adds an order.
+    pub async fn add(&mut self, order: u64) -> Result<&mut Vec<u64>, Error> {
+        let lockattr_call = ::lockattr::__private::Call::new(
+            ::core::concat!(::core::module_path!(), "::add"),
+            ::lockattr::__private::KeyBuilder::new()
+                .text("shop:")
+                .placeholder(&(self.region), ::core::option::Option::Some(':'))
+                .text(":")
+                .placeholder(&(order), ::core::option::Option::None),
+            ::lockattr::LockOptions::new(),
+        );
+        let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+            ::core::result::Result::Ok(lockattr_entry) => {
+                lockattr_entry
+                    .run(async move {
+                        #[allow(unreachable_code)]
+                        if false {
+                            let output: Result<&mut Vec<u64>, Error> = loop {};
+                            return output;
+                        }
+                        {
+                            self.orders.push(order);
+                            Ok(&mut self.orders)
+                        }
+                    })
+                    .await
+            }
+            ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        };
+        outcome
+            .unwrap_or_else(|error| ::lockattr::__private::reject::<
+                Result<&mut Vec<u64>, Error>,
+            >(error))
+    }
+    /// Closes the shop.
+    pub(crate) async fn close(self: Arc<Self>) -> Result<Arc<Self>, Error> {
+        let lockattr_call = ::lockattr::__private::Call::new(
+            ::core::concat!(::core::module_path!(), "::close"),
+            ::lockattr::__private::KeyBuilder::new()
+                .text("shop:")
+                .placeholder(&(self.region), ::core::option::Option::None),
+            ::lockattr::LockOptions::new(),
+        );
+        let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+            ::core::result::Result::Ok(lockattr_entry) => {
+                lockattr_entry
+                    .run(async move {
+                        #[allow(unreachable_code)]
+                        if false {
+                            let output: Result<Arc<Self>, Error> = loop {};
+                            return output;
+                        }
+                        { Ok(self) }
+                    })
+                    .await
+            }
+            ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        };
+        outcome
+            .unwrap_or_else(|error| ::lockattr::__private::reject::<
+                Result<Arc<Self>, Error>,
+            >(error))
+    }
+}

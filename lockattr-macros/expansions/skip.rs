@@ -1,0 +1,55 @@
+//! `on_busy = skip`, with and without a return type.
+use lockattr::Error;
+/// Sends the night's invoices on one node.
+pub async fn nightly(night: &str) -> Result<Option<usize>, Error> {
+    let lockattr_call = ::lockattr::__private::Call::new(
+        ::core::concat!(::core::module_path!(), "::nightly"),
+        ::lockattr::__private::KeyBuilder::new()
+            .text("nightly:")
+            .placeholder(&(night), ::core::option::Option::None),
+        ::lockattr::LockOptions::new().wait(::core::time::Duration::from_secs(0)),
+    );
+    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        ::core::result::Result::Ok(lockattr_entry) => {
+            lockattr_entry
+                .run(async move {
+                    #[allow(unreachable_code)]
+                    if false {
+                        let output: Result<Option<usize>, Error> = loop {};
+                        return output;
+                    }
+                    { Ok(Some(night.len())) }
+                })
+                .await
+        }
+        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+    };
+    outcome
+        .unwrap_or_else(|error| ::lockattr::__private::skip::<
+            Result<Option<usize>, Error>,
+        >(error))
+}
+/// Warms a cache on one node.
+pub async fn warm() {
+    let lockattr_call = ::lockattr::__private::Call::new(
+        ::core::concat!(::core::module_path!(), "::warm"),
+        ::lockattr::__private::KeyBuilder::new().text("warm"),
+        ::lockattr::LockOptions::new(),
+    );
+    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        ::core::result::Result::Ok(lockattr_entry) => {
+            lockattr_entry
+                .run(async move {
+                    #[allow(unreachable_code)]
+                    if false {
+                        let output: () = loop {};
+                        return output;
+                    }
+                    {}
+                })
+                .await
+        }
+        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+    };
+    outcome.unwrap_or_else(|error| ::lockattr::__private::skip::<()>(error))
+}

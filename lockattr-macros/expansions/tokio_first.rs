@@ -1,0 +1,99 @@
+//! What `#[tokio::test]` and `#[tokio::main]` leave when they stand above.
+use lockattr::Error;
+/// Was `#[tokio::test] async fn only_one_at_a_time() { … }`.
+pub fn only_one_at_a_time() {
+    let body = async {
+        let lockattr_call = ::lockattr::__private::Call::new(
+            ::core::concat!(::core::module_path!(), "::only_one_at_a_time"),
+            ::lockattr::__private::KeyBuilder::new().text("test-database"),
+            ::lockattr::LockOptions::new(),
+        );
+        let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+            ::core::result::Result::Ok(lockattr_entry) => {
+                lockattr_entry
+                    .run(async move {
+                        #[allow(unreachable_code)]
+                        if false {
+                            let output: () = loop {};
+                            return output;
+                        }
+                        {
+                            tokio::task::yield_now().await;
+                        }
+                    })
+                    .await
+            }
+            ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        };
+        outcome.unwrap_or_else(|error| ::lockattr::__private::skip::<()>(error))
+    };
+    tokio::pin!(body);
+    let body: ::core::pin::Pin<&mut dyn ::core::future::Future<Output = ()>> = body;
+    #[allow(
+        clippy::expect_used,
+        clippy::diverging_sub_expression,
+        clippy::needless_return,
+        clippy::unwrap_in_result
+    )]
+    {
+        use tokio::runtime::Builder;
+        return Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("Failed building the Runtime")
+            .block_on(body);
+    }
+}
+/// Was `#[tokio::main] async fn migrate() -> Result<(), Error> { … }`.
+pub fn migrate() -> Result<(), Error> {
+    let body = async {
+        let lockattr_call = ::lockattr::__private::Call::new(
+            ::core::concat!(::core::module_path!(), "::migrate"),
+            ::lockattr::__private::KeyBuilder::new().text("migration"),
+            ::lockattr::LockOptions::new()
+                .max_hold(::core::time::Duration::from_secs(3600)),
+        );
+        let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+            ::core::result::Result::Ok(lockattr_entry) => {
+                lockattr_entry
+                    .run(async move {
+                        #[allow(unreachable_code)]
+                        if false {
+                            let output: Result<(), Error> = loop {};
+                            return output;
+                        }
+                        {
+                            tokio::task::yield_now().await;
+                            Ok(())
+                        }
+                    })
+                    .await
+            }
+            ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        };
+        outcome
+            .unwrap_or_else(|error| ::lockattr::__private::reject::<
+                Result<(), Error>,
+            >(error))
+    };
+    let body = {
+        if false {
+            let _: &dyn ::core::future::Future<Output = Result<(), Error>> = &body;
+        }
+        body
+    };
+    #[allow(
+        clippy::expect_used,
+        clippy::diverging_sub_expression,
+        clippy::needless_return,
+        clippy::unwrap_in_result
+    )]
+    {
+        use tokio::runtime::Builder;
+        return Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .expect("Failed building the Runtime")
+            .block_on(body);
+    }
+}

@@ -1,0 +1,69 @@
+//! `when`, both ways to choose a `manager`, and `on_unavailable`.
+use lockattr::{Error, LockManager};
+/// Orders and their locks.
+#[derive(Debug)]
+pub struct Orders {
+    locks: LockManager,
+}
+impl Orders {
+    /// Sells, under a lock if there is anything to sell.
+    pub async fn sell(&self, id: u64, quantity: u32) -> Result<u32, Error> {
+        let lockattr_call = ::lockattr::__private::Call::new(
+                ::core::concat!(::core::module_path!(), "::sell"),
+                ::lockattr::__private::KeyBuilder::new()
+                    .text("order:")
+                    .placeholder(&(id), ::core::option::Option::None),
+                ::lockattr::LockOptions::new(),
+            )
+            .when(quantity > 0)
+            .manager(&self.locks);
+        let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+            ::core::result::Result::Ok(lockattr_entry) => {
+                lockattr_entry
+                    .run(async move {
+                        #[allow(unreachable_code)]
+                        if false {
+                            let output: Result<u32, Error> = loop {};
+                            return output;
+                        }
+                        { Ok(quantity) }
+                    })
+                    .await
+            }
+            ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        };
+        outcome
+            .unwrap_or_else(|error| ::lockattr::__private::reject::<
+                Result<u32, Error>,
+            >(error))
+    }
+}
+/// Warms a cache, twice rather than never.
+pub async fn warm() -> Result<(), Error> {
+    let lockattr_call = ::lockattr::__private::Call::new(
+            ::core::concat!(::core::module_path!(), "::warm"),
+            ::lockattr::__private::KeyBuilder::new().text("warm"),
+            ::lockattr::LockOptions::new(),
+        )
+        .manager_named("caches")
+        .run_unlocked_if_unavailable();
+    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        ::core::result::Result::Ok(lockattr_entry) => {
+            lockattr_entry
+                .run(async move {
+                    #[allow(unreachable_code)]
+                    if false {
+                        let output: Result<(), Error> = loop {};
+                        return output;
+                    }
+                    { Ok(()) }
+                })
+                .await
+        }
+        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+    };
+    outcome
+        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+            Result<(), Error>,
+        >(error))
+}

@@ -1,0 +1,176 @@
+//! Writes the function anew, with its body under the lock. No policy here: what the options mean
+//! is the runtime's business.
+//!
+//! Every generated name is mixed-site: the user's code cannot see it, nor it the user's. Those in
+//! whose scope there is code of the user's begin with `lockattr_`, so that the compiler offers none
+//! of them for a name that it does not know.
+
+mod call;
+mod output;
+mod stand_in;
+
+use proc_macro2::{Delimiter, Group, Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Error, Path, Type, parse_quote};
+
+use crate::args::Args;
+use crate::key::Key;
+use crate::locked_fn::{Block, Body, LockedFn};
+use crate::mistakes::Mistakes;
+use crate::params::Params;
+use crate::valid;
+use crate::value::OnBusy;
+use output::{erase_impl_trait, output};
+use stand_in::stand_in;
+
+/// The attribute: a function under a lock, or the mistakes beside an item that causes no others.
+pub(crate) fn distributed_lock(args: TokenStream, item: &TokenStream) -> TokenStream {
+    let mut mistakes = Mistakes::default();
+    let args = Args::parse(args, &mut mistakes);
+    let function = mistakes.keep(syn::parse2::<LockedFn>(item.clone()));
+    let body = function.as_ref().and_then(|function| mistakes.keep(Body::of(function)));
+    let params = function.as_ref().map(|function| Params::of(&function.sig));
+    valid::check(&args, params.as_ref(), &mut mistakes);
+    match (mistakes.into_error(), &function, &body, &args.key) {
+        (None, Some(function), Some(body), Some(key)) => {
+            Expansion::new(&args, key, function, body).function()
+        }
+        (mistakes, function, ..) => {
+            let mistakes = mistakes.map(Error::into_compile_error);
+            let item = match function {
+                Some(function) => stand_in(&args, function, item),
+                None => item.clone(),
+            };
+            quote! { #item #mistakes }
+        }
+    }
+}
+
+struct Expansion<'a> {
+    args: &'a Args,
+    key: &'a Key,
+    function: &'a LockedFn,
+    body: &'a Body,
+    /// What the function yields when it is awaited, without any `impl Trait`.
+    output: Type,
+    lockattr: Path,
+}
+
+impl<'a> Expansion<'a> {
+    fn new(args: &'a Args, key: &'a Key, function: &'a LockedFn, body: &'a Body) -> Self {
+        let output = match body {
+            Body::Future { shape, .. } => shape.output.clone(),
+            Body::Async(_) | Body::TokioEntry(_) => output(&function.sig),
+        };
+        Self {
+            args,
+            key,
+            function,
+            body,
+            output: erase_impl_trait(output),
+            lockattr: args.krate.clone().unwrap_or_else(|| parse_quote!(::lockattr)),
+        }
+    }
+
+    fn function(&self) -> TokenStream {
+        let LockedFn { attrs, vis, sig, block: Block { braces, .. } } = self.function;
+        let site = Span::mixed_site();
+        let inside = match self.body {
+            Body::Async(block) => self.under_lock(&returning(&self.output, block)),
+            Body::TokioEntry(entry) => {
+                entry.with_block(&self.under_lock(&returning(&self.output, &entry.block)))
+            }
+            Body::Future { shape, block } => {
+                let building = returning(&erase_impl_trait(shape.future.clone()), block);
+                let building = async_move(&building, *braces);
+                let locked = self.under_lock(&quote_spanned! {site=>
+                    #[allow(clippy::async_yields_async)]
+                    let future = #building.await;
+                    future.await
+                });
+                let locked = async_move(&locked, *braces);
+                if shape.boxed {
+                    quote_spanned! {site=> ::std::boxed::Box::pin(#locked) }
+                } else {
+                    locked
+                }
+            }
+        };
+        // In the user's own braces the function stays the user's: the compiler points at it when it
+        // speaks of it. Not so around a lone `async` block, which clippy takes for an `async fn`.
+        let opaque = matches!(self.body, Body::Future { shape, .. } if !shape.boxed);
+        let mut block = Group::new(Delimiter::Brace, inside);
+        block.set_span(if opaque { site.located_at(*braces) } else { *braces });
+        quote! { #(#attrs)* #vis #sig #block }
+    }
+
+    /// Statements that take the lock, run `body` and say what came of it.
+    fn under_lock(&self, body: &TokenStream) -> TokenStream {
+        let Self { args, lockattr, output, .. } = self;
+        let site = Span::mixed_site();
+        let call = self.call();
+        let lease = args.lease.as_ref().map(|_| {
+            quote_spanned! {site=> let lockattr_lease = lockattr_entry.lease(); }
+        });
+        let named = args.lease.as_ref().map(|name| {
+            quote_spanned! {site=> let #name: &#lockattr::Lease = &lockattr_lease; }
+        });
+        let body = async_move(&quote! { #named #body }, self.function.block.braces);
+        let busy = match &args.on_busy {
+            Some(OnBusy::Return(value)) => {
+                let at_value = site.located_at(value.span());
+                let value = quote_spanned! {at_value=> let value: #output = #value; };
+                Some(quote_spanned! {site=>
+                    ::core::result::Result::Err(lockattr_error)
+                        if #lockattr::__private::is_busy(&lockattr_error) =>
+                    {
+                        #value
+                        ::core::result::Result::Ok(value)
+                    }
+                })
+            }
+            _ => None,
+        };
+        let refusal = match &args.on_busy {
+            Some(OnBusy::Skip) => quote_spanned! {site=> skip },
+            _ => quote_spanned! {site=> reject },
+        };
+        quote_spanned! {site=>
+            let lockattr_call = #call;
+            let outcome = match #lockattr::__private::enter(lockattr_call).await {
+                ::core::result::Result::Ok(lockattr_entry) => {
+                    #lease
+                    lockattr_entry.run(#body).await
+                }
+                #busy
+                ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+            };
+            outcome.unwrap_or_else(|error| #lockattr::__private::#refusal::<#output>(error))
+        }
+    }
+}
+
+/// The user's block after a return that never happens: it tells the compiler the type, so that a
+/// wrong one is reported in the block and not at the attribute.
+fn returning(output: &Type, block: &Block) -> TokenStream {
+    let site = Span::mixed_site();
+    let at_output = site.located_at(output.span());
+    let returns = quote_spanned! {at_output=>
+        let output: #output = loop {};
+        return output;
+    };
+    quote_spanned! {site=>
+        #[allow(unreachable_code)]
+        if false { #returns }
+        #block
+    }
+}
+
+/// The keywords and braces pass for the user's own: about a block of ours the compiler would not
+/// name the variables it moves, and would underline the attribute.
+fn async_move(inside: &TokenStream, braces: Span) -> TokenStream {
+    let mut block = Group::new(Delimiter::Brace, inside.clone());
+    block.set_span(braces);
+    quote_spanned! {braces=> async move #block }
+}

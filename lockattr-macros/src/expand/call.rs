@@ -1,0 +1,112 @@
+//! What the attribute says, as a value for the runtime.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, quote_spanned};
+use syn::ext::IdentExt;
+use syn::spanned::Spanned;
+
+use super::Expansion;
+use crate::key::{Key, placed_at};
+use crate::key_template::{Part, Template};
+use crate::value::Manager;
+
+impl Expansion<'_> {
+    /// The expression of type `Call`.
+    pub(super) fn call(&self) -> TokenStream {
+        let Self { args, lockattr, function, .. } = self;
+        let site = Span::mixed_site();
+        let function = format!("::{}", function.sig.ident.unraw());
+        let key = self.key();
+        let options = self.options();
+        let mut call = quote_spanned! {site=>
+            #lockattr::__private::Call::new(
+                ::core::concat!(::core::module_path!(), #function),
+                #key,
+                #options,
+            )
+        };
+        if let Some(when) = &args.when {
+            let site = site.located_at(when.span());
+            call.extend(quote_spanned! {site=> .when(#when) });
+        }
+        call.extend(args.manager.as_ref().map(|manager| match manager {
+            Manager::Named(name) => quote_spanned! {site=> .manager_named(#name) },
+            Manager::Expr(manager) => {
+                let site = site.located_at(manager.span());
+                quote_spanned! {site=> .manager(#manager) }
+            }
+        }));
+        if args.on_unavailable == Some("run_unlocked") {
+            call.extend(quote_spanned! {site=> .run_unlocked_if_unavailable() });
+        }
+        call
+    }
+
+    fn key(&self) -> TokenStream {
+        let lockattr = &self.lockattr;
+        let site = Span::mixed_site();
+        let parts = match self.key {
+            Key::Template { template, literal, .. } => parts(template, literal.span()),
+            Key::Expr(expr) => {
+                let site = site.located_at(expr.span());
+                quote_spanned! {site=> .verbatim(&(#expr)) }
+            }
+        };
+        quote_spanned! {site=> #lockattr::__private::KeyBuilder::new() #parts }
+    }
+
+    /// The `LockOptions`, with a method for each option that is there.
+    fn options(&self) -> TokenStream {
+        let Self { args, lockattr, .. } = self;
+        let site = Span::mixed_site();
+        let variant = |of: &str, word: &str| {
+            let (of, variant) = (Ident::new(of, site), variant(word));
+            quote_spanned! {site=> #lockattr::#of::#variant }
+        };
+        let settings = [
+            ("ttl", tokens(args.ttl.as_ref())),
+            ("retry", tokens(args.retry.as_ref())),
+            ("retry_delay", tokens(args.retry_delay.as_ref())),
+            ("wait", tokens(args.wait.as_ref())),
+            ("renew", tokens(args.renew.as_ref())),
+            ("max_hold", tokens(args.max_hold.as_ref())),
+            ("on_lost", args.on_lost.map(|word| variant("OnLost", word))),
+            ("reentrant", tokens(args.reentrant.as_ref())),
+            ("release", args.release.map(|word| variant("Release", word))),
+        ];
+        let setters = settings.into_iter().filter_map(|(name, value)| {
+            let value = value?;
+            let site = site.located_at(value.span());
+            let name = Ident::new(name, site);
+            Some(quote_spanned! {site=> .#name(#value) })
+        });
+        quote_spanned! {site=> #lockattr::LockOptions::new() #(#setters)* }
+    }
+}
+
+fn tokens(value: Option<&impl ToTokens>) -> Option<TokenStream> {
+    value.map(ToTokens::to_token_stream)
+}
+
+/// `cancel` is `OnLost::Cancel`.
+fn variant(word: &str) -> Ident {
+    let (first, rest) = word.split_at(1);
+    Ident::new(&(first.to_uppercase() + rest), Span::mixed_site())
+}
+
+/// A method of the key's builder for each part of the template, placed under the literal.
+fn parts(template: &Template, span: Span) -> TokenStream {
+    let site = Span::mixed_site().located_at(span);
+    let part = |(index, part): (usize, &Part)| match part {
+        Part::Text { text, .. } => quote_spanned! {site=> .text(#text) },
+        Part::Placeholder { expr, .. } => {
+            let expr = expr.as_ref().map(|expr| placed_at(expr, span));
+            let follower = match template.follower(index) {
+                Some(follower) => quote_spanned! {site=> ::core::option::Option::Some(#follower) },
+                None => quote_spanned! {site=> ::core::option::Option::None },
+            };
+            quote_spanned! {site=> .placeholder(&(#expr), #follower) }
+        }
+    };
+    template.parts.iter().enumerate().map(part).collect()
+}

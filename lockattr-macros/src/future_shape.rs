@@ -1,0 +1,90 @@
+//! Recognises functions that return a future: written so, or left so by `#[async_trait]`.
+
+use syn::punctuated::Punctuated;
+use syn::{
+    AngleBracketedGenericArguments, GenericArgument, Path, PathArguments, PathSegment, ReturnType,
+    Token, Type, TypeParamBound, parse_quote,
+};
+
+/// The return type of a function that builds its future itself.
+pub(crate) struct FutureShape {
+    pub(crate) future: Type,
+    /// What the future yields.
+    pub(crate) output: Type,
+    /// `Pin<Box<…>>` under any name, and not `impl Future`.
+    pub(crate) boxed: bool,
+}
+
+impl FutureShape {
+    pub(crate) fn of(output: &ReturnType) -> Option<Self> {
+        let ReturnType::Type(_, future) = output else {
+            return None;
+        };
+        let future = unwrapped(future);
+        let (output, boxed) = match future {
+            Type::ImplTrait(opaque) => (future_output(&opaque.bounds)?, false),
+            Type::Path(path) => (boxed_output(future, &path.path)?, true),
+            _ => return None,
+        };
+        Some(Self { future: future.clone(), output, boxed })
+    }
+}
+
+/// The `R` of a `Pin<Box<dyn Future<Output = R>>>`; an alias is asked for its `Output`.
+fn boxed_output(future: &Type, path: &Path) -> Option<Type> {
+    let last = path.segments.last()?;
+    if last.ident.to_string().ends_with("BoxFuture") {
+        return Some(parse_quote!(<#future as ::core::future::Future>::Output));
+    }
+    let Type::Path(boxed) = the_argument_of(last, "Pin")? else {
+        return None;
+    };
+    match the_argument_of(boxed.path.segments.last()?, "Box")? {
+        Type::TraitObject(object) => future_output(&object.bounds),
+        Type::ImplTrait(opaque) => future_output(&opaque.bounds),
+        _ => None,
+    }
+}
+
+/// The `T` of a `name<T>`.
+fn the_argument_of<'a>(segment: &'a PathSegment, name: &str) -> Option<&'a Type> {
+    if segment.ident != name {
+        return None;
+    }
+    generics(segment)?.args.iter().find_map(|argument| match argument {
+        GenericArgument::Type(argument) => Some(unwrapped(argument)),
+        _ => None,
+    })
+}
+
+/// The `R` of a `Future<Output = R>` among the bounds.
+fn future_output(bounds: &Punctuated<TypeParamBound, Token![+]>) -> Option<Type> {
+    let future = bounds.iter().find_map(|bound| match bound {
+        TypeParamBound::Trait(bound) => {
+            bound.path.segments.last().filter(|segment| segment.ident == "Future")
+        }
+        _ => None,
+    })?;
+    generics(future)?.args.iter().find_map(|argument| match argument {
+        GenericArgument::AssocType(output) if output.ident == "Output" => Some(output.ty.clone()),
+        _ => None,
+    })
+}
+
+fn generics(segment: &PathSegment) -> Option<&AngleBracketedGenericArguments> {
+    match &segment.arguments {
+        PathArguments::AngleBracketed(arguments) => Some(arguments),
+        _ => None,
+    }
+}
+
+/// The type without parentheses, and without the invisible ones of `macro_rules!`.
+fn unwrapped(mut ty: &Type) -> &Type {
+    loop {
+        ty = match ty {
+            Type::Group(group) => &group.elem,
+            Type::Paren(paren) => &paren.elem,
+            _ => return ty,
+        }
+    }
+}

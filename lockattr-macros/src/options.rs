@@ -1,0 +1,171 @@
+//! The one table of options: what they are called, what to write, and how each is read.
+
+use syn::parse::ParseStream;
+
+use crate::args::Args;
+use crate::duration::Time;
+use crate::key::Key;
+use crate::suggest::nearest;
+use crate::value;
+
+/// An option of the attribute.
+pub(crate) struct Spec {
+    pub(crate) name: &'static str,
+    /// A value to show where one is missing.
+    example: &'static str,
+    /// What other lock libraries call it.
+    elsewhere: &'static [&'static str],
+    /// Reads the value after `=`.
+    pub(crate) read: fn(&mut Args, &str, ParseStream<'_>) -> syn::Result<()>,
+}
+
+pub(crate) const OPTIONS: [Spec; 16] = [
+    Spec {
+        name: "key",
+        example: "\"product:<id>\"",
+        elsewhere: &["name", "id", "lock", "resource", "template"],
+        read: |args, _, input| put(&mut args.key, Key::read(input)),
+    },
+    Spec {
+        name: "ttl",
+        example: "\"10s\"",
+        elsewhere: &["expire", "expires", "expiry", "lease_time", "duration", "lock_at_most_for"],
+        read: |args, option, input| put(&mut args.ttl, time(option, input)),
+    },
+    Spec {
+        name: "retry",
+        example: "10",
+        elsewhere: &["retries", "max_retries", "retry_count", "attempts", "tries"],
+        read: |args, option, input| put(&mut args.retry, value::count(option, input)),
+    },
+    Spec {
+        name: "retry_delay",
+        example: "\"100ms\"",
+        elsewhere: &["delay", "interval", "retry_interval", "backoff", "sleep"],
+        read: |args, option, input| put(&mut args.retry_delay, time(option, input)),
+    },
+    Spec {
+        name: "wait",
+        example: "\"3s\"",
+        elsewhere: &["timeout", "wait_time", "max_wait", "wait_timeout", "acquire_timeout"],
+        read: |args, option, input| put(&mut args.wait, time(option, input)),
+    },
+    Spec {
+        name: "renew",
+        example: "false",
+        elsewhere: &["watchdog", "auto_renew", "auto_extend", "keep_alive", "heartbeat", "extend"],
+        read: |args, option, input| put(&mut args.renew, value::flag(option, input)),
+    },
+    Spec {
+        name: "max_hold",
+        example: "\"5m\"",
+        elsewhere: &["max_time", "max_duration", "hold", "max_lease"],
+        read: |args, option, input| put(&mut args.max_hold, time(option, input)),
+    },
+    Spec {
+        name: "on_busy",
+        example: "skip",
+        elsewhere: &["on_contended", "on_fail", "on_failure", "fallback", "skip", "on_locked"],
+        read: |args, option, input| put(&mut args.on_busy, value::on_busy(option, input)),
+    },
+    Spec {
+        name: "on_lost",
+        example: "error",
+        elsewhere: &["on_expired", "on_lease_lost"],
+        read: |args, option, input| {
+            let on_lost = value::choice(option, &["cancel", "error", "ignore"], input);
+            put(&mut args.on_lost, on_lost)
+        },
+    },
+    Spec {
+        name: "on_unavailable",
+        example: "run_unlocked",
+        elsewhere: &["on_error", "on_store_error", "fail_open"],
+        read: |args, option, input| {
+            let on_unavailable = value::choice(option, &["error", "run_unlocked"], input);
+            put(&mut args.on_unavailable, on_unavailable)
+        },
+    },
+    Spec {
+        name: "reentrant",
+        example: "false",
+        elsewhere: &["reentry", "recursive", "nested"],
+        read: |args, option, input| put(&mut args.reentrant, value::flag(option, input)),
+    },
+    Spec {
+        name: "release",
+        example: "background",
+        elsewhere: &["unlock", "auto_release"],
+        read: |args, option, input| {
+            put(&mut args.release, value::choice(option, &["await", "background"], input))
+        },
+    },
+    Spec {
+        name: "when",
+        example: "quantity > 0",
+        elsewhere: &["condition", "if", "unless", "only_if"],
+        read: |args, option, input| put(&mut args.when, value::flag(option, input)),
+    },
+    Spec {
+        name: "manager",
+        example: "\"orders\"",
+        elsewhere: &["store", "client", "redis", "pool", "backend", "provider"],
+        read: |args, option, input| put(&mut args.manager, value::manager(option, input)),
+    },
+    Spec {
+        name: "lease",
+        example: "lease",
+        elsewhere: &["guard", "handle"],
+        read: |args, option, input| put(&mut args.lease, value::name(option, input)),
+    },
+    Spec {
+        name: "crate",
+        example: "::my_crate::lockattr",
+        elsewhere: &["krate", "crate_path", "path"],
+        read: |args, option, input| put(&mut args.krate, value::path(option, input)),
+    },
+];
+
+impl Spec {
+    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+        OPTIONS.iter().find(|option| option.name == name)
+    }
+
+    /// The option as one would write it.
+    pub(crate) fn example(&self) -> String {
+        format!("`{} = {}`", self.name, self.example)
+    }
+}
+
+/// The option that was probably meant by a name that is none.
+pub(crate) fn meant(name: &str) -> Option<&'static str> {
+    let elsewhere = OPTIONS.iter().find(|option| option.elsewhere.contains(&name));
+    elsewhere
+        .map(|option| option.name)
+        .or_else(|| nearest(name, OPTIONS.iter().map(|option| option.name)))
+}
+
+/// What to say about a name that is no option.
+pub(crate) fn unknown(name: &str) -> String {
+    // No slip of the pen: who writes `keys` has several.
+    let meant = if name == "keys" { None } else { meant(name) };
+    match meant {
+        Some(meant) => format!("unknown option `{name}`: did you mean `{meant}`? {}", expected()),
+        None => format!("unknown option `{name}`; {}", expected()),
+    }
+}
+
+/// "expected one of" every option.
+pub(crate) fn expected() -> String {
+    let names: Vec<_> = OPTIONS.iter().map(|option| option.name).collect();
+    format!("expected one of `{}`", names.join("`, `"))
+}
+
+fn put<T>(slot: &mut Option<T>, value: syn::Result<T>) -> syn::Result<()> {
+    *slot = Some(value?);
+    Ok(())
+}
+
+fn time(option: &str, input: ParseStream<'_>) -> syn::Result<Time> {
+    Time::from_expr(option, value::expr(input)?)
+}

@@ -1,0 +1,39 @@
+//! Finds the name that was probably meant.
+
+/// The candidate that `word` is a slip of the pen away from.
+pub(crate) fn nearest<'a>(
+    word: &str,
+    candidates: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let allowed = (word.chars().count() / 3).min(2);
+    candidates
+        .map(|candidate| (distance(word, candidate), candidate))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// How many letters are missing, surplus, wrong, or swapped with their neighbour.
+fn distance(left: &str, right: &str) -> usize {
+    let left: Vec<char> = left.chars().collect();
+    let right: Vec<char> = right.chars().collect();
+    let mut rows = vec![vec![0; right.len() + 1]; left.len() + 1];
+    for i in 0..=left.len() {
+        for j in 0..=right.len() {
+            rows[i][j] = match (i, j) {
+                (0, length) | (length, 0) => length,
+                _ => {
+                    let wrong = usize::from(left[i - 1] != right[j - 1]);
+                    let one_less = (rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+                    let swapped = i > 1
+                        && j > 1
+                        && left[i - 1] == right[j - 2]
+                        && left[i - 2] == right[j - 1];
+                    let after_swap = if swapped { rows[i - 2][j - 2] + 1 } else { usize::MAX };
+                    one_less.min(rows[i - 1][j - 1] + wrong).min(after_swap)
+                }
+            };
+        }
+    }
+    rows[left.len()][right.len()]
+}

@@ -1,0 +1,146 @@
+//! What the attribute may stand on.
+
+use super::{check_complaints, complaints, expand};
+
+const KEY: &str = "key = \"stock\"";
+
+#[test]
+fn functions_that_can_be_locked() {
+    for item in [
+        "async fn f() {}",
+        "pub(in crate::a) async unsafe fn f<'a, T: ?Sized>(&'a self, _: &T) -> Result<&'a u8, E> where T: A { 1 }",
+        "fn f() -> Pin<Box<dyn Future<Output = ()> + Send>> { Box::pin(async {}) }",
+        "fn f() -> ::core::pin::Pin<std::boxed::Box<dyn a::Future<Output = u8> + 'a>> { x() }",
+        "fn f() -> BoxFuture<'static, ()> { x() }",
+        "fn f() -> futures::future::LocalBoxFuture<'_, ()> { x() }",
+        "fn f() -> impl Future<Output = ()> + Send { x() }",
+        "fn f() -> impl Send + std::future::Future<Output = impl Display> { x() }",
+        "fn f() -> (impl Future<Output = ()>) { x() }",
+        "fn main() { let body = async { 1 }; rt().block_on(body) }",
+        "fn main() { let span; {} { if false {} { let body = async { 1 }; rt().block_on(body) } } }",
+    ] {
+        check_complaints(KEY, item, &[]);
+    }
+}
+
+#[test]
+fn functions_that_cannot() {
+    check_complaints(
+        KEY,
+        "fn deduct(id: u64) -> u64 { id }",
+        &["`#[distributed_lock]` needs an `async fn`, or one that returns a boxed future: write \
+           `async fn deduct`"],
+    );
+    for item in ["fn main() { rt().block_on(async {}) }", "#[core::prelude::v1::test] fn main() {}"]
+    {
+        check_complaints(
+            KEY,
+            item,
+            &["`#[distributed_lock]` needs an `async fn`: write `async fn main`, or put \
+               `#[distributed_lock]` above the attribute that made it an ordinary one"],
+        );
+    }
+    check_complaints(
+        KEY,
+        "const fn f() {}",
+        &["a `const fn` cannot wait for a lock: write `async fn`"],
+    );
+    check_complaints(
+        KEY,
+        "pub extern \"C\" fn f() {}",
+        &[
+            "an `extern` function cannot wait for a lock: put `#[distributed_lock]` on an `async fn` \
+           that it calls",
+        ],
+    );
+    check_complaints(
+        KEY,
+        "async fn f(&self);",
+        &["a function without a body has nothing to lock: put `#[distributed_lock]` on the \
+           functions that implement it"],
+    );
+    check_complaints(
+        KEY,
+        "async fn f() -> ! { loop {} }",
+        &[
+            "a function that never returns cannot say that the lock was refused: return a `Result<_, \
+           E>` with `E: From<lockattr::Error>`",
+        ],
+    );
+}
+
+#[test]
+fn a_variable_called_body_is_not_yet_tokio() {
+    let said = complaints(KEY, "fn go() { let body = async { 1 }; tokio::spawn(body); }");
+    assert!(said[0].ends_with("write `async fn go`"), "{said:?}");
+}
+
+#[test]
+fn other_items() {
+    for (word, item) in [
+        ("impl", "impl A { async fn f() {} }"),
+        ("impl", "unsafe impl A for B {}"),
+        ("trait", "pub unsafe trait A {}"),
+        ("mod", "pub(crate) mod a { }"),
+    ] {
+        let sentence = format!(
+            "`#[distributed_lock]` goes on a function: put it on those inside this `{word}`"
+        );
+        check_complaints(KEY, item, &[&sentence]);
+    }
+    for (word, item) in [
+        ("struct", "#[derive(Debug)] pub struct A;"),
+        ("enum", "enum A {}"),
+        ("const", "const A: u8 = 3;"),
+        ("static", "static A: u8 = 3;"),
+        ("type", "type A = B;"),
+        ("use", "use a::b;"),
+        ("extern", "extern crate a;"),
+        ("extern", "extern \"C\" {}"),
+        ("extern", "unsafe extern {}"),
+        ("macro_rules", "macro_rules! a { () => {} }"),
+        ("println", "println!();"),
+    ] {
+        let sentence = format!("`#[distributed_lock]` goes on an `async fn`, not on this `{word}`");
+        check_complaints(KEY, item, &[&sentence]);
+    }
+}
+
+#[test]
+fn the_item_stays_beside_its_mistakes() {
+    let item = "impl A { async fn f() { 1 } }";
+    let expanded = expand("key = \"<\"", item).to_string();
+    let untouched = item.parse::<proc_macro2::TokenStream>().expect("tokens").to_string();
+    assert!(expanded.starts_with(&untouched), "{expanded}");
+}
+
+#[test]
+fn a_body_that_counts_on_a_lease_does_not_stay() {
+    let beside = |args: &str, item: &str| {
+        let expanded = expand(args, item).to_string();
+        let end = expanded.find(":: core :: compile_error").expect("a mistake");
+        expanded[..end].split_once("]").expect("an attribute").1.replace(' ', "")
+    };
+    let bad = "key = \"<\", lease = held";
+    let unreachable = "{::core::unreachable!()}";
+    for head in ["pub async fn f(&self) -> A", "fn f() -> BoxFuture<'static, ()>", "fn main()"] {
+        let kept = head.replace(' ', "");
+        assert_eq!(beside(bad, &format!("{head} {{ held }}")), format!("{kept}{unreachable}"));
+        assert_eq!(beside("key = \"<\"", &format!("{head} {{ 1 }}")), format!("{kept}{{1}}"));
+    }
+    let opaque = beside("guard = held", "fn f() -> impl Future<Output = A> + Send { held }");
+    assert!(opaque.ends_with("{async{::core::unreachable!()}}"), "{opaque}");
+    let inferred = beside(bad, "async fn f() -> Result<impl A, E> { held }");
+    assert!(inferred.ends_with("{held}"), "{inferred}");
+}
+
+#[test]
+fn patterns_that_async_trait_replaced() {
+    check_complaints(
+        "key = \"<left>\"",
+        "fn f<'a>(__arg0: (u8, u8)) -> Pin<Box<dyn Future<Output = ()> + 'a>> { x() }",
+        &["`<left>` in the key: `left` is not a parameter of this function; none of its \
+           parameters has a name, and `#[async_trait]` has replaced a pattern: name that parameter \
+           and take it apart in the body"],
+    );
+}

@@ -1,0 +1,11 @@
+use lockattr::{Error, distributed_lock};
+
+#[distributed_lock(key = "product:<id>")]
+async fn restock(id: u64) -> Result<u64, Error> {
+    if id == 0 {
+        return None;
+    }
+    Ok(id)
+}
+
+fn main() {}

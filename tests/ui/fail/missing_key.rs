@@ -1,0 +1,8 @@
+use lockattr::{Error, distributed_lock};
+
+#[distributed_lock(ttl = "10s")]
+async fn restock() -> Result<(), Error> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use lockattr::{Error, distributed_lock};
+
+#[distributed_lock(key = "product:<id")]
+async fn restock(id: u64) -> Result<(), Error> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use lockattr::distributed_lock;
+
+#[distributed_lock(key = "stock")]
+async fn count() -> u32 {
+    17
+}
+
+fn main() {}

@@ -1,0 +1,29 @@
+#![deny(warnings)]
+
+mod toolbox {
+    pub mod locks {
+        pub use lockattr::*;
+    }
+}
+
+// Nothing of this name may be looked up.
+mod lockattr {}
+
+#[toolbox::locks::distributed_lock(
+    crate = crate::toolbox::locks,
+    key = "product:<id>",
+    ttl = "5s",
+    on_lost = error,
+    release = background,
+    lease = lease,
+    on_busy = return(Ok(String::new()))
+)]
+async fn restock(id: u64) -> Result<String, toolbox::locks::Error> {
+    Ok(format!("{} {id}", lease.key()))
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let manager = toolbox::locks::LockManager::connect("memory://").await.unwrap();
+    assert_eq!(manager.scope(restock(42)).await.unwrap(), "product:42 42");
+}

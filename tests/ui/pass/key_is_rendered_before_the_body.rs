@@ -1,0 +1,27 @@
+#![deny(warnings)]
+
+use lockattr::{Error, LockManager, distributed_lock};
+
+struct Order {
+    customer: String,
+    lines: Vec<u32>,
+}
+
+// Rendered by reference: the body may move, take apart and change what the key names.
+#[distributed_lock(key = "<order.customer>:<order.lines[0]>:<*quantity>", lease = lease)]
+async fn ship(order: Order, quantity: &mut u32) -> Result<(String, Vec<u32>), Error> {
+    *quantity += 1;
+    let Order { mut customer, lines } = order;
+    customer.push_str("'s ");
+    customer.push_str(lease.key());
+    Ok((customer, lines))
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let manager = LockManager::connect("memory://").await.unwrap();
+    let order = Order { customer: "Ada".to_owned(), lines: vec![7] };
+    let mut quantity = 1;
+    let (key, lines) = manager.scope(ship(order, &mut quantity)).await.unwrap();
+    assert_eq!((key.as_str(), lines, quantity), ("Ada's Ada:7:1", vec![7], 2));
+}

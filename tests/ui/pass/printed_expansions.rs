@@ -1,0 +1,46 @@
+//! The pinned expansions are themselves Rust: they are compiled here as printed, and one is run.
+#![allow(dead_code, unused)]
+
+use lockattr::LockManager;
+
+#[path = "../../../lockattr-macros/expansions/async_trait.rs"]
+mod async_trait;
+#[path = "../../../lockattr-macros/expansions/background.rs"]
+mod background;
+#[path = "../../../lockattr-macros/expansions/boxed_future.rs"]
+mod boxed_future;
+#[path = "../../../lockattr-macros/expansions/crate_path.rs"]
+mod crate_path;
+#[path = "../../../lockattr-macros/expansions/everything.rs"]
+mod everything;
+#[path = "../../../lockattr-macros/expansions/expression_key.rs"]
+mod expression_key;
+#[path = "../../../lockattr-macros/expansions/generics.rs"]
+mod generics;
+#[path = "../../../lockattr-macros/expansions/impl_future.rs"]
+mod impl_future;
+#[path = "../../../lockattr-macros/expansions/lease.rs"]
+mod lease;
+#[path = "../../../lockattr-macros/expansions/nested.rs"]
+mod nested;
+#[path = "../../../lockattr-macros/expansions/patterns.rs"]
+mod patterns;
+#[path = "../../../lockattr-macros/expansions/plain.rs"]
+mod plain;
+#[path = "../../../lockattr-macros/expansions/return_value.rs"]
+mod return_value;
+#[path = "../../../lockattr-macros/expansions/self_methods.rs"]
+mod self_methods;
+#[path = "../../../lockattr-macros/expansions/skip.rs"]
+mod skip;
+#[path = "../../../lockattr-macros/expansions/tokio_first.rs"]
+mod tokio_first;
+#[path = "../../../lockattr-macros/expansions/when_and_manager.rs"]
+mod when_and_manager;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let manager = LockManager::connect("memory://").await.unwrap();
+    manager.scope(plain::deduct(42, 1)).await.unwrap();
+    assert!(plain::deduct(42, 1).await.is_err(), "without a manager");
+}

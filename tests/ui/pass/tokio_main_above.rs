@@ -1,0 +1,15 @@
+#![deny(warnings)]
+
+use lockattr::{Error, LockManager, distributed_lock};
+
+fn memory() -> LockManager {
+    LockManager::builder().url("memory://").build().unwrap()
+}
+
+#[tokio::main(flavor = "current_thread")]
+#[distributed_lock(key = "program", manager = &memory(), lease = lease)]
+async fn main() -> Result<(), Error> {
+    assert_eq!(lease.key(), "program");
+    tokio::task::yield_now().await;
+    lease.ensure_held()
+}
