@@ -88,6 +88,7 @@ impl Default for ServerSettings {
 
 impl ServerSettings {
     /// As [`Settings::set`].
+    #[cfg(feature = "redis")]
     pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<bool, Error> {
         match name {
             "connections" => self.connections = number(name, value)?,
