@@ -44,9 +44,8 @@ pub(crate) fn default_manager() -> Result<LockManager, Error> {
 pub(crate) fn named_manager(name: &str) -> Result<LockManager, Error> {
     let named = NAMED.read().unwrap_or_else(PoisonError::into_inner);
     named.get(name).cloned().ok_or_else(|| {
-        Error::InvalidOptions(format!(
-            "no manager is installed as `{name}`: call `install_as(\"{name}\")` at start-up"
-        ))
+        tracing::error!(name, "no lock manager is installed under this name");
+        Error::NoManager
     })
 }
 

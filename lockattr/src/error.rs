@@ -87,9 +87,14 @@ pub enum Error {
         /// What was asked for.
         key: String,
     },
-    /// No manager is installed: call [`LockManager::install`](crate::LockManager::install) at
-    /// start-up, or run inside [`LockManager::scope`](crate::LockManager::scope).
-    #[error("no lock manager is installed: call `LockManager::install` at start-up")]
+    /// No manager is installed, or none under the name that `manager = "…"` asks for; an error
+    /// event then tells the name. Call [`LockManager::install`](crate::LockManager::install) or
+    /// [`install_as`](crate::LockManager::install_as) at start-up, or run inside
+    /// [`LockManager::scope`](crate::LockManager::scope).
+    #[error(
+        "no lock manager is installed: call `LockManager::install` at start-up, or `install_as` \
+             with the name that `manager = \"…\"` asks for"
+    )]
     NoManager,
     /// The key cannot be locked; the text says why.
     #[error("{0}")]

@@ -1,5 +1,6 @@
 //! One URL chooses the store and sets the manager.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use url::Url;
@@ -57,7 +58,12 @@ pub(crate) fn parse(text: &str) -> Result<(Url, Vec<(String, String)>), Error> {
         let sentence = "the store's URL has a `#`: in a password, write it as `%23`";
         return Err(Error::InvalidOptions(sentence.into()));
     }
-    let query = url.query_pairs().into_owned().collect();
+    let query: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+    let mut names = HashSet::new();
+    if !query.iter().all(|(name, _)| names.insert(name)) {
+        let sentence = "the store's URL sets something twice: leave one of them out";
+        return Err(Error::InvalidOptions(sentence.into()));
+    }
     url.set_query(None);
     Ok((url, query))
 }

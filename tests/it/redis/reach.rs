@@ -92,6 +92,7 @@ async fn a_url_that_makes_no_sense_is_refused_with_a_sentence() {
         ("mongodb://h/", "no store is called `mongodb://`"),
         ("memory://host", "neither host nor path"),
         ("memory://?color=red", "`color`"),
+        ("memory://?ttl=10s&ttl=5s", "sets something twice"),
         ("redis://:s3cret@127.0.0.1:1/?color=red", "`color`"),
         ("redis://:s3cret@127.0.0.1:1/?ttl=10", "`ttl=10`"),
         ("redis://:s3cret@127.0.0.1:1/?ttl=5ms", "`ttl` is 5ms"),
