@@ -137,6 +137,11 @@ impl LockGuard {
         chain::inside(self.lease.frame().clone(), future)
     }
 
+    /// Whether a shutdown of its manager ended the hold.
+    pub(crate) fn is_shut_down(&self) -> bool {
+        self.lease.frame().hold.check(Instant::now()) == Err(LostReason::ShutDown)
+    }
+
     /// Whether this is a nested call's, which gives nothing back to the store.
     pub(crate) fn is_nested(&self) -> bool {
         matches!(self.grip, Grip::Turn { .. })

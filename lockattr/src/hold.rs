@@ -107,19 +107,16 @@ impl Hold {
 
     /// Ends the hold and wakes everyone who waits for that; the first reason stands.
     pub(crate) fn lose(&self, reason: LostReason) {
-        self.end(match reason {
+        let phase = match reason {
             LostReason::Expired => EXPIRED,
             LostReason::Taken => TAKEN,
             LostReason::MaxHold => MAX_HOLD,
             LostReason::ShutDown => SHUT_DOWN,
             LostReason::Released => RELEASED,
-        });
-    }
-
-    fn end(&self, phase: u8) {
-        let ended =
+        };
+        let first =
             self.phase.compare_exchange(HELD, phase, Ordering::AcqRel, Ordering::Acquire).is_ok();
-        if ended {
+        if first {
             self.ended.notify_waiters();
         }
     }

@@ -15,8 +15,17 @@ const LIMIT: Duration = Duration::from_secs(2);
 ///
 /// When something else is still there after two seconds, naming each key with its value.
 pub async fn assert_nothing_left(server: &RedisServer) {
+    assert_nothing_left_within(server, LIMIT).await;
+}
+
+/// [`assert_nothing_left`], for what takes longer: releases that a fault has held up.
+///
+/// # Panics
+///
+/// When something else is still there after `limit`, naming each key with its value.
+pub async fn assert_nothing_left_within(server: &RedisServer, limit: Duration) {
     let cli = server.cli().await;
-    let mut patience = Patience::new(LIMIT);
+    let mut patience = Patience::new(limit);
     let left = loop {
         let mut left = cli.keys("*").await;
         left.retain(|key| !key.contains("fence"));
@@ -32,5 +41,5 @@ pub async fn assert_nothing_left(server: &RedisServer) {
         let value = cli.describe(&key).await;
         lines.push_str(&format!("\n  {key} = {value}"));
     }
-    panic!("left in the store after {LIMIT:?}:{lines}");
+    panic!("left in the store after {limit:?}:{lines}");
 }

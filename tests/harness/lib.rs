@@ -17,7 +17,7 @@ mod redis_server;
 pub use cli::Cli;
 pub use events::{Event, Events, capture_events, capture_events_from};
 pub use eventually::eventually;
-pub use leftovers::assert_nothing_left;
+pub use leftovers::{assert_nothing_left, assert_nothing_left_within};
 pub use node::Node;
 pub use proxy::Proxy;
 pub use redis_server::{RedisServer, RedisServerBuilder};

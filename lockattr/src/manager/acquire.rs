@@ -31,39 +31,11 @@ impl LockManager {
             return Err(shut_down(&key));
         }
         if let Some(outer) = chain::find(watchdog, key.name()) {
-            return self.enter_again(terms, &outer).await;
+            return enter_again(terms, &outer).await;
         }
         let label = self.shared.identity.label(terms.function);
         let claim = Arc::new(Claim::new(key, &label));
         self.ask_until_granted(terms, claim).await
-    }
-
-    /// Waits for this call's turn inside a hold of its own chain.
-    async fn enter_again(&self, terms: &Terms, outer: &Arc<Frame>) -> Result<LockGuard, Error> {
-        let key = outer.hold.claim().key();
-        if !terms.reentrant {
-            return Err(Error::Reentered { key: key.to_string() });
-        }
-        outer.hold.ensure_held(Instant::now())?;
-        if let Some(turn) = outer.try_turn() {
-            return Ok(LockGuard::reentered(turn));
-        }
-        // In line from here on, so that the turns are taken in the order of the calls.
-        let mut turn = pin!(outer.turn());
-        let mut ended = pin!(outer.hold.clone().ended());
-        let mut attempts = terms.patience.start(Instant::now());
-        loop {
-            attempts.begin();
-            let Some(until) = attempts.pause(Instant::now(), rand::random()) else {
-                return Err(contended(key, &attempts, self.own_label(outer)));
-            };
-            tokio::select! {
-                biased;
-                reason = ended.as_mut() => return Err(outer.hold.lost(reason)),
-                turn = turn.as_mut() => return Ok(LockGuard::reentered(turn)),
-                () = sleep_until(until) => {}
-            }
-        }
     }
 
     async fn ask_until_granted(
@@ -78,12 +50,15 @@ impl LockManager {
         let mut asking = Asking { watchdog, claim, ttl: terms.ttl, unsure: false };
         loop {
             attempts.begin();
-            let refusal = match asking.ask(terms, &attempts).await {
+            let outcome = asking.ask(terms, &attempts).await;
+            let key = asking.claim.key();
+            let refusal = match outcome {
+                // Lost already if the manager was shut down meanwhile; dropped, it is given back.
+                Ok(guard) if guard.is_shut_down() => return Err(shut_down(key)),
                 Ok(guard) => return Ok(guard),
                 Err(refusal) => refusal,
             };
             let pause = attempts.pause(Instant::now(), rand::random());
-            let key = asking.claim.key();
             if watchdog.is_shut_down() {
                 return Err(shut_down(key));
             }
@@ -96,12 +71,40 @@ impl LockManager {
             sleep_until(until).await;
         }
     }
+}
 
-    /// The label of a hold of this process, for those who wait for it inside the chain.
-    fn own_label(&self, frame: &Frame) -> Option<Box<Holder>> {
-        let remaining = frame.hold.valid_until().saturating_duration_since(Instant::now());
-        Some(Box::new(Holder::from_value(frame.hold.claim().value(), Some(remaining))))
+/// Waits for this call's turn inside a hold of its own chain.
+async fn enter_again(terms: &Terms, outer: &Arc<Frame>) -> Result<LockGuard, Error> {
+    let key = outer.hold.claim().key();
+    if !terms.reentrant {
+        return Err(Error::Reentered { key: key.to_string() });
     }
+    outer.hold.ensure_held(Instant::now())?;
+    if let Some(turn) = outer.try_turn() {
+        return Ok(LockGuard::reentered(turn));
+    }
+    // In line from here on, so that the turns are taken in the order of the calls.
+    let mut turn = pin!(outer.turn());
+    let mut ended = pin!(outer.hold.clone().ended());
+    let mut attempts = terms.patience.start(Instant::now());
+    loop {
+        attempts.begin();
+        let Some(until) = attempts.pause(Instant::now(), rand::random()) else {
+            return Err(contended(key, &attempts, own_label(outer)));
+        };
+        tokio::select! {
+            biased;
+            reason = ended.as_mut() => return Err(outer.hold.lost(reason)),
+            turn = turn.as_mut() => return Ok(LockGuard::reentered(turn)),
+            () = sleep_until(until) => {}
+        }
+    }
+}
+
+/// The label of a hold of this process, for those who wait for it inside the chain.
+fn own_label(frame: &Frame) -> Option<Box<Holder>> {
+    let remaining = frame.hold.valid_until().saturating_duration_since(Instant::now());
+    Some(Box::new(Holder::from_value(frame.hold.claim().value(), Some(remaining))))
 }
 
 /// Why an attempt did not get the lock.
@@ -147,9 +150,7 @@ impl Asking<'_> {
                 };
                 let guard = LockGuard::granted(granted, self.watchdog);
                 self.unsure = false;
-                // Lost already if the manager was shut down meanwhile, which the caller looks at
-                // next; the guard, dropped, gives it back.
-                guard.ensure_held().map(|()| guard).map_err(|_| Refusal::Unknown(lapsed(terms)))
+                Ok(guard)
             }
             Ok(Acquire::Held { holder }) => {
                 self.unsure = was_unsure;

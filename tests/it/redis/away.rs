@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lockattr::{Error, Lease, LockManager, LockOptions, LostReason};
-use lockattr_tests::{Proxy, RedisServer, assert_nothing_left, eventually};
+use lockattr_tests::{
+    Proxy, RedisServer, assert_nothing_left, assert_nothing_left_within, eventually,
+};
 use tokio::time::{Instant, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -265,14 +267,6 @@ fn a_runtime_that_ends_does_not_stop_the_renewals_of_another() {
         }
         second.release().await.unwrap();
     });
-}
-
-async fn assert_nothing_left_within(server: &RedisServer, limit: Duration) {
-    let cli = server.cli().await;
-    eventually(limit, "nothing left", async || {
-        cli.keys("*").await.iter().all(|key| key.contains("fence"))
-    })
-    .await;
 }
 
 /// A connect that one caller has no patience for goes on for the others.
