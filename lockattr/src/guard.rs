@@ -171,17 +171,17 @@ struct Owned {
 
 impl Owned {
     async fn release(&mut self) -> Result<(), Error> {
-        self.end();
+        self.frame.hold.lose(LostReason::Released);
         let claims = [Releasing::new(self.claim().clone())];
         // Until the answer is here, dropping this future must still give the lock back.
         let answer = self.frame.watchdog.store().release(&claims).await.pop();
         match answer {
             Some(Ok(store::Release::Released)) => {
-                self.given_back = true;
+                self.given_back();
                 Ok(())
             }
             Some(Ok(store::Release::NotHeld)) | None => {
-                self.given_back = true;
+                self.given_back();
                 Err(self.frame.hold.lost(LostReason::Taken))
             }
             // Dropping `self` goes on trying.
@@ -191,14 +191,14 @@ impl Owned {
 
     async fn release_in_background(&mut self) {
         let (held, until) = (self.is_held(), self.frame.hold.store_lets_go_at());
-        self.end();
+        self.frame.hold.lose(LostReason::Released);
         self.frame.watchdog.release_in_background(self.claim().clone(), until, held).await;
-        self.given_back = true;
+        self.given_back();
     }
 
-    /// Renews no more, and tells the leases that are still around.
-    fn end(&self) {
-        self.frame.hold.lose(LostReason::Released);
+    /// Nothing more is owed. Only now the watchdog forgets the hold: a shutdown waits until then.
+    fn given_back(&mut self) {
+        self.given_back = true;
         self.frame.watchdog.forget(self.id);
     }
 
@@ -215,8 +215,9 @@ impl Drop for Owned {
     fn drop(&mut self) {
         if !self.given_back {
             let (held, until) = (self.is_held(), self.frame.hold.store_lets_go_at());
-            self.end();
+            self.frame.hold.lose(LostReason::Released);
             self.frame.watchdog.release_later(self.claim().clone(), until, held);
+            self.given_back();
         }
     }
 }

@@ -2,26 +2,33 @@
 //!
 //! What it works on lies in the shared [`Queue`]; the task only drives it. A manager that serves
 //! several runtimes has such a task on each, over the same queue: a runtime that ends or is blocked
-//! takes its task along but not the work.
+//! takes its task along but not the work. Where no runtime is left, a thread does the rest.
 
+mod batch;
+mod last_resort;
+mod leases;
 mod queue;
+mod releases;
 mod task;
 
 use std::fmt;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::pin::pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::LostReason;
 use crate::hold::Hold;
 use crate::store::{Claim, Store};
-use queue::{PendingRelease, Queue};
-use task::{Runner, send_releases};
+use crate::{Error, LostReason};
+use batch::send_releases;
+use queue::Queue;
+use releases::PendingRelease;
+use task::Runner;
 
 /// The clock must not overflow, whatever limit was asked for.
 const LONGEST_SHUTDOWN: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -32,23 +39,37 @@ pub(crate) struct Watchdog {
     queue: Mutex<Queue>,
     /// Signalled when a hold or a release is done with.
     settled: Notify,
+    /// The same, for threads.
+    released: Condvar,
+    /// Signalled when nothing more is granted.
+    stopped: Notify,
 }
 
 impl Watchdog {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, queue: Mutex::default(), settled: Notify::new() }
+        Self {
+            store,
+            queue: Mutex::default(),
+            settled: Notify::new(),
+            released: Condvar::new(),
+            stopped: Notify::new(),
+        }
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
-    /// Starts the task on this runtime, unless it runs. Where there is no runtime, the work waits
-    /// for the next caller that has one.
-    pub(crate) fn start(self: &Arc<Self>) {
-        if let Ok(runtime) = Handle::try_current() {
-            Runner::start(self, &runtime);
-        }
+    /// Starts the task on this runtime, unless it runs; an error if there is none to run it on.
+    pub(crate) fn start(self: &Arc<Self>) -> Result<(), Error> {
+        let refusal = match Handle::try_current() {
+            Ok(runtime) if Runner::start(self, &runtime) => return Ok(()),
+            Ok(_) => {
+                "this tokio runtime has no timers: build it with `enable_time` or `enable_all`"
+            }
+            Err(_) => "a lock can only be acquired inside a tokio runtime",
+        };
+        Err(Error::InvalidOptions(refusal.into()))
     }
 
     /// Watches a hold acquired at `asked` for `ttl` until [`forget`](Self::forget) is told its id.
@@ -56,16 +77,16 @@ impl Watchdog {
         self.queue().watch(hold.clone(), asked, ttl)
     }
 
-    /// Forgets a hold that ended.
+    /// Forgets a hold that was given back.
     pub(crate) fn forget(&self, id: u64) {
-        self.queue().forget(id);
+        self.queue().leases.forget(id);
         self.settled.notify_waiters();
     }
 
     /// Gives a lock back that nobody waits for, until its lease has ended by itself.
     pub(crate) fn release_later(self: &Arc<Self>, claim: Arc<Claim>, until: Instant, held: bool) {
         self.queue().release(PendingRelease { claim, until, held }, Instant::now());
-        self.start();
+        self.ensure_driven();
     }
 
     /// Sends a release and leaves its answer to the task: when this returns, every later command
@@ -77,14 +98,26 @@ impl Watchdog {
         held: bool,
     ) {
         let releases = vec![PendingRelease { claim, until, held }];
-        let mut under_way = send_releases(self.store.clone(), releases);
+        self.queue().releases.sent_by_caller();
+        let mut under_way = send_releases(self.clone(), releases);
         let sent = poll_fn(|context| Poll::Ready(under_way.as_mut().poll(context)));
-        match sent.await {
-            Poll::Ready(answer) => self.settle(answer),
-            Poll::Pending => {
-                self.queue().adopt(under_way);
-                self.start();
-            }
+        if sent.await.is_pending() {
+            let refused = match Handle::try_current() {
+                Ok(runtime) if Runner::start(self, &runtime) => {
+                    self.queue().adopt(runtime.id(), under_way)
+                }
+                _ => Some(under_way),
+            };
+            // Back into the queue with it.
+            drop(refused);
+            self.ensure_driven();
+        }
+    }
+
+    /// Sees to it that what lies in the queue is done: here, or elsewhere, or by a thread.
+    fn ensure_driven(self: &Arc<Self>) {
+        if self.start().is_err() {
+            self.send_what_nobody_sends();
         }
     }
 
@@ -100,6 +133,16 @@ impl Watchdog {
         queue.wake();
     }
 
+    /// Returns once nothing more may be acquired.
+    pub(crate) async fn stopped(&self) {
+        let mut stopped = pin!(self.stopped.notified());
+        // Listen first, look second: a shutdown in between is then not missed.
+        stopped.as_mut().enable();
+        if !self.is_shut_down() {
+            stopped.await;
+        }
+    }
+
     /// Grants nothing more, signals every holder, waits up to `limit` for them to let go, lets go
     /// for them, and waits as long again for the store.
     pub(crate) async fn shut_down(self: &Arc<Self>, limit: Duration) {
@@ -107,35 +150,48 @@ impl Watchdog {
             let mut queue = self.queue();
             queue.shut_down = true;
             queue.closing = true;
-            queue.lose_all(LostReason::ShutDown);
+            queue.leases.lose_all(LostReason::ShutDown);
         }
-        if Handle::try_current().is_err() {
-            tracing::error!("shut down outside a tokio runtime: nothing can be waited for");
+        self.stopped.notify_waiters();
+        if let Err(error) = self.start() {
+            tracing::error!(%error, "nothing can be waited for");
             return;
         }
-        self.start();
         let limit = limit.min(LONGEST_SHUTDOWN);
-        self.until(Instant::now() + limit, |queue| !queue.is_holding()).await;
+        let let_go = timeout(limit, self.until(|queue| queue.leases.is_empty())).await;
         let deadline = Instant::now() + limit;
-        let abandoned = self.queue().abandon();
-        if !abandoned.is_empty() {
+        if let_go.is_err() {
+            let abandoned = self.queue().abandon();
             tracing::warn!(count = abandoned.len(), "released locks whose holders did not stop");
-        }
-        for claim in abandoned {
-            self.release_later(claim, deadline, true);
-        }
-        self.queue().wake();
-        self.until(deadline, Queue::is_settled).await;
-    }
-
-    async fn until(&self, deadline: Instant, done: impl Fn(&Queue) -> bool) {
-        loop {
-            let mut settled = std::pin::pin!(self.settled.notified());
-            settled.as_mut().enable();
-            if done(&self.queue()) || timeout_at(deadline, settled).await.is_err() {
-                return;
+            for claim in abandoned {
+                self.release_later(claim, deadline, true);
             }
         }
+        // Whoever lets go from here on does so in time or not at all.
+        timeout_at(deadline, self.until(|queue| queue.releases.none_owed())).await.ok();
+        self.queue().wake();
+    }
+
+    async fn until(&self, done: impl Fn(&Queue) -> bool) {
+        loop {
+            let mut settled = pin!(self.settled.notified());
+            settled.as_mut().enable();
+            if done(&self.queue()) {
+                return;
+            }
+            settled.await;
+        }
+    }
+
+    /// A release is done with: whoever waits for that, or may now end, looks again.
+    fn settled(&self) {
+        let queue = self.queue();
+        if queue.closing {
+            queue.wake();
+        }
+        drop(queue);
+        self.settled.notify_waiters();
+        self.released.notify_all();
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {

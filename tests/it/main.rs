@@ -5,6 +5,7 @@ mod harness;
 mod key;
 mod redis;
 mod reentrancy;
+mod runtimes;
 mod store_contract;
 mod support;
 mod timing;

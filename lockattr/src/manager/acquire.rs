@@ -4,7 +4,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::LockManager;
@@ -23,10 +22,9 @@ const LEAST_TIME_TO_ANSWER: Duration = Duration::from_millis(250);
 impl LockManager {
     pub(crate) async fn acquire_on(&self, terms: &Terms, key: LockKey) -> Result<LockGuard, Error> {
         let watchdog = &self.shared.watchdog;
-        if Handle::try_current().is_err() {
-            let sentence = "a lock can only be acquired inside a tokio runtime";
-            return Err(Error::InvalidOptions(sentence.into()));
-        }
+        // First of all, also for what an earlier runtime left behind: it may be this very key's
+        // release.
+        watchdog.start()?;
         if watchdog.is_shut_down() {
             return Err(shut_down(&key));
         }
@@ -35,7 +33,11 @@ impl LockManager {
         }
         let label = self.shared.identity.label(terms.function);
         let claim = Arc::new(Claim::new(key, &label));
-        self.ask_until_granted(terms, claim).await
+        tokio::select! {
+            biased;
+            outcome = self.ask_until_granted(terms, claim.clone()) => outcome,
+            () = watchdog.stopped() => Err(shut_down(claim.key())),
+        }
     }
 
     async fn ask_until_granted(
@@ -44,8 +46,6 @@ impl LockManager {
         claim: Arc<Claim>,
     ) -> Result<LockGuard, Error> {
         let watchdog = &self.shared.watchdog;
-        // Also for what an earlier runtime left behind: it may be this very key's release.
-        watchdog.start();
         let mut attempts = terms.patience.start(Instant::now());
         let mut asking = Asking { watchdog, claim, ttl: terms.ttl, unsure: false };
         loop {
@@ -59,9 +59,6 @@ impl LockManager {
                 Err(refusal) => refusal,
             };
             let pause = attempts.pause(Instant::now(), rand::random());
-            if watchdog.is_shut_down() {
-                return Err(shut_down(key));
-            }
             let Some(until) = pause else {
                 return Err(match refusal {
                     Refusal::Held(holder) => contended(key, &attempts, holder),

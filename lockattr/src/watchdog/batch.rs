@@ -1,0 +1,119 @@
+//! What the watchdog sends: batches of renewals and releases, and what their answers mean.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use tokio::task::coop::unconstrained;
+use tokio::time::Instant;
+
+use super::Watchdog;
+use super::releases::PendingRelease;
+use crate::LostReason;
+use crate::store::{Release, Releasing, Renew, Renewal, StoreError};
+
+/// A batch on its way, up to what its answers change.
+pub(super) type UnderWay = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+pub(super) fn send_renewals(watchdog: Arc<Watchdog>, batch: Vec<(u64, Renewal)>) -> UnderWay {
+    Box::pin(async move {
+        let (ids, renewals): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+        let asked = Instant::now();
+        let answers =
+            answers(async { watchdog.store.renew(&renewals).await }, renewals.len()).await;
+        for ((id, renewal), answer) in ids.into_iter().zip(&renewals).zip(answers) {
+            watchdog.settle_renewal(id, renewal, answer, asked);
+        }
+    })
+}
+
+/// Unconstrained, because the first poll has to send: tokio's budget must not hold it back.
+pub(super) fn send_releases(watchdog: Arc<Watchdog>, releases: Vec<PendingRelease>) -> UnderWay {
+    let mut unanswered = Unanswered { watchdog, releases };
+    Box::pin(unconstrained(async move {
+        let releases = &unanswered.releases;
+        let claims: Vec<_> = releases.iter().map(|r| Releasing::new(r.claim.clone())).collect();
+        let store = &unanswered.watchdog.store;
+        let answers = answers(async { store.release(&claims).await }, claims.len()).await;
+        for (release, answer) in std::mem::take(&mut unanswered.releases).into_iter().zip(answers) {
+            unanswered.watchdog.settle_release(release, answer);
+        }
+        unanswered.watchdog.settled();
+    }))
+}
+
+/// Releases on their way. A runtime that ends drops them: they go back to the queue, because
+/// nobody knows whether they were still sent.
+struct Unanswered {
+    watchdog: Arc<Watchdog>,
+    releases: Vec<PendingRelease>,
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        for release in self.releases.drain(..) {
+            self.watchdog.queue().put_back(release, Instant::now());
+        }
+    }
+}
+
+/// An answer for each of `count`, also from a store that panics or answers too little: what it did
+/// is unknown then, and the others must not suffer.
+async fn answers<T>(
+    asked: impl Future<Output = Vec<Result<T, StoreError>>>,
+    count: usize,
+) -> Vec<Result<T, StoreError>> {
+    let mut answers = AssertUnwindSafe(asked).catch_unwind().await.unwrap_or_else(|_| {
+        tracing::error!("the store panicked");
+        Vec::new()
+    });
+    answers.resize_with(count, || Err(StoreError::new("the store gave no answer")));
+    answers
+}
+
+impl Watchdog {
+    fn settle_renewal(
+        &self,
+        id: u64,
+        renewal: &Renewal,
+        answer: Result<Renew, StoreError>,
+        asked: Instant,
+    ) {
+        let key = renewal.claim.key().as_str();
+        // Released meanwhile: the answer concerns nobody.
+        let Some(hold) = self.queue().leases.hold(id) else { return };
+        match answer {
+            Ok(Renew::Renewed) => {
+                hold.renewed(asked, renewal.ttl);
+                self.queue().leases.renewed(id, asked, renewal.ttl);
+            }
+            Ok(Renew::NotHeld) => {
+                tracing::warn!(key, "the lease was lost: the store no longer has it as ours");
+                hold.lose(LostReason::Taken);
+            }
+            Err(error) => {
+                tracing::debug!(key, %error, "a renewal got no answer; trying again");
+                self.queue().leases.renew_again(id, Instant::now());
+            }
+        }
+    }
+
+    fn settle_release(&self, release: PendingRelease, answer: Result<Release, StoreError>) {
+        let key = release.claim.key().as_str();
+        match answer {
+            Err(error) => {
+                tracing::debug!(key, %error, "a release got no answer; trying again");
+                self.queue().releases.again(release, Instant::now());
+                return;
+            }
+            Ok(Release::Released) => {}
+            Ok(Release::NotHeld) => {
+                if release.held {
+                    tracing::warn!(key, "the lock was no longer ours when it was released");
+                }
+            }
+        }
+        self.queue().releases.settled();
+    }
+}

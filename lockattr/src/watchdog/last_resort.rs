@@ -1,0 +1,95 @@
+//! Sends the releases that are left when no runtime is left to send them: a thread that lives for
+//! as long as there are any.
+//!
+//! A runtime that ends drops its tasks, the watchdog's among them, and with them the guards that
+//! they hold. Who drops such a guard waits for the thread, because the process may be about to end
+//! as well; but not for long, because the store may be gone.
+
+use std::sync::{Arc, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use tokio::runtime::{self, Builder, Handle};
+use tokio::time::{Instant, sleep};
+
+use super::Watchdog;
+use super::queue::Queue;
+use super::task::Runner;
+
+/// How long the releases of an ending runtime hold it up, all together.
+const HOLDS_UP: Duration = Duration::from_secs(1);
+
+/// The tasks of a runtime are dropped one by one: the next guard finds the thread still there.
+const LINGERS: Duration = Duration::from_millis(50);
+
+/// The thread, while it lives.
+pub(super) struct LastResort {
+    /// The runtime that it has made for itself.
+    pub(super) runtime: Option<runtime::Id>,
+    /// Until when it is waited for.
+    holds_up_until: Instant,
+}
+
+impl Watchdog {
+    /// Sends the releases that no task will, and waits for that a while.
+    pub(super) fn send_what_nobody_sends(self: &Arc<Self>) {
+        let mut queue = self.queue();
+        // Not again and again, if it is our own thread that panics.
+        if !queue.is_abandoned() || thread::panicking() {
+            return;
+        }
+        let now = Instant::now();
+        if queue.last_resort.is_none() {
+            let watchdog = self.clone();
+            let thread = thread::Builder::new().name("lockattr-release".into());
+            if let Err(error) = thread.spawn(move || watchdog.drive()) {
+                tracing::error!(%error, "no thread to release locks with");
+                return;
+            }
+            let holds_up_until = now + HOLDS_UP;
+            queue.last_resort = Some(LastResort { runtime: None, holds_up_until });
+        }
+        let until = queue.last_resort.as_ref().map_or(now, |thread| thread.holds_up_until);
+        // The least of both: a paused clock is not the world's.
+        let patience = until.saturating_duration_since(now).min(HOLDS_UP);
+        let owes = |queue: &mut Queue| !queue.releases.none_owed() && queue.last_resort.is_some();
+        let waited = self.released.wait_timeout_while(queue, patience, owes);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// What the thread does.
+    fn drive(self: Arc<Self>) {
+        let runtime = match Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                tracing::error!(%error, "no runtime to release locks on");
+                self.queue().last_resort = None;
+                return self.settled();
+            }
+        };
+        runtime.block_on(async {
+            let runtime = Handle::current().id();
+            if let Some(last_resort) = &mut self.queue().last_resort {
+                last_resort.runtime = Some(runtime);
+            }
+            let Some(runner) = Runner::enter(&self, runtime) else { return };
+            tokio::select! {
+                () = runner.run() => {}
+                () = self.until_nothing_is_owed(runtime) => {}
+            }
+        });
+    }
+
+    async fn until_nothing_is_owed(&self, runtime: runtime::Id) {
+        loop {
+            self.until(|queue| queue.releases.none_owed()).await;
+            sleep(LINGERS).await;
+            let mut queue = self.queue();
+            if queue.releases.none_owed() {
+                // In the same breath, so that whoever comes next starts another thread.
+                queue.leave(runtime);
+                return;
+            }
+        }
+    }
+}

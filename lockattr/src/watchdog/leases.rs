@@ -1,0 +1,139 @@
+//! Which leases are watched, and when each is to be renewed. No I/O, and no clock of its own.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::queue::TRY_AGAIN;
+use crate::LostReason;
+use crate::hold::Hold;
+use crate::store::{Claim, Renewal};
+
+/// Renewals due within this time of each other travel in one batch.
+const TOGETHER: Duration = Duration::from_millis(25);
+
+/// The leases, by number, and a timer for each.
+#[derive(Default)]
+pub(super) struct Leases {
+    watched: HashMap<u64, Watched>,
+    timers: BTreeSet<(Instant, u64)>,
+    last_id: u64,
+}
+
+struct Watched {
+    hold: Arc<Hold>,
+    /// When to renew; `None` if no more.
+    renew_at: Option<Instant>,
+    timer: Instant,
+}
+
+impl Leases {
+    /// Watches a hold just acquired at `asked` for `ttl`; its number, and when its timer is set.
+    pub(super) fn watch(
+        &mut self,
+        hold: Arc<Hold>,
+        asked: Instant,
+        ttl: Duration,
+    ) -> (u64, Instant) {
+        self.last_id += 1;
+        let renew_at = hold.renew_at(asked, ttl);
+        let timer = earlier(renew_at, hold.valid_until());
+        self.timers.insert((timer, self.last_id));
+        self.watched.insert(self.last_id, Watched { hold, renew_at, timer });
+        (self.last_id, timer)
+    }
+
+    /// Forgets a hold that was given back.
+    pub(super) fn forget(&mut self, id: u64) {
+        if let Some(watched) = self.watched.remove(&id) {
+            self.timers.remove(&(watched.timer, id));
+        }
+    }
+
+    /// A renewal sent at `asked` for `ttl` was answered: wait for the next one.
+    pub(super) fn renewed(&mut self, id: u64, asked: Instant, ttl: Duration) {
+        let renew_at = self.watched.get(&id).and_then(|watched| watched.hold.renew_at(asked, ttl));
+        self.set_renewal(id, renew_at);
+    }
+
+    /// A renewal got no answer: unknown is not lost, so try again until the deadline.
+    pub(super) fn renew_again(&mut self, id: u64, now: Instant) {
+        let again = self.watched.get(&id).map(|watched| watched.again(now, 10));
+        self.set_renewal(id, again);
+    }
+
+    fn set_renewal(&mut self, id: u64, renew_at: Option<Instant>) {
+        if let Some(watched) = self.watched.get_mut(&id) {
+            watched.renew_at = renew_at;
+            self.timers.remove(&(watched.timer, id));
+            watched.timer = earlier(renew_at, watched.hold.valid_until());
+            self.timers.insert((watched.timer, id));
+        }
+    }
+
+    /// The renewals that are due. Signals the holds whose deadline has passed.
+    pub(super) fn due(&mut self, now: Instant) -> Vec<(u64, Renewal)> {
+        let mut due = Vec::new();
+        let soon = now + TOGETHER;
+        // What is due soon comes along with what is due now. Alone it waits for its own time, or a
+        // lease shorter than that would be renewed without a pause.
+        let any = self.timers.first().is_some_and(|(timer, _)| *timer <= now);
+        let range = ..=(if any { soon } else { now }, u64::MAX);
+        let ripe: Vec<_> = self.timers.range(range).copied().collect();
+        for (timer, id) in ripe {
+            self.timers.remove(&(timer, id));
+            let Some(watched) = self.watched.get_mut(&id) else { continue };
+            // The check signals the loss; a lost hold needs no timer any more.
+            if watched.hold.check(now).is_err() {
+                continue;
+            }
+            if watched.renew_at.is_some_and(|renew_at| renew_at <= soon) {
+                // The answer sets the next time; without one, this does.
+                watched.renew_at = Some(watched.again(now, 3));
+                let claim = watched.hold.claim().clone();
+                due.push((id, Renewal::new(claim, watched.hold.renewal_ttl(now))));
+            }
+            watched.timer = earlier(watched.renew_at, watched.hold.valid_until());
+            self.timers.insert((watched.timer, id));
+        }
+        due
+    }
+
+    /// When the next timer fires.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.timers.first().map(|(timer, _)| *timer)
+    }
+
+    pub(super) fn hold(&self, id: u64) -> Option<Arc<Hold>> {
+        self.watched.get(&id).map(|watched| watched.hold.clone())
+    }
+
+    /// Ends them all.
+    pub(super) fn lose_all(&self, reason: LostReason) {
+        self.watched.values().for_each(|watched| watched.hold.lose(reason));
+    }
+
+    /// Stops watching them all, and says what was held.
+    pub(super) fn abandon(&mut self) -> Vec<Arc<Claim>> {
+        self.timers.clear();
+        self.watched.drain().map(|(_, watched)| watched.hold.claim().clone()).collect()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.watched.is_empty()
+    }
+}
+
+impl Watched {
+    /// When to try again if nothing is heard: after a part of the time left.
+    fn again(&self, now: Instant, part: u32) -> Instant {
+        let left = self.hold.valid_until().saturating_duration_since(now);
+        now + (left / part).max(TRY_AGAIN)
+    }
+}
+
+fn earlier(renew_at: Option<Instant>, deadline: Instant) -> Instant {
+    renew_at.map_or(deadline, |renew_at| renew_at.min(deadline))
+}

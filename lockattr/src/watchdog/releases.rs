@@ -1,0 +1,112 @@
+//! Which locks are owed to the store: to be given back, or on their way there. No I/O, and no clock
+//! of its own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime;
+use tokio::time::Instant;
+
+use super::batch::UnderWay;
+use super::queue::TRY_AGAIN;
+use crate::store::Claim;
+
+/// Longest pause before a release is tried again: somebody may be waiting for it.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// A lock to give back as soon as the store can be asked.
+#[derive(Clone, Debug)]
+pub(super) struct PendingRelease {
+    pub(super) claim: Arc<Claim>,
+    /// When the store has let go by itself.
+    pub(super) until: Instant,
+    /// Whether we believed to hold it: then it is news if the store says otherwise.
+    pub(super) held: bool,
+}
+
+/// The releases that are not settled.
+#[derive(Default)]
+pub(super) struct Releases {
+    /// By the time before which they are not sent.
+    waiting: BTreeMap<(Instant, u64), PendingRelease>,
+    /// Sent and left behind by their caller, with the runtime on which that was.
+    adopted: Vec<(runtime::Id, UnderWay)>,
+    /// All of them: the above, and those that a task has under way.
+    owed: usize,
+    /// Send all that wait now, whatever their time.
+    hurry: bool,
+    last_id: u64,
+}
+
+impl Releases {
+    /// Gives a lock back.
+    pub(super) fn add(&mut self, release: PendingRelease, now: Instant) {
+        self.owed += 1;
+        self.put_back(release, now);
+    }
+
+    /// Takes one again that is owed still: not before `at`.
+    pub(super) fn put_back(&mut self, release: PendingRelease, at: Instant) {
+        self.last_id += 1;
+        self.waiting.insert((at, self.last_id), release);
+    }
+
+    /// Gives a lock back once more after no answer, unless its lease has ended by then.
+    pub(super) fn again(&mut self, release: PendingRelease, now: Instant) {
+        let left = release.until.saturating_duration_since(now);
+        let at = now + (left / 20).clamp(TRY_AGAIN, LONGEST_PAUSE);
+        if at < release.until {
+            self.put_back(release, at);
+        } else {
+            let key = release.claim.key().as_str();
+            tracing::warn!(key, "a release got no answer until the lease had ended by itself");
+            self.settled();
+        }
+    }
+
+    /// One is about to be sent by its caller.
+    pub(super) fn sent_by_caller(&mut self) {
+        self.owed += 1;
+    }
+
+    /// Leaves to the task on `runtime` what its caller has sent there.
+    pub(super) fn adopt(&mut self, runtime: runtime::Id, under_way: UnderWay) {
+        self.adopted.push((runtime, under_way));
+    }
+
+    /// What was adopted on `runtime`.
+    pub(super) fn adopted_on(&mut self, runtime: runtime::Id) -> Vec<UnderWay> {
+        let on_it = self.adopted.extract_if(.., |(on, _)| *on == runtime);
+        on_it.map(|(_, under_way)| under_way).collect()
+    }
+
+    /// One is answered, or no longer worth a try.
+    pub(super) fn settled(&mut self) {
+        self.owed -= 1;
+    }
+
+    /// Makes all that wait due.
+    pub(super) fn hurry(&mut self) {
+        self.hurry = true;
+    }
+
+    /// Takes out what is due.
+    pub(super) fn due(&mut self, now: Instant) -> Vec<PendingRelease> {
+        let later = match std::mem::take(&mut self.hurry) {
+            true => BTreeMap::new(),
+            false => self.waiting.split_off(&(now, u64::MAX)),
+        };
+        std::mem::replace(&mut self.waiting, later).into_values().collect()
+    }
+
+    /// When the next one is due.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.waiting.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Whether none is to be sent, nor on its way.
+    pub(super) fn none_owed(&self) -> bool {
+        self.owed == 0
+    }
+}
