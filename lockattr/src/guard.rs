@@ -15,7 +15,12 @@ use crate::{Error, Lease, LostReason};
 /// Owns a hold: the lock is ours until the guard is released or dropped, or the lease is lost.
 ///
 /// Dereferences to [`Lease`]. [`release`](Self::release) gives the lock back and tells how it
-/// went; dropping gives it back as well, a little later and without an answer.
+/// went; dropping gives it back as well, a little later and without an answer. Dropped with a
+/// runtime that ends, or after that, it is given back by a thread, and the drop waits for it: all
+/// such drops together for a second at most, because the store may be away.
+///
+/// A guard that is leaked ([`std::mem::forget`]) is renewed for as long as its manager's watchdog
+/// runs, unless `max_hold` says otherwise.
 ///
 /// A guard does not by itself make the calls below it nested: run them in
 /// [`scope`](Self::scope), or use [`with_lock`](crate::LockManager::with_lock).

@@ -345,9 +345,10 @@ impl LockManager {
     /// Stops granting, signals every body that runs under a lock of this manager, waits for them
     /// to stop, and gives everything back.
     ///
-    /// Waits at most `shutdown_limit` (10 s) for the bodies, then gives back the locks of those
-    /// that did not stop, and at most as long again for the store. All clones are shut down; to
-    /// call it twice does no harm.
+    /// Who waits for a lock is told [`Error::ShutDown`] at once. Then it waits at most
+    /// `shutdown_limit` (10 s) for the bodies to stop and their locks to be given back; those of
+    /// bodies that did not stop it gives back itself, and waits at most as long again for the
+    /// store. All clones are shut down; to call it twice does no harm.
     ///
     /// # Cancel safety
     ///

@@ -33,7 +33,8 @@ pub(crate) fn succeeds(program: &str, words: &[&str]) -> bool {
     Command::new(program).args(words).output().is_ok_and(|output| output.status.success())
 }
 
-fn root() -> &'static Path {
+/// The project's own directory.
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a directory of the project")
 }
 

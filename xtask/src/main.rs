@@ -4,6 +4,7 @@
 mod bless;
 mod child;
 mod ci;
+mod guards;
 mod install;
 mod servers;
 mod test;
@@ -19,6 +20,9 @@ cargo xtask test [FILTER…] [OPTION…]
 cargo xtask bless
     Accepts what the compiler now says to the wrong programs (tests/ui/fail/*.stderr) and what the
     attribute now expands to. Read the diff before you commit it.
+cargo xtask guards [WORD…]
+    Takes each guard in tests/guards/ out of a copy of the code and sees its tests fail; with WORDs,
+    only the guards and tests that have one in their name. Some twenty seconds each.
 cargo xtask ci [STEP…]
     All that CI runs, or only these steps: the same as .ci/run.
 cargo xtask help
@@ -36,6 +40,7 @@ fn main() -> ExitCode {
     let done = match verb {
         "test" => test::run(rest),
         "bless" if rest.is_empty() => bless::run(),
+        "guards" => guards::run(rest),
         "ci" => ci::run(rest),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");

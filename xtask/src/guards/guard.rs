@@ -1,0 +1,111 @@
+//! A guard as it is written down: which code prevents what, and which tests miss it.
+//!
+//! ```text
+//! test: it::redis::away::an_acquire_without_an_answer_is_undone
+//! file: lockattr/src/manager/acquire.rs
+//! --- with
+//!         if self.unsure {
+//! --- without
+//!         if false {
+//! ===
+//! ```
+//!
+//! Several `test:` lines are several tests, each of which must fail; several files are taken out
+//! together.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::DIRECTORY;
+use crate::child;
+
+pub(crate) struct Guard {
+    /// Its file and its number in there.
+    pub(crate) name: String,
+    pub(crate) tests: Vec<String>,
+    edits: Vec<Edit>,
+}
+
+struct Edit {
+    file: String,
+    with: String,
+    without: String,
+}
+
+/// Which part of an edit a line belongs to.
+enum Part {
+    Head,
+    With,
+    Without,
+}
+
+impl Guard {
+    pub(crate) fn read_all() -> Result<Vec<Self>, String> {
+        let directory = child::root().join(DIRECTORY);
+        let entries = fs::read_dir(&directory).map_err(|e| format!("{DIRECTORY}: {e}"))?;
+        let mut files: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
+        files.sort();
+        let mut guards = Vec::new();
+        for file in files {
+            let text = fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+            let name = file.file_stem().unwrap_or_default().to_string_lossy();
+            for (number, block) in text.split_terminator("===\n").enumerate() {
+                guards.push(Self::parse(format!("{name} {}", number + 1), block)?);
+            }
+        }
+        Ok(guards)
+    }
+
+    fn parse(name: String, block: &str) -> Result<Self, String> {
+        let mut guard = Self { name, tests: Vec::new(), edits: Vec::new() };
+        let mut part = Part::Head;
+        for line in block.split_inclusive('\n') {
+            match (line.trim_end(), guard.edits.last_mut()) {
+                ("--- with", Some(_)) => part = Part::With,
+                ("--- without", Some(_)) => part = Part::Without,
+                (head, _) if head.starts_with("file: ") => {
+                    let file = head["file: ".len()..].to_owned();
+                    let (with, without) = (String::new(), String::new());
+                    guard.edits.push(Edit { file, with, without });
+                    part = Part::Head;
+                }
+                (_, Some(edit)) if matches!(part, Part::With) => edit.with += line,
+                (_, Some(edit)) if matches!(part, Part::Without) => edit.without += line,
+                (head, _) if head.starts_with("test: ") => {
+                    guard.tests.push(head["test: ".len()..].to_owned());
+                }
+                ("", _) => {}
+                (head, _) if head.starts_with('#') => {}
+                (other, _) => return Err(format!("{}: what is {other:?}?", guard.name)),
+            }
+        }
+        if guard.tests.is_empty() || guard.edits.is_empty() {
+            return Err(format!("{}: a guard needs a test and a file", guard.name));
+        }
+        Ok(guard)
+    }
+
+    pub(crate) fn concerns(&self, word: &str) -> bool {
+        self.name.contains(word) || self.tests.iter().any(|test| test.contains(word))
+    }
+
+    /// The files without this guard: their names and their texts.
+    pub(crate) fn taken_out(&self) -> Result<Vec<(&str, String)>, String> {
+        let mut files: Vec<(&str, String)> = Vec::new();
+        for Edit { file, with, without } in &self.edits {
+            let text = match files.iter().position(|(name, _)| name == file) {
+                Some(place) => files.remove(place).1,
+                None => fs::read_to_string(child::root().join(file))
+                    .map_err(|e| format!("{}: {file}: {e}", self.name))?,
+            };
+            match text.matches(with.as_str()).count() {
+                1 => files.push((file, text.replacen(with.as_str(), without, 1))),
+                count => {
+                    let name = &self.name;
+                    return Err(format!("{name}: {count} times in {file}, not once:\n{with}"));
+                }
+            }
+        }
+        Ok(files)
+    }
+}

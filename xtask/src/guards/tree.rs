@@ -1,0 +1,103 @@
+//! A copy of the project to take guards out of: what is being worked on is never touched.
+
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::guard::Guard;
+use crate::child;
+
+pub(crate) struct Tree {
+    root: PathBuf,
+}
+
+/// What a test said to a missing guard.
+pub(crate) enum Outcome {
+    Red,
+    Green,
+    /// It did not get as far as that.
+    NotRun(String),
+}
+
+impl Outcome {
+    pub(crate) fn is_red(&self) -> bool {
+        matches!(self, Self::Red)
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Red => f.write_str("is red"),
+            Self::Green => f.write_str("IS GREEN"),
+            Self::NotRun(output) => write!(f, "WAS NOT RUN:\n{output}"),
+        }
+    }
+}
+
+impl Tree {
+    /// Copies what git knows or would take, as it lies there, and nothing else.
+    pub(crate) fn copied() -> Result<Self, String> {
+        let root = child::root().join("target/guards/tree");
+        let files = Command::new("git")
+            .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+            .current_dir(child::root())
+            .output()
+            .map_err(|error| format!("`git ls-files`: {error}"))?;
+        for file in String::from_utf8_lossy(&files.stdout).lines() {
+            let (from, to) = (child::root().join(file), root.join(file));
+            // Links, and what is deleted but not yet committed, are no part of the copy.
+            let Ok(text) = fs::read(&from) else { continue };
+            // Left alone if it is the same, so that it is not built again.
+            if fs::read(&to).is_ok_and(|old| old == text) {
+                continue;
+            }
+            let directory = to.parent().expect("it lies in the copy");
+            let copied = fs::create_dir_all(directory).and_then(|()| fs::write(&to, text));
+            copied.map_err(|error| format!("{}: {error}", to.display()))?;
+        }
+        Ok(Self { root })
+    }
+
+    /// Runs `test` without `guard`, and puts that back.
+    pub(crate) fn without(&self, guard: &Guard, test: &str) -> Result<Outcome, String> {
+        let files = guard.taken_out()?;
+        for (file, text) in &files {
+            self.write(file, text)?;
+        }
+        let outcome = self.test(test);
+        for (file, _) in &files {
+            let text = fs::read_to_string(child::root().join(file));
+            self.write(file, &text.map_err(|error| format!("{file}: {error}"))?)?;
+        }
+        outcome
+    }
+
+    fn write(&self, file: &str, text: &str) -> Result<(), String> {
+        fs::write(self.root.join(file), text).map_err(|error| format!("{file}: {error}"))
+    }
+
+    /// `it::timing::…` is a test of the program `it`, `lib::hold::…` one of the runtime's own.
+    fn test(&self, test: &str) -> Result<Outcome, String> {
+        let (program, name) = test.split_once("::").unwrap_or(("", test));
+        let target: &[&str] = match program {
+            "it" => &["--package", "lockattr-tests", "--test", "it"],
+            "lib" => &["--package", "lockattr", "--lib"],
+            _ => return Err(format!("`{test}` begins neither with `it::` nor with `lib::`")),
+        };
+        let mut cargo = child::cargo(&["test", "--all-features"]);
+        cargo.args(target).args(["--", "--exact", name]);
+        cargo.env("CARGO_TARGET_DIR", child::root().join("target/guards"));
+        let output = cargo.current_dir(&self.root).output().map_err(|e| format!("cargo: {e}"))?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        Ok(match () {
+            () if said.contains("test result: FAILED. 0 passed; 1 failed") => Outcome::Red,
+            () if said.contains("test result: ok. 1 passed") => Outcome::Green,
+            () => {
+                let complained = String::from_utf8_lossy(&output.stderr);
+                Outcome::NotRun(format!("{said}{complained}"))
+            }
+        })
+    }
+}
