@@ -38,6 +38,8 @@ pub(crate) struct Hold {
     valid_for: AtomicU64,
     /// When the store would let go, in nanoseconds after `asked`; only grows.
     lasts: AtomicU64,
+    /// The same if every `extend` had been answered; only grows.
+    may_last: AtomicU64,
     phase: AtomicU8,
     ended: Notify,
 }
@@ -61,6 +63,7 @@ impl Hold {
             ttl: AtomicU64::new(nanos(ttl)),
             valid_for: AtomicU64::new(nanos(validity(ttl))),
             lasts: AtomicU64::new(nanos(ttl)),
+            may_last: AtomicU64::new(nanos(ttl)),
             phase: AtomicU8::new(HELD),
             ended: Notify::new(),
         }
@@ -164,11 +167,17 @@ impl Hold {
         self.ttl.fetch_max(nanos(ttl), Ordering::AcqRel);
     }
 
+    /// The store is about to be asked, at `asked`, for a lease of `ttl`.
+    pub(crate) fn asking_for(&self, asked: Instant, ttl: Duration) {
+        self.may_last.fetch_max(nanos(asked - self.asked + ttl), Ordering::AcqRel);
+    }
+
     /// By when the store has let go by itself, if no command reaches it any more.
     pub(crate) fn store_lets_go_at(&self) -> Instant {
         let ttl = Duration::from_nanos(self.ttl.load(Ordering::Acquire));
+        let may_last = Duration::from_nanos(self.may_last.load(Ordering::Acquire));
         // A whole TTL past the deadline: a renewal under way may still have reached the store.
-        self.valid_until() + ttl
+        (self.asked + may_last).max(self.valid_until()) + ttl
     }
 
     /// When a lease just renewed at `asked` for `ttl` wants to be renewed again; `None` if never.

@@ -158,6 +158,7 @@ impl Lease {
         let asked = Instant::now();
         hold.ensure_held(asked)?;
         let renewed_ttl = hold.at_most(ttl, asked);
+        hold.asking_for(asked, renewed_ttl);
         let renewal = [Renewal::new(hold.claim().clone(), renewed_ttl)];
         match self.frame.watchdog.store().renew(&renewal).await.pop() {
             Some(Ok(Renew::Renewed)) => {

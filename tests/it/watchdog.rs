@@ -254,6 +254,41 @@ async fn a_release_is_not_tried_for_longer_than_the_lease_would_have_lasted() {
     assert_eq!(store.calls().releases.len(), tried);
 }
 
+/// The store may have taken the longer lease, so it is that one which has to be given back.
+///
+/// Red without: `asking_for` in `Lease::extend`.
+#[tokio::test(start_paused = true)]
+async fn the_lease_of_an_extend_without_an_answer_is_given_back_too() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let guard = manager.acquire("a", lease(SECOND)).await.unwrap();
+    store.renewals(&[Fate::AnswerLost]);
+    assert!(matches!(guard.extend(600 * SECOND).await, Err(Error::Store { .. })));
+    store.releases(&[Fate::Refused]);
+    drop(guard);
+    sleep(60 * SECOND).await;
+    assert!(manager.holder("a").await.unwrap().is_some(), "it did take effect");
+    store.releases(&[Fate::Answered]);
+    sleep(2 * SECOND).await;
+    assert_eq!(manager.holder("a").await.unwrap(), None);
+}
+
+/// A renewal beside a longer `extend` must not shorten it, nor one that failed lengthen anything.
+///
+/// Red without: `lengthen` standing behind the answer.
+#[tokio::test(start_paused = true)]
+async fn an_extend_that_fails_lengthens_no_later_renewal() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let guard = manager.acquire("a", lease(SECOND)).await.unwrap();
+    store.renewals(&[Fate::Refused, Fate::Answered]);
+    assert!(matches!(guard.extend(600 * SECOND).await, Err(Error::Store { .. })));
+    sleep(10 * SECOND).await;
+    guard.ensure_held().unwrap();
+    assert!(guard.remaining() < SECOND);
+    assert!(manager.holder("a").await.unwrap().unwrap().remaining.unwrap() <= SECOND);
+}
+
 #[tokio::test(start_paused = true)]
 async fn shutdown_waits_for_releases_that_are_under_way() {
     let store = Scripted::new();

@@ -1,0 +1,76 @@
+//! Unknown is not lost, and not refused either: a command whose request, reply or connection is
+//! taken away, by name and one at a time.
+
+mod acquire;
+mod release;
+mod renew;
+
+use std::time::Duration;
+
+use lockattr::{LockManager, LockOptions};
+use lockattr_tests::{Cli, Fault, Proxy, RedisServer, assert_nothing_left_within};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Nothing here may take longer; a hang is a failure, not a slow test.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Longer than any test: what is gone was given back, and did not end by itself.
+const LONG: Duration = Duration::from_secs(60);
+
+/// A manager that reaches its server through a network that fails on command.
+struct World {
+    server: RedisServer,
+    cli: Cli,
+    proxy: Proxy,
+    manager: LockManager,
+}
+
+impl World {
+    /// One connection, so that what happens to it happens to every command.
+    async fn new() -> Self {
+        Self::with("response_timeout=200ms&connect_timeout=2s&heartbeat=300ms").await
+    }
+
+    async fn with(settings: &str) -> Self {
+        let server = RedisServer::start().await;
+        let proxy = Proxy::start(server.addr()).await;
+        let url = format!("{}?connections=1&{settings}", server.url_through(&proxy));
+        let manager = LockManager::connect(&url).await.unwrap();
+        let cli = server.cli().await;
+        Self { server, cli, proxy, manager }
+    }
+
+    /// A manager of another process, so to speak: not through the proxy.
+    async fn another(&self) -> LockManager {
+        LockManager::connect(&self.server.url()).await.unwrap()
+    }
+
+    /// Who has the lock, as the store has it.
+    async fn value(&self) -> Option<String> {
+        self.cli.value("lock:a").await
+    }
+
+    /// After the fault is over the next caller gets in, and then there is nothing left.
+    async fn ends_well(self) {
+        self.proxy.pass();
+        let next = self.another().await.acquire("a", LockOptions::new().wait(LIMIT)).await;
+        next.expect("the next caller gets in").release().await.unwrap();
+        assert_nothing_left_within(&self.server, LIMIT).await;
+    }
+}
+
+/// What a network and a server may do to one command. `true` for those by which it takes effect.
+fn faults() -> Vec<(Fault, bool)> {
+    vec![
+        (Fault::SwallowRequest, false),
+        (Fault::SwallowReply, true),
+        (Fault::HoldReply, true),
+        (Fault::CutBefore, false),
+        (Fault::CutAfter, true),
+        (Fault::HalfOpen, false),
+        (Fault::Answer("LOADING Redis is loading the dataset in memory".into()), false),
+        (Fault::Answer("BUSY Redis is busy running a script".into()), false),
+        (Fault::Answer("ERR something new".into()), false),
+    ]
+}

@@ -1,0 +1,126 @@
+//! An acquire without an answer is undone, or adopted by the next attempt.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::future::join_all;
+use lockattr::{Error, Lease, LockOptions};
+use lockattr_tests::{Fault, eventually};
+
+use super::{LIMIT, LONG, SECOND, World, faults};
+
+/// Red without: `Asking`, which gives back on its way out what it may have been granted.
+#[tokio::test]
+async fn an_acquire_without_an_answer_runs_no_body_and_is_undone() {
+    join_all(faults().into_iter().map(async |(fault, effective)| {
+        let world = World::new().await;
+        world.proxy.next("acquire", fault.clone());
+        let ran = AtomicBool::new(false);
+        let options = LockOptions::new().ttl(LONG).retry(0);
+        let body = async |_: &Lease| ran.store(true, Ordering::SeqCst);
+        let error = world.manager.with_lock("a", options, body).await.unwrap_err();
+        assert!(matches!(&error, Error::Store { key, .. } if key == "a"), "{fault:?}: {error:?}");
+        assert!(!ran.load(Ordering::SeqCst), "{fault:?}: a body without its lock");
+        // The counter shows whether the server has executed it.
+        let counted = world.cli.value("lockattr:fence").await.is_some();
+        assert_eq!(counted, effective, "{fault:?}");
+        world.ends_well().await;
+    }))
+    .await;
+}
+
+/// Its own leftover does not block it, and it is held once: one release frees it.
+///
+/// Red without: the branch of `acquire.lua` for a lock that is the claim's already.
+#[tokio::test]
+async fn an_acquire_without_an_answer_is_adopted_by_the_next_attempt() {
+    join_all(faults().into_iter().map(async |(fault, _)| {
+        let world = World::new().await;
+        world.proxy.next("acquire", fault.clone());
+        let options = LockOptions::new().ttl(LONG).wait(LIMIT);
+        let guard = world.manager.acquire("a", options).await.unwrap();
+        assert!(world.proxy.seen("acquire") >= 2, "{fault:?}");
+        guard.release().await.unwrap();
+        assert_eq!(world.value().await, None, "{fault:?}");
+        world.ends_well().await;
+    }))
+    .await;
+}
+
+/// Red without: the check of the clock when a grant arrives.
+#[tokio::test]
+async fn a_grant_that_arrives_after_its_lease_had_lapsed_is_none() {
+    let world = World::with("response_timeout=20s").await;
+    world.proxy.next("acquire", Fault::HoldReply);
+    let options = LockOptions::new().ttl(SECOND / 5).retry(0);
+    let late = tokio::spawn({
+        let manager = world.manager.clone();
+        async move { manager.acquire("a", options).await }
+    });
+    eventually(LIMIT, "granted", async || world.value().await.is_some()).await;
+    eventually(LIMIT, "lapsed", async || world.value().await.is_none()).await;
+    // Another has it by the time that the first hears of its grant.
+    let next = world.another().await.acquire("a", LockOptions::new().ttl(LONG)).await.unwrap();
+    world.proxy.pass();
+    let error = late.await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::Store { .. }), "{error:?}");
+    eventually(LIMIT, "undone", async || world.proxy.answered("release") == 1).await;
+    next.release().await.expect("the undoing freed somebody else's lock");
+    world.ends_well().await;
+}
+
+/// The server began to count when it got the request: late, but for the whole TTL. Nobody waits for
+/// its end.
+///
+/// Red without: the check of the clock when a grant arrives.
+#[tokio::test]
+async fn a_request_that_was_on_its_way_for_longer_than_its_lease_is_undone() {
+    let world = World::with("response_timeout=20s").await;
+    world.proxy.next("acquire", Fault::Delay(SECOND / 2));
+    let options = LockOptions::new().ttl(SECOND / 3).retry(0);
+    let error = world.manager.acquire("a", options).await.unwrap_err();
+    assert!(matches!(error, Error::Store { .. }), "{error:?}");
+    eventually(LIMIT, "undone", async || world.proxy.answered("release") == 1).await;
+    assert_eq!(world.value().await, None);
+    world.ends_well().await;
+}
+
+/// Red without: trying again after an error, which a waiter's patience is for.
+#[tokio::test]
+async fn a_waiter_outlives_every_fault_until_the_lock_is_free() {
+    let world = World::new().await;
+    let holder = world.another().await;
+    let held = holder.acquire("a", LockOptions::new().ttl(LONG)).await.unwrap();
+    for (fault, _) in faults() {
+        world.proxy.next("acquire", fault);
+    }
+    let waiting = tokio::spawn({
+        let (manager, options) = (world.manager.clone(), LockOptions::new().wait(LIMIT));
+        async move { manager.acquire("a", options).await }
+    });
+    let all = faults().len();
+    eventually(LIMIT, "all have happened", async || world.proxy.seen("acquire") > all).await;
+    assert!(!waiting.is_finished());
+    held.release().await.unwrap();
+    waiting.await.unwrap().expect("granted at last").release().await.unwrap();
+    world.ends_well().await;
+}
+
+/// Contention is an answer; an outage is none.
+///
+/// Red without: `Refusal` keeping the two apart.
+#[tokio::test]
+async fn the_last_attempt_says_whether_it_was_contention_or_an_outage() {
+    let world = World::new().await;
+    let held = world.another().await.acquire("a", LockOptions::new().ttl(LONG)).await.unwrap();
+    let down = || Fault::Answer("LOADING Redis is loading the dataset in memory".into());
+    let error = world.manager.acquire("a", LockOptions::new().retry(0)).await.unwrap_err();
+    assert!(matches!(error, Error::Contended { attempts: 1, .. }), "{error:?}");
+    world.proxy.next("acquire", down());
+    let error = world.manager.acquire("a", LockOptions::new().retry(1)).await.unwrap_err();
+    assert!(matches!(error, Error::Contended { attempts: 2, .. }), "{error:?}");
+    world.proxy.always("acquire", down());
+    let error = world.manager.acquire("a", LockOptions::new().retry(1)).await.unwrap_err();
+    assert!(matches!(error, Error::Store { .. }), "{error:?}");
+    held.release().await.unwrap();
+    world.ends_well().await;
+}

@@ -1,0 +1,74 @@
+//! A release without an answer is tried again, and harms nobody when it arrives twice.
+
+use futures_util::future::join_all;
+use lockattr::{Error, LockOptions, Release};
+use lockattr_tests::{Fault, capture_events, eventually};
+
+use super::{LIMIT, LONG, World, faults};
+
+/// Red without: the guard going on after its own release got no answer.
+#[tokio::test]
+async fn a_release_without_an_answer_is_told_and_made_up_for() {
+    join_all(faults().into_iter().map(async |(fault, effective)| {
+        let world = World::new().await;
+        let guard = world.manager.acquire("a", LockOptions::new().ttl(LONG)).await.unwrap();
+        world.proxy.next("release", fault.clone());
+        let error = guard.release().await.unwrap_err();
+        assert!(matches!(&error, Error::Store { key, .. } if key == "a"), "{fault:?}: {error:?}");
+        eventually(LIMIT, "given back", async || world.value().await.is_none()).await;
+        let again = async || world.proxy.answered("release") >= 1;
+        eventually(LIMIT, "sent again", again).await;
+        assert!(world.proxy.seen("release") >= 2, "{fault:?} {effective}");
+        world.ends_well().await;
+    }))
+    .await;
+}
+
+/// The caller has its value already, so the manager sees to it.
+///
+/// Red without: trying a release again.
+#[tokio::test]
+async fn a_release_in_the_background_or_by_drop_is_seen_through() {
+    let cases = faults().into_iter().flat_map(|(fault, _)| [(fault.clone(), false), (fault, true)]);
+    join_all(cases.map(async |(fault, dropped)| {
+        let world = World::new().await;
+        world.proxy.next("release", fault.clone());
+        let options = LockOptions::new().ttl(LONG).release(Release::Background);
+        if dropped {
+            drop(world.manager.acquire("a", options).await.unwrap());
+        } else {
+            assert_eq!(world.manager.with_lock("a", options, async |_| 17).await.unwrap(), 17);
+        }
+        eventually(LIMIT, "given back", async || world.value().await.is_none()).await;
+        world.ends_well().await;
+    }))
+    .await;
+}
+
+/// Red without: `on_lost` being asked only about a loss.
+#[tokio::test]
+async fn what_the_body_returned_is_not_hidden_by_its_release() {
+    let events = capture_events();
+    let world = World::new().await;
+    world.proxy.next("release", Fault::SwallowReply);
+    let body = async |_: &_| Err::<(), _>("the body's own error");
+    let result = world.manager.with_lock("a", LockOptions::new().ttl(LONG), body).await;
+    assert_eq!(result.unwrap(), Err("the body's own error"));
+    assert_eq!(events.count("the release got no answer"), 1);
+    world.ends_well().await;
+}
+
+/// Red without: the comparison in `release.lua`.
+#[tokio::test]
+async fn a_release_that_arrives_again_frees_nobody_elses_lock() {
+    let world = World::new().await;
+    let guard = world.manager.acquire("a", LockOptions::new().ttl(LONG)).await.unwrap();
+    world.proxy.next("release", Fault::SwallowReply);
+    assert!(matches!(guard.release().await, Err(Error::Store { .. })));
+    let next = world.another().await.acquire("a", LockOptions::new().ttl(LONG)).await.unwrap();
+    let value = world.value().await;
+    eventually(LIMIT, "it came again", async || world.proxy.answered("release") >= 1).await;
+    assert_eq!(world.value().await, value);
+    next.release().await.expect("still its own");
+    world.ends_well().await;
+}

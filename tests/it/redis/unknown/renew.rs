@@ -1,0 +1,89 @@
+//! A renewal without an answer is tried again until the deadline; only the deadline, or a clear
+//! answer, is a loss.
+
+use futures_util::future::join_all;
+use lockattr::{Error, LockOptions, LostReason};
+use lockattr_tests::{Fault, eventually};
+use tokio::time::timeout;
+
+use super::{LIMIT, SECOND, World, faults};
+
+/// Red without: `renew_again`, and the second try beside one that hangs.
+#[tokio::test]
+async fn a_renewal_without_an_answer_is_tried_again() {
+    join_all(faults().into_iter().map(async |(fault, _)| {
+        let world = World::new().await;
+        let options = LockOptions::new().ttl(4 * SECOND);
+        let guard = world.manager.acquire("a", options).await.unwrap();
+        let value = world.value().await;
+        world.proxy.next("renew", fault.clone());
+        eventually(LIMIT, "tried", async || world.proxy.seen("renew") == 1).await;
+        eventually(LIMIT, "renewed", async || guard.remaining() > 3 * SECOND).await;
+        assert!(world.proxy.seen("renew") >= 2, "{fault:?}");
+        guard.ensure_held().unwrap();
+        assert_eq!(world.value().await, value, "{fault:?}");
+        guard.release().await.unwrap();
+        world.ends_well().await;
+    }))
+    .await;
+}
+
+/// The timer tells, not the answer that never comes.
+///
+/// Red without: the timer of `Hold::ended`.
+#[tokio::test]
+async fn a_renewal_that_hangs_delays_the_loss_for_nobody() {
+    join_all([Fault::HoldRequest, Fault::HoldReply, Fault::HalfOpen].map(async |fault| {
+        let world = World::with("response_timeout=60s&heartbeat=60s").await;
+        let options = LockOptions::new().ttl(SECOND);
+        let guard = world.manager.acquire("a", options).await.unwrap();
+        world.proxy.always("renew", fault.clone());
+        timeout(LIMIT, guard.lost()).await.expect("the loss is told");
+        let error = guard.ensure_held().unwrap_err();
+        let expired = matches!(error, Error::Lost { reason: LostReason::Expired, .. });
+        assert!(expired, "{fault:?}: {error:?}");
+        // Dropped, not released: the connection hangs.
+        drop(guard);
+        world.ends_well().await;
+    }))
+    .await;
+}
+
+/// As one peer does: an extension that fails must not undo the lock.
+///
+/// Red without: telling an error from `NotHeld`.
+#[tokio::test]
+async fn a_renewal_that_is_refused_gives_nothing_back() {
+    let world = World::new().await;
+    let options = LockOptions::new().ttl(3 * SECOND);
+    let guard = world.manager.acquire("a", options).await.unwrap();
+    world.proxy.always("renew", Fault::Answer("ERR something new".into()));
+    eventually(LIMIT, "tried", async || world.proxy.seen("renew") >= 2).await;
+    assert!(matches!(guard.extend(10 * SECOND).await, Err(Error::Store { .. })));
+    guard.ensure_held().unwrap();
+    assert!(world.value().await.is_some());
+    assert_eq!(world.proxy.seen("release"), 0);
+    world.proxy.pass();
+    eventually(LIMIT, "renewed", async || guard.remaining() > 2 * SECOND).await;
+    guard.release().await.unwrap();
+    world.ends_well().await;
+}
+
+/// Nobody knows whether the longer lease is in the store, so nobody may count on it.
+///
+/// Red without: `lengthen` coming after the answer.
+#[tokio::test]
+async fn an_extend_without_an_answer_lengthens_nothing_here() {
+    let world = World::new().await;
+    let options = LockOptions::new().ttl(3 * SECOND);
+    let guard = world.manager.acquire("a", options).await.unwrap();
+    world.proxy.next("renew", Fault::SwallowReply);
+    assert!(matches!(guard.extend(60 * SECOND).await, Err(Error::Store { .. })));
+    assert!(guard.remaining() < 3 * SECOND);
+    let renewed = async || world.proxy.answered("renew") >= 2;
+    eventually(LIMIT, "renewed, twice", renewed).await;
+    guard.ensure_held().unwrap();
+    assert!(guard.remaining() < 3 * SECOND);
+    guard.release().await.unwrap();
+    world.ends_well().await;
+}
