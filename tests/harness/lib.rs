@@ -19,5 +19,5 @@ pub use events::{Event, Events, capture_events, capture_events_from};
 pub use eventually::eventually;
 pub use leftovers::{assert_nothing_left, assert_nothing_left_within};
 pub use node::Node;
-pub use proxy::Proxy;
+pub use proxy::{Fault, Proxy};
 pub use redis_server::{RedisServer, RedisServerBuilder};

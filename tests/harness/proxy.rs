@@ -1,10 +1,14 @@
-//! A network that fails on command: a TCP proxy between a client and its server, with switches.
+//! A network that fails on command: a TCP proxy between a client and its server, with switches for
+//! all that passes and rules for single requests.
 
 mod link;
+mod replies;
+mod resp;
+mod script;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -12,6 +16,9 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::port::free_port;
+
+pub use script::Fault;
+use script::Script;
 
 /// What happens to the bytes of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,12 +39,32 @@ struct Switches {
     delay: Duration,
 }
 
+/// What a connection obeys and reports to.
+#[derive(Debug, Clone)]
+struct Controls {
+    switches: watch::Receiver<Switches>,
+    script: Arc<Mutex<Script>>,
+}
+
+impl Controls {
+    /// How one direction flows, as soon as it does.
+    async fn flow(&mut self, direction: fn(&Switches) -> Flow) -> Flow {
+        let now = self.switches.wait_for(|now| direction(now) != Flow::Hold).await;
+        // The proxy is gone when its switches are; so will the connection be.
+        now.map_or(Flow::Pass, |now| direction(&now))
+    }
+}
+
 /// A TCP proxy on a loopback port of its own; it ends with this value, and so do its connections.
+///
+/// It knows RESP, but not TLS, and nothing that breaks the rule of a reply for each request: `CLIENT
+/// REPLY`, `MONITOR`, or RESP2 for subscribers. Only whole requests and replies pass.
 #[derive(Debug)]
 pub struct Proxy {
     addr: SocketAddr,
     upstream: Arc<str>,
     switches: watch::Sender<Switches>,
+    script: Arc<Mutex<Script>>,
     links: Arc<Mutex<JoinSet<()>>>,
     accepting: Mutex<Option<JoinHandle<()>>>,
 }
@@ -50,6 +77,7 @@ impl Proxy {
             addr: listener.local_addr().expect("a bound listener"),
             upstream: upstream.into(),
             switches: watch::Sender::new(Switches::default()),
+            script: Arc::new(Mutex::new(Script::new())),
             links: Arc::default(),
             accepting: Mutex::new(None),
         };
@@ -62,12 +90,49 @@ impl Proxy {
         self.addr.to_string()
     }
 
-    /// Everything passes again, both ways and without delay, what was held as well.
+    /// Everything passes again, both ways and without delay, what was held as well; all rules are
+    /// forgotten. What a request met when it came stays with it, though its reply be still to come.
     ///
     /// A connection that has lost bytes stays silent: no network mends a stream with a hole in it.
     /// [`cut`](Self::cut) it.
     pub fn pass(&self) {
+        self.script().pass();
         self.switches.send_replace(Switches::default());
+    }
+
+    /// The next such request on any connection meets `fault`, also one that goes nowhere for an
+    /// earlier fault. Several of them queue up in order.
+    ///
+    /// A command goes by its first word in lower case, one of our scripts by its file's name:
+    /// `next("acquire", …)`.
+    pub fn next(&self, command: &str, fault: Fault) {
+        self.script().next(command, fault);
+    }
+
+    /// Every such request meets `fault`, once those that [`next`](Self::next) says have been met.
+    pub fn always(&self, command: &str, fault: Fault) {
+        self.script().always(command, fault);
+    }
+
+    /// How many such requests have come from clients, whatever became of them.
+    pub fn seen(&self, command: &str) -> usize {
+        self.script().counts(command).seen
+    }
+
+    /// How many such requests have been answered to clients, by the server or by
+    /// [`Fault::Answer`].
+    pub fn answered(&self, command: &str) -> usize {
+        self.script().counts(command).answered
+    }
+
+    /// The names of the requests that have come, over all connections, in the order they came.
+    pub fn log(&self) -> Vec<String> {
+        self.script().log.clone()
+    }
+
+    /// Begins a new log. The counts go on.
+    pub fn clear_log(&self) {
+        self.script().log.clear();
     }
 
     /// Nothing passes, either way: connections are accepted and bytes taken, and all is held for
@@ -129,14 +194,19 @@ impl Proxy {
         links.len()
     }
 
+    fn script(&self) -> MutexGuard<'_, Script> {
+        locked(&self.script)
+    }
+
     fn accept_from(&self, listener: TcpListener) {
         let links = Arc::clone(&self.links);
         let upstream = Arc::clone(&self.upstream);
         let switches = self.switches.subscribe();
+        let script = Arc::clone(&self.script);
         let accepting = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let link = link::run(client, Arc::clone(&upstream), switches.clone());
-                locked(&links).spawn(link);
+                let controls = Controls { switches: switches.clone(), script: Arc::clone(&script) };
+                locked(&links).spawn(link::run(client, Arc::clone(&upstream), controls));
             }
         });
         *locked(&self.accepting) = Some(accepting);
@@ -164,6 +234,6 @@ async fn listen() -> TcpListener {
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,6 +2,7 @@
 
 mod events;
 mod eventually;
+mod faults;
 mod leash;
 mod node;
 mod proxy;

@@ -1,0 +1,175 @@
+//! Where one RESP frame ends and the next begins, in bytes that come in pieces.
+//!
+//! Not a parser, because all that is wanted is the length of a frame and some of its words.
+//! redis-rs's own turns bytes into values and keeps to itself how many they were; `redis-protocol`
+//! tells, but starts a frame anew with every piece of it, and neither knows inline commands.
+//! Streamed types, which no server sends, are not supported.
+
+/// Takes bytes and gives whole frames, of requests as well as of replies.
+#[derive(Debug)]
+pub(super) struct Splitter {
+    bytes: Vec<u8>,
+    /// How many of the bytes are known to belong to the first frame.
+    known: usize,
+    /// How many values it still lacks; those inside others count like any.
+    lacking: usize,
+}
+
+impl Splitter {
+    pub(super) fn new() -> Self {
+        Self { bytes: Vec::new(), known: 0, lacking: 1 }
+    }
+
+    /// Takes more of the stream.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next frame, once it is whole.
+    ///
+    /// # Panics
+    ///
+    /// When this is not RESP.
+    pub(super) fn next_frame(&mut self) -> Option<Vec<u8>> {
+        while self.lacking > 0 {
+            let value = Value::read(&self.bytes[self.known..])?;
+            self.known += value.size;
+            self.lacking += value.inside;
+            self.lacking -= 1;
+        }
+        let rest = self.bytes.split_off(self.known);
+        (self.known, self.lacking) = (0, 1);
+        Some(std::mem::replace(&mut self.bytes, rest))
+    }
+}
+
+/// The words of a request or a push: its strings, or an inline command's, without quotes taken
+/// away.
+pub(super) fn words(frame: &[u8]) -> Vec<&[u8]> {
+    if !frame.starts_with(b"*") && !frame.starts_with(b">") {
+        let words = frame.split(u8::is_ascii_whitespace);
+        return words.filter(|word| !word.is_empty()).collect();
+    }
+    let mut rest = frame;
+    let mut words = Vec::new();
+    while let Some(value) = Value::read(rest) {
+        rest = &rest[value.size..];
+        words.extend(value.string);
+    }
+    words
+}
+
+/// Whether the server says no.
+pub(super) fn is_error(reply: &[u8]) -> bool {
+    matches!(reply.first(), Some(b'-' | b'!'))
+}
+
+/// A message of the server's own accord, among replies.
+pub(super) fn is_push(reply: &[u8]) -> bool {
+    reply.starts_with(b">")
+}
+
+/// One value, or the head of one that has others inside.
+struct Value<'a> {
+    /// How many bytes it takes, without those inside.
+    size: usize,
+    /// How many values follow that belong to it.
+    inside: usize,
+    /// What a bulk string says.
+    string: Option<&'a [u8]>,
+}
+
+impl<'a> Value<'a> {
+    /// The value at the start of `bytes`, if it is all there.
+    fn read(bytes: &'a [u8]) -> Option<Self> {
+        let size = bytes.iter().position(|byte| *byte == b'\n')? + 1;
+        let line = bytes[..size].trim_ascii_end();
+        let count = || -> usize {
+            let number = str::from_utf8(&line[1..]).ok().and_then(|text| text.parse::<i64>().ok());
+            let number = number.unwrap_or_else(|| panic!("not RESP: {}", line.escape_ascii()));
+            // RESP2 writes "nothing" as a string or an array of length -1.
+            number.max(0).unsigned_abs().try_into().expect("a length that fits into memory")
+        };
+        let inside = match line.first() {
+            Some(b'$' | b'!' | b'=') if line[1..] != *b"-1" => {
+                let end = size + count();
+                // Behind the string there is an end of line again.
+                bytes.get(..end + 2)?;
+                return Some(Self { size: end + 2, inside: 0, string: Some(&bytes[size..end]) });
+            }
+            Some(b'*' | b'~' | b'>') => count(),
+            Some(b'%') => 2 * count(),
+            // Pairs as in a map, and then the value that they are about.
+            Some(b'|') => 2 * count() + 1,
+            // All others are a line, and so is an inline command.
+            _ => 0,
+        };
+        Some(Self { size, inside, string: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Splitter, words};
+
+    /// The frames come out whole, however the stream is cut.
+    #[track_caller]
+    fn check(frames: &[&str]) {
+        let stream = frames.concat();
+        for piece in 1..=stream.len() {
+            let mut splitter = Splitter::new();
+            let mut found = Vec::new();
+            for bytes in stream.as_bytes().chunks(piece) {
+                splitter.push(bytes);
+                found.extend(std::iter::from_fn(|| splitter.next_frame()));
+            }
+            let found: Vec<_> = found.iter().map(|frame| str::from_utf8(frame).unwrap()).collect();
+            assert_eq!(found, frames, "in pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn every_type_of_reply_is_told_from_the_next() {
+        check(&["+OK\r\n", "-ERR no\r\n", ":1000\r\n", "$5\r\nhe\r\no\r\n", "$0\r\n\r\n"]);
+        check(&["$-1\r\n", "*-1\r\n", "_\r\n", "#t\r\n", ",1.23\r\n", "(349\r\n", "*0\r\n"]);
+        check(&[
+            "!5\r\nERR x\r\n",
+            "=7\r\ntxt:abc\r\n",
+            "~1\r\n:1\r\n",
+            ">1\r\n+pong\r\n",
+            ":1\r\n",
+        ]);
+        check(&[
+            "%2\r\n+a\r\n:1\r\n+b\r\n*2\r\n:2\r\n:3\r\n",
+            "%0\r\n",
+            "|1\r\n+a\r\n:1\r\n:2\r\n",
+            ":3\r\n",
+        ]);
+        check(&["*3\r\n*1\r\n$1\r\na\r\n*-1\r\n%1\r\n+a\r\n~2\r\n:1\r\n_\r\n", "+OK\r\n"]);
+    }
+
+    #[test]
+    fn requests_are_told_from_each_other_inline_ones_as_well() {
+        check(&[
+            "*1\r\n$4\r\nPING\r\n",
+            "PING\r\n",
+            "SET a b\n",
+            "\r\n",
+            "*2\r\n$3\r\nGET\r\n$1\r\n*\r\n",
+        ]);
+    }
+
+    #[test]
+    #[should_panic(expected = "not RESP: *?")]
+    fn what_is_not_resp_is_no_frame() {
+        check(&["*?\r\n:1\r\n.\r\n"]);
+    }
+
+    #[test]
+    fn words_are_the_strings_of_a_frame() {
+        assert_eq!(words(b"*2\r\n$3\r\nGET\r\n$3\r\na b\r\n"), [&b"GET"[..], b"a b"]);
+        assert_eq!(words(b">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"), [&b"subscribe"[..], b"a"]);
+        assert_eq!(words(b" SET  a b\r\n"), [&b"SET"[..], b"a", b"b"]);
+        assert_eq!(words(b"\r\n"), [b""; 0]);
+    }
+}

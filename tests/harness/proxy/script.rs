@@ -1,0 +1,153 @@
+//! What shall happen to which request, and which have come: the rules, the log and the counts.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use redis::Script as LuaScript;
+use tokio::sync::watch;
+
+/// What goes wrong with one request.
+///
+/// A connection that has lost a request or a reply carries no more of them: later bytes would
+/// answer other questions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// It reaches the server that much later, and so does what follows on its connection.
+    Delay(Duration),
+    /// The server never gets it, nor any later request of its connection.
+    SwallowRequest,
+    /// The server executes it. Its reply and all later ones of its connection are dropped.
+    SwallowReply,
+    /// It and all later requests of its connection are kept for [`Proxy::pass`](super::Proxy::pass).
+    HoldRequest,
+    /// The server executes it. Its reply and all later ones of its connection are kept for
+    /// [`Proxy::pass`](super::Proxy::pass).
+    HoldReply,
+    /// The connection ends on both sides, and the server never gets the request.
+    ///
+    /// It ends in the place of the reply: what was asked before is answered first.
+    CutBefore,
+    /// The server executes it. The connection ends on both sides instead of the reply, and the
+    /// server gets no later request.
+    CutAfter,
+    /// The server's side ends without the request, once it has answered what was asked before. The
+    /// client's side stays open and silent for ever.
+    HalfOpen,
+    /// The reply is this error, such as `LOADING Redis is loading`; the server never hears of the
+    /// request.
+    Answer(String),
+}
+
+/// The rules for all connections, and what has come over them.
+#[derive(Debug)]
+pub(super) struct Script {
+    rules: HashMap<String, Rules>,
+    counts: HashMap<String, Counts>,
+    pub(super) log: Vec<String>,
+    /// Dropped to let go what is held.
+    gate: watch::Sender<()>,
+}
+
+#[derive(Debug, Default)]
+struct Rules {
+    next: VecDeque<Fault>,
+    always: Option<Fault>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) seen: usize,
+    pub(super) answered: usize,
+}
+
+/// Closed until the next [`Script::pass`].
+#[derive(Debug)]
+pub(super) struct Gate(watch::Receiver<()>);
+
+impl Gate {
+    pub(super) async fn opened(&mut self) {
+        // Nothing is ever sent: the error is that the sender is gone.
+        self.0.changed().await.ok();
+    }
+}
+
+impl Script {
+    pub(super) fn new() -> Self {
+        Self {
+            rules: HashMap::new(),
+            counts: HashMap::new(),
+            log: Vec::new(),
+            gate: watch::Sender::new(()),
+        }
+    }
+
+    pub(super) fn next(&mut self, command: &str, fault: Fault) {
+        self.rules(command).next.push_back(fault);
+    }
+
+    pub(super) fn always(&mut self, command: &str, fault: Fault) {
+        self.rules(command).always = Some(fault);
+    }
+
+    /// Forgets the rules and opens the gates. What is counted and logged stays.
+    pub(super) fn pass(&mut self) {
+        self.rules.clear();
+        self.gate = watch::Sender::new(());
+    }
+
+    /// Takes note of a request that has come from a client, and says what shall happen to it.
+    pub(super) fn asked(&mut self, command: &str) -> Option<(Fault, Gate)> {
+        self.log.push(command.to_owned());
+        self.counts(command).seen += 1;
+        let rules = self.rules.get_mut(command)?;
+        let fault = rules.next.pop_front().or_else(|| rules.always.clone())?;
+        Some((fault, Gate(self.gate.subscribe())))
+    }
+
+    /// Takes note of a reply that goes to a client.
+    pub(super) fn answered(&mut self, command: &str) {
+        self.counts(command).answered += 1;
+    }
+
+    pub(super) fn counts(&mut self, command: &str) -> &mut Counts {
+        self.counts.entry(command.to_owned()).or_default()
+    }
+
+    fn rules(&mut self, command: &str) -> &mut Rules {
+        self.rules.entry(command.to_owned()).or_default()
+    }
+}
+
+/// The name that a request goes by: its first word, or which of our scripts it runs.
+pub(super) fn name(words: &[&[u8]]) -> String {
+    let word = |place: usize| words.get(place).map(|word| String::from_utf8_lossy(word));
+    let command = word(0).unwrap_or_default().to_lowercase();
+    let script = match command.as_str() {
+        "evalsha" => word(1).map(|digest| digest.to_lowercase()),
+        "eval" => word(1).map(|text| digest(&text)),
+        _ => None,
+    };
+    script.and_then(|digest| SCRIPTS.get(&digest).cloned()).unwrap_or(command)
+}
+
+/// The names of our scripts by their digests. Read from where they lie, so that a new one is known
+/// here as soon as there is one.
+static SCRIPTS: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../lockattr/src/store/redis");
+    let files = fs::read_dir(directory).expect("the directory of the Redis store");
+    let scripts = files.map(|file| file.expect("a directory that can be listed").path());
+    let scripts = scripts.filter(|path| path.extension().is_some_and(|kind| kind == "lua"));
+    scripts
+        .map(|path| {
+            let text = fs::read_to_string(&path).expect("a script that can be read");
+            let name = path.file_stem().expect("a file with a name").to_string_lossy();
+            (digest(&text), name.into_owned())
+        })
+        .collect()
+});
+
+fn digest(script: &str) -> String {
+    LuaScript::new(script).get_hash().to_owned()
+}
