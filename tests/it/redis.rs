@@ -4,4 +4,5 @@ mod away;
 mod fencing;
 mod processes;
 mod reach;
+mod unknown;
 mod value;

@@ -45,7 +45,7 @@ async fn a_release_in_the_background_or_by_drop_is_seen_through() {
     .await;
 }
 
-/// Red without: `on_lost` being asked only about a loss.
+/// Red without: the branch of `judge` for an error of the store.
 #[tokio::test]
 async fn what_the_body_returned_is_not_hidden_by_its_release() {
     let events = capture_events();
