@@ -1,0 +1,223 @@
+//! Every public future that asks a real Redis, dropped at each of its points: while everything is
+//! answered, and while one of its commands is kept on its way there or back.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use lockattr::{Error, Lease, LockManager, LockOptions, Release, distributed_lock};
+use lockattr_tests::{Fault, Proxy, RedisServer, assert_nothing_left_within, eventually};
+use tokio::task::yield_now;
+use tokio::time::sleep;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Longer than any test: what is free was given back, and did not end by itself.
+const TTL: Duration = Duration::from_secs(60);
+
+/// A future that nobody wakes for so long waits for what does not come. Were this too short, it
+/// would only be dropped earlier.
+const STUCK: Duration = Duration::from_millis(150);
+
+type Swept = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
+
+/// What is kept on its way, by the name of the command.
+type Kept = Option<(&'static str, Fault)>;
+
+struct World {
+    server: RedisServer,
+    proxy: Proxy,
+    manager: LockManager,
+}
+
+/// How a future came to its end.
+#[derive(PartialEq)]
+enum End {
+    Dropped,
+    Stuck,
+    Completed,
+}
+
+impl World {
+    async fn new() -> Self {
+        let server = RedisServer::start().await;
+        let proxy = Proxy::start(server.addr()).await;
+        let url = format!("{}?connections=1&response_timeout=20s", server.url_through(&proxy));
+        let manager = LockManager::connect(&url).await.unwrap();
+        Self { server, proxy, manager }
+    }
+
+    /// Drops the futures that `set_up` makes after one poll, after two, and so on until they end by
+    /// themselves or are stuck, and looks each time at what is left. How often that was.
+    async fn sweep(&self, kept: Kept, set_up: fn(LockManager) -> Swept) -> usize {
+        for polls in 1.. {
+            if let Some((command, fault)) = &kept {
+                self.proxy.always(command, fault.clone());
+            }
+            let mut future = set_up(self.manager.clone());
+            let end = poll_until(future.as_mut(), polls).await;
+            let before = self.commands();
+            drop(future);
+            // Requests kept on their way arrive now; replies may do so as well.
+            self.proxy.pass();
+            assert_nothing_left_within(&self.server, LIMIT).await;
+            let after = self.commands() - before;
+            // What was just sent is one trip; the release is the second.
+            assert!(after <= 2, "{after} commands after {polls} polls: {:?}", self.proxy.log());
+            self.next_gets_in().await;
+            if end != End::Dropped {
+                return polls;
+            }
+        }
+        unreachable!("it is polled for ever");
+    }
+
+    /// How many commands for locks have come so far.
+    fn commands(&self) -> usize {
+        ["acquire", "renew", "release"].map(|command| self.proxy.seen(command)).iter().sum()
+    }
+
+    async fn next_gets_in(&self) {
+        let next = self.manager.try_acquire("a", LockOptions::new().ttl(TTL)).await.unwrap();
+        next.expect("the next caller is kept out").release().await.unwrap();
+    }
+}
+
+async fn poll_until(
+    mut future: Pin<&mut dyn Future<Output = Result<(), Error>>>,
+    polls: usize,
+) -> End {
+    let mut done = 0;
+    let polling = poll_fn(|context| {
+        done += 1;
+        match future.as_mut().poll(context) {
+            Poll::Ready(result) => {
+                result.unwrap();
+                Poll::Ready(End::Completed)
+            }
+            Poll::Pending if done == polls => Poll::Ready(End::Dropped),
+            Poll::Pending => Poll::Pending,
+        }
+    });
+    tokio::select! {
+        end = polling => end,
+        () = sleep(STUCK) => End::Stuck,
+    }
+}
+
+fn options() -> LockOptions {
+    LockOptions::new().ttl(TTL)
+}
+
+async fn body(_: &Lease) {
+    yield_now().await;
+    yield_now().await;
+}
+
+#[distributed_lock(key = "a", ttl = "60s", manager = &manager)]
+async fn annotated(manager: LockManager) -> Result<(), Error> {
+    yield_now().await;
+    nested(manager).await
+}
+
+#[distributed_lock(key = "a", manager = &manager)]
+async fn nested(manager: LockManager) -> Result<(), Error> {
+    yield_now().await;
+    Ok(())
+}
+
+/// What is swept: its name, how to make it, and which of its commands may be kept on their way.
+const FUTURES: &[(&str, fn(LockManager) -> Swept, &[&str])] = &[
+    (
+        "acquire",
+        |m| Box::pin(async move { m.acquire("a", options()).await.map(drop) }),
+        &["acquire"],
+    ),
+    (
+        "try_acquire",
+        |m| Box::pin(async move { m.try_acquire("a", options()).await.map(drop) }),
+        &["acquire"],
+    ),
+    (
+        "acquire, extend, release",
+        |m| {
+            Box::pin(async move {
+                let guard = m.acquire("a", options()).await?;
+                guard.extend(2 * TTL).await?;
+                guard.release().await
+            })
+        },
+        &["acquire", "renew", "release"],
+    ),
+    (
+        "with_lock",
+        |m| Box::pin(async move { m.with_lock("a", options(), body).await }),
+        &["acquire", "release"],
+    ),
+    (
+        "with_lock, released in the background",
+        |m| {
+            Box::pin(
+                async move { m.with_lock("a", options().release(Release::Background), body).await },
+            )
+        },
+        &["acquire", "release"],
+    ),
+    (
+        "waiting",
+        |m| {
+            Box::pin(async move {
+                let held = m.acquire("a", options()).await?;
+                let brief = options().retry(2).retry_delay(Duration::from_millis(1));
+                let refused = m.acquire("a", brief).await;
+                assert!(matches!(refused, Err(Error::Contended { .. })), "{refused:?}");
+                held.release().await
+            })
+        },
+        &["acquire", "release"],
+    ),
+    ("annotated, with a nested call", |m| Box::pin(annotated(m)), &["acquire", "release"]),
+    ("holder", |m| Box::pin(async move { m.holder("a").await.map(drop) }), &["holder"]),
+];
+
+/// Red without: `Asking` and `Owned`, which give back on their way out.
+#[tokio::test]
+async fn whatever_is_dropped_wherever_gives_back_within_two_round_trips() {
+    let world = World::new().await;
+    let mut points = 0;
+    for (name, set_up, commands) in FUTURES {
+        let mut here = world.sweep(None, *set_up).await;
+        for &command in *commands {
+            for fault in [Fault::HoldRequest, Fault::HoldReply] {
+                here += world.sweep(Some((command, fault)), *set_up).await;
+            }
+        }
+        println!("{here:>4} points  {name}");
+        points += here;
+    }
+    // Fewer would mean that futures were not swept; how many exactly is up to the network.
+    assert!(points >= 60, "{points} points");
+}
+
+/// A future that only borrows its guard leaves the hold alone.
+///
+/// Red without: nothing; it shows that the sweep above does not pass because everything is given
+/// back at once.
+#[tokio::test]
+async fn a_dropped_extend_leaves_its_hold_alone() {
+    let world = World::new().await;
+    for fault in [Fault::HoldRequest, Fault::HoldReply] {
+        let guard = world.manager.acquire("a", options()).await.unwrap();
+        world.proxy.always("renew", fault);
+        let mut extend = Box::pin(guard.extend(2 * TTL));
+        assert!(poll_until(extend.as_mut(), usize::MAX).await == End::Stuck);
+        drop(extend);
+        world.proxy.pass();
+        guard.ensure_held().unwrap();
+        let answered = async || world.proxy.answered("renew") > 0;
+        eventually(LIMIT, "the server has it", answered).await;
+        guard.release().await.unwrap();
+        assert_nothing_left_within(&world.server, LIMIT).await;
+    }
+}
