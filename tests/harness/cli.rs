@@ -40,7 +40,12 @@ impl Cli {
         answer.unwrap_or_else(|error| panic!("{}: {error}", words.join(" ")))
     }
 
-    async fn try_query<T: FromRedisValue>(&self, words: &[&str]) -> RedisResult<T> {
+    /// [`query`](Self::query) for a command that the server may well refuse.
+    ///
+    /// # Errors
+    ///
+    /// What the server answered, or that it did not answer.
+    pub async fn try_query<T: FromRedisValue>(&self, words: &[&str]) -> RedisResult<T> {
         let mut command = Cmd::new();
         command.arg(words);
         command.query_async(&mut self.connection.clone()).await
@@ -73,6 +78,13 @@ impl Cli {
     /// ends.
     pub async fn pttl(&self, key: &str) -> i64 {
         self.query(&["PTTL", key]).await
+    }
+
+    /// One field of `INFO`, such as `blocked_clients`.
+    pub async fn info(&self, field: &str) -> String {
+        let text: String = self.query(&["INFO"]).await;
+        let value = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        value.unwrap_or_else(|| panic!("`INFO` has no {field}")).to_owned()
     }
 
     /// How often each command was called since the start or [`reset_stats`](Self::reset_stats), the

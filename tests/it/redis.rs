@@ -3,7 +3,9 @@
 mod away;
 mod cancellation;
 mod fencing;
+mod meddling;
 mod processes;
 mod reach;
+mod refusals;
 mod unknown;
 mod value;

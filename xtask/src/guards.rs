@@ -41,8 +41,7 @@ mod tests {
     fn every_guard_is_still_in_the_code() {
         let guards = Guard::read_all().unwrap();
         assert!(!guards.is_empty());
-        for guard in guards {
-            guard.taken_out().unwrap_or_else(|error| panic!("{error}"));
-        }
+        let errors: Vec<_> = guards.iter().filter_map(|guard| guard.taken_out().err()).collect();
+        assert!(errors.is_empty(), "{}", errors.join("\n"));
     }
 }

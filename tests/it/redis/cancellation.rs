@@ -22,6 +22,8 @@ const STUCK: Duration = Duration::from_millis(150);
 
 type Swept = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
 
+type SetUp = fn(LockManager) -> Swept;
+
 /// What is kept on its way, by the name of the command.
 type Kept = Option<(&'static str, Fault)>;
 
@@ -50,7 +52,7 @@ impl World {
 
     /// Drops the futures that `set_up` makes after one poll, after two, and so on until they end by
     /// themselves or are stuck, and looks each time at what is left. How often that was.
-    async fn sweep(&self, kept: Kept, set_up: fn(LockManager) -> Swept) -> usize {
+    async fn sweep(&self, kept: Kept, set_up: SetUp) -> usize {
         for polls in 1.. {
             if let Some((command, fault)) = &kept {
                 self.proxy.always(command, fault.clone());
@@ -127,68 +129,63 @@ async fn nested(manager: LockManager) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is swept: its name, how to make it, and which of its commands may be kept on their way.
-const FUTURES: &[(&str, fn(LockManager) -> Swept, &[&str])] = &[
-    (
-        "acquire",
-        |m| Box::pin(async move { m.acquire("a", options()).await.map(drop) }),
-        &["acquire"],
-    ),
-    (
-        "try_acquire",
-        |m| Box::pin(async move { m.try_acquire("a", options()).await.map(drop) }),
-        &["acquire"],
-    ),
-    (
-        "acquire, extend, release",
-        |m| {
-            Box::pin(async move {
-                let guard = m.acquire("a", options()).await?;
-                guard.extend(2 * TTL).await?;
-                guard.release().await
-            })
-        },
-        &["acquire", "renew", "release"],
-    ),
-    (
-        "with_lock",
-        |m| Box::pin(async move { m.with_lock("a", options(), body).await }),
-        &["acquire", "release"],
-    ),
-    (
-        "with_lock, released in the background",
-        |m| {
-            Box::pin(
-                async move { m.with_lock("a", options().release(Release::Background), body).await },
-            )
-        },
-        &["acquire", "release"],
-    ),
-    (
-        "waiting",
-        |m| {
-            Box::pin(async move {
-                let held = m.acquire("a", options()).await?;
-                let brief = options().retry(2).retry_delay(Duration::from_millis(1));
-                let refused = m.acquire("a", brief).await;
-                assert!(matches!(refused, Err(Error::Contended { .. })), "{refused:?}");
-                held.release().await
-            })
-        },
-        &["acquire", "release"],
-    ),
-    ("annotated, with a nested call", |m| Box::pin(annotated(m)), &["acquire", "release"]),
-    ("holder", |m| Box::pin(async move { m.holder("a").await.map(drop) }), &["holder"]),
+/// What is swept.
+struct Scenario {
+    name: &'static str,
+    set_up: SetUp,
+    /// Which of its commands are kept on their way, one after the other.
+    kept: &'static [&'static str],
+}
+
+const fn of(name: &'static str, kept: &'static [&'static str], set_up: SetUp) -> Scenario {
+    Scenario { name, set_up, kept }
+}
+
+const FUTURES: &[Scenario] = &[
+    of("acquire", &["acquire"], |m| {
+        Box::pin(async move { m.acquire("a", options()).await.map(drop) })
+    }),
+    of("try_acquire", &["acquire"], |m| {
+        Box::pin(async move { m.try_acquire("a", options()).await.map(drop) })
+    }),
+    of("acquire, extend, release", &["acquire", "renew", "release"], |m| {
+        Box::pin(async move {
+            let guard = m.acquire("a", options()).await?;
+            guard.extend(2 * TTL).await?;
+            guard.release().await
+        })
+    }),
+    of("with_lock", &["acquire", "release"], |m| {
+        Box::pin(async move { m.with_lock("a", options(), body).await })
+    }),
+    of("with_lock, released in the background", &["acquire", "release"], |m| {
+        let options = options().release(Release::Background);
+        Box::pin(async move { m.with_lock("a", options, body).await })
+    }),
+    of("acquire, waiting for another", &["acquire", "release"], |m| {
+        Box::pin(async move {
+            let held = m.acquire("a", options()).await?;
+            let brief = options().retry(2).retry_delay(Duration::from_millis(1));
+            let refused = m.acquire("a", brief).await;
+            assert!(matches!(refused, Err(Error::Contended { .. })), "{refused:?}");
+            held.release().await
+        })
+    }),
+    of("an annotated function with a nested call", &["acquire", "release"], |m| {
+        Box::pin(annotated(m))
+    }),
+    of("holder", &["holder"], |m| Box::pin(async move { m.holder("a").await.map(drop) })),
 ];
 
 /// Red without: `Asking` and `Owned`, which give back on their way out.
 #[tokio::test]
+#[expect(clippy::print_stdout, reason = "a table to read, with `--nocapture`")]
 async fn whatever_is_dropped_wherever_gives_back_within_two_round_trips() {
     let world = World::new().await;
     let mut points = 0;
-    for (name, set_up, commands) in FUTURES {
+    for Scenario { name, set_up, kept } in FUTURES {
         let mut here = world.sweep(None, *set_up).await;
-        for &command in *commands {
+        for &command in *kept {
             for fault in [Fault::HoldRequest, Fault::HoldReply] {
                 here += world.sweep(Some((command, fault)), *set_up).await;
             }
@@ -196,6 +193,7 @@ async fn whatever_is_dropped_wherever_gives_back_within_two_round_trips() {
         println!("{here:>4} points  {name}");
         points += here;
     }
+    println!("{points:>4} points  in all");
     // Fewer would mean that futures were not swept; how many exactly is up to the network.
     assert!(points >= 60, "{points} points");
 }

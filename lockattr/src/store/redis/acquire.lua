@@ -7,8 +7,12 @@
 --
 -- Returns the number of this acquisition, or { the lock's value, its PTTL } if another has it.
 
--- pcall, because another program may keep something else than a string under this name.
+-- pcall, because another program may keep something else than a string under this name. Any other
+-- error is no answer, and is passed on.
 local held = redis.pcall('GET', KEYS[1])
+if type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) then
+  return held
+end
 if held and held ~= ARGV[1] then
   return { type(held) == 'string' and held or '', redis.call('PTTL', KEYS[1]) }
 end

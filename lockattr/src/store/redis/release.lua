@@ -7,7 +7,12 @@
 
 local answers = {}
 for i, key in ipairs(KEYS) do
-  if redis.pcall('GET', key) == ARGV[i] then
+  -- As in acquire.lua: not a string is not ours, any other error is no answer.
+  local held = redis.pcall('GET', key)
+  if type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) then
+    return held
+  end
+  if held == ARGV[i] then
     answers[i] = redis.call('DEL', key)
   else
     answers[i] = 0

@@ -9,7 +9,12 @@
 local answers = {}
 for i, key in ipairs(KEYS) do
   local ttl = ARGV[2 * i]
-  if redis.pcall('GET', key) == ARGV[2 * i - 1] then
+  -- As in acquire.lua: not a string is not ours, any other error is no answer.
+  local held = redis.pcall('GET', key)
+  if type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) then
+    return held
+  end
+  if held == ARGV[2 * i - 1] then
     -- Never shorter than it is: a renewal may overtake a longer one that `extend` sent.
     if redis.call('PTTL', key) < tonumber(ttl) then
       redis.call('PEXPIRE', key, ttl)

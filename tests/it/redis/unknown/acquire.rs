@@ -11,7 +11,7 @@ use super::{LIMIT, LONG, SECOND, World, faults};
 /// Red without: `Asking`, which gives back on its way out what it may have been granted.
 #[tokio::test]
 async fn an_acquire_without_an_answer_runs_no_body_and_is_undone() {
-    join_all(faults().into_iter().map(async |(fault, effective)| {
+    join_all(faults().into_iter().map(|(fault, effective)| async move {
         let world = World::new().await;
         world.proxy.next("acquire", fault.clone());
         let ran = AtomicBool::new(false);
@@ -33,7 +33,7 @@ async fn an_acquire_without_an_answer_runs_no_body_and_is_undone() {
 /// Red without: the branch of `acquire.lua` for a lock that is the claim's already.
 #[tokio::test]
 async fn an_acquire_without_an_answer_is_adopted_by_the_next_attempt() {
-    join_all(faults().into_iter().map(async |(fault, _)| {
+    join_all(faults().into_iter().map(|(fault, _)| async move {
         let world = World::new().await;
         world.proxy.next("acquire", fault.clone());
         let options = LockOptions::new().ttl(LONG).wait(LIMIT);

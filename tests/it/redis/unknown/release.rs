@@ -9,7 +9,7 @@ use super::{LIMIT, LONG, World, faults};
 /// Red without: the guard going on after its own release got no answer.
 #[tokio::test]
 async fn a_release_without_an_answer_is_told_and_made_up_for() {
-    join_all(faults().into_iter().map(async |(fault, effective)| {
+    join_all(faults().into_iter().map(|(fault, effective)| async move {
         let world = World::new().await;
         let guard = world.manager.acquire("a", LockOptions::new().ttl(LONG)).await.unwrap();
         world.proxy.next("release", fault.clone());
@@ -30,7 +30,7 @@ async fn a_release_without_an_answer_is_told_and_made_up_for() {
 #[tokio::test]
 async fn a_release_in_the_background_or_by_drop_is_seen_through() {
     let cases = faults().into_iter().flat_map(|(fault, _)| [(fault.clone(), false), (fault, true)]);
-    join_all(cases.map(async |(fault, dropped)| {
+    join_all(cases.map(|(fault, dropped)| async move {
         let world = World::new().await;
         world.proxy.next("release", fault.clone());
         let options = LockOptions::new().ttl(LONG).release(Release::Background);

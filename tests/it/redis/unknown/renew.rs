@@ -11,7 +11,7 @@ use super::{LIMIT, SECOND, World, faults};
 /// Red without: `renew_again`, and the second try beside one that hangs.
 #[tokio::test]
 async fn a_renewal_without_an_answer_is_tried_again() {
-    join_all(faults().into_iter().map(async |(fault, _)| {
+    join_all(faults().into_iter().map(|(fault, _)| async move {
         let world = World::new().await;
         let options = LockOptions::new().ttl(4 * SECOND);
         let guard = world.manager.acquire("a", options).await.unwrap();
@@ -33,7 +33,7 @@ async fn a_renewal_without_an_answer_is_tried_again() {
 /// Red without: the timer of `Hold::ended`.
 #[tokio::test]
 async fn a_renewal_that_hangs_delays_the_loss_for_nobody() {
-    join_all([Fault::HoldRequest, Fault::HoldReply, Fault::HalfOpen].map(async |fault| {
+    join_all([Fault::HoldRequest, Fault::HoldReply, Fault::HalfOpen].map(|fault| async move {
         let world = World::with("response_timeout=60s&heartbeat=60s").await;
         let options = LockOptions::new().ttl(SECOND);
         let guard = world.manager.acquire("a", options).await.unwrap();

@@ -1,0 +1,207 @@
+//! Somebody meddles with what we hold: with its key, its end, its server's data.
+
+mod requests;
+
+use std::time::Duration;
+
+use lockattr::{Error, LockGuard, LockManager, LockOptions, LostReason};
+use lockattr_tests::{RedisServer, assert_nothing_left, eventually};
+use tokio::time::{Instant, timeout};
+
+const TTL: Duration = Duration::from_secs(3);
+
+/// Nothing in this file may take longer; a hang is a failure, not a slow test.
+const LIMIT: Duration = Duration::from_secs(20);
+
+async fn manager(server: &RedisServer) -> LockManager {
+    LockManager::connect(server.url()).await.unwrap()
+}
+
+fn lease(ttl: Duration) -> LockOptions {
+    LockOptions::new().ttl(ttl)
+}
+
+async fn works_again(manager: &LockManager) {
+    manager.acquire("again", LockOptions::new()).await.unwrap().release().await.unwrap();
+}
+
+/// Waits for the loss to be told, and checks by whom: by a renewal that found out (`Taken`), or by
+/// the deadline (`Expired`).
+async fn is_lost(guard: &LockGuard, expected: LostReason) {
+    timeout(LIMIT, guard.lost()).await.expect("the loss is told");
+    let Err(Error::Lost { key, reason }) = guard.ensure_held() else { panic!("{guard:?}") };
+    assert_eq!((key.as_str(), reason), (guard.key(), expected));
+}
+
+/// Waits until the lease of `ttl` was renewed so often, by the watchdog alone.
+pub(super) async fn is_renewed(guard: &LockGuard, ttl: Duration, times: usize) {
+    let ends = || Instant::now() + guard.remaining();
+    for _ in 0..times {
+        let before = ends();
+        eventually(LIMIT, "it is renewed", async || ends() > before + ttl / 10).await;
+        guard.ensure_held().unwrap();
+    }
+}
+
+/// Red without: the loss that `NotHeld` is (`settle_renewal`).
+#[tokio::test]
+async fn a_flush_is_told_by_the_next_renewal_and_the_next_holder_is_left_alone() {
+    let server = RedisServer::start().await;
+    let (cli, manager, other) =
+        (server.cli().await, manager(&server).await, manager(&server).await);
+    let guard = manager.acquire("a", lease(TTL)).await.unwrap();
+    cli.flushall().await;
+    let next = other.acquire("a", lease(LIMIT)).await.unwrap();
+    assert!(next.fencing_token() > guard.fencing_token());
+    let value = cli.value("lock:a").await;
+
+    is_lost(&guard, LostReason::Taken).await;
+    let released = guard.release().await;
+    assert!(matches!(released, Err(Error::Lost { reason: LostReason::Taken, .. })), "{released:?}");
+    assert_eq!(cli.value("lock:a").await, value);
+    next.extend(LIMIT).await.unwrap();
+    next.release().await.unwrap();
+    works_again(&manager).await;
+    assert_nothing_left(&server).await;
+}
+
+/// The server is killed and comes back empty, all within the lease.
+///
+/// Red without: the server's clock in `acquire.lua` (a counter alone starts again).
+#[tokio::test]
+async fn a_restart_without_data_is_told_by_the_next_renewal_and_tokens_go_on() {
+    let server = RedisServer::start().await;
+    let manager = manager(&server).await;
+    let guard = manager.acquire("a", lease(TTL)).await.unwrap();
+    server.restart().await;
+    is_lost(&guard, LostReason::Taken).await;
+    let next = manager.acquire("a", lease(TTL)).await.unwrap();
+    assert!(next.fencing_token() > guard.fencing_token());
+    assert!(matches!(guard.release().await, Err(Error::Lost { .. })));
+    next.extend(TTL).await.expect("the late release freed another's lock");
+    next.release().await.unwrap();
+    assert_nothing_left(&server).await;
+}
+
+/// Red without: the dead connection being used no more (`Link::forget`).
+#[tokio::test]
+async fn a_restart_with_data_within_the_lease_costs_nothing() {
+    let server = RedisServer::start().await;
+    let manager = manager(&server).await;
+    let guard = manager.acquire("a", lease(TTL / 2)).await.unwrap();
+    let value = server.cli().await.value("lock:a").await;
+    for _ in 0..2 {
+        server.restart_with_data().await;
+        is_renewed(&guard, TTL / 2, 2).await;
+    }
+    assert_eq!(server.cli().await.value("lock:a").await, value);
+    guard.release().await.unwrap();
+    assert_nothing_left(&server).await;
+}
+
+/// Red without: `pcall` in `renew.lua` (`call` makes an error of it, and so unknown).
+#[tokio::test]
+async fn a_key_that_became_something_else_than_a_string_is_lost_and_left_alone() {
+    let server = RedisServer::start().await;
+    let (cli, manager) = (server.cli().await, manager(&server).await);
+    let guard = manager.acquire("a", lease(TTL)).await.unwrap();
+    cli.query::<()>(&["DEL", "lock:a"]).await;
+    cli.query::<()>(&["LPUSH", "lock:a", "theirs"]).await;
+    is_lost(&guard, LostReason::Taken).await;
+    assert!(matches!(guard.release().await, Err(Error::Lost { .. })));
+    let list: Vec<String> = cli.query(&["LRANGE", "lock:a", "0", "-1"]).await;
+    assert_eq!(list, ["theirs"]);
+    assert!(manager.try_acquire("a", lease(TTL)).await.unwrap().is_none());
+    cli.query::<()>(&["DEL", "lock:a"]).await;
+    works_again(&manager).await;
+    assert_nothing_left(&server).await;
+}
+
+/// Red without: the comparison in `renew.lua` that also takes -1, "no end", for too short.
+#[tokio::test]
+async fn a_key_made_endless_gets_its_end_back_by_the_next_renewal_or_is_released() {
+    let server = RedisServer::start().await;
+    let (cli, manager) = (server.cli().await, manager(&server).await);
+    let guard = manager.acquire("a", lease(TTL)).await.unwrap();
+    cli.query::<()>(&["PERSIST", "lock:a"]).await;
+    assert_eq!(cli.pttl("lock:a").await, -1);
+    eventually(LIMIT, "it has an end again", async || cli.pttl("lock:a").await > 0).await;
+    guard.release().await.unwrap();
+
+    // Without renewals it stays endless: the deadline holds for us, the key for the others, and
+    // who waits sees why it takes so long. The release frees it all the same.
+    let fixed = manager.acquire("a", lease(TTL / 6).renew(false)).await.unwrap();
+    cli.query::<()>(&["PERSIST", "lock:a"]).await;
+    is_lost(&fixed, LostReason::Expired).await;
+    let refused = manager.acquire("a", lease(TTL).retry(0)).await.unwrap_err();
+    let Error::Contended { holder: Some(holder), .. } = refused else { panic!("{refused:?}") };
+    assert_eq!((holder.process, holder.remaining), (Some(std::process::id()), None));
+    assert!(matches!(fixed.release().await, Err(Error::Lost { .. })));
+    assert_nothing_left(&server).await;
+}
+
+/// Red without: `PEXPIRE` in `renew.lua`.
+#[tokio::test]
+async fn a_key_whose_end_was_brought_forward_is_renewed_or_lost() {
+    let server = RedisServer::start().await;
+    let (cli, manager) = (server.cli().await, manager(&server).await);
+    let guard = manager.acquire("a", lease(TTL)).await.unwrap();
+    cli.query::<()>(&["PEXPIRE", "lock:a", "2000"]).await;
+    eventually(LIMIT, "it is renewed", async || cli.pttl("lock:a").await > 2_000).await;
+    guard.ensure_held().unwrap();
+
+    // Sooner than any renewal: who comes next gets in, and is not disturbed by who was there.
+    cli.query::<()>(&["PEXPIRE", "lock:a", "1"]).await;
+    let other = LockManager::connect(server.url()).await.unwrap();
+    let next = other.acquire("a", lease(LIMIT)).await.unwrap();
+    assert!(next.fencing_token() > guard.fencing_token());
+    is_lost(&guard, LostReason::Taken).await;
+    drop(guard);
+    works_again(&manager).await;
+    next.release().await.unwrap();
+    assert_nothing_left(&server).await;
+}
+
+/// A server's clock that jumps ahead ends every lease at once. A test cannot set that clock, so the
+/// ends are set back instead, which to the server is the same.
+///
+/// Red without: the loss that `NotHeld` is (`settle_renewal`).
+#[tokio::test]
+async fn a_server_clock_that_jumps_ahead_loses_all_leases_and_no_more() {
+    let server = RedisServer::start().await;
+    let (cli, manager) = (server.cli().await, manager(&server).await);
+    let mut guards = Vec::new();
+    for key in ["a", "b", "c"] {
+        guards.push(manager.acquire(key, lease(TTL)).await.unwrap());
+    }
+    for name in cli.keys("lock:*").await {
+        cli.query::<()>(&["PEXPIREAT", &name, "1"]).await;
+    }
+    for guard in &guards {
+        is_lost(guard, LostReason::Taken).await;
+        let next = manager.acquire(guard.key(), lease(TTL)).await.unwrap();
+        assert!(next.fencing_token() > guard.fencing_token());
+        next.release().await.unwrap();
+    }
+    drop(guards);
+    assert_nothing_left(&server).await;
+}
+
+/// A server's clock that jumps back an hour makes every lease that much longer: those who hold go
+/// on, and a release frees at once. (What a crashed holder leaves behind stays for that hour.)
+///
+/// Red without: `DEL` in `release.lua`.
+#[tokio::test]
+async fn a_server_clock_that_jumps_back_delays_no_release() {
+    let server = RedisServer::start().await;
+    let (cli, manager) = (server.cli().await, manager(&server).await);
+    let guard = manager.acquire("a", lease(TTL / 2)).await.unwrap();
+    cli.query::<()>(&["PEXPIRE", "lock:a", "3600000"]).await;
+    is_renewed(&guard, TTL / 2, 2).await;
+    assert!(cli.pttl("lock:a").await > 3_000_000, "a renewal does not shorten");
+    guard.release().await.unwrap();
+    let next = manager.acquire("a", lease(TTL).retry(0)).await.unwrap();
+    assert!(cli.pttl("lock:a").await <= 3_000);
+    next.release().await.unwrap();
+    assert_nothing_left(&server).await;
+}

@@ -1,0 +1,180 @@
+//! Somebody meddles with our requests: kills, keeps or loses them, or lets them race.
+
+use std::time::Duration;
+
+use lockattr::{Error, LockManager, LostReason};
+use lockattr_tests::{
+    Proxy, RedisServer, assert_nothing_left, assert_nothing_left_within, eventually,
+};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::{LIMIT, TTL, is_lost, is_renewed, lease, manager, works_again};
+
+/// Short limits, so that what is silent for a while is noticed.
+const QUICK: &str = "response_timeout=200ms&connect_timeout=200ms&heartbeat=300ms";
+
+/// Our wall clock may say what it likes: the server is told how long, never until when.
+///
+/// Red without: `millis(ttl)` in `RedisStore::renew` being a length (were it an instant).
+#[tokio::test]
+async fn no_command_carries_the_time_of_day() {
+    let server = RedisServer::builder().line("slowlog-log-slower-than 0").start().await;
+    let (cli, manager) = (server.cli().await, manager(&server).await);
+    let ttl = Duration::from_millis(1234);
+    let guard = manager.acquire("a", lease(ttl)).await.unwrap();
+    is_renewed(&guard, ttl, 1).await;
+    guard.release().await.unwrap();
+    type Entry = (u64, u64, u64, Vec<String>, String, String);
+    let log: Vec<Entry> = cli.query(&["SLOWLOG", "GET", "-1"]).await;
+    let mut seen = Vec::new();
+    for (.., words, _, _) in log.iter().rev() {
+        if words[0] != "EVALSHA" {
+            continue;
+        }
+        // Behind the digest. The label tells when it was taken, to people.
+        let rest = words[2..].iter().filter(|word| !word.contains("since="));
+        let rest: Vec<&str> = rest.map(String::as_str).collect();
+        if seen.last() != Some(&rest) {
+            seen.push(rest);
+        }
+    }
+    let acquire = vec!["2", "lock:a", "lockattr:fence", "1234"];
+    assert_eq!(seen, [acquire, vec!["1", "lock:a", "1234"], vec!["1", "lock:a"]]);
+    assert_nothing_left(&server).await;
+}
+
+/// The server has the request, and closes the connection instead of answering it.
+///
+/// Red without: the dead connection being used no more (`Link::forget`).
+#[tokio::test]
+async fn connections_killed_under_an_acquire_a_renewal_and_a_release() {
+    let server = RedisServer::start().await;
+    let cli = server.cli().await;
+    // The kill has to end the requests, not our own limit.
+    let manager = LockManager::connect(server.url_with("connections=1&response_timeout=20s"));
+    let manager = manager.await.unwrap();
+    let asks_and_is_killed = async || {
+        let asks = async || cli.info("blocked_clients").await != "0";
+        eventually(LIMIT, "it asks", asks).await;
+        assert!(cli.client_kill_all_others().await > 0);
+        cli.query::<()>(&["CLIENT", "UNPAUSE"]).await;
+    };
+    let pause = async || cli.query::<()>(&["CLIENT", "PAUSE", "20000", "WRITE"]).await;
+
+    pause().await;
+    let acquiring = manager.acquire("a", lease(TTL));
+    let guard = tokio::join!(acquiring, asks_and_is_killed()).0.unwrap();
+    pause().await;
+    // By its next renewal.
+    asks_and_is_killed().await;
+    is_renewed(&guard, TTL, 1).await;
+    guard.extend(LIMIT).await.unwrap();
+    pause().await;
+    let released = tokio::join!(guard.release(), asks_and_is_killed()).0;
+    assert!(matches!(released, Err(Error::Store { .. })), "{released:?}");
+    // Long before it would have ended by itself.
+    assert_nothing_left_within(&server, LIMIT / 2).await;
+    works_again(&manager).await;
+}
+
+/// A silent server. Of a lease that ends meanwhile the timer tells, not the answer that comes too
+/// late; a longer one goes on.
+///
+/// Red without: the deadline in `Hold::check`.
+#[tokio::test]
+async fn a_pause_longer_than_one_lease_and_shorter_than_another() {
+    let server = RedisServer::start().await;
+    let cli = server.cli().await;
+    let manager = LockManager::connect(server.url_with(QUICK)).await.unwrap();
+    let long = manager.acquire("long", lease(TTL)).await.unwrap();
+    let short = manager.acquire("short", lease(TTL / 6)).await.unwrap();
+    cli.client_pause(TTL / 2).await;
+    is_lost(&short, LostReason::Expired).await;
+    let overdue = async || long.remaining() < TTL * 3 / 5;
+    eventually(LIMIT, "a renewal is overdue", overdue).await;
+    long.ensure_held().expect("unknown, not lost");
+    is_renewed(&long, TTL, 1).await;
+    long.release().await.unwrap();
+    drop(short);
+    works_again(&manager).await;
+    assert_nothing_left_within(&server, LIMIT).await;
+}
+
+/// During a failover that somebody ordered, the server takes every write and answers none, while it
+/// answers all else.
+///
+/// Red without: the undoing of an acquire that got no answer (`Asking::drop`).
+#[tokio::test]
+async fn a_pause_of_writes() {
+    let server = RedisServer::start().await;
+    let cli = server.cli().await;
+    let manager = LockManager::connect(server.url_with(QUICK)).await.unwrap();
+    let long = manager.acquire("long", lease(TTL)).await.unwrap();
+    let short = manager.acquire("short", lease(TTL / 6)).await.unwrap();
+    cli.query::<()>(&["CLIENT", "PAUSE", "20000", "WRITE"]).await;
+    // Still under way when writes go on, so it is granted then.
+    let patient = LockManager::connect(server.url()).await.unwrap();
+    let none = patient.acquire("a", lease(LIMIT).retry(0)).await.unwrap_err();
+    assert!(matches!(none, Error::Store { .. }), "{none:?}");
+    is_lost(&short, LostReason::Expired).await;
+    long.ensure_held().expect("unknown, not lost");
+    cli.query::<()>(&["CLIENT", "UNPAUSE"]).await;
+    is_renewed(&long, TTL, 1).await;
+    long.release().await.unwrap();
+    drop(short);
+    works_again(&manager).await;
+    assert_nothing_left_within(&server, LIMIT / 2).await;
+}
+
+/// Red without: the comparison in `release.lua`.
+#[tokio::test]
+async fn a_release_sent_again_after_its_answer_was_lost_does_not_free_the_next_holder() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let url = format!("{}?{QUICK}", server.url_through(&proxy));
+    let (cli, manager) = (server.cli().await, LockManager::connect(url).await.unwrap());
+    let guard = manager.acquire("a", lease(2 * TTL)).await.unwrap();
+    proxy.swallow_replies();
+    assert!(matches!(guard.release().await, Err(Error::Store { .. })));
+    let other = LockManager::connect(server.url()).await.unwrap();
+    let fixed = lease(LIMIT).renew(false).retry(0);
+    let next = other.acquire("a", fixed).await.expect("the server did release it");
+
+    cli.reset_stats().await;
+    proxy.pass();
+    proxy.cut().await;
+    let sent_again = async || cli.commandstats().await.contains_key("evalsha");
+    eventually(LIMIT, "the release is sent again", sent_again).await;
+    next.extend(LIMIT).await.expect("freed by a release that was not its own");
+    next.release().await.unwrap();
+    works_again(&manager).await;
+    assert_nothing_left(&server).await;
+}
+
+/// Red without: `renew.lua` comparing, and only making longer what is there (were it a `SET`).
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_renewal_that_races_a_release_resurrects_nothing() {
+    let server = RedisServer::start().await;
+    // Patient: a busy machine must not make an unknown of an answer.
+    let manager = LockManager::connect(server.url_with("response_timeout=20s")).await.unwrap();
+    let cli = server.cli().await;
+    let mut tasks = JoinSet::new();
+    for task in 0..60 {
+        let (manager, cli) = (manager.clone(), cli.clone());
+        tasks.spawn(async move {
+            let (key, ttl) = (format!("{task}"), Duration::from_millis(30));
+            for _ in 0..100 {
+                let guard = manager.acquire(&key, lease(ttl)).await.unwrap();
+                // Until its first renewal is due: that is the race.
+                sleep(ttl / 3).await;
+                // On a busy machine so short a lease is lost now and then; it is released as well.
+                let released = guard.release().await;
+                assert!(matches!(released, Ok(()) | Err(Error::Lost { .. })), "{released:?}");
+                assert_eq!(cli.value(&format!("lock:{key}")).await, None, "back from the dead");
+            }
+        });
+    }
+    tasks.join_all().await;
+    assert_eq!(cli.keys("lock:*").await, [""; 0]);
+}

@@ -1,0 +1,236 @@
+//! Redis answers, but with an error: for a while it refuses all that we ask.
+
+mod memory;
+mod rights;
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use lockattr::{Error, Lease, LockGuard, LockManager, LockOptions, LostReason};
+use lockattr_tests::{
+    RedisServer, assert_nothing_left, assert_nothing_left_within, capture_events_from, eventually,
+};
+use tokio::time::{Instant, timeout};
+use tracing::Level;
+
+const TTL: Duration = Duration::from_secs(4);
+
+/// Nothing in this file may take longer; a hang is a failure, not a slow test.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Often, so that the heartbeat as well meets every refusal.
+const HEARTBEAT: &str = "heartbeat=300ms";
+
+async fn manager(server: &RedisServer) -> LockManager {
+    LockManager::connect(server.url_with(HEARTBEAT)).await.unwrap()
+}
+
+fn lease(ttl: Duration) -> LockOptions {
+    LockOptions::new().ttl(ttl)
+}
+
+/// An acquisition that must fail for the store's sake, and all that its error tells.
+async fn refused(manager: &LockManager) -> String {
+    let ran = AtomicBool::new(false);
+    let body = async |_: &Lease| ran.store(true, Ordering::SeqCst);
+    let outcome = timeout(LIMIT, manager.with_lock("a", lease(TTL).retry(0), body)).await;
+    let error = outcome.expect("a hang").expect_err("granted");
+    let Error::Store { ref key, .. } = error else { panic!("{error:?}") };
+    assert_eq!(key, "a");
+    assert!(!ran.load(Ordering::SeqCst), "a body without its lock");
+    told(&error)
+}
+
+/// All that an error shows, in capitals: the client does not spell the server's words as it does.
+fn told(error: &Error) -> String {
+    let mut told = format!("{error} {error:?}");
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        told.push_str(&format!(" {error} {error:?}"));
+        source = error.source();
+    }
+    told.to_uppercase()
+}
+
+/// What every refusal has to be, from `refuse` until `mend`: an outage. Nothing is granted and the
+/// error says why; what is held stays held up to its deadline, and beyond if the server comes round
+/// before that; a release is made up for long before the lease would have ended.
+async fn outlived(
+    server: &RedisServer,
+    manager: &LockManager,
+    word: &str,
+    refuse: impl AsyncFnOnce(),
+    mend: impl AsyncFnOnce(),
+) {
+    let kept = manager.acquire("kept", lease(TTL)).await.unwrap();
+    let let_go = manager.acquire("let go", lease(LIMIT / 2)).await.unwrap();
+    let short = manager.acquire("short", lease(TTL / 8)).await.unwrap();
+    refuse().await;
+
+    let told = refused(manager).await;
+    assert!(told.contains(word), "{told}");
+    let patient = {
+        let manager = manager.clone();
+        tokio::spawn(async move { manager.acquire("a", lease(TTL).wait(LIMIT)).await })
+    };
+    assert!(matches!(kept.extend(TTL).await, Err(Error::Store { .. })));
+    assert!(matches!(let_go.release().await, Err(Error::Store { .. })));
+    timeout(LIMIT, short.lost()).await.expect("the loss is told");
+    let lost = short.ensure_held();
+    assert!(matches!(lost, Err(Error::Lost { reason: LostReason::Expired, .. })), "{lost:?}");
+    eventually(LIMIT, "a renewal is overdue", async || kept.remaining() < TTL / 2).await;
+    kept.ensure_held().expect("unknown, not lost");
+
+    mend().await;
+    eventually(LIMIT, "it is renewed again", async || kept.remaining() > TTL / 2).await;
+    kept.release().await.unwrap();
+    patient.await.unwrap().expect("waited through it").release().await.unwrap();
+    // Before the lease that was let go would have ended by itself.
+    assert_nothing_left_within(server, LIMIT / 4).await;
+}
+
+/// A restart with data after a power cut: the lease is in the append-only file, and a renewal that
+/// meets a server still reading it is no loss.
+///
+/// Red without: trying a renewal again long before the deadline (`Watched::again`).
+#[tokio::test]
+async fn while_it_loads_its_data_after_a_crash() {
+    let server = RedisServer::builder()
+        .appendonly()
+        .line("key-load-delay 200")
+        .line("loading-process-events-interval-bytes 1024")
+        .start()
+        .await;
+    let server = Arc::new(server);
+    let cli = server.cli().await;
+    // Ballast for a quarter of a minute, in the part of the file that is read in small steps.
+    let fill = "redis.call('SELECT', 1) for n = 1, 50000 do redis.call('SET', n, '') end";
+    cli.query::<()>(&["EVAL", fill, "0"]).await;
+    cli.query::<()>(&["BGREWRITEAOF"]).await;
+    let rewritten = async || cli.info("aof_rewrite_in_progress").await == "0";
+    eventually(LIMIT, "the file is rewritten", rewritten).await;
+
+    let manager = manager(&server).await;
+    let reviving = Cell::new(None);
+    let refuse = async || {
+        server.kill();
+        let dead = server.clone();
+        reviving.set(Some(tokio::spawn(async move { dead.revive().await })));
+        let loads = async || refused(&manager).await.contains("LOADING");
+        eventually(LIMIT, "it loads", loads).await;
+        let connected = LockManager::connect(server.url()).await;
+        assert!(matches!(connected, Err(Error::Store { .. })), "{connected:?}");
+    };
+    let mend = async || {
+        server.cli().await.query::<()>(&["CONFIG", "SET", "key-load-delay", "0"]).await;
+        reviving.take().unwrap().await.unwrap();
+    };
+    outlived(&server, &manager, "LOADING", refuse, mend).await;
+}
+
+/// Red without: an error being unknown and no loss (`Err` beside `NotHeld` in `settle_renewal`).
+#[tokio::test]
+async fn while_it_is_a_replica() {
+    let server = RedisServer::start().await;
+    let cli = server.cli().await;
+    let refuse = async || cli.query(&["REPLICAOF", "127.0.0.1", "1"]).await;
+    let mend = async || cli.query(&["REPLICAOF", "NO", "ONE"]).await;
+    outlived(&server, &manager(&server).await, "READONLY", refuse, mend).await;
+}
+
+/// Red without: further attempts after one that got an error (`Refusal::Unknown` in
+/// `ask_until_granted`).
+#[tokio::test]
+async fn while_it_is_busy_with_a_script_that_does_not_end() {
+    let server = RedisServer::builder().line("busy-reply-threshold 50").start().await;
+    let (cli, spinning) = (server.cli().await, server.cli().await);
+    let refuse = async || {
+        tokio::spawn(async move {
+            let endless = ["EVAL", "while true do end", "0"];
+            spinning.try_query::<()>(&endless).await
+        });
+        let busy = async || cli.try_query::<String>(&["PING"]).await.is_err();
+        eventually(LIMIT, "it is busy", busy).await;
+    };
+    let mend = async || cli.query(&["SCRIPT", "KILL"]).await;
+    outlived(&server, &manager(&server).await, "BUSY", refuse, mend).await;
+}
+
+/// Even `PING` is refused then. A refusal is a sign of life, so the connections stay.
+///
+/// Red without: an error being an answer to the heartbeat (`Watch::answers`).
+#[tokio::test]
+async fn while_it_cannot_save() {
+    let server = RedisServer::builder().line("save 3600 1000000").start().await;
+    let cli = server.cli().await;
+    let (_, directory): (String, String) = cli.query(&["CONFIG", "GET", "dir"]).await;
+    let in_the_way = std::path::Path::new(&directory).join("dump.rdb");
+    let saved = async |status: &str| {
+        cli.query::<()>(&["BGSAVE"]).await;
+        let ended = async || cli.info("rdb_last_bgsave_status").await == status;
+        eventually(LIMIT, "it has tried to save", ended).await;
+    };
+    let refuse = async || {
+        std::fs::create_dir(&in_the_way).unwrap();
+        saved("err").await;
+    };
+    let manager = manager(&server).await;
+    let connected = cli.info("total_connections_received").await;
+    let mend = async || {
+        let now = cli.info("total_connections_received").await;
+        assert_eq!(now, connected, "a needless reconnect");
+        std::fs::remove_dir(&in_the_way).unwrap();
+        saved("ok").await;
+    };
+    outlived(&server, &manager, "MISCONF", refuse, mend).await;
+}
+
+/// The old password, after it was changed and the connections made with it were closed.
+///
+/// Red without: the address being shown without its password (`redacted` in `Config::read`).
+#[tokio::test]
+async fn while_its_password_is_another() {
+    let events = capture_events_from(Level::TRACE);
+    let server = RedisServer::builder().password("s3cret").start().await;
+    let cli = server.cli().await;
+    let manager = LockManager::connect(server.url_with(HEARTBEAT)).await.unwrap();
+    let refuse = async || {
+        cli.query::<()>(&["CONFIG", "SET", "requirepass", "rotated"]).await;
+        assert!(cli.client_kill_all_others().await > 0);
+        let told = refused(&manager).await;
+        assert!(!told.contains("S3CRET") && !told.contains("ROTATED"), "{told}");
+    };
+    let mend = async || cli.query(&["CONFIG", "SET", "requirepass", "s3cret"]).await;
+    outlived(&server, &manager, "WRONGPASS", refuse, mend).await;
+    assert!(!events.all().is_empty() && !events.contains("s3cret"), "{:?}", events.all());
+}
+
+/// Red without: `invoke_async` in `RedisStore::invoke`, which loads what the server does not know.
+#[tokio::test]
+async fn scripts_forgotten_between_any_two_commands_are_loaded_again_for_batches_as_well() {
+    let server = RedisServer::start().await;
+    let cli = server.cli().await;
+    let manager = LockManager::connect(server.url_with("connections=1")).await.unwrap();
+    let ttl = TTL / 2;
+    let mut guards = Vec::new();
+    // More than go into one script.
+    for n in 0..150 {
+        cli.script_flush().await;
+        guards.push(manager.acquire(format!("{n}"), lease(ttl)).await.unwrap());
+    }
+    for _ in 0..2 {
+        cli.script_flush().await;
+        let ends = |guard: &LockGuard| Instant::now() + guard.remaining();
+        let before: Vec<_> = guards.iter().map(|guard| ends(guard) + ttl / 10).collect();
+        let renewed = || guards.iter().zip(&before).all(|(guard, before)| ends(guard) > *before);
+        eventually(LIMIT, "all are renewed", async || renewed()).await;
+        guards.iter().for_each(|guard| guard.ensure_held().unwrap());
+    }
+    cli.script_flush().await;
+    guards.pop().unwrap().release().await.unwrap();
+    cli.script_flush().await;
+    drop(guards);
+    assert_nothing_left(&server).await;
+}

@@ -1,0 +1,62 @@
+//! Redis is full: it refuses what takes memory, or evicts.
+
+use lockattr::LockManager;
+use lockattr_tests::{RedisServer, assert_nothing_left, eventually};
+
+use super::{LIMIT, TTL, lease, manager, refused};
+use crate::redis::meddling::is_renewed;
+
+/// A full server grants nothing, but what is held can be renewed and released: neither takes
+/// memory.
+///
+/// Red without: `PEXPIRE` in `renew.lua` (a `SET` with a new end would be refused).
+#[tokio::test]
+async fn out_of_memory_nothing_is_half_locked_and_what_is_held_is_renewed_and_released() {
+    let server = RedisServer::start().await;
+    let (cli, manager) = (server.cli().await, manager(&server).await);
+    let ttl = TTL / 4;
+    let guard = manager.acquire("held", lease(ttl)).await.unwrap();
+    let dropped = manager.acquire("dropped", lease(LIMIT)).await.unwrap();
+    let counter = cli.value("lockattr:fence").await;
+    cli.query::<()>(&["CONFIG", "SET", "maxmemory", "1"]).await;
+
+    let told = refused(&manager).await;
+    assert!(told.contains("OOM"), "{told}");
+    assert_eq!(cli.keys("lock:*").await, ["lock:dropped", "lock:held"]);
+    assert_eq!(cli.value("lockattr:fence").await, counter);
+    let other = LockManager::connect(server.url()).await.unwrap();
+    assert!(other.try_acquire("held", lease(ttl)).await.unwrap().is_none(), "known, not unknown");
+    is_renewed(&guard, ttl, 2).await;
+    guard.extend(LIMIT).await.unwrap();
+    guard.release().await.unwrap();
+    drop(dropped);
+    assert_nothing_left(&server).await;
+
+    cli.query::<()>(&["CONFIG", "SET", "maxmemory", "0"]).await;
+    manager.acquire("a", lease(TTL)).await.unwrap().release().await.unwrap();
+}
+
+/// Red without: the server's clock in `acquire.lua` (a counter alone starts again).
+#[tokio::test]
+async fn fencing_tokens_grow_though_their_counter_was_evicted() {
+    let builder = RedisServer::builder().line("maxmemory 4mb");
+    let server = builder.line("maxmemory-policy allkeys-lru").start().await;
+    let (cli, manager) = (server.cli().await, manager(&server).await);
+    let filler = "x".repeat(100_000);
+    let mut last = None;
+    for round in 0..3 {
+        let mut number = 0;
+        eventually(LIMIT, "the counter is evicted", async || {
+            number += 1;
+            cli.query::<()>(&["SET", &format!("filler:{round}:{number}"), &filler]).await;
+            cli.query::<u8>(&["EXISTS", "lockattr:fence"]).await == 0
+        })
+        .await;
+        let guard = manager.acquire("a", lease(TTL)).await.unwrap();
+        let token = guard.fencing_token();
+        assert!(Some(token) > last, "{token:?} after {last:?}");
+        last = Some(token);
+        guard.release().await.unwrap();
+    }
+    assert_eq!(cli.keys("lock:*").await, [""; 0]);
+}

@@ -1,0 +1,66 @@
+//! Redis forbids: a user whose rights do not suffice, or no longer do.
+
+use lockattr::{Error, LockManager};
+use lockattr_tests::{RedisServer, assert_nothing_left, capture_events_from};
+use tracing::Level;
+
+use super::{outlived, refused};
+
+/// All that a user needs, as the docs of `RedisStore` tell it.
+const RIGHTS: &str = "~lock:* ~lockattr:fence -@all +hello +ping +select +script|load +evalsha \
+                      +get +set +del +pttl +pexpire +time";
+
+async fn server_with_a_user() -> RedisServer {
+    RedisServer::builder().user("locker", "s3cret", RIGHTS).start().await
+}
+
+/// Red without: the release that goes on trying (`Owned::drop`).
+#[tokio::test]
+async fn while_its_user_may_run_no_scripts() {
+    let server = server_with_a_user().await;
+    let cli = server.cli().await;
+    let manager = LockManager::connect(server.url_as("locker", "s3cret")).await.unwrap();
+    let refuse = async || cli.query(&["ACL", "SETUSER", "locker", "-evalsha"]).await;
+    let mend = async || cli.query(&["ACL", "SETUSER", "locker", "+evalsha"]).await;
+    outlived(&server, &manager, "NOPERM", refuse, mend).await;
+}
+
+/// A lock that cannot be read is unknown: neither another's, nor lost.
+///
+/// Red without: the error of `GET` being passed on by the scripts, unless it says that the key
+/// holds something else than a string.
+#[tokio::test]
+async fn a_lock_that_may_not_be_read_is_neither_contended_nor_lost() {
+    let server = server_with_a_user().await;
+    let cli = server.cli().await;
+    let manager = LockManager::connect(server.url_as("locker", "s3cret")).await.unwrap();
+    let refuse = async || {
+        cli.query::<()>(&["ACL", "SETUSER", "locker", "-get"]).await;
+        assert!(matches!(manager.holder("kept").await, Err(Error::Store { .. })));
+    };
+    let mend = async || cli.query(&["ACL", "SETUSER", "locker", "+get"]).await;
+    outlived(&server, &manager, "CAN'T RUN THIS COMMAND", refuse, mend).await;
+}
+
+/// Red without: an error being told to the caller (`Refusal::Unknown`, were it `Held`).
+#[tokio::test]
+async fn what_a_user_may_not_do_is_told_and_locks_nothing() {
+    let events = capture_events_from(Level::TRACE);
+    let server = server_with_a_user().await;
+    let cli = server.cli().await;
+    let url = server.url_as("locker", "s3cret");
+    for missing in ["+script|load", "+evalsha", "+set", "+time", "~lock:*", "~lockattr:fence"] {
+        let left = RIGHTS.replace(missing, "");
+        let mut words = vec!["ACL", "SETUSER", "locker", "reset", "on", ">s3cret"];
+        words.extend(left.split_whitespace());
+        cli.query::<()>(&words).await;
+        let manager = LockManager::builder().url(&url).build().unwrap();
+        let told = refused(&manager).await;
+        // In the words of the server, which has others inside a script.
+        let forbidden = told.contains("NOPERM") || told.contains("CAN'T RUN THIS COMMAND");
+        assert!(forbidden, "{missing}: {told}");
+        assert!(!told.contains("S3CRET"), "{told}");
+        assert_nothing_left(&server).await;
+    }
+    assert!(!events.contains("s3cret"), "{:?}", events.all());
+}
