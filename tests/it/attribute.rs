@@ -70,6 +70,7 @@ async fn sell(id: u64, inside: &AtomicUsize, ran: &AtomicUsize) -> Result<(), Er
     Ok(())
 }
 
+/// Red without: the comparison in `Locks::acquire`.
 #[tokio::test(start_paused = true)]
 async fn of_eight_callers_two_get_in_and_the_rest_are_told_who_holds() {
     let manager = manager();
@@ -243,6 +244,7 @@ async fn unprintable_key(part: Unprintable) -> Result<(), Error> {
     Ok(())
 }
 
+/// Red without: `check_ttl`.
 #[tokio::test]
 async fn bad_values_at_run_time_are_refused_with_a_sentence() {
     let test = async {

@@ -3,6 +3,7 @@
 mod away;
 mod cancellation;
 mod fencing;
+mod herd;
 mod meddling;
 mod processes;
 mod reach;

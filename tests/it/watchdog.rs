@@ -65,6 +65,7 @@ async fn a_renewal_without_an_answer_is_unknown_not_lost() {
     }
 }
 
+/// Red without: the time for the next try that `Leases::due` sets at once.
 #[tokio::test(start_paused = true)]
 async fn a_hanging_renewal_is_tried_again_beside_itself() {
     let store = Scripted::new();
@@ -74,6 +75,7 @@ async fn a_hanging_renewal_is_tried_again_beside_itself() {
     guard.ensure_held().unwrap();
 }
 
+/// Red without: the timers of the watchdog and of `Hold::ended`.
 #[tokio::test(start_paused = true)]
 async fn a_hanging_store_delays_no_deadline() {
     let store = Scripted::new();

@@ -96,6 +96,7 @@ async fn gone_while_waiting() {
     assert_nothing_left(&server).await;
 }
 
+/// Red without: further attempts after one that got an error.
 #[tokio::test]
 async fn gone_and_back_while_waiting() {
     let server = RedisServer::start().await;
