@@ -99,6 +99,13 @@ impl Hold {
         }
     }
 
+    /// Whether the store is to keep the lock for us: also while a shutdown waits for its holder,
+    /// who has been told to stop but may take its time.
+    pub(crate) fn is_kept(&self, now: Instant) -> bool {
+        self.check(now).is_ok()
+            || (self.phase.load(Ordering::Acquire) == SHUT_DOWN && now < self.valid_until())
+    }
+
     /// [`check`](Self::check) as the public error.
     pub(crate) fn ensure_held(&self, now: Instant) -> Result<(), Error> {
         self.check(now).map_err(|reason| self.lost(reason))
@@ -155,7 +162,7 @@ impl Hold {
     /// The store renewed the lease for `ttl` by a request sent at `asked`.
     pub(crate) fn renewed(&self, asked: Instant, ttl: Duration) {
         // A lease that lapsed meanwhile stays lost: somebody may have been told so.
-        if self.check(Instant::now()).is_ok() {
+        if self.is_kept(Instant::now()) {
             let before = asked - self.asked;
             self.lasts.fetch_max(nanos(before + ttl), Ordering::AcqRel);
             self.valid_for.fetch_max(nanos(before + validity(ttl)), Ordering::AcqRel);

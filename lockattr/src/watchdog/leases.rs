@@ -85,8 +85,8 @@ impl Leases {
         for (timer, id) in ripe {
             self.timers.remove(&(timer, id));
             let Some(watched) = self.watched.get_mut(&id) else { continue };
-            // The check signals the loss; a lost hold needs no timer any more.
-            if watched.hold.check(now).is_err() {
+            // The look signals the loss; a lost hold needs no timer any more.
+            if !watched.hold.is_kept(now) {
                 continue;
             }
             if watched.renew_at.is_some_and(|renew_at| renew_at <= soon) {

@@ -123,9 +123,10 @@ async fn ten_thousand_dropped_guards_are_gone_soon() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     let manager = LockManager::connect(&server.url()).await.unwrap();
+    let long = LockOptions::new().ttl(Duration::from_secs(600));
     let mut guards = Vec::new();
     for n in 0..10_000 {
-        guards.push(manager.acquire(format!("k{n}"), LockOptions::new()).await.unwrap());
+        guards.push(manager.acquire(format!("k{n}"), long.clone()).await.unwrap());
     }
     drop(guards);
     // By the count of keys, not one by one: the fencing counter stays.
@@ -133,27 +134,6 @@ async fn ten_thousand_dropped_guards_are_gone_soon() {
         cli.query::<i64>(&["DBSIZE"]).await == 1
     })
     .await;
-}
-
-#[tokio::test]
-async fn a_dropped_acquire_leaves_nothing_wherever_it_was_dropped() {
-    let server = RedisServer::start().await;
-    let manager = LockManager::connect(&server.url()).await.unwrap();
-    for polls in 0..20 {
-        let mut acquire = Box::pin(manager.acquire("a", LockOptions::new()));
-        for _ in 0..polls {
-            let poll = std::future::poll_fn(|cx| {
-                std::task::Poll::Ready(acquire.as_mut().poll(cx).is_ready())
-            });
-            if poll.await {
-                break;
-            }
-            tokio::task::yield_now().await;
-        }
-        drop(acquire);
-        assert_nothing_left(&server).await;
-    }
-    manager.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@
 //! together.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::DIRECTORY;
 use crate::child;
@@ -89,13 +89,13 @@ impl Guard {
         self.name.contains(word) || self.tests.iter().any(|test| test.contains(word))
     }
 
-    /// The files without this guard: their names and their texts.
-    pub(crate) fn taken_out(&self) -> Result<Vec<(&str, String)>, String> {
+    /// The files below `root` without this guard: their names and their texts.
+    pub(crate) fn taken_out(&self, root: &Path) -> Result<Vec<(&str, String)>, String> {
         let mut files: Vec<(&str, String)> = Vec::new();
         for Edit { file, with, without } in &self.edits {
             let text = match files.iter().position(|(name, _)| name == file) {
                 Some(place) => files.remove(place).1,
-                None => fs::read_to_string(child::root().join(file))
+                None => fs::read_to_string(root.join(file))
                     .map_err(|e| format!("{}: {file}: {e}", self.name))?,
             };
             match text.matches(with.as_str()).count() {

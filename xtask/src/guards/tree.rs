@@ -62,16 +62,20 @@ impl Tree {
 
     /// Runs `test` without `guard`, and puts that back.
     pub(crate) fn without(&self, guard: &Guard, test: &str) -> Result<Outcome, String> {
-        let files = guard.taken_out()?;
-        for (file, text) in &files {
-            self.write(file, text)?;
+        let mut originals = Vec::new();
+        for (file, text) in guard.taken_out(&self.root)? {
+            originals.push((file, self.read(file)?));
+            self.write(file, &text)?;
         }
         let outcome = self.test(test);
-        for (file, _) in &files {
-            let text = fs::read_to_string(child::root().join(file));
-            self.write(file, &text.map_err(|error| format!("{file}: {error}"))?)?;
+        for (file, text) in originals {
+            self.write(file, &text)?;
         }
         outcome
+    }
+
+    fn read(&self, file: &str) -> Result<String, String> {
+        fs::read_to_string(self.root.join(file)).map_err(|error| format!("{file}: {error}"))
     }
 
     fn write(&self, file: &str, text: &str) -> Result<(), String> {

@@ -1,0 +1,47 @@
+//! The table of faults is kept: every test that it names is there, says what it is red without, and
+//! has that written down as an edit.
+
+use std::fs;
+use std::path::Path;
+
+/// A file of this package.
+fn read(path: &str) -> Option<String> {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).ok()
+}
+
+/// `redis::away::gone` as a file's text and a function's name.
+fn find(test: &str) -> Option<(String, &str)> {
+    let (module, name) = test.rsplit_once("::")?;
+    Some((read(&format!("it/{}.rs", module.replace("::", "/")))?, name))
+}
+
+/// What stands above a function: its comment and its attributes.
+fn above<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let (before, _) = text.split_once(&format!("fn {name}("))?;
+    Some(before.rsplit_once("\n\n").map_or(before, |(_, above)| above))
+}
+
+fn fault(test: &str, guards: &str) -> Option<&'static str> {
+    let Some((text, name)) = find(test) else { return Some("no such file") };
+    match above(&text, name) {
+        None => Some("no such test"),
+        Some(above) if !above.contains("/// Red without:") => Some("red without what?"),
+        Some(_) if !guards.contains(&format!("test: it::{test}\n")) => Some("no guard for it"),
+        Some(_) => None,
+    }
+}
+
+#[test]
+fn every_row_names_a_test_with_a_guard() {
+    let table = read("FAULTS.md").expect("the table");
+    let files = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/guards")).unwrap();
+    let guards: String =
+        files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").nth(1));
+    let tests: Vec<_> = rows.filter_map(|cell| cell.strip_prefix('`')?.strip_suffix('`')).collect();
+    assert!(tests.len() > 60, "{} rows", tests.len());
+    let faults =
+        tests.iter().filter_map(|test| Some(format!("\n{test}: {}", fault(test, &guards)?)));
+    let faults: String = faults.collect();
+    assert!(faults.is_empty(), "{faults}");
+}
