@@ -53,14 +53,14 @@ enum Grip {
 }
 
 impl LockGuard {
-    /// The guard of a lock just granted.
-    pub(crate) fn granted(granted: Granted, watchdog: &Arc<Watchdog>) -> Self {
+    /// The guard of a lock just granted, and whether the watchdog was woken for it.
+    pub(crate) fn granted(granted: Granted, watchdog: &Arc<Watchdog>) -> (Self, bool) {
         let (asked, ttl) = (granted.asked, granted.ttl);
         let hold = Arc::new(Hold::new(granted));
-        let id = watchdog.watch(&hold, asked, ttl);
+        let (id, woken) = watchdog.watch(&hold, asked, ttl);
         let frame = Arc::new(Frame::first(hold, watchdog.clone()));
         let grip = Grip::Lock(Owned { id, frame: frame.clone(), given_back: false });
-        Self { lease: Lease::new(frame), grip }
+        (Self { lease: Lease::new(frame), grip }, woken)
     }
 
     /// The guard of a nested call that entered again.

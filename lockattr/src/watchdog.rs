@@ -14,6 +14,7 @@ mod task;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
@@ -37,6 +38,8 @@ const LONGEST_SHUTDOWN: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 pub(crate) struct Watchdog {
     store: Arc<dyn Store>,
     queue: Mutex<Queue>,
+    /// Acquisitions under way: what they may be granted is to be given back before the end.
+    asking: AtomicUsize,
     /// Signalled when a hold or a release is done with.
     settled: Notify,
     /// The same, for threads.
@@ -50,6 +53,7 @@ impl Watchdog {
         Self {
             store,
             queue: Mutex::default(),
+            asking: AtomicUsize::new(0),
             settled: Notify::new(),
             released: Condvar::new(),
             stopped: Notify::new(),
@@ -72,8 +76,21 @@ impl Watchdog {
         Err(Error::InvalidOptions(refusal.into()))
     }
 
+    /// An acquisition begins.
+    pub(crate) fn asks(&self) {
+        self.asking.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// An acquisition has ended: what it was granted is watched, or owed to the store.
+    pub(crate) fn has_asked(&self) {
+        if self.asking.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.settled.notify_waiters();
+        }
+    }
+
     /// Watches a hold acquired at `asked` for `ttl` until [`forget`](Self::forget) is told its id.
-    pub(crate) fn watch(&self, hold: &Arc<Hold>, asked: Instant, ttl: Duration) -> u64 {
+    /// Also whether the task was woken for it.
+    pub(crate) fn watch(&self, hold: &Arc<Hold>, asked: Instant, ttl: Duration) -> (u64, bool) {
         self.queue().watch(hold.clone(), asked, ttl)
     }
 
@@ -158,10 +175,12 @@ impl Watchdog {
             return;
         }
         let limit = limit.min(LONGEST_SHUTDOWN);
-        let let_go = timeout(limit, self.until(|queue| queue.leases.is_empty())).await;
+        let let_go =
+            |queue: &Queue| queue.leases.is_empty() && self.asking.load(Ordering::Acquire) == 0;
+        timeout(limit, self.until(let_go)).await.ok();
         let deadline = Instant::now() + limit;
-        if let_go.is_err() {
-            let abandoned = self.queue().abandon();
+        let abandoned = self.queue().abandon();
+        if !abandoned.is_empty() {
             tracing::warn!(count = abandoned.len(), "released locks whose holders did not stop");
             for claim in abandoned {
                 self.release_later(claim, deadline, true);

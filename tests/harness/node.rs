@@ -47,9 +47,18 @@ impl Node {
     pub fn start(program: &str, verb: &str, arguments: &[(&str, String)]) -> Self {
         let mut command = Command::new(program);
         command.arg(verb).args(arguments.iter().map(|(name, value)| format!("{name}={value}")));
+        Self::run(command)
+    }
+
+    /// Starts any other program that talks in lines.
+    ///
+    /// # Panics
+    ///
+    /// As [`start`](Self::start) does.
+    pub fn run(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let started = Process::start(&mut command, None);
-        let mut process = started.unwrap_or_else(|error| panic!("{program}: {error}"));
+        let mut process = started.unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let (stdin, stdout) = process.take_pipes();
         let stdin = ChildStdin::from_std(stdin).expect("a runtime for the node's stdin");
         let stdout = ChildStdout::from_std(stdout).expect("a runtime for the node's stdout");
@@ -91,6 +100,11 @@ impl Node {
         self.process.kill();
     }
 
+    /// Told to end (SIGINT), as by Ctrl-C.
+    pub fn interrupt_signal(&self) {
+        self.process.interrupt();
+    }
+
     /// Stands still (SIGSTOP), as in a long pause of its machine.
     pub fn stop_signal(&self) {
         self.process.stop();
@@ -99,6 +113,18 @@ impl Node {
     /// Goes on (SIGCONT) as if no time had passed.
     pub fn continue_signal(&self) {
         self.process.resume();
+    }
+
+    /// Waits until it has stopped itself.
+    ///
+    /// # Panics
+    ///
+    /// When it does not, or ends instead.
+    pub async fn stands_still(&mut self) {
+        let mut patience = Patience::new(ANSWERS_WITHIN);
+        while !self.process.has_stopped() {
+            assert!(patience.pause().await, "the node does not stop itself");
+        }
     }
 
     /// Closes its stdin, which asks it to end, and waits for that.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus};
 
 use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use crate::leash::Leash;
@@ -45,6 +45,21 @@ impl Process {
     pub(crate) fn stop(&self) {
         self.signal(Signal::SIGSTOP);
         waitpid(self.pid(), Some(WaitPidFlag::WUNTRACED)).expect("our own child can be awaited");
+    }
+
+    /// Whether the child stands still by itself; told once for each time.
+    pub(crate) fn has_stopped(&self) -> bool {
+        let flags = WaitPidFlag::WUNTRACED | WaitPidFlag::WNOHANG;
+        match waitpid(self.pid(), Some(flags)).expect("our own child can be awaited") {
+            WaitStatus::Stopped(..) => true,
+            WaitStatus::StillAlive => false,
+            ended => panic!("the child ended instead of stopping: {ended:?}"),
+        }
+    }
+
+    /// SIGINT.
+    pub(crate) fn interrupt(&self) {
+        self.signal(Signal::SIGINT);
     }
 
     /// SIGCONT.

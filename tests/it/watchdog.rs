@@ -292,37 +292,6 @@ async fn an_extend_that_fails_lengthens_no_later_renewal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shutdown_waits_for_releases_that_are_under_way() {
-    let store = Scripted::new();
-    let manager = store.manager();
-    store.releases(&[Fate::Late(SECOND)]);
-    drop(manager.acquire("a", lease(60 * SECOND)).await.unwrap());
-    let background = lease(60 * SECOND).release(lockattr::Release::Background);
-    manager.with_lock("b", background, async |_| ()).await.unwrap();
-    let started = Instant::now();
-    manager.shutdown().await;
-    assert_eq!(started.elapsed().as_secs(), 1);
-}
-
-/// A grant on its way while the manager shuts down is no grant: nobody would tell its body to stop.
-#[tokio::test(start_paused = true)]
-async fn a_grant_that_arrives_during_a_shutdown_is_given_back() {
-    let store = Scripted::new();
-    let manager = store.manager();
-    store.acquires(&[Fate::Late(SECOND)]);
-    let late = {
-        let manager = manager.clone();
-        tokio::spawn(async move { manager.acquire("late", lease(60 * SECOND)).await })
-    };
-    sleep(SECOND / 10).await;
-    manager.shutdown().await;
-    let error = late.await.unwrap().unwrap_err();
-    assert!(matches!(error, Error::ShutDown { ref key } if key == "late"), "{error:?}");
-    sleep(SECOND).await;
-    assert_eq!(manager.holder("late").await.unwrap(), None);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_lock_found_gone_when_it_is_released_in_the_background_is_an_event() {
     let events = capture_events();
     let store = Scripted::new();

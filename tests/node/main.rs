@@ -3,6 +3,8 @@
 
 mod arguments;
 mod echo;
+mod job;
+mod leave;
 mod lock;
 mod server;
 
@@ -18,9 +20,14 @@ async fn main() -> ExitCode {
     };
     let done = match arguments.verb() {
         "echo" => echo::run(&arguments).await,
+        "job" => job::run(&arguments).await,
+        "leave" => leave::run(&arguments).await,
         "lock" => lock::run(&arguments).await,
         "server" => server::run().await,
-        verb => return refuse(&format!("no verb `{verb}`; there are: echo, lock, server")),
+        verb => {
+            let verbs = "echo, job, leave, lock, server";
+            return refuse(&format!("no verb `{verb}`; there are: {verbs}"));
+        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::LockManager;
@@ -47,6 +48,7 @@ impl LockManager {
     ) -> Result<LockGuard, Error> {
         let watchdog = &self.shared.watchdog;
         let mut attempts = terms.patience.start(Instant::now());
+        watchdog.asks();
         let mut asking = Asking { watchdog, claim, ttl: terms.ttl, unsure: false };
         loop {
             attempts.begin();
@@ -145,8 +147,13 @@ impl Asking<'_> {
                     renew: terms.renew,
                     max_hold: terms.max_hold,
                 };
-                let guard = LockGuard::granted(granted, self.watchdog);
+                let (guard, woken) = LockGuard::granted(granted, self.watchdog);
                 self.unsure = false;
+                if woken {
+                    // What a task wakes is next on its own thread, and no other thread takes it from
+                    // there: a body that computes from its first line would keep the watchdog.
+                    yield_now().await;
+                }
                 Ok(guard)
             }
             Ok(Acquire::Held { holder }) => {
@@ -167,6 +174,7 @@ impl Drop for Asking<'_> {
             let until = Instant::now() + self.ttl;
             self.watchdog.release_later(self.claim.clone(), until, false);
         }
+        self.watchdog.has_asked();
     }
 }
 

@@ -50,16 +50,18 @@ pub(super) struct Due {
 }
 
 impl Queue {
-    /// Watches a hold just acquired at `asked` for `ttl`; after a shutdown, tells it at once.
-    pub(super) fn watch(&mut self, hold: Arc<Hold>, asked: Instant, ttl: Duration) -> u64 {
+    /// Watches a hold just acquired at `asked` for `ttl`; after a shutdown, tells it at once. Its
+    /// number, and whether a task was woken for it.
+    pub(super) fn watch(&mut self, hold: Arc<Hold>, asked: Instant, ttl: Duration) -> (u64, bool) {
         if self.shut_down {
             hold.lose(LostReason::ShutDown);
         }
         let (id, timer) = self.leases.watch(hold, asked, ttl);
-        if self.asleep_until.is_none_or(|asleep_until| timer < asleep_until) {
+        let wakes = self.asleep_until.is_none_or(|asleep_until| timer < asleep_until);
+        if wakes {
             self.wake();
         }
-        id
+        (id, wakes)
     }
 
     /// Gives a lock back.

@@ -1,11 +1,13 @@
-//! Several processes: nothing lost, and what becomes of the lock of one that is killed or stopped.
+//! Several processes: nothing lost, and what becomes of the lock of one that is killed, whatever it
+//! was doing.
 
+use std::process::Command;
 use std::time::Duration;
 
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{RedisServer, assert_nothing_left, eventually, node};
+use lockattr_tests::{Node, Proxy, RedisServer, assert_nothing_left, eventually, node};
+use tokio::time::Instant;
 
-const SECOND: Duration = Duration::from_secs(1);
 const LIMIT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
@@ -26,51 +28,6 @@ async fn four_processes_add_up_without_a_loss() {
 }
 
 #[tokio::test]
-async fn the_lock_of_a_killed_process_is_free_after_its_ttl_and_not_before() {
-    let server = RedisServer::start().await;
-    let mut node = node!("lock", url = server.url_with("ttl=2s"));
-    node.say("acquire a").await;
-    assert!(node.line().await.starts_with("held "));
-    node.kill();
-
-    let manager = LockManager::connect(&server.url()).await.unwrap();
-    let cli = server.cli().await;
-    let left = cli.pttl("lock:a").await;
-    assert!(left > 0, "a killed process cannot release");
-    let waiting = LockOptions::new().wait(LIMIT);
-    let guard = manager.acquire("a", waiting).await.unwrap();
-    guard.release().await.unwrap();
-    assert_nothing_left(&server).await;
-}
-
-/// Stopped longer than its lease: the moment it goes on, it knows, before any timer has fired.
-#[tokio::test]
-async fn a_process_that_slept_past_its_lease_writes_no_more() {
-    let server = RedisServer::start().await;
-    let cli = server.cli().await;
-    let mut node = node!("lock", url = server.url_with("ttl=500ms"));
-    node.say("acquire a").await;
-    assert!(node.line().await.starts_with("held "));
-    node.say("write").await;
-    assert_eq!(node.line().await, "written");
-
-    node.stop_signal();
-    eventually(LIMIT, "its lease ends", async || cli.value("lock:a").await.is_none()).await;
-    let manager = LockManager::connect(&server.url()).await.unwrap();
-    let guard = manager.acquire("a", LockOptions::new().ttl(60 * SECOND)).await.unwrap();
-    // The order already waits for it when it wakes up.
-    node.say("write").await;
-    node.continue_signal();
-    let answer = node.line().await;
-    assert!(answer.starts_with("refused the lease on `a` was lost"), "{answer}");
-    node.say("release").await;
-    let answer = node.line().await;
-    assert!(answer.starts_with("refused the lease on `a` was lost"), "{answer}");
-    guard.release().await.expect("the late release did no harm");
-    assert_nothing_left(&server).await;
-}
-
-#[tokio::test]
 async fn a_process_that_ends_in_order_leaves_nothing() {
     let server = RedisServer::start().await;
     let mut node = node!("lock", url = server.url_with("ttl=60s"));
@@ -78,4 +35,151 @@ async fn a_process_that_ends_in_order_leaves_nothing() {
     assert!(node.line().await.starts_with("held "));
     assert!(node.finish().await.success());
     assert_nothing_left(&server).await;
+}
+
+/// The lock `a`, whose holder is dead, is free when its lease ends: neither before nor never.
+async fn free_after_its_ttl_and_not_before(server: &RedisServer) {
+    let manager = LockManager::connect(&server.url()).await.unwrap();
+    let asked = Instant::now();
+    let left = server.cli().await.pttl("lock:a").await;
+    assert!(left > 0, "a killed process cannot release");
+    let guard = manager.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
+    let (waited, left) = (asked.elapsed(), Duration::from_millis(left.unsigned_abs()));
+    // The server counts whole milliseconds.
+    assert!(waited + Duration::from_millis(2) >= left, "after {waited:?}, and not {left:?}");
+    guard.release().await.unwrap();
+    assert_nothing_left(server).await;
+}
+
+async fn holder(url: String) -> Node {
+    let mut node = node!("lock", url = url);
+    node.say("acquire a").await;
+    assert!(node.line().await.starts_with("held "));
+    node
+}
+
+/// Red without: the TTL in the command that sets the lock.
+#[tokio::test]
+async fn the_lock_of_a_killed_process_is_free_after_its_ttl_and_not_before() {
+    let server = RedisServer::start().await;
+    let mut node = holder(server.url_with("ttl=2s")).await;
+    node.kill();
+    free_after_its_ttl_and_not_before(&server).await;
+}
+
+/// A leaked guard is held, and renewed, for as long as its process lives.
+///
+/// Red without: renewals that go on whether or not somebody still looks at the lease.
+#[tokio::test]
+async fn a_forgotten_guard_is_renewed_until_its_process_is_killed() {
+    let server = RedisServer::start().await;
+    let cli = server.cli().await;
+    let mut node = node!("leave", url = server.url_with("ttl=2s"), count = 1, how = "forgotten");
+    assert_eq!(node.line().await, "holding");
+    let value = cli.value("lock:0").await.expect("it holds");
+    for _ in 0..3 {
+        eventually(LIMIT, "it ages", async || cli.pttl("lock:0").await < 1_500).await;
+        eventually(LIMIT, "it is renewed", async || cli.pttl("lock:0").await > 1_700).await;
+    }
+    assert_eq!(cli.value("lock:0").await, Some(value), "by the same claim all the time");
+    node.kill();
+    assert!(cli.pttl("lock:0").await > 0, "a killed process cannot release");
+    eventually(LIMIT, "free by itself", async || cli.value("lock:0").await.is_none()).await;
+    assert_nothing_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_process_killed_while_it_waits_leaves_nothing() {
+    let server = RedisServer::start().await;
+    let cli = server.cli().await;
+    cli.query::<String>(&["SET", "lock:a", "another", "PX", "60000"]).await;
+    let mut node = node!("lock", url = server.url_with("ttl=60s"));
+    node.say("acquire a").await;
+    let asked = async || cli.commandstats().await.get("evalsha").is_some_and(|calls| *calls > 2);
+    eventually(LIMIT, "it asks again and again", asked).await;
+    node.kill();
+    cli.query::<i64>(&["DEL", "lock:a"]).await;
+    assert_nothing_left(&server).await;
+    let manager = LockManager::connect(&server.url()).await.unwrap();
+    let guard = manager.try_acquire("a", LockOptions::new()).await.unwrap();
+    guard.expect("nobody is before us").release().await.unwrap();
+}
+
+/// The grant is on its way to it, and it will never know.
+///
+/// Red without: the TTL in the command that sets the lock.
+#[tokio::test]
+async fn a_process_killed_before_it_hears_of_its_grant_holds_for_a_ttl() {
+    let server = RedisServer::start().await;
+    let cli = server.cli().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let mut node = node!("lock", url = format!("{}?ttl=2s", server.url_through(&proxy)));
+    // Connected, and able to work.
+    node.say("fence b 1").await;
+    node.line().await;
+    proxy.swallow_replies();
+    node.say("acquire a").await;
+    eventually(LIMIT, "granted", async || cli.value("lock:a").await.is_some()).await;
+    node.kill();
+    free_after_its_ttl_and_not_before(&server).await;
+}
+
+/// It had begun to release, and nothing of that reached the server.
+///
+/// Red without: the TTL in the command that sets the lock.
+#[tokio::test]
+async fn a_process_killed_while_its_release_gets_nowhere_holds_for_a_ttl() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let url = format!("{}?ttl=3s&response_timeout=200ms", server.url_through(&proxy));
+    let mut node = holder(url).await;
+    proxy.swallow_requests();
+    node.say("release").await;
+    // From here on it tries by itself.
+    let answer = node.line().await;
+    assert!(answer.starts_with("refused the store could not be asked about `a`"), "{answer}");
+    node.kill();
+    free_after_its_ttl_and_not_before(&server).await;
+}
+
+/// Its release took effect; it died before it heard so.
+#[tokio::test]
+async fn a_process_killed_after_its_release_was_executed_holds_nothing() {
+    let server = RedisServer::start().await;
+    let cli = server.cli().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let mut node = holder(format!("{}?ttl=60s", server.url_through(&proxy))).await;
+    proxy.swallow_replies();
+    node.say("release").await;
+    eventually(LIMIT, "released", async || cli.value("lock:a").await.is_none()).await;
+    node.kill();
+    assert_nothing_left(&server).await;
+}
+
+/// The example `graceful`, as a person runs it: Ctrl-C in the middle of its work.
+///
+/// Red without: the signal of a shutdown to every hold.
+#[tokio::test]
+async fn the_graceful_example_ends_well_when_it_is_interrupted() {
+    let server = RedisServer::start().await;
+    let cli = server.cli().await;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_graceful"));
+    command.env("LOCKATTR_URL", server.url_with("ttl=60s"));
+    let mut service = Node::run(command);
+    assert!(service.line().await.starts_with("worker "));
+    eventually(LIMIT, "it holds", async || !cli.keys("lock:*").await.is_empty()).await;
+
+    service.interrupt_signal();
+    let mut said = vec![service.line().await];
+    while said.last().is_none_or(|line| line != "goodbye") {
+        said.push(service.line().await);
+    }
+    assert!(service.finish().await.success());
+    let left = cli.keys("lock:*").await;
+    assert!(left.is_empty(), "left by a process that said goodbye: {left:?}");
+    let count = |words: &str| said.iter().filter(|line| line.contains(words)).count();
+    assert_eq!(count("shutting down: nothing more is granted"), 1, "{said:#?}");
+    assert!(count("was lost: the lock manager is shutting down") >= 1, "{said:#?}");
+    assert_eq!(count("goes home"), 3, "each worker was granted no more: {said:#?}");
+    assert_eq!((count("all released"), count("is free")), (1, 4), "{said:#?}");
 }

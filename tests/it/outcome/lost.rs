@@ -1,0 +1,189 @@
+//! A lease lost while the body ran: who wins, the loss or the body.
+
+use std::cell::Cell;
+
+use lockattr::{Error, Lease, LockManager, LockOptions, LostReason, distributed_lock};
+use lockattr_tests::{Events, capture_events};
+use tokio::time::{Instant, sleep};
+use tracing::Level;
+
+use super::{End, Failure, SECOND};
+use crate::support::Scripted;
+
+fn manager() -> LockManager {
+    LockManager::builder().url("memory://").build().unwrap()
+}
+
+fn is_lost(outcome: &Result<u32, Failure>, why: LostReason) -> bool {
+    matches!(outcome, Err(Failure::Lock(Error::Lost { key, reason })) if key == "job" && *reason == why)
+}
+
+/// Exactly one event: the loss that was ignored.
+fn told_once(events: &Events) -> bool {
+    let all = events.all();
+    let told = "the lease was lost while the body ran; ignored";
+    let [event] = all.as_slice() else { return false };
+    event.level == Level::WARN && event.text.contains(told) && event.text.contains("key=\"job\"")
+}
+
+/// A body as each test wants it: what it does, and how it ends.
+type Body<'a> = std::pin::Pin<Box<dyn Future<Output = Result<u32, Failure>> + 'a>>;
+
+#[distributed_lock(key = "job", manager = manager, ttl = "1s", renew = false, on_lost = cancel)]
+async fn fixed_cancel(manager: &LockManager, body: Body<'_>) -> Result<u32, Failure> {
+    body.await
+}
+
+#[distributed_lock(key = "job", manager = manager, ttl = "1s", renew = false, on_lost = error)]
+async fn fixed_error(manager: &LockManager, body: Body<'_>) -> Result<u32, Failure> {
+    body.await
+}
+
+#[distributed_lock(key = "job", manager = manager, ttl = "1s", renew = false, on_lost = ignore)]
+async fn fixed_ignore(manager: &LockManager, body: Body<'_>) -> Result<u32, Failure> {
+    body.await
+}
+
+#[distributed_lock(key = "job", manager = manager, ttl = "1s", max_hold = "1500ms")]
+async fn capped_cancel(manager: &LockManager, body: Body<'_>) -> Result<u32, Failure> {
+    body.await
+}
+
+#[distributed_lock(key = "job", manager = manager, ttl = "1s", max_hold = "1500ms", on_lost = error)]
+async fn capped_error(manager: &LockManager, body: Body<'_>) -> Result<u32, Failure> {
+    body.await
+}
+
+#[distributed_lock(key = "job", manager = manager, ttl = "1s", max_hold = "1500ms", on_lost = ignore)]
+async fn capped_ignore(manager: &LockManager, body: Body<'_>) -> Result<u32, Failure> {
+    body.await
+}
+
+/// A body that takes longer than any lease here, and notes that it came to its end.
+fn long(ran: &Cell<bool>, end: End) -> Body<'_> {
+    ran.set(false);
+    Box::pin(async move {
+        sleep(5 * SECOND).await;
+        ran.set(true);
+        end.outcome()
+    })
+}
+
+/// Red without: the loss as a branch of the body's poll (`cancel`), the loss as the release's
+/// answer (`error`), the event in its place (`ignore`).
+#[tokio::test(start_paused = true)]
+async fn a_body_that_still_runs_at_the_loss_is_dropped_or_told_or_believed() {
+    for end in End::BOTH {
+        let (manager, ran) = (manager(), Cell::new(false));
+        let events = capture_events();
+        let started = Instant::now();
+        let outcome = fixed_cancel(&manager, long(&ran, end)).await;
+        assert!(is_lost(&outcome, LostReason::Expired), "{outcome:?}");
+        assert!(!ran.get() && started.elapsed() < SECOND, "told no later than the deadline");
+
+        let outcome = fixed_error(&manager, long(&ran, end)).await;
+        assert!(is_lost(&outcome, LostReason::Expired), "{outcome:?}");
+        assert!(ran.get(), "the body was to come to its end");
+        assert!(events.is_empty(), "{:?}", events.all());
+
+        let outcome = fixed_ignore(&manager, long(&ran, end)).await;
+        assert!(ran.get() && end.is(&outcome), "{outcome:?}");
+        assert!(told_once(&events), "{:?}", events.all());
+        assert_eq!(manager.holder("job").await.unwrap(), None);
+    }
+}
+
+/// Red without: `max_hold` as the cap of renewals.
+#[tokio::test(start_paused = true)]
+async fn a_body_that_exceeds_max_hold_is_dropped_or_told_or_believed() {
+    for end in End::BOTH {
+        let (manager, ran) = (manager(), Cell::new(false));
+        let events = capture_events();
+        let started = Instant::now();
+        let outcome = capped_cancel(&manager, long(&ran, end)).await;
+        assert!(is_lost(&outcome, LostReason::MaxHold), "{outcome:?}");
+        let lasted = started.elapsed();
+        assert!(!ran.get() && lasted > SECOND && lasted <= SECOND * 3 / 2, "{lasted:?}");
+
+        let outcome = capped_error(&manager, long(&ran, end)).await;
+        assert!(is_lost(&outcome, LostReason::MaxHold), "{outcome:?}");
+        assert!(ran.get(), "the body was to come to its end");
+        assert!(events.is_empty(), "{:?}", events.all());
+
+        let outcome = capped_ignore(&manager, long(&ran, end)).await;
+        assert!(ran.get() && end.is(&outcome), "{outcome:?}");
+        assert!(told_once(&events), "{:?}", events.all());
+        assert_eq!(manager.holder("job").await.unwrap(), None);
+    }
+}
+
+/// The body came to its end in time; that the lock had been taken away meanwhile is found out by
+/// the release.
+///
+/// Red without: the loss as the release's answer.
+#[tokio::test(start_paused = true)]
+async fn a_loss_that_only_the_release_finds_out_is_told_all_the_same() {
+    for end in End::BOTH {
+        let store = Scripted::new();
+        let (manager, events) = (store.manager(), capture_events());
+        let body = || -> Body<'_> {
+            Box::pin(async {
+                store.restart();
+                end.outcome()
+            })
+        };
+        let outcome = fixed_cancel(&manager, body()).await;
+        assert!(is_lost(&outcome, LostReason::Taken), "{outcome:?}");
+        let outcome = fixed_error(&manager, body()).await;
+        assert!(is_lost(&outcome, LostReason::Taken), "{outcome:?}");
+        assert!(events.is_empty(), "{:?}", events.all());
+        let outcome = fixed_ignore(&manager, body()).await;
+        assert!(end.is(&outcome), "{outcome:?}");
+        assert!(told_once(&events), "{:?}", events.all());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_ends_within_its_lease_is_believed_whatever_on_lost_says() {
+    for end in End::BOTH {
+        let (manager, events) = (manager(), capture_events());
+        let body = || -> Body<'_> {
+            Box::pin(async move {
+                sleep(SECOND / 2).await;
+                end.outcome()
+            })
+        };
+        let outcomes = [
+            fixed_cancel(&manager, body()).await,
+            fixed_error(&manager, body()).await,
+            fixed_ignore(&manager, body()).await,
+        ];
+        // The lost lease that would have come is long gone, and nobody speaks of it.
+        sleep(5 * SECOND).await;
+        assert!(outcomes.iter().all(|outcome| end.is(outcome)), "{outcomes:?}");
+        assert!(events.is_empty(), "{:?}", events.all());
+    }
+}
+
+/// Red without: the loss as a branch of the body's poll.
+#[tokio::test(start_paused = true)]
+async fn a_lost_body_is_dropped_and_its_key_is_free_for_others() {
+    struct Dropped<'a>(&'a Cell<bool>);
+    impl Drop for Dropped<'_> {
+        fn drop(&mut self) {
+            self.0.set(true);
+        }
+    }
+    let manager = manager();
+    let dropped = Cell::new(false);
+    let body = async |_: &Lease| {
+        let _dropped = Dropped(&dropped);
+        sleep(60 * SECOND).await;
+    };
+    let started = Instant::now();
+    let options = LockOptions::new().ttl(SECOND).renew(false);
+    let error = manager.with_lock("job", options, body).await.unwrap_err();
+    assert!(matches!(error, Error::Lost { reason: LostReason::Expired, .. }));
+    assert!(dropped.get() && started.elapsed() < SECOND);
+    assert_eq!(manager.holder("job").await.unwrap(), None);
+}

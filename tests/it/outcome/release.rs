@@ -1,0 +1,71 @@
+//! A release that fails beside a body: the body's outcome is the call's.
+
+use lockattr::{LockManager, distributed_lock};
+use lockattr_tests::{capture_events, eventually};
+use tracing::Level;
+
+use super::{End, Failure, SECOND};
+use crate::support::{Fate, Scripted};
+
+#[distributed_lock(key = "job", manager = manager, ttl = "1h")]
+async fn awaited(manager: &LockManager, end: End) -> Result<u32, Failure> {
+    end.outcome()
+}
+
+#[distributed_lock(key = "job", manager = manager, ttl = "1h", release = background)]
+async fn in_background(manager: &LockManager, end: End) -> Result<u32, Failure> {
+    end.outcome()
+}
+
+/// Red without: the warning in place of the release's error.
+#[tokio::test(start_paused = true)]
+async fn a_release_without_an_answer_is_one_warning_that_names_the_key() {
+    for fate in [Fate::Refused, Fate::AnswerLost] {
+        for end in End::BOTH {
+            let events = capture_events();
+            let store = Scripted::new();
+            let manager = store.manager();
+            store.releases(&[fate, fate, Fate::Answered]);
+            let outcome = awaited(&manager, end).await;
+            assert!(end.is(&outcome), "{outcome:?}");
+            let free = async || manager.holder("job").await.unwrap().is_none();
+            eventually(600 * SECOND, "released after all", free).await;
+            let all = events.all();
+            let [event] = all.as_slice() else { panic!("{all:?}") };
+            assert_eq!(event.level, Level::WARN);
+            assert!(event.text.contains("the release got no answer"), "{}", event.text);
+            assert!(event.text.contains("key=\"job\""), "{}", event.text);
+        }
+    }
+}
+
+/// Nobody waits for the answer of a release in the background, so it is news only if it never comes.
+///
+/// Red without: the release that is tried again.
+#[tokio::test(start_paused = true)]
+async fn a_background_release_without_an_answer_is_made_up_for_without_a_word() {
+    for end in End::BOTH {
+        let events = capture_events();
+        let store = Scripted::new();
+        let manager = store.manager();
+        store.releases(&[Fate::Refused, Fate::Answered]);
+        let outcome = in_background(&manager, end).await;
+        assert!(end.is(&outcome), "{outcome:?}");
+        let free = async || manager.holder("job").await.unwrap().is_none();
+        eventually(600 * SECOND, "released after all", free).await;
+        assert!(events.is_empty(), "{:?}", events.all());
+    }
+}
+
+/// Red without: the warning when a release is given up.
+#[tokio::test(start_paused = true)]
+async fn a_release_that_is_never_answered_is_told_when_it_is_given_up() {
+    let events = capture_events();
+    let store = Scripted::new();
+    store.releases(&[Fate::Refused]);
+    let outcome = in_background(&store.manager(), End::Failing).await;
+    assert!(End::Failing.is(&outcome), "{outcome:?}");
+    let told = "a release got no answer until the lease had ended by itself";
+    eventually(3 * 3600 * SECOND, "given up", async || events.contains(told)).await;
+    assert_eq!(events.all().len(), 1, "{:?}", events.all());
+}

@@ -1,0 +1,148 @@
+//! Threads of a runtime that are kept busy for longer than a lease: who loses it, and who must not.
+
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use lockattr::{Error, Lease, LockGuard, LockManager, LockOptions, OnLost};
+use lockattr_tests::{RedisServer, assert_nothing_left, eventually, node};
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::Instant;
+
+const LIMIT: Duration = Duration::from_secs(20);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A computation's thread is its runtime's only one: nothing renews, and nobody is told in time.
+/// The clock knows as soon as it is asked, and a successor is left alone.
+///
+/// Red without: the clock's part in the hold's check.
+#[tokio::test(flavor = "current_thread")]
+async fn a_body_that_keeps_the_only_thread_for_longer_than_its_lease_has_lost_it() {
+    for on_lost in [OnLost::Cancel, OnLost::Error] {
+        let server = RedisServer::start().await;
+        let manager = LockManager::connect(&server.url()).await.unwrap();
+        let mut successor = node!("lock", url = server.url_with("wait=15s&ttl=60s"));
+        // The node is there and connected before the clock starts to count.
+        successor.say("fence b 1").await;
+        successor.line().await;
+        let ttl = SECOND / 2;
+        let body = async |lease: &Lease| {
+            successor.say("acquire a").await;
+            let started = Instant::now();
+            while started.elapsed() < ttl + SECOND / 2 {
+                std::hint::spin_loop();
+            }
+            assert!(matches!(lease.ensure_held(), Err(Error::Lost { .. })), "{lease:?}");
+            17
+        };
+        let options = LockOptions::new().ttl(ttl).on_lost(on_lost);
+        let outcome = manager.with_lock("a", options, body).await;
+        assert!(matches!(outcome, Err(Error::Lost { .. })), "{outcome:?}");
+        let answer = successor.line().await;
+        assert!(answer.starts_with("held "), "{answer}");
+        successor.say("release").await;
+        assert_eq!(successor.line().await, "released", "a late release freed the successor");
+        assert!(successor.finish().await.success());
+        assert_nothing_left(&server).await;
+    }
+}
+
+/// A runtime with two threads, seen from a runtime beside it: where one of the two is kept busy,
+/// the test itself must go on.
+struct Beside {
+    observer: Runtime,
+    server: RedisServer,
+    manager: LockManager,
+    two_threads: Runtime,
+}
+
+impl Beside {
+    fn new() -> Self {
+        let observer = Builder::new_current_thread().enable_all().build().unwrap();
+        let two_threads = Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let server = observer.block_on(RedisServer::start());
+        let manager = LockManager::builder().url(server.url()).build().unwrap();
+        Self { observer, server, manager, two_threads: two_threads.unwrap() }
+    }
+
+    /// Takes `key` on the two threads, with a lease of three seconds.
+    fn acquire(&self, key: &str) -> LockGuard {
+        let options = LockOptions::new().ttl(3 * SECOND);
+        self.two_threads.block_on(self.manager.acquire(key, options)).unwrap()
+    }
+
+    /// Sees the lease age and come back, again and again. Only looks, so no watchdog starts here.
+    fn is_renewed_on(&self, lease: &Lease) {
+        self.observer.block_on(async {
+            for _ in 0..3 {
+                let (aged, fresh) = (SECOND * 5 / 2, SECOND * 27 / 10);
+                eventually(LIMIT, "it ages", async || {
+                    lease.ensure_held().unwrap();
+                    lease.remaining() < aged
+                })
+                .await;
+                eventually(LIMIT, "it is renewed", async || {
+                    lease.ensure_held().unwrap();
+                    lease.remaining() > fresh
+                })
+                .await;
+            }
+        });
+    }
+
+    fn release(&self, guard: LockGuard) {
+        self.two_threads.block_on(guard.release()).unwrap();
+        self.observer.block_on(assert_nothing_left(&self.server));
+    }
+}
+
+/// Keeps its thread until the test lets go of its part, or fails.
+fn compute_until_told(told: &Arc<()>) {
+    while Arc::strong_count(told) > 1 {
+        std::hint::spin_loop();
+    }
+}
+
+/// Red without: the renewals.
+#[test]
+fn a_thread_that_is_kept_busy_does_not_stop_the_renewals_of_others() {
+    let beside = Beside::new();
+    let guard = beside.acquire("other");
+    let told = Arc::new(());
+    let busy = {
+        let told = told.clone();
+        beside.two_threads.spawn(async move { compute_until_told(&told) })
+    };
+    beside.is_renewed_on(&guard);
+    drop(told);
+    beside.two_threads.block_on(busy).unwrap();
+    beside.release(guard);
+}
+
+/// The computation is a body's, and begins as soon as its lock is granted: what the grant set in
+/// motion on that thread must get away from it, and so must the thread's part in the runtime.
+///
+/// Red without: the pause after a grant that woke the watchdog.
+#[test]
+fn a_body_that_computes_from_its_first_line_does_not_stop_the_renewals_of_others() {
+    let beside = Beside::new();
+    let guard = beside.acquire("other");
+    let told = Arc::new(());
+    let (begin, begun) = mpsc::channel();
+    let busy = {
+        let (manager, told) = (beside.manager.clone(), told.clone());
+        beside.two_threads.spawn(async move {
+            let body = async move |_: &Lease| {
+                begin.send(()).unwrap();
+                compute_until_told(&told);
+            };
+            // Due to be renewed before the other one, so the watchdog is woken for it.
+            let short = LockOptions::new().ttl(SECOND / 2).on_lost(OnLost::Ignore);
+            manager.with_lock("job", short, body).await
+        })
+    };
+    begun.recv_timeout(LIMIT).unwrap();
+    beside.is_renewed_on(&guard);
+    drop(told);
+    beside.two_threads.block_on(busy).unwrap().unwrap();
+    beside.release(guard);
+}

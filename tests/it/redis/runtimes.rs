@@ -1,0 +1,201 @@
+//! Runtimes that end while locks are held: the locks go back by themselves, and soon.
+//!
+//! Nobody acquires or shuts down afterwards, so nobody comes along who could do it by the way.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockattr::{Error, LockGuard, LockManager, LockOptions, Release, distributed_lock};
+use lockattr_tests::{Proxy, RedisServer, assert_nothing_left_within, eventually, node};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
+
+/// Far below the 60 s that each lease would last by itself.
+const SOON: Duration = Duration::from_secs(15);
+
+const COUNT: u32 = 20;
+
+/// One runtime of each kind.
+fn runtimes() -> [Runtime; 2] {
+    let several = Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    [Builder::new_current_thread().enable_all().build().unwrap(), several.unwrap()]
+}
+
+/// The server, and a runtime beside those that end.
+struct Outside {
+    runtime: Runtime,
+    server: RedisServer,
+}
+
+impl Outside {
+    fn new() -> Self {
+        let [_, runtime] = runtimes();
+        let server = runtime.block_on(RedisServer::start());
+        Self { runtime, server }
+    }
+
+    fn manager(&self) -> LockManager {
+        LockManager::builder().url(self.server.url_with("ttl=60s")).build().unwrap()
+    }
+
+    /// `COUNT` locks are held.
+    fn all_held(&self) {
+        let keys = async { self.server.cli().await.keys("lock:*").await };
+        assert_eq!(self.runtime.block_on(keys).len(), COUNT as usize);
+    }
+
+    fn all_free_soon(&self) {
+        self.runtime.block_on(assert_nothing_left_within(&self.server, SOON));
+    }
+}
+
+#[distributed_lock(key = "<id>", manager = &manager)]
+async fn stuck(manager: LockManager, id: u32, inside: Arc<Semaphore>) -> Result<(), Error> {
+    inside.add_permits(1);
+    pending().await
+}
+
+/// Spawns `COUNT` calls that are in their bodies when this returns.
+async fn spawn_stuck(manager: &LockManager) {
+    let inside = Arc::new(Semaphore::new(0));
+    for id in 0..COUNT {
+        drop(tokio::spawn(stuck(manager.clone(), id, inside.clone())));
+    }
+    let _all = inside.acquire_many(COUNT).await.unwrap();
+}
+
+async fn guards(manager: &LockManager) -> Vec<LockGuard> {
+    let mut guards = Vec::new();
+    for id in 0..COUNT {
+        guards.push(manager.acquire(id.to_string(), LockOptions::new()).await.unwrap());
+    }
+    guards
+}
+
+/// Red without: the thread of the last resort.
+#[test]
+fn bodies_that_end_with_their_runtime_give_their_locks_back() {
+    for runtime in runtimes() {
+        let outside = Outside::new();
+        let manager = outside.manager();
+        runtime.block_on(spawn_stuck(&manager));
+        outside.all_held();
+        drop(runtime);
+        outside.all_free_soon();
+        drop(manager);
+    }
+}
+
+/// Red without: the thread of the last resort.
+#[test]
+fn bodies_give_their_locks_back_when_their_runtime_is_shut_down_in_the_background() {
+    for runtime in runtimes() {
+        let outside = Outside::new();
+        let manager = outside.manager();
+        runtime.block_on(spawn_stuck(&manager));
+        outside.all_held();
+        runtime.shutdown_background();
+        outside.all_free_soon();
+        drop(manager);
+    }
+}
+
+/// The manager may be gone as well: the guards carry what they need.
+///
+/// Red without: the thread of the last resort.
+#[test]
+fn guards_that_outlive_their_runtime_give_their_locks_back() {
+    for keep_manager in [true, false] {
+        for runtime in runtimes() {
+            let outside = Outside::new();
+            let mut manager = Some(outside.manager());
+            let guards = runtime.block_on(guards(manager.as_ref().unwrap()));
+            drop(runtime);
+            if !keep_manager {
+                manager = None;
+            }
+            outside.all_held();
+            drop(guards);
+            outside.all_free_soon();
+            drop(manager);
+        }
+    }
+}
+
+/// As in a `#[tokio::test]` that ends with a guard in scope: the task that would send the release
+/// never runs again.
+///
+/// Red without: the thread of the last resort.
+#[test]
+fn guards_dropped_just_before_their_runtime_ends_give_their_locks_back() {
+    for runtime in runtimes() {
+        let outside = Outside::new();
+        let manager = outside.manager();
+        runtime.block_on(async { drop(guards(&manager).await) });
+        drop(runtime);
+        outside.all_free_soon();
+        drop(manager);
+    }
+}
+
+/// The last thing a runtime does: a call whose release is sent and not waited for.
+///
+/// Red without: the thread of the last resort.
+#[test]
+fn releases_in_the_background_survive_the_end_of_their_runtime() {
+    for runtime in runtimes() {
+        let outside = Outside::new();
+        let manager = outside.manager();
+        let background = LockOptions::new().release(Release::Background);
+        let body = async |_: &lockattr::Lease| ();
+        runtime.block_on(manager.with_lock("a", background, body)).unwrap();
+        drop(runtime);
+        outside.all_free_soon();
+        drop(manager);
+    }
+}
+
+/// Granted by the server while the answer was still on its way: nobody will ever hear of it.
+///
+/// Red without: the thread of the last resort.
+#[test]
+fn an_acquire_under_way_when_its_runtime_ends_is_undone() {
+    for runtime in runtimes() {
+        let outside = Outside::new();
+        let proxy = outside.runtime.block_on(Proxy::start(outside.server.addr()));
+        let url = format!("{}?ttl=60s&connections=1", outside.server.url_through(&proxy));
+        let manager = LockManager::builder().url(url).build().unwrap();
+        let once = || LockOptions::new().retry(0);
+        runtime.block_on(async {
+            manager.acquire("b", once()).await.unwrap().release().await.unwrap();
+            proxy.swallow_replies();
+            let asking = manager.clone();
+            drop(tokio::spawn(async move { asking.acquire("a", once()).await }));
+            let cli = outside.server.cli().await;
+            eventually(SOON, "granted", async || cli.value("lock:a").await.is_some()).await;
+            // New connections are served again; this one has lost its answer for good.
+            proxy.pass();
+        });
+        drop(runtime);
+        outside.all_free_soon();
+        drop(manager);
+    }
+}
+
+/// `main` returns, and with it the runtime and then the process: nobody called `shutdown`.
+///
+/// Red without: the wait for that thread.
+#[tokio::test]
+async fn a_process_whose_main_returns_while_tasks_hold_leaves_nothing() {
+    for how in ["bodies", "guards"] {
+        let server = RedisServer::start().await;
+        let mut node = node!("leave", url = server.url_with("ttl=60s"), count = 50, how = how);
+        assert_eq!(node.line().await, "holding");
+        assert_eq!(server.cli().await.keys("lock:*").await.len(), 50);
+        assert!(node.finish().await.success());
+        // The process is gone, so what it left would stay: no time to wait for.
+        let left = server.cli().await.keys("lock:*").await;
+        assert!(left.is_empty(), "{how}: {} locks left: {left:?}", left.len());
+    }
+}

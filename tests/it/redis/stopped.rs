@@ -1,0 +1,107 @@
+//! A process that stands still for longer than its lease, as in a long pause of its machine, and
+//! then goes on as if no time had passed.
+
+use std::time::Duration;
+
+use lockattr::{LockGuard, LockManager, LockOptions};
+use lockattr_tests::{Node, RedisServer, assert_nothing_left, eventually, node};
+
+const LIMIT: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(60);
+
+/// Waits for the lease on `key` to end, and takes the lock for whoever comes next.
+async fn succeed(server: &RedisServer, key: &str) -> LockGuard {
+    let (cli, name) = (server.cli().await, format!("lock:{key}"));
+    eventually(LIMIT, "the lease ends", async || cli.value(&name).await.is_none()).await;
+    let manager = LockManager::connect(&server.url()).await.unwrap();
+    manager.acquire(key, LockOptions::new().ttl(LONG)).await.unwrap()
+}
+
+/// A node inside the body of its annotated function, which has written once.
+async fn node_at_work(server: &RedisServer, on_lost: &str) -> Node {
+    let mut node = node!("job", url = server.url_with("ttl=500ms"), on_lost = on_lost);
+    node.say("write").await;
+    assert_eq!(node.line().await, "wrote");
+    node
+}
+
+/// The deadline and what the body waits for are both there when the process goes on.
+///
+/// Red without: the look at the clock before each poll of the body.
+#[tokio::test]
+async fn no_line_of_an_annotated_body_runs_after_the_await_it_slept_in() {
+    let server = RedisServer::start().await;
+    let mut node = node_at_work(&server, "cancel").await;
+    node.say("sleep").await;
+    node.stands_still().await;
+    let successor = succeed(&server, "job").await;
+    node.continue_signal();
+    let answer = node.line().await;
+    assert!(answer.starts_with("ended the lease on `job` was lost"), "the body said: {answer}");
+    successor.release().await.expect("it was never anybody else's meanwhile");
+    assert!(node.finish().await.success());
+    assert_nothing_left(&server).await;
+}
+
+/// With `on_lost = error` the body does go on; its own question is answered by the clock.
+///
+/// Red without: the clock's part in the hold's check.
+#[tokio::test]
+async fn a_body_that_goes_on_and_asks_before_it_writes_is_refused() {
+    let server = RedisServer::start().await;
+    let mut node = node_at_work(&server, "error").await;
+    node.say("sleep").await;
+    node.stands_still().await;
+    let successor = succeed(&server, "job").await;
+    node.continue_signal();
+    let answer = node.line().await;
+    assert!(answer.starts_with("ended the lease on `job` was lost"), "the body said: {answer}");
+    successor.release().await.expect("the late release did no harm");
+    assert!(node.finish().await.success());
+    assert_nothing_left(&server).await;
+}
+
+/// Stopped from outside at any point, by hand with a guard: the moment it goes on, it knows.
+///
+/// Red without: the clock's part in the hold's check.
+#[tokio::test]
+async fn a_process_that_slept_past_its_lease_writes_no_more() {
+    let server = RedisServer::start().await;
+    let mut node = node!("lock", url = server.url_with("ttl=500ms"));
+    node.say("acquire a").await;
+    assert!(node.line().await.starts_with("held "));
+    node.say("write").await;
+    assert_eq!(node.line().await, "written");
+
+    node.stop_signal();
+    let successor = succeed(&server, "a").await;
+    // The order already waits for it when it wakes up.
+    node.say("write").await;
+    node.continue_signal();
+    let answer = node.line().await;
+    assert!(answer.starts_with("refused the lease on `a` was lost"), "{answer}");
+    node.say("release").await;
+    let answer = node.line().await;
+    assert!(answer.starts_with("refused the lease on `a` was lost"), "{answer}");
+    successor.release().await.expect("the late release did no harm");
+    assert_nothing_left(&server).await;
+}
+
+/// Shorter than its lease: nothing is lost, and it is renewed again.
+#[tokio::test]
+async fn a_process_that_slept_for_less_than_its_lease_goes_on_as_holder() {
+    let server = RedisServer::start().await;
+    let cli = server.cli().await;
+    let mut node = node!("job", url = server.url_with("ttl=6s"));
+    node.say("write").await;
+    assert_eq!(node.line().await, "wrote");
+    node.say("sleep").await;
+    node.stands_still().await;
+    // Past its turn to be renewed, and far from its end.
+    eventually(LIMIT, "a renewal is overdue", async || cli.pttl("lock:job").await < 3_500).await;
+    node.continue_signal();
+    assert_eq!(node.line().await, "wrote");
+    eventually(LIMIT, "it is renewed", async || cli.pttl("lock:job").await > 4_500).await;
+    assert!(node.finish().await.success());
+    assert_nothing_left(&server).await;
+}

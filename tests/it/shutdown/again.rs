@@ -1,0 +1,114 @@
+//! Shutdowns more than once: in a row, at once, on clones, half-way.
+
+use std::time::Duration;
+
+use lockattr::{Error, LockManager, LockOptions};
+use tokio::runtime::Builder;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{Diary, SECOND, is_shut_down, manager, tidy};
+use crate::support::{Fate, Scripted};
+
+async fn free(manager: &LockManager) -> bool {
+    manager.holder("job").await.unwrap().is_none()
+}
+
+/// Red without: the end of the watchdog's task when there is nothing left to do.
+#[tokio::test(start_paused = true)]
+async fn a_second_one_takes_no_time_and_does_no_harm() {
+    let manager = manager();
+    let body = tokio::spawn(tidy(manager.clone(), 60 * SECOND, Diary::default()));
+    sleep(SECOND).await;
+    manager.shutdown().await;
+    assert!(free(&manager).await);
+    let started = Instant::now();
+    manager.shutdown().await;
+    manager.clone().shutdown().await;
+    assert_eq!(started.elapsed(), Duration::ZERO);
+    assert!(is_shut_down(&body.await.unwrap()));
+    let refused = manager.try_acquire("job", LockOptions::new()).await;
+    assert!(matches!(refused, Err(Error::ShutDown { .. })));
+}
+
+/// Red without: the wait for the bodies before what is left is released.
+#[tokio::test(start_paused = true)]
+async fn of_two_at_once_both_return_after_everything_is_released() {
+    for later in [Duration::ZERO, SECOND, 3 * SECOND] {
+        let manager = manager();
+        let body = tokio::spawn(tidy(manager.clone(), 60 * SECOND, Diary::default()));
+        sleep(SECOND).await;
+        let shutdown = |after| {
+            let manager = manager.clone();
+            tokio::spawn(async move {
+                sleep(after).await;
+                manager.shutdown().await;
+                free(&manager).await
+            })
+        };
+        let started = Instant::now();
+        let both = [shutdown(Duration::ZERO), shutdown(later)];
+        for done in both {
+            assert!(done.await.unwrap(), "returned with a lock still held");
+        }
+        assert_eq!(started.elapsed().as_secs(), 3);
+        assert!(is_shut_down(&body.await.unwrap()));
+    }
+}
+
+/// A caller that lost its patience has stopped the granting all the same, and the next one finishes.
+///
+/// Red without: the signal to every hold before the wait.
+#[tokio::test(start_paused = true)]
+async fn one_that_was_dropped_while_it_waited_for_bodies_is_taken_up_by_the_next() {
+    let (manager, diary) = (manager(), Diary::default());
+    let body = tokio::spawn(tidy(manager.clone(), 60 * SECOND, diary.clone()));
+    sleep(SECOND).await;
+    let started = Instant::now();
+    timeout(SECOND, manager.shutdown()).await.expect_err("the body needs longer");
+    assert_eq!(diary.read(), ["told"]);
+    let refused = manager.acquire("other", LockOptions::new()).await;
+    assert!(matches!(refused, Err(Error::ShutDown { .. })));
+    manager.clone().shutdown().await;
+    assert_eq!(started.elapsed().as_secs(), 3);
+    assert!(free(&manager).await);
+    assert!(is_shut_down(&body.await.unwrap()));
+}
+
+/// Red without: the wait for the tasks that release.
+#[tokio::test(start_paused = true)]
+async fn one_that_was_dropped_while_it_released_is_taken_up_by_the_next() {
+    let store = Scripted::new();
+    let builder = LockManager::builder().store(store.clone()).shutdown_limit(2 * SECOND);
+    let manager = builder.build().unwrap();
+    let long = LockOptions::new().ttl(3600 * SECOND);
+    std::mem::forget(manager.acquire("job", long).await.unwrap());
+    store.releases(&[Fate::Refused, Fate::Late(SECOND), Fate::Answered]);
+    let started = Instant::now();
+    // Two seconds for the holder, and then the store takes its time.
+    let half_way = Duration::from_millis(2_010);
+    timeout(half_way, manager.shutdown()).await.expect_err("the store needs longer");
+    assert!(!free(&manager).await);
+    manager.shutdown().await;
+    assert!(free(&manager).await, "after {:?}", started.elapsed());
+}
+
+/// A runtime that stands still has nothing of this manager's in its hands, so there is nothing to
+/// wait for.
+///
+/// Red without: waiting for what is owed, and not for the tasks.
+#[test]
+fn a_runtime_that_nobody_drives_does_not_hold_it_up() {
+    let runtime =
+        || Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let (still, driven) = (runtime(), runtime());
+    let manager = manager();
+    still.block_on(async {
+        manager.acquire("job", LockOptions::new()).await.unwrap().release().await.unwrap();
+    });
+    driven.block_on(async {
+        let started = Instant::now();
+        manager.shutdown().await;
+        assert_eq!(started.elapsed(), Duration::ZERO);
+        assert!(free(&manager).await);
+    });
+}

@@ -1,0 +1,143 @@
+//! Shutdowns whose store is away or slow: they end within their limits, and what comes back is
+//! still released.
+
+use std::future::pending;
+use std::time::Duration;
+
+use lockattr::{Lease, LockManager, LockOptions, OnLost};
+use lockattr_tests::{RedisServer, assert_nothing_left_within, eventually};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::SECOND;
+use crate::support::{Fate, Scripted};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn deaf() -> LockOptions {
+    LockOptions::new().ttl(3600 * SECOND).on_lost(OnLost::Error)
+}
+
+/// As long for the bodies, and as long again for the store (less the last pause between two tries);
+/// not a moment more.
+///
+/// Red without: the deadline of each of the two waits.
+#[tokio::test(start_paused = true)]
+async fn bodies_that_do_not_stop_and_a_store_that_does_not_answer_take_two_limits() {
+    for fate in [Fate::Hangs, Fate::Refused] {
+        let store = Scripted::new();
+        let builder = LockManager::builder().store(store.clone()).shutdown_limit(3 * SECOND);
+        let manager = builder.build().unwrap();
+        let body = {
+            let manager = manager.clone();
+            tokio::spawn(async move {
+                manager.with_lock("job", deaf(), async |_: &Lease| pending::<()>().await).await
+            })
+        };
+        let _by_hand = manager.acquire("by hand", deaf()).await.unwrap();
+        sleep(SECOND).await;
+        store.releases(&[fate]);
+        store.renewals(&[fate]);
+        let started = Instant::now();
+        timeout(60 * SECOND, manager.shutdown()).await.expect("it ends");
+        let lasted = started.elapsed();
+        assert!(lasted >= 5 * SECOND && lasted <= 6 * SECOND, "{fate:?}: {lasted:?}");
+        body.abort();
+    }
+}
+
+/// The store comes back within the second limit.
+///
+/// Red without: the release that is tried again.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_comes_back_in_time_gets_its_releases() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    std::mem::forget(manager.acquire("job", deaf()).await.unwrap());
+    store.releases(&[Fate::Refused, Fate::AnswerLost, Fate::Answered]);
+    let started = Instant::now();
+    manager.shutdown().await;
+    let lasted = started.elapsed();
+    assert!(lasted >= 10 * SECOND && lasted < 20 * SECOND, "{lasted:?}");
+    assert_eq!(manager.holder("job").await.unwrap(), None);
+}
+
+/// With a limit of zero it still tells everybody and sends the releases.
+///
+/// Red without: the release of what its holders did not let go of.
+#[tokio::test(start_paused = true)]
+async fn without_any_patience_the_bodies_are_told_all_the_same() {
+    let builder = LockManager::builder().url("memory://?shutdown_limit=0s");
+    let manager = builder.build().unwrap();
+    let guard = manager.acquire("job", deaf()).await.unwrap();
+    let started = Instant::now();
+    manager.shutdown().await;
+    assert_eq!(started.elapsed(), Duration::ZERO);
+    assert!(guard.ensure_held().is_err());
+    let free = async || manager.holder("job").await.unwrap().is_none();
+    eventually(SECOND, "released a little later", free).await;
+}
+
+/// A server that stands still takes everything and answers nothing; a dead one refuses.
+///
+/// Red without: the deadline of each of the two waits.
+#[tokio::test]
+async fn it_ends_within_its_limits_though_redis_is_gone() {
+    for frozen in [true, false] {
+        let server = RedisServer::start().await;
+        let query = "ttl=60s&shutdown_limit=500ms&response_timeout=300ms&connect_timeout=300ms";
+        let manager = LockManager::connect(&server.url_with(query)).await.unwrap();
+        let _by_hand = manager.acquire("by hand", LockOptions::new()).await.unwrap();
+        let body = {
+            let manager = manager.clone();
+            tokio::spawn(async move {
+                let body = async |_: &Lease| pending::<()>().await;
+                manager.with_lock("job", LockOptions::new(), body).await
+            })
+        };
+        let cli = server.cli().await;
+        let both = async || cli.keys("lock:*").await.len() == 2;
+        eventually(LIMIT, "both are held", both).await;
+        if frozen {
+            server.stop_signal();
+        } else {
+            server.kill();
+        }
+        timeout(LIMIT, manager.shutdown()).await.expect("it ends");
+        // Told at once, it may still wait for its release's answer.
+        timeout(LIMIT, body).await.expect("it ends").unwrap().unwrap_err();
+        if frozen {
+            server.continue_signal();
+            assert_nothing_left_within(&server, LIMIT).await;
+        }
+    }
+}
+
+/// Hundreds of locks in the hands of bodies, guards and nobody: one call, and nothing is left.
+///
+/// Red without: the release of what its holders did not let go of.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_leaves_nothing_in_redis() {
+    let server = RedisServer::start().await;
+    let url = server.url_with("ttl=60s&shutdown_limit=1s");
+    let manager = LockManager::connect(&url).await.unwrap();
+    let mut guards = Vec::new();
+    for n in 0..300 {
+        let (key, options) = (n.to_string(), LockOptions::new());
+        if n % 3 == 0 {
+            let manager = manager.clone();
+            let body = async |_: &Lease| pending::<()>().await;
+            drop(tokio::spawn(async move { manager.with_lock(key, options, body).await }));
+        } else {
+            let guard = manager.acquire(key, options).await.unwrap();
+            if n % 3 == 1 { guards.push(guard) } else { std::mem::forget(guard) }
+        }
+    }
+    let cli = server.cli().await;
+    let all = async || cli.keys("lock:*").await.len() == 300;
+    eventually(LIMIT, "all are held", all).await;
+    timeout(LIMIT, manager.shutdown()).await.expect("it ends");
+    // No time to wait for: after its return the process may end.
+    let left = cli.keys("lock:*").await;
+    assert!(left.is_empty(), "{} left: {left:?}", left.len());
+    assert!(guards.iter().all(|guard| guard.ensure_held().is_err()));
+}

@@ -1,0 +1,120 @@
+//! What becomes of calls that still wait for their lock when the manager is shut down.
+
+use std::pin::pin;
+
+use futures_util::future::poll_immediate;
+use lockattr::{Error, Lease, LockGuard, LockManager, LockOptions, OnLost};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use super::{SECOND, is_shut_down, manager};
+use crate::support::{Fate, Scripted};
+
+/// Waits for `key` in a task of its own, with pauses of 10 to 20 s and a patience of an hour.
+fn waiter(manager: &LockManager, key: &'static str) -> JoinHandle<Result<LockGuard, Error>> {
+    let manager = manager.clone();
+    let patient = LockOptions::new().wait(3600 * SECOND).retry_delay(20 * SECOND);
+    tokio::spawn(async move { manager.acquire(key, patient).await })
+}
+
+/// The holder takes its time, so the shutdown does too; the waiters need not.
+///
+/// Red without: the look at `stopped` beside every acquisition.
+#[tokio::test(start_paused = true)]
+async fn a_waiter_in_its_pause_is_refused_at_once() {
+    let manager = manager();
+    let _held = manager.acquire("job", LockOptions::new()).await.unwrap();
+    let waiters = [waiter(&manager, "job"), waiter(&manager, "job")];
+    sleep(SECOND).await;
+    let shutdown = {
+        let manager = manager.clone();
+        tokio::spawn(async move { manager.shutdown().await })
+    };
+    let started = Instant::now();
+    for waiter in waiters {
+        let error = waiter.await.unwrap().unwrap_err();
+        assert!(matches!(error, Error::ShutDown { ref key } if key == "job"), "{error:?}");
+        let waited = started.elapsed();
+        assert!(waited < SECOND, "told only after {waited:?}");
+    }
+    shutdown.await.unwrap();
+    assert_eq!(manager.holder("job").await.unwrap(), None);
+}
+
+/// What the hanging attempt may have been granted is undone.
+///
+/// Red without: the look at `stopped` beside every acquisition.
+#[tokio::test(start_paused = true)]
+async fn a_waiter_whose_store_does_not_answer_is_refused_at_once() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    store.acquires(&[Fate::Late(600 * SECOND)]);
+    let waiter = waiter(&manager, "job");
+    sleep(SECOND).await;
+    let started = Instant::now();
+    manager.shutdown().await;
+    let error = waiter.await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::ShutDown { ref key } if key == "job"), "{error:?}");
+    let waited = started.elapsed();
+    assert!(waited < SECOND, "told only after {waited:?}");
+    sleep(SECOND).await;
+    assert_eq!(manager.holder("job").await.unwrap(), None);
+}
+
+/// A grant that is there, but not yet looked at, when the manager shuts down is no grant: nobody
+/// would tell its body to stop.
+///
+/// Red without: the look at the shutdown after the grant; the signal to a hold watched after it.
+#[tokio::test(start_paused = true)]
+async fn a_grant_that_arrives_with_the_shutdown_is_given_back() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    store.acquires(&[Fate::Late(SECOND)]);
+    let mut late = pin!(manager.acquire("late", LockOptions::new().ttl(60 * SECOND)));
+    assert!(poll_immediate(late.as_mut()).await.is_none(), "granted without an answer");
+    sleep(2 * SECOND).await;
+    let mut shutdown = pin!(manager.shutdown());
+    assert!(poll_immediate(shutdown.as_mut()).await.is_none(), "a grant is still under way");
+    let error = late.await.unwrap_err();
+    assert!(matches!(error, Error::ShutDown { ref key } if key == "late"), "{error:?}");
+    shutdown.await;
+    assert_eq!(manager.holder("late").await.unwrap(), None);
+}
+
+/// One branch is inside, the other waits for its turn: both are told, and nobody waits for a pause.
+///
+/// Red without: the end of the hold beside the wait for a turn.
+#[tokio::test(start_paused = true)]
+async fn a_nested_call_that_waits_for_its_turn_is_told_at_once() {
+    let manager = manager();
+    let (tell, told) = oneshot::channel();
+    let job = {
+        let manager = manager.clone();
+        tokio::spawn(async move {
+            // Goes on for a moment after it was told, as a body with `on_lost = error` may.
+            let slow = LockOptions::new().on_lost(OnLost::Error);
+            let body = async |lease: &Lease| {
+                let inside = manager.with_lock("job", slow.clone(), async |_: &Lease| {
+                    lease.lost().await;
+                    sleep(SECOND).await;
+                });
+                let patient = LockOptions::new().wait(3600 * SECOND).retry_delay(20 * SECOND);
+                let waiting = async {
+                    let refused = manager.acquire("job", patient).await;
+                    tell.send((refused.map(drop), Instant::now())).unwrap();
+                };
+                tokio::join!(inside, waiting)
+            };
+            manager.with_lock("job", slow.clone(), body).await
+        })
+    };
+    sleep(SECOND).await;
+    let started = Instant::now();
+    manager.shutdown().await;
+    assert_eq!(started.elapsed(), SECOND);
+    let (refused, at) = told.await.unwrap();
+    assert!(is_shut_down(&refused) && at == started, "{refused:?} after {:?}", at - started);
+    assert!(is_shut_down(&job.await.unwrap()));
+    assert_eq!(manager.holder("job").await.unwrap(), None);
+}
