@@ -114,17 +114,16 @@ impl Watchdog {
         until: Instant,
         held: bool,
     ) {
+        let runtime = match Handle::try_current() {
+            Ok(runtime) if Runner::start(self, &runtime) => runtime.id(),
+            _ => return self.release_later(claim, until, held),
+        };
         let releases = vec![PendingRelease { claim, until, held }];
         self.queue().releases.sent_by_caller();
         let mut under_way = send_releases(self.clone(), releases);
         let sent = poll_fn(|context| Poll::Ready(under_way.as_mut().poll(context)));
         if sent.await.is_pending() {
-            let refused = match Handle::try_current() {
-                Ok(runtime) if Runner::start(self, &runtime) => {
-                    self.queue().adopt(runtime.id(), under_way)
-                }
-                _ => Some(under_way),
-            };
+            let refused = self.queue().adopt(runtime, under_way);
             // Back into the queue with it.
             drop(refused);
             self.ensure_driven();

@@ -1,6 +1,7 @@
 //! All tests that run the runtime and the attribute as a user does, in one program.
 
 mod attribute;
+mod cancellation;
 mod faults;
 mod harness;
 mod key;

@@ -3,12 +3,14 @@
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::task::coop::unconstrained;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::Watchdog;
+use super::queue::TRY_AGAIN;
 use super::releases::PendingRelease;
 use crate::LostReason;
 use crate::store::{Release, Releasing, Renew, Renewal, StoreError};
@@ -35,12 +37,24 @@ pub(super) fn send_releases(watchdog: Arc<Watchdog>, releases: Vec<PendingReleas
         let releases = &unanswered.releases;
         let claims: Vec<_> = releases.iter().map(|r| Releasing::new(r.claim.clone())).collect();
         let store = &unanswered.watchdog.store;
-        let answers = answers(async { store.release(&claims).await }, claims.len()).await;
+        let answers = answers(async { store.release(&claims).await }, claims.len());
+        // A store that hangs is asked again, as long as there is something to ask for.
+        let asked = Instant::now();
+        let answers = match timeout_at(asked + time_to_answer(releases, asked), answers).await {
+            Ok(answers) => answers,
+            Err(_) => claims.iter().map(|_| Err(StoreError::new("it did not answer"))).collect(),
+        };
         for (release, answer) in std::mem::take(&mut unanswered.releases).into_iter().zip(answers) {
             unanswered.watchdog.settle_release(release, answer);
         }
         unanswered.watchdog.settled();
     }))
+}
+
+/// A third of the time that is left to release the last of them.
+fn time_to_answer(releases: &[PendingRelease], now: Instant) -> Duration {
+    let left = releases.iter().map(|release| release.until.saturating_duration_since(now)).max();
+    (left.unwrap_or_default() / 3).max(TRY_AGAIN)
 }
 
 /// Releases on their way. A runtime that ends drops them: they go back to the queue, because
@@ -104,7 +118,7 @@ impl Watchdog {
         match answer {
             Err(error) => {
                 tracing::debug!(key, %error, "a release got no answer; trying again");
-                self.queue().releases.again(release, Instant::now());
+                self.queue().release_again(release, Instant::now());
                 return;
             }
             Ok(Release::Released) => {}

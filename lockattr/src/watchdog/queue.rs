@@ -76,6 +76,12 @@ impl Queue {
         self.wake();
     }
 
+    /// Gives a lock back once more after no answer, unless its lease has ended by then.
+    pub(super) fn release_again(&mut self, release: PendingRelease, now: Instant) {
+        self.releases.again(release, now);
+        self.wake();
+    }
+
     /// Lets the task on `runtime` see a release through that its caller has sent there; gives it
     /// back if there is no such task.
     pub(super) fn adopt(&mut self, runtime: runtime::Id, under_way: UnderWay) -> Option<UnderWay> {

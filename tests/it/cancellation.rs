@@ -1,0 +1,13 @@
+//! Every public future dropped at each of its points, in every weather of the store.
+
+mod acquire;
+mod aftermath;
+mod annotated;
+mod body;
+mod count;
+mod hold;
+mod shutdown;
+mod stepped;
+mod sweep;
+mod weather;
+mod world;

@@ -1,0 +1,189 @@
+//! Futures that ask for a lock: by `acquire` and `try_acquire`, for the first time and nested.
+
+use std::time::Duration;
+
+use lockattr::{Error, LockManager, LockOptions};
+use tokio::time::sleep;
+
+use super::sweep::Scenario;
+use super::weather::Fate;
+use super::world::{Case, LEASE, OTHER_KEY, World};
+
+async fn asks(manager: LockManager, key: &str, options: LockOptions) -> Result<(), Error> {
+    manager.acquire(key, options).await.map(drop)
+}
+
+const FREE: Scenario = Scenario::of("acquire: a free lock", |world| {
+    Box::pin(async move { Case::of(asks(world.ours, "a", LockOptions::new())) })
+})
+.ends("ok", 3, 119);
+
+/// Red without: an acquire that gives back, when it is dropped, what may have been granted.
+#[test]
+fn an_acquire_of_a_free_lock_leaves_nothing() {
+    FREE.sweep();
+}
+
+const WAITS: Scenario = Scenario::of("acquire: waits until another lets go", |world| {
+    Box::pin(async move {
+        let other = world.other_holds("a").await;
+        // Between the second attempt and the third.
+        other.lets_go_after(Duration::from_millis(11));
+        Case::of(asks(world.ours, "a", LockOptions::new())).beside(other)
+    })
+})
+.ends("ok", 9, 291);
+
+/// Red without: counting as granted what was asked and not yet answered.
+#[test]
+fn an_acquire_that_waits_for_another_leaves_nothing() {
+    WAITS.sweep();
+}
+
+const GIVES_UP: Scenario = Scenario::of("acquire: gives up after its retries", |world| {
+    Box::pin(async move {
+        let other = world.other_holds("a").await;
+        Case::of(asks(world.ours, "a", LockOptions::new())).beside(other)
+    })
+})
+.ends("contended", 8, 278);
+
+/// Red without: comparing the token of a release with the holder's, in the memory store.
+#[test]
+fn an_acquire_that_gives_up_leaves_nothing() {
+    GIVES_UP.sweep();
+}
+
+const OUT_OF_TIME: Scenario = Scenario::of("acquire: gives up when its time is over", |world| {
+    Box::pin(async move {
+        let other = world.other_holds("a").await;
+        let options = LockOptions::new().wait(Duration::from_millis(5));
+        Case::of(asks(world.ours, "a", options)).beside(other)
+    })
+})
+.ends("contended", 5, 136);
+
+/// Red without: comparing the token of a release with the holder's, in the memory store.
+#[test]
+fn an_acquire_whose_time_is_over_leaves_nothing() {
+    OUT_OF_TIME.sweep();
+}
+
+const TRY: Scenario = Scenario::of("try_acquire: a free lock", |world| {
+    Box::pin(async move {
+        let options = LockOptions::new();
+        Case::of(async move { world.ours.try_acquire("a", options).await.map(drop) })
+    })
+})
+.ends("ok", 3, 89);
+
+/// Red without: an acquire that gives back, when it is dropped, what may have been granted.
+#[test]
+fn a_try_acquire_leaves_nothing() {
+    TRY.sweep();
+}
+
+const TRY_BUSY: Scenario = Scenario::of("try_acquire: another holds", |world| {
+    Box::pin(async move {
+        let (other, options) = (world.other_holds("a").await, LockOptions::new());
+        Case::of(async move { world.ours.try_acquire("a", options).await.map(drop) }).beside(other)
+    })
+})
+.ends("ok", 2, 73);
+
+/// Red without: comparing the token of a release with the holder's, in the memory store.
+#[test]
+fn a_try_acquire_of_a_busy_lock_leaves_nothing() {
+    TRY_BUSY.sweep();
+}
+
+const ADOPTED: Scenario = Scenario::of("acquire: adopts a grant whose answer was lost", |world| {
+    Box::pin(async move {
+        world.store.first(&[Fate::Failed]);
+        Case::of(asks(world.ours, "a", LockOptions::new()))
+    })
+})
+.ends("ok", 6, 243);
+
+/// Red without: remembering an unanswered attempt when a later one is not even sent.
+#[test]
+fn an_acquire_whose_first_answer_was_lost_leaves_nothing() {
+    ADOPTED.sweep();
+}
+
+const LAPSED: Scenario = Scenario::of("acquire: takes a grant over that came too late", |world| {
+    Box::pin(async move {
+        world.store.first(&[Fate::Slow]);
+        Case::of(asks(world.ours, "a", LockOptions::new()))
+    })
+})
+.ends("ok", 6, 240);
+
+/// Red without: giving back a grant that came too late when nobody takes it over.
+#[test]
+fn an_acquire_whose_first_grant_came_too_late_leaves_nothing() {
+    LAPSED.sweep();
+}
+
+const INSIDE_ANOTHER: Scenario = Scenario::of("acquire: a second key inside a hold", |world| {
+    Box::pin(async move {
+        let guard = world.held(LockOptions::new()).await;
+        let second = asks(world.ours, OTHER_KEY, LockOptions::new());
+        Case::of(guard.scope(second)).keeping_hold(guard)
+    })
+})
+.ends("ok", 2, 99);
+
+/// Red without: counting as granted what was asked and not yet answered.
+#[test]
+fn an_acquire_of_a_second_key_leaves_only_the_first() {
+    INSIDE_ANOTHER.sweep();
+}
+
+/// A nested call that waits while another has its turn for as long as `turn`.
+async fn waits_for_turn(world: World, turn: Duration, options: LockOptions) -> Case {
+    let guard = world.held(LockOptions::new()).await;
+    let before = guard.scope(world.ours.acquire("a", LockOptions::new())).await.unwrap();
+    tokio::spawn(async move {
+        sleep(turn).await;
+        drop(before);
+    });
+    Case::of(guard.scope(asks(world.ours, "a", options))).keeping_hold(guard)
+}
+
+const TURN: Scenario = Scenario::of("acquire, nested: waits for its turn", |world| {
+    let turn = Duration::from_millis(5);
+    Box::pin(waits_for_turn(world, turn, LockOptions::new().retry(9)))
+})
+.ends("ok", 6, 111);
+
+/// Red without: the turn that passes on when it is dropped.
+#[test]
+fn a_nested_acquire_that_waits_for_its_turn_leaves_the_hold_and_the_turn() {
+    TURN.sweep();
+}
+
+const NO_TURN: Scenario = Scenario::of("acquire, nested: gives up on its turn", |world| {
+    Box::pin(waits_for_turn(world, LEASE, LockOptions::new()))
+})
+.ends("contended", 2, 47);
+
+/// Red without: the turn that passes on when it is dropped.
+#[test]
+fn a_nested_acquire_that_gives_up_leaves_the_hold_and_the_turn() {
+    NO_TURN.sweep();
+}
+
+pub(super) const SCENARIOS: &[Scenario] = &[
+    FREE,
+    WAITS,
+    GIVES_UP,
+    OUT_OF_TIME,
+    TRY,
+    TRY_BUSY,
+    ADOPTED,
+    LAPSED,
+    INSIDE_ANOTHER,
+    TURN,
+    NO_TURN,
+];

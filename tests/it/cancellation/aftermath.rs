@@ -1,0 +1,181 @@
+//! What must be so once a future was dropped: the store holds nothing of ours, the next caller
+//! gets in, and a hold that the future only borrowed goes on.
+
+use std::time::Duration;
+
+use lockattr::{Error, LockGuard, LockOptions, LostReason};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::stepped::{LIMIT, TRIP};
+use super::weather::{Until, Weather};
+use super::world::{KEYS, Kept, LEASE, LONG, OTHER_KEY, Other, World, for_good};
+
+/// Two round trips, and what timers may be late.
+const TWO_TRIPS: Duration = TRIP.saturating_mul(2).saturating_add(Duration::from_millis(2));
+
+/// A future that was dropped.
+pub(super) struct Aftermath {
+    pub(super) world: World,
+    pub(super) weather: Weather,
+    pub(super) kept: Kept,
+    pub(super) other: Other,
+    /// Whether the future was ever polled.
+    pub(super) polled: bool,
+    /// When the weather set in.
+    pub(super) began: Instant,
+}
+
+impl Aftermath {
+    pub(super) async fn check(mut self) {
+        match std::mem::replace(&mut self.kept, Kept::Nothing) {
+            Kept::Nothing => {}
+            Kept::Held { guard, at_most_until } => {
+                self.nothing_is_left(&[OTHER_KEY]).await;
+                self.goes_on(&guard, at_most_until).await;
+                drop(guard);
+            }
+            Kept::ShutDown(guard) => {
+                if self.polled {
+                    self.grants_nothing().await;
+                    let Err(Error::Lost { reason, .. }) = guard.ensure_held() else {
+                        panic!("not told");
+                    };
+                    assert_eq!(reason, LostReason::ShutDown);
+                }
+                drop(guard);
+            }
+            Kept::Called(calls) => self.ends(calls).await,
+        }
+        let sent = self.world.store.sent().len();
+        self.nothing_is_left(&KEYS).await;
+        self.the_next_gets_in(sent).await;
+    }
+
+    /// The guard of a future that only borrowed it is as good as before.
+    async fn goes_on(&self, guard: &LockGuard, at_most_until: Option<Instant>) {
+        let ends_before = |time| at_most_until.is_some_and(|end| Instant::now() + time >= end);
+        // Whoever could not renew for longer may have lost it.
+        let brief = self.began.elapsed() < LEASE / 8;
+        let (lasting, passing) = match self.weather {
+            Weather::Calm | Weather::Trouble { until: Until::Once, .. } => (false, true),
+            Weather::Trouble { until, .. } => (until == Until::Ever, brief),
+        };
+        if !passing || ends_before(Duration::ZERO) {
+            return;
+        }
+        guard.ensure_held().unwrap();
+        assert_eq!(self.world.owner("a").await.as_deref(), Some("ours"));
+        if lasting || ends_before(LONG) {
+            return;
+        }
+        sleep(LONG).await;
+        guard.ensure_held().expect("not renewed any more");
+        assert_eq!(self.world.owner("a").await.as_deref(), Some("ours"));
+        // And its turn is nobody's.
+        let options = LockOptions::new().wait(Duration::ZERO);
+        let nested = guard.scope(self.world.ours.try_acquire("a", options)).await;
+        assert_eq!(nested.unwrap().expect("the turn is taken").depth(), 2);
+    }
+
+    /// Calls that were told to stop have stopped.
+    async fn ends(&self, mut calls: JoinSet<Result<(), Error>>) {
+        if !self.polled || self.weather != Weather::Calm {
+            // Nobody told them, or they wait for the store.
+            return calls.shutdown().await;
+        }
+        self.grants_nothing().await;
+        let ends = async {
+            while let Some(end) = calls.join_next().await {
+                let end = end.unwrap().unwrap_err();
+                let lost = matches!(end, Error::Lost { reason: LostReason::ShutDown, .. });
+                assert!(lost || matches!(end, Error::ShutDown { .. }), "{end:?}");
+            }
+        };
+        timeout(TWO_TRIPS, ends).await.expect("a call goes on after a shutdown");
+    }
+
+    async fn grants_nothing(&self) {
+        let refused = self.world.ours.try_acquire("fresh", LockOptions::new()).await;
+        assert!(matches!(refused, Err(Error::ShutDown { .. })), "{refused:?}");
+    }
+
+    /// Within two round trips; later only where a release did not arrive.
+    async fn nothing_is_left(&self, keys: &[&str]) {
+        self.world.store.passable().await;
+        let (mut patience, mut missed) = (TWO_TRIPS, 0);
+        loop {
+            sleep(patience).await;
+            if self.is_clean(keys).await {
+                return;
+            }
+            let sent = self.world.store.sent();
+            let lost = sent.iter().filter(|(name, fate)| *name == "release" && !fate.arrives());
+            let lost: Vec<_> = lost.collect();
+            assert!(lost.len() > missed, "still ours after {patience:?}, of {sent:?}");
+            if self.weather.is_lasting() || lost.iter().any(|(_, fate)| !fate.is_told()) {
+                break;
+            }
+            // One that failed is tried again after a twentieth of the time for which the store may
+            // still hold the lock, which is two leases at most.
+            (patience, missed) = (LIMIT + LEASE / 10 + TWO_TRIPS, lost.len());
+        }
+        // One that nobody hears of any more is not: the lease ends by itself.
+        sleep(LEASE).await;
+        assert!(self.is_clean(keys).await, "still ours when its lease is over");
+    }
+
+    async fn is_clean(&self, keys: &[&str]) -> bool {
+        for key in keys {
+            if self.world.owner(key).await.as_deref() == Some("ours") {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// And stays in, whatever of ours is still on its way.
+    async fn the_next_gets_in(self, sent: usize) {
+        if self.other.holds() {
+            let mut owners = Vec::new();
+            for key in KEYS {
+                owners.extend(self.world.owner(key).await);
+            }
+            assert_eq!(owners, ["other"]);
+            self.other.lets_go().await;
+        }
+        let next = self.world.stranger("next");
+        let mut guards = Vec::new();
+        for key in KEYS {
+            let guard = next.try_acquire(key, for_good()).await.unwrap();
+            guards.push(guard.expect("the next caller is kept out"));
+        }
+        sleep(LONG).await;
+        for key in KEYS {
+            assert_eq!(self.world.owner(key).await.as_deref(), Some("next"));
+        }
+        assert!(guards.iter().all(|guard| guard.ensure_held().is_ok()));
+        let sent = self.world.store.sent().split_off(sent);
+        assert!(sent.iter().all(|(name, _)| *name == "release"), "sent after the drop: {sent:?}");
+        for guard in guards {
+            guard.release().await.unwrap();
+        }
+        self.nothing_is_watched().await;
+    }
+
+    /// Our manager works on, and has nothing left to renew or to release.
+    async fn nothing_is_watched(&self) {
+        if self.weather == Weather::Calm {
+            match self.world.ours.try_acquire("a", LockOptions::new()).await {
+                Ok(guard) => guard.expect("kept out by ourselves").release().await.unwrap(),
+                Err(error) => assert!(matches!(error, Error::ShutDown { .. }), "{error:?}"),
+            }
+        }
+        let sent = self.world.store.sent();
+        if sent.iter().all(|(_, fate)| fate.is_told()) && !self.weather.is_lasting() {
+            let started = Instant::now();
+            self.world.ours.shutdown().await;
+            assert!(started.elapsed() <= TWO_TRIPS, "still at it: {:?}", started.elapsed());
+        }
+    }
+}

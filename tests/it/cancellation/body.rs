@@ -1,0 +1,233 @@
+//! `with_lock`: the acquire, the body at each of its points, the release.
+
+use std::time::Duration;
+
+use lockattr::{Lease, LockOptions, OnLost, Release};
+use tokio::time::sleep;
+
+use super::sweep::Scenario;
+use super::world::{Case, LEASE, OTHER_KEY, ticks};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// As long as the renewals of one body need.
+const SHORT: Duration = Duration::from_millis(60);
+
+const AWAITED: Scenario = Scenario::of("with_lock", |world| {
+    Box::pin(async move {
+        Case::of(async move {
+            let body = async |_: &Lease| ticks(3).await;
+            world.ours.with_lock("a", LockOptions::new(), body).await
+        })
+    })
+})
+.ends("ok", 8, 245);
+
+/// Red without: waiting for the answer before a lock counts as given back.
+#[test]
+fn a_body_and_its_awaited_release_leave_nothing() {
+    AWAITED.sweep();
+}
+
+const BACKGROUND: Scenario = Scenario::of("with_lock: released in the background", |world| {
+    Box::pin(async move {
+        Case::of(async move {
+            let options = LockOptions::new().release(Release::Background);
+            world.ours.with_lock("a", options, async |_: &Lease| ticks(3).await).await
+        })
+    })
+})
+.ends("ok", 6, 179);
+
+/// Red without: seeing a release in the background through.
+#[test]
+fn a_body_and_its_release_in_the_background_leave_nothing() {
+    BACKGROUND.sweep();
+}
+
+/// Looks often while a renewal is under way, at 20 and at 40 ms, and lets it be between them.
+const RENEWED: Scenario = Scenario::of("with_lock: a body of several renewals", |world| {
+    Box::pin(async move {
+        Case::of(async move {
+            let body = async |_: &Lease| {
+                for _ in 0..2 {
+                    sleep(SHORT / 3 - 5 * MS).await;
+                    for _ in 0..6 {
+                        sleep(MS).await;
+                    }
+                }
+            };
+            world.ours.with_lock("a", LockOptions::new().ttl(SHORT), body).await
+        })
+    })
+})
+.ends("ok", 19, 745);
+
+/// Red without: a guard that gives its lock back when it is dropped.
+#[test]
+fn a_body_that_is_dropped_during_a_renewal_leaves_nothing() {
+    RENEWED.sweep();
+}
+
+/// Goes on for longer than its lease.
+async fn overrun(_: &Lease) {
+    sleep(SHORT - 10 * MS).await;
+    ticks(5).await;
+}
+
+const CANCELLED: Scenario = Scenario::of("with_lock: lost, and cancelled", |world| {
+    Box::pin(async move {
+        Case::of(async move {
+            let options = LockOptions::new().ttl(SHORT).renew(false);
+            world.ours.with_lock("a", options, overrun).await
+        })
+    })
+})
+.ends("lost", 9, 278);
+
+/// Red without: a guard that gives its lock back when it is dropped.
+#[test]
+fn a_body_that_is_cancelled_by_its_loss_leaves_nothing() {
+    CANCELLED.sweep();
+}
+
+/// Another takes the lock while the body still runs: its lock is not ours to free.
+const ERROR: Scenario = Scenario::of("with_lock: lost to another, an error", |world| {
+    Box::pin(async move {
+        let other = world.other_takes_after("a", SHORT + 5 * MS);
+        Case::of(async move {
+            let options = LockOptions::new().ttl(SHORT).renew(false).on_lost(OnLost::Error);
+            world.ours.with_lock("a", options, overrun).await
+        })
+        .beside(other)
+    })
+})
+.ends("lost", 11, 299);
+
+/// Red without: comparing the token of a release with the holder's, in the memory store.
+#[test]
+fn a_body_that_goes_on_after_its_loss_leaves_the_next_holder_alone() {
+    ERROR.sweep();
+}
+
+const IGNORED: Scenario = Scenario::of("with_lock: lost, and ignored", |world| {
+    Box::pin(async move {
+        Case::of(async move {
+            let options = LockOptions::new().ttl(SHORT).renew(false).on_lost(OnLost::Ignore);
+            world.ours.with_lock("a", options, overrun).await
+        })
+    })
+})
+.ends("ok", 11, 305);
+
+/// Red without: counting as granted what was asked and not yet answered.
+#[test]
+fn a_body_that_ignores_its_loss_leaves_nothing() {
+    IGNORED.sweep();
+}
+
+const EXTENDED: Scenario = Scenario::of("with_lock: extended by its body", |world| {
+    Box::pin(async move {
+        Case::of(async move {
+            let body = async |lease: &Lease| {
+                ticks(1).await;
+                lease.extend(LEASE).await
+            };
+            world.ours.with_lock("a", LockOptions::new().ttl(LEASE / 2), body).await?
+        })
+    })
+})
+.ends("ok", 8, 308);
+
+/// Red without: giving back once more what a failed release may have left.
+#[test]
+fn a_body_that_extends_its_lease_leaves_nothing() {
+    EXTENDED.sweep();
+}
+
+const NESTED: Scenario = Scenario::of("with_lock: nested", |world| {
+    Box::pin(async move {
+        Case::of(async move {
+            let manager = &world.ours;
+            let body = async |_: &Lease| {
+                ticks(1).await;
+                let nested = async |_: &Lease| ticks(2).await;
+                manager.with_lock("a", LockOptions::new(), nested).await
+            };
+            manager.with_lock("a", LockOptions::new(), body).await?
+        })
+    })
+})
+.ends("ok", 8, 245);
+
+/// Red without: running the body as a part of its hold.
+#[test]
+fn a_nested_body_leaves_nothing() {
+    NESTED.sweep();
+}
+
+const TWO_KEYS: Scenario = Scenario::of("with_lock: a second key inside", |world| {
+    Box::pin(async move {
+        Case::of(async move {
+            let manager = &world.ours;
+            let body = async |_: &Lease| {
+                let inner = async |_: &Lease| ticks(1).await;
+                manager.with_lock(OTHER_KEY, LockOptions::new(), inner).await
+            };
+            manager.with_lock("a", LockOptions::new(), body).await?
+        })
+    })
+})
+.ends("ok", 10, 433);
+
+/// Red without: trying a release again that failed.
+#[test]
+fn a_body_that_holds_two_locks_leaves_neither() {
+    TWO_KEYS.sweep();
+}
+
+const TURNS: Scenario = Scenario::of("with_lock: two branches that take turns inside", |world| {
+    Box::pin(async move {
+        Case::of(async move {
+            let manager = &world.ours;
+            let body = async |_: &Lease| {
+                let branch = async |_: &Lease| ticks(1).await;
+                let first = manager.with_lock("a", LockOptions::new(), branch);
+                let second = manager.with_lock("a", LockOptions::new(), branch);
+                tokio::try_join!(first, second).map(drop)
+            };
+            manager.with_lock("a", LockOptions::new(), body).await?
+        })
+    })
+})
+.ends("ok", 9, 265);
+
+/// Red without: the turn that passes on when it is dropped.
+#[test]
+fn branches_that_take_turns_leave_nothing() {
+    TURNS.sweep();
+}
+
+/// What `with_lock` is, written by hand.
+const BY_HAND: Scenario = Scenario::of("acquire, scope, extend, release by hand", |world| {
+    Box::pin(async move {
+        Case::of(async move {
+            let guard = world.ours.acquire("a", LockOptions::new().ttl(LEASE / 2)).await?;
+            guard.scope(ticks(2)).await;
+            guard.extend(LEASE).await?;
+            guard.release().await
+        })
+    })
+})
+.ends("ok", 9, 293);
+
+/// Red without: waking the watchdog for a release.
+#[test]
+fn a_lock_taken_by_hand_leaves_nothing() {
+    BY_HAND.sweep();
+}
+
+pub(super) const SCENARIOS: &[Scenario] = &[
+    AWAITED, BACKGROUND, RENEWED, CANCELLED, ERROR, IGNORED, EXTENDED, NESTED, TWO_KEYS, TURNS,
+    BY_HAND,
+];

@@ -1,0 +1,30 @@
+//! How many points there are: a sweep that covers nothing must not pass.
+
+use super::sweep::Scenario;
+use super::{acquire, annotated, body, hold, shutdown};
+
+/// Each sweep checks its own numbers; here they are all side by side, and none is left out.
+#[test]
+#[expect(clippy::print_stdout, reason = "a table to read, with `--nocapture`")]
+fn every_point_is_counted() {
+    let files = [
+        (acquire::SCENARIOS, include_str!("acquire.rs")),
+        (hold::SCENARIOS, include_str!("hold.rs")),
+        (body::SCENARIOS, include_str!("body.rs")),
+        (annotated::SCENARIOS, include_str!("annotated.rs")),
+        (shutdown::SCENARIOS, include_str!("shutdown.rs")),
+    ];
+    let (mut points, mut drops) = (0, 0);
+    println!("{:>6} {:>6}  future", "points", "drops");
+    for (scenarios, source) in files {
+        assert_eq!(source.matches("Scenario::of(").count(), scenarios.len());
+        assert_eq!(source.matches(".sweep();").count(), scenarios.len());
+        for Scenario { name, points: here, drops: all, .. } in scenarios {
+            println!("{here:>6} {all:>6}  {name}");
+            points += here;
+            drops += all;
+        }
+    }
+    println!("{points:>6} {drops:>6}  all");
+    assert_eq!((points, drops), (266, 9_149));
+}

@@ -1,0 +1,213 @@
+//! Futures that look at a hold, run inside of it, or give it back.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use lockattr::{Error, Lease, LockManager, LockOptions};
+use tokio::time::{Instant, sleep};
+
+use super::stepped::TRIP;
+use super::sweep::Scenario;
+use super::world::{Case, Kept, LEASE, ticks};
+
+const EXTEND: Scenario = Scenario::of("extend", |world| {
+    Box::pin(async move {
+        let guard = world.held(LockOptions::new().ttl(LEASE / 2)).await;
+        let lease = Lease::clone(&guard);
+        Case::of(async move { lease.extend(LEASE).await }).keeping_hold(guard)
+    })
+})
+.ends("ok", 2, 73);
+
+/// Red without: trying a renewal again beside itself.
+#[test]
+fn an_extend_leaves_the_hold() {
+    EXTEND.sweep();
+}
+
+/// Woken at every deadline that a renewal has put off meanwhile.
+const LOST: Scenario = Scenario::of("lost: by `max_hold`", |world| {
+    Box::pin(async move {
+        let at_most_until = Some(Instant::now() + 4 * LEASE / 3);
+        let guard = world.held(LockOptions::new().max_hold(3 * LEASE / 2)).await;
+        let lease = Lease::clone(&guard);
+        let lost = async move {
+            lease.lost().await;
+            Ok(())
+        };
+        Case::of(lost).keeping(Kept::Held { guard, at_most_until })
+    })
+})
+.ends("ok", 2, 67);
+
+/// Red without: trying a renewal again beside itself.
+#[test]
+fn waiting_for_a_loss_leaves_the_hold() {
+    LOST.sweep();
+}
+
+const LOST_BY_RELEASE: Scenario = Scenario::of("lost: by the guard's drop", |world| {
+    Box::pin(async move {
+        let guard = world.held(LockOptions::new()).await;
+        let lease = Lease::clone(&guard);
+        tokio::spawn(async move {
+            ticks(2).await;
+            drop(guard);
+        });
+        Case::of(async move {
+            let began = Instant::now();
+            lease.lost().await;
+            assert!(began.elapsed() < LEASE / 2, "not told of the release");
+            Ok(())
+        })
+    })
+})
+.ends("ok", 1, 31);
+
+/// Red without: telling the leases that are still around of the release.
+#[test]
+fn waiting_for_a_release_leaves_nothing() {
+    LOST_BY_RELEASE.sweep();
+}
+
+const HOLDER: Scenario = Scenario::of("holder", |world| {
+    Box::pin(async move {
+        let guard = world.held(LockOptions::new()).await;
+        let manager = world.ours.clone();
+        Case::of(async move { manager.holder("a").await.map(drop) }).keeping_hold(guard)
+    })
+})
+.ends("ok", 2, 73);
+
+/// Red without: trying a renewal again beside itself.
+#[test]
+fn a_look_at_the_holder_leaves_the_hold() {
+    HOLDER.sweep();
+}
+
+/// A critical section by hand.
+async fn works(manager: LockManager) -> Result<(), Error> {
+    ticks(1).await;
+    let guard = manager.acquire("a", LockOptions::new()).await?;
+    ticks(1).await;
+    guard.release().await
+}
+
+const GUARD_SCOPE: Scenario = Scenario::of("LockGuard::scope", |world| {
+    Box::pin(async move {
+        let guard = world.held(LockOptions::new()).await;
+        Case::of(guard.scope(works(world.ours))).keeping_hold(guard)
+    })
+})
+.ends("ok", 2, 47);
+
+/// Red without: the turn that passes on when it is dropped.
+#[test]
+fn a_scope_of_a_guard_leaves_the_hold_and_the_turn() {
+    GUARD_SCOPE.sweep();
+}
+
+const INHERIT: Scenario = Scenario::of("inherit", |world| {
+    Box::pin(async move {
+        let guard = world.held(LockOptions::new()).await;
+        let heir = poll_fn(|_| Poll::Ready(lockattr::inherit(works(world.ours.clone()))));
+        // Made inside the hold, and swept outside as a spawned task would be.
+        let heir = guard.scope(heir).await;
+        Case::of(heir).keeping_hold(guard)
+    })
+})
+.ends("ok", 2, 47);
+
+/// Red without: taking the call chain along into an heir.
+#[test]
+fn an_heir_leaves_the_hold_and_the_turn() {
+    INHERIT.sweep();
+}
+
+const RELEASE: Scenario = Scenario::of("release", |world| {
+    Box::pin(async move {
+        let guard = world.held(LockOptions::new()).await;
+        Case::of(guard.release())
+    })
+})
+.ends("ok", 2, 73);
+
+/// Red without: waiting for the answer before a lock counts as given back.
+#[test]
+fn a_release_leaves_nothing() {
+    RELEASE.sweep();
+}
+
+const LATE_RELEASE: Scenario = Scenario::of("release: another has it already", |world| {
+    Box::pin(async move {
+        let guard = world.held(LockOptions::new().renew(false)).await;
+        sleep(LEASE).await;
+        let other = world.other_holds("a").await;
+        Case::of(guard.release()).beside(other)
+    })
+})
+.ends("lost", 2, 73);
+
+/// Red without: comparing the token of a release with the holder's, in the memory store.
+#[test]
+fn a_release_of_what_is_lost_leaves_the_other_holder_alone() {
+    LATE_RELEASE.sweep();
+}
+
+const DROP: Scenario = Scenario::of("drop of a guard while it is renewed", |world| {
+    Box::pin(async move {
+        let guard = world.held(LockOptions::new()).await;
+        // It was asked for a round trip ago, and is renewed after a third: half a trip from now.
+        sleep(LEASE / 3 - TRIP * 3 / 2).await;
+        Case::of(async move {
+            ticks(5).await;
+            guard.ensure_held()
+        })
+    })
+})
+.ends("ok", 5, 137);
+
+/// Red without: telling the watchdog that a hold has ended.
+#[test]
+fn a_guard_that_is_dropped_during_its_renewal_leaves_nothing() {
+    DROP.sweep();
+}
+
+const MANAGER_SCOPE: Scenario = Scenario::of("LockManager::scope", |world| {
+    Box::pin(async move { Case::of(world.ours.scope(works(world.ours.clone()))) })
+})
+.ends("ok", 7, 221);
+
+/// Red without: giving back once more what a failed release may have left.
+#[test]
+fn a_scope_of_a_manager_leaves_nothing() {
+    MANAGER_SCOPE.sweep();
+}
+
+const CONNECT: Scenario = Scenario::of("connect", |world| {
+    Box::pin(async move {
+        let builder = LockManager::builder().store(world.store.clone());
+        Case::of(async { builder.connect().await.map(drop) })
+    })
+})
+.ends("ok", 2, 73);
+
+/// Red without: asking the store when a manager connects.
+#[test]
+fn a_connect_leaves_nothing() {
+    CONNECT.sweep();
+}
+
+pub(super) const SCENARIOS: &[Scenario] = &[
+    EXTEND,
+    LOST,
+    LOST_BY_RELEASE,
+    HOLDER,
+    GUARD_SCOPE,
+    INHERIT,
+    RELEASE,
+    LATE_RELEASE,
+    DROP,
+    MANAGER_SCOPE,
+    CONNECT,
+];

@@ -1,0 +1,90 @@
+//! A shutdown that nobody waits for any more.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockattr::LockOptions;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use super::sweep::Scenario;
+use super::world::{Case, Kept, World};
+
+fn shutdown(world: World) -> Case {
+    Case::of(async move {
+        world.ours.shutdown().await;
+        Ok(())
+    })
+}
+
+/// Waits for it, takes it away, waits for the store.
+const HELD: Scenario = Scenario::of("shutdown: a guard that stays", |world| {
+    Box::pin(async move {
+        let guard = world.held(LockOptions::new()).await;
+        shutdown(world).keeping(Kept::ShutDown(guard))
+    })
+})
+.ends("ok", 2, 99);
+
+/// Red without: telling the holders of a shutdown before waiting for them.
+#[test]
+fn a_shutdown_with_a_guard_that_stays_has_told_it() {
+    HELD.sweep();
+}
+
+const RUNNING: Scenario = Scenario::of("shutdown: a body that stops", |world| {
+    Box::pin(async move {
+        let (mut calls, started) = (JoinSet::new(), Arc::<Notify>::default());
+        let (manager, starts) = (world.ours.clone(), started.clone());
+        calls.spawn(async move {
+            let body = async |_: &_| {
+                starts.notify_one();
+                pending::<()>().await;
+            };
+            manager.with_lock("a", LockOptions::new(), body).await
+        });
+        started.notified().await;
+        shutdown(world).keeping(Kept::Called(calls))
+    })
+})
+.ends("ok", 1, 61);
+
+/// Red without: refusing every acquire once a shutdown has begun.
+#[test]
+fn a_shutdown_has_told_the_bodies() {
+    RUNNING.sweep();
+}
+
+const ASKING: Scenario = Scenario::of("shutdown: an acquire on its way", |world| {
+    Box::pin(async move {
+        let (mut calls, manager) = (JoinSet::new(), world.ours.clone());
+        calls.spawn(async move { manager.acquire("a", LockOptions::new()).await.map(drop) });
+        // The request is sent, and not yet there.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        shutdown(world).keeping(Kept::Called(calls))
+    })
+})
+.ends("ok", 2, 69);
+
+/// Red without: refusing a grant that arrives during a shutdown.
+#[test]
+fn a_shutdown_has_told_those_who_still_ask() {
+    ASKING.sweep();
+}
+
+const RELEASING: Scenario = Scenario::of("shutdown: a release on its way", |world| {
+    Box::pin(async move {
+        drop(world.held(LockOptions::new()).await);
+        shutdown(world)
+    })
+})
+.ends("ok", 1, 40);
+
+/// Red without: trying a release again that failed.
+#[test]
+fn a_shutdown_leaves_the_releases_under_way_alone() {
+    RELEASING.sweep();
+}
+
+pub(super) const SCENARIOS: &[Scenario] = &[HELD, RUNNING, ASKING, RELEASING];

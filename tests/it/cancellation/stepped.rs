@@ -1,0 +1,219 @@
+//! A store a round trip away: each command takes its time, and meets its fate.
+//!
+//! A command is sent by the first poll of its future, takes effect after half a round trip whether
+//! or not somebody still waits for it, and is answered after the other half. Its future is woken
+//! at both, so that the two halves are two points to be dropped at.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use lockattr::Holder;
+use lockattr::store::{
+    Acquire, Claim, LockKey, MemoryStore, Release, Releasing, Renew, Renewal, Store, StoreError,
+    StoreFuture,
+};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep_until};
+
+use super::weather::{Fate, Weather};
+
+/// There and back.
+pub(super) const TRIP: Duration = Duration::from_millis(4);
+
+/// After which an error comes in place of the answer.
+pub(super) const LIMIT: Duration = Duration::from_millis(20);
+
+/// A memory store at the other end of a wire.
+#[derive(Debug)]
+pub(super) struct Stepped {
+    memory: Arc<MemoryStore>,
+    wire: mpsc::UnboundedSender<Parcel>,
+    /// How long a late answer takes, and how much longer a slow request.
+    late: Duration,
+    slow: Duration,
+    /// Whether what lies frozen may go on.
+    thawed: watch::Sender<bool>,
+    script: Mutex<Script>,
+}
+
+#[derive(Debug, Default)]
+struct Script {
+    /// Nothing is counted before it is there.
+    weather: Option<Weather>,
+    /// The first commands meet these instead.
+    first: VecDeque<Fate>,
+    dropped: bool,
+    /// When the last command arrives, and with it whatever follows at once.
+    passable: Option<Instant>,
+    sent: Vec<(&'static str, Fate)>,
+}
+
+struct Parcel {
+    arrives: Instant,
+    frozen: bool,
+    effect: StoreFuture<'static, ()>,
+}
+
+impl Stepped {
+    /// Late answers take `late`, slow requests `slow` longer.
+    pub(super) fn new(late: Duration, slow: Duration) -> Arc<Self> {
+        let (wire, parcels) = mpsc::unbounded_channel();
+        let (thawed, thaw) = watch::channel(false);
+        tokio::spawn(carry(parcels, thaw));
+        let (memory, script) = Default::default();
+        Arc::new(Self { memory, wire, late, slow, thawed, script })
+    }
+
+    /// What the commands arrive at, for those who are no part of the test: without a way.
+    pub(super) fn memory(&self) -> &Arc<MemoryStore> {
+        &self.memory
+    }
+
+    /// The first commands of the future under test meet these fates in any weather.
+    pub(super) fn first(&self, fates: &[Fate]) {
+        self.script().first = fates.iter().copied().collect();
+    }
+
+    /// From here on commands are counted and the weather holds.
+    pub(super) fn begin(&self, weather: Weather) {
+        self.script().weather = Some(weather);
+    }
+
+    /// The future under test is gone.
+    pub(super) fn dropped(&self) {
+        let mut script = self.script();
+        script.dropped = true;
+        script.first.clear();
+        self.thawed.send_replace(true);
+    }
+
+    /// The commands sent since the beginning, and what became of each.
+    pub(super) fn sent(&self) -> Vec<(&'static str, Fate)> {
+        self.script().sent.clone()
+    }
+
+    /// Waits for what is slow: a command that follows cannot overtake it.
+    pub(super) async fn passable(&self) {
+        let passable = self.script().passable;
+        if let Some(passable) = passable {
+            sleep_until(passable).await;
+        }
+    }
+
+    fn script(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().unwrap()
+    }
+
+    /// The fate of a command that is being sent now.
+    fn fate(&self, command: &'static str) -> Fate {
+        let mut script = self.script();
+        let Some(weather) = script.weather else { return Fate::Answered };
+        let number = script.sent.len() + 1;
+        let scripted = script.first.pop_front();
+        let fate = scripted.unwrap_or_else(|| weather.fate(number, script.dropped));
+        script.sent.push((command, fate));
+        fate
+    }
+
+    /// Sends when it is first polled; `nothing` makes an answer of an error.
+    async fn call<T: Send + 'static>(
+        &self,
+        command: &'static str,
+        effect: impl Future<Output = T> + Send + 'static,
+        nothing: impl FnOnce(StoreError) -> T,
+    ) -> T {
+        let (fate, sent) = (self.fate(command), Instant::now());
+        let (answer, answered) = oneshot::channel();
+        if fate.arrives() {
+            let effect = Box::pin(async move { drop(answer.send(effect.await)) });
+            let slow = if fate == Fate::Slow { self.slow } else { Duration::ZERO };
+            let (arrives, frozen) = (sent + slow + TRIP / 2, fate == Fate::Frozen);
+            self.script().passable = Some(arrives);
+            drop(self.wire.send(Parcel { arrives, frozen, effect }));
+        }
+        match fate {
+            Fate::NotSent => return nothing(StoreError::new("no connection").not_sent()),
+            Fate::Away => return pending().await,
+            Fate::Lost => {
+                sleep_until(sent + LIMIT).await;
+                return nothing(StoreError::new("no answer: it never arrived"));
+            }
+            _ => {}
+        }
+        let answer = answered.await.expect("the wire outlives the test");
+        match fate {
+            Fate::Silent => return pending().await,
+            Fate::Failed => {
+                sleep_until(sent + LIMIT).await;
+                return nothing(StoreError::new("no answer: it was lost on its way back"));
+            }
+            Fate::Late => sleep_until(sent + self.late).await,
+            _ => sleep_until(Instant::now() + TRIP / 2).await,
+        }
+        answer
+    }
+}
+
+/// Lets what was sent arrive, in the order it was sent.
+async fn carry(mut parcels: mpsc::UnboundedReceiver<Parcel>, mut thaw: watch::Receiver<bool>) {
+    while let Some(parcel) = parcels.recv().await {
+        sleep_until(parcel.arrives).await;
+        if parcel.frozen && thaw.wait_for(|thawed| *thawed).await.is_err() {
+            return;
+        }
+        parcel.effect.await;
+    }
+}
+
+impl Store for Stepped {
+    fn acquire<'a>(
+        &'a self,
+        claim: &'a Arc<Claim>,
+        ttl: Duration,
+    ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+        let (memory, claim) = (self.memory.clone(), claim.clone());
+        let effect = async move { memory.acquire(&claim, ttl).await };
+        Box::pin(self.call("acquire", effect, Err))
+    }
+
+    fn renew<'a>(
+        &'a self,
+        renewals: &'a [Renewal],
+    ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
+        let (memory, renewals) = (self.memory.clone(), renewals.to_vec());
+        let nothing = {
+            let count = renewals.len();
+            move |error| vec![Err(error); count]
+        };
+        let effect = async move { memory.renew(&renewals).await };
+        Box::pin(self.call("renew", effect, nothing))
+    }
+
+    fn release<'a>(
+        &'a self,
+        releases: &'a [Releasing],
+    ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
+        let (memory, releases) = (self.memory.clone(), releases.to_vec());
+        let nothing = {
+            let count = releases.len();
+            move |error| vec![Err(error); count]
+        };
+        let effect = async move { memory.release(&releases).await };
+        Box::pin(self.call("release", effect, nothing))
+    }
+
+    fn holder<'a>(
+        &'a self,
+        key: &'a LockKey,
+    ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
+        let (memory, key) = (self.memory.clone(), key.clone());
+        let effect = async move { memory.holder(&key).await };
+        Box::pin(self.call("holder", effect, Err))
+    }
+
+    fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.call("ping", async { Ok(()) }, Err))
+    }
+}

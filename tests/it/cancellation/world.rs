@@ -1,0 +1,167 @@
+//! What a future under test lives in: a fresh store, our manager, and others who want the same.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lockattr::store::{LockKey, Store};
+use lockattr::{Error, LockGuard, LockManager, LockOptions};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use super::stepped::{Stepped, TRIP};
+
+/// The longest lease that a future under test asks for: much longer than any command takes, so
+/// that nothing is free because a lease ended.
+pub(super) const LEASE: Duration = Duration::from_millis(300);
+
+/// How long a late answer takes: longer than the lease that it grants.
+const LATE: Duration = Duration::from_millis(375);
+
+/// How much longer a slow request takes: so long that its answer is too late, when its lease has
+/// just begun.
+const SLOW: Duration = Duration::from_millis(294);
+
+/// Whatever is under way has come to its end after so long.
+pub(super) const LONG: Duration = Duration::from_millis(450);
+
+/// How long our manager waits in its shutdown, twice.
+const SHUTDOWN_LIMIT: Duration = Duration::from_millis(100);
+
+/// For those who need a second key, and for `job:<id>`.
+pub(super) const OTHER_KEY: &str = "job:7";
+
+/// Every key that a future under test may lock.
+pub(super) const KEYS: [&str; 2] = ["a", OTHER_KEY];
+
+/// A store, and our manager a round trip away from it.
+#[derive(Clone)]
+pub(super) struct World {
+    pub(super) store: Arc<Stepped>,
+    pub(super) ours: LockManager,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let store = Stepped::new(LATE, SLOW);
+        let builder = LockManager::builder().store(store.clone()).service("ours");
+        // Pauses this short are not random, because the timers count milliseconds.
+        let builder = builder.ttl(LEASE).retry(2).retry_delay(Duration::from_millis(1));
+        let ours = builder.shutdown_limit(SHUTDOWN_LIMIT).build().unwrap();
+        Self { store, ours }
+    }
+
+    /// The manager of another program, which no trouble reaches.
+    pub(super) fn stranger(&self, service: &str) -> LockManager {
+        let builder = LockManager::builder().store(self.store.memory().clone());
+        builder.service(service).build().unwrap()
+    }
+
+    /// Another program holds the key.
+    pub(super) async fn other_holds(&self, key: &str) -> Other {
+        let guard = self.stranger("other").acquire(key, for_good()).await.unwrap();
+        Other(Arc::new(Mutex::new(Some(guard))))
+    }
+
+    /// Another program takes the key after a while, if it is free then.
+    pub(super) fn other_takes_after(&self, key: &'static str, time: Duration) -> Other {
+        let (other, manager) = (Other::default(), self.stranger("other"));
+        let takes = other.clone();
+        tokio::spawn(async move {
+            sleep(time).await;
+            *takes.0.lock().unwrap() = manager.try_acquire(key, for_good()).await.unwrap();
+        });
+        other
+    }
+
+    /// The service that the store has as the holder of `key`.
+    pub(super) async fn owner(&self, key: &str) -> Option<String> {
+        let key = LockKey::new("lock:", key).unwrap();
+        let holder = self.store.memory().holder(&key).await.unwrap();
+        holder.map(|holder| holder.service.expect("every manager here has a name"))
+    }
+
+    /// A hold of ours, asked for before the test begins.
+    pub(super) async fn held(&self, options: LockOptions) -> LockGuard {
+        self.ours.acquire("a", options).await.unwrap()
+    }
+}
+
+/// Held until it is given back.
+pub(super) fn for_good() -> LockOptions {
+    LockOptions::new().ttl(3600 * LEASE).renew(false)
+}
+
+/// Half a round trip each, so that whatever is under way is seen at each of its stages.
+pub(super) async fn ticks(count: usize) {
+    for _ in 0..count {
+        sleep(TRIP / 2).await;
+    }
+}
+
+/// What another program may hold.
+#[derive(Clone, Default)]
+pub(super) struct Other(Arc<Mutex<Option<LockGuard>>>);
+
+impl Other {
+    pub(super) fn lets_go_after(&self, time: Duration) {
+        let other = self.clone();
+        tokio::spawn(async move {
+            sleep(time).await;
+            other.lets_go().await;
+        });
+    }
+
+    pub(super) async fn lets_go(&self) {
+        let guard = self.0.lock().unwrap().take();
+        if let Some(guard) = guard {
+            guard.release().await.unwrap();
+        }
+    }
+
+    pub(super) fn holds(&self) -> bool {
+        self.0.lock().unwrap().is_some()
+    }
+}
+
+/// What is ours beside the future under test, and outlives it.
+pub(super) enum Kept {
+    Nothing,
+    /// A hold that goes on as if there had been no future; `max_hold` may end it.
+    Held {
+        guard: LockGuard,
+        at_most_until: Option<Instant>,
+    },
+    /// A hold that a shutdown ends.
+    ShutDown(LockGuard),
+    /// Calls that a shutdown ends.
+    Called(JoinSet<Result<(), Error>>),
+}
+
+/// A future under test.
+pub(super) struct Case {
+    pub(super) future: Pin<Box<dyn Future<Output = Result<(), Error>>>>,
+    pub(super) kept: Kept,
+    pub(super) other: Other,
+}
+
+impl Case {
+    /// A future that leaves nothing.
+    pub(super) fn of(future: impl Future<Output = Result<(), Error>> + 'static) -> Self {
+        Self { future: Box::pin(future), kept: Kept::Nothing, other: Other::default() }
+    }
+
+    /// Beside what another program holds.
+    pub(super) fn beside(self, other: Other) -> Self {
+        Self { other, ..self }
+    }
+
+    pub(super) fn keeping(self, kept: Kept) -> Self {
+        Self { kept, ..self }
+    }
+
+    /// A future that leaves the hold of this guard alone.
+    pub(super) fn keeping_hold(self, guard: LockGuard) -> Self {
+        self.keeping(Kept::Held { guard, at_most_until: None })
+    }
+}
