@@ -9,6 +9,7 @@ mod outcome;
 mod redis;
 mod reentrancy;
 mod runtimes;
+mod scale;
 mod shutdown;
 mod store_contract;
 mod support;

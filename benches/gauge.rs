@@ -1,0 +1,127 @@
+//! What is measured, and where it is read: this process from the system, its commands from the
+//! server, its batches from a store in between.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use lockattr::Holder;
+use lockattr::store::{
+    Acquire, Claim, LockKey, RedisStore, Release, Releasing, Renew, Renewal, Store, StoreError,
+    StoreFuture,
+};
+use lockattr_tests::Cli;
+use nix::sys::resource::{UsageWho, getrusage};
+use tikv_jemalloc_ctl::{epoch, stats};
+use tokio::time::Instant;
+
+/// The time that this process has computed, its threads together, in and out of the kernel.
+pub(crate) fn cpu() -> Duration {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("the system keeps account of us");
+    let (user, system) = (usage.user_time(), usage.system_time());
+    let micros = |seconds: i64, micros: i64| (seconds * 1_000_000 + micros).cast_unsigned();
+    Duration::from_micros(
+        micros(user.tv_sec(), user.tv_usec()) + micros(system.tv_sec(), system.tv_usec()),
+    )
+}
+
+/// What this process has allocated and not freed, in bytes.
+///
+/// By the allocator's own account: what the system counts as resident has the rest of half-empty
+/// pages in it, of which two runs never have the same.
+pub(crate) fn allocated() -> usize {
+    epoch::advance().expect("statistics are compiled in");
+    stats::allocated::read().expect("statistics are compiled in")
+}
+
+/// What of it the allocator keeps in memory, in bytes, with its half-empty pages.
+pub(crate) fn resident() -> usize {
+    epoch::advance().expect("statistics are compiled in");
+    stats::resident::read().expect("statistics are compiled in")
+}
+
+/// How often the server was asked to run a script.
+pub(crate) async fn scripts(cli: &Cli) -> u64 {
+    cli.commandstats().await.get("evalsha").copied().unwrap_or_default()
+}
+
+/// What a stretch of time cost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cost {
+    pub(crate) time: Duration,
+    pub(crate) cpu: Duration,
+}
+
+impl Cost {
+    /// Of running `work`.
+    pub(crate) async fn of(work: impl Future<Output = ()>) -> Self {
+        let (started, before) = (Instant::now(), cpu());
+        work.await;
+        Self { time: started.elapsed(), cpu: cpu() - before }
+    }
+
+    /// Of one core, in percent.
+    pub(crate) fn percent(self) -> f64 {
+        100.0 * self.cpu.as_secs_f64() / self.time.as_secs_f64()
+    }
+}
+
+/// A store that counts what it is asked to renew.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    store: RedisStore,
+    calls: AtomicU64,
+    renewals: AtomicU64,
+}
+
+impl Counted {
+    pub(crate) fn new(store: RedisStore) -> Arc<Self> {
+        Arc::new(Self { store, calls: AtomicU64::new(0), renewals: AtomicU64::new(0) })
+    }
+
+    /// How often it was asked, and for how many renewals.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.calls.load(Ordering::Relaxed), self.renewals.load(Ordering::Relaxed))
+    }
+}
+
+impl Store for Counted {
+    fn acquire<'a>(
+        &'a self,
+        claim: &'a Arc<Claim>,
+        ttl: Duration,
+    ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+        self.store.acquire(claim, ttl)
+    }
+
+    fn renew<'a>(
+        &'a self,
+        renewals: &'a [Renewal],
+    ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.renewals.fetch_add(renewals.len() as u64, Ordering::Relaxed);
+        self.store.renew(renewals)
+    }
+
+    fn release<'a>(
+        &'a self,
+        releases: &'a [Releasing],
+    ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
+        self.store.release(releases)
+    }
+
+    fn holder<'a>(
+        &'a self,
+        key: &'a LockKey,
+    ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
+        self.store.holder(key)
+    }
+
+    fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
+        self.store.ping()
+    }
+
+    fn refuses(&self, key: &LockKey) -> Option<String> {
+        self.store.refuses(key)
+    }
+}

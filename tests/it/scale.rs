@@ -1,0 +1,85 @@
+//! Ten thousand leases, renewed and released by one task.
+
+use std::time::Duration;
+
+use lockattr::{Error, LockGuard, LockManager, LockOptions, LostReason};
+use lockattr_tests::{RedisServer, assert_nothing_left, eventually};
+use tokio::runtime::Handle;
+use tokio::time::{sleep, timeout};
+
+use crate::support::Scripted;
+
+const LEASES: usize = 10_000;
+
+const SECOND: Duration = Duration::from_secs(1);
+const LIMIT: Duration = Duration::from_secs(60);
+
+async fn acquire_all(manager: &LockManager, ttl: Duration) -> Vec<LockGuard> {
+    let options = LockOptions::new().ttl(ttl);
+    let mut guards = Vec::with_capacity(LEASES);
+    for n in 0..LEASES {
+        guards.push(manager.acquire(n.to_string(), options.clone()).await.unwrap());
+    }
+    guards
+}
+
+fn is_taken(guard: &LockGuard) -> bool {
+    matches!(guard.ensure_held(), Err(Error::Lost { reason: LostReason::Taken, .. }))
+}
+
+/// Red without: an answer for each lease of a batch.
+#[tokio::test]
+async fn of_ten_thousand_leases_the_stolen_and_the_deleted_are_told_and_the_others_live_on() {
+    let server = RedisServer::start().await;
+    let (cli, manager) = (server.cli().await, LockManager::connect(&server.url()).await.unwrap());
+    let warm = manager.acquire("0", LockOptions::new()).await.unwrap();
+    let tasks = Handle::current().metrics().num_alive_tasks();
+    warm.release().await.unwrap();
+    let guards = acquire_all(&manager, 6 * SECOND).await;
+    assert_eq!(Handle::current().metrics().num_alive_tasks(), tasks, "a task for a lease");
+
+    let (stolen, deleted) = (&guards[17], &guards[4711]);
+    cli.query::<String>(&["SET", "lock:17", "theirs", "PX", "600000"]).await;
+    cli.query::<i64>(&["DEL", "lock:4711"]).await;
+    for lost in [stolen, deleted] {
+        timeout(LIMIT, lost.lost()).await.expect("the loss is told");
+        assert!(is_taken(lost));
+    }
+    cli.reset_stats().await;
+    // A third of the TTL apart, and a hundred in each.
+    let rounds = async || cli.commandstats().await.get("evalsha").is_some_and(|n| *n > 300);
+    eventually(LIMIT, "three rounds of renewals", rounds).await;
+    let lost: Vec<_> = guards.iter().filter(|guard| guard.ensure_held().is_err()).collect();
+    let lost: Vec<_> = lost.iter().map(|guard| guard.key()).collect();
+    assert_eq!(lost, ["17", "4711"]);
+
+    drop(guards);
+    cli.query::<i64>(&["DEL", "lock:17"]).await;
+    assert_nothing_left(&server).await;
+}
+
+/// However their ends are spread: renewals that are nearly due travel along with one that is.
+///
+/// Red without: `EARLY`.
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_leases_are_renewed_in_few_batches() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let options = LockOptions::new().ttl(9 * SECOND);
+    let mut guards = Vec::with_capacity(LEASES);
+    for n in 0..LEASES {
+        guards.push(manager.acquire(n.to_string(), options.clone()).await.unwrap());
+        if n % 10 == 0 {
+            // As many in the time between two renewals.
+            sleep(Duration::from_millis(3)).await;
+        }
+    }
+    let before = store.calls().renewals.len();
+    sleep(60 * SECOND).await;
+    let renewals = store.calls().renewals.split_off(before);
+    let (batches, leases) = (renewals.len(), renewals.iter().sum::<usize>());
+    assert!(batches <= 60 * 5, "{batches} batches in a minute");
+    // Every three seconds, or a little earlier.
+    assert!((19 * LEASES..=23 * LEASES).contains(&leases), "{leases} renewals in a minute");
+    assert!(guards.iter().all(|guard| guard.ensure_held().is_ok()));
+}
