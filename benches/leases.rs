@@ -71,7 +71,7 @@ async fn measure(arrival: &str, time: Duration) {
         "spread" => acquire_spread(&manager, &mut guards).await,
         _ => acquire_at_once(&manager, &mut guards).await,
     }
-    row("acquired within", format!("{:.2?}", started.elapsed()), "");
+    row("acquired within", &format!("{:.2?}", started.elapsed()), "");
     let acquired = (allocated(), resident());
     let held_by = Handle::current().metrics().num_alive_tasks();
 
@@ -82,16 +82,16 @@ async fn measure(arrival: &str, time: Duration) {
     let after = (allocated(), resident());
     let held = guards.iter().filter(|guard| guard.ensure_held().is_ok()).count();
     let seconds = leases.time.as_secs_f64();
-    row("still held", held.to_string(), "all");
-    row("tasks, before and while held", format!("{tasks}, {held_by}"), "one task");
-    row("CPU, of one core", format!("{:.2} %", leases.percent()), "5 %");
-    row("batches (scripts) a second", format!("{:.1}", scripts as f64 / seconds), "50");
-    row("renewals a second", format!("{:.0}", renewals as f64 / seconds), "");
-    row("times a second that some were sent", format!("{:.1}", ticks as f64 / seconds), "");
-    row("leases in a batch", format!("{:.1}", renewals as f64 / scripts as f64), "");
+    row("still held", &held.to_string(), "all");
+    row("tasks, before and while held", &format!("{tasks}, {held_by}"), "one task");
+    row("CPU, of one core", &format!("{:.2} %", leases.percent()), "5 %");
+    row("batches (scripts) a second", &format!("{:.1}", scripts as f64 / seconds), "50");
+    row("renewals a second", &format!("{:.0}", renewals as f64 / seconds), "");
+    row("times a second that some were sent", &format!("{:.1}", ticks as f64 / seconds), "");
+    row("leases in a batch", &format!("{:.1}", renewals as f64 / scripts as f64), "");
     for (when, now) in [("when acquired", acquired), ("after the time", after)] {
-        row(&format!("allocated for a lease, {when}"), per_lease(before.0, now.0), "1024 B");
-        row(&format!("resident for a lease, {when}"), per_lease(before.1, now.1), "");
+        row(&format!("allocated for a lease, {when}"), &per_lease(before.0, now.0), "1024 B");
+        row(&format!("resident for a lease, {when}"), &per_lease(before.1, now.1), "");
     }
 
     let keys = guards.iter().map(|guard| format!("lock:{}", guard.key())).collect();
@@ -101,8 +101,8 @@ async fn measure(arrival: &str, time: Duration) {
     let let_go = started.elapsed();
     until_keys(&cli, 1).await;
     let gone = started.elapsed();
-    row("dropped all: the drops took", format!("{let_go:.1?}"), "");
-    row("dropped all: gone from the server", format!("{gone:.1?}"), "1 s");
+    row("dropped all: the drops took", &format!("{let_go:.1?}"), "");
+    row("dropped all: gone from the server", &format!("{gone:.1?}"), "1 s");
 
     bare.set().await.expect("set");
     let pace = Pace {
@@ -114,7 +114,7 @@ async fn measure(arrival: &str, time: Duration) {
     beside("bare PEXPIRE by hand", leases, bare.renew_by_pexpire(pace, time).await);
     let deleted = bare.delete().await.expect("deleted");
     let ratio = gone.as_secs_f64() / deleted.as_secs_f64();
-    row("bare DEL of all in one pipeline", format!("{deleted:.1?}"), &format!("ratio {ratio:.2}"));
+    row("bare DEL of all in one pipeline", &format!("{deleted:.1?}"), &format!("ratio {ratio:.2}"));
 }
 
 async fn acquire(manager: &LockManager, n: usize) -> LockGuard {
@@ -156,9 +156,9 @@ fn per_lease(before: usize, after: usize) -> String {
 fn beside(what: &str, leases: Cost, bare: Cost) {
     let ratio = leases.percent() / bare.percent();
     let value = format!("{:.2} %", bare.percent());
-    row(&format!("CPU, of one core: {what}"), value, &format!("ratio {ratio:.2}"));
+    row(&format!("CPU, of one core: {what}"), &value, &format!("ratio {ratio:.2}"));
 }
 
-fn row(what: &str, value: String, bar: &str) {
+fn row(what: &str, value: &str, bar: &str) {
     println!("  {what:<44}{value:>12}   {bar}");
 }
