@@ -16,8 +16,8 @@ use crate::{Error, Lease, LostReason};
 ///
 /// Dereferences to [`Lease`]. [`release`](Self::release) gives the lock back and tells how it
 /// went; dropping gives it back as well, a little later and without an answer. Dropped with a
-/// runtime that ends, or after that, it is given back by a thread, and the drop waits for it: all
-/// such drops together for a second at most, because the store may be away.
+/// runtime that ends, or after that, it is given back by a thread, and the drop waits for it. A
+/// store that is away holds up all such drops together for a second.
 ///
 /// A guard that is leaked ([`std::mem::forget`]) is renewed for as long as its manager's watchdog
 /// runs, unless `max_hold` says otherwise.

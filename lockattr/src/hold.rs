@@ -99,11 +99,17 @@ impl Hold {
         }
     }
 
+    /// Tells that the deadline has passed, if it has.
+    pub(crate) fn signal_end(&self) {
+        // The check does.
+        let _told = self.check(Instant::now());
+    }
+
     /// Whether the store is to keep the lock for us: also while a shutdown waits for its holder,
     /// who has been told to stop but may take its time.
     pub(crate) fn is_kept(&self, now: Instant) -> bool {
-        self.check(now).is_ok()
-            || (self.phase.load(Ordering::Acquire) == SHUT_DOWN && now < self.valid_until())
+        let phase = self.phase.load(Ordering::Acquire);
+        (phase == HELD || phase == SHUT_DOWN) && now < self.valid_until()
     }
 
     /// [`check`](Self::check) as the public error.

@@ -97,7 +97,7 @@ impl Watchdog {
     /// Forgets a hold that was given back.
     pub(crate) fn forget(&self, id: u64) {
         self.queue().leases.forget(id);
-        self.settled.notify_waiters();
+        self.settled();
     }
 
     /// Gives a lock back that nobody waits for, until its lease has ended by itself.
@@ -162,12 +162,14 @@ impl Watchdog {
     /// Grants nothing more, signals every holder, waits up to `limit` for them to let go, lets go
     /// for them, and waits as long again for the store.
     pub(crate) async fn shut_down(self: &Arc<Self>, limit: Duration) {
-        {
+        let holds = {
             let mut queue = self.queue();
             queue.shut_down = true;
             queue.closing = true;
-            queue.leases.lose_all(LostReason::ShutDown);
-        }
+            queue.leases.all()
+        };
+        // Not while the queue is locked: whoever is woken may want it.
+        holds.iter().for_each(|hold| hold.lose(LostReason::ShutDown));
         self.stopped.notify_waiters();
         if let Err(error) = self.start() {
             tracing::error!(%error, "nothing can be waited for");
@@ -178,11 +180,11 @@ impl Watchdog {
             |queue: &Queue| queue.leases.is_empty() && self.asking.load(Ordering::Acquire) == 0;
         timeout(limit, self.until(let_go)).await.ok();
         let deadline = Instant::now() + limit;
-        let abandoned = self.queue().abandon();
+        let abandoned = self.queue().leases.abandon();
         if !abandoned.is_empty() {
             tracing::warn!(count = abandoned.len(), "released locks whose holders did not stop");
-            for claim in abandoned {
-                self.release_later(claim, deadline, true);
+            for hold in abandoned {
+                self.release_later(hold.claim().clone(), hold.store_lets_go_at(), true);
             }
         }
         // Whoever lets go from here on does so in time or not at all.
@@ -201,7 +203,7 @@ impl Watchdog {
         }
     }
 
-    /// A release is done with: whoever waits for that, or may now end, looks again.
+    /// A hold or a release is done with: whoever waits for that, or may now end, looks again.
     fn settled(&self) {
         let queue = self.queue();
         if queue.closing {

@@ -1,13 +1,15 @@
 //! Runtimes that end, have no timers, or are not there: nothing panics, and nothing stays locked.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use lockattr::{Error, LockManager, LockOptions, Release};
+use lockattr::{Error, Lease, LockGuard, LockManager, LockOptions, Release};
 use lockattr_tests::eventually;
 use tokio::runtime::{Builder, Runtime};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::support::{Fate, Scripted};
 
@@ -129,7 +131,7 @@ fn what_a_paused_clock_put_off_is_not_put_off_for_ever() {
     store.releases(&[Fate::Refused, Fate::Answered]);
     let paused = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     paused.block_on(async {
-        tokio::time::sleep(3600 * SECOND).await;
+        sleep(3600 * SECOND).await;
         drop(manager.acquire("a", long()).await.unwrap());
         let tried = async || store.calls().releases == [1];
         eventually(10 * SECOND, "tried in vain", tried).await;
@@ -192,4 +194,90 @@ fn nothing_panics_outside_a_runtime() {
     assert!(guard.ensure_held().is_err());
     drop(guard);
     assert!(is_free(&manager, "a"));
+}
+
+/// As in a `#[tokio::test]` whose assertion fails: the runtime is dropped by the panic.
+///
+/// Red without: the thread of the last resort, also during a panic.
+#[test]
+fn a_main_that_panics_gives_back_what_it_holds() {
+    let manager = Scripted::new().manager();
+    let runtime = runtime();
+    let main = AssertUnwindSafe(|| {
+        let runtime = runtime;
+        runtime.block_on(async {
+            let _guard = manager.acquire("a", long()).await.unwrap();
+            panic!("a bug");
+        })
+    });
+    assert!(catch_unwind(main).is_err());
+    assert!(is_free(&manager, "a"));
+}
+
+/// Each of them is waited for, however long the thread has lived for the others.
+///
+/// Red without: the thread's being given up only by whoever waited in vain.
+#[test]
+fn runtimes_that_end_one_after_the_other_are_each_waited_for() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let started = Instant::now();
+    let mut ended = 0;
+    while started.elapsed() < SECOND + SECOND / 2 {
+        // As a store across the network does.
+        store.releases(&[Fate::Late(Duration::from_millis(20))]);
+        let runtime = runtime();
+        runtime.block_on(async { drop(manager.acquire("a", long()).await.unwrap()) });
+        drop(runtime);
+        ended += 1;
+        assert_eq!(store.calls().releases.iter().sum::<usize>(), ended);
+    }
+    assert!(is_free(&manager, "a"));
+}
+
+/// A manager that is gone leaves nothing behind once the last of its locks is released.
+///
+/// Red without: a wake-up for the task when a hold is forgotten.
+#[tokio::test(start_paused = true)]
+async fn the_watchdog_ends_with_the_last_guard_of_a_manager_that_is_gone() {
+    for by_hand in [true, false] {
+        let store = Scripted::new();
+        let guard = store.manager().acquire("a", long()).await.unwrap();
+        sleep(SECOND).await;
+        if by_hand {
+            guard.release().await.unwrap();
+        } else {
+            drop(guard);
+        }
+        sleep(SECOND).await;
+        assert_eq!(Arc::strong_count(&store), 1, "by hand: {by_hand}");
+    }
+}
+
+/// Who is woken may do what it likes, such as to drop a guard at once.
+struct DropsWhenWoken(Mutex<Option<LockGuard>>);
+
+impl Wake for DropsWhenWoken {
+    fn wake(self: Arc<Self>) {
+        drop(self.0.lock().unwrap().take());
+    }
+}
+
+/// Red without: signalling holds only while the queue is not locked.
+#[test]
+fn whoever_is_told_of_a_loss_may_drop_its_guard_there_and_then() {
+    let manager = Scripted::new().manager();
+    let outer = runtime();
+    let guard = outer.block_on(manager.acquire("a", long())).unwrap();
+    let lease = Lease::clone(&guard);
+    let waker = Arc::new(DropsWhenWoken(Mutex::new(Some(guard)))).into();
+    let _entered = outer.enter();
+    let mut lost = Box::pin(async move { lease.lost().await });
+    assert!(lost.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        runtime().block_on(manager.shutdown());
+        tell.send(()).unwrap();
+    });
+    told.recv_timeout(20 * SECOND).expect("it waits for itself");
 }

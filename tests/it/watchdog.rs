@@ -348,3 +348,51 @@ fn a_loss_is_signalled_where_no_watchdog_is_awake() {
         assert!(matches!(body.await, Err(Error::Lost { reason: LostReason::Expired, .. })));
     });
 }
+
+/// Refused at once, and while the watchdog sleeps.
+///
+/// Red without: a wake-up for a release that is to be tried again.
+#[tokio::test(start_paused = true)]
+async fn a_background_release_that_is_refused_at_once_is_tried_again_soon() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let options = lease(600 * SECOND).renew(false).release(lockattr::Release::Background);
+    store.releases(&[Fate::Refused, Fate::Answered]);
+    manager.with_lock("a", options, async |_| sleep(SECOND).await).await.unwrap();
+    sleep(2 * SECOND).await;
+    assert_eq!(manager.holder("a").await.unwrap(), None);
+}
+
+/// What the second try does not find was most likely taken away by the first.
+///
+/// Red without: `held` being forgotten for a second try.
+#[tokio::test(start_paused = true)]
+async fn a_release_whose_answer_was_lost_is_not_told_as_a_lost_lock() {
+    for background in [false, true] {
+        let events = capture_events();
+        let store = Scripted::new();
+        let manager = store.manager();
+        store.releases(&[Fate::AnswerLost, Fate::Answered]);
+        if background {
+            let options = lease(6 * SECOND).release(lockattr::Release::Background);
+            manager.with_lock("a", options, async |_| ()).await.unwrap();
+        } else {
+            drop(manager.acquire("a", lease(6 * SECOND)).await.unwrap());
+        }
+        sleep(10 * SECOND).await;
+        assert_eq!(store.calls().releases.len(), 2);
+        assert!(events.is_empty(), "background: {background}: {:?}", events.all());
+        assert_eq!(manager.holder("a").await.unwrap(), None);
+    }
+}
+
+/// Red without: the time that a release is given to be answered.
+#[tokio::test(start_paused = true)]
+async fn a_hanging_release_is_tried_again() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    store.releases(&[Fate::Hangs, Fate::Answered]);
+    drop(manager.acquire("a", lease(60 * SECOND).renew(false)).await.unwrap());
+    sleep(50 * SECOND).await;
+    assert_eq!(manager.holder("a").await.unwrap(), None);
+}

@@ -26,10 +26,10 @@ impl LockManager {
         // First of all, also for what an earlier runtime left behind: it may be this very key's
         // release.
         watchdog.start()?;
-        if watchdog.is_shut_down() {
-            return Err(shut_down(&key));
-        }
         if let Some(outer) = chain::find(watchdog, key.name()) {
+            if watchdog.is_shut_down() {
+                return Err(shut_down(&key));
+            }
             return enter_again(terms, &outer).await;
         }
         let label = self.shared.identity.label(terms.function);
@@ -50,6 +50,10 @@ impl LockManager {
         let mut attempts = terms.patience.start(Instant::now());
         watchdog.asks();
         let mut asking = Asking { watchdog, claim, ttl: terms.ttl, unsure: false };
+        // After it is noted, so that a shutdown either is seen here or sees this.
+        if watchdog.is_shut_down() {
+            return Err(shut_down(asking.claim.key()));
+        }
         loop {
             attempts.begin();
             let outcome = asking.ask(terms, &attempts).await;

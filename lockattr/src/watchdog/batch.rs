@@ -40,11 +40,11 @@ pub(super) fn send_releases(watchdog: Arc<Watchdog>, releases: Vec<PendingReleas
         let answers = answers(async { store.release(&claims).await }, claims.len());
         // A store that hangs is asked again, as long as there is something to ask for.
         let asked = Instant::now();
-        let answers = match timeout_at(asked + time_to_answer(releases, asked), answers).await {
+        let mut answers = match timeout_at(asked + time_to_answer(releases, asked), answers).await {
             Ok(answers) => answers,
             Err(_) => claims.iter().map(|_| Err(StoreError::new("it did not answer"))).collect(),
         };
-        for (release, answer) in std::mem::take(&mut unanswered.releases).into_iter().zip(answers) {
+        while let (Some(release), Some(answer)) = (unanswered.releases.pop(), answers.pop()) {
             unanswered.watchdog.settle_release(release, answer);
         }
         unanswered.watchdog.settled();
@@ -66,7 +66,9 @@ struct Unanswered {
 
 impl Drop for Unanswered {
     fn drop(&mut self) {
-        for release in self.releases.drain(..) {
+        for mut release in self.releases.drain(..) {
+            // Gone the next time, it may have been this time's doing.
+            release.held = false;
             self.watchdog.queue().put_back(release, Instant::now());
         }
     }
@@ -103,7 +105,10 @@ impl Watchdog {
                 self.queue().leases.renewed(id, asked, renewal.ttl);
             }
             Ok(Renew::NotHeld) => {
-                tracing::warn!(key, "the lease was lost: the store no longer has it as ours");
+                // Not where it is being released, which may have overtaken the renewal.
+                if hold.is_kept(Instant::now()) {
+                    tracing::warn!(key, "the lease was lost: the store no longer has it as ours");
+                }
                 hold.lose(LostReason::Taken);
             }
             Err(error) => {

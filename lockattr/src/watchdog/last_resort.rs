@@ -10,13 +10,13 @@ use std::thread;
 use std::time::Duration;
 
 use tokio::runtime::{self, Builder, Handle};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::Watchdog;
 use super::queue::Queue;
 use super::task::Runner;
 
-/// How long the releases of an ending runtime hold it up, all together.
+/// How long an ending runtime is held up by a store that does not answer.
 const HOLDS_UP: Duration = Duration::from_secs(1);
 
 /// The tasks of a runtime are dropped one by one: the next guard finds the thread still there.
@@ -26,19 +26,18 @@ const LINGERS: Duration = Duration::from_millis(50);
 pub(super) struct LastResort {
     /// The runtime that it has made for itself.
     pub(super) runtime: Option<runtime::Id>,
-    /// Until when it is waited for.
-    holds_up_until: Instant,
+    /// Whether somebody has waited for it in vain: the next need not.
+    vain: bool,
 }
 
 impl Watchdog {
     /// Sends the releases that no task will, and waits for that a while.
     pub(super) fn send_what_nobody_sends(self: &Arc<Self>) {
         let mut queue = self.queue();
-        // Not again and again, if it is our own thread that panics.
-        if !queue.is_abandoned() || thread::panicking() {
+        if !queue.needs_last_resort() {
             return;
         }
-        let now = Instant::now();
+        queue.hurry();
         if queue.last_resort.is_none() {
             let watchdog = self.clone();
             let thread = thread::Builder::new().name("lockattr-release".into());
@@ -46,15 +45,17 @@ impl Watchdog {
                 tracing::error!(%error, "no thread to release locks with");
                 return;
             }
-            let holds_up_until = now + HOLDS_UP;
-            queue.last_resort = Some(LastResort { runtime: None, holds_up_until });
+            queue.last_resort = Some(LastResort { runtime: None, vain: false });
         }
-        let until = queue.last_resort.as_ref().map_or(now, |thread| thread.holds_up_until);
-        // The least of both: a paused clock is not the world's.
-        let patience = until.saturating_duration_since(now).min(HOLDS_UP);
+        if queue.last_resort.as_ref().is_some_and(|thread| thread.vain) {
+            return;
+        }
         let owes = |queue: &mut Queue| !queue.releases.none_owed() && queue.last_resort.is_some();
-        let waited = self.released.wait_timeout_while(queue, patience, owes);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        let waited = self.released.wait_timeout_while(queue, HOLDS_UP, owes);
+        let (mut queue, outcome) = waited.unwrap_or_else(PoisonError::into_inner);
+        if let Some(thread) = &mut queue.last_resort {
+            thread.vain = outcome.timed_out();
+        }
     }
 
     /// What the thread does.
@@ -74,7 +75,7 @@ impl Watchdog {
             }
             let Some(runner) = Runner::enter(&self, runtime) else { return };
             tokio::select! {
-                () = runner.run() => {}
+                () = runner.of_last_resort().run() => {}
                 () = self.until_nothing_is_owed(runtime) => {}
             }
         });
@@ -87,7 +88,7 @@ impl Watchdog {
             let mut queue = self.queue();
             if queue.releases.none_owed() {
                 // In the same breath, so that whoever comes next starts another thread.
-                queue.leave(runtime);
+                queue.remove(runtime);
                 return;
             }
         }

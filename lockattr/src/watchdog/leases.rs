@@ -7,9 +7,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::queue::TRY_AGAIN;
-use crate::LostReason;
 use crate::hold::Hold;
-use crate::store::{Claim, Renewal};
+use crate::store::Renewal;
 
 /// A renewal may come by this part of its TTL too early, to travel in one batch with others: a tenth
 /// of the time between two.
@@ -74,11 +73,13 @@ impl Leases {
         }
     }
 
-    /// The renewals that are due. Signals the holds whose deadline has passed.
-    pub(super) fn due(&mut self, now: Instant) -> Vec<(u64, Renewal)> {
-        let mut due = Vec::new();
+    /// The renewals that are due, and the holds whose deadline has passed.
+    pub(super) fn due(&mut self, now: Instant) -> (Vec<(u64, Renewal)>, Vec<Arc<Hold>>) {
+        let (mut due, mut over) = (Vec::new(), Vec::new());
         let first = self.timers.first().filter(|(timer, _)| *timer <= now);
-        let Some(first) = first.and_then(|(_, id)| self.watched.get(id)) else { return due };
+        let Some(first) = first.and_then(|(_, id)| self.watched.get(id)) else {
+            return (due, over);
+        };
         // Those that may come along with the first. Alone, each waits for its own time.
         let range = ..=(now + first.early(now), u64::MAX);
         let ripe: Vec<_> = self.timers.range(range).copied().collect();
@@ -88,8 +89,8 @@ impl Leases {
                 continue;
             }
             self.timers.remove(&(timer, id));
-            // The look signals the loss; a lost hold needs no timer any more.
             if !watched.hold.is_kept(now) {
+                over.push(watched.hold.clone());
                 continue;
             }
             if watched.renew_at.is_some_and(|renew_at| renew_at <= timer) {
@@ -101,7 +102,7 @@ impl Leases {
             watched.timer = earlier(watched.renew_at, watched.hold.valid_until());
             self.timers.insert((watched.timer, id));
         }
-        due
+        (due, over)
     }
 
     /// When the next timer fires.
@@ -113,15 +114,14 @@ impl Leases {
         self.watched.get(&id).map(|watched| watched.hold.clone())
     }
 
-    /// Ends them all.
-    pub(super) fn lose_all(&self, reason: LostReason) {
-        self.watched.values().for_each(|watched| watched.hold.lose(reason));
+    pub(super) fn all(&self) -> Vec<Arc<Hold>> {
+        self.watched.values().map(|watched| watched.hold.clone()).collect()
     }
 
-    /// Stops watching them all, and says what was held.
-    pub(super) fn abandon(&mut self) -> Vec<Arc<Claim>> {
+    /// Stops watching them all.
+    pub(super) fn abandon(&mut self) -> Vec<Arc<Hold>> {
         self.timers.clear();
-        self.watched.drain().map(|(_, watched)| watched.hold.claim().clone()).collect()
+        self.watched.drain().map(|(_, watched)| watched.hold).collect()
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -17,7 +17,7 @@ use super::leases::Leases;
 use super::releases::{PendingRelease, Releases};
 use crate::LostReason;
 use crate::hold::Hold;
-use crate::store::{Claim, Renewal};
+use crate::store::Renewal;
 
 /// Shortest pause before a renewal or a release that got no answer is tried again.
 pub(super) const TRY_AGAIN: Duration = Duration::from_millis(20);
@@ -43,6 +43,8 @@ pub(super) struct Queue {
 /// What is due now.
 pub(super) struct Due {
     pub(super) renewals: Vec<(u64, Renewal)>,
+    /// Holds whose deadline has passed, to be signalled.
+    pub(super) over: Vec<Arc<Hold>>,
     pub(super) releases: Vec<PendingRelease>,
     pub(super) adopted: Vec<UnderWay>,
     /// When the next thing is due.
@@ -91,32 +93,28 @@ impl Queue {
         None
     }
 
-    /// Takes out what is due, for the task on `runtime`, and signals the holds whose deadline has
-    /// passed.
+    /// Takes out what is due, for the task on `runtime`.
     pub(super) fn due(&mut self, runtime: runtime::Id, now: Instant) -> Due {
         let adopted = self.releases.adopted_on(runtime);
-        let (renewals, releases) = (self.leases.due(now), self.releases.due(now));
+        let (renewals, over) = self.leases.due(now);
+        let releases = self.releases.due(now);
         let next = self.leases.next().into_iter().chain(self.releases.next()).min();
         self.asleep_until = next;
-        Due { renewals, releases, adopted, next }
+        Due { renewals, over, releases, adopted, next }
     }
 
-    /// Stops watching everything, all of it lost, and says what was held.
-    pub(super) fn abandon(&mut self) -> Vec<Arc<Claim>> {
-        self.leases.lose_all(LostReason::ShutDown);
-        self.leases.abandon()
-    }
-
-    /// Whether there are releases that no task sees to. They are then sent by the first to ask,
-    /// whatever their time: it may be that of a clock that has ended with its runtime.
-    pub(super) fn is_abandoned(&mut self) -> bool {
+    /// Whether there are releases that no task sees to, but for the thread of the last resort.
+    pub(super) fn needs_last_resort(&self) -> bool {
         let last_resort = self.last_resort.as_ref().and_then(|thread| thread.runtime);
         let driven = self.runners.keys().any(|runtime| Some(*runtime) != last_resort);
-        let abandoned = !self.releases.none_owed() && !driven;
-        if abandoned {
-            self.releases.hurry();
-        }
-        abandoned
+        !self.releases.none_owed() && !driven
+    }
+
+    /// Makes all releases due, whatever their time: it may be that of a clock that has ended with
+    /// its runtime.
+    pub(super) fn hurry(&mut self) {
+        self.releases.hurry();
+        self.wake();
     }
 
     /// Whether there is a task on `runtime`.
@@ -135,7 +133,7 @@ impl Queue {
     }
 
     /// Lets the task on `runtime` end if there is nothing left to do for it.
-    pub(super) fn may_leave(&mut self, runtime: runtime::Id) -> bool {
+    pub(super) fn leave_if_done(&mut self, runtime: runtime::Id) -> bool {
         let leaves = self.closing && self.leases.next().is_none() && self.releases.none_owed();
         if leaves {
             self.remove(runtime);
@@ -143,15 +141,20 @@ impl Queue {
         leaves
     }
 
-    /// The task on `runtime` is gone; what was sent there and will not be answered.
-    pub(super) fn leave(&mut self, runtime: runtime::Id) -> Vec<UnderWay> {
+    /// The task on `runtime` that `wake` woke is gone; what was sent there and will not be answered.
+    pub(super) fn leave(&mut self, runtime: runtime::Id, wake: &Arc<Notify>) -> Vec<UnderWay> {
+        // One that was done left before, and may have a successor.
+        if self.runners.get(&runtime).is_some_and(|other| !Arc::ptr_eq(other, wake)) {
+            return Vec::new();
+        }
         self.remove(runtime);
         // Another may have slept because this one was awake.
         self.wake();
         self.releases.adopted_on(runtime)
     }
 
-    fn remove(&mut self, runtime: runtime::Id) {
+    /// Takes the task on `runtime` off, and with it the thread if it is that one's.
+    pub(super) fn remove(&mut self, runtime: runtime::Id) {
         self.runners.remove(&runtime);
         self.last_resort.take_if(|thread| thread.runtime == Some(runtime));
     }
@@ -169,16 +172,31 @@ mod tests {
 
     /// Work put down between a task's last look and its end would otherwise find it still there.
     ///
-    /// Red without: `may_leave` taking the task off in the same breath.
+    /// Red without: `leave_if_done` taking the task off in the same breath.
     #[test]
     fn a_task_that_may_leave_is_gone_at_once() {
         let runtime = Builder::new_current_thread().build().unwrap();
         let runtime = runtime.block_on(async { Handle::current().id() });
         let mut queue = Queue::default();
         assert!(queue.enter(runtime).is_some());
-        assert!(!queue.may_leave(runtime), "guards may still come");
+        assert!(!queue.leave_if_done(runtime), "guards may still come");
         queue.closing = true;
-        assert!(queue.may_leave(runtime));
+        assert!(queue.leave_if_done(runtime));
         assert!(queue.enter(runtime).is_some(), "the next task starts");
+    }
+
+    /// Red without: the look in `leave` whose the place is.
+    #[test]
+    fn a_task_that_has_left_takes_no_successor_along() {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let runtime = runtime.block_on(async { Handle::current().id() });
+        let mut queue = Queue { closing: true, ..Queue::default() };
+        let first = queue.enter(runtime).unwrap();
+        assert!(queue.leave_if_done(runtime));
+        let second = queue.enter(runtime).unwrap();
+        drop(queue.leave(runtime, &first));
+        assert!(queue.is_driven_by(runtime));
+        drop(queue.leave(runtime, &second));
+        assert!(!queue.is_driven_by(runtime));
     }
 }

@@ -53,7 +53,9 @@ impl Releases {
     }
 
     /// Gives a lock back once more after no answer, unless its lease has ended by then.
-    pub(super) fn again(&mut self, release: PendingRelease, now: Instant) {
+    pub(super) fn again(&mut self, mut release: PendingRelease, now: Instant) {
+        // Gone the next time, it may have been this time's doing.
+        release.held = false;
         let left = release.until.saturating_duration_since(now);
         let at = now + (left / 20).clamp(TRY_AGAIN, LONGEST_PAUSE);
         if at < release.until {
@@ -88,7 +90,7 @@ impl Releases {
 
     /// Makes all that wait due.
     pub(super) fn hurry(&mut self) {
-        self.hurry = true;
+        self.hurry = !self.waiting.is_empty();
     }
 
     /// Takes out what is due.

@@ -17,6 +17,8 @@ pub(super) struct Runner {
     watchdog: Arc<Watchdog>,
     runtime: runtime::Id,
     wake: Arc<Notify>,
+    /// Whether it is the thread's, after which there is no other to turn to.
+    last_resort: bool,
 }
 
 impl Runner {
@@ -40,13 +42,20 @@ impl Runner {
     /// runtime that drops it unpolled is noticed too.
     pub(super) fn enter(watchdog: &Arc<Watchdog>, runtime: runtime::Id) -> Option<Self> {
         let wake = watchdog.queue().enter(runtime)?;
-        Some(Self { watchdog: watchdog.clone(), runtime, wake })
+        Some(Self { watchdog: watchdog.clone(), runtime, wake, last_resort: false })
+    }
+
+    pub(super) fn of_last_resort(mut self) -> Self {
+        self.last_resort = true;
+        self
     }
 
     pub(super) async fn run(self) {
         let mut under_way = FuturesUnordered::<UnderWay>::new();
         loop {
             let due = self.watchdog.queue().due(self.runtime, Instant::now());
+            // Not while the queue is locked: whoever is woken may want it.
+            due.over.iter().for_each(|hold| hold.signal_end());
             under_way.extend(due.adopted);
             if !due.renewals.is_empty() {
                 under_way.push(send_renewals(self.watchdog.clone(), due.renewals));
@@ -54,7 +63,7 @@ impl Runner {
             if !due.releases.is_empty() {
                 under_way.push(send_releases(self.watchdog.clone(), due.releases));
             }
-            if under_way.is_empty() && self.watchdog.queue().may_leave(self.runtime) {
+            if under_way.is_empty() && self.watchdog.queue().leave_if_done(self.runtime) {
                 return;
             }
             let next = due.next.unwrap_or_else(Instant::now);
@@ -70,10 +79,12 @@ impl Runner {
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        let unanswered = self.watchdog.queue().leave(self.runtime);
+        let unanswered = self.watchdog.queue().leave(self.runtime, &self.wake);
         // They go back into the queue.
         drop(unanswered);
         self.watchdog.settled();
-        self.watchdog.send_what_nobody_sends();
+        if !self.last_resort {
+            self.watchdog.send_what_nobody_sends();
+        }
     }
 }

@@ -25,7 +25,7 @@ const HELD: Scenario = Scenario::of("shutdown: a guard that stays", |world| {
         shutdown(world).keeping(Kept::ShutDown(guard))
     })
 })
-.ends("ok", 2, 99);
+.ends("ok", 2, 76);
 
 /// Red without: telling the holders of a shutdown before waiting for them.
 #[test]
@@ -48,7 +48,7 @@ const RUNNING: Scenario = Scenario::of("shutdown: a body that stops", |world| {
         shutdown(world).keeping(Kept::Called(calls))
     })
 })
-.ends("ok", 1, 61);
+.ends("ok", 1, 51);
 
 /// Red without: refusing every acquire once a shutdown has begun.
 #[test]
