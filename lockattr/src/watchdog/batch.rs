@@ -66,9 +66,7 @@ struct Unanswered {
 
 impl Drop for Unanswered {
     fn drop(&mut self) {
-        for mut release in self.releases.drain(..) {
-            // Gone the next time, it may have been this time's doing.
-            release.held = false;
+        for release in self.releases.drain(..) {
             self.watchdog.queue().put_back(release, Instant::now());
         }
     }

@@ -43,19 +43,23 @@ impl Releases {
     /// Gives a lock back.
     pub(super) fn add(&mut self, release: PendingRelease, now: Instant) {
         self.owed += 1;
-        self.put_back(release, now);
+        self.insert(release, now);
     }
 
     /// Takes one again that is owed still: not before `at`.
-    pub(super) fn put_back(&mut self, release: PendingRelease, at: Instant) {
+    pub(super) fn put_back(&mut self, mut release: PendingRelease, at: Instant) {
+        // If it is gone the next time, that may have been this time's doing.
+        release.held = false;
+        self.insert(release, at);
+    }
+
+    fn insert(&mut self, release: PendingRelease, at: Instant) {
         self.last_id += 1;
         self.waiting.insert((at, self.last_id), release);
     }
 
     /// Gives a lock back once more after no answer, unless its lease has ended by then.
-    pub(super) fn again(&mut self, mut release: PendingRelease, now: Instant) {
-        // Gone the next time, it may have been this time's doing.
-        release.held = false;
+    pub(super) fn again(&mut self, release: PendingRelease, now: Instant) {
         let left = release.until.saturating_duration_since(now);
         let at = now + (left / 20).clamp(TRY_AGAIN, LONGEST_PAUSE);
         if at < release.until {
