@@ -278,7 +278,8 @@ fn a_runtime_that_ends_does_not_stop_the_renewals_of_another() {
 async fn an_impatient_caller_does_not_end_the_connect_for_the_others() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
-    let url = format!("{}?connections=1&connect_timeout=20s", server.url_through(&proxy));
+    let patient = "connections=1&connect_timeout=20s&response_timeout=20s";
+    let url = format!("{}?{patient}", server.url_through(&proxy));
     let manager = LockManager::builder().url(&url).build().unwrap();
     proxy.delay(Duration::from_millis(400));
     let options = LockOptions::new().wait(Duration::ZERO);
