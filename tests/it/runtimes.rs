@@ -266,17 +266,18 @@ impl Wake for DropsWhenWoken {
 /// Red without: signalling holds only while the queue is not locked.
 #[test]
 fn whoever_is_told_of_a_loss_may_drop_its_guard_there_and_then() {
-    let manager = Scripted::new().manager();
-    let outer = runtime();
-    let guard = outer.block_on(manager.acquire("a", long())).unwrap();
-    let lease = Lease::clone(&guard);
-    let waker = Arc::new(DropsWhenWoken(Mutex::new(Some(guard)))).into();
-    let _entered = outer.enter();
-    let mut lost = Box::pin(async move { lease.lost().await });
-    assert!(lost.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     let (tell, told) = mpsc::channel();
+    // All of it on a thread of its own, which may wait for itself for ever.
     std::thread::spawn(move || {
-        runtime().block_on(manager.shutdown());
+        let manager = Scripted::new().manager();
+        runtime().block_on(async {
+            let guard = manager.acquire("a", long()).await.unwrap();
+            let lease = Lease::clone(&guard);
+            let waker = Arc::new(DropsWhenWoken(Mutex::new(Some(guard)))).into();
+            let mut lost = Box::pin(async move { lease.lost().await });
+            assert!(lost.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+            manager.shutdown().await;
+        });
         tell.send(()).unwrap();
     });
     told.recv_timeout(20 * SECOND).expect("it waits for itself");
