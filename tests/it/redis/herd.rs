@@ -8,7 +8,8 @@ use lockattr::{Lease, LockManager, LockOptions};
 use lockattr_tests::{RedisServer, assert_nothing_left, eventually};
 use tokio::task::{JoinSet, yield_now};
 
-const LIMIT: Duration = Duration::from_secs(60);
+/// Far beyond what a busy machine needs: they poll, and the last of them is the unluckiest.
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// Red without: the comparison in `acquire.lua`.
 #[tokio::test]
