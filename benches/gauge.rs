@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use lockattr::Holder;
 use lockattr::store::{
-    Acquire, Claim, LockKey, RedisStore, Release, Releasing, Renew, Renewal, Store, StoreError,
-    StoreFuture,
+    Acquire, Claim, Inbox, LockKey, RedisStore, Release, Releasing, Renew, Renewal, Store,
+    StoreError, StoreFuture,
 };
 use lockattr_tests::Cli;
 use nix::sys::resource::{UsageWho, getrusage};
@@ -92,6 +92,18 @@ impl Store for Counted {
         ttl: Duration,
     ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
         self.store.acquire(claim, ttl)
+    }
+
+    fn acquire_in_line<'a>(
+        &'a self,
+        claim: &'a Arc<Claim>,
+        ttl: Duration,
+    ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+        self.store.acquire_in_line(claim, ttl)
+    }
+
+    fn listen(&self, inbox: &Arc<Inbox>) {
+        self.store.listen(inbox);
     }
 
     fn renew<'a>(

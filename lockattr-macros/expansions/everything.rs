@@ -29,8 +29,10 @@ impl Account {
                     .wait(Duration::from_millis(u64::from(patience)))
                     .renew(true)
                     .max_hold(::core::time::Duration::from_secs(3600))
+                    .hold_at_least(::core::time::Duration::from_secs(60))
                     .on_lost(::lockattr::OnLost::Cancel)
                     .reentrant(patience > 0)
+                    .mode(::lockattr::Mode::Exclusive)
                     .release(::lockattr::Release::Background),
             )
             .manager(&self.locks);

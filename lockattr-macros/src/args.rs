@@ -6,7 +6,7 @@ use syn::parse::{ParseStream, Parser};
 use syn::{Error, Expr, Ident, LitStr, Path, Token};
 
 use crate::duration::Time;
-use crate::key::Key;
+use crate::key::{Key, Locked};
 use crate::mistakes::Mistakes;
 use crate::options::{self, Spec};
 use crate::value::{Manager, OnBusy};
@@ -14,21 +14,25 @@ use crate::value::{Manager, OnBusy};
 /// The options as they are written; what is not there has the runtime's default.
 #[derive(Default)]
 pub(crate) struct Args {
-    /// Named so far, whatever became of the values.
-    named: Vec<&'static str>,
+    /// Named so far and where, whatever became of the values.
+    named: Vec<(&'static str, Span)>,
     /// Probably meant by names that are no options.
     meant: Vec<&'static str>,
     pub(crate) key: Option<Key>,
+    pub(crate) keys: Option<Vec<Key>>,
     pub(crate) ttl: Option<Time>,
     pub(crate) retry: Option<Expr>,
     pub(crate) retry_delay: Option<Time>,
     pub(crate) wait: Option<Time>,
     pub(crate) renew: Option<Expr>,
     pub(crate) max_hold: Option<Time>,
+    pub(crate) hold_at_least: Option<Time>,
     pub(crate) on_busy: Option<OnBusy>,
     pub(crate) on_lost: Option<&'static str>,
     pub(crate) on_unavailable: Option<&'static str>,
     pub(crate) reentrant: Option<Expr>,
+    pub(crate) mode: Option<&'static str>,
+    pub(crate) permits: Option<Expr>,
     pub(crate) release: Option<&'static str>,
     pub(crate) when: Option<Expr>,
     pub(crate) manager: Option<Manager>,
@@ -44,16 +48,34 @@ impl Args {
         if let Err(mistake) = read.parse2(tokens) {
             mistakes.push(mistake);
         }
-        if !args.mentions("key") {
-            let sentence = "missing `key`: write what to lock, as in `key = \"product:<id>\"`";
+        if !args.mentions("key") && !args.mentions("keys") {
+            let sentence = "missing `key` or `keys`: write what to lock, as in \
+                            `key = \"product:<id>\"` or \
+                            `keys = [\"account:<from>\", \"account:<to>\"]`";
             mistakes.push(Error::new(Span::call_site(), sentence));
         }
         args
     }
 
+    /// What to lock, if that could be read.
+    pub(crate) fn locked(&self) -> Option<Locked<'_>> {
+        let all = || self.keys.as_deref().map(Locked::All);
+        self.key.as_ref().map(Locked::One).or_else(all)
+    }
+
     /// Whether the option is there under its name, or under one that may have been meant for it.
     pub(crate) fn mentions(&self, option: &str) -> bool {
-        self.named.iter().chain(&self.meant).any(|mentioned| *mentioned == option)
+        self.place(option).is_some() || self.meant.contains(&option)
+    }
+
+    /// Where the later of two options is named, if both are.
+    pub(crate) fn later_of(&self, option: &str, other: &str) -> Option<Span> {
+        let (one, other) = (self.place(option)?, self.place(other)?);
+        Some(self.named[one.max(other)].1)
+    }
+
+    fn place(&self, option: &str) -> Option<usize> {
+        self.named.iter().position(|(named, _)| *named == option)
     }
 
     fn read(&mut self, input: ParseStream<'_>, mistakes: &mut Mistakes) -> syn::Result<()> {
@@ -77,7 +99,7 @@ impl Args {
     fn read_option(&mut self, input: ParseStream<'_>) -> syn::Result<()> {
         if input.peek(LitStr) {
             let text: LitStr = input.parse()?;
-            self.named.push("key");
+            self.named.push(("key", text.span()));
             let sentence = format!("the key has to be named: write `key = {:?}`", text.value());
             return Err(Error::new(text.span(), sentence));
         }
@@ -89,11 +111,11 @@ impl Args {
             self.meant.extend(options::meant(&name.to_string()));
             return Err(Error::new(name.span(), options::unknown(&name.to_string())));
         };
-        if self.named.contains(&option.name) {
+        if self.place(option.name).is_some() {
             let sentence = format!("`{name}` is given twice: leave one of them out");
             return Err(Error::new(name.span(), sentence));
         }
-        self.named.push(option.name);
+        self.named.push((option.name, name.span()));
         if !input.peek(Token![=]) {
             let sentence = format!("`{name}` needs a value: write {}", option.example());
             return Err(Error::new(name.span(), sentence));

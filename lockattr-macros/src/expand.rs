@@ -15,7 +15,7 @@ use syn::spanned::Spanned;
 use syn::{Error, Path, Type, parse_quote};
 
 use crate::args::Args;
-use crate::key::Key;
+use crate::key::Locked;
 use crate::locked_fn::{Block, Body, LockedFn};
 use crate::mistakes::Mistakes;
 use crate::params::Params;
@@ -32,9 +32,9 @@ pub(crate) fn distributed_lock(args: TokenStream, item: &TokenStream) -> TokenSt
     let body = function.as_ref().and_then(|function| mistakes.keep(Body::of(function)));
     let params = function.as_ref().map(|function| Params::of(&function.sig));
     valid::check(&args, params.as_ref(), &mut mistakes);
-    match (mistakes.into_error(), &function, &body, &args.key) {
-        (None, Some(function), Some(body), Some(key)) => {
-            Expansion::new(&args, key, function, body).function()
+    match (mistakes.into_error(), &function, &body, args.locked()) {
+        (None, Some(function), Some(body), Some(locked)) => {
+            Expansion::new(&args, locked, function, body).function()
         }
         (mistakes, function, ..) => {
             let mistakes = mistakes.map(Error::into_compile_error);
@@ -49,7 +49,7 @@ pub(crate) fn distributed_lock(args: TokenStream, item: &TokenStream) -> TokenSt
 
 struct Expansion<'a> {
     args: &'a Args,
-    key: &'a Key,
+    locked: Locked<'a>,
     function: &'a LockedFn,
     body: &'a Body,
     /// What the function yields when it is awaited, without any `impl Trait`.
@@ -58,14 +58,14 @@ struct Expansion<'a> {
 }
 
 impl<'a> Expansion<'a> {
-    fn new(args: &'a Args, key: &'a Key, function: &'a LockedFn, body: &'a Body) -> Self {
+    fn new(args: &'a Args, locked: Locked<'a>, function: &'a LockedFn, body: &'a Body) -> Self {
         let output = match body {
             Body::Future { shape, .. } => shape.output.clone(),
             Body::Async(_) | Body::TokioEntry(_) => output(&function.sig),
         };
         Self {
             args,
-            key,
+            locked,
             function,
             body,
             output: erase_impl_trait(output),

@@ -1,32 +1,93 @@
-//! The value of `key`: a template where it is a string, else any expression.
+//! The value of `key`, or one of `keys`: a template where it is a string, else any expression.
 
 use std::ops::Range;
 
 use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::ToTokens;
+use syn::ext::IdentExt;
 use syn::parse::ParseStream;
-use syn::{Error, Expr, ExprLit, Lit, LitStr};
+use syn::{Error, Expr, ExprLit, Ident, Lit, LitStr, Token, bracketed, token};
 
+use crate::args;
 use crate::key_template::{Fault, Template};
 use crate::mistakes::Mistakes;
 use crate::params::Params;
 use crate::value;
 
-/// What to lock.
+/// What a call locks.
+#[derive(Clone, Copy)]
+pub(crate) enum Locked<'a> {
+    /// That of `key`.
+    One(&'a Key),
+    /// Those of `keys`.
+    All(&'a [Key]),
+}
+
+/// What names a lock.
 pub(crate) enum Key {
     Template { template: Template, faults: Vec<Fault>, literal: LitStr },
     Expr(Expr),
 }
 
 impl Key {
-    pub(crate) fn read(input: ParseStream<'_>) -> syn::Result<Self> {
-        Ok(match value::expr(input)? {
+    pub(crate) fn read(option: &str, input: ParseStream<'_>) -> syn::Result<Self> {
+        match value::expr(input)? {
+            // No array is `Display`.
+            several @ Expr::Array(_) => {
+                let sentence = format!("`{option}` is one key: write `keys = […]` for several");
+                Err(Error::new_spanned(several, sentence))
+            }
+            expr => Ok(Self::from_expr(expr)),
+        }
+    }
+
+    pub(crate) fn read_all(option: &str, input: ParseStream<'_>) -> syn::Result<Vec<Self>> {
+        if is_list(input)? {
+            return Self::read_list(option, input);
+        }
+        let expr = value::expr(input)?;
+        let remedy = match &expr {
+            Expr::Lit(ExprLit { lit: Lit::Str(key), .. }) => {
+                format!("write `{option} = [{0}]`, or `key = {0}`", key.token())
+            }
+            _ => "write each key between the brackets".to_owned(),
+        };
+        Err(Error::new_spanned(&expr, list(option, &remedy)))
+    }
+
+    fn read_list(option: &str, input: ParseStream<'_>) -> syn::Result<Vec<Self>> {
+        let content;
+        let brackets = bracketed!(content in input);
+        if content.is_empty() {
+            let sentence = list(option, "name one key at least");
+            return Err(Error::new(brackets.span.join(), sentence));
+        }
+        let mut keys = Vec::new();
+        let mut mistakes = Mistakes::default();
+        while !content.is_empty() {
+            let key = value::expr(&content).and_then(|expr| {
+                if content.is_empty() || content.peek(Token![,]) {
+                    return Ok(Self::from_expr(expr));
+                }
+                Err(content.error(list(option, "write `,` before the next key")))
+            });
+            match mistakes.keep(key) {
+                Some(key) => keys.push(key),
+                None => drop(args::skip_to_comma(&content)?),
+            }
+            content.parse::<Option<Token![,]>>()?;
+        }
+        mistakes.into_error().map_or(Ok(keys), Err)
+    }
+
+    fn from_expr(expr: Expr) -> Self {
+        match expr {
             Expr::Lit(ExprLit { lit: Lit::Str(literal), .. }) => {
                 let (template, faults) = Template::parse(&literal.value());
                 Self::Template { template, faults, literal }
             }
             expr => Self::Expr(expr),
-        })
+        }
     }
 
     /// What is wrong with the template, and with its use of the parameters where they are known.
@@ -39,6 +100,25 @@ impl Key {
             mistakes.push(Error::new(span_within(literal, at), sentence));
         }
     }
+}
+
+/// Whether the value ends with its brackets: `[a, b].concat()` does not.
+fn is_list(input: ParseStream<'_>) -> syn::Result<bool> {
+    let ahead = input.fork();
+    if !ahead.peek(token::Bracket) {
+        return Ok(false);
+    }
+    let content;
+    bracketed!(content in ahead);
+    content.parse::<TokenStream>()?;
+    // A name begins the next option, before which a comma was forgotten.
+    Ok(ahead.is_empty() || ahead.peek(Token![,]) || ahead.peek(Ident::peek_any))
+}
+
+fn list(option: &str, remedy: &str) -> String {
+    format!(
+        "`{option}` is a list, as in `{option} = [\"account:<from>\", \"account:<to>\"]`: {remedy}"
+    )
 }
 
 /// Where a stretch of the template stands in the source; the whole literal if the compiler will

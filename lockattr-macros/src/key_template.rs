@@ -77,7 +77,7 @@ impl Template {
     fn faults_between_parts(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
         if self.parts.is_empty() {
-            let sentence = "the key is empty: name what to lock, as in `key = \"product:<id>\"`";
+            let sentence = "the key is empty: name what to lock, as in `\"product:<id>\"`";
             faults.push(Fault::new(&(0..0), sentence));
         }
         for (index, pair) in self.parts.windows(2).enumerate() {

@@ -19,12 +19,18 @@ pub(crate) struct Spec {
     pub(crate) read: fn(&mut Args, &str, ParseStream<'_>) -> syn::Result<()>,
 }
 
-pub(crate) const OPTIONS: [Spec; 16] = [
+pub(crate) const OPTIONS: [Spec; 20] = [
     Spec {
         name: "key",
         example: "\"product:<id>\"",
         elsewhere: &["name", "id", "lock", "resource", "template"],
-        read: |args, _, input| put(&mut args.key, Key::read(input)),
+        read: |args, option, input| put(&mut args.key, Key::read(option, input)),
+    },
+    Spec {
+        name: "keys",
+        example: "[\"account:<from>\", \"account:<to>\"]",
+        elsewhere: &["names", "ids", "locks", "resources", "templates", "multi"],
+        read: |args, option, input| put(&mut args.keys, Key::read_all(option, input)),
     },
     Spec {
         name: "ttl",
@@ -36,7 +42,7 @@ pub(crate) const OPTIONS: [Spec; 16] = [
         name: "retry",
         example: "10",
         elsewhere: &["retries", "max_retries", "retry_count", "attempts", "tries"],
-        read: |args, option, input| put(&mut args.retry, value::count(option, input)),
+        read: |args, option, input| put(&mut args.retry, value::retries(option, input)),
     },
     Spec {
         name: "retry_delay",
@@ -61,6 +67,12 @@ pub(crate) const OPTIONS: [Spec; 16] = [
         example: "\"5m\"",
         elsewhere: &["max_time", "max_duration", "hold", "max_lease"],
         read: |args, option, input| put(&mut args.max_hold, time(option, input)),
+    },
+    Spec {
+        name: "hold_at_least",
+        example: "\"1m\"",
+        elsewhere: &["lock_at_least_for", "at_least", "at_least_for", "min_hold", "min_time"],
+        read: |args, option, input| put(&mut args.hold_at_least, time(option, input)),
     },
     Spec {
         name: "on_busy",
@@ -91,6 +103,20 @@ pub(crate) const OPTIONS: [Spec; 16] = [
         example: "false",
         elsewhere: &["reentry", "recursive", "nested"],
         read: |args, option, input| put(&mut args.reentrant, value::flag(option, input)),
+    },
+    Spec {
+        name: "mode",
+        example: "shared",
+        elsewhere: &["kind", "type", "lock_type", "shared", "exclusive", "read", "write"],
+        read: |args, option, input| {
+            put(&mut args.mode, value::choice(option, &["exclusive", "shared"], input))
+        },
+    },
+    Spec {
+        name: "permits",
+        example: "3",
+        elsewhere: &["semaphore", "slots", "limit", "max_holders", "concurrency", "capacity"],
+        read: |args, option, input| put(&mut args.permits, value::permits(option, input)),
     },
     Spec {
         name: "release",
@@ -147,9 +173,7 @@ pub(crate) fn meant(name: &str) -> Option<&'static str> {
 
 /// What to say about a name that is no option.
 pub(crate) fn unknown(name: &str) -> String {
-    // No slip of the pen: who writes `keys` has several.
-    let meant = if name == "keys" { None } else { meant(name) };
-    match meant {
+    match meant(name) {
         Some(meant) => format!("unknown option `{name}`: did you mean `{meant}`? {}", expected()),
         None => format!("unknown option `{name}`; {}", expected()),
     }

@@ -1,15 +1,16 @@
 //! Finds the name that was probably meant.
 
-/// The candidate that `word` is a slip of the pen away from.
+/// The candidate that `word` is a slip of the pen away from; of two, the one of its length.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl Iterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    let allowed = (word.chars().count() / 3).min(2);
+    let length = word.chars().count();
+    let allowed = (length / 3).min(2);
     candidates
         .map(|candidate| (distance(word, candidate), candidate))
         .filter(|(distance, _)| *distance <= allowed)
-        .min_by_key(|(distance, _)| *distance)
+        .min_by_key(|(distance, candidate)| (*distance, length.abs_diff(candidate.chars().count())))
         .map(|(_, candidate)| candidate)
 }
 

@@ -6,31 +6,104 @@
 use std::time::Duration;
 
 use humantime::format_duration;
+use proc_macro2::Span;
 use syn::ext::IdentExt;
-use syn::{Error, Ident};
+use syn::{Error, Expr, Ident, Lit};
 
 use crate::args::Args;
 use crate::duration::Time;
 use crate::mistakes::Mistakes;
 use crate::params::Params;
+use crate::value::{Constant, constant};
 
 const SHORTEST_TTL: Duration = Duration::from_millis(10);
 const LONGEST_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Checks the options among themselves, and beside the function's parameters if it has any.
 pub(crate) fn check(args: &Args, params: Option<&Params>, mistakes: &mut Mistakes) {
-    if let Some(key) = &args.key {
+    for key in args.key.iter().chain(args.keys.iter().flatten()) {
         key.check(params, mistakes);
     }
+    check_pairs(args, mistakes);
+    check_permits(args.permits.as_ref(), mistakes);
     check_times(args, mistakes);
+    check_hold_at_least(args, mistakes);
     if let Some(lease) = &args.lease {
         check_lease(lease, args, params, mistakes);
     }
 }
 
+/// Options of which only one may be there, whatever their values; said at the later one.
+fn check_pairs(args: &Args, mistakes: &mut Mistakes) {
+    let pairs = [
+        (
+            "key",
+            "keys",
+            "`key` and `keys` both say what to lock: leave one of them out, and name several keys \
+             as in `keys = [\"account:<from>\", \"account:<to>\"]`",
+        ),
+        (
+            "mode",
+            "permits",
+            "`mode` and `permits` cannot stand together: leave `permits` out for a read/write \
+             lock, or `mode` for a semaphore",
+        ),
+    ];
+    for (one, other, sentence) in pairs {
+        if let Some(at) = args.later_of(one, other) {
+            mistakes.push(Error::new(at, sentence));
+        }
+    }
+}
+
+fn check_permits(permits: Option<&Expr>, mistakes: &mut Mistakes) {
+    if let Some(Constant::Positive(Lit::Int(number))) = permits.map(constant)
+        && number.base10_digits() == "0"
+    {
+        let sentence = "`permits` is 0, so that nobody could ever hold the lock: write \
+                        `permits = 1` or more";
+        mistakes.push(Error::new(number.span(), sentence));
+    }
+}
+
+fn check_hold_at_least(args: &Args, mistakes: &mut Mistakes) {
+    let Some((least, at)) = known(args.hold_at_least.as_ref()) else {
+        return;
+    };
+    let fixed = matches!(
+        args.renew.as_ref().map(constant),
+        Some(Constant::Positive(Lit::Bool(renew))) if !renew.value
+    );
+    if let Some((ttl, _)) = known(args.ttl.as_ref())
+        && fixed
+        && least > ttl
+    {
+        let (least, ttl) = (format_duration(least), format_duration(ttl));
+        let sentence = format!(
+            "`hold_at_least` ({least}) is longer than `ttl` ({ttl}), which ends the lease without \
+             `renew`: write `ttl = \"{least}\"`, or leave `renew` out"
+        );
+        mistakes.push(Error::new(at, sentence));
+    }
+    if let Some((max_hold, _)) = known(args.max_hold.as_ref())
+        && least > max_hold
+    {
+        let sentence = format!(
+            "`hold_at_least` ({}) is longer than `max_hold` ({}): shorten it, or lengthen \
+             `max_hold`",
+            format_duration(least),
+            format_duration(max_hold)
+        );
+        mistakes.push(Error::new(at, sentence));
+    }
+}
+
+fn known(time: Option<&Time>) -> Option<(Duration, Span)> {
+    time.and_then(Time::known)
+}
+
 fn check_times(args: &Args, mistakes: &mut Mistakes) {
-    let known = |time: &Option<Time>| time.as_ref().and_then(Time::known);
-    if let Some((ttl, at)) = known(&args.ttl) {
+    if let Some((ttl, at)) = known(args.ttl.as_ref()) {
         if ttl < SHORTEST_TTL {
             let sentence = format!(
                 "`ttl` is {}, too short to renew: write `\"10ms\"` or more",
@@ -44,7 +117,7 @@ fn check_times(args: &Args, mistakes: &mut Mistakes) {
                             runs";
             mistakes.push(Error::new(at, sentence));
         }
-        if let Some((max_hold, at)) = known(&args.max_hold)
+        if let Some((max_hold, at)) = known(args.max_hold.as_ref())
             && max_hold < ttl
         {
             let sentence = format!(
@@ -55,13 +128,13 @@ fn check_times(args: &Args, mistakes: &mut Mistakes) {
             mistakes.push(Error::new(at, sentence));
         }
     }
-    if let Some((Duration::ZERO, at)) = known(&args.wait)
+    if let Some((Duration::ZERO, at)) = known(args.wait.as_ref())
         && args.retry.is_some()
     {
         let sentence = "`wait` is zero, so `retry` would never retry: leave one of them out";
         mistakes.push(Error::new(at, sentence));
     }
-    if let Some((Duration::ZERO, at)) = known(&args.retry_delay) {
+    if let Some((Duration::ZERO, at)) = known(args.retry_delay.as_ref()) {
         let sentence = "`retry_delay` is zero, which would ask the store without a pause: write \
                         `\"1ms\"` or more";
         mistakes.push(Error::new(at, sentence));

@@ -39,11 +39,14 @@ pub(crate) fn constant(expr: &Expr) -> Constant<'_> {
 
 /// Any expression, taken out of the invisible brackets in which `macro_rules!` hands it over.
 pub(crate) fn expr(input: ParseStream<'_>) -> syn::Result<Expr> {
-    let mut expr: Expr = input.parse()?;
+    input.parse().map(ungrouped)
+}
+
+pub(crate) fn ungrouped(mut expr: Expr) -> Expr {
     while let Expr::Group(group) = expr {
         expr = *group.expr;
     }
-    Ok(expr)
+    expr
 }
 
 /// `true`, `false`, or an expression that may be a `bool`.
@@ -73,25 +76,32 @@ fn unquote(option: &str, text: &LitStr) -> Error {
     Error::new(text.span(), sentence)
 }
 
+/// How often to ask again.
+pub(crate) fn retries(option: &str, input: ParseStream<'_>) -> syn::Result<Expr> {
+    let instead = format!("leave `{option}` out and say how long to try, as in `wait = \"1h\"`");
+    count(option, 0, &instead, input)
+}
+
+/// How many holders there may be.
+pub(crate) fn permits(option: &str, input: ParseStream<'_>) -> syn::Result<Expr> {
+    count(option, 1, "`mode = shared` for any number of holders", input)
+}
+
 /// A number, or an expression that may be a `u32`.
-pub(crate) fn count(option: &str, input: ParseStream<'_>) -> syn::Result<Expr> {
+fn count(option: &str, least: u32, instead: &str, input: ParseStream<'_>) -> syn::Result<Expr> {
     let expr = expr(input)?;
     let remedy = match constant(&expr) {
         Constant::None => return Ok(expr),
         Constant::Positive(Lit::Int(number)) => match number.base10_parse::<u32>() {
             Ok(_) if matches!(number.suffix(), "" | "u32") => return Ok(expr),
             Ok(count) => format!("write `{count}`"),
-            Err(_) => format!(
-                "write `{}` or less, or leave `{option}` out and say how long to try, as in \
-                 `wait = \"1h\"`",
-                u32::MAX
-            ),
+            Err(_) => format!("write `{}` or less, or {instead}", u32::MAX),
         },
         Constant::Positive(Lit::Str(text)) if text.value().parse::<u32>().is_ok() => {
             return Err(unquote(option, text));
         }
         Constant::Positive(_) => format!("write it as in `{option} = 10`"),
-        Constant::Negative => format!("it cannot be negative, write `{option} = 0` or more"),
+        Constant::Negative => format!("it cannot be negative, write `{option} = {least}` or more"),
     };
     let sentence = format!("`{option}` is a number, a `u32`: {remedy}");
     Err(Error::new_spanned(&expr, sentence))

@@ -48,7 +48,7 @@ enum Held {
 
 /// Runs `body` under `guard`.
 pub(crate) fn run<B: Future>(guard: LockGuard, terms: Terms, body: B) -> Run<B> {
-    let body = Some(chain::inside(guard.frame().clone(), body));
+    let body = Some(guard.inside(body));
     Run { body, held: Held::Running { guard, terms, ended: None }, output: None }
 }
 

@@ -12,7 +12,11 @@ use tokio::task::futures::TaskLocalFuture;
 use crate::Lease;
 use crate::default_manager;
 use crate::hold::Hold;
+use crate::store::Sharing;
 use crate::watchdog::Watchdog;
+
+/// The turns of a gate: one who shares takes one of them, one who does not takes them all.
+const TURNS: u32 = 1 << 16;
 
 tokio::task_local! {
     static INNERMOST: Option<Arc<Inside>>;
@@ -33,52 +37,66 @@ pub(crate) struct Frame {
     pub(crate) watchdog: Arc<Watchdog>,
     /// 1 for the acquisition, 2 for a call nested in it, and so on.
     pub(crate) depth: u32,
+    /// What this entry asked for, which may be less than what the hold has.
+    pub(crate) sharing: Sharing,
     gate: Semaphore,
 }
 
 impl Frame {
     /// The first entry into a hold.
     pub(crate) fn first(hold: Arc<Hold>, watchdog: Arc<Watchdog>) -> Self {
-        Self { hold, watchdog, depth: 1, gate: Semaphore::new(1) }
-    }
-
-    /// The entry of a nested call whose turn it is inside `self`.
-    pub(crate) fn nested(&self) -> Self {
-        let (hold, watchdog) = (self.hold.clone(), self.watchdog.clone());
-        Self { hold, watchdog, depth: self.depth + 1, gate: Semaphore::new(1) }
+        let sharing = hold.claim().sharing();
+        Self { hold, watchdog, depth: 1, sharing, gate: Semaphore::new(TURNS as usize) }
     }
 
     /// Waits for this entry's turn to let a child in.
-    pub(crate) async fn turn(self: &Arc<Self>) -> Turn {
+    pub(crate) async fn turn(self: &Arc<Self>, sharing: Sharing) -> Turn {
+        let turns = turns(sharing);
         // The gate is never closed, so the permit always comes.
-        if let Ok(permit) = self.gate.acquire().await {
+        if let Ok(permit) = self.gate.acquire_many(turns).await {
             permit.forget();
         }
-        Turn { frame: self.clone() }
+        Turn { frame: self.clone(), sharing, turns }
     }
 
     /// The turn, if nobody has it.
-    pub(crate) fn try_turn(self: &Arc<Self>) -> Option<Turn> {
-        self.gate.try_acquire().ok()?.forget();
-        Some(Turn { frame: self.clone() })
+    pub(crate) fn try_turn(self: &Arc<Self>, sharing: Sharing) -> Option<Turn> {
+        let turns = turns(sharing);
+        self.gate.try_acquire_many(turns).ok()?.forget();
+        Some(Turn { frame: self.clone(), sharing, turns })
     }
+}
+
+/// Children that share may be inside together.
+fn turns(sharing: Sharing) -> u32 {
+    if sharing == Sharing::Shared { 1 } else { TURNS }
 }
 
 /// The turn to be inside an entry; the next child has it when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Turn {
     frame: Arc<Frame>,
+    sharing: Sharing,
+    turns: u32,
 }
 
 impl Turn {
-    pub(crate) fn frame(&self) -> &Arc<Frame> {
-        &self.frame
+    /// The entry of the child whose turn it is.
+    pub(crate) fn entry(&self) -> Frame {
+        let Frame { hold, watchdog, depth, .. } = &*self.frame;
+        Frame {
+            hold: hold.clone(),
+            watchdog: watchdog.clone(),
+            depth: depth + 1,
+            sharing: self.sharing,
+            gate: Semaphore::new(TURNS as usize),
+        }
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.frame.gate.add_permits(1);
+        self.frame.gate.add_permits(self.turns as usize);
     }
 }
 
@@ -92,8 +110,8 @@ pub(crate) fn find(watchdog: &Arc<Watchdog>, name: &str) -> Option<Arc<Frame>> {
     let found = INNERMOST.try_with(|innermost| {
         let mut inside = innermost.as_ref();
         while let Some(Inside { entry, around }) = inside.map(Arc::as_ref) {
-            let same_key = entry.hold.claim().key().name() == name;
-            if same_key && Arc::ptr_eq(&entry.watchdog, watchdog) {
+            let mut keys = entry.hold.claim().keys().iter();
+            if keys.any(|key| key.name() == name) && Arc::ptr_eq(&entry.watchdog, watchdog) {
                 return Some(entry.clone());
             }
             inside = around.as_ref();
@@ -106,10 +124,16 @@ pub(crate) fn find(watchdog: &Arc<Watchdog>, name: &str) -> Option<Arc<Frame>> {
 /// A future in the call chain.
 pub(crate) type Chained<F> = TaskLocalFuture<Option<Arc<Inside>>, F>;
 
-/// Runs `future` inside an entry, and inside of what this code is inside of.
-pub(crate) fn inside<F: Future>(entry: Arc<Frame>, future: F) -> Chained<F> {
-    let around = innermost();
-    INNERMOST.scope(Some(Arc::new(Inside { entry, around })), future)
+/// Runs `future` inside these entries, the last of them innermost, and inside of what this code is
+/// inside of.
+pub(crate) fn inside<F: Future>(
+    entries: impl IntoIterator<Item = Arc<Frame>>,
+    future: F,
+) -> Chained<F> {
+    let around = entries
+        .into_iter()
+        .fold(innermost(), |around, entry| Some(Arc::new(Inside { entry, around })));
+    INNERMOST.scope(around, future)
 }
 
 /// Runs `future` inside of what this code is inside of.

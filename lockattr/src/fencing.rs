@@ -44,6 +44,13 @@ impl FencingToken {
         Self((counter << HAND_OVER_BITS) & (u64::MAX >> 1))
     }
 
+    /// The number of the next hold of the same lease, handed over inside this process; `None` if
+    /// the numbers that the store reserved for that are used up.
+    pub(crate) fn handed_over(self) -> Option<Self> {
+        let next = self.0 + 1;
+        (next & ((1 << HAND_OVER_BITS) - 1) != 0).then_some(Self(next))
+    }
+
     /// The number itself.
     pub const fn get(self) -> u64 {
         self.0

@@ -1,16 +1,19 @@
 //! The guard that owns a hold, and gives it back on every way out.
 
+mod held;
+
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::chain::{self, Frame, Turn};
-use crate::hold::{Granted, Hold};
-use crate::store::{self, Claim, Releasing};
+use crate::chain::{self, Chained, Turn};
+use crate::hold::Granted;
 use crate::watchdog::Watchdog;
 use crate::{Error, Lease, LostReason};
+pub(crate) use held::{Ahead, Lines, Owned};
 
 /// Owns a hold: the lock is ours until the guard is released or dropped, or the lease is lost.
 ///
@@ -42,6 +45,8 @@ use crate::{Error, Lease, LostReason};
 pub struct LockGuard {
     lease: Lease,
     grip: Grip,
+    /// Of several keys, those that were entered again: their turns end with the guard.
+    also: Vec<LockGuard>,
 }
 
 /// How a guard lets go.
@@ -54,19 +59,31 @@ enum Grip {
 
 impl LockGuard {
     /// The guard of a lock just granted, and whether the watchdog was woken for it.
-    pub(crate) fn granted(granted: Granted, watchdog: &Arc<Watchdog>) -> (Self, bool) {
-        let (asked, ttl) = (granted.asked, granted.ttl);
-        let hold = Arc::new(Hold::new(granted));
-        let (id, woken) = watchdog.watch(&hold, asked, ttl);
-        let frame = Arc::new(Frame::first(hold, watchdog.clone()));
-        let grip = Grip::Lock(Owned { id, frame: frame.clone(), given_back: false });
-        (Self { lease: Lease::new(frame), grip }, woken)
+    pub(crate) fn granted(
+        granted: Granted,
+        hold_at_least: Option<Duration>,
+        ahead: Option<Ahead>,
+        watchdog: &Arc<Watchdog>,
+    ) -> (Self, bool) {
+        let lease = |owned: &Owned| owned.frame().cloned().map(Lease::new);
+        let (owned, woken) = Owned::granted(granted, hold_at_least, ahead, watchdog);
+        let lease = lease(&owned).expect("it was just granted");
+        (Self::of(lease, Grip::Lock(owned)), woken)
     }
 
     /// The guard of a nested call that entered again.
     pub(crate) fn reentered(turn: Turn) -> Self {
-        let frame = Arc::new(turn.frame().nested());
-        Self { lease: Lease::new(frame), grip: Grip::Turn { _turn: turn } }
+        Self::of(Lease::new(Arc::new(turn.entry())), Grip::Turn { _turn: turn })
+    }
+
+    fn of(lease: Lease, grip: Grip) -> Self {
+        Self { lease, grip, also: Vec::new() }
+    }
+
+    /// The same, with the turns of other keys that were entered again.
+    pub(crate) fn and(mut self, also: Vec<LockGuard>) -> Self {
+        self.also = also;
+        self
     }
 
     /// Gives the lock back and waits for the answer.
@@ -139,7 +156,13 @@ impl LockGuard {
     /// # }
     /// ```
     pub fn scope<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
-        chain::inside(self.lease.frame().clone(), future)
+        self.inside(future)
+    }
+
+    /// As [`scope`](Self::scope), with a type that can be named.
+    pub(crate) fn inside<F: Future>(&self, future: F) -> Chained<F> {
+        let also = self.also.iter().map(|guard| guard.lease.frame());
+        chain::inside(also.chain([self.lease.frame()]).cloned(), future)
     }
 
     /// Whether a shutdown of its manager ended the hold.
@@ -164,65 +187,5 @@ impl Deref for LockGuard {
 impl fmt::Debug for LockGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("LockGuard").field(&self.lease).finish()
-    }
-}
-
-/// The lock itself, given back once: by hand, or by drop.
-struct Owned {
-    id: u64,
-    frame: Arc<Frame>,
-    given_back: bool,
-}
-
-impl Owned {
-    async fn release(&mut self) -> Result<(), Error> {
-        self.frame.hold.lose(LostReason::Released);
-        let claims = [Releasing::new(self.claim().clone())];
-        // Until the answer is here, dropping this future must still give the lock back.
-        let answer = self.frame.watchdog.store().release(&claims).await.pop();
-        match answer {
-            Some(Ok(store::Release::Released)) => {
-                self.given_back();
-                Ok(())
-            }
-            Some(Ok(store::Release::NotHeld)) | None => {
-                self.given_back();
-                Err(self.frame.hold.lost(LostReason::Taken))
-            }
-            // Dropping `self` goes on trying.
-            Some(Err(error)) => Err(error.about(self.claim().key().as_str())),
-        }
-    }
-
-    async fn release_in_background(&mut self) {
-        let (held, until) = (self.is_held(), self.frame.hold.store_lets_go_at());
-        self.frame.hold.lose(LostReason::Released);
-        self.frame.watchdog.release_in_background(self.claim().clone(), until, held).await;
-        self.given_back();
-    }
-
-    /// Nothing more is owed. Only now the watchdog forgets the hold: a shutdown waits until then.
-    fn given_back(&mut self) {
-        self.given_back = true;
-        self.frame.watchdog.forget(self.id);
-    }
-
-    fn is_held(&self) -> bool {
-        self.frame.hold.check(Instant::now()).is_ok()
-    }
-
-    fn claim(&self) -> &Arc<Claim> {
-        self.frame.hold.claim()
-    }
-}
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        if !self.given_back {
-            let (held, until) = (self.is_held(), self.frame.hold.store_lets_go_at());
-            self.frame.hold.lose(LostReason::Released);
-            self.frame.watchdog.release_later(self.claim().clone(), until, held);
-            self.given_back();
-        }
     }
 }

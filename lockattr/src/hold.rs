@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
+use crate::options::Terms;
 use crate::store::Claim;
 use crate::{Error, FencingToken, LostReason};
 
@@ -69,6 +70,27 @@ impl Hold {
         }
     }
 
+    /// The next hold of the same lease, which begins now: nobody has asked the store for it.
+    pub(crate) fn handed_over(&self, fencing: FencingToken, terms: &Terms, now: Instant) -> Self {
+        let left = |field: &AtomicU64| {
+            let until = self.asked + Duration::from_nanos(field.load(Ordering::Acquire));
+            AtomicU64::new(nanos(until.saturating_duration_since(now)))
+        };
+        Self {
+            claim: self.claim.clone(),
+            fencing,
+            asked: now,
+            renew: terms.renew,
+            max_hold: terms.max_hold,
+            ttl: AtomicU64::new(nanos(terms.ttl)),
+            valid_for: left(&self.valid_for),
+            lasts: left(&self.lasts),
+            may_last: left(&self.may_last),
+            phase: AtomicU8::new(HELD),
+            ended: Notify::new(),
+        }
+    }
+
     pub(crate) fn claim(&self) -> &Arc<Claim> {
         &self.claim
     }
@@ -118,7 +140,7 @@ impl Hold {
     }
 
     pub(crate) fn lost(&self, reason: LostReason) -> Error {
-        Error::Lost { key: self.claim.key().to_string(), reason }
+        Error::Lost { key: self.claim.named(), reason }
     }
 
     /// Ends the hold and wakes everyone who waits for that; the first reason stands.
@@ -169,9 +191,10 @@ impl Hold {
     pub(crate) fn renewed(&self, asked: Instant, ttl: Duration) {
         // A lease that lapsed meanwhile stays lost: somebody may have been told so.
         if self.is_kept(Instant::now()) {
-            let before = asked - self.asked;
-            self.lasts.fetch_max(nanos(before + ttl), Ordering::AcqRel);
-            self.valid_for.fetch_max(nanos(before + validity(ttl)), Ordering::AcqRel);
+            // It may have been sent for the hold before this one, of the same lease.
+            let until = |ttl| nanos((asked + ttl).saturating_duration_since(self.asked));
+            self.lasts.fetch_max(until(ttl), Ordering::AcqRel);
+            self.valid_for.fetch_max(until(validity(ttl)), Ordering::AcqRel);
         }
     }
 

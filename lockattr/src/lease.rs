@@ -46,9 +46,14 @@ impl Lease {
         &self.frame
     }
 
-    /// What is held, as the caller named it.
+    /// What is held, as the caller named it; the first of [several](Self::keys).
     pub fn key(&self) -> &str {
         self.frame.hold.claim().key().as_str()
+    }
+
+    /// All that is held, in order, where several keys were asked for at once.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.frame.hold.claim().keys().iter().map(|key| key.as_str())
     }
 
     /// The number of this acquisition, captured when it was granted: the same in nested calls.
@@ -167,7 +172,7 @@ impl Lease {
                 // The answer may have come after the end: then it is lost all the same.
                 hold.ensure_held(Instant::now())
             }
-            Some(Err(error)) => Err(error.about(self.key())),
+            Some(Err(error)) => Err(error.about(&hold.claim().named())),
             Some(Ok(Renew::NotHeld)) | None => {
                 hold.lose(LostReason::Taken);
                 Err(hold.lost(LostReason::Taken))

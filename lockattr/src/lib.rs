@@ -12,12 +12,14 @@ mod holder;
 mod key;
 mod key_template;
 mod lease;
+mod line;
 mod manager;
 mod options;
 mod retry;
 mod settings;
 pub mod store;
 mod store_url;
+mod sync;
 mod token;
 mod watchdog;
 
@@ -58,4 +60,4 @@ pub use lease::Lease;
 /// ```
 pub use lockattr_macros::distributed_lock;
 pub use manager::{LockManager, LockManagerBuilder};
-pub use options::{LockOptions, OnLost, Release};
+pub use options::{LockOptions, Mode, OnLost, Release};

@@ -1,17 +1,22 @@
 //! The manager: a store, defaults, and everything a program asks of them.
 
 mod acquire;
+mod asking;
 mod builder;
 
 use std::fmt;
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 pub use builder::LockManagerBuilder;
 
+use crate::guard::Lines;
 use crate::holder::Identity;
 use crate::key::LockKey;
+use crate::line::Limits;
 use crate::settings::Settings;
-use crate::store::Store;
+use crate::store::{Inbox, Store};
 use crate::watchdog::Watchdog;
 use crate::{Error, Holder, Lease, LockGuard, LockOptions, body, default_manager};
 
@@ -49,6 +54,8 @@ struct Shared {
     settings: Settings,
     identity: Identity,
     watchdog: Arc<Watchdog>,
+    lines: Arc<Lines>,
+    inbox: Arc<Inbox>,
 }
 
 impl Drop for Shared {
@@ -122,8 +129,12 @@ impl LockManager {
 
     fn new(store: Arc<dyn Store>, settings: Settings) -> Self {
         let identity = Identity::new(settings.service.as_deref());
-        let watchdog = Arc::new(Watchdog::new(store));
-        Self { shared: Arc::new(Shared { settings, identity, watchdog }) }
+        let limits = Limits { count: settings.hand_overs, time: settings.hand_over_time };
+        let (watchdog, lines) =
+            (Arc::new(Watchdog::new(store, settings.linger)), Lines::new(limits));
+        let inbox = Arc::new(Inbox::new(on_wanted(&watchdog, &lines)));
+        watchdog.store().listen(&inbox);
+        Self { shared: Arc::new(Shared { settings, identity, watchdog, lines, inbox }) }
     }
 
     /// Makes this the default manager of the process: the one that annotated functions use.
@@ -233,6 +244,45 @@ impl LockManager {
     ) -> Result<LockGuard, Error> {
         let terms = options.resolve(&self.shared.settings)?;
         self.acquire_on(&terms, self.key(key.as_ref())?).await
+    }
+
+    /// Waits for the locks of all `keys` and takes them together: all or none, so that nobody keeps
+    /// others waiting while he waits himself. Equal keys count once.
+    ///
+    /// One lease, one fencing token and one guard for all of them. Two calls that name the same
+    /// keys in different orders do not block each other. Keys that the call chain holds already are
+    /// entered again.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire); [`Error::InvalidKey`] if there are no keys.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{LockManager, LockOptions};
+    ///
+    /// let manager = LockManager::connect("memory://").await?;
+    /// let both = manager.acquire_all(["account:7", "account:3"], LockOptions::new()).await?;
+    /// assert!(both.keys().eq(["account:3", "account:7"]));
+    /// assert!(manager.try_acquire("account:7", LockOptions::new()).await?.is_none());
+    /// both.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn acquire_all(
+        &self,
+        keys: impl IntoIterator<Item = impl AsRef<str>>,
+        options: LockOptions,
+    ) -> Result<LockGuard, Error> {
+        let terms = options.resolve(&self.shared.settings)?;
+        let keys: Vec<_> =
+            keys.into_iter().map(|key| self.key(key.as_ref())).collect::<Result<_, _>>()?;
+        self.acquire_all_on(&terms, keys).await
     }
 
     /// Asks for the lock once: `None` if another holder has it.
@@ -380,6 +430,26 @@ impl LockManager {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.shared.settings
+    }
+}
+
+/// What is done when another process waits for one of our locks, or may wait for any of them.
+fn on_wanted(
+    watchdog: &Arc<Watchdog>,
+    lines: &Arc<Lines>,
+) -> impl Fn(Option<&str>) + Send + Sync + 'static {
+    let (watchdog, lines) = (Arc::downgrade(watchdog), Arc::downgrade(lines));
+    move |name| {
+        // First the lines, then what is kept: who keeps a lock looks the other way round.
+        if let Some(lines) = lines.upgrade() {
+            lines.wanted(name, Instant::now());
+        }
+        if let Some(watchdog) = watchdog.upgrade() {
+            match name {
+                Some(name) => drop(watchdog.take_kept(name)),
+                None => drop(watchdog.take_all_kept()),
+            }
+        }
     }
 }
 

@@ -1,11 +1,14 @@
-//! What one acquisition asks for, and which combinations make no sense.
+//! What one acquisition asks for, and which values make no sense.
+
+mod choices;
+mod terms;
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::Error;
-use crate::retry::Patience;
-use crate::settings::Settings;
+pub use choices::{Mode, OnLost, Release};
+pub(crate) use terms::Terms;
 
 /// How long a lease may be: shorter than 10 ms no network can renew, longer than 30 days nobody
 /// waits for a crashed holder.
@@ -38,63 +41,13 @@ pub struct LockOptions {
     wait: Option<Duration>,
     renew: bool,
     max_hold: Option<Duration>,
+    hold_at_least: Option<Duration>,
     on_lost: OnLost,
     reentrant: bool,
+    mode: Option<Mode>,
+    permits: Option<u32>,
     release: Release,
     function: Option<&'static str>,
-}
-
-/// What happens to the body when its lease is lost.
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-/// # async fn main() -> Result<(), lockattr::Error> {
-/// use std::time::Duration;
-/// use lockattr::{Error, LockManager, LockOptions, OnLost};
-/// use tokio::time::sleep;
-///
-/// let manager = LockManager::connect("memory://").await?;
-/// let short = LockOptions::new().ttl(Duration::from_secs(1)).renew(false);
-/// let body = async |_: &lockattr::Lease| {
-///     sleep(Duration::from_secs(2)).await;
-///     "done"
-/// };
-///
-/// let cancelled = manager.with_lock("k", short.clone(), body).await;
-/// assert!(matches!(cancelled, Err(Error::Lost { .. })));
-/// let finished = manager.with_lock("k", short.on_lost(OnLost::Ignore), body).await;
-/// assert_eq!(finished?, "done");
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnLost {
-    /// Drop it at its next await point and return [`Error::Lost`].
-    #[default]
-    Cancel,
-    /// Let it finish, then return [`Error::Lost`].
-    Error,
-    /// Let it finish and return its value, with a warning event.
-    Ignore,
-}
-
-/// Whether the caller waits for the answer to its release.
-///
-/// ```
-/// use lockattr::{LockOptions, Release};
-///
-/// // One round trip a call instead of two.
-/// let quick = LockOptions::new().release(Release::Background);
-/// # drop(quick);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Release {
-    /// Return when the store has answered.
-    #[default]
-    Await,
-    /// Return as soon as the release is sent: one round trip less. The manager sees it through,
-    /// and later commands for the key keep their order.
-    Background,
 }
 
 impl Default for LockOptions {
@@ -113,8 +66,11 @@ impl LockOptions {
             wait: None,
             renew: true,
             max_hold: None,
+            hold_at_least: None,
             on_lost: OnLost::Cancel,
             reentrant: true,
+            mode: None,
+            permits: None,
             release: Release::Await,
             function: None,
         }
@@ -161,6 +117,27 @@ impl LockOptions {
         self
     }
 
+    /// Shortest time that the lock stays taken: after a shorter body, until this has passed.
+    ///
+    /// For jobs that every node starts by its own clock: the node whose clock is late finds the
+    /// lock taken, however quickly the job was done. Refused where it is longer than
+    /// [`max_hold`](Self::max_hold), or than the TTL without [`renew`](Self::renew).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use lockattr::LockOptions;
+    ///
+    /// // Once a night, as long as no two clocks are a minute apart.
+    /// let nightly = LockOptions::new()
+    ///     .wait(Duration::ZERO)
+    ///     .hold_at_least(Duration::from_secs(60));
+    /// # drop(nightly);
+    /// ```
+    pub const fn hold_at_least(mut self, hold_at_least: Duration) -> Self {
+        self.hold_at_least = Some(hold_at_least);
+        self
+    }
+
     /// What happens to the body of [`with_lock`](crate::LockManager::with_lock) or of an annotated
     /// function when the lease is lost. A guard taken by hand tells through
     /// [`lost`](crate::Lease::lost) instead.
@@ -176,6 +153,29 @@ impl LockOptions {
         self
     }
 
+    /// Makes a read/write lock of the key: many [`Shared`](Mode::Shared) holders, or one
+    /// [`Exclusive`](Mode::Exclusive) one as it is by default. Not beside
+    /// [`permits`](Self::permits).
+    pub const fn mode(mut self, mode: Mode) -> Self {
+        self.mode = Some(mode);
+        self
+    }
+
+    /// Makes a semaphore of the key: at most this many holders at once, one at least. Not beside
+    /// [`mode`](Self::mode).
+    ///
+    /// ```
+    /// use lockattr::LockOptions;
+    ///
+    /// // The partner allows three connections, whatever the size of the fleet.
+    /// let partner = LockOptions::new().permits(3);
+    /// # drop(partner);
+    /// ```
+    pub const fn permits(mut self, permits: u32) -> Self {
+        self.permits = Some(permits);
+        self
+    }
+
     /// Whether `with_lock` or the annotated function waits for the answer to its release.
     pub const fn release(mut self, release: Release) -> Self {
         self.release = release;
@@ -188,49 +188,6 @@ impl LockOptions {
         self.function = Some(function);
         self
     }
-
-    /// Fills in the manager's defaults and refuses what contradicts itself.
-    pub(crate) fn resolve(&self, defaults: &Settings) -> Result<Terms, Error> {
-        let ttl = self.ttl.unwrap_or(defaults.ttl);
-        check_ttl(ttl)?;
-        if let Some(max_hold) = self.max_hold
-            && max_hold < ttl
-        {
-            return Err(refused(format!(
-                "`max_hold` ({max_hold:?}) is shorter than `ttl` ({ttl:?}): shorten `ttl` too"
-            )));
-        }
-        check_retry_and_wait(self.retry, self.wait)?;
-        let delay = self.retry_delay.unwrap_or(defaults.retry_delay);
-        check_retry_delay(delay)?;
-        let (retry, wait) = match (self.retry, self.wait) {
-            (None, None) => (defaults.retry, Some(defaults.wait)),
-            given => given,
-        };
-        Ok(Terms {
-            ttl,
-            patience: Patience { retry, wait, delay },
-            renew: self.renew,
-            max_hold: self.max_hold,
-            on_lost: self.on_lost,
-            reentrant: self.reentrant,
-            release: self.release,
-            function: self.function,
-        })
-    }
-}
-
-/// Options with nothing left open.
-#[derive(Clone, Debug)]
-pub(crate) struct Terms {
-    pub(crate) ttl: Duration,
-    pub(crate) patience: Patience,
-    pub(crate) renew: bool,
-    pub(crate) max_hold: Option<Duration>,
-    pub(crate) on_lost: OnLost,
-    pub(crate) reentrant: bool,
-    pub(crate) release: Release,
-    pub(crate) function: Option<&'static str>,
 }
 
 pub(crate) fn check_ttl(ttl: Duration) -> Result<(), Error> {

@@ -8,7 +8,8 @@ use crate::{Error, Lease, LockGuard, LockManager, LockOptions, body};
 /// One call of an annotated function: what its attribute says, evaluated.
 #[derive(Debug)]
 pub struct Call {
-    key: Option<String>,
+    /// `None` for one that could not be printed.
+    keys: Vec<Option<String>>,
     options: LockOptions,
     manager: Option<Result<LockManager, Error>>,
     when: bool,
@@ -18,8 +19,17 @@ pub struct Call {
 impl Call {
     /// A call of `function` that locks `key`.
     pub fn new(function: &'static str, key: KeyBuilder, options: LockOptions) -> Self {
+        Self::all(function, [key], options)
+    }
+
+    /// A call of `function` that locks all of `keys`, or none.
+    pub fn all<const N: usize>(
+        function: &'static str,
+        keys: [KeyBuilder; N],
+        options: LockOptions,
+    ) -> Self {
         Self {
-            key: key.finish(),
+            keys: keys.into_iter().map(KeyBuilder::finish).collect(),
             options: options.function(function),
             manager: None,
             when: true,
@@ -66,13 +76,21 @@ pub async fn enter(call: Call) -> Result<Entry, Error> {
     }
     let manager = call.manager.unwrap_or_else(default_manager)?;
     let terms = call.options.resolve(manager.settings())?;
-    let key = call.key.ok_or_else(|| {
+    let keys: Option<Vec<_>> = call.keys.into_iter().collect();
+    let keys = keys.ok_or_else(|| {
         Error::InvalidKey("a value in the key could not be printed: its `Display` failed".into())
     })?;
-    match manager.acquire_on(&terms, manager.key(&key)?).await {
+    let outcome = match keys.as_slice() {
+        [key] => manager.acquire_on(&terms, manager.key(key)?).await,
+        keys => {
+            let keys = keys.iter().map(|key| manager.key(key)).collect::<Result<_, _>>()?;
+            manager.acquire_all_on(&terms, keys).await
+        }
+    };
+    match outcome {
         Ok(guard) => Ok(Entry { held: Some((guard, terms)) }),
         Err(error @ Error::Store { .. }) if call.run_unlocked => {
-            tracing::warn!(key, %error, "running without the lock, as `on_unavailable` says");
+            tracing::warn!(?keys, %error, "running without the lock, as `on_unavailable` says");
             Ok(Entry { held: None })
         }
         Err(error) => Err(error),

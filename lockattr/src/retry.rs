@@ -27,7 +27,9 @@ impl Patience {
     /// Starts to count: the first attempt is about to be made.
     pub(crate) fn start(self, now: Instant) -> Attempts {
         let deadline = self.wait.and_then(|wait| now.checked_add(wait));
-        Attempts { left: self.retry, deadline, delay: self.delay, made: 0, started: now }
+        let Self { retry, delay, .. } = self;
+        let (left, most) = (retry, retry.map(|retries| retries.saturating_add(1)));
+        Attempts { left, most, deadline, line_ends: None, delay, made: 0, started: now }
     }
 }
 
@@ -35,7 +37,10 @@ impl Patience {
 #[derive(Debug)]
 pub(crate) struct Attempts {
     left: Option<u32>,
+    most: Option<u32>,
     deadline: Option<Instant>,
+    /// Until when to stand in line, once that was asked.
+    line_ends: Option<Instant>,
     delay: Duration,
     made: u32,
     started: Instant,
@@ -55,15 +60,59 @@ impl Attempts {
         if let Some(left) = &mut self.left {
             *left = left.checked_sub(1)?;
         }
-        if self.deadline.is_some_and(|deadline| now >= deadline) {
+        if [self.deadline, self.line_ends].into_iter().flatten().any(|ends| now >= ends) {
             return None;
         }
         let wake = now + self.delay.min(LONGEST).mul_f64(0.5 + random / 2.0);
         Some(self.deadline.map_or(wake, |deadline| deadline.min(wake)))
     }
 
-    pub(crate) fn made(&self) -> u32 {
-        self.made
+    /// Whether the first attempt is the last.
+    pub(crate) fn is_once(&self) -> bool {
+        self.left == Some(0) || self.deadline == Some(self.started)
+    }
+
+    /// Whether it is worth while to stand in line.
+    pub(crate) fn can_wait(&self, now: Instant) -> bool {
+        !self.is_once() && self.line_ends.is_none_or(|ends| now < ends)
+    }
+
+    /// Until when to stand in line: the deadline, or for as long as the retries that are left would
+    /// take if each were refused. Standing in line asks all the time, and costs nothing.
+    pub(crate) fn line_ends(&mut self, now: Instant, random: f64) -> Instant {
+        if let Some(ends) = self.line_ends {
+            return ends;
+        }
+        let retries = self.left.map(|left| {
+            // As many random pauses vary together.
+            let pause = 0.75 + (random / 2.0 - 0.25) / f64::from(left.max(1)).sqrt();
+            let pause = self.delay.min(LONGEST).mul_f64(pause);
+            now + pause.saturating_mul(left).min(LONGEST)
+        });
+        let ends = retries.into_iter().chain(self.deadline).min().unwrap_or(now + LONGEST);
+        *self.line_ends.insert(ends)
+    }
+
+    /// When one who stands in line looks again if he hears nothing for `soon`; `None` if his
+    /// patience is over.
+    pub(crate) fn look_again(
+        &mut self,
+        now: Instant,
+        soon: Duration,
+        random: f64,
+    ) -> Option<Instant> {
+        let ends = self.line_ends(now, random);
+        (now < ends).then(|| ends.min(now + soon))
+    }
+
+    /// How often it was asked: as often as `retry` allows, where that was stood through in line.
+    pub(crate) fn made(&self, now: Instant) -> u32 {
+        let stood = self.line_ends.is_some_and(|ends| ends <= now && self.deadline != Some(ends));
+        match self.most {
+            Some(most) if stood => most,
+            Some(most) => self.made.min(most),
+            None => self.made,
+        }
     }
 
     pub(crate) fn waited(&self, now: Instant) -> Duration {

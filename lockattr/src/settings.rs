@@ -15,6 +15,12 @@ pub(crate) struct Settings {
     pub(crate) retry: Option<u32>,
     pub(crate) retry_delay: Duration,
     pub(crate) shutdown_limit: Duration,
+    /// How long a lock is kept in this process after its last holder.
+    pub(crate) linger: Duration,
+    /// How often, and for how long, a lock goes from hand to hand in this process while another
+    /// process waits for it.
+    pub(crate) hand_overs: u32,
+    pub(crate) hand_over_time: Duration,
     pub(crate) server: ServerSettings,
 }
 
@@ -28,14 +34,17 @@ impl Default for Settings {
             retry: None,
             retry_delay: Duration::from_millis(100),
             shutdown_limit: Duration::from_secs(10),
+            linger: Duration::ZERO,
+            hand_overs: 32,
+            hand_over_time: Duration::from_millis(20),
             server: ServerSettings::default(),
         }
     }
 }
 
 /// The names a URL's query may set, for the message about an unknown one.
-pub(crate) const NAMES: &str =
-    "`prefix`, `service`, `ttl`, `wait`, `retry`, `retry_delay`, `shutdown_limit`";
+pub(crate) const NAMES: &str = "`prefix`, `service`, `ttl`, `wait`, `retry`, `retry_delay`, `shutdown_limit`, `linger`, \
+     `hand_overs`, `hand_over_time`";
 
 impl Settings {
     /// Takes one setting out of a URL's query; `false` if it is not a manager's.
@@ -52,6 +61,9 @@ impl Settings {
             "retry" => self.retry = Some(number(name, value)?),
             "retry_delay" => self.retry_delay = duration(name, value)?,
             "shutdown_limit" => self.shutdown_limit = duration(name, value)?,
+            "linger" => self.linger = duration(name, value)?,
+            "hand_overs" => self.hand_overs = number(name, value)?,
+            "hand_over_time" => self.hand_over_time = duration(name, value)?,
             _ => return Ok(false),
         }
         Ok(true)

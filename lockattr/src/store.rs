@@ -1,6 +1,6 @@
 //! The seam to where locks are kept, and its contract.
 
-use std::fmt::{self, Debug};
+use std::fmt::Debug;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,15 @@ pub use crate::key::LockKey;
 pub use crate::token::OwnerToken;
 use crate::{FencingToken, Holder};
 
+mod claim;
+mod inbox;
 mod memory;
 #[cfg(feature = "redis")]
 mod redis;
 
+pub use claim::{Claim, Releasing, Renewal, Sharing};
+pub(crate) use inbox::{Expected, NET};
+pub use inbox::{Grant, Inbox, News};
 pub use memory::MemoryStore;
 #[cfg(feature = "redis")]
 pub use redis::RedisStore;
@@ -34,8 +39,13 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// * **Fencing tokens only grow**, per key, across releases, expiries, and a store that lost its
 ///   memory.
 /// * **A lease ends by itself** `ttl` after the store received the command, without a command.
-/// * **No store retries or waits.** Patience belongs to the manager. (A store that can keep a
-///   queue of its own will be asked through a method that has a default.)
+/// * **No store retries or waits.** Patience belongs to the manager. A store that can keep a line
+///   of its own lets a claim [stand in it](Self::acquire_in_line), grants the lock to the first in
+///   line as it becomes free, and tells that claim's [inbox](Self::listen).
+/// * **The line is served in order**, and nobody overtakes: neither does a claim that only asks
+///   once, nor one that could share the lock with its holders. Only a claim for several keys is
+///   overtaken, for a second, while one of the others is taken.
+/// * **A release takes a claim out of the line too**: who stops waiting releases.
 /// * **Batches answer one by one**, in the order asked: one bad key never stops the others.
 /// * **Commands that one task sends for one key take effect in that order.** A future that was
 ///   polled once has sent its command.
@@ -59,6 +69,22 @@ pub trait Store: Debug + Send + Sync + 'static {
         claim: &'a Arc<Claim>,
         ttl: Duration,
     ) -> StoreFuture<'a, Result<Acquire, StoreError>>;
+
+    /// Takes the lock like [`acquire`](Self::acquire), or gets in line for it: a grant is then told
+    /// to the claim's inbox. A claim that stands in line keeps its place when it asks again.
+    ///
+    /// A store without a line answers as `acquire` does.
+    fn acquire_in_line<'a>(
+        &'a self,
+        claim: &'a Arc<Claim>,
+        ttl: Duration,
+    ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+        self.acquire(claim, ttl)
+    }
+
+    /// Tells `inbox` what concerns the claims whose tokens begin with its number, for as long as
+    /// its manager keeps it.
+    fn listen(&self, _inbox: &Arc<Inbox>) {}
 
     /// Makes each lease run for its `ttl` from now, where the claim still holds its lock.
     fn renew<'a>(
@@ -87,87 +113,6 @@ pub trait Store: Debug + Send + Sync + 'static {
     }
 }
 
-/// Who asks for what: one acquisition, from its first attempt to its release.
-///
-/// `Debug` shows the key only: who reads the value could release the lock.
-///
-/// ```
-/// use lockattr::store::{Claim, LockKey};
-///
-/// let key = LockKey::new("lock:", "product:42")?;
-/// let claim = Claim::new(key, "service=orders host=web-3");
-/// assert!(claim.value().ends_with(" service=orders host=web-3"));
-/// # Ok::<(), lockattr::Error>(())
-/// ```
-pub struct Claim {
-    key: LockKey,
-    token: OwnerToken,
-    value: String,
-}
-
-impl Claim {
-    /// A claim with an owner token of its own, and a label that says who asks.
-    pub fn new(key: LockKey, label: &str) -> Self {
-        let token = OwnerToken::random();
-        Self { key, token, value: format!("{token} {label}") }
-    }
-
-    /// What is asked for.
-    pub fn key(&self) -> &LockKey {
-        &self.key
-    }
-
-    /// What proves the lock ours.
-    pub fn token(&self) -> OwnerToken {
-        self.token
-    }
-
-    /// What to store under the key: the token, then the holder's label, which
-    /// [`Holder::from_value`] reads. The same for the whole life of the claim, so a store may
-    /// compare it as a whole.
-    pub fn value(&self) -> &str {
-        &self.value
-    }
-}
-
-impl Debug for Claim {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Claim").field("key", &self.key).finish_non_exhaustive()
-    }
-}
-
-/// One lease to renew.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Renewal {
-    /// Whose it is.
-    pub claim: Arc<Claim>,
-    /// How long it shall run from now.
-    pub ttl: Duration,
-}
-
-impl Renewal {
-    /// The lease of `claim`, for `ttl`.
-    pub fn new(claim: Arc<Claim>, ttl: Duration) -> Self {
-        Self { claim, ttl }
-    }
-}
-
-/// One lock to give back.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Releasing {
-    /// Whose it is.
-    pub claim: Arc<Claim>,
-}
-
-impl Releasing {
-    /// The lock of `claim`.
-    pub fn new(claim: Arc<Claim>) -> Self {
-        Self { claim }
-    }
-}
-
 /// The answer to [`Store::acquire`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Acquire {
@@ -175,11 +120,16 @@ pub enum Acquire {
     Acquired {
         /// The number of this acquisition.
         fencing: FencingToken,
+        /// Whether others stand in line for it.
+        wanted: bool,
     },
-    /// Another claim has it.
+    /// Another claim has it, or comes first.
     Held {
         /// Who, where the store can say.
         holder: Option<Box<Holder>>,
+        /// If the claim stands in line now: after how long to ask again if its inbox hears nothing,
+        /// because the holder's lease has then ended by itself unless it was renewed.
+        in_line: Option<Duration>,
     },
 }
 

@@ -4,14 +4,28 @@ use std::fmt;
 
 /// 128 random bits, new for every acquisition: only who knows them renews or releases.
 ///
+/// The first half is the same for all acquisitions of one manager: it names the
+/// [`Inbox`](crate::store::Inbox) where news about the claim go.
+///
 /// `Debug` does not show them, so that no log line becomes a key to somebody's lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OwnerToken(u128);
 
 impl OwnerToken {
-    /// A token that nobody else has.
-    pub(crate) fn random() -> Self {
-        Self(rand::random())
+    /// A token that nobody else has, of a claim whose news go to `inbox`.
+    pub(crate) fn random(inbox: u64) -> Self {
+        Self((u128::from(inbox) << 64) | u128::from(rand::random::<u64>()))
+    }
+
+    /// Reads what `Display` wrote.
+    pub(crate) fn parse(digits: &str) -> Option<Self> {
+        u128::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 32).map(Self)
+    }
+
+    /// Where news about the claim go.
+    pub fn inbox(self) -> u64 {
+        // The upper half fits.
+        (self.0 >> 64) as u64
     }
 }
 

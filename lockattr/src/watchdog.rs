@@ -5,6 +5,7 @@
 //! takes its task along but not the work. Where no runtime is left, a thread does the rest.
 
 mod batch;
+mod kept;
 mod last_resort;
 mod leases;
 mod queue;
@@ -23,8 +24,9 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::guard::Owned;
 use crate::hold::Hold;
-use crate::store::{Claim, Store};
+use crate::store::{Releasing, Store};
 use crate::{Error, LostReason};
 use batch::send_releases;
 use queue::Queue;
@@ -37,6 +39,8 @@ const LONGEST_SHUTDOWN: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// Watches the holds of one manager.
 pub(crate) struct Watchdog {
     store: Arc<dyn Store>,
+    /// How long a lock is kept in this process after its last holder.
+    linger: Duration,
     queue: Mutex<Queue>,
     /// Acquisitions under way: what they may be granted is to be given back before the end.
     asking: AtomicUsize,
@@ -49,9 +53,10 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, linger: Duration) -> Self {
         Self {
             store,
+            linger,
             queue: Mutex::default(),
             asking: AtomicUsize::new(0),
             settled: Notify::new(),
@@ -62,6 +67,10 @@ impl Watchdog {
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    pub(crate) fn linger(&self) -> Duration {
+        self.linger
     }
 
     /// Starts the task on this runtime, unless it runs; an error if there is none to run it on.
@@ -94,6 +103,27 @@ impl Watchdog {
         self.queue().watch(hold.clone(), asked, ttl)
     }
 
+    /// Watches the next hold of a lease in place of the last one.
+    pub(crate) fn hand_over(&self, id: u64, hold: &Arc<Hold>) {
+        self.queue().hand_over(id, hold);
+    }
+
+    /// Keeps a lock that nobody has for the next who asks for it, and then gives it back. Gives it
+    /// back to the caller if nothing is kept any more.
+    pub(crate) fn keep(&self, name: &str, lock: Owned) -> Option<Owned> {
+        self.queue().keep(name, lock, Instant::now() + self.linger)
+    }
+
+    /// The lock of this name, if it is kept.
+    pub(crate) fn take_kept(&self, name: &str) -> Option<Owned> {
+        self.queue().kept.take(name)
+    }
+
+    /// All that are kept.
+    pub(crate) fn take_all_kept(&self) -> Vec<Owned> {
+        self.queue().kept.take_all()
+    }
+
     /// Forgets a hold that was given back.
     pub(crate) fn forget(&self, id: u64) {
         self.queue().leases.forget(id);
@@ -101,8 +131,8 @@ impl Watchdog {
     }
 
     /// Gives a lock back that nobody waits for, until its lease has ended by itself.
-    pub(crate) fn release_later(self: &Arc<Self>, claim: Arc<Claim>, until: Instant, held: bool) {
-        self.queue().release(PendingRelease { claim, until, held }, Instant::now());
+    pub(crate) fn release_later(self: &Arc<Self>, lock: Releasing, until: Instant, held: bool) {
+        self.queue().release(PendingRelease { lock, until, held }, Instant::now());
         self.ensure_driven();
     }
 
@@ -110,15 +140,15 @@ impl Watchdog {
     /// for the key comes after it.
     pub(crate) async fn release_in_background(
         self: &Arc<Self>,
-        claim: Arc<Claim>,
+        lock: Releasing,
         until: Instant,
         held: bool,
     ) {
         let runtime = match Handle::try_current() {
             Ok(runtime) if Runner::start(self, &runtime) => runtime.id(),
-            _ => return self.release_later(claim, until, held),
+            _ => return self.release_later(lock, until, held),
         };
-        let releases = vec![PendingRelease { claim, until, held }];
+        let releases = vec![PendingRelease { lock, until, held }];
         self.queue().releases.sent_by_caller();
         let mut under_way = send_releases(self.clone(), releases);
         let sent = poll_fn(|context| Poll::Ready(under_way.as_mut().poll(context)));
@@ -144,9 +174,14 @@ impl Watchdog {
 
     /// Lets the tasks end once nothing is held or to be released.
     pub(crate) fn close(&self) {
-        let mut queue = self.queue();
-        queue.closing = true;
-        queue.wake();
+        let kept = {
+            let mut queue = self.queue();
+            queue.closing = true;
+            queue.wake();
+            queue.kept.take_all()
+        };
+        // Not while the queue is locked: they go into it.
+        drop(kept);
     }
 
     /// Returns once nothing more may be acquired.
@@ -162,10 +197,10 @@ impl Watchdog {
     /// Grants nothing more, signals every holder, waits up to `limit` for them to let go, lets go
     /// for them, and waits as long again for the store.
     pub(crate) async fn shut_down(self: &Arc<Self>, limit: Duration) {
+        self.close();
         let holds = {
             let mut queue = self.queue();
             queue.shut_down = true;
-            queue.closing = true;
             queue.leases.all()
         };
         // Not while the queue is locked: whoever is woken may want it.
@@ -184,7 +219,8 @@ impl Watchdog {
         if !abandoned.is_empty() {
             tracing::warn!(count = abandoned.len(), "released locks whose holders did not stop");
             for hold in abandoned {
-                self.release_later(hold.claim().clone(), hold.store_lets_go_at(), true);
+                let lock = Releasing::new(hold.claim().clone());
+                self.release_later(lock, hold.store_lets_go_at(), true);
             }
         }
         // Whoever lets go from here on does so in time or not at all.

@@ -89,7 +89,7 @@ async fn of_eight_callers_two_get_in_and_the_rest_are_told_who_holds() {
             panic!("{error:?}");
         };
         assert_eq!(key, "sale:42");
-        assert!(*attempts > 1);
+        assert!(*attempts >= 1);
         assert!(holder.function.as_deref().unwrap().ends_with("attribute::sell"), "{holder}");
         assert!(error.to_string().contains("attribute::sell"), "{error}");
     }

@@ -5,6 +5,7 @@ mod cancellation;
 mod faults;
 mod harness;
 mod key;
+mod options;
 mod outcome;
 mod redis;
 mod reentrancy;

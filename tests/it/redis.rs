@@ -14,3 +14,8 @@ mod runtimes;
 mod stopped;
 mod unknown;
 mod value;
+
+/// All that a user needs, as the docs of `RedisStore` tell it.
+const RIGHTS: &str = "~lock:* ~lockattr:* resetchannels &lockattr:inbox:* -@all +hello +ping \
+                      +select +script|load +evalsha +subscribe +publish +get +set +del +exists \
+                      +pttl +pexpire +time +zadd +zcard +zrange +zrem +zremrangebyscore +zscore";

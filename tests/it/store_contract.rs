@@ -71,7 +71,8 @@ async fn a_free_lock_is_acquired(store: AnyStore) {
 
 async fn a_held_lock_says_by_whom(store: AnyStore) {
     acquired(&store, &claim("held"), TTL).await;
-    let Acquire::Held { holder: Some(holder) } = store.acquire(&claim("held"), TTL).await.unwrap()
+    let Acquire::Held { holder: Some(holder), .. } =
+        store.acquire(&claim("held"), TTL).await.unwrap()
     else {
         panic!("granted twice, or a holder without a name");
     };
@@ -246,7 +247,7 @@ fn claim(key: &str) -> Arc<Claim> {
 
 async fn acquired(store: &AnyStore, claim: &Arc<Claim>, ttl: Duration) -> FencingToken {
     match store.acquire(claim, ttl).await {
-        Ok(Acquire::Acquired { fencing }) => fencing,
+        Ok(Acquire::Acquired { fencing, .. }) => fencing,
         other => panic!("{claim:?} was not granted: {other:?}"),
     }
 }

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 use std::future::pending;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use lockattr::store::{
-    Acquire, Claim, LockKey, MemoryStore, Release, Releasing, Renew, Renewal, Store, StoreError,
-    StoreFuture,
+    Acquire, Claim, Inbox, LockKey, MemoryStore, Release, Releasing, Renew, Renewal, Store,
+    StoreError, StoreFuture,
 };
 use lockattr::{Holder, LockManager};
 
@@ -47,6 +47,7 @@ pub(crate) struct Scripted {
     renewals: Mutex<VecDeque<Fate>>,
     releases: Mutex<VecDeque<Fate>>,
     calls: Mutex<Calls>,
+    inboxes: Mutex<Vec<Weak<Inbox>>>,
 }
 
 impl Scripted {
@@ -57,6 +58,7 @@ impl Scripted {
             renewals: Mutex::new([Fate::Answered].into()),
             releases: Mutex::new([Fate::Answered].into()),
             calls: Mutex::default(),
+            inboxes: Mutex::default(),
         })
     }
 
@@ -78,7 +80,10 @@ impl Scripted {
 
     /// Forgets all locks, as a store that restarted empty.
     pub(crate) fn restart(&self) {
-        *self.store.lock().unwrap() = Arc::default();
+        let store = Arc::<MemoryStore>::default();
+        let inboxes = self.inboxes.lock().unwrap();
+        inboxes.iter().filter_map(Weak::upgrade).for_each(|inbox| store.listen(&inbox));
+        *self.store.lock().unwrap() = store;
     }
 
     fn store(&self) -> Arc<MemoryStore> {
@@ -119,23 +124,52 @@ async fn meet<T>(fate: Fate, call: StoreFuture<'_, T>, failed: impl FnOnce() -> 
     }
 }
 
+impl Scripted {
+    fn meets_acquire<'a>(
+        &'a self,
+        claim: &'a Arc<Claim>,
+        ttl: Duration,
+        in_line: bool,
+    ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+        self.calls.lock().unwrap().acquires += 1;
+        let (store, fate, claim) = (self.store(), next(&self.acquires), claim.clone());
+        let acquire = async move {
+            match in_line {
+                true => store.acquire_in_line(&claim, ttl).await,
+                false => store.acquire(&claim, ttl).await,
+            }
+        };
+        if let Fate::Deferred(delay) = fate {
+            tokio::spawn(async move {
+                tokio::time::sleep(delay).await;
+                acquire.await
+            });
+            return Box::pin(async { Err(away()) });
+        }
+        Box::pin(meet(fate, Box::pin(acquire), || Err(away())))
+    }
+}
+
 impl Store for Scripted {
     fn acquire<'a>(
         &'a self,
         claim: &'a Arc<Claim>,
         ttl: Duration,
     ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
-        self.calls.lock().unwrap().acquires += 1;
-        let (store, fate) = (self.store(), next(&self.acquires));
-        if let Fate::Deferred(delay) = fate {
-            let claim = claim.clone();
-            tokio::spawn(async move {
-                tokio::time::sleep(delay).await;
-                store.acquire(&claim, ttl).await
-            });
-            return Box::pin(async { Err(away()) });
-        }
-        Box::pin(async move { meet(fate, store.acquire(claim, ttl), || Err(away())).await })
+        self.meets_acquire(claim, ttl, false)
+    }
+
+    fn acquire_in_line<'a>(
+        &'a self,
+        claim: &'a Arc<Claim>,
+        ttl: Duration,
+    ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+        self.meets_acquire(claim, ttl, true)
+    }
+
+    fn listen(&self, inbox: &Arc<Inbox>) {
+        self.store().listen(inbox);
+        self.inboxes.lock().unwrap().push(Arc::downgrade(inbox));
     }
 
     fn renew<'a>(

@@ -166,8 +166,8 @@ async fn a_lease_counts_from_before_the_request() {
 #[tokio::test(start_paused = true)]
 async fn a_refusal_does_not_make_up_for_an_earlier_attempt_without_an_answer() {
     let store = Scripted::new();
-    let manager = store.manager();
-    let other = manager.acquire("a", lease(60 * SECOND)).await.unwrap();
+    let (there, manager) = (store.manager(), store.manager());
+    let other = there.acquire("a", lease(60 * SECOND)).await.unwrap();
     store.acquires(&[Fate::Deferred(SECOND), Fate::Answered]);
     // The undoing, the other's, the undoing again, and once more.
     store.releases(&[Fate::Refused, Fate::Answered, Fate::Refused, Fate::Answered]);

@@ -6,7 +6,7 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
 use super::Expansion;
-use crate::key::{Key, placed_at};
+use crate::key::{Key, Locked, placed_at};
 use crate::key_template::{Part, Template};
 use crate::value::Manager;
 
@@ -16,12 +16,18 @@ impl Expansion<'_> {
         let Self { args, lockattr, function, .. } = self;
         let site = Span::mixed_site();
         let function = format!("::{}", function.sig.ident.unraw());
-        let key = self.key();
+        let (new, locked) = match self.locked {
+            Locked::One(key) => (quote_spanned! {site=> new }, self.key(key)),
+            Locked::All(keys) => {
+                let keys = keys.iter().map(|key| self.key(key));
+                (quote_spanned! {site=> all }, quote_spanned! {site=> [#(#keys),*] })
+            }
+        };
         let options = self.options();
         let mut call = quote_spanned! {site=>
-            #lockattr::__private::Call::new(
+            #lockattr::__private::Call::#new(
                 ::core::concat!(::core::module_path!(), #function),
-                #key,
+                #locked,
                 #options,
             )
         };
@@ -42,10 +48,10 @@ impl Expansion<'_> {
         call
     }
 
-    fn key(&self) -> TokenStream {
+    fn key(&self, key: &Key) -> TokenStream {
         let lockattr = &self.lockattr;
         let site = Span::mixed_site();
-        let parts = match self.key {
+        let parts = match key {
             Key::Template { template, literal, .. } => parts(template, literal.span()),
             Key::Expr(expr) => {
                 let site = site.located_at(expr.span());
@@ -70,8 +76,11 @@ impl Expansion<'_> {
             ("wait", tokens(args.wait.as_ref())),
             ("renew", tokens(args.renew.as_ref())),
             ("max_hold", tokens(args.max_hold.as_ref())),
+            ("hold_at_least", tokens(args.hold_at_least.as_ref())),
             ("on_lost", args.on_lost.map(|word| variant("OnLost", word))),
             ("reentrant", tokens(args.reentrant.as_ref())),
+            ("mode", args.mode.map(|word| variant("Mode", word))),
+            ("permits", tokens(args.permits.as_ref())),
             ("release", args.release.map(|word| variant("Release", word))),
         ];
         let setters = settings.into_iter().filter_map(|(name, value)| {

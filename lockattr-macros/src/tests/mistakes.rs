@@ -10,21 +10,23 @@ fn check(args: &str, expected: &[&str]) {
 
 #[test]
 fn every_option_may_be_given_as_its_example() {
+    let function = "async fn transfer(id: u64, from: u64, to: u64) -> Result<(), E> {}";
     for option in &OPTIONS {
         let example = option.example();
         let example = example.trim_matches('`');
         let args = match option.name {
-            "key" => example.to_owned(),
+            "key" | "keys" => example.to_owned(),
             _ => format!("key = \"stock\", {example}"),
         };
-        check(&args, &[]);
-        check(&format!("{args},"), &[]);
+        check_complaints(&args, function, &[]);
+        check_complaints(&format!("{args},"), function, &[]);
     }
 }
 
 #[test]
 fn the_key_is_required() {
-    let missing = "missing `key`: write what to lock, as in `key = \"product:<id>\"`";
+    let missing = "missing `key` or `keys`: write what to lock, as in `key = \"product:<id>\"` or \
+                   `keys = [\"account:<from>\", \"account:<to>\"]`";
     check("", &[missing]);
     check("ttl = \"10s\"", &[missing]);
     check(
@@ -32,7 +34,8 @@ fn the_key_is_required() {
         &["the key has to be named: write `key = \"product:<id>\"`"],
     );
     let expected = expected();
-    check("keys = [1, 2]", &[&format!("unknown option `keys`; {expected}")]);
+    check("keys = [1, id]", &[]);
+    check("names = [id]", &[&format!("unknown option `names`: did you mean `keys`? {expected}")]);
     for name in ["kye", "name"] {
         check(
             &format!("{name} = \"stock\""),
@@ -45,7 +48,7 @@ fn the_key_is_required() {
 #[test]
 fn unknown_options() {
     let expected = expected();
-    for name in ["keys", "mode", "permits", "hold_at_least", "colour"] {
+    for name in ["fair", "priority", "colour"] {
         check(
             &format!("key = \"stock\", {name} = 3"),
             &[&format!("unknown option `{name}`; {expected}")],
@@ -63,6 +66,14 @@ fn unknown_options() {
         ("delay", "retry_delay"),
         ("retries", "retry"),
         ("watchdog", "renew"),
+        ("permit", "permits"),
+        ("mod", "mode"),
+        ("semaphore", "permits"),
+        ("shared", "mode"),
+        ("lock_at_least_for", "hold_at_least"),
+        ("lock_at_most_for", "ttl"),
+        ("hold_atleast", "hold_at_least"),
+        ("kesy", "keys"),
     ] {
         check(
             &format!("key = \"stock\", {name}"),
@@ -123,6 +134,18 @@ fn numbers_and_flags() {
              in `wait = \"1h\"`"
         )],
     );
+    check(
+        "key = \"s\", permits = -1",
+        &["`permits` is a number, a `u32`: it cannot be negative, write `permits = 1` or more"],
+    );
+    check(
+        "key = \"s\", permits = 5_000_000_000",
+        &[
+            "`permits` is a number, a `u32`: write `4294967295` or less, or `mode = shared` for any \
+           number of holders",
+        ],
+    );
+    check("key = \"s\", permits = \"3\"", &["write `permits = 3`, without the quotes"]);
     for fine in ["0", "10u32", "0xff", "4294967295", "self.retries", "-offset", "{ 3 }"] {
         check(&format!("key = \"s\", retry = {fine}"), &[]);
     }
@@ -155,6 +178,13 @@ fn choices() {
             "`on_lost` cannot be `OnLost`; expected one of `cancel`, `error`, `ignore`",
             "`on_unavailable` cannot be `3`; expected one of `error`, `run_unlocked`",
             "`release` cannot be `later`; expected one of `await`, `background`",
+        ],
+    );
+    check(
+        "key = \"s\", mode = \"shared\", release = Shared",
+        &[
+            "write `mode = shared`, without the quotes",
+            "`release` cannot be `Shared`; expected one of `await`, `background`",
         ],
     );
     check(
@@ -226,6 +256,111 @@ fn impossible_times() {
         ],
     );
     check("key = \"s\", wait = \"0s\"", &[]);
+}
+
+#[test]
+fn several_keys() {
+    let list = |remedy: &str| {
+        format!("`keys` is a list, as in `keys = [\"account:<from>\", \"account:<to>\"]`: {remedy}")
+    };
+    check("keys = []", &[&list("name one key at least")]);
+    check("keys = \"a:<id>\"", &[&list("write `keys = [\"a:<id>\"]`, or `key = \"a:<id>\"`")]);
+    for other in ["names", "vec![id]", "&[id]", "[id, id].concat()", "(id, id)"] {
+        check(&format!("keys = {other}"), &[&list("write each key between the brackets")]);
+    }
+    for fine in ["[\"stock\"]", "[\"stock\", \"stock\",]", "[id, order.key(), \"<names[0]>:<id>\"]"]
+    {
+        check(&format!("keys = {fine}"), &[]);
+    }
+    check("keys = [id; 2]", &[&list("write `,` before the next key")]);
+    check("keys = [id] retry = 3", &["expected `,` before the next option"]);
+    check("key = [\"a\", \"b\"]", &["`key` is one key: write `keys = […]` for several"]);
+    check(
+        "keys = [id names, , , order, \"<>\" \"b\"], ttl = 1, keys = []",
+        &[
+            &list("write `,` before the next key"),
+            "expected an expression",
+            "expected an expression",
+            &list("write `,` before the next key"),
+            "`ttl` is a duration with its unit: write `\"1s\"` or `\"1ms\"`",
+            "`keys` is given twice: leave one of them out",
+        ],
+    );
+    check(
+        "keys = [\"a:<>\", id, \"{id}\", \"\"]",
+        &[
+            "empty placeholder `<>` in the key: write what to put there, as in `<id>`",
+            "`{id}` in the key is plain text: write `<id>`",
+            "the key is empty: name what to lock, as in `\"product:<id>\"`",
+        ],
+    );
+}
+
+#[test]
+fn options_that_exclude_each_other() {
+    let keys = "`key` and `keys` both say what to lock: leave one of them out, and name several \
+                keys as in `keys = [\"account:<from>\", \"account:<to>\"]`";
+    check("key = \"a\", keys = [\"b\"]", &[keys]);
+    check("keys = [\"b\"], key = \"a\"", &[keys]);
+    let sharing = "`mode` and `permits` cannot stand together: leave `permits` out for a \
+                   read/write lock, or `mode` for a semaphore";
+    for mode in ["shared", "exclusive"] {
+        check(&format!("key = \"s\", permits = 3, mode = {mode}"), &[sharing]);
+    }
+    // Whatever is wrong with either of them besides.
+    check(
+        "keys = [], key = \"<>\", mode = both, permits = 0",
+        &[
+            "`keys` is a list, as in `keys = [\"account:<from>\", \"account:<to>\"]`: name one \
+             key at least",
+            "`mode` cannot be `both`; expected one of `exclusive`, `shared`",
+            "empty placeholder `<>` in the key: write what to put there, as in `<id>`",
+            keys,
+            sharing,
+            "`permits` is 0, so that nobody could ever hold the lock: write `permits = 1` or more",
+        ],
+    );
+}
+
+#[test]
+fn a_semaphore_has_a_permit() {
+    for none in ["0", "0u32", "0x0", "00", "0_0"] {
+        check(
+            &format!("key = \"s\", permits = {none}"),
+            &["`permits` is 0, so that nobody could ever hold the lock: write `permits = 1` or \
+               more"],
+        );
+    }
+    for fine in ["1", "4294967295", "10u32", "self.slots", "{ 0 }"] {
+        check(&format!("key = \"s\", permits = {fine}"), &[]);
+    }
+}
+
+#[test]
+fn a_hold_cannot_outlast_its_lease() {
+    check(
+        "key = \"s\", ttl = \"10s\", renew = false, hold_at_least = \"11s\"",
+        &[
+            "`hold_at_least` (11s) is longer than `ttl` (10s), which ends the lease without `renew`: \
+           write `ttl = \"11s\"`, or leave `renew` out",
+        ],
+    );
+    check(
+        "key = \"s\", hold_at_least = \"2m\", max_hold = \"90s\"",
+        &["`hold_at_least` (2m) is longer than `max_hold` (1m 30s): shorten it, or lengthen \
+           `max_hold`"],
+    );
+    for fine in [
+        "ttl = \"10s\", renew = false, hold_at_least = \"10s\"",
+        "ttl = \"10s\", renew = true, hold_at_least = \"11s\"",
+        "ttl = \"10s\", hold_at_least = \"11s\", max_hold = \"11s\"",
+        "ttl = \"10s\", renew = id > 3, hold_at_least = \"11s\"",
+        "ttl = TTL, renew = false, hold_at_least = \"11s\"",
+        "renew = false, hold_at_least = \"11s\"",
+        "hold_at_least = \"0s\"",
+    ] {
+        check(&format!("key = \"s\", {fine}"), &[]);
+    }
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn ambiguous_keys() {
 
 #[test]
 fn empty_and_endless_keys() {
-    check("", "the key is empty: name what to lock, as in `key = \"product:<id>\"`");
+    check("", "the key is empty: name what to lock, as in `\"product:<id>\"`");
     check(&"x".repeat(1024), &format!("{:?}", "x".repeat(1024)));
     check(
         &format!("{}<id>yy", "x".repeat(1023)),

@@ -1,24 +1,20 @@
-//! One acquisition: enter again, or ask the store until it grants or patience ends.
+//! One acquisition: enter again, or stand in line until the lock is handed over or patience ends.
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::LockManager;
+use super::asking::{Asking, Refusal};
 use crate::chain::{self, Frame};
-use crate::hold::{Granted, validity};
+use crate::guard::Ahead;
 use crate::key::LockKey;
+use crate::line::{Came, Joined};
 use crate::options::Terms;
 use crate::retry::Attempts;
-use crate::store::{Acquire, Claim, StoreError};
-use crate::watchdog::Watchdog;
+use crate::store::{Claim, Sharing};
 use crate::{Error, Holder, LockGuard};
-
-/// What an attempt near the deadline gets at least, or no answer could ever meet it.
-const LEAST_TIME_TO_ANSWER: Duration = Duration::from_millis(250);
 
 impl LockManager {
     pub(crate) async fn acquire_on(&self, terms: &Terms, key: LockKey) -> Result<LockGuard, Error> {
@@ -28,79 +24,192 @@ impl LockManager {
         watchdog.start()?;
         if let Some(outer) = chain::find(watchdog, key.name()) {
             if watchdog.is_shut_down() {
-                return Err(shut_down(&key));
+                return Err(shut_down(key.as_str()));
             }
-            return enter_again(terms, &outer).await;
+            return enter_again(terms, &outer, &key).await;
         }
-        let label = self.shared.identity.label(terms.function);
-        let claim = Arc::new(Claim::new(key, &label));
-        tokio::select! {
-            biased;
-            outcome = self.ask_until_granted(terms, claim.clone()) => outcome,
-            () = watchdog.stopped() => Err(shut_down(claim.key())),
+        self.acquire_new(terms, Box::new([key])).await
+    }
+
+    /// All of `keys` or none: those that this call chain has already are entered again.
+    pub(crate) async fn acquire_all_on(
+        &self,
+        terms: &Terms,
+        mut keys: Vec<LockKey>,
+    ) -> Result<LockGuard, Error> {
+        let watchdog = &self.shared.watchdog;
+        watchdog.start()?;
+        // One order for all, so that two calls that name them in other orders do not meet.
+        keys.sort_by(|one, other| one.name().cmp(other.name()));
+        keys.dedup();
+        let (mut also, mut entered) = (Vec::new(), Vec::<Arc<Frame>>::new());
+        let mut rest = Vec::new();
+        for key in keys {
+            let Some(outer) = chain::find(watchdog, key.name()) else {
+                rest.push(key);
+                continue;
+            };
+            if watchdog.is_shut_down() {
+                return Err(shut_down(key.as_str()));
+            }
+            // One entry may hold several of them, and has one gate.
+            if !entered.iter().any(|frame| Arc::ptr_eq(frame, &outer)) {
+                also.push(enter_again(terms, &outer, &key).await?);
+                entered.push(outer);
+            }
+        }
+        if !rest.is_empty() {
+            return Ok(self.acquire_new(terms, rest.into()).await?.and(also));
+        }
+        match also.pop() {
+            Some(innermost) => Ok(innermost.and(also)),
+            None => Err(Error::InvalidKey("no key is given: name what to lock".into())),
         }
     }
 
-    async fn ask_until_granted(
-        &self,
-        terms: &Terms,
-        claim: Arc<Claim>,
-    ) -> Result<LockGuard, Error> {
-        let watchdog = &self.shared.watchdog;
+    async fn acquire_new(&self, terms: &Terms, keys: Box<[LockKey]>) -> Result<LockGuard, Error> {
+        let shared = &self.shared;
+        let label = shared.identity.label(terms.function);
+        let claim = Claim::with(shared.inbox.id(), keys, terms.sharing, &label);
+        let claim = Arc::new(claim);
+        tokio::select! {
+            biased;
+            outcome = self.wait_and_ask(terms, &claim) => outcome,
+            () = shared.watchdog.stopped() => Err(shut_down(&claim.named())),
+        }
+    }
+
+    async fn wait_and_ask(&self, terms: &Terms, claim: &Arc<Claim>) -> Result<LockGuard, Error> {
         let mut attempts = terms.patience.start(Instant::now());
-        watchdog.asks();
-        let mut asking = Asking { watchdog, claim, ttl: terms.ttl, unsure: false };
-        // After it is noted, so that a shutdown either is seen here or sees this.
-        if watchdog.is_shut_down() {
-            return Err(shut_down(asking.claim.key()));
+        let mut asking = Asking::new(&self.shared, claim.clone(), terms);
+        // After it is noted that we ask, so that a shutdown either is seen here or sees this.
+        if self.shared.watchdog.is_shut_down() {
+            return Err(shut_down(&claim.named()));
+        }
+        if let [key] = claim.keys()
+            && claim.sharing() == Sharing::Exclusive
+        {
+            match self.stand_in_line(terms, key, &mut attempts).await {
+                Stood::Lock(guard) => return Ok(guard),
+                Stood::Ask(ahead) => asking.stands(ahead),
+            }
         }
         loop {
             attempts.begin();
-            let outcome = asking.ask(terms, &attempts).await;
-            let key = asking.claim.key();
-            let refusal = match outcome {
+            let refusal = match asking.ask(&attempts).await {
                 // Lost already if the manager was shut down meanwhile; dropped, it is given back.
-                Ok(guard) if guard.is_shut_down() => return Err(shut_down(key)),
+                Ok(guard) if guard.is_shut_down() => return Err(shut_down(&claim.named())),
                 Ok(guard) => return Ok(guard),
                 Err(refusal) => refusal,
             };
-            let pause = attempts.pause(Instant::now(), rand::random());
-            let Some(until) = pause else {
+            let (now, random) = (Instant::now(), rand::random());
+            let again = match &refusal {
+                Refusal::Held { in_line: Some(soon), .. } => {
+                    attempts.look_again(now, *soon, random)
+                }
+                _ => attempts.pause(now, random),
+            };
+            let Some(until) = again else {
                 return Err(match refusal {
-                    Refusal::Held(holder) => contended(key, &attempts, holder),
-                    Refusal::Unknown(error) => error.about(key.as_str()),
+                    Refusal::Held { holder, .. } => contended(&claim.named(), &attempts, holder),
+                    Refusal::Unknown(error) => error.about(&claim.named()),
                 });
             };
-            sleep_until(until).await;
+            if let Some(guard) = asking.granted_before(until).await {
+                return Ok(guard);
+            }
+        }
+    }
+
+    /// Waits among those of this process until the lock is handed over here, or until it is our
+    /// turn to ask the store. Whose patience ends before asks as well, once and from no place.
+    async fn stand_in_line(&self, terms: &Terms, key: &LockKey, attempts: &mut Attempts) -> Stood {
+        let (lines, name) = (&self.shared.lines, key.name());
+        let joined = match attempts.is_once() {
+            true => lines.try_join(name).map(Joined::Ahead),
+            false => Some(lines.join(name, terms.clone())),
+        };
+        let ahead = match joined {
+            None => None,
+            Some(Joined::Ahead(ahead)) => Some(ahead),
+            Some(Joined::Behind(mut place)) => {
+                let ends = attempts.line_ends(Instant::now(), rand::random());
+                match timeout_at(ends, place.turn()).await {
+                    Ok(Came::Lock(guard)) if guard.ensure_held().is_ok() => {
+                        return Stood::Lock(guard);
+                    }
+                    // It lay too long before this task was polled.
+                    Ok(Came::Lock(_lapsed)) => None,
+                    Ok(Came::Ask(ahead)) => Some(ahead),
+                    Err(_) => None,
+                }
+            }
+        };
+        let Some(ahead) = ahead else { return Stood::Ask(None) };
+        if self.shared.watchdog.linger().is_zero() {
+            return Stood::Ask(Some(ahead));
+        }
+        match self.shared.watchdog.take_kept(name) {
+            Some(kept) => match kept.revive(terms, ahead) {
+                Ok(guard) => Stood::Lock(guard),
+                Err(ahead) => Stood::Ask(Some(ahead)),
+            },
+            None => Stood::Ask(Some(ahead)),
         }
     }
 }
 
+/// What standing in line came to.
+enum Stood {
+    /// The lock was handed over.
+    Lock(LockGuard),
+    /// The store is to be asked, from the place in front or from none.
+    Ask(Option<Ahead>),
+}
+
 /// Waits for this call's turn inside a hold of its own chain.
-async fn enter_again(terms: &Terms, outer: &Arc<Frame>) -> Result<LockGuard, Error> {
-    let key = outer.hold.claim().key();
+async fn enter_again(terms: &Terms, outer: &Arc<Frame>, key: &LockKey) -> Result<LockGuard, Error> {
     if !terms.reentrant {
         return Err(Error::Reentered { key: key.to_string() });
     }
+    check_sharing(terms.sharing, outer.sharing, key)?;
     outer.hold.ensure_held(Instant::now())?;
-    if let Some(turn) = outer.try_turn() {
+    if let Some(turn) = outer.try_turn(terms.sharing) {
         return Ok(LockGuard::reentered(turn));
     }
-    // In line from here on, so that the turns are taken in the order of the calls.
-    let mut turn = pin!(outer.turn());
-    let mut ended = pin!(outer.hold.clone().ended());
     let mut attempts = terms.patience.start(Instant::now());
-    loop {
-        attempts.begin();
-        let Some(until) = attempts.pause(Instant::now(), rand::random()) else {
-            return Err(contended(key, &attempts, own_label(outer)));
-        };
-        tokio::select! {
-            biased;
-            reason = ended.as_mut() => return Err(outer.hold.lost(reason)),
-            turn = turn.as_mut() => return Ok(LockGuard::reentered(turn)),
-            () = sleep_until(until) => {}
-        }
+    attempts.begin();
+    // In line from here on, so that the turns are taken in the order of the calls.
+    let turn = pin!(outer.turn(terms.sharing));
+    let ended = pin!(outer.hold.clone().ended());
+    let ends = attempts.line_ends(Instant::now(), rand::random());
+    tokio::select! {
+        biased;
+        reason = ended => Err(outer.hold.lost(reason)),
+        turn = turn => Ok(LockGuard::reentered(turn)),
+        () = sleep_until(ends) => Err(contended(key.as_str(), &attempts, own_label(outer))),
+    }
+}
+
+/// Refuses what could never be granted: who is inside waits for nobody to be inside.
+fn check_sharing(inner: Sharing, outer: Sharing, key: &LockKey) -> Result<(), Error> {
+    let (inner, outer) = match (inner, outer) {
+        (_, Sharing::Exclusive)
+        | (Sharing::Shared, Sharing::Shared)
+        | (Sharing::Permits(_), Sharing::Permits(_)) => return Ok(()),
+        (inner, outer) => (described(inner), described(outer)),
+    };
+    Err(Error::InvalidOptions(format!(
+        "this call chain holds `{key}` {outer}, and inside of that it can never be had {inner}: \
+         take it {inner} where the chain begins"
+    )))
+}
+
+fn described(sharing: Sharing) -> &'static str {
+    match sharing {
+        Sharing::Exclusive => "with `mode = exclusive`",
+        Sharing::Shared => "with `mode = shared`",
+        Sharing::Permits(_) => "with `permits`",
     }
 }
 
@@ -110,98 +219,16 @@ fn own_label(frame: &Frame) -> Option<Box<Holder>> {
     Some(Box::new(Holder::from_value(frame.hold.claim().value(), Some(remaining))))
 }
 
-/// Why an attempt did not get the lock.
-enum Refusal {
-    Held(Option<Box<Holder>>),
-    Unknown(StoreError),
+fn shut_down(key: &str) -> Error {
+    Error::ShutDown { key: key.to_owned() }
 }
 
-/// A claim on its way: whatever the store may have granted without our knowing is given back when
-/// this is dropped, at whichever await point.
-struct Asking<'a> {
-    watchdog: &'a Arc<Watchdog>,
-    claim: Arc<Claim>,
-    ttl: Duration,
-    /// Whether an attempt is under way or got no answer. Sticky: a request that nobody answered
-    /// may still arrive after a later one was refused.
-    unsure: bool,
-}
-
-impl Asking<'_> {
-    async fn ask(&mut self, terms: &Terms, attempts: &Attempts) -> Result<LockGuard, Refusal> {
-        let was_unsure = std::mem::replace(&mut self.unsure, true);
-        let asked = Instant::now();
-        let answer = self.watchdog.store().acquire(&self.claim, terms.ttl);
-        let answer = match attempts.cut(asked, LEAST_TIME_TO_ANSWER) {
-            Some(cut) => timeout_at(cut, answer).await.unwrap_or_else(|_| Err(too_late())),
-            None => answer.await,
-        };
-        match answer {
-            // A grant that came after its own lease had lapsed is none. Still unsure: the next
-            // attempt takes it over, or it is undone.
-            Ok(Acquire::Acquired { .. }) if Instant::now() >= asked + validity(terms.ttl) => {
-                Err(Refusal::Unknown(lapsed(terms)))
-            }
-            Ok(Acquire::Acquired { fencing }) => {
-                let granted = Granted {
-                    claim: self.claim.clone(),
-                    fencing,
-                    asked,
-                    ttl: terms.ttl,
-                    renew: terms.renew,
-                    max_hold: terms.max_hold,
-                };
-                let (guard, woken) = LockGuard::granted(granted, self.watchdog);
-                self.unsure = false;
-                if woken {
-                    // What a task wakes is next on its own thread, and no other thread takes it from
-                    // there: a body that computes from its first line would keep the watchdog.
-                    yield_now().await;
-                }
-                Ok(guard)
-            }
-            Ok(Acquire::Held { holder }) => {
-                self.unsure = was_unsure;
-                Err(Refusal::Held(holder))
-            }
-            Err(error) => {
-                self.unsure = was_unsure || !error.is_not_sent();
-                Err(Refusal::Unknown(error))
-            }
-        }
-    }
-}
-
-impl Drop for Asking<'_> {
-    fn drop(&mut self) {
-        if self.unsure {
-            let until = Instant::now() + self.ttl;
-            self.watchdog.release_later(self.claim.clone(), until, false);
-        }
-        self.watchdog.has_asked();
-    }
-}
-
-fn shut_down(key: &LockKey) -> Error {
-    Error::ShutDown { key: key.to_string() }
-}
-
-fn contended(key: &LockKey, attempts: &Attempts, holder: Option<Box<Holder>>) -> Error {
+fn contended(key: &str, attempts: &Attempts, holder: Option<Box<Holder>>) -> Error {
+    let now = Instant::now();
     Error::Contended {
-        key: key.to_string(),
-        attempts: attempts.made(),
-        waited: attempts.waited(Instant::now()),
+        key: key.to_owned(),
+        attempts: attempts.made(now),
+        waited: attempts.waited(now),
         holder,
     }
-}
-
-fn too_late() -> StoreError {
-    StoreError::new("it did not answer before the `wait` was over")
-}
-
-fn lapsed(terms: &Terms) -> StoreError {
-    StoreError::new(format!(
-        "its answer took longer than the whole lease: make `ttl` longer than {:?}",
-        terms.ttl
-    ))
 }

@@ -13,8 +13,9 @@ use crate::store_url;
 ///
 /// What the URL's query says wins over what the program says, so that whoever runs a service can
 /// change it without a new build. The query knows these settings by the same names: `prefix`,
-/// `service`, `ttl`, `wait`, `retry`, `retry_delay`, `shutdown_limit`, and where the store has a
-/// server `connections`, `connect_timeout`, `response_timeout` and `heartbeat`.
+/// `service`, `ttl`, `wait`, `retry`, `retry_delay`, `shutdown_limit`, `linger`, `hand_overs`,
+/// `hand_over_time`, and where the store has a server `connections`, `connect_timeout`,
+/// `response_timeout` and `heartbeat`.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -96,6 +97,32 @@ impl LockManagerBuilder {
     /// How long [`shutdown`](LockManager::shutdown) waits for bodies to stop: 10 s by default.
     pub fn shutdown_limit(mut self, limit: Duration) -> Self {
         self.settings.shutdown_limit = limit;
+        self
+    }
+
+    /// How long a lock is kept in this process after its last holder, so that the next call here
+    /// needs no round trip: not at all by default. It is given up at once when another process
+    /// wants it.
+    ///
+    /// For keys that one process locks again and again. Until the time is over, the lock is seen as
+    /// held, by [`holder`](LockManager::holder) too, and who asks once from elsewhere is refused.
+    pub fn linger(mut self, time: Duration) -> Self {
+        self.settings.linger = time;
+        self
+    }
+
+    /// How often a lock goes from one caller in this process to the next while another process
+    /// waits for it: 32 times by default, 0 to let the store decide each time. While no other
+    /// process waits there is no such limit.
+    pub fn hand_overs(mut self, count: u32) -> Self {
+        self.settings.hand_overs = count;
+        self
+    }
+
+    /// For how long a lock goes from one caller in this process to the next while another process
+    /// waits for it: 20 ms by default. A body that runs longer is not interrupted.
+    pub fn hand_over_time(mut self, time: Duration) -> Self {
+        self.settings.hand_over_time = time;
         self
     }
 

@@ -1,17 +1,20 @@
 //! The store inside the process: for examples, unit tests and single-process programs.
 
+mod locks;
+
 use std::collections::HashMap;
 use std::future::ready;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::{
-    Acquire, Claim, LockKey, Release, Releasing, Renew, Renewal, Store, StoreError, StoreFuture,
+    Acquire, Claim, Inbox, LockKey, Release, Releasing, Renew, Renewal, Store, StoreError,
+    StoreFuture,
 };
-use crate::fencing::next_counter;
-use crate::{FencingToken, Holder};
+use crate::Holder;
+use locks::Locks;
 
 /// Locks in the memory of this process, on tokio's clock, so that a paused clock drives them.
 ///
@@ -37,20 +40,13 @@ use crate::{FencingToken, Holder};
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     locks: Mutex<Locks>,
+    inboxes: Mutex<HashMap<u64, Weak<Inbox>>>,
 }
 
-#[derive(Debug, Default)]
-struct Locks {
-    by_name: HashMap<Box<str>, Lock>,
-    counter: u64,
-    /// Entries allowed before those that ended by themselves are swept out.
-    room: usize,
-}
-
-#[derive(Debug)]
-struct Lock {
-    claim: Arc<Claim>,
-    ends: Instant,
+/// What is to be told when the locks are no longer locked.
+enum Message {
+    Inbox(Arc<Inbox>, Arc<Claim>, super::News),
+    Wanted(Arc<Inbox>, Box<str>),
 }
 
 impl MemoryStore {
@@ -59,68 +55,53 @@ impl MemoryStore {
         Self::default()
     }
 
-    fn with<T>(&self, change: impl FnOnce(&mut Locks, Instant) -> T) -> T {
-        // A panic cannot leave the map half changed, so a poisoned lock is still good.
-        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
-        change(&mut locks, Instant::now())
-    }
-}
-
-impl Locks {
-    fn live(&self, key: &LockKey, now: Instant) -> Option<&Lock> {
-        self.by_name.get(key.name()).filter(|lock| lock.ends > now)
-    }
-
-    fn acquire(&mut self, claim: &Arc<Claim>, ttl: Duration, now: Instant) -> Acquire {
-        if let Some(lock) = self.live(claim.key(), now)
-            && lock.claim.token() != claim.token()
-        {
-            return Acquire::Held { holder: Some(Box::new(lock.holder(now))) };
-        }
-        self.sweep(now);
-        let lock = Lock { claim: claim.clone(), ends: now + ttl };
-        self.by_name.insert(claim.key().name().into(), lock);
-        self.counter = next_counter(self.counter);
-        Acquire::Acquired { fencing: FencingToken::from_counter(self.counter) }
-    }
-
-    fn renew(&mut self, renewal: &Renewal, now: Instant) -> Renew {
-        let lock = self.by_name.get_mut(renewal.claim.key().name());
-        match lock.filter(|lock| lock.is(&renewal.claim, now)) {
-            Some(lock) => {
-                lock.ends = lock.ends.max(now + renewal.ttl);
-                Renew::Renewed
+    fn with<T>(&self, change: impl FnOnce(&mut Locks, &mut Post<'_>) -> T) -> T {
+        let mut post = Post { store: self, now: Instant::now(), messages: Vec::new() };
+        let changed = {
+            // A panic cannot leave the map half changed, so a poisoned lock is still good.
+            let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+            change(&mut locks, &mut post)
+        };
+        for message in post.messages {
+            match message {
+                Message::Inbox(inbox, claim, super::News::Granted(grant)) => {
+                    inbox.granted(claim.token(), grant);
+                }
+                Message::Inbox(inbox, claim, super::News::AskAgain(at)) => {
+                    inbox.ask_again(claim.token(), at);
+                }
+                Message::Wanted(inbox, name) => inbox.wanted(&name),
             }
-            None => Renew::NotHeld,
         }
-    }
-
-    fn release(&mut self, claim: &Claim, now: Instant) -> Release {
-        let name = claim.key().name();
-        if self.by_name.get(name).is_some_and(|lock| lock.is(claim, now)) {
-            self.by_name.remove(name);
-            Release::Released
-        } else {
-            Release::NotHeld
-        }
-    }
-
-    /// Leases that nobody gave back must not pile up: swept whenever their number has doubled.
-    fn sweep(&mut self, now: Instant) {
-        if self.by_name.len() >= self.room.max(64) {
-            self.by_name.retain(|_, lock| lock.ends > now);
-            self.room = self.by_name.len() * 2;
-        }
+        changed
     }
 }
 
-impl Lock {
-    fn is(&self, claim: &Claim, now: Instant) -> bool {
-        self.claim.token() == claim.token() && self.ends > now
+/// Who hears of a change, and when it happens.
+struct Post<'a> {
+    store: &'a MemoryStore,
+    now: Instant,
+    messages: Vec<Message>,
+}
+
+impl Post<'_> {
+    /// Tells the claim's inbox; `false` if its manager is gone.
+    fn tell(&mut self, claim: &Arc<Claim>, news: super::News) -> bool {
+        let inbox = self.inbox(claim);
+        let there = inbox.is_some();
+        self.messages.extend(inbox.map(|inbox| Message::Inbox(inbox, claim.clone(), news)));
+        there
     }
 
-    fn holder(&self, now: Instant) -> Holder {
-        Holder::from_value(self.claim.value(), Some(self.ends - now))
+    /// Tells the holder that others wait.
+    fn tell_wanted(&mut self, holder: &Claim, name: &str) {
+        let inbox = self.inbox(holder);
+        self.messages.extend(inbox.map(|inbox| Message::Wanted(inbox, name.into())));
+    }
+
+    fn inbox(&self, claim: &Claim) -> Option<Arc<Inbox>> {
+        let inboxes = self.store.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        inboxes.get(&claim.token().inbox()).and_then(Weak::upgrade)
     }
 }
 
@@ -130,15 +111,29 @@ impl Store for MemoryStore {
         claim: &'a Arc<Claim>,
         ttl: Duration,
     ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
-        Box::pin(async move { Ok(self.with(|locks, now| locks.acquire(claim, ttl, now))) })
+        Box::pin(async move { Ok(self.with(|locks, post| locks.acquire(claim, ttl, false, post))) })
+    }
+
+    fn acquire_in_line<'a>(
+        &'a self,
+        claim: &'a Arc<Claim>,
+        ttl: Duration,
+    ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+        Box::pin(async move { Ok(self.with(|locks, post| locks.acquire(claim, ttl, true, post))) })
+    }
+
+    fn listen(&self, inbox: &Arc<Inbox>) {
+        let mut inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        inboxes.retain(|_, inbox| inbox.strong_count() > 0);
+        inboxes.insert(inbox.id(), Arc::downgrade(inbox));
     }
 
     fn renew<'a>(
         &'a self,
         renewals: &'a [Renewal],
     ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
-        let renew = |locks: &mut Locks, now| {
-            renewals.iter().map(|renewal| Ok(locks.renew(renewal, now))).collect()
+        let renew = |locks: &mut Locks, post: &mut Post<'_>| {
+            renewals.iter().map(|renewal| Ok(locks.renew(renewal, post.now))).collect()
         };
         Box::pin(async move { self.with(renew) })
     }
@@ -147,8 +142,8 @@ impl Store for MemoryStore {
         &'a self,
         releases: &'a [Releasing],
     ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
-        let release = |locks: &mut Locks, now| {
-            releases.iter().map(|release| Ok(locks.release(&release.claim, now))).collect()
+        let release = |locks: &mut Locks, post: &mut Post<'_>| {
+            releases.iter().map(|release| Ok(locks.release(release, post))).collect()
         };
         Box::pin(async move { self.with(release) })
     }
@@ -157,9 +152,7 @@ impl Store for MemoryStore {
         &'a self,
         key: &'a LockKey,
     ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
-        Box::pin(async move {
-            Ok(self.with(|locks, now| locks.live(key, now).map(|lock| lock.holder(now))))
-        })
+        Box::pin(async move { Ok(self.with(|locks, post| locks.holder(key, post.now))) })
     }
 
     fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {

@@ -6,6 +6,8 @@
 mod config;
 mod line;
 mod link;
+mod post;
+mod request;
 mod scripts;
 
 use std::fmt;
@@ -14,21 +16,32 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use redis::{FromRedisValue, Script, ScriptInvocation, Value};
+use redis::{FromRedisValue, ScriptInvocation, Value};
+use tokio::time::Instant;
 use url::Url;
 
 use super::{
-    Acquire, Claim, LockKey, Release, Releasing, Renew, Renewal, Store, StoreError, StoreFuture,
+    Acquire, Claim, Inbox, LockKey, Release, Releasing, Renew, Renewal, Store, StoreError,
+    StoreFuture,
 };
 use crate::settings::ServerSettings;
-use crate::{Error, FencingToken, Holder, store_url};
+use crate::{Error, Holder, store_url};
 use config::Config;
 use link::Link;
+use post::Post;
 use scripts::Scripts;
 
 /// The fencing counter: one per server, not one per key, so that memory does not grow with the
 /// number of keys ever locked.
 const FENCE: &str = "lockattr:fence";
+
+/// What the names of the lines begin with: of locks that have a hash tag, and of those that become
+/// one. Apart, so that `a` and `{a}` have not the same line.
+const LINE: &str = "lockattr:line:";
+const LINE_OF: &str = "lockattr:line-of:";
+
+/// The connection on which messages come in.
+const INBOX: usize = 0;
 
 /// Most locks in one script: a longer one would keep the server's other clients waiting.
 const BATCH: usize = 100;
@@ -38,12 +51,14 @@ const BATCH: usize = 100;
 /// Made by [`LockManager::connect`](crate::LockManager::connect) from a `redis://` URL, or by hand.
 /// All commands for one key travel on one connection, so that they keep their order.
 ///
-/// A lock is a string under prefix and key. Besides, there is one key for all locks, the fencing
-/// counter `lockattr:fence`. A user with these rights is enough:
+/// A lock is a string under prefix and key, or a sorted set if it is shared; while others wait for
+/// it, `lockattr:line:…` is their line. Besides, there is one key for all locks, the fencing counter
+/// `lockattr:fence`. A user with these rights is enough:
 ///
 /// ```text
-/// ACL SETUSER locker on >… resetkeys ~lock:* ~lockattr:fence resetchannels -@all +hello +ping
-///     +select +script|load +evalsha +get +set +del +pttl +pexpire +time
+/// ACL SETUSER locker on >… resetkeys ~lock:* ~lockattr:* resetchannels &lockattr:inbox:* -@all
+///     +hello +ping +select +script|load +evalsha +subscribe +publish +get +set +del +exists +pttl
+///     +pexpire +time +zadd +zcard +zrange +zrem +zremrangebyscore +zscore
 /// ```
 ///
 /// ```
@@ -57,6 +72,7 @@ pub struct RedisStore {
     links: Vec<Arc<Link>>,
     address: String,
     scripts: Arc<Scripts>,
+    post: Arc<Post>,
 }
 
 impl RedisStore {
@@ -78,9 +94,13 @@ impl RedisStore {
     ) -> Result<Self, Error> {
         let config = Config::read(url, query, defaults)?;
         let scripts = Arc::new(Scripts::new());
-        let link = |_| Link::new(config.clone(), scripts.clone());
+        let post = Arc::<Post>::default();
+        let link = |place| {
+            let post = (place == INBOX).then(|| post.clone());
+            Link::new(config.clone(), scripts.clone(), post)
+        };
         let links = (0..config.connections).map(link).collect();
-        Ok(Self { links, address: config.address, scripts })
+        Ok(Self { links, address: config.address, scripts, post })
     }
 
     /// The connection of a key, by number.
@@ -103,14 +123,13 @@ impl RedisStore {
         link.note(&live, outcome)
     }
 
-    /// Asks about many locks: one script for each connection and hundred, all at once, and the
+    /// Asks about many claims: one script for each connection and hundred, all at once, and the
     /// answers back in the order of `items`.
-    async fn invoke_batch<I, A: Clone>(
+    async fn invoke_batch<'s, I, A: Clone>(
         &self,
         items: &[I],
-        script: &Script,
+        script: impl Fn(&[&I]) -> ScriptInvocation<'s>,
         key: impl Fn(&I) -> &LockKey,
-        add: impl Fn(&mut ScriptInvocation<'_>, &I),
         answer: impl Fn(bool) -> A,
     ) -> Vec<Result<A, StoreError>> {
         let mut by_place = vec![Vec::new(); self.links.len()];
@@ -120,14 +139,10 @@ impl RedisStore {
         let batches = by_place.iter().enumerate().flat_map(|(place, indexes)| {
             indexes.chunks(BATCH).map(move |indexes| (place, indexes))
         });
-        let (add, key) = (&add, &key);
+        let script = &script;
         let replies = batches.map(|(place, indexes)| async move {
-            let mut invocation = script.prepare_invoke();
-            for &index in indexes {
-                invocation.key(key(&items[index]).name());
-                add(&mut invocation, &items[index]);
-            }
-            (indexes, self.invoke::<Vec<bool>>(place, &invocation).await)
+            let asked: Vec<_> = indexes.iter().map(|&index| &items[index]).collect();
+            (indexes, self.invoke::<Vec<bool>>(place, &script(&asked)).await)
         });
         let missing = Err(StoreError::new("the server's answer was too short"));
         let mut answers = vec![missing; items.len()];
@@ -145,6 +160,21 @@ impl RedisStore {
         }
         answers
     }
+
+    /// Asks for all that a claim names, with its entry in the line or none.
+    async fn ask(&self, claim: &Claim, ttl: Duration, entry: &str) -> Result<Acquire, StoreError> {
+        let asked = Instant::now();
+        let script = request::acquire(&self.scripts, claim, ttl, entry);
+        let reply = self.invoke(self.place(claim.key()), &script).await?;
+        let (answer, clock) = request::granted(reply, !entry.is_empty()).ok_or_else(nonsense)?;
+        if let Some(micros) = clock {
+            self.post.saw_clock(asked, micros);
+        }
+        if let Acquire::Acquired { .. } = answer {
+            claim.left_line();
+        }
+        Ok(answer)
+    }
 }
 
 impl Store for RedisStore {
@@ -153,12 +183,24 @@ impl Store for RedisStore {
         claim: &'a Arc<Claim>,
         ttl: Duration,
     ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+        Box::pin(self.ask(claim, ttl, ""))
+    }
+
+    fn acquire_in_line<'a>(
+        &'a self,
+        claim: &'a Arc<Claim>,
+        ttl: Duration,
+    ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
         Box::pin(async move {
-            let mut invocation = self.scripts.acquire.key(claim.key().name());
-            invocation.key(FENCE).arg(claim.value()).arg(millis(ttl));
-            let reply = self.invoke(self.place(claim.key()), &invocation).await?;
-            granted(reply).ok_or_else(nonsense)
+            // First of all: a grant that is told to nobody would be passed on.
+            self.links[INBOX].subscribe(claim.token().inbox()).await?;
+            let entry = claim.enter_line(|| request::entry(claim, ttl));
+            self.ask(claim, ttl, entry).await
         })
+    }
+
+    fn listen(&self, inbox: &Arc<Inbox>) {
+        self.post.add(inbox);
     }
 
     fn renew<'a>(
@@ -167,11 +209,8 @@ impl Store for RedisStore {
     ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
         Box::pin(self.invoke_batch(
             renewals,
-            &self.scripts.renew,
+            |renewals| request::renew(&self.scripts, renewals),
             |renewal| renewal.claim.key(),
-            |invocation, renewal| {
-                invocation.arg(renewal.claim.value()).arg(millis(renewal.ttl));
-            },
             |held| if held { Renew::Renewed } else { Renew::NotHeld },
         ))
     }
@@ -182,11 +221,8 @@ impl Store for RedisStore {
     ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
         Box::pin(self.invoke_batch(
             releases,
-            &self.scripts.release,
+            |releases| request::release(&self.scripts, releases),
             |release| release.claim.key(),
-            |invocation, release| {
-                invocation.arg(release.claim.value());
-            },
             |held| {
                 if held { Release::Released } else { Release::NotHeld }
             },
@@ -201,7 +237,7 @@ impl Store for RedisStore {
             let reply = self.invoke(self.place(key), &self.scripts.holder.key(key.name())).await?;
             match reply {
                 Value::Nil => Ok(None),
-                reply => held_by(reply).map(Some).ok_or_else(nonsense),
+                reply => request::held_by(reply).map(Some).ok_or_else(nonsense),
             }
         })
     }
@@ -219,37 +255,13 @@ impl Store for RedisStore {
     }
 
     fn refuses(&self, key: &LockKey) -> Option<String> {
-        (key.name() == FENCE).then(|| format!("`{FENCE}` is the name of the fencing counter"))
+        let ours = [FENCE, LINE, LINE_OF].iter().any(|name| key.name().starts_with(name));
+        ours.then(|| "names like this are the store's own".into())
     }
-}
-
-/// Reads the answer of `acquire.lua`.
-fn granted(reply: Value) -> Option<Acquire> {
-    match reply {
-        Value::Int(counter) => {
-            let counter = u64::try_from(counter).ok()?;
-            Some(Acquire::Acquired { fencing: FencingToken::from_counter(counter) })
-        }
-        reply => Some(Acquire::Held { holder: Some(Box::new(held_by(reply)?)) }),
-    }
-}
-
-/// Reads a lock's value and its PTTL, which is negative for a key without end.
-fn held_by(reply: Value) -> Option<Holder> {
-    let Value::Array(parts) = reply else { return None };
-    let [Value::BulkString(value), Value::Int(pttl)] = parts.as_slice() else { return None };
-    let remaining = u64::try_from(*pttl).ok().map(Duration::from_millis);
-    Some(Holder::from_value(&String::from_utf8_lossy(value), remaining))
 }
 
 fn nonsense() -> StoreError {
     StoreError::new("the server's answer makes no sense")
-}
-
-/// Rounded down: the server then lets go a little earlier than asked, by less than the drift that
-/// every lease allows for.
-fn millis(ttl: Duration) -> u64 {
-    u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
 impl fmt::Debug for RedisStore {

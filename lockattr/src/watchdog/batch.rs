@@ -13,7 +13,7 @@ use super::Watchdog;
 use super::queue::TRY_AGAIN;
 use super::releases::PendingRelease;
 use crate::LostReason;
-use crate::store::{Release, Releasing, Renew, Renewal, StoreError};
+use crate::store::{Release, Renew, Renewal, StoreError};
 
 /// A batch on its way, up to what its answers change.
 pub(super) type UnderWay = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -35,14 +35,14 @@ pub(super) fn send_releases(watchdog: Arc<Watchdog>, releases: Vec<PendingReleas
     let mut unanswered = Unanswered { watchdog, releases };
     Box::pin(unconstrained(async move {
         let releases = &unanswered.releases;
-        let claims: Vec<_> = releases.iter().map(|r| Releasing::new(r.claim.clone())).collect();
+        let locks: Vec<_> = releases.iter().map(|release| release.lock.clone()).collect();
         let store = &unanswered.watchdog.store;
-        let answers = answers(async { store.release(&claims).await }, claims.len());
+        let answers = answers(async { store.release(&locks).await }, locks.len());
         // A store that hangs is asked again, as long as there is something to ask for.
         let asked = Instant::now();
         let mut answers = match timeout_at(asked + time_to_answer(releases, asked), answers).await {
             Ok(answers) => answers,
-            Err(_) => claims.iter().map(|_| Err(StoreError::new("it did not answer"))).collect(),
+            Err(_) => locks.iter().map(|_| Err(StoreError::new("it did not answer"))).collect(),
         };
         while let (Some(release), Some(answer)) = (unanswered.releases.pop(), answers.pop()) {
             unanswered.watchdog.settle_release(release, answer);
@@ -117,7 +117,7 @@ impl Watchdog {
     }
 
     fn settle_release(&self, release: PendingRelease, answer: Result<Release, StoreError>) {
-        let key = release.claim.key().as_str();
+        let key = release.lock.claim.key().as_str();
         match answer {
             Err(error) => {
                 tracing::debug!(key, %error, "a release got no answer; trying again");

@@ -45,6 +45,13 @@ impl Leases {
         (self.last_id, timer)
     }
 
+    /// Watches the next hold of the same lease in place of the last one.
+    pub(super) fn hand_over(&mut self, id: u64, hold: &Arc<Hold>) {
+        if let Some(watched) = self.watched.get_mut(&id) {
+            watched.hold = hold.clone();
+        }
+    }
+
     /// Forgets a hold that was given back.
     pub(super) fn forget(&mut self, id: u64) {
         if let Some(watched) = self.watched.remove(&id) {

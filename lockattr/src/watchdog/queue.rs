@@ -12,10 +12,12 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::batch::UnderWay;
+use super::kept::Kept;
 use super::last_resort::LastResort;
 use super::leases::Leases;
 use super::releases::{PendingRelease, Releases};
 use crate::LostReason;
+use crate::guard::Owned;
 use crate::hold::Hold;
 use crate::store::Renewal;
 
@@ -27,6 +29,7 @@ pub(super) const TRY_AGAIN: Duration = Duration::from_millis(20);
 pub(super) struct Queue {
     pub(super) leases: Leases,
     pub(super) releases: Releases,
+    pub(super) kept: Kept,
     /// The tasks that drive this queue, one on each runtime that uses the manager: where one is
     /// blocked or gone, another goes on.
     runners: HashMap<runtime::Id, Arc<Notify>>,
@@ -47,6 +50,8 @@ pub(super) struct Due {
     pub(super) over: Vec<Arc<Hold>>,
     pub(super) releases: Vec<PendingRelease>,
     pub(super) adopted: Vec<UnderWay>,
+    /// Locks that were kept long enough: dropped, they are released.
+    pub(super) lingered: Vec<Owned>,
     /// When the next thing is due.
     pub(super) next: Option<Instant>,
 }
@@ -64,6 +69,26 @@ impl Queue {
             self.wake();
         }
         (id, wakes)
+    }
+
+    /// Watches the next hold of a lease in place of the last one; after a shutdown, tells it at once.
+    pub(super) fn hand_over(&mut self, id: u64, hold: &Arc<Hold>) {
+        if self.shut_down {
+            hold.lose(LostReason::ShutDown);
+        }
+        self.leases.hand_over(id, hold);
+    }
+
+    /// Keeps a lock until `until`, unless nothing more is acquired; what it gives back is not kept.
+    pub(super) fn keep(&mut self, name: &str, lock: Owned, until: Instant) -> Option<Owned> {
+        if self.closing {
+            return Some(lock);
+        }
+        let before = self.kept.keep(name, lock, until);
+        if self.asleep_until.is_none_or(|asleep_until| until < asleep_until) {
+            self.wake();
+        }
+        before
     }
 
     /// Gives a lock back.
@@ -98,9 +123,11 @@ impl Queue {
         let adopted = self.releases.adopted_on(runtime);
         let (renewals, over) = self.leases.due(now);
         let releases = self.releases.due(now);
-        let next = self.leases.next().into_iter().chain(self.releases.next()).min();
+        let lingered = self.kept.due(now);
+        let timers = [self.leases.next(), self.releases.next(), self.kept.next()];
+        let next = timers.into_iter().flatten().min();
         self.asleep_until = next;
-        Due { renewals, over, releases, adopted, next }
+        Due { renewals, over, releases, adopted, lingered, next }
     }
 
     /// Whether there are releases that no task sees to, but for the thread of the last resort.
@@ -151,6 +178,11 @@ impl Queue {
         // Another may have slept because this one was awake.
         self.wake();
         self.releases.adopted_on(runtime)
+    }
+
+    /// What is kept that no task would give back.
+    pub(super) fn kept_by_nobody(&mut self) -> Vec<Owned> {
+        if self.runners.is_empty() { self.kept.take_all() } else { Vec::new() }
     }
 
     /// Takes the task on `runtime` off, and with it the thread if it is that one's.

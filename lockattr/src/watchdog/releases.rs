@@ -2,7 +2,6 @@
 //! of its own.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime;
@@ -10,7 +9,7 @@ use tokio::time::Instant;
 
 use super::batch::UnderWay;
 use super::queue::TRY_AGAIN;
-use crate::store::Claim;
+use crate::store::Releasing;
 
 /// Longest pause before a release is tried again: somebody may be waiting for it.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -18,7 +17,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// A lock to give back as soon as the store can be asked.
 #[derive(Clone, Debug)]
 pub(super) struct PendingRelease {
-    pub(super) claim: Arc<Claim>,
+    pub(super) lock: Releasing,
     /// When the store has let go by itself.
     pub(super) until: Instant,
     /// Whether we believed to hold it: then it is news if the store says otherwise.
@@ -65,7 +64,7 @@ impl Releases {
         if at < release.until {
             self.put_back(release, at);
         } else {
-            let key = release.claim.key().as_str();
+            let key = release.lock.claim.key().as_str();
             tracing::warn!(key, "a release got no answer until the lease had ended by itself");
             self.settled();
         }

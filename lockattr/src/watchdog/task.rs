@@ -56,6 +56,7 @@ impl Runner {
             let due = self.watchdog.queue().due(self.runtime, Instant::now());
             // Not while the queue is locked: whoever is woken may want it.
             due.over.iter().for_each(|hold| hold.signal_end());
+            drop(due.lingered);
             under_way.extend(due.adopted);
             if !due.renewals.is_empty() {
                 under_way.push(send_renewals(self.watchdog.clone(), due.renewals));
@@ -80,8 +81,9 @@ impl Runner {
 impl Drop for Runner {
     fn drop(&mut self) {
         let unanswered = self.watchdog.queue().leave(self.runtime, &self.wake);
+        let kept = self.watchdog.queue().kept_by_nobody();
         // They go back into the queue.
-        drop(unanswered);
+        drop((unanswered, kept));
         self.watchdog.settled();
         if !self.last_resort {
             self.watchdog.send_what_nobody_sends();

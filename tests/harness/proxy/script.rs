@@ -137,13 +137,14 @@ pub(super) fn name(words: &[&[u8]]) -> String {
 static SCRIPTS: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../lockattr/src/store/redis");
     let files = fs::read_dir(directory).expect("the directory of the Redis store");
+    let shared = fs::read_to_string(format!("{directory}/line.lua")).expect("what they share");
     let scripts = files.map(|file| file.expect("a directory that can be listed").path());
     let scripts = scripts.filter(|path| path.extension().is_some_and(|kind| kind == "lua"));
     scripts
         .map(|path| {
             let text = fs::read_to_string(&path).expect("a script that can be read");
             let name = path.file_stem().expect("a file with a name").to_string_lossy();
-            (digest(&text), name.into_owned())
+            (digest(&(shared.clone() + &text)), name.into_owned())
         })
         .collect()
 });

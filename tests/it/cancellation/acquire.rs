@@ -27,12 +27,12 @@ fn an_acquire_of_a_free_lock_leaves_nothing() {
 const WAITS: Scenario = Scenario::of("acquire: waits until another lets go", |world| {
     Box::pin(async move {
         let other = world.other_holds("a").await;
-        // Between the second attempt and the third.
         other.lets_go_after(Duration::from_millis(11));
-        Case::of(asks(world.ours, "a", LockOptions::new())).beside(other)
+        let options = LockOptions::new().wait(Duration::from_millis(30));
+        Case::of(asks(world.ours, "a", options)).beside(other)
     })
 })
-.ends("ok", 9, 291);
+.ends("ok", 4, 113);
 
 /// Red without: counting as granted what was asked and not yet answered.
 #[test]
@@ -43,10 +43,10 @@ fn an_acquire_that_waits_for_another_leaves_nothing() {
 const GIVES_UP: Scenario = Scenario::of("acquire: gives up after its retries", |world| {
     Box::pin(async move {
         let other = world.other_holds("a").await;
-        Case::of(asks(world.ours, "a", LockOptions::new())).beside(other)
+        Case::of(asks(world.ours, "a", LockOptions::new().retry(2))).beside(other)
     })
 })
-.ends("contended", 8, 278);
+.ends("contended", 5, 182);
 
 /// Red without: comparing the token of a release with the holder's, in the memory store.
 #[test]
@@ -155,7 +155,7 @@ const TURN: Scenario = Scenario::of("acquire, nested: waits for its turn", |worl
     let turn = Duration::from_millis(5);
     Box::pin(waits_for_turn(world, turn, LockOptions::new().retry(9)))
 })
-.ends("ok", 6, 111);
+.ends("ok", 1, 31);
 
 /// Red without: the turn that passes on when it is dropped.
 #[test]
@@ -164,9 +164,9 @@ fn a_nested_acquire_that_waits_for_its_turn_leaves_the_hold_and_the_turn() {
 }
 
 const NO_TURN: Scenario = Scenario::of("acquire, nested: gives up on its turn", |world| {
-    Box::pin(waits_for_turn(world, LEASE, LockOptions::new()))
+    Box::pin(waits_for_turn(world, LEASE, LockOptions::new().retry(2)))
 })
-.ends("contended", 2, 47);
+.ends("contended", 1, 31);
 
 /// Red without: the turn that passes on when it is dropped.
 #[test]

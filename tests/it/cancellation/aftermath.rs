@@ -147,7 +147,10 @@ impl Aftermath {
         let next = self.world.stranger("next");
         let mut guards = Vec::new();
         for key in KEYS {
-            let guard = next.try_acquire(key, for_good()).await.unwrap();
+            // What stood in line when its release was lost is handed the lock, and gives it back
+            // as soon as its release is tried again.
+            let patience = if self.weather == Weather::Calm { Duration::ZERO } else { LEASE };
+            let guard = next.acquire(key, for_good().wait(patience)).await;
             guards.push(guard.expect("the next caller is kept out"));
         }
         sleep(LONG).await;

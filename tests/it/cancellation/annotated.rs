@@ -12,7 +12,7 @@ use super::world::{Case, LEASE, OTHER_KEY, ticks};
 /// The argument that makes [`OTHER_KEY`] of `job:<id>`.
 const ID: u64 = 7;
 
-#[distributed_lock(key = "job:<id>", retry = 3, retry_delay = "2ms")]
+#[distributed_lock(key = "job:<id>", wait = "25ms", retry_delay = "1ms")]
 async fn job(id: u64) -> Result<(), Error> {
     ticks(1).await;
     ticks(1).await;
@@ -22,7 +22,7 @@ async fn job(id: u64) -> Result<(), Error> {
 
 const JOB: Scenario =
     Scenario::of("annotated", |world| Box::pin(async move { Case::of(world.ours.scope(job(ID))) }))
-        .ends("ok", 7, 232);
+        .ends("ok", 7, 203);
 
 /// Red without: waiting for the answer before a lock counts as given back.
 #[test]
@@ -37,7 +37,7 @@ const BUSY: Scenario = Scenario::of("annotated: waits until another lets go", |w
         Case::of(world.ours.scope(job(ID))).beside(other)
     })
 })
-.ends("ok", 10, 355);
+.ends("ok", 8, 219);
 
 /// Red without: an acquire that gives back, when it is dropped, what may have been granted.
 #[test]
@@ -107,7 +107,7 @@ const JOINED: Scenario = Scenario::of("annotated: two calls joined", |world| {
         Case::of(world.ours.scope(calls))
     })
 })
-.ends("ok", 15, 820);
+.ends("ok", 10, 286);
 
 /// Red without: counting as granted what was asked and not yet answered.
 #[test]

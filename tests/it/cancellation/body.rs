@@ -192,15 +192,16 @@ const TURNS: Scenario = Scenario::of("with_lock: two branches that take turns in
             let manager = &world.ours;
             let body = async |_: &Lease| {
                 let branch = async |_: &Lease| ticks(1).await;
-                let first = manager.with_lock("a", LockOptions::new(), branch);
-                let second = manager.with_lock("a", LockOptions::new(), branch);
+                let patient = LockOptions::new().retry(9);
+                let first = manager.with_lock("a", patient.clone(), branch);
+                let second = manager.with_lock("a", patient, branch);
                 tokio::try_join!(first, second).map(drop)
             };
             manager.with_lock("a", LockOptions::new(), body).await?
         })
     })
 })
-.ends("ok", 9, 265);
+.ends("ok", 8, 245);
 
 /// Red without: the turn that passes on when it is dropped.
 #[test]

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use lockattr::Holder;
 use lockattr::store::{
-    Acquire, Claim, LockKey, MemoryStore, Release, Releasing, Renew, Renewal, Store, StoreError,
-    StoreFuture,
+    Acquire, Claim, Inbox, LockKey, MemoryStore, Release, Releasing, Renew, Renewal, Store,
+    StoreError, StoreFuture,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
@@ -176,6 +176,20 @@ impl Store for Stepped {
         let (memory, claim) = (self.memory.clone(), claim.clone());
         let effect = async move { memory.acquire(&claim, ttl).await };
         Box::pin(self.call("acquire", effect, Err))
+    }
+
+    fn acquire_in_line<'a>(
+        &'a self,
+        claim: &'a Arc<Claim>,
+        ttl: Duration,
+    ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+        let (memory, claim) = (self.memory.clone(), claim.clone());
+        let effect = async move { memory.acquire_in_line(&claim, ttl).await };
+        Box::pin(self.call("acquire", effect, Err))
+    }
+
+    fn listen(&self, inbox: &Arc<Inbox>) {
+        self.memory.listen(inbox);
     }
 
     fn renew<'a>(

@@ -73,11 +73,13 @@ async fn a_counter_that_cannot_be_read_locks_nothing() {
 }
 
 #[tokio::test]
-async fn the_counters_own_name_cannot_be_locked() {
+async fn the_stores_own_names_cannot_be_locked() {
     let server = RedisServer::start().await;
     let manager = LockManager::builder().url(server.url()).prefix("").connect().await.unwrap();
-    let error = manager.acquire("lockattr:fence", LockOptions::new()).await.unwrap_err();
-    assert!(matches!(error, lockattr::Error::InvalidKey(_)), "{error:?}");
-    assert!(error.to_string().contains("fencing counter"), "{error}");
+    for name in ["lockattr:fence", "lockattr:line:{a}", "lockattr:line-of:{a}"] {
+        let error = manager.acquire(name, LockOptions::new()).await.unwrap_err();
+        assert!(matches!(error, lockattr::Error::InvalidKey(_)), "{error:?}");
+        assert!(error.to_string().contains("the store's own"), "{error}");
+    }
     assert_nothing_left(&server).await;
 }

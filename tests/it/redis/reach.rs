@@ -1,5 +1,6 @@
 //! How a Redis is reached: URL, socket, TLS, users, databases; and that no password gets out.
 
+use super::RIGHTS;
 use lockattr::{Error, LockManager, LockOptions};
 use lockattr_tests::{RedisServer, assert_nothing_left, capture_events_from, node};
 use tracing::Level;
@@ -40,10 +41,7 @@ async fn with_a_password_a_user_and_a_database() {
     works(&server.url()).await;
     works(&server.url().replace("?", "/2?")).await;
 
-    // What a user needs: the locks, the counter, and the commands of three scripts.
-    let rules = "~lock:* ~lockattr:fence -@all +hello +ping +select +script|load +evalsha \
-                 +get +set +del +pttl +pexpire +time";
-    let server = RedisServer::builder().user("locker", "s3cret", rules).start().await;
+    let server = RedisServer::builder().user("locker", "s3cret", RIGHTS).start().await;
     works(&server.url_as("locker", "s3cret")).await;
 }
 

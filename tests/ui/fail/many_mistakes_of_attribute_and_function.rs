@@ -3,7 +3,7 @@ use lockattr::{Error, distributed_lock};
 struct Shop;
 
 impl Shop {
-    #[distributed_lock(key = "", ttl = "1ms", mode = shared)]
+    #[distributed_lock(key = "", ttl = "1ms", fair = true)]
     fn restock(&self) -> Result<(), Error> {
         Ok(())
     }

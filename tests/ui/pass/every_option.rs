@@ -14,10 +14,12 @@ const TTL: Duration = Duration::from_secs(5);
     wait = TTL.mul_f32(0.5),
     renew = id != 0,
     max_hold = "1m 30s",
+    hold_at_least = "1ms",
     on_busy = return(Err(Error::NoManager)),
     on_lost = error,
     on_unavailable = error,
     reentrant = shop.is_empty(),
+    mode = exclusive,
     release = background,
     manager = locks,
     lease = lease,
@@ -41,10 +43,16 @@ async fn restock(
     on_unavailable = run_unlocked,
     release = await,
     when = id > 40 && id < 50,
+    permits = 2,
     manager = "spare",
 )]
 async fn locked(id: u64) -> Result<Option<u64>, Error> {
     Ok(lockattr::current().map(|_| id))
+}
+
+#[distributed_lock(keys = ["shelf:<id>", "shop"], manager = "spare", mode = shared)]
+async fn count(id: u64) -> Result<u64, Error> {
+    Ok(id)
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -60,4 +68,5 @@ async fn main() {
     manager.install_as("spare").unwrap();
     assert_eq!(locked(42).await.unwrap(), Some(42));
     assert_eq!(locked(1).await.unwrap(), None);
+    assert_eq!(count(1).await.unwrap(), 1);
 }

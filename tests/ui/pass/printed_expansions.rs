@@ -19,18 +19,26 @@ mod expression_key;
 mod generics;
 #[path = "../../../lockattr-macros/expansions/impl_future.rs"]
 mod impl_future;
+#[path = "../../../lockattr-macros/expansions/keys.rs"]
+mod keys;
 #[path = "../../../lockattr-macros/expansions/lease.rs"]
 mod lease;
 #[path = "../../../lockattr-macros/expansions/nested.rs"]
 mod nested;
 #[path = "../../../lockattr-macros/expansions/patterns.rs"]
 mod patterns;
+#[path = "../../../lockattr-macros/expansions/permits.rs"]
+mod permits;
 #[path = "../../../lockattr-macros/expansions/plain.rs"]
 mod plain;
 #[path = "../../../lockattr-macros/expansions/return_value.rs"]
 mod return_value;
+#[path = "../../../lockattr-macros/expansions/scheduled.rs"]
+mod scheduled;
 #[path = "../../../lockattr-macros/expansions/self_methods.rs"]
 mod self_methods;
+#[path = "../../../lockattr-macros/expansions/shared.rs"]
+mod shared;
 #[path = "../../../lockattr-macros/expansions/skip.rs"]
 mod skip;
 #[path = "../../../lockattr-macros/expansions/tokio_first.rs"]

@@ -1,33 +1,82 @@
--- Takes a lock that is free, or takes again the one that this claim has already.
+-- Takes locks that are free, or takes again those that this claim has already; gets in line for
+-- them if they are not and an entry is given. All of them or none.
 --
--- KEYS[1]  the lock
--- KEYS[2]  the fencing counter, one for the whole server
--- ARGV[1]  the claim's value: owner token and holder label
--- ARGV[2]  TTL in milliseconds
+-- KEYS[1]      the fencing counter, one for the whole server
+-- KEYS[2 …]    the locks, and then the line of each
+-- ARGV[1]      the claim's value: owner token and holder label
+-- ARGV[2]      TTL in milliseconds
+-- ARGV[3]      its mode
+-- ARGV[4]      its entry in the line; empty to ask only once
 --
--- Returns the number of this acquisition, or { the lock's value, its PTTL } if another has it.
+-- Returns { 1, the number of this acquisition, whether others wait },
+-- or { 0, a holder's value, milliseconds until a lease ends or negative, the server's time in
+-- microseconds }.
 
--- pcall, because another program may keep something else than a string under this name. Any other
--- error is no answer, and is passed on.
-local held = redis.pcall('GET', KEYS[1])
-if type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) then
-  return held
-end
-if held and held ~= ARGV[1] then
-  return { type(held) == 'string' and held or '', redis.call('PTTL', KEYS[1]) }
+local fence, value, ttl, mode, entry = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local locks = {}
+for i = 2, 1 + (#KEYS - 1) / 2 do
+  table.insert(locks, KEYS[i])
 end
 
--- Microseconds since 2024-01-01 or one more than last time: a server that forgot everything still
--- counts on, and a clock that goes back does not take the counter along. Below 2^53 until 2309, so
--- exact as a double; '%.0f', because Lua prints large numbers with an exponent.
-local time = redis.call('TIME')
-local counter = (time[1] - 1704067200) * 1000000 + time[2]
-local last = tonumber(redis.call('GET', KEYS[2]) or 0)
-if counter <= last then
-  counter = last + 1
+local function has_all()
+  for _, lock in ipairs(locks) do
+    if not has(lock, value) then
+      return false
+    end
+  end
+  return true
 end
 
--- The counter first: if the server refuses writes, nothing is locked.
-redis.call('SET', KEYS[2], string.format('%.0f', counter))
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return counter
+local wanted = is_wanted(locks)
+if (not wanted and admits_all(locks, mode)) or has_all() then
+  -- The counter first: if the server refuses writes, nothing is locked.
+  local counter = count(fence)
+  take(locks, mode, value, ttl)
+  return { 1, counter, wanted and 1 or 0 }
+end
+
+if entry ~= '' then
+  for _, lock in ipairs(locks) do
+    local line = line_of(lock)
+    local last = redis.call('ZRANGE', line, -1, -1, 'WITHSCORES')
+    local since = last[2] and math.max(time(), last[2] + 1) or time()
+    local came = redis.call('ZADD', line, 'NX', number(since), entry)
+    redis.call('PEXPIRE', line, LINE_LASTS)
+    local kind, holder = held_by(lock)
+    if came == 1 and kind == 'x' then
+      tell(holder, 'wanted ' .. lock)
+    end
+  end
+end
+
+-- They may be free for the line, if the last holder's lease has ended by itself.
+local counter = serve(locks, fence, value)
+wanted = is_wanted(locks)
+if not counter and not wanted and admits_all(locks, mode) then
+  -- All who stood in line were gone.
+  counter = count(fence)
+  take(locks, mode, value, ttl)
+end
+if counter then
+  return { 1, counter, wanted and 1 or 0 }
+end
+
+local holder, left = '', -1
+for _, lock in ipairs(locks) do
+  local kind, held = held_by(lock)
+  if kind then
+    local ends = -1
+    if kind == 's' or kind == 'p' then
+      ends = redis.call('ZRANGE', lock, 0, 0, 'WITHSCORES')[2] - millis()
+    else
+      ends = redis.call('PTTL', lock)
+    end
+    if holder == '' then
+      holder = held
+    end
+    if ends >= 0 and (left < 0 or ends < left) then
+      left = ends
+    end
+  end
+end
+return { 0, holder, left, time() }

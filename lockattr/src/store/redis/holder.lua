@@ -1,15 +1,14 @@
--- Who has a lock.
+-- Who has a lock; of several, one of them.
 --
 -- KEYS[1]  the lock
 --
--- Returns { the lock's value, its PTTL }, or nothing if nobody has it.
+-- Returns { a holder's value, milliseconds until its lease ends or negative }, or nothing if nobody
+-- has it.
 
--- As in acquire.lua: not a string is another's, any other error is no answer.
-local held = redis.pcall('GET', KEYS[1])
-if type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) then
-  return held
-end
-if held then
-  return { type(held) == 'string' and held or '', redis.call('PTTL', KEYS[1]) }
+local kind, held = held_by(KEYS[1])
+if kind == 's' or kind == 'p' then
+  return { held, redis.call('ZSCORE', KEYS[1], held) - millis() }
+elseif kind then
+  return { held, redis.call('PTTL', KEYS[1]) }
 end
 return false

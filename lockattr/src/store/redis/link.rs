@@ -1,7 +1,7 @@
 //! A connection that is always there: made when first needed, replaced when it fails or falls
 //! silent.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout};
 
 use super::config::Config;
 use super::line::{Pulse, keep_line};
+use super::post::{Post, channel};
 use super::scripts::Scripts;
 use crate::store::StoreError;
 
@@ -26,6 +27,8 @@ const FAILURE_LASTS: Duration = Duration::from_millis(50);
 pub(super) struct Link {
     pub(super) config: Config,
     scripts: Arc<Scripts>,
+    /// Where messages go that are published on this connection: one of a store's has them all.
+    post: Option<Arc<Post>>,
     /// By runtime, because a connection dies with the runtime that made it, and a manager may
     /// serve several: the tests of a program, or one runtime per worker thread.
     lines: Mutex<HashMap<runtime::Id, Line>>,
@@ -49,11 +52,26 @@ pub(super) struct Live {
     pub(super) connection: MultiplexedConnection,
     pub(super) pulse: Arc<Pulse>,
     id: u64,
+    /// The inboxes whose messages it brings.
+    subscribed: Arc<Mutex<HashSet<u64>>>,
 }
 
 impl Link {
-    pub(super) fn new(config: Config, scripts: Arc<Scripts>) -> Arc<Self> {
-        Arc::new(Self { config, scripts, lines: Mutex::default(), last_id: AtomicU64::new(0) })
+    pub(super) fn new(config: Config, scripts: Arc<Scripts>, post: Option<Arc<Post>>) -> Arc<Self> {
+        let (lines, last_id) = (Mutex::default(), AtomicU64::new(0));
+        Arc::new(Self { config, scripts, post, lines, last_id })
+    }
+
+    /// Sees to it that messages for this inbox come in.
+    pub(super) async fn subscribe(self: &Arc<Self>, inbox: u64) -> Result<(), StoreError> {
+        let mut live = self.get().await?;
+        if live.is_subscribed(inbox) {
+            return Ok(());
+        }
+        let outcome = live.connection.subscribe(channel(inbox)).await;
+        self.note(&live, outcome)?;
+        live.subscribed(inbox);
+        Ok(())
     }
 
     /// The connection, made now if there is none.
@@ -115,29 +133,38 @@ impl Link {
     /// Connects, in the place that `id` was given.
     pub(super) async fn connect(self: &Arc<Self>, runtime: runtime::Id, id: u64) -> Outcome {
         let timing = &self.config.timing;
-        let link = Arc::downgrade(self);
+        let (link, post) = (Arc::downgrade(self), self.post.clone());
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(timing.connect_timeout))
             .set_response_timeout(Some(timing.response_timeout))
             // Told at once when the server hangs up, so that no command is wasted on finding out.
             .set_push_sender(move |push: PushInfo| -> Result<(), SendError> {
-                if push.kind == PushKind::Disconnection
-                    && let Some(link) = link.upgrade()
-                {
-                    link.forget(id);
+                if push.kind == PushKind::Disconnection {
+                    if let Some(link) = link.upgrade() {
+                        link.forget(id);
+                    }
+                } else if let Some(post) = &post {
+                    post.deliver(&push);
                 }
                 Ok(())
             });
+        let inboxes = self.post.as_ref().map(|post| post.ids()).unwrap_or_default();
         let connecting = async {
             let client = &self.config.client;
             let mut connection =
                 client.get_multiplexed_async_connection_with_config(&config).await?;
             self.scripts.load(&mut connection).await?;
+            for &inbox in &inboxes {
+                connection.subscribe(channel(inbox)).await?;
+            }
             Ok(connection)
         };
         // One limit for the whole of it: the client's own covers only parts.
         let outcome = match timeout(timing.connect_timeout, connecting).await {
-            Ok(Ok(connection)) => Ok(Live { connection, pulse: Arc::default(), id }),
+            Ok(Ok(connection)) => {
+                let subscribed = Arc::new(Mutex::new(inboxes.iter().copied().collect()));
+                Ok(Live { connection, pulse: Arc::default(), id, subscribed })
+            }
             Ok(Err(error)) => Err(self.error(error).not_sent()),
             Err(_) => {
                 let (address, limit) = (&self.config.address, timing.connect_timeout);
@@ -163,10 +190,19 @@ impl Link {
 
     /// Uses the connection with this id no more.
     pub(super) fn forget(&self, id: u64) {
+        let mut was_live = false;
         self.lines().retain(|_, line| match line {
-            Line::Connecting(other, _) | Line::Live(Live { id: other, .. }) => *other != id,
+            Line::Live(live) if live.id == id => {
+                was_live = true;
+                false
+            }
+            Line::Connecting(other, _) => *other != id,
+            Line::Live(_) => true,
             Line::Failed(at, _) => at.elapsed() < FAILURE_LASTS,
         });
+        if let Some(post) = self.post.as_ref().filter(|_| was_live) {
+            post.interrupted();
+        }
     }
 
     fn error(&self, error: RedisError) -> StoreError {
@@ -175,5 +211,15 @@ impl Link {
 
     fn lines(&self) -> MutexGuard<'_, HashMap<runtime::Id, Line>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Live {
+    fn is_subscribed(&self, inbox: u64) -> bool {
+        self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).contains(&inbox)
+    }
+
+    fn subscribed(&self, inbox: u64) {
+        self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).insert(inbox);
     }
 }

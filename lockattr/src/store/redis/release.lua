@@ -1,21 +1,56 @@
--- Gives locks back, where the claim still has them.
+-- Gives locks back, where the claim still has them; takes claims out of the line; and hands on what
+-- has become free.
 --
--- KEYS[i]  a lock
--- ARGV[i]  the claim's value
+-- KEYS[1]       the fencing counter
+-- KEYS[2 …]     for each claim, its locks, and then the line of each
+-- ARGV[4i - 3]  the number of the claim's locks
+-- ARGV[4i - 2]  the claim's value
+-- ARGV[4i - 1]  its entry in the line; empty if it does not stand there
+-- ARGV[4i]      for how many milliseconds the locks stay taken still
 --
--- Returns 1 for each lock that was the claim's, else 0.
+-- Returns 1 for each claim that had its locks, else 0.
 
 local answers = {}
-for i, key in ipairs(KEYS) do
-  -- As in acquire.lua: not a string is not ours, any other error is no answer.
-  local held = redis.pcall('GET', key)
-  if type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) then
-    return held
+local key = 2
+for i = 1, #ARGV, 4 do
+  local locks, value, entry, after = {}, ARGV[i + 1], ARGV[i + 2], tonumber(ARGV[i + 3])
+  for _ = 1, ARGV[i] do
+    table.insert(locks, KEYS[key])
+    key = key + 1
   end
-  if held == ARGV[i] then
-    answers[i] = redis.call('DEL', key)
-  else
-    answers[i] = 0
+  key = key + #locks
+
+  local had = 0
+  for _, lock in ipairs(locks) do
+    if has(lock, value) then
+      had = had + 1
+      local kind = held_by(lock)
+      if after == 0 and kind == 'x' then
+        redis.call('DEL', lock)
+      elseif after == 0 then
+        redis.call('ZREM', lock, value)
+        end_with_the_last(lock)
+      else
+        if kind == 'x' then
+          redis.call('PEXPIRE', lock, after)
+        else
+          redis.call('ZADD', lock, number(millis() + after), value)
+          end_with_the_last(lock)
+        end
+        -- It ends earlier than those in line were told.
+        for _, waiting in ipairs(redis.call('ZRANGE', line_of(lock), 0, -1)) do
+          local claim = read(waiting, lock)
+          tell(claim.value, string.format('later %s %.0f', string.sub(claim.value, 1, 32), after))
+        end
+      end
+    end
   end
+  if entry ~= '' then
+    take_out(locks, entry)
+  end
+  -- What was given back stays so if the next in line cannot be served: a server that is out of
+  -- memory refuses that. They ask again.
+  pcall(serve, locks, KEYS[1])
+  table.insert(answers, had == #locks and 1 or 0)
 end
 return answers

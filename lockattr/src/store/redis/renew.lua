@@ -1,27 +1,33 @@
--- Makes leases run on, each for its own TTL, where the claim still has the lock.
+-- Makes leases run on, each for its own TTL, where the claim still has its locks.
 --
--- KEYS[i]       a lock
--- ARGV[2i - 1]  the claim's value
--- ARGV[2i]      TTL in milliseconds
+-- KEYS[…]       for each claim, its locks
+-- ARGV[3i - 2]  the number of the claim's locks
+-- ARGV[3i - 1]  the claim's value
+-- ARGV[3i]      TTL in milliseconds
 --
--- Returns 1 for each lock that is still the claim's, else 0.
+-- Returns 1 for each claim that still has all its locks, else 0.
 
 local answers = {}
-for i, key in ipairs(KEYS) do
-  local ttl = ARGV[2 * i]
-  -- As in acquire.lua: not a string is not ours, any other error is no answer.
-  local held = redis.pcall('GET', key)
-  if type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) then
-    return held
-  end
-  if held == ARGV[2 * i - 1] then
+local key = 1
+for i = 1, #ARGV, 3 do
+  local value, ttl = ARGV[i + 1], tonumber(ARGV[i + 2])
+  local held = true
+  for _ = 1, ARGV[i] do
+    local lock = KEYS[key]
+    key = key + 1
+    local kind, holder = held_by(lock)
     -- Never shorter than it is: a renewal may overtake a longer one that `extend` sent.
-    if redis.call('PTTL', key) < tonumber(ttl) then
-      redis.call('PEXPIRE', key, ttl)
+    if kind == 'x' and holder == value then
+      if redis.call('PTTL', lock) < ttl then
+        redis.call('PEXPIRE', lock, ttl)
+      end
+    elseif (kind == 's' or kind == 'p') and redis.call('ZSCORE', lock, value) then
+      redis.call('ZADD', lock, 'GT', number(millis() + ttl), value)
+      end_with_the_last(lock)
+    else
+      held = false
     end
-    answers[i] = 1
-  else
-    answers[i] = 0
   end
+  table.insert(answers, held and 1 or 0)
 end
 return answers

@@ -10,13 +10,20 @@ pub(super) struct Scripts {
     pub(super) holder: Script,
 }
 
+/// What they share stands before each of them.
+macro_rules! script {
+    ($file:literal) => {
+        Script::new(concat!(include_str!("line.lua"), include_str!($file)))
+    };
+}
+
 impl Scripts {
     pub(super) fn new() -> Self {
         Self {
-            acquire: Script::new(include_str!("acquire.lua")),
-            renew: Script::new(include_str!("renew.lua")),
-            release: Script::new(include_str!("release.lua")),
-            holder: Script::new(include_str!("holder.lua")),
+            acquire: script!("acquire.lua"),
+            renew: script!("renew.lua"),
+            release: script!("release.lua"),
+            holder: script!("holder.lua"),
         }
     }
 

@@ -130,7 +130,10 @@ async fn our_scripts_go_by_their_names() {
     assert_eq!((setup.proxy.seen("acquire"), setup.proxy.answered("acquire")), (1, 1));
 
     let mut connection = setup.connect().await;
-    let holder = include_str!("../../../../lockattr/src/store/redis/holder.lua");
+    let holder = concat!(
+        include_str!("../../../../lockattr/src/store/redis/line.lua"),
+        include_str!("../../../../lockattr/src/store/redis/holder.lua"),
+    );
     setup.proxy.clear_log();
     for (command, script) in [("EVAL", holder), ("eval", "return false"), ("EVALSHA", "0")] {
         let script = redis::cmd(command).arg(script).arg(1).arg("a").clone();

@@ -39,8 +39,10 @@ async fn no_command_carries_the_time_of_day() {
             seen.push(rest);
         }
     }
-    let acquire = vec!["2", "lock:a", "lockattr:fence", "1234"];
-    assert_eq!(seen, [acquire, vec!["1", "lock:a", "1234"], vec!["1", "lock:a"]]);
+    let keys = ["3", "lockattr:fence", "lock:a", "lockattr:line-of:{lock:a}"];
+    let acquire = [&keys[..], &["1234", "x"]].concat();
+    let release = [&keys[..], &["1", "", "0"]].concat();
+    assert_eq!(seen, [acquire, vec!["1", "lock:a", "1", "1234"], release]);
     assert_nothing_left(&server).await;
 }
 

@@ -5,10 +5,7 @@ use lockattr_tests::{RedisServer, assert_nothing_left, capture_events_from};
 use tracing::Level;
 
 use super::{outlived, refused};
-
-/// All that a user needs, as the docs of `RedisStore` tell it.
-const RIGHTS: &str = "~lock:* ~lockattr:fence -@all +hello +ping +select +script|load +evalsha \
-                      +get +set +del +pttl +pexpire +time";
+use crate::redis::RIGHTS;
 
 async fn server_with_a_user() -> RedisServer {
     RedisServer::builder().user("locker", "s3cret", RIGHTS).start().await
@@ -49,7 +46,9 @@ async fn what_a_user_may_not_do_is_told_and_locks_nothing() {
     let server = server_with_a_user().await;
     let cli = server.cli().await;
     let url = server.url_as("locker", "s3cret");
-    for missing in ["+script|load", "+evalsha", "+set", "+time", "~lock:*", "~lockattr:fence"] {
+    for missing in
+        ["+script|load", "+evalsha", "+set", "+time", "~lock:*", "~lockattr:*", "+exists"]
+    {
         let left = RIGHTS.replace(missing, "");
         let mut words = vec!["ACL", "SETUSER", "locker", "reset", "on", ">s3cret"];
         words.extend(left.split_whitespace());

@@ -1,6 +1,6 @@
 use lockattr::{Error, distributed_lock};
 
-#[distributed_lock(key = "stock", hold_at_least = "1m")]
+#[distributed_lock(key = "stock", permits = 0)]
 async fn restock() -> Result<(), Error> {
     Ok(())
 }

@@ -1,0 +1,43 @@
+//! `keys`: each as `key` would be, in one call.
+use lockattr::Error;
+/// Moves money.
+pub async fn transfer(from: u64, to: Account, day: u32) -> Result<u64, Error> {
+    let lockattr_call = ::lockattr::__private::Call::all(
+        ::core::concat!(::core::module_path!(), "::transfer"),
+        [
+            ::lockattr::__private::KeyBuilder::new()
+                .text("account:")
+                .placeholder(&(from), ::core::option::Option::None),
+            ::lockattr::__private::KeyBuilder::new()
+                .text("account:")
+                .placeholder(&(to.id), ::core::option::Option::None),
+            ::lockattr::__private::KeyBuilder::new().verbatim(&(format!("day:{day}"))),
+        ],
+        ::lockattr::LockOptions::new().ttl(::core::time::Duration::from_secs(5)),
+    );
+    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        ::core::result::Result::Ok(lockattr_entry) => {
+            lockattr_entry
+                .run(async move {
+                    #[allow(unreachable_code)]
+                    if false {
+                        let output: Result<u64, Error> = loop {};
+                        return output;
+                    }
+                    { Ok(from + to.id) }
+                })
+                .await
+        }
+        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+    };
+    outcome
+        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+            Result<u64, Error>,
+        >(error))
+}
+/// An account.
+#[derive(Debug)]
+pub struct Account {
+    /// Its number.
+    pub id: u64,
+}

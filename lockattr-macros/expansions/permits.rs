@@ -1,0 +1,29 @@
+//! `permits`: a semaphore, whose size is any expression.
+use lockattr::Error;
+/// Calls a partner that allows a few connections.
+pub async fn call(connections: u32) -> Result<Option<u32>, Error> {
+    let lockattr_call = ::lockattr::__private::Call::new(
+        ::core::concat!(::core::module_path!(), "::call"),
+        ::lockattr::__private::KeyBuilder::new().text("partner"),
+        ::lockattr::LockOptions::new().permits(connections / 2),
+    );
+    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        ::core::result::Result::Ok(lockattr_entry) => {
+            lockattr_entry
+                .run(async move {
+                    #[allow(unreachable_code)]
+                    if false {
+                        let output: Result<Option<u32>, Error> = loop {};
+                        return output;
+                    }
+                    { Ok(Some(connections)) }
+                })
+                .await
+        }
+        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+    };
+    outcome
+        .unwrap_or_else(|error| ::lockattr::__private::skip::<
+            Result<Option<u32>, Error>,
+        >(error))
+}

@@ -1,0 +1,33 @@
+//! `hold_at_least`: the lock stays taken after a short body.
+use lockattr::Error;
+/// Runs once a night, on one node.
+pub async fn nightly(night: &str) -> Result<Option<usize>, Error> {
+    let lockattr_call = ::lockattr::__private::Call::new(
+        ::core::concat!(::core::module_path!(), "::nightly"),
+        ::lockattr::__private::KeyBuilder::new()
+            .text("nightly:")
+            .placeholder(&(night), ::core::option::Option::None),
+        ::lockattr::LockOptions::new()
+            .wait(::core::time::Duration::from_secs(0))
+            .hold_at_least(::core::time::Duration::from_secs(60)),
+    );
+    let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+        ::core::result::Result::Ok(lockattr_entry) => {
+            lockattr_entry
+                .run(async move {
+                    #[allow(unreachable_code)]
+                    if false {
+                        let output: Result<Option<usize>, Error> = loop {};
+                        return output;
+                    }
+                    { Ok(Some(night.len())) }
+                })
+                .await
+        }
+        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+    };
+    outcome
+        .unwrap_or_else(|error| ::lockattr::__private::skip::<
+            Result<Option<usize>, Error>,
+        >(error))
+}

@@ -1,0 +1,220 @@
+//! What a guard owns: the lock itself, which goes back to the store once, or to the next in line.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Grip, LockGuard};
+use crate::chain::Frame;
+use crate::hold::{Granted, Hold, validity};
+use crate::line::{self, Next};
+use crate::options::Terms;
+use crate::store::{self, Claim, Releasing};
+use crate::watchdog::Watchdog;
+use crate::{Error, Lease, LostReason};
+
+/// The lines of a manager: waiters say on which terms, and are handed a guard.
+pub(crate) type Lines = line::Lines<Terms, LockGuard>;
+
+/// Being ahead in one of them.
+pub(crate) type Ahead = line::Ahead<Terms, LockGuard>;
+
+/// The lock, given back by hand or by drop; `None` once it is.
+pub(crate) struct Owned(Option<Held>);
+
+/// The lock as this process has it.
+struct Held {
+    /// The watchdog's number of the lease.
+    id: u64,
+    frame: Arc<Frame>,
+    /// The place from which it is handed to others of this process, where they may have it.
+    ahead: Option<Ahead>,
+    /// Until when it stays taken, whoever lets go of it.
+    stays_until: Option<Instant>,
+}
+
+impl Owned {
+    /// A lock that the store just granted, and whether the watchdog was woken for it.
+    pub(super) fn granted(
+        granted: Granted,
+        hold_at_least: Option<Duration>,
+        ahead: Option<Ahead>,
+        watchdog: &Arc<Watchdog>,
+    ) -> (Self, bool) {
+        let (asked, ttl) = (granted.asked, granted.ttl);
+        let hold = Arc::new(Hold::new(granted));
+        let (id, woken) = watchdog.watch(&hold, asked, ttl);
+        let frame = Arc::new(Frame::first(hold, watchdog.clone()));
+        let stays_until = hold_at_least.and_then(|at_least| asked.checked_add(at_least));
+        (Self(Some(Held { id, frame, ahead, stays_until })), woken)
+    }
+
+    pub(super) fn frame(&self) -> Option<&Arc<Frame>> {
+        self.0.as_ref().map(|held| &held.frame)
+    }
+
+    /// Gives the lock to the next in this process, or back to the store, and waits for the answer.
+    pub(super) async fn release(&mut self) -> Result<(), Error> {
+        let now = Instant::now();
+        let Some(held) = self.0.take().and_then(|held| held.pass_on(now)) else { return Ok(()) };
+        // Until the answer is here, dropping this future must still give the lock back.
+        let held = self.0.insert(held);
+        let hold = held.frame.hold.clone();
+        let releases = [held.releasing(now)];
+        hold.lose(LostReason::Released);
+        let answer = held.frame.watchdog.store().release(&releases).await.pop();
+        match answer {
+            Some(Ok(store::Release::Released)) => {
+                self.given_back();
+                Ok(())
+            }
+            Some(Ok(store::Release::NotHeld)) | None => {
+                self.given_back();
+                Err(hold.lost(LostReason::Taken))
+            }
+            // Dropping `self` goes on trying.
+            Some(Err(error)) => Err(error.about(&hold.claim().named())),
+        }
+    }
+
+    /// The same, but only until it is sent.
+    pub(super) async fn release_in_background(&mut self) {
+        let now = Instant::now();
+        let Some(held) = self.0.take().and_then(|held| held.pass_on(now)) else { return };
+        let held = self.0.insert(held);
+        let (is_held, until) = (held.is_held(now), held.frame.hold.store_lets_go_at());
+        let release = held.releasing(now);
+        held.frame.hold.lose(LostReason::Released);
+        let watchdog = held.frame.watchdog.clone();
+        watchdog.release_in_background(release, until, is_held).await;
+        self.given_back();
+    }
+
+    /// Hands a lock that was kept to who asks for it on these terms, unless it does not fit.
+    pub(crate) fn revive(mut self, terms: &Terms, ahead: Ahead) -> Result<LockGuard, Ahead> {
+        let now = Instant::now();
+        match self.0.take() {
+            Some(held) if held.is_held(now) && held.fits(terms, now) => {
+                Ok(held.hand_over(terms, ahead, now))
+            }
+            held => {
+                self.0 = held;
+                Err(ahead)
+            }
+        }
+    }
+
+    /// Nothing more is owed. Only now the watchdog forgets the hold: a shutdown waits until then.
+    fn given_back(&mut self) {
+        if let Some(held) = self.0.take() {
+            held.frame.watchdog.forget(held.id);
+        }
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        if let Some(held) = self.0.take().and_then(|held| held.pass_on(now)) {
+            let (is_held, until) = (held.is_held(now), held.frame.hold.store_lets_go_at());
+            let release = held.releasing(now);
+            held.frame.hold.lose(LostReason::Released);
+            held.frame.watchdog.release_later(release, until, is_held);
+            held.frame.watchdog.forget(held.id);
+        }
+    }
+}
+
+impl Held {
+    /// Hands the lock to the next in this process, or keeps it for the next call. What is left
+    /// goes back to the store.
+    fn pass_on(mut self, now: Instant) -> Option<Self> {
+        if !self.is_held(now) || self.stays(now).is_some() {
+            self.ahead = None;
+            return Some(self);
+        }
+        while let Some(ahead) = self.ahead.take() {
+            match ahead.next(now, |terms| self.fits(terms, now)) {
+                Next::Hand(waiter) => {
+                    let guard = self.hand_over(waiter.wants(), ahead, now);
+                    let Err(guard) = waiter.hand(guard) else { return None };
+                    // That one is gone; it may fit the next.
+                    self = guard.into_held()?;
+                }
+                Next::Nobody => return self.keep(ahead),
+            }
+        }
+        Some(self)
+    }
+
+    /// Keeps the lock in this process for a while, if that is wished and nobody waits for it.
+    fn keep(self, mut ahead: Ahead) -> Option<Self> {
+        let watchdog = self.frame.watchdog.clone();
+        if watchdog.linger().is_zero() || ahead.is_wanted() {
+            return Some(self);
+        }
+        let name = self.frame.hold.claim().key().name().to_owned();
+        // First it is put where it is looked for, then the place is left: who comes in between
+        // stands behind it, and is told to go and look.
+        let refused = watchdog.keep(&name, Owned(Some(self)));
+        let wanted = ahead.leave_if_alone().unwrap_or(false);
+        drop(ahead);
+        if wanted {
+            // That came in between as well.
+            drop(watchdog.take_kept(&name));
+        }
+        refused.and_then(|mut refused| refused.0.take())
+    }
+
+    /// Whether who wants the lock on these terms can have it without asking the store: its lease is
+    /// as long as it asks for, of which at least half is left.
+    fn fits(&self, terms: &Terms, now: Instant) -> bool {
+        let left = self.frame.hold.valid_until().saturating_duration_since(now);
+        terms.renew
+            && left >= validity(terms.ttl) / 2
+            && left <= terms.ttl
+            && self.frame.hold.fencing().handed_over().is_some()
+    }
+
+    /// The guard of the next hold of the same lease; only if it [fits](Self::fits).
+    fn hand_over(self, terms: &Terms, ahead: Ahead, now: Instant) -> LockGuard {
+        let Frame { hold, watchdog, .. } = &*self.frame;
+        // It fits, so there is a number left.
+        let fencing = hold.fencing().handed_over().unwrap_or(hold.fencing());
+        let next = Arc::new(hold.handed_over(fencing, terms, now));
+        hold.lose(LostReason::Released);
+        watchdog.hand_over(self.id, &next);
+        let frame = Arc::new(Frame::first(next, watchdog.clone()));
+        let stays_until = terms.hold_at_least.and_then(|at_least| now.checked_add(at_least));
+        let held = Held { id: self.id, frame: frame.clone(), ahead: Some(ahead), stays_until };
+        LockGuard::of(Lease::new(frame), Grip::Lock(Owned(Some(held))))
+    }
+
+    fn releasing(&self, now: Instant) -> Releasing {
+        Releasing::new(self.claim().clone()).after(self.stays(now).unwrap_or_default())
+    }
+
+    /// For how long it stays taken still.
+    fn stays(&self, now: Instant) -> Option<Duration> {
+        let left = self.stays_until?.saturating_duration_since(now);
+        (!left.is_zero()).then_some(left)
+    }
+
+    fn is_held(&self, now: Instant) -> bool {
+        self.frame.hold.check(now).is_ok()
+    }
+
+    fn claim(&self) -> &Arc<Claim> {
+        self.frame.hold.claim()
+    }
+}
+
+impl LockGuard {
+    fn into_held(self) -> Option<Held> {
+        match self.grip {
+            Grip::Lock(mut owned) => owned.0.take(),
+            Grip::Turn { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Those of this process who wait for the same lock: one of them asks the store, the others stand
+//! behind, and who has the lock hands it to the next without asking anybody (lock cohorting: Dice,
+//! Marathe, Shavit, PPoPP 2012). No I/O, and no clock of its own.
+//!
+//! `W` is what a waiter wants, `T` what it is handed: neither is looked at here.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::time::Duration;
+
+use crate::sync::{Arc, Instant, Mutex, MutexGuard, PoisonError, oneshot};
+
+/// How far a lock goes from hand to hand inside a process while another process waits for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// At most so often.
+    pub(crate) count: u32,
+    /// At most for so long.
+    pub(crate) time: Duration,
+}
+
+/// All lines of a manager, by the names of the locks.
+pub(crate) struct Lines<W, T> {
+    lines: Mutex<ByName<W, T>>,
+    limits: Limits,
+}
+
+struct ByName<W, T> {
+    lines: HashMap<Box<str>, Line<W, T>>,
+    last_id: u64,
+}
+
+/// One line: there is one as long as somebody is ahead.
+struct Line<W, T> {
+    waiting: VecDeque<Waiter<W, T>>,
+    /// Since when another process waits, and how often the lock was handed over since.
+    wanted: Option<(Instant, u32)>,
+}
+
+/// One who stands behind.
+pub(crate) struct Waiter<W, T> {
+    id: u64,
+    wants: W,
+    turn: oneshot::Sender<Turn<T>>,
+}
+
+/// What a waiter's turn brings.
+#[derive(Debug)]
+pub(crate) enum Turn<T> {
+    /// The lock, handed over.
+    Lock(T),
+    /// The place of the one ahead, who goes to ask the store.
+    Ask,
+}
+
+/// Where a newcomer stands.
+#[derive(Debug)]
+pub(crate) enum Joined<W, T> {
+    /// In front of all others.
+    Ahead(Ahead<W, T>),
+    /// Behind somebody.
+    Behind(Place<W, T>),
+}
+
+/// Who is next when the one ahead is done.
+pub(crate) enum Next<W, T> {
+    /// This one gets the lock: its turn is to be told.
+    Hand(Waiter<W, T>),
+    /// Nobody who could have it from here; the next one, if any, asks the store.
+    Nobody,
+}
+
+impl<W, T> Lines<W, T> {
+    pub(crate) fn new(limits: Limits) -> Arc<Self> {
+        let by_name = ByName { lines: HashMap::new(), last_id: 0 };
+        Arc::new(Self { lines: Mutex::new(by_name), limits })
+    }
+
+    /// Gets in line for the lock of this name.
+    pub(crate) fn join(self: &Arc<Self>, name: &str, wants: W) -> Joined<W, T> {
+        let mut by_name = self.by_name();
+        let ByName { lines, last_id } = &mut *by_name;
+        let Some(line) = lines.get_mut(name) else {
+            return Joined::Ahead(self.open(lines, name));
+        };
+        *last_id += 1;
+        let (sender, turn) = oneshot::channel();
+        line.waiting.push_back(Waiter { id: *last_id, wants, turn: sender });
+        Joined::Behind(Place { lines: self.clone(), name: name.into(), id: *last_id, turn })
+    }
+
+    /// The place in front for the lock of this name, if nobody has it.
+    pub(crate) fn try_join(self: &Arc<Self>, name: &str) -> Option<Ahead<W, T>> {
+        let mut by_name = self.by_name();
+        (!by_name.lines.contains_key(name)).then(|| self.open(&mut by_name.lines, name))
+    }
+
+    fn open(
+        self: &Arc<Self>,
+        lines: &mut HashMap<Box<str>, Line<W, T>>,
+        name: &str,
+    ) -> Ahead<W, T> {
+        lines.insert(name.into(), Line { waiting: VecDeque::new(), wanted: None });
+        self.ahead(name.into())
+    }
+
+    fn ahead(self: &Arc<Self>, name: Box<str>) -> Ahead<W, T> {
+        Ahead { lines: self.clone(), name, left: false }
+    }
+
+    /// Another process waits for the lock of this name, or, without a name, for any of them.
+    pub(crate) fn wanted(&self, name: Option<&str>, now: Instant) {
+        let lines = &mut self.by_name().lines;
+        let note = |line: &mut Line<W, T>| {
+            line.wanted.get_or_insert((now, 0));
+        };
+        match name {
+            Some(name) => lines.get_mut(name).into_iter().for_each(note),
+            None => lines.values_mut().for_each(note),
+        }
+    }
+
+    fn by_name(&self) -> MutexGuard<'_, ByName<W, T>> {
+        // Nothing in there can panic half-way, so a poisoned lock is still good.
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Being ahead: asking the store, or having the lock. Dropped, the next one is ahead.
+pub(crate) struct Ahead<W, T> {
+    lines: Arc<Lines<W, T>>,
+    name: Box<str>,
+    left: bool,
+}
+
+impl<W, T> Ahead<W, T> {
+    /// The store granted the lock, and said whether others wait.
+    pub(crate) fn granted(&self, wanted: bool, now: Instant) {
+        if let Some(line) = self.lines.by_name().lines.get_mut(&self.name) {
+            line.wanted = wanted.then_some((now, 0));
+        }
+    }
+
+    /// Who gets the lock next, if `fits` says that the first in line can have it from here.
+    pub(crate) fn next(&self, now: Instant, fits: impl FnOnce(&W) -> bool) -> Next<W, T> {
+        let mut by_name = self.lines.by_name();
+        let Some(line) = by_name.lines.get_mut(&self.name) else { return Next::Nobody };
+        let Limits { count, time } = self.lines.limits;
+        let enough =
+            line.wanted.is_some_and(|(since, passed)| passed >= count || now >= since + time);
+        if enough || !line.waiting.front().is_some_and(|waiter| fits(&waiter.wants)) {
+            return Next::Nobody;
+        }
+        if let Some((_, passed)) = &mut line.wanted {
+            *passed += 1;
+        }
+        line.waiting.pop_front().map_or(Next::Nobody, Next::Hand)
+    }
+
+    /// Whether another process waits.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.lines.by_name().lines.get(&self.name).is_some_and(|line| line.wanted.is_some())
+    }
+
+    /// Leaves, unless somebody waits here; whether another process waits.
+    pub(crate) fn leave_if_alone(&mut self) -> Option<bool> {
+        let lines = &mut self.lines.by_name().lines;
+        let line = lines.get(&self.name)?;
+        if !line.waiting.is_empty() {
+            return None;
+        }
+        let wanted = line.wanted.is_some();
+        lines.remove(&self.name);
+        self.left = true;
+        Some(wanted)
+    }
+
+    /// The next one asks the store.
+    fn leave(&mut self) {
+        self.left = true;
+        loop {
+            let waiter = {
+                let lines = &mut self.lines.by_name().lines;
+                let Some(line) = lines.get_mut(&self.name) else { return };
+                line.wanted = None;
+                let Some(waiter) = line.waiting.pop_front() else {
+                    lines.remove(&self.name);
+                    return;
+                };
+                waiter
+            };
+            // Not while the lines are locked: whoever is woken may want them.
+            if waiter.turn.send(Turn::Ask).is_ok() {
+                return;
+            }
+        }
+    }
+}
+
+impl<W, T> Drop for Ahead<W, T> {
+    fn drop(&mut self) {
+        if !self.left {
+            self.leave();
+        }
+    }
+}
+
+impl<W, T> Waiter<W, T> {
+    pub(crate) fn wants(&self) -> &W {
+        &self.wants
+    }
+
+    /// Hands it over; gives it back if the waiter is gone.
+    pub(crate) fn hand(self, lock: T) -> Result<(), T> {
+        match self.turn.send(Turn::Lock(lock)) {
+            Err(Turn::Lock(lock)) => Err(lock),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A place behind others. Dropped, it is given up, together with what was handed there.
+pub(crate) struct Place<W, T> {
+    lines: Arc<Lines<W, T>>,
+    name: Box<str>,
+    id: u64,
+    turn: oneshot::Receiver<Turn<T>>,
+}
+
+/// Whose turn has come.
+#[derive(Debug)]
+pub(crate) enum Came<W, T> {
+    Lock(T),
+    Ask(Ahead<W, T>),
+}
+
+impl<W, T> Place<W, T> {
+    /// Waits for the turn; nothing is lost if this is dropped.
+    pub(crate) async fn turn(&mut self) -> Came<W, T> {
+        match (&mut self.turn).await {
+            Ok(turn) => self.came(turn),
+            // A waiter is only taken out of the line to be told.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    fn came(&self, turn: Turn<T>) -> Came<W, T> {
+        match turn {
+            Turn::Lock(lock) => Came::Lock(lock),
+            Turn::Ask => Came::Ask(self.lines.ahead(self.name.clone())),
+        }
+    }
+}
+
+impl<W, T> Drop for Place<W, T> {
+    fn drop(&mut self) {
+        if let Some(line) = self.lines.by_name().lines.get_mut(&self.name)
+            && let Some(at) = line.waiting.iter().position(|waiter| waiter.id == self.id)
+        {
+            line.waiting.remove(at);
+            return;
+        }
+        // Its turn was told, or is being told just now: who tells it then hears that it is gone.
+        self.turn.close();
+        if let Ok(turn) = self.turn.try_recv() {
+            drop(self.came(turn));
+        }
+    }
+}
+
+impl<W, T> fmt::Debug for Ahead<W, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ahead").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl<W, T> fmt::Debug for Place<W, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Place").field("name", &self.name).finish_non_exhaustive()
+    }
+}

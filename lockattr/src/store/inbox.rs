@@ -1,0 +1,160 @@
+//! Where a store tells a manager what concerns its claims.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::FencingToken;
+use crate::token::OwnerToken;
+
+/// A manager's inbox: what its claims wait for, and where stores put the news.
+///
+/// A store that lets claims stand in line gets it by [`Store::listen`](super::Store::listen), and
+/// may be told the same twice: an inbox does not mind.
+pub struct Inbox {
+    id: u64,
+    expected: Mutex<HashMap<OwnerToken, Arc<Slot>>>,
+    on_wanted: Box<dyn Fn(Option<&str>) + Send + Sync>,
+}
+
+/// What came for one claim and was not read yet.
+#[derive(Debug, Default)]
+struct Slot {
+    news: Mutex<Option<News>>,
+    came: Notify,
+}
+
+/// What a store tells a claim that stands in line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// It has the lock now.
+    Granted(Grant),
+    /// It may have been forgotten, or the lock ends by itself: ask again at this instant.
+    AskAgain(Instant),
+}
+
+/// A lock that was handed to the next in line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Grant {
+    /// The number of this acquisition.
+    pub fencing: FencingToken,
+    /// An instant that is certainly not after the start of the lease.
+    pub since: Instant,
+    /// Whether others stand in line behind.
+    pub wanted: bool,
+}
+
+impl Grant {
+    /// The lease that began no earlier than `since`.
+    pub fn new(fencing: FencingToken, since: Instant, wanted: bool) -> Self {
+        Self { fencing, since, wanted }
+    }
+}
+
+impl Inbox {
+    /// An inbox; `on_wanted` is told the name of each lock of its manager that others now wait for,
+    /// or none where that may be any of them.
+    pub(crate) fn new(on_wanted: impl Fn(Option<&str>) + Send + Sync + 'static) -> Self {
+        Self { id: rand::random(), expected: Mutex::default(), on_wanted: Box::new(on_wanted) }
+    }
+
+    /// What the tokens of its manager's claims begin with.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The claim with this token has the lock. Nothing happens if it does not wait any more: who
+    /// stops waiting also tells the store so.
+    pub fn granted(&self, token: OwnerToken, grant: Grant) {
+        self.put(token, News::Granted(grant));
+    }
+
+    /// The claim with this token has to ask again at `at`, if it hears nothing else.
+    pub fn ask_again(&self, token: OwnerToken, at: Instant) {
+        self.put(token, News::AskAgain(at));
+    }
+
+    /// Messages may have been lost: all that wait ask again now, and any lock may be wanted.
+    pub fn ask_all_again(&self) {
+        (self.on_wanted)(None);
+        let slots: Vec<_> = self.expected().values().cloned().collect();
+        let now = Instant::now();
+        slots.iter().for_each(|slot| slot.put(News::AskAgain(now)));
+    }
+
+    /// Others wait for the lock of this name, which a claim of this manager has.
+    pub fn wanted(&self, name: &str) {
+        (self.on_wanted)(Some(name));
+    }
+
+    /// Expects news for the claim with this token, until what it returns is dropped.
+    pub(crate) fn expect(self: &Arc<Self>, token: OwnerToken) -> Expected {
+        let slot = Arc::<Slot>::default();
+        self.expected().insert(token, slot.clone());
+        Expected { inbox: self.clone(), token, slot }
+    }
+
+    fn put(&self, token: OwnerToken, news: News) {
+        let slot = self.expected().get(&token).cloned();
+        if let Some(slot) = slot {
+            slot.put(news);
+        }
+    }
+
+    fn expected(&self) -> MutexGuard<'_, HashMap<OwnerToken, Arc<Slot>>> {
+        // Nothing in there can panic half-way, so a poisoned lock is still good.
+        self.expected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inbox").field("expected", &self.expected().len()).finish_non_exhaustive()
+    }
+}
+
+impl Slot {
+    fn put(&self, news: News) {
+        *self.news() = Some(news);
+        self.came.notify_one();
+    }
+
+    fn news(&self) -> MutexGuard<'_, Option<News>> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A claim that waits for news.
+#[derive(Debug)]
+pub(crate) struct Expected {
+    inbox: Arc<Inbox>,
+    token: OwnerToken,
+    slot: Arc<Slot>,
+}
+
+impl Expected {
+    /// The next news; none are lost if this is dropped.
+    pub(crate) async fn news(&self) -> News {
+        loop {
+            if let Some(news) = self.slot.news().take() {
+                return news;
+            }
+            self.slot.came.notified().await;
+        }
+    }
+}
+
+impl Drop for Expected {
+    fn drop(&mut self) {
+        self.inbox.expected().remove(&self.token);
+    }
+}
+
+/// How long a claim in line waits for news before it asks again: the net under lost messages, and
+/// what a dead holder whose lease is longer costs at most.
+pub(crate) const NET: Duration = Duration::from_secs(15);

@@ -1,0 +1,305 @@
+//! Who holds and who stands in line, in memory. No clock of its own.
+//!
+//! The same rules as in the Redis scripts (`redis/line.lua`), so that a test on the memory store
+//! tells something about both.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Post;
+use crate::fencing::next_counter;
+use crate::store::{
+    Acquire, Claim, Grant, LockKey, NET, News, Release, Releasing, Renew, Renewal, Sharing,
+};
+use crate::{FencingToken, Holder};
+
+/// How long a claim for several keys is overtaken while another of them is taken.
+const OVERTAKEN: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Default)]
+pub(super) struct Locks {
+    by_name: HashMap<Box<str>, Lock>,
+    counter: u64,
+    /// Entries allowed before those that ended by themselves are swept out.
+    room: usize,
+}
+
+/// One lock; there is none under a name that nobody holds nor waits for.
+#[derive(Debug, Default)]
+struct Lock {
+    /// Those who have it: one, or several that share it.
+    holders: Vec<Held>,
+    line: VecDeque<Waiting>,
+}
+
+#[derive(Debug)]
+struct Held {
+    claim: Arc<Claim>,
+    ends: Instant,
+}
+
+#[derive(Clone, Debug)]
+struct Waiting {
+    claim: Arc<Claim>,
+    ttl: Duration,
+    since: Instant,
+}
+
+impl Locks {
+    pub(super) fn acquire(
+        &mut self,
+        claim: &Arc<Claim>,
+        ttl: Duration,
+        in_line: bool,
+        post: &mut Post<'_>,
+    ) -> Acquire {
+        self.sweep(post.now);
+        self.expire(claim, post.now);
+        if self.has(claim) || (self.admit(claim) && self.nobody_waits(claim)) {
+            return self.grant(claim, ttl, post.now);
+        }
+        if in_line {
+            self.get_in_line(claim, ttl, post);
+        }
+        // It may be free for the line, if its last holder's lease has ended by itself.
+        if let Some(granted) = self.serve(claim.keys().to_vec(), Some(claim), post) {
+            return granted;
+        }
+        if self.admit(claim) && self.nobody_waits(claim) {
+            // All who stood in line were gone.
+            return self.grant(claim, ttl, post.now);
+        }
+        let (holder, ends) = self.refusal(claim, post.now);
+        let in_line = in_line.then(|| ends.map_or(NET, |ends| NET.min(ends - post.now)));
+        Acquire::Held { holder: holder.map(Box::new), in_line }
+    }
+
+    pub(super) fn renew(&mut self, renewal: &Renewal, now: Instant) -> Renew {
+        self.expire(&renewal.claim, now);
+        if !self.has(&renewal.claim) {
+            return Renew::NotHeld;
+        }
+        self.set_end(&renewal.claim, |ends| ends.max(now + renewal.ttl));
+        Renew::Renewed
+    }
+
+    pub(super) fn release(&mut self, release: &Releasing, post: &mut Post<'_>) -> Release {
+        let claim = &release.claim;
+        self.expire(claim, post.now);
+        let held = self.has(claim);
+        if held && !release.after.is_zero() {
+            self.leave_later(claim, post.now + release.after, post);
+            return Release::Released;
+        }
+        for key in claim.keys() {
+            if let Some(lock) = self.by_name.get_mut(key.name()) {
+                lock.holders.retain(|held| held.claim.token() != claim.token());
+                lock.line.retain(|waiting| waiting.claim.token() != claim.token());
+            }
+        }
+        let _nobody_asked = self.serve(claim.keys().to_vec(), None, post);
+        if held { Release::Released } else { Release::NotHeld }
+    }
+
+    pub(super) fn holder(&self, key: &LockKey, now: Instant) -> Option<Holder> {
+        let held = self.by_name.get(key.name())?.holders.iter().find(|held| held.ends > now)?;
+        Some(held.label(now))
+    }
+
+    /// Lets the lock of a claim end at `at`, and tells those in line when.
+    fn leave_later(&mut self, claim: &Claim, at: Instant, post: &mut Post<'_>) {
+        self.set_end(claim, |_| at);
+        for key in claim.keys() {
+            let line = self.by_name.get(key.name()).into_iter().flat_map(|lock| &lock.line);
+            for waiting in line {
+                let _there = post.tell(&waiting.claim, News::AskAgain(at));
+            }
+        }
+    }
+
+    /// Hands the locks to those who are next, and to those who are next after a claim that is
+    /// gone. If `asking` is among them, returns its grant instead of telling it.
+    fn serve(
+        &mut self,
+        mut keys: Vec<LockKey>,
+        asking: Option<&Arc<Claim>>,
+        post: &mut Post<'_>,
+    ) -> Option<Acquire> {
+        let mut granted = None;
+        while let Some(key) = keys.pop() {
+            let mut overtaken = 0;
+            while let Some(waiting) = self.waiting(&key, overtaken) {
+                self.expire(&waiting.claim, post.now);
+                if !self.admit(&waiting.claim) {
+                    let several = waiting.claim.keys().len() > 1;
+                    let young = post.now < waiting.since + OVERTAKEN;
+                    if several && young && self.admits(&key, waiting.claim.sharing()) {
+                        // It waits for another key: the next one may have this.
+                        overtaken += 1;
+                        continue;
+                    }
+                    break;
+                }
+                self.take_out(&waiting.claim);
+                let asks = asking.is_some_and(|claim| claim.token() == waiting.claim.token());
+                if asks {
+                    granted = Some(self.grant(&waiting.claim, waiting.ttl, post.now));
+                } else if !self.hand_over(&waiting, post) {
+                    keys.extend(waiting.claim.keys().iter().cloned());
+                }
+            }
+            self.forget_if_unused(&key);
+        }
+        granted
+    }
+
+    /// Hands the lock to a claim in line; `false` if its manager is gone.
+    fn hand_over(&mut self, waiting: &Waiting, post: &mut Post<'_>) -> bool {
+        let fencing = self.next_token();
+        let grant = Grant::new(fencing, post.now, !self.nobody_waits(&waiting.claim));
+        let there = post.tell(&waiting.claim, News::Granted(grant));
+        if there {
+            self.hold(&waiting.claim, post.now + waiting.ttl);
+        }
+        there
+    }
+
+    fn grant(&mut self, claim: &Arc<Claim>, ttl: Duration, now: Instant) -> Acquire {
+        self.take_out(claim);
+        self.hold(claim, now + ttl);
+        Acquire::Acquired { fencing: self.next_token(), wanted: !self.nobody_waits(claim) }
+    }
+
+    fn next_token(&mut self) -> FencingToken {
+        self.counter = next_counter(self.counter);
+        FencingToken::from_counter(self.counter)
+    }
+
+    fn hold(&mut self, claim: &Arc<Claim>, ends: Instant) {
+        for key in claim.keys() {
+            let lock = self.by_name.entry(key.name().into()).or_default();
+            lock.holders.retain(|held| held.claim.token() != claim.token());
+            lock.holders.push(Held { claim: claim.clone(), ends });
+        }
+    }
+
+    fn get_in_line(&mut self, claim: &Arc<Claim>, ttl: Duration, post: &mut Post<'_>) {
+        for key in claim.keys() {
+            let lock = self.by_name.entry(key.name().into()).or_default();
+            if lock.line.iter().any(|waiting| waiting.claim.token() == claim.token()) {
+                continue;
+            }
+            lock.line.push_back(Waiting { claim: claim.clone(), ttl, since: post.now });
+            for held in &lock.holders {
+                post.tell_wanted(&held.claim, key.name());
+            }
+        }
+    }
+
+    fn take_out(&mut self, claim: &Claim) {
+        for key in claim.keys() {
+            if let Some(lock) = self.by_name.get_mut(key.name()) {
+                lock.line.retain(|waiting| waiting.claim.token() != claim.token());
+            }
+        }
+    }
+
+    /// Whether the claim could have all its locks now, but for those who came before it.
+    fn admit(&self, claim: &Claim) -> bool {
+        claim.keys().iter().all(|key| self.admits(key, claim.sharing()))
+    }
+
+    fn admits(&self, key: &LockKey, sharing: Sharing) -> bool {
+        let holders = self.by_name.get(key.name()).map_or(&[][..], |lock| &lock.holders);
+        holders.is_empty()
+            || match sharing {
+                Sharing::Exclusive => false,
+                Sharing::Shared => {
+                    holders.iter().all(|held| held.claim.sharing() == Sharing::Shared)
+                }
+                Sharing::Permits(permits) => {
+                    let takes_permits =
+                        |held: &Held| matches!(held.claim.sharing(), Sharing::Permits(_));
+                    // A `usize` holds a `u32`.
+                    holders.iter().all(takes_permits) && holders.len() < permits as usize
+                }
+            }
+    }
+
+    fn nobody_waits(&self, claim: &Claim) -> bool {
+        let lines = claim.keys().iter().filter_map(|key| self.by_name.get(key.name()));
+        lines.flat_map(|lock| &lock.line).next().is_none()
+    }
+
+    fn has(&self, claim: &Claim) -> bool {
+        claim.keys().iter().all(|key| {
+            let lock = self.by_name.get(key.name());
+            lock.is_some_and(|lock| lock.holders.iter().any(|held| held.is(claim)))
+        })
+    }
+
+    /// Sets the end of a claim's lease to what `change` makes of it.
+    fn set_end(&mut self, claim: &Claim, change: impl Fn(Instant) -> Instant) {
+        for key in claim.keys() {
+            let lock = self.by_name.get_mut(key.name());
+            let holders = lock.into_iter().flat_map(|lock| &mut lock.holders);
+            holders.filter(|held| held.is(claim)).for_each(|held| held.ends = change(held.ends));
+        }
+    }
+
+    fn waiting(&self, key: &LockKey, nth: usize) -> Option<Waiting> {
+        self.by_name.get(key.name())?.line.get(nth).cloned()
+    }
+
+    /// Who stands in the way, and until when if nothing happens.
+    fn refusal(&self, claim: &Claim, now: Instant) -> (Option<Holder>, Option<Instant>) {
+        let locks = claim.keys().iter().filter_map(|key| self.by_name.get(key.name()));
+        let held: Vec<_> = locks.flat_map(|lock| &lock.holders).collect();
+        let next = held.iter().map(|held| held.ends).min();
+        (held.first().map(|held| held.label(now)), next)
+    }
+
+    fn expire(&mut self, claim: &Claim, now: Instant) {
+        for key in claim.keys() {
+            if let Some(lock) = self.by_name.get_mut(key.name()) {
+                lock.holders.retain(|held| held.ends > now);
+            }
+        }
+    }
+
+    fn forget_if_unused(&mut self, key: &LockKey) {
+        if self.by_name.get(key.name()).is_some_and(Lock::is_unused) {
+            self.by_name.remove(key.name());
+        }
+    }
+
+    /// Leases that nobody gave back must not pile up: swept whenever their number has doubled.
+    fn sweep(&mut self, now: Instant) {
+        if self.by_name.len() >= self.room.max(64) {
+            self.by_name.retain(|_, lock| {
+                lock.holders.retain(|held| held.ends > now);
+                !lock.is_unused()
+            });
+            self.room = self.by_name.len() * 2;
+        }
+    }
+}
+
+impl Lock {
+    fn is_unused(&self) -> bool {
+        self.holders.is_empty() && self.line.is_empty()
+    }
+}
+
+impl Held {
+    fn is(&self, claim: &Claim) -> bool {
+        self.claim.token() == claim.token()
+    }
+
+    fn label(&self, now: Instant) -> Holder {
+        Holder::from_value(self.claim.value(), Some(self.ends.saturating_duration_since(now)))
+    }
+}

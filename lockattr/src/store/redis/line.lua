@@ -1,0 +1,212 @@
+-- What the scripts share: who holds a lock, who stands in line for it, and whose turn it is. It is
+-- put before each of them.
+--
+-- A lock that one claim has alone is a plain string: the claim's value. One that is shared is a
+-- sorted set of values, by the millisecond in which each lease ends. Those in line are a sorted set
+-- of entries, by the microsecond in which they came:
+--
+--   TTL MODE VALUE                     for one key; MODE is x, s, or p and the number of permits
+--   TTL MODE m LENGTH,… NAME… VALUE    for several: the lengths of the locks' names, the names
+--
+-- A value begins with the owner token: 32 digits, the first 16 of which name the claim's inbox.
+
+local SEVERAL_ARE_OVERTAKEN = 1000000 -- microseconds
+local LINE_LASTS = 60000 -- milliseconds; who stands in it asks four times as often
+
+local now -- microseconds since 1970, read when first needed
+
+local function time()
+  if not now then
+    local parts = redis.call('TIME')
+    now = parts[1] * 1000000 + parts[2]
+  end
+  return now
+end
+
+local function millis()
+  return math.floor(time() / 1000)
+end
+
+local function number(value)
+  -- Lua prints large numbers with an exponent.
+  return string.format('%.0f', value)
+end
+
+-- The line of a lock, in the lock's own hash slot.
+local function line_of(lock)
+  local tag = string.match(lock, '{(.-)}')
+  if tag and tag ~= '' then
+    return 'lockattr:line:' .. lock
+  end
+  return 'lockattr:line-of:{' .. lock .. '}'
+end
+
+-- The number of the next acquisition: microseconds since 2024-01-01 or one more than last time. A
+-- server that forgot everything still counts on, and a clock that goes back does not take the
+-- counter along. Below 2^53 until 2309, so exact as a double.
+local function count(fence)
+  local counter = time() - 1704067200000000
+  local last = tonumber(redis.call('GET', fence) or 0)
+  if counter <= last then
+    counter = last + 1
+  end
+  redis.call('SET', fence, number(counter))
+  return counter
+end
+
+-- Who has a lock: nothing, or the kind of hold and a value. The kind is x (alone), s (shared), p
+-- (permits), or ? for what another program keeps under this name.
+local function held_by(lock)
+  -- pcall, because it may not be a string. Any other error is no answer, and is raised.
+  local held = redis.pcall('GET', lock)
+  if not held then
+    return nil
+  elseif type(held) == 'string' then
+    return 'x', held
+  elseif not string.find(held.err, 'WRONGTYPE', 1, true) then
+    redis.call('GET', lock)
+  end
+  local first = redis.pcall('ZRANGE', lock, 0, 0)
+  local kind = first[1] and string.match(first[1], '^%x+ mode=([sp])')
+  if not kind then
+    return '?', ''
+  end
+  if redis.call('ZREMRANGEBYSCORE', lock, '-inf', millis()) > 0 then
+    first = redis.call('ZRANGE', lock, 0, 0)
+    if not first[1] then
+      return nil
+    end
+  end
+  return kind, first[1]
+end
+
+-- Whether a claim of this mode could have the lock now, but for those who came before it.
+local function admits(lock, mode)
+  local kind = held_by(lock)
+  if not kind then
+    return true
+  elseif mode == 's' then
+    return kind == 's'
+  end
+  local permits = string.match(mode, '^p(%d+)$')
+  return permits and kind == 'p' and redis.call('ZCARD', lock) < tonumber(permits)
+end
+
+local function admits_all(locks, mode)
+  for _, lock in ipairs(locks) do
+    if not admits(lock, mode) then
+      return false
+    end
+  end
+  return true
+end
+
+-- Whether the claim has the lock.
+local function has(lock, value)
+  local kind, held = held_by(lock)
+  if kind == 'x' then
+    return held == value
+  end
+  return (kind == 's' or kind == 'p') and redis.call('ZSCORE', lock, value)
+end
+
+-- Sets a shared lock to end with the last of its leases.
+local function end_with_the_last(lock)
+  local last = redis.call('ZRANGE', lock, -1, -1, 'WITHSCORES')
+  if last[2] then
+    redis.call('PEXPIRE', lock, number(last[2] - millis()))
+  end
+end
+
+local function take(locks, mode, value, ttl)
+  for _, lock in ipairs(locks) do
+    if mode == 'x' then
+      redis.call('SET', lock, value, 'PX', ttl)
+    else
+      redis.call('ZADD', lock, number(millis() + ttl), value)
+      end_with_the_last(lock)
+    end
+  end
+end
+
+-- Whether anybody stands in line for one of the locks.
+local function is_wanted(locks)
+  for _, lock in ipairs(locks) do
+    if redis.call('EXISTS', line_of(lock)) == 1 then
+      return true
+    end
+  end
+  return false
+end
+
+-- Publishes to the inbox of a claim; how many heard it.
+local function tell(value, message)
+  return redis.call('PUBLISH', 'lockattr:inbox:' .. string.sub(value, 1, 16), message)
+end
+
+-- Reads an entry of the line of `lock`.
+local function read(entry, lock)
+  local ttl, mode, rest = string.match(entry, '^(%d+) (%S+) (.*)$')
+  local lengths, names = string.match(rest, '^m ([%d,]+) (.*)$')
+  if not lengths then
+    return { ttl = tonumber(ttl), mode = mode, value = rest, locks = { lock } }
+  end
+  local locks, start = {}, 1
+  for length in string.gmatch(lengths, '%d+') do
+    table.insert(locks, string.sub(names, start, start + length - 1))
+    start = start + length
+  end
+  local value = string.sub(names, start)
+  return { ttl = tonumber(ttl), mode = mode, value = value, locks = locks, several = true }
+end
+
+local function take_out(locks, entry)
+  for _, lock in ipairs(locks) do
+    redis.call('ZREM', line_of(lock), entry)
+  end
+end
+
+-- Hands the locks to those whose turn it is, in the order in which they came. If `asking` is the
+-- value of one of them, returns its number instead of telling it.
+local function serve(locks, fence, asking)
+  local granted
+  local open = { unpack(locks) }
+  while #open > 0 do
+    local lock = table.remove(open)
+    local overtaken = 0
+    while true do
+      local first = redis.call('ZRANGE', line_of(lock), overtaken, overtaken, 'WITHSCORES')
+      if not first[1] then
+        break
+      end
+      local claim = read(first[1], lock)
+      if admits_all(claim.locks, claim.mode) then
+        take_out(claim.locks, first[1])
+        local counter = count(fence)
+        if claim.value == asking then
+          take(claim.locks, claim.mode, claim.value, claim.ttl)
+          granted = counter
+        else
+          local wanted = is_wanted(claim.locks) and 1 or 0
+          local message = string.format('granted %s %.0f %.0f %d',
+            string.sub(claim.value, 1, 32), counter, time(), wanted)
+          -- Nobody hears it: its process is gone. Then the next one's turn has come.
+          if tell(claim.value, message) > 0 then
+            take(claim.locks, claim.mode, claim.value, claim.ttl)
+          elseif claim.several then
+            for _, other in ipairs(claim.locks) do
+              table.insert(open, other)
+            end
+          end
+        end
+      elseif claim.several and time() - first[2] < SEVERAL_ARE_OVERTAKEN
+        and admits(lock, claim.mode) then
+        -- It waits for another key: the next one may have this.
+        overtaken = overtaken + 1
+      else
+        break
+      end
+    end
+  end
+  return granted
+end

@@ -1,0 +1,132 @@
+//! Brings what the server publishes to the inboxes of the managers.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use redis::{FromRedisValue, PushInfo, PushKind};
+use tokio::time::Instant;
+
+use crate::FencingToken;
+use crate::store::{Grant, Inbox, OwnerToken};
+
+/// The channel of an inbox is this and its number; the scripts find the number in the token.
+const CHANNEL: &str = "lockattr:inbox:";
+
+/// The inboxes that one store serves.
+#[derive(Default)]
+pub(super) struct Post {
+    inboxes: Mutex<HashMap<u64, Weak<Inbox>>>,
+    clock: Mutex<Option<ServerClock>>,
+}
+
+/// What the server's clock showed at a moment that was not before `asked`.
+///
+/// The lease of a grant begins when the server grants it, and that is not known here: the message
+/// may have come late. But the server says in it what its clock shows, as it did in the answer that
+/// told the claim to wait; so much later than that question the lease began.
+#[derive(Clone, Copy)]
+struct ServerClock {
+    asked: Instant,
+    micros: u64,
+}
+
+impl ServerClock {
+    /// An instant that is certainly not after the one in which the server's clock showed `micros`,
+    /// as long as it runs within 1 % of ours, which is what every lease allows for.
+    fn no_later_than(self, micros: u64) -> Instant {
+        match micros.checked_sub(self.micros) {
+            Some(after) => self.asked + Duration::from_micros(after - after / 100),
+            None => {
+                let before =
+                    Duration::from_micros((self.micros - micros).saturating_mul(101) / 100);
+                self.asked.checked_sub(before).unwrap_or(self.asked)
+            }
+        }
+    }
+}
+
+impl Post {
+    /// Serves this inbox too, for as long as its manager keeps it.
+    pub(super) fn add(&self, inbox: &Arc<Inbox>) {
+        let mut inboxes = self.inboxes();
+        inboxes.retain(|_, inbox| inbox.strong_count() > 0);
+        inboxes.insert(inbox.id(), Arc::downgrade(inbox));
+    }
+
+    /// The numbers of the inboxes that are in use.
+    pub(super) fn ids(&self) -> Vec<u64> {
+        let inboxes = self.inboxes();
+        inboxes.iter().filter(|(_, inbox)| inbox.strong_count() > 0).map(|(id, _)| *id).collect()
+    }
+
+    /// Takes note of what the server's clock showed in the answer to a question sent at `asked`.
+    pub(super) fn saw_clock(&self, asked: Instant, micros: u64) {
+        *self.clock.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(ServerClock { asked, micros });
+    }
+
+    /// The connection on which the messages came is gone, and messages with it.
+    pub(super) fn interrupted(&self) {
+        let inboxes: Vec<_> = self.inboxes().values().filter_map(Weak::upgrade).collect();
+        inboxes.iter().for_each(|inbox| inbox.ask_all_again());
+    }
+
+    /// Delivers what the server pushed.
+    pub(super) fn deliver(&self, push: &PushInfo) {
+        if push.kind != PushKind::Message {
+            return;
+        }
+        let [channel, message] = push.data.as_slice() else { return };
+        let (Ok(channel), Ok(message)) =
+            (String::from_redis_value_ref(channel), String::from_redis_value_ref(message))
+        else {
+            return;
+        };
+        if self.read(&channel, &message).is_none() {
+            tracing::warn!(channel, "a message that makes no sense was passed over");
+        }
+    }
+
+    fn read(&self, channel: &str, message: &str) -> Option<()> {
+        let id = u64::from_str_radix(channel.strip_prefix(CHANNEL)?, 16).ok()?;
+        // One whose manager is gone may still be subscribed to.
+        let Some(inbox) = self.inboxes().get(&id).and_then(Weak::upgrade) else { return Some(()) };
+        let (kind, rest) = message.split_once(' ')?;
+        if kind == "wanted" {
+            inbox.wanted(rest);
+            return Some(());
+        }
+        let mut words = rest.split(' ');
+        let token = OwnerToken::parse(words.next()?)?;
+        let number = words.next()?.parse().ok()?;
+        match kind {
+            "granted" => {
+                let granted_at = words.next()?.parse().ok()?;
+                let wanted = words.next()? != "0";
+                let clock = *self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+                match clock {
+                    Some(clock) => {
+                        let since = clock.no_later_than(granted_at).min(Instant::now());
+                        let fencing = FencingToken::from_counter(number);
+                        inbox.granted(token, Grant::new(fencing, since, wanted));
+                    }
+                    // It overtook the answer that told to wait.
+                    None => inbox.ask_again(token, Instant::now()),
+                }
+            }
+            "later" => inbox.ask_again(token, Instant::now() + Duration::from_millis(number)),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn inboxes(&self) -> MutexGuard<'_, HashMap<u64, Weak<Inbox>>> {
+        self.inboxes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where an inbox's messages are published.
+pub(super) fn channel(id: u64) -> String {
+    format!("{CHANNEL}{id:016x}")
+}

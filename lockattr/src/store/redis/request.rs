@@ -1,0 +1,131 @@
+//! What goes into the scripts, and what their answers mean.
+
+use std::time::Duration;
+
+use redis::{ScriptInvocation, Value};
+
+use super::scripts::Scripts;
+use super::{FENCE, LINE, LINE_OF};
+use crate::store::{Acquire, Claim, LockKey, NET, Releasing, Renewal, Sharing};
+use crate::{FencingToken, Holder};
+
+/// `acquire.lua` for a claim; it stays out of the line if `entry` is empty.
+pub(super) fn acquire<'a>(
+    scripts: &'a Scripts,
+    claim: &Claim,
+    ttl: Duration,
+    entry: &str,
+) -> ScriptInvocation<'a> {
+    let mut script = scripts.acquire.key(FENCE);
+    add_keys(&mut script, claim);
+    script.arg(claim.value()).arg(millis(ttl)).arg(mode(claim)).arg(entry);
+    script
+}
+
+/// `renew.lua` for a batch.
+pub(super) fn renew<'a>(scripts: &'a Scripts, renewals: &[&Renewal]) -> ScriptInvocation<'a> {
+    let mut script = scripts.renew.prepare_invoke();
+    for Renewal { claim, ttl } in renewals {
+        for key in claim.keys() {
+            script.key(key.name());
+        }
+        script.arg(claim.keys().len()).arg(claim.value()).arg(millis(*ttl));
+    }
+    script
+}
+
+/// `release.lua` for a batch.
+pub(super) fn release<'a>(scripts: &'a Scripts, releases: &[&Releasing]) -> ScriptInvocation<'a> {
+    let mut script = scripts.release.key(FENCE);
+    for Releasing { claim, after } in releases {
+        add_keys(&mut script, claim);
+        let after = if after.is_zero() { 0 } else { millis(*after) };
+        script.arg(claim.keys().len()).arg(claim.value()).arg(claim.entry()).arg(after);
+    }
+    script
+}
+
+/// How a claim stands in line: `line.lua` reads it.
+pub(super) fn entry(claim: &Claim, ttl: Duration) -> String {
+    let (ttl, mode, value) = (millis(ttl), mode(claim), claim.value());
+    match claim.keys() {
+        [_] => format!("{ttl} {mode} {value}"),
+        keys => {
+            let lengths: Vec<_> = keys.iter().map(|key| key.name().len().to_string()).collect();
+            let names: String = keys.iter().map(LockKey::name).collect();
+            format!("{ttl} {mode} m {} {names}{value}", lengths.join(","))
+        }
+    }
+}
+
+/// Reads the answer of `acquire.lua`, and what the server's clock showed.
+pub(super) fn granted(reply: Value, in_line: bool) -> Option<(Acquire, Option<u64>)> {
+    let Value::Array(parts) = reply else { return None };
+    match parts.as_slice() {
+        [Value::Int(1), Value::Int(counter), Value::Int(wanted)] => {
+            let fencing = FencingToken::from_counter(u64::try_from(*counter).ok()?);
+            Some((Acquire::Acquired { fencing, wanted: *wanted != 0 }, None))
+        }
+        [Value::Int(0), Value::BulkString(value), Value::Int(left), Value::Int(clock)] => {
+            let holder = holder(value, *left);
+            let in_line = in_line.then(|| match holder.remaining {
+                // Redis counts in milliseconds: a moment later it is certainly over.
+                Some(left) => NET.min(left + Duration::from_millis(1)),
+                None => NET,
+            });
+            let held = Acquire::Held { holder: Some(Box::new(holder)), in_line };
+            Some((held, u64::try_from(*clock).ok()))
+        }
+        _ => None,
+    }
+}
+
+/// Reads the answer of `holder.lua`.
+pub(super) fn held_by(reply: Value) -> Option<Holder> {
+    let Value::Array(parts) = reply else { return None };
+    let [Value::BulkString(value), Value::Int(left)] = parts.as_slice() else { return None };
+    Some(holder(value, *left))
+}
+
+/// Time left is negative for a key without end.
+fn holder(value: &[u8], left: i64) -> Holder {
+    let remaining = u64::try_from(left).ok().map(Duration::from_millis);
+    Holder::from_value(&String::from_utf8_lossy(value), remaining)
+}
+
+fn add_keys(script: &mut ScriptInvocation<'_>, claim: &Claim) {
+    for key in claim.keys() {
+        script.key(key.name());
+    }
+    for key in claim.keys() {
+        script.key(line_of(key.name()));
+    }
+}
+
+/// The line of a lock, in the lock's own hash slot; as in `line.lua`.
+fn line_of(lock: &str) -> String {
+    match has_hash_tag(lock) {
+        true => format!("{LINE}{lock}"),
+        false => format!("{LINE_OF}{{{lock}}}"),
+    }
+}
+
+/// Whether a cluster hashes only a part of the name: what is between the first braces, if anything.
+fn has_hash_tag(name: &str) -> bool {
+    let tag = name.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
+    tag.is_some_and(|(tag, _)| !tag.is_empty())
+}
+
+fn mode(claim: &Claim) -> String {
+    match claim.sharing() {
+        Sharing::Exclusive => "x".into(),
+        Sharing::Shared => "s".into(),
+        Sharing::Permits(permits) => format!("p{permits}"),
+    }
+}
+
+/// Rounded down: the server then lets go a little earlier than asked, by less than the drift that
+/// every lease allows for.
+fn millis(ttl: Duration) -> u64 {
+    u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1)
+}

@@ -1,0 +1,6 @@
+//! What `line.rs` is built of: by another name, so that a model checker can put its own in place.
+
+pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub(crate) use tokio::sync::oneshot;
+pub(crate) use tokio::time::Instant;

@@ -1,0 +1,125 @@
+//! Options that make no sense are refused when they are used, with a sentence that says what to do.
+
+use std::time::Duration;
+
+use lockattr::{Error, LockManager, LockOptions, Mode, distributed_lock};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// One whose leases last ten seconds where nobody says otherwise.
+fn manager() -> LockManager {
+    LockManager::builder().url("memory://?ttl=10s").build().unwrap()
+}
+
+/// What an acquisition with `options` is told; nothing if it is granted.
+async fn refusal(options: LockOptions) -> Option<String> {
+    match manager().acquire("job", options).await {
+        Ok(guard) => {
+            guard.ensure_held().unwrap();
+            None
+        }
+        Err(Error::InvalidOptions(sentence)) => Some(sentence),
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+async fn refused(options: LockOptions, sentence: &str) {
+    let asked = format!("{options:?}");
+    assert_eq!(refusal(options).await.as_deref(), Some(sentence), "{asked}");
+}
+
+async fn granted(options: LockOptions) {
+    let asked = format!("{options:?}");
+    assert_eq!(refusal(options).await, None, "{asked}");
+}
+
+/// Red without: the arm for 0 in `LockOptions::sharing`.
+#[tokio::test(start_paused = true)]
+async fn a_semaphore_without_permits_is_refused() {
+    let sentence = "`permits` is 0, so that nobody could ever hold the lock: write 1 or more";
+    refused(LockOptions::new().permits(0), sentence).await;
+    for permits in [1, 2, u32::MAX] {
+        granted(LockOptions::new().permits(permits)).await;
+    }
+}
+
+/// Red without: the first arm of `LockOptions::sharing`.
+#[tokio::test(start_paused = true)]
+async fn permits_beside_a_mode_are_refused() {
+    let sentence = "`mode` and `permits` are both set: leave `permits` out for a read/write lock, \
+                    or `mode` for a semaphore";
+    // Also beside the mode that is the default, and in either order.
+    for mode in [Mode::Exclusive, Mode::Shared] {
+        refused(LockOptions::new().mode(mode).permits(3), sentence).await;
+        refused(LockOptions::new().permits(3).mode(mode), sentence).await;
+        granted(LockOptions::new().mode(mode)).await;
+    }
+}
+
+/// Red without: the first comparison in `LockOptions::check_hold_at_least`.
+#[tokio::test(start_paused = true)]
+async fn hold_at_least_beyond_a_lease_that_is_not_renewed_is_refused() {
+    let least = |least| LockOptions::new().hold_at_least(least).renew(false);
+    let sentence = "`hold_at_least` (11s) is longer than `ttl` (10s), which ends the lease without \
+                    `renew`: lengthen `ttl`, or leave `renew` on";
+    refused(least(11 * SECOND), sentence).await;
+    refused(least(11 * SECOND).ttl(10 * SECOND), sentence).await;
+    granted(least(10 * SECOND)).await;
+    granted(least(11 * SECOND).ttl(11 * SECOND)).await;
+    granted(least(11 * SECOND).renew(true)).await;
+}
+
+/// Red without: the second comparison in `LockOptions::check_hold_at_least`.
+#[tokio::test(start_paused = true)]
+async fn hold_at_least_beyond_max_hold_is_refused() {
+    let capped = LockOptions::new().max_hold(20 * SECOND);
+    let sentence = "`hold_at_least` (21s) is longer than `max_hold` (20s): shorten it, or lengthen \
+                    `max_hold`";
+    refused(capped.clone().hold_at_least(21 * SECOND), sentence).await;
+    granted(capped.hold_at_least(20 * SECOND)).await;
+}
+
+/// Every way to acquire refuses, and leaves nothing behind.
+#[tokio::test(start_paused = true)]
+async fn every_way_to_acquire_refuses() {
+    let manager = manager();
+    let none = LockOptions::new().permits(0);
+    let error = manager.try_acquire("job", none.clone()).await.unwrap_err();
+    assert!(matches!(error, Error::InvalidOptions(_)), "{error:?}");
+    let body = async |_: &lockattr::Lease| panic!("the body ran");
+    let error = manager.with_lock("job", none, body).await.unwrap_err();
+    assert!(matches!(error, Error::InvalidOptions(_)), "{error:?}");
+    assert_eq!(manager.holder("job").await.unwrap(), None);
+}
+
+#[distributed_lock(key = "partner", permits = permits)]
+async fn any_permits(permits: u32) -> Result<u32, Error> {
+    Ok(permits)
+}
+
+#[distributed_lock(key = "job", hold_at_least = least, ttl = "1s", renew = renew)]
+async fn any_least(least: Duration, renew: bool) -> Result<(), Error> {
+    Ok(())
+}
+
+#[distributed_lock(keys = ["stock", "shelf"], permits = permits)]
+async fn any_permits_of_several(permits: u32) -> Result<u32, Error> {
+    Ok(permits)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_attribute_refuses_at_run_time_what_it_could_not_read() {
+    let calls = async {
+        for error in [
+            any_permits(0).await.unwrap_err(),
+            any_permits_of_several(0).await.unwrap_err(),
+            any_least(2 * SECOND, false).await.unwrap_err(),
+        ] {
+            assert!(matches!(error, Error::InvalidOptions(_)), "{error:?}");
+        }
+        assert_eq!(any_permits(2).await.unwrap(), 2);
+        assert_eq!(any_permits_of_several(2).await.unwrap(), 2);
+        any_least(SECOND, false).await.unwrap();
+    };
+    manager().scope(calls).await;
+}

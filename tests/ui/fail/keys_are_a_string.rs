@@ -1,0 +1,8 @@
+use lockattr::{Error, distributed_lock};
+
+#[distributed_lock(keys = "account:<from>")]
+async fn transfer(from: u64, to: u64) -> Result<(), Error> {
+    Ok(())
+}
+
+fn main() {}

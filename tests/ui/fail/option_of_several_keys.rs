@@ -1,8 +1,0 @@
-use lockattr::{Error, distributed_lock};
-
-#[distributed_lock(keys = ["account:<from>", "account:<to>"])]
-async fn restock(from: u64, to: u64) -> Result<(), Error> {
-    Ok(())
-}
-
-fn main() {}
