@@ -68,37 +68,54 @@ impl LockManager {
     }
 
     async fn acquire_new(&self, terms: &Terms, keys: Box<[LockKey]>) -> Result<LockGuard, Error> {
-        let shared = &self.shared;
-        let label = shared.identity.label(terms.function);
-        let claim = Claim::with(shared.inbox.id(), keys, terms.sharing, &label);
-        let claim = Arc::new(claim);
+        let watchdog = &self.shared.watchdog;
+        let mut ahead = None;
+        if let Some(name) = local_line(terms, &keys) {
+            // Before anything else is made: a lock that is kept costs next to nothing.
+            match self.shared.lines.try_join(name) {
+                None => {}
+                place => match self.revive(terms, name, place) {
+                    Ok(guard) => return Ok(guard),
+                    Err(place) => ahead = place,
+                },
+            }
+        }
+        let wait = self.wait_and_ask(terms, &keys, ahead);
         tokio::select! {
             biased;
-            outcome = self.wait_and_ask(terms, &claim) => outcome,
-            () = shared.watchdog.stopped() => Err(shut_down(&claim.named())),
+            outcome = wait => outcome,
+            () = watchdog.stopped() => Err(shut_down(&named(&keys))),
         }
     }
 
-    async fn wait_and_ask(&self, terms: &Terms, claim: &Arc<Claim>) -> Result<LockGuard, Error> {
+    async fn wait_and_ask(
+        &self,
+        terms: &Terms,
+        keys: &[LockKey],
+        mut ahead: Option<Ahead>,
+    ) -> Result<LockGuard, Error> {
+        let shared = &self.shared;
         let mut attempts = terms.patience.start(Instant::now());
-        let mut asking = Asking::new(&self.shared, claim.clone(), terms);
-        // After it is noted that we ask, so that a shutdown either is seen here or sees this.
-        if self.shared.watchdog.is_shut_down() {
-            return Err(shut_down(&claim.named()));
-        }
-        if let [key] = claim.keys()
-            && claim.sharing() == Sharing::Exclusive
+        if let Some(name) = local_line(terms, keys)
+            && ahead.is_none()
         {
-            match self.stand_in_line(terms, key, &mut attempts).await {
-                Stood::Lock(guard) => return Ok(guard),
-                Stood::Ask(ahead) => asking.stands(ahead),
+            match self.stand_in_line(terms, name, &mut attempts).await {
+                Ok(guard) => return Ok(guard),
+                Err(place) => ahead = place,
             }
+        }
+        let label = shared.identity.label(terms.function);
+        let claim = Claim::with(shared.inbox.id(), keys.into(), terms.sharing, &label);
+        let mut asking = Asking::new(shared, claim, terms, ahead);
+        // After it is noted that we ask, so that a shutdown either is seen here or sees this.
+        if shared.watchdog.is_shut_down() {
+            return Err(shut_down(&named(keys)));
         }
         loop {
             attempts.begin();
             let refusal = match asking.ask(&attempts).await {
                 // Lost already if the manager was shut down meanwhile; dropped, it is given back.
-                Ok(guard) if guard.is_shut_down() => return Err(shut_down(&claim.named())),
+                Ok(guard) if guard.is_shut_down() => return Err(shut_down(&named(keys))),
                 Ok(guard) => return Ok(guard),
                 Err(refusal) => refusal,
             };
@@ -111,8 +128,8 @@ impl LockManager {
             };
             let Some(until) = again else {
                 return Err(match refusal {
-                    Refusal::Held { holder, .. } => contended(&claim.named(), &attempts, holder),
-                    Refusal::Unknown(error) => error.about(&claim.named()),
+                    Refusal::Held { holder, .. } => contended(&named(keys), &attempts, holder),
+                    Refusal::Unknown(error) => error.about(&named(keys)),
                 });
             };
             if let Some(guard) = asking.granted_before(until).await {
@@ -123,48 +140,58 @@ impl LockManager {
 
     /// Waits among those of this process until the lock is handed over here, or until it is our
     /// turn to ask the store. Whose patience ends before asks as well, once and from no place.
-    async fn stand_in_line(&self, terms: &Terms, key: &LockKey, attempts: &mut Attempts) -> Stood {
-        let (lines, name) = (&self.shared.lines, key.name());
-        let joined = match attempts.is_once() {
-            true => lines.try_join(name).map(Joined::Ahead),
-            false => Some(lines.join(name, terms.clone())),
-        };
-        let ahead = match joined {
-            None => None,
-            Some(Joined::Ahead(ahead)) => Some(ahead),
-            Some(Joined::Behind(mut place)) => {
-                let ends = attempts.line_ends(Instant::now(), rand::random());
-                match timeout_at(ends, place.turn()).await {
-                    Ok(Came::Lock(guard)) if guard.ensure_held().is_ok() => {
-                        return Stood::Lock(guard);
-                    }
-                    // It lay too long before this task was polled.
-                    Ok(Came::Lock(_lapsed)) => None,
-                    Ok(Came::Ask(ahead)) => Some(ahead),
-                    Err(_) => None,
-                }
-            }
-        };
-        let Some(ahead) = ahead else { return Stood::Ask(None) };
-        if self.shared.watchdog.linger().is_zero() {
-            return Stood::Ask(Some(ahead));
+    async fn stand_in_line(
+        &self,
+        terms: &Terms,
+        name: &str,
+        attempts: &mut Attempts,
+    ) -> Result<LockGuard, Option<Ahead>> {
+        if attempts.is_once() {
+            return Err(None);
         }
-        match self.shared.watchdog.take_kept(name) {
-            Some(kept) => match kept.revive(terms, ahead) {
-                Ok(guard) => Stood::Lock(guard),
-                Err(ahead) => Stood::Ask(Some(ahead)),
-            },
-            None => Stood::Ask(Some(ahead)),
+        let mut place = match self.shared.lines.join(name, terms.clone()) {
+            Joined::Ahead(ahead) => return self.revive(terms, name, Some(ahead)),
+            Joined::Behind(place) => place,
+        };
+        let ends = attempts.line_ends(Instant::now(), rand::random());
+        match timeout_at(ends, place.turn()).await {
+            Ok(Came::Lock(guard)) if guard.ensure_held().is_ok() => Ok(guard),
+            // It lay too long before this task was polled.
+            Ok(Came::Lock(_lapsed)) => Err(None),
+            Ok(Came::Ask(ahead)) => self.revive(terms, name, Some(ahead)),
+            Err(_) => Err(None),
+        }
+    }
+
+    /// Takes the lock that this process has kept, from the place in front, if it is kept and fits.
+    fn revive(
+        &self,
+        terms: &Terms,
+        name: &str,
+        ahead: Option<Ahead>,
+    ) -> Result<LockGuard, Option<Ahead>> {
+        let watchdog = &self.shared.watchdog;
+        if watchdog.linger().is_zero() {
+            return Err(ahead);
+        }
+        match (ahead, watchdog.take_kept(name)) {
+            (Some(ahead), Some(kept)) => kept.revive(terms, ahead).map_err(Some),
+            (ahead, _) => Err(ahead),
         }
     }
 }
 
-/// What standing in line came to.
-enum Stood {
-    /// The lock was handed over.
-    Lock(LockGuard),
-    /// The store is to be asked, from the place in front or from none.
-    Ask(Option<Ahead>),
+/// The name of the lock, if its line in this process hands it on: one key, for one holder.
+fn local_line<'a>(terms: &Terms, keys: &'a [LockKey]) -> Option<&'a str> {
+    match keys {
+        [key] if terms.sharing == Sharing::Exclusive => Some(key.name()),
+        _ => None,
+    }
+}
+
+/// The keys as an error names them.
+fn named(keys: &[LockKey]) -> String {
+    keys.iter().map(LockKey::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// Waits for this call's turn inside a hold of its own chain.

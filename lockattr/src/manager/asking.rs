@@ -45,15 +45,15 @@ pub(super) struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
-    pub(super) fn new(shared: &'a Shared, claim: Arc<Claim>, terms: &'a Terms) -> Self {
+    pub(super) fn new(
+        shared: &'a Shared,
+        claim: Claim,
+        terms: &'a Terms,
+        ahead: Option<Ahead>,
+    ) -> Self {
         shared.watchdog.asks();
-        let (ahead, expected, asked) = (None, None, Instant::now());
-        Self { shared, terms, claim, ahead, expected, unsure: false, asked }
-    }
-
-    /// From where it asks.
-    pub(super) fn stands(&mut self, ahead: Option<Ahead>) {
-        self.ahead = ahead;
+        let (claim, asked) = (Arc::new(claim), Instant::now());
+        Self { shared, terms, claim, ahead, expected: None, unsure: false, asked }
     }
 
     /// Asks the store; in line, if there is time to wait.

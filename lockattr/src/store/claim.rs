@@ -44,7 +44,7 @@ pub struct Claim {
     token: OwnerToken,
     sharing: Sharing,
     value: String,
-    /// How it stands in the store's line: what to take out of there if it leaves.
+    /// How it stands in the store's line, beside its value: to take it out of there if it leaves.
     entry: OnceLock<String>,
     in_line: AtomicBool,
 }

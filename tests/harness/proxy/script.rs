@@ -132,19 +132,21 @@ pub(super) fn name(words: &[&[u8]]) -> String {
     script.and_then(|digest| SCRIPTS.get(&digest).cloned()).unwrap_or(command)
 }
 
-/// The names of our scripts by their digests. Read from where they lie, so that a new one is known
-/// here as soon as there is one.
+/// The names of our scripts by their digests. Read from where they lie, each by the files of which
+/// `scripts.rs` makes it, so that a new one is known here as soon as there is one.
 static SCRIPTS: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../lockattr/src/store/redis");
-    let files = fs::read_dir(directory).expect("the directory of the Redis store");
-    let shared = fs::read_to_string(format!("{directory}/line.lua")).expect("what they share");
-    let scripts = files.map(|file| file.expect("a directory that can be listed").path());
-    let scripts = scripts.filter(|path| path.extension().is_some_and(|kind| kind == "lua"));
+    let read = |file: &str| {
+        let text = fs::read_to_string(format!("{directory}/{file}"));
+        text.unwrap_or_else(|error| panic!("{file}: {error}"))
+    };
+    let list = read("scripts.rs");
+    let scripts = list.lines().filter_map(|line| line.trim().split_once(": script!("));
     scripts
-        .map(|path| {
-            let text = fs::read_to_string(&path).expect("a script that can be read");
-            let name = path.file_stem().expect("a file with a name").to_string_lossy();
-            (digest(&(shared.clone() + &text)), name.into_owned())
+        .map(|(name, files)| {
+            // Every second piece stands between quotation marks.
+            let text: String = files.split('"').skip(1).step_by(2).map(read).collect();
+            (digest(&text), name.to_owned())
         })
         .collect()
 });

@@ -6,13 +6,13 @@
 -- ARGV[1]      the claim's value: owner token and holder label
 -- ARGV[2]      TTL in milliseconds
 -- ARGV[3]      its mode
--- ARGV[4]      its entry in the line; empty to ask only once
+-- ARGV[4]      what its entry in the line has before the value; empty to ask only once
 --
 -- Returns { 1, the number of this acquisition, whether others wait },
 -- or { 0, a holder's value, milliseconds until a lease ends or negative, the server's time in
 -- microseconds }.
 
-local fence, value, ttl, mode, entry = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local fence, value, ttl, mode, entry = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4] .. ARGV[1]
 local locks = {}
 for i = 2, 1 + (#KEYS - 1) / 2 do
   table.insert(locks, KEYS[i])
@@ -35,12 +35,12 @@ if (not wanted and admits_all(locks, mode)) or has_all() then
   return { 1, counter, wanted and 1 or 0 }
 end
 
-if entry ~= '' then
+if ARGV[4] ~= '' then
   for _, lock in ipairs(locks) do
     local line = line_of(lock)
     local last = redis.call('ZRANGE', line, -1, -1, 'WITHSCORES')
     local since = last[2] and math.max(time(), last[2] + 1) or time()
-    local came = redis.call('ZADD', line, 'NX', number(since), entry)
+    local came = redis.call('ZADD', line, 'NX', since, entry)
     redis.call('PEXPIRE', line, LINE_LASTS)
     local kind, holder = held_by(lock)
     if came == 1 and kind == 'x' then

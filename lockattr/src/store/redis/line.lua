@@ -1,5 +1,4 @@
--- What the scripts share: who holds a lock, who stands in line for it, and whose turn it is. It is
--- put before each of them.
+-- What the scripts share: who holds a lock, who stands in line for it, and whose turn it is.
 --
 -- A lock that one claim has alone is a plain string: the claim's value. One that is shared is a
 -- sorted set of values, by the millisecond in which each lease ends. Those in line are a sorted set
@@ -13,23 +12,8 @@
 local SEVERAL_ARE_OVERTAKEN = 1000000 -- microseconds
 local LINE_LASTS = 60000 -- milliseconds; who stands in it asks four times as often
 
-local now -- microseconds since 1970, read when first needed
-
-local function time()
-  if not now then
-    local parts = redis.call('TIME')
-    now = parts[1] * 1000000 + parts[2]
-  end
-  return now
-end
-
 local function millis()
   return math.floor(time() / 1000)
-end
-
-local function number(value)
-  -- Lua prints large numbers with an exponent.
-  return string.format('%.0f', value)
 end
 
 -- The line of a lock, in the lock's own hash slot.
@@ -39,19 +23,6 @@ local function line_of(lock)
     return 'lockattr:line:' .. lock
   end
   return 'lockattr:line-of:{' .. lock .. '}'
-end
-
--- The number of the next acquisition: microseconds since 2024-01-01 or one more than last time. A
--- server that forgot everything still counts on, and a clock that goes back does not take the
--- counter along. Below 2^53 until 2309, so exact as a double.
-local function count(fence)
-  local counter = time() - 1704067200000000
-  local last = tonumber(redis.call('GET', fence) or 0)
-  if counter <= last then
-    counter = last + 1
-  end
-  redis.call('SET', fence, number(counter))
-  return counter
 end
 
 -- Who has a lock: nothing, or the kind of hold and a value. The kind is x (alone), s (shared), p
@@ -114,7 +85,7 @@ end
 local function end_with_the_last(lock)
   local last = redis.call('ZRANGE', lock, -1, -1, 'WITHSCORES')
   if last[2] then
-    redis.call('PEXPIRE', lock, number(last[2] - millis()))
+    redis.call('PEXPIRE', lock, last[2] - millis())
   end
 end
 
@@ -123,7 +94,7 @@ local function take(locks, mode, value, ttl)
     if mode == 'x' then
       redis.call('SET', lock, value, 'PX', ttl)
     else
-      redis.call('ZADD', lock, number(millis() + ttl), value)
+      redis.call('ZADD', lock, millis() + ttl, value)
       end_with_the_last(lock)
     end
   end

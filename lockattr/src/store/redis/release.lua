@@ -5,7 +5,7 @@
 -- KEYS[2 …]     for each claim, its locks, and then the line of each
 -- ARGV[4i - 3]  the number of the claim's locks
 -- ARGV[4i - 2]  the claim's value
--- ARGV[4i - 1]  its entry in the line; empty if it does not stand there
+-- ARGV[4i - 1]  what its entry in the line has before the value; empty if it does not stand there
 -- ARGV[4i]      for how many milliseconds the locks stay taken still
 --
 -- Returns 1 for each claim that had its locks, else 0.
@@ -22,9 +22,9 @@ for i = 1, #ARGV, 4 do
 
   local had = 0
   for _, lock in ipairs(locks) do
-    if has(lock, value) then
+    local kind, holder = held_by(lock)
+    if holder == value or ((kind == 's' or kind == 'p') and redis.call('ZSCORE', lock, value)) then
       had = had + 1
-      local kind = held_by(lock)
       if after == 0 and kind == 'x' then
         redis.call('DEL', lock)
       elseif after == 0 then
@@ -34,7 +34,7 @@ for i = 1, #ARGV, 4 do
         if kind == 'x' then
           redis.call('PEXPIRE', lock, after)
         else
-          redis.call('ZADD', lock, number(millis() + after), value)
+          redis.call('ZADD', lock, millis() + after, value)
           end_with_the_last(lock)
         end
         -- It ends earlier than those in line were told.
@@ -46,7 +46,7 @@ for i = 1, #ARGV, 4 do
     end
   end
   if entry ~= '' then
-    take_out(locks, entry)
+    take_out(locks, entry .. value)
   end
   -- What was given back stays so if the next in line cannot be served: a server that is out of
   -- memory refuses that. They ask again.

@@ -22,7 +22,7 @@ for i = 1, #ARGV, 3 do
         redis.call('PEXPIRE', lock, ttl)
       end
     elseif (kind == 's' or kind == 'p') and redis.call('ZSCORE', lock, value) then
-      redis.call('ZADD', lock, 'GT', number(millis() + ttl), value)
+      redis.call('ZADD', lock, 'GT', millis() + ttl, value)
       end_with_the_last(lock)
     else
       held = false

@@ -45,15 +45,15 @@ pub(super) fn release<'a>(scripts: &'a Scripts, releases: &[&Releasing]) -> Scri
     script
 }
 
-/// How a claim stands in line: `line.lua` reads it.
+/// How a claim stands in line, but for its value: `line.lua` reads it.
 pub(super) fn entry(claim: &Claim, ttl: Duration) -> String {
-    let (ttl, mode, value) = (millis(ttl), mode(claim), claim.value());
+    let (ttl, mode) = (millis(ttl), mode(claim));
     match claim.keys() {
-        [_] => format!("{ttl} {mode} {value}"),
+        [_] => format!("{ttl} {mode} "),
         keys => {
             let lengths: Vec<_> = keys.iter().map(|key| key.name().len().to_string()).collect();
             let names: String = keys.iter().map(LockKey::name).collect();
-            format!("{ttl} {mode} m {} {names}{value}", lengths.join(","))
+            format!("{ttl} {mode} m {} {names}", lengths.join(","))
         }
     }
 }

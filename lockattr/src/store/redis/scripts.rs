@@ -10,20 +10,20 @@ pub(super) struct Scripts {
     pub(super) holder: Script,
 }
 
-/// What they share stands before each of them.
+/// A script of several files, one after another.
 macro_rules! script {
-    ($file:literal) => {
-        Script::new(concat!(include_str!("line.lua"), include_str!($file)))
+    ($($file:literal),*) => {
+        Script::new(concat!($(include_str!($file)),*))
     };
 }
 
 impl Scripts {
     pub(super) fn new() -> Self {
         Self {
-            acquire: script!("acquire.lua"),
-            renew: script!("renew.lua"),
-            release: script!("release.lua"),
-            holder: script!("holder.lua"),
+            acquire: script!("count.lua", "acquire_free.lua", "line.lua", "acquire.lua"),
+            renew: script!("count.lua", "line.lua", "renew.lua"),
+            release: script!("count.lua", "release_alone.lua", "line.lua", "release.lua"),
+            holder: script!("count.lua", "line.lua", "holder.lua"),
         }
     }
 
