@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::chain::Frame;
+use crate::key::LockKey;
 use crate::options::check_ttl;
 use crate::store::{Renew, Renewal};
 use crate::{Error, FencingToken, LostReason};
@@ -53,7 +54,7 @@ impl Lease {
 
     /// All that is held, in order, where several keys were asked for at once.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
-        self.frame.hold.claim().keys().iter().map(|key| key.as_str())
+        self.frame.hold.claim().keys().iter().map(LockKey::as_str)
     }
 
     /// The number of this acquisition, captured when it was granted: the same in nested calls.

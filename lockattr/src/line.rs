@@ -1,10 +1,11 @@
 //! Those of this process who wait for the same lock: one of them asks the store, the others stand
 //! behind, and who has the lock hands it to the next without asking anybody (lock cohorting: Dice,
-//! Marathe, Shavit, PPoPP 2012). No I/O, and no clock of its own.
+//! Marathe, Shavit, `PPoPP` 2012). No I/O, and no clock of its own.
 //!
 //! `W` is what a waiter wants, `T` what it is handed: neither is looked at here.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::collections::hash_map::{Entry, HashMap};
 use std::fmt;
 use std::time::Duration;
 
@@ -37,6 +38,12 @@ struct Line<W, T> {
     wanted: Option<(Instant, u32)>,
 }
 
+impl<W, T> Line<W, T> {
+    fn new() -> Self {
+        Self { waiting: VecDeque::new(), wanted: None }
+    }
+}
+
 /// One who stands behind.
 pub(crate) struct Waiter<W, T> {
     id: u64,
@@ -67,7 +74,10 @@ pub(crate) enum Next<W, T> {
     /// This one gets the lock: its turn is to be told.
     Hand(Waiter<W, T>),
     /// Nobody who could have it from here; the next one, if any, asks the store.
-    Nobody,
+    Nobody {
+        /// Whether another process waits.
+        wanted: bool,
+    },
 }
 
 impl<W, T> Lines<W, T> {
@@ -81,7 +91,8 @@ impl<W, T> Lines<W, T> {
         let mut by_name = self.by_name();
         let ByName { lines, last_id } = &mut *by_name;
         let Some(line) = lines.get_mut(name) else {
-            return Joined::Ahead(self.open(lines, name));
+            lines.insert(name.into(), Line::new());
+            return Joined::Ahead(self.ahead(name.into()));
         };
         *last_id += 1;
         let (sender, turn) = oneshot::channel();
@@ -91,17 +102,14 @@ impl<W, T> Lines<W, T> {
 
     /// The place in front for the lock of this name, if nobody has it.
     pub(crate) fn try_join(self: &Arc<Self>, name: &str) -> Option<Ahead<W, T>> {
-        let mut by_name = self.by_name();
-        (!by_name.lines.contains_key(name)).then(|| self.open(&mut by_name.lines, name))
-    }
-
-    fn open(
-        self: &Arc<Self>,
-        lines: &mut HashMap<Box<str>, Line<W, T>>,
-        name: &str,
-    ) -> Ahead<W, T> {
-        lines.insert(name.into(), Line { waiting: VecDeque::new(), wanted: None });
-        self.ahead(name.into())
+        match self.by_name().lines.entry(name.into()) {
+            Entry::Occupied(_) => None,
+            Entry::Vacant(vacant) => {
+                let ahead = self.ahead(vacant.key().clone());
+                vacant.insert(Line::new());
+                Some(ahead)
+            }
+        }
     }
 
     fn ahead(self: &Arc<Self>, name: Box<str>) -> Ahead<W, T> {
@@ -144,35 +152,35 @@ impl<W, T> Ahead<W, T> {
     /// Who gets the lock next, if `fits` says that the first in line can have it from here.
     pub(crate) fn next(&self, now: Instant, fits: impl FnOnce(&W) -> bool) -> Next<W, T> {
         let mut by_name = self.lines.by_name();
-        let Some(line) = by_name.lines.get_mut(&self.name) else { return Next::Nobody };
-        let Limits { count, time } = self.lines.limits;
-        let enough =
-            line.wanted.is_some_and(|(since, passed)| passed >= count || now >= since + time);
-        if enough || !line.waiting.front().is_some_and(|waiter| fits(&waiter.wants)) {
-            return Next::Nobody;
+        let Some(line) = by_name.lines.get_mut(&self.name) else {
+            return Next::Nobody { wanted: false };
+        };
+        let nobody = Next::Nobody { wanted: line.wanted.is_some() };
+        if !line.waiting.front().is_some_and(|waiter| fits(&waiter.wants)) {
+            return nobody;
         }
-        if let Some((_, passed)) = &mut line.wanted {
+        let Limits { count, time } = self.lines.limits;
+        if let Some((since, passed)) = &mut line.wanted {
+            if *passed >= count || now >= *since + time {
+                return nobody;
+            }
             *passed += 1;
         }
-        line.waiting.pop_front().map_or(Next::Nobody, Next::Hand)
-    }
-
-    /// Whether another process waits.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.lines.by_name().lines.get(&self.name).is_some_and(|line| line.wanted.is_some())
+        line.waiting.pop_front().map_or(nobody, Next::Hand)
     }
 
     /// Leaves, unless somebody waits here; whether another process waits.
     pub(crate) fn leave_if_alone(&mut self) -> Option<bool> {
-        let lines = &mut self.lines.by_name().lines;
-        let line = lines.get(&self.name)?;
-        if !line.waiting.is_empty() {
+        let mut by_name = self.lines.by_name();
+        let Entry::Occupied(line) = by_name.lines.entry(std::mem::take(&mut self.name)) else {
+            return None;
+        };
+        if !line.get().waiting.is_empty() {
+            self.name = line.key().clone();
             return None;
         }
-        let wanted = line.wanted.is_some();
-        lines.remove(&self.name);
         self.left = true;
-        Some(wanted)
+        Some(line.remove().wanted.is_some())
     }
 
     /// The next one asks the store.

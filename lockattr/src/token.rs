@@ -32,7 +32,8 @@ impl OwnerToken {
 /// Thirty-two hexadecimal digits: what stands first in a lock's value.
 impl fmt::Display for OwnerToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
+        // In halves: formatting 128 bits at once takes twice as long.
+        write!(f, "{:016x}{:016x}", self.inbox(), self.0 as u64)
     }
 }
 

@@ -142,7 +142,8 @@ impl Held {
                     // That one is gone; it may fit the next.
                     self = guard.into_held()?;
                 }
-                Next::Nobody => return self.keep(ahead),
+                Next::Nobody { wanted: true } => return Some(self),
+                Next::Nobody { wanted: false } => return self.keep(ahead),
             }
         }
         Some(self)
@@ -151,18 +152,19 @@ impl Held {
     /// Keeps the lock in this process for a while, if that is wished and nobody waits for it.
     fn keep(self, mut ahead: Ahead) -> Option<Self> {
         let watchdog = self.frame.watchdog.clone();
-        if watchdog.linger().is_zero() || ahead.is_wanted() {
+        if watchdog.linger().is_zero() {
             return Some(self);
         }
-        let name = self.frame.hold.claim().key().name().to_owned();
+        let claim = self.claim().clone();
+        let name = claim.key().name();
         // First it is put where it is looked for, then the place is left: who comes in between
         // stands behind it, and is told to go and look.
-        let refused = watchdog.keep(&name, Owned(Some(self)));
+        let refused = watchdog.keep(name, Owned(Some(self)));
         let wanted = ahead.leave_if_alone().unwrap_or(false);
         drop(ahead);
         if wanted {
             // That came in between as well.
-            drop(watchdog.take_kept(&name));
+            drop(watchdog.take_kept(name));
         }
         refused.and_then(|mut refused| refused.0.take())
     }

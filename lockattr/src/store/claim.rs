@@ -2,8 +2,7 @@
 
 use std::fmt::{self, Debug, Write};
 use std::sync::Arc;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::LockKey;
@@ -44,9 +43,9 @@ pub struct Claim {
     token: OwnerToken,
     sharing: Sharing,
     value: String,
-    /// How it stands in the store's line, beside its value: to take it out of there if it leaves.
-    entry: OnceLock<String>,
-    in_line: AtomicBool,
+    /// While it may stand in the store's line: the TTL that it asked for there, in milliseconds;
+    /// else zero.
+    in_line: AtomicU64,
 }
 
 impl Claim {
@@ -66,14 +65,7 @@ impl Claim {
             Sharing::Shared => write!(value, "{token} mode=shared {label}"),
             Sharing::Permits(_) => write!(value, "{token} mode=permits {label}"),
         };
-        Self {
-            keys,
-            token,
-            sharing,
-            value,
-            entry: OnceLock::new(),
-            in_line: AtomicBool::new(false),
-        }
+        Self { keys, token, sharing, value, in_line: AtomicU64::new(0) }
     }
 
     /// What is asked for; the first of them, where there are several.
@@ -108,26 +100,24 @@ impl Claim {
         self.keys.iter().map(LockKey::as_str).collect::<Vec<_>>().join(", ")
     }
 
-    /// Gets in line, under the entry that `describe` makes when it is first needed.
+    /// It may stand in the store's line from now on.
     #[cfg(feature = "redis")]
-    pub(crate) fn enter_line(&self, describe: impl FnOnce() -> String) -> &str {
-        self.in_line.store(true, Ordering::Release);
-        self.entry.get_or_init(describe)
+    pub(crate) fn enters_line(&self, ttl: Duration) {
+        let millis = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+        self.in_line.store(millis, Ordering::Release);
     }
 
     /// Its turn has come: it does not stand in line any more.
     #[cfg(feature = "redis")]
     pub(crate) fn left_line(&self) {
-        self.in_line.store(false, Ordering::Release);
+        self.in_line.store(0, Ordering::Release);
     }
 
-    /// What of it may still stand in line; empty if nothing does.
+    /// What it asked for where it may still stand in line.
     #[cfg(feature = "redis")]
-    pub(crate) fn entry(&self) -> &str {
-        if !self.in_line.load(Ordering::Acquire) {
-            return "";
-        }
-        self.entry.get().map_or("", String::as_str)
+    pub(crate) fn in_line(&self) -> Option<Duration> {
+        let millis = self.in_line.load(Ordering::Acquire);
+        (millis > 0).then(|| Duration::from_millis(millis))
     }
 }
 

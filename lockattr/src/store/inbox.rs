@@ -18,8 +18,11 @@ use crate::token::OwnerToken;
 pub struct Inbox {
     id: u64,
     expected: Mutex<HashMap<OwnerToken, Arc<Slot>>>,
-    on_wanted: Box<dyn Fn(Option<&str>) + Send + Sync>,
+    on_wanted: Box<OnWanted>,
 }
+
+/// What to do when the lock of a name is wanted; without one, when any may be.
+type OnWanted = dyn Fn(Option<&str>) + Send + Sync;
 
 /// What came for one claim and was not read yet.
 #[derive(Debug, Default)]

@@ -139,19 +139,24 @@ impl RedisStore {
         let batches = by_place.iter().enumerate().flat_map(|(place, indexes)| {
             indexes.chunks(BATCH).map(move |indexes| (place, indexes))
         });
+        let missing = StoreError::new("the server's answer was too short");
+        if let [item] = items {
+            let held = self.invoke::<String>(self.place(key(item)), &script(&[item])).await;
+            let held = held.and_then(|held| held.bytes().next().ok_or(missing));
+            return vec![held.map(|held| answer(held == b'1'))];
+        }
         let script = &script;
         let replies = batches.map(|(place, indexes)| async move {
             let asked: Vec<_> = indexes.iter().map(|&index| &items[index]).collect();
-            (indexes, self.invoke::<Vec<bool>>(place, &script(&asked)).await)
+            (indexes, self.invoke::<String>(place, &script(&asked)).await)
         });
-        let missing = Err(StoreError::new("the server's answer was too short"));
-        let mut answers = vec![missing; items.len()];
+        let mut answers = vec![Err(missing); items.len()];
         for (indexes, reply) in join_all(replies).await {
             for (nth, &index) in indexes.iter().enumerate() {
                 match &reply {
                     Ok(held) => {
-                        if let Some(&held) = held.get(nth) {
-                            answers[index] = Ok(answer(held));
+                        if let Some(&held) = held.as_bytes().get(nth) {
+                            answers[index] = Ok(answer(held == b'1'));
                         }
                     }
                     Err(error) => answers[index] = Err(error.clone()),
@@ -161,12 +166,17 @@ impl RedisStore {
         answers
     }
 
-    /// Asks for all that a claim names, with its entry in the line or none.
-    async fn ask(&self, claim: &Claim, ttl: Duration, entry: &str) -> Result<Acquire, StoreError> {
+    /// Asks for all that a claim names.
+    async fn ask(
+        &self,
+        claim: &Claim,
+        ttl: Duration,
+        in_line: bool,
+    ) -> Result<Acquire, StoreError> {
         let asked = Instant::now();
-        let script = request::acquire(&self.scripts, claim, ttl, entry);
+        let script = request::acquire(&self.scripts, claim, ttl, in_line);
         let reply = self.invoke(self.place(claim.key()), &script).await?;
-        let (answer, clock) = request::granted(reply, !entry.is_empty()).ok_or_else(nonsense)?;
+        let (answer, clock) = request::granted(reply, in_line).ok_or_else(nonsense)?;
         if let Some(micros) = clock {
             self.post.saw_clock(asked, micros);
         }
@@ -183,7 +193,7 @@ impl Store for RedisStore {
         claim: &'a Arc<Claim>,
         ttl: Duration,
     ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
-        Box::pin(self.ask(claim, ttl, ""))
+        Box::pin(self.ask(claim, ttl, false))
     }
 
     fn acquire_in_line<'a>(
@@ -194,8 +204,8 @@ impl Store for RedisStore {
         Box::pin(async move {
             // First of all: a grant that is told to nobody would be passed on.
             self.links[INBOX].subscribe(claim.token().inbox()).await?;
-            let entry = claim.enter_line(|| request::entry(claim, ttl));
-            self.ask(claim, ttl, entry).await
+            claim.enters_line(ttl);
+            self.ask(claim, ttl, true).await
         })
     }
 

@@ -6,13 +6,18 @@
 -- ARGV[1]      the claim's value: owner token and holder label
 -- ARGV[2]      TTL in milliseconds
 -- ARGV[3]      its mode
--- ARGV[4]      what its entry in the line has before the value; empty to ask only once
+-- ARGV[4]      what its entry in the line has before the value; + for the usual, of one lock; empty
+--              to ask only once
 --
--- Returns { 1, the number of this acquisition, whether others wait },
--- or { 0, a holder's value, milliseconds until a lease ends or negative, the server's time in
+-- Returns twice the number of this acquisition, and one more if others wait,
+-- or { a holder's value, milliseconds until a lease ends or negative, the server's time in
 -- microseconds }.
 
-local fence, value, ttl, mode, entry = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4] .. ARGV[1]
+local fence, value, ttl, mode, entry = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+if entry == '+' then
+  entry = ARGV[2] .. ' ' .. mode .. ' '
+end
+entry = entry .. value
 local locks = {}
 for i = 2, 1 + (#KEYS - 1) / 2 do
   table.insert(locks, KEYS[i])
@@ -32,7 +37,7 @@ if (not wanted and admits_all(locks, mode)) or has_all() then
   -- The counter first: if the server refuses writes, nothing is locked.
   local counter = count(fence)
   take(locks, mode, value, ttl)
-  return { 1, counter, wanted and 1 or 0 }
+  return 2 * counter + (wanted and 1 or 0)
 end
 
 if ARGV[4] ~= '' then
@@ -58,7 +63,7 @@ if not counter and not wanted and admits_all(locks, mode) then
   take(locks, mode, value, ttl)
 end
 if counter then
-  return { 1, counter, wanted and 1 or 0 }
+  return 2 * counter + (wanted and 1 or 0)
 end
 
 local holder, left = '', -1
@@ -79,4 +84,4 @@ for _, lock in ipairs(locks) do
     end
   end
 end
-return { 0, holder, left, time() }
+return { holder, left, time() }

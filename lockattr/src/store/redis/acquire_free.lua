@@ -5,5 +5,5 @@ if #KEYS == 3 and ARGV[3] == 'x' and redis.call('EXISTS', KEYS[2], KEYS[3]) == 0
   -- The counter first: if the server refuses writes, nothing is locked.
   local counter = count(KEYS[1])
   redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
-  return { 1, counter, 0 }
+  return 2 * counter
 end

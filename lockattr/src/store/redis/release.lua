@@ -8,7 +8,7 @@
 -- ARGV[4i - 1]  what its entry in the line has before the value; empty if it does not stand there
 -- ARGV[4i]      for how many milliseconds the locks stay taken still
 --
--- Returns 1 for each claim that had its locks, else 0.
+-- Returns a string: 1 for each claim that had its locks, else 0.
 
 local answers = {}
 local key = 2
@@ -53,4 +53,4 @@ for i = 1, #ARGV, 4 do
   pcall(serve, locks, KEYS[1])
   table.insert(answers, had == #locks and 1 or 0)
 end
-return answers
+return table.concat(answers)

@@ -3,5 +3,5 @@
 
 if #KEYS == 3 and ARGV[3] == '' and ARGV[4] == '0' and redis.call('EXISTS', KEYS[3]) == 0
   and redis.pcall('GET', KEYS[2]) == ARGV[2] then
-  return { redis.call('DEL', KEYS[2]) }
+  return tostring(redis.call('DEL', KEYS[2]))
 end

@@ -5,7 +5,7 @@
 -- ARGV[3i - 1]  the claim's value
 -- ARGV[3i]      TTL in milliseconds
 --
--- Returns 1 for each claim that still has all its locks, else 0.
+-- Returns a string: 1 for each claim that still has all its locks, else 0.
 
 local answers = {}
 local key = 1
@@ -30,4 +30,4 @@ for i = 1, #ARGV, 3 do
   end
   table.insert(answers, held and 1 or 0)
 end
-return answers
+return table.concat(answers)

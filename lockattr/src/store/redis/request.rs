@@ -1,5 +1,6 @@
 //! What goes into the scripts, and what their answers mean.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use redis::{ScriptInvocation, Value};
@@ -9,16 +10,21 @@ use super::{FENCE, LINE, LINE_OF};
 use crate::store::{Acquire, Claim, LockKey, NET, Releasing, Renewal, Sharing};
 use crate::{FencingToken, Holder};
 
-/// `acquire.lua` for a claim; it stays out of the line if `entry` is empty.
+/// `acquire.lua` for a claim.
 pub(super) fn acquire<'a>(
     scripts: &'a Scripts,
     claim: &Claim,
     ttl: Duration,
-    entry: &str,
+    in_line: bool,
 ) -> ScriptInvocation<'a> {
     let mut script = scripts.acquire.key(FENCE);
     add_keys(&mut script, claim);
-    script.arg(claim.value()).arg(millis(ttl)).arg(mode(claim)).arg(entry);
+    script.arg(claim.value()).arg(millis(ttl)).arg(&*mode(claim));
+    match claim.keys() {
+        _ if !in_line => script.arg(""),
+        [_] => script.arg("+"),
+        _ => script.arg(entry(claim, ttl)),
+    };
     script
 }
 
@@ -40,13 +46,14 @@ pub(super) fn release<'a>(scripts: &'a Scripts, releases: &[&Releasing]) -> Scri
     for Releasing { claim, after } in releases {
         add_keys(&mut script, claim);
         let after = if after.is_zero() { 0 } else { millis(*after) };
-        script.arg(claim.keys().len()).arg(claim.value()).arg(claim.entry()).arg(after);
+        let entry = claim.in_line().map(|ttl| entry(claim, ttl)).unwrap_or_default();
+        script.arg(claim.keys().len()).arg(claim.value()).arg(entry).arg(after);
     }
     script
 }
 
 /// How a claim stands in line, but for its value: `line.lua` reads it.
-pub(super) fn entry(claim: &Claim, ttl: Duration) -> String {
+fn entry(claim: &Claim, ttl: Duration) -> String {
     let (ttl, mode) = (millis(ttl), mode(claim));
     match claim.keys() {
         [_] => format!("{ttl} {mode} "),
@@ -60,13 +67,17 @@ pub(super) fn entry(claim: &Claim, ttl: Duration) -> String {
 
 /// Reads the answer of `acquire.lua`, and what the server's clock showed.
 pub(super) fn granted(reply: Value, in_line: bool) -> Option<(Acquire, Option<u64>)> {
-    let Value::Array(parts) = reply else { return None };
-    match parts.as_slice() {
-        [Value::Int(1), Value::Int(counter), Value::Int(wanted)] => {
-            let fencing = FencingToken::from_counter(u64::try_from(*counter).ok()?);
-            Some((Acquire::Acquired { fencing, wanted: *wanted != 0 }, None))
+    let parts = match reply {
+        Value::Int(number) => {
+            let number = u64::try_from(number).ok()?;
+            let fencing = FencingToken::from_counter(number / 2);
+            return Some((Acquire::Acquired { fencing, wanted: number % 2 == 1 }, None));
         }
-        [Value::Int(0), Value::BulkString(value), Value::Int(left), Value::Int(clock)] => {
+        Value::Array(parts) => parts,
+        _ => return None,
+    };
+    match parts.as_slice() {
+        [Value::BulkString(value), Value::Int(left), Value::Int(clock)] => {
             let holder = holder(value, *left);
             let in_line = in_line.then(|| match holder.remaining {
                 // Redis counts in milliseconds: a moment later it is certainly over.
@@ -105,8 +116,8 @@ fn add_keys(script: &mut ScriptInvocation<'_>, claim: &Claim) {
 /// The line of a lock, in the lock's own hash slot; as in `line.lua`.
 fn line_of(lock: &str) -> String {
     match has_hash_tag(lock) {
-        true => format!("{LINE}{lock}"),
-        false => format!("{LINE_OF}{{{lock}}}"),
+        true => [LINE, lock].concat(),
+        false => [LINE_OF, "{", lock, "}"].concat(),
     }
 }
 
@@ -116,11 +127,11 @@ fn has_hash_tag(name: &str) -> bool {
     tag.is_some_and(|(tag, _)| !tag.is_empty())
 }
 
-fn mode(claim: &Claim) -> String {
+fn mode(claim: &Claim) -> Cow<'static, str> {
     match claim.sharing() {
         Sharing::Exclusive => "x".into(),
         Sharing::Shared => "s".into(),
-        Sharing::Permits(permits) => format!("p{permits}"),
+        Sharing::Permits(permits) => format!("p{permits}").into(),
     }
 }
 

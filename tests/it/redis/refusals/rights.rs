@@ -32,10 +32,10 @@ async fn a_lock_that_may_not_be_read_is_neither_contended_nor_lost() {
     let cli = server.cli().await;
     let manager = LockManager::connect(server.url_as("locker", "s3cret")).await.unwrap();
     let refuse = async || {
-        cli.query::<()>(&["ACL", "SETUSER", "locker", "-get"]).await;
+        cli.query::<()>(&["ACL", "SETUSER", "locker", "-get", "-exists"]).await;
         assert!(matches!(manager.holder("kept").await, Err(Error::Store { .. })));
     };
-    let mend = async || cli.query(&["ACL", "SETUSER", "locker", "+get"]).await;
+    let mend = async || cli.query(&["ACL", "SETUSER", "locker", "+get", "+exists"]).await;
     outlived(&server, &manager, "CAN'T RUN THIS COMMAND", refuse, mend).await;
 }
 

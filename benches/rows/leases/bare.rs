@@ -6,7 +6,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{Client, RedisResult, Script};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use crate::gauge::Cost;
+use super::gauge::Cost;
 
 /// Keys and their values, as the leases had them.
 pub(crate) struct Bare {
@@ -49,7 +49,7 @@ impl Bare {
 
     /// Keeps them alive by the script that renews leases: one pipeline at each time.
     pub(crate) async fn renew_by_script(&mut self, pace: Pace, time: Duration) -> Cost {
-        let script = Script::new(include_str!("../lockattr/src/store/redis/renew.lua"));
+        let script = Script::new(include_str!("../../../lockattr/src/store/redis/renew.lua"));
         script.load_async(&mut self.connection).await.expect("the script loads");
         self.keep(pace, time, |bare, from, count| {
             let ttl = bare.ttl.as_millis() as u64;

@@ -1,15 +1,9 @@
-//! What it costs to hold ten thousand leases for a minute, and to drop them all at once.
-//!
-//! ```text
-//! cargo bench -p lockattr-benches --bench leases
-//! cargo bench -p lockattr-benches --bench leases -- --seconds 10
-//! ```
-#![allow(clippy::print_stdout, reason = "a program that talks to a person")]
+//! What it costs to hold ten thousand leases, and to drop them all at once.
 
 mod bare;
 mod gauge;
 
-use std::process::Command;
+use std::process::Stdio;
 use std::time::Duration;
 
 use bare::{Bare, Pace};
@@ -18,12 +12,12 @@ use gauge::{Cost, Counted, allocated, resident, scripts};
 use lockattr::store::RedisStore;
 use lockattr::{LockGuard, LockManager, LockOptions};
 use lockattr_tests::RedisServer;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Command;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, interval, sleep};
 
-/// One that tells how much it has given out.
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+use crate::report::{Bar, Report};
 
 const LEASES: usize = 10_000;
 
@@ -35,23 +29,41 @@ const RENEWED_AFTER: Duration = TTL.checked_div(3).unwrap();
 /// be there for the next.
 const ARRIVALS: [&str; 2] = ["at-once", "spread"];
 
-fn main() {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let after = |name| words.iter().skip_while(|word| *word != name).nth(1);
-    let seconds = after("--seconds").map_or(60, |seconds| seconds.parse().expect("a number"));
-    if let Some(arrival) = after("--arrival") {
-        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-        return runtime.block_on(measure(arrival, Duration::from_secs(seconds)));
-    }
+/// What a figure's line begins with, on its way from that process to the report.
+const FIGURE: &str = "figure";
+
+/// Starts this program for each arrival, and prints what it says. Each lease is renewed three times
+/// at least.
+pub(super) async fn compare(report: &mut Report, time: Duration) {
+    report.row("leases", "ten thousand, held");
+    let seconds = time.max(TTL).as_secs_f64().to_string();
     for arrival in ARRIVALS {
         let program = std::env::current_exe().expect("a path to ourselves");
-        let words = ["--arrival", arrival, "--seconds", &seconds.to_string()];
-        let status = Command::new(program).args(words).status().expect("started once more");
-        assert!(status.success(), "{arrival}: {status}");
+        let mut command = Command::new(program);
+        command.args(["leases", arrival, "--seconds", &seconds]);
+        command.stdout(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().expect("started once more");
+        let mut lines = BufReader::new(child.stdout.take().expect("stdout is a pipe")).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            let fields: Vec<&str> = line.split('\t').collect();
+            match fields[..] {
+                [FIGURE, what, value, unit, bar] => {
+                    let number = |text: &str| text.parse().expect("a number that we printed");
+                    let what = format!("{arrival}: {what}");
+                    report.bar(&what, number(value), unit, Bar::AtMost(number(bar)));
+                }
+                _ => report.note(&line),
+            }
+        }
+        let status = child.wait().await.expect("our own child can be awaited");
+        if !status.success() {
+            report.note(&format!("{arrival}: {status}"));
+        }
     }
 }
 
-async fn measure(arrival: &str, time: Duration) {
+/// One arrival, in the process that [`compare`] has started for it.
+pub(crate) async fn measure(arrival: &str, time: Duration) {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     let store = Counted::new(RedisStore::open(&server.url()).expect("a good URL"));
@@ -63,7 +75,7 @@ async fn measure(arrival: &str, time: Duration) {
     until_keys(&cli, 1).await;
     let tasks = Handle::current().metrics().num_alive_tasks();
 
-    println!("\n{LEASES} leases of {TTL:?}, acquired {arrival}, held for {time:?}");
+    println!("{LEASES} leases of {TTL:?}, acquired {arrival}, held for {time:?}");
     let mut guards = Vec::with_capacity(LEASES);
     let before = (allocated(), resident());
     let started = Instant::now();
@@ -82,16 +94,18 @@ async fn measure(arrival: &str, time: Duration) {
     let after = (allocated(), resident());
     let held = guards.iter().filter(|guard| guard.ensure_held().is_ok()).count();
     let seconds = leases.time.as_secs_f64();
-    row("still held", &held.to_string(), "all");
-    row("tasks, before and while held", &format!("{tasks}, {held_by}"), "one task");
-    row("CPU, of one core", &format!("{:.2} %", leases.percent()), "5 %");
-    row("batches (scripts) a second", &format!("{:.1}", scripts as f64 / seconds), "50");
+    figure("leases that were lost", (LEASES - held) as f64, "", 0.0);
+    row("tasks, before and while held", &format!("{tasks}, {held_by}"), "");
+    figure("tasks more than before the first", held_by.saturating_sub(tasks) as f64, "", 0.0);
+    figure("CPU, of one core", leases.percent(), "%", 5.0);
+    figure("batches (scripts) a second", scripts as f64 / seconds, "", 50.0);
     row("renewals a second", &format!("{:.0}", renewals as f64 / seconds), "");
     row("times a second that some were sent", &format!("{:.1}", ticks as f64 / seconds), "");
     row("leases in a batch", &format!("{:.1}", renewals as f64 / scripts as f64), "");
     for (when, now) in [("when acquired", acquired), ("after the time", after)] {
-        row(&format!("allocated for a lease, {when}"), &per_lease(before.0, now.0), "1024 B");
-        row(&format!("resident for a lease, {when}"), &per_lease(before.1, now.1), "");
+        figure(&format!("allocated for a lease, {when}"), per_lease(before.0, now.0), "B", 1024.0);
+        let resident = per_lease(before.1, now.1);
+        row(&format!("resident for a lease, {when}"), &format!("{resident:.0} B"), "");
     }
 
     let keys = guards.iter().map(|guard| format!("lock:{}", guard.key())).collect();
@@ -102,7 +116,7 @@ async fn measure(arrival: &str, time: Duration) {
     until_keys(&cli, 1).await;
     let gone = started.elapsed();
     row("dropped all: the drops took", &format!("{let_go:.1?}"), "");
-    row("dropped all: gone from the server", &format!("{gone:.1?}"), "1 s");
+    figure("dropped all: gone from the server", gone.as_secs_f64() * 1e3, "ms", 1000.0);
 
     bare.set().await.expect("set");
     let pace = Pace {
@@ -149,8 +163,8 @@ async fn until_keys(cli: &lockattr_tests::Cli, count: usize) {
     }
 }
 
-fn per_lease(before: usize, after: usize) -> String {
-    format!("{} B", after.saturating_sub(before) / LEASES)
+fn per_lease(before: usize, after: usize) -> f64 {
+    after.saturating_sub(before) as f64 / LEASES as f64
 }
 
 fn beside(what: &str, leases: Cost, bare: Cost) {
@@ -159,6 +173,11 @@ fn beside(what: &str, leases: Cost, bare: Cost) {
     row(&format!("CPU, of one core: {what}"), &value, &format!("ratio {ratio:.2}"));
 }
 
-fn row(what: &str, value: &str, bar: &str) {
-    println!("  {what:<44}{value:>12}   {bar}");
+fn row(what: &str, value: &str, beside: &str) {
+    println!("{what:<44}{value:>12}   {beside}");
+}
+
+/// Something that has a bar, for the report.
+fn figure(what: &str, value: f64, unit: &str, at_most: f64) {
+    println!("{FIGURE}\t{what}\t{value}\t{unit}\t{at_most}");
 }

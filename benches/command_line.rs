@@ -1,0 +1,75 @@
+//! What the program is asked for: by a person, or by itself when it starts itself again.
+
+use std::time::Duration;
+
+use crate::repeated::Work;
+use crate::rows::Row;
+
+pub(crate) const USAGE: &str = "\
+usage: cargo bench -p lockattr-benches [-- [row NAME]... [--seconds N]]
+rows: uncontended, keys, hot-key, processes, wait, reentry, attribute, leases";
+
+/// How long each way is measured in each row, over all rounds, unless said otherwise.
+const SECONDS: f64 = 2.0;
+
+/// In less, a waiter that polls every 200 ms is not seen at all.
+const LEAST_SECONDS: f64 = 1.0;
+
+/// What the words come to.
+pub(crate) struct CommandLine {
+    pub(crate) mode: Mode,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) seconds: Duration,
+}
+
+/// Which of its parts this process plays.
+pub(crate) enum Mode {
+    /// The one that a person started.
+    Rows,
+    /// One process of a fleet; the rest of the words are its own.
+    Worker(Vec<String>),
+    /// Ten thousand leases, in a process of their own for the sake of their memory.
+    Leases { arrival: String },
+    /// So many times the same work, for valgrind to count.
+    Instructions { of: Work, count: u64 },
+}
+
+impl CommandLine {
+    /// Reads all words, and refuses those it does not know.
+    pub(crate) fn read(words: &[String]) -> Result<Self, String> {
+        let mut read = Self { mode: Mode::Rows, rows: Vec::new(), seconds: seconds(SECONDS) };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let mut next = || words.next().ok_or(format!("`{word}` says nothing more"));
+            match word.as_str() {
+                // What `cargo bench` says to every bench.
+                "--bench" => {}
+                "row" => read.rows.push(Row::named(next()?)?),
+                "--seconds" => read.seconds = read_seconds(next()?)?,
+                "worker" => read.mode = Mode::Worker(words.by_ref().cloned().collect()),
+                "leases" => read.mode = Mode::Leases { arrival: next()?.clone() },
+                "instructions" => {
+                    let of = Work::named(next()?)?;
+                    let count = next()?.parse().map_err(|_| "not a count".to_owned())?;
+                    read.mode = Mode::Instructions { of, count };
+                }
+                other => return Err(format!("`{other}` is unknown")),
+            }
+        }
+        if read.rows.is_empty() {
+            read.rows = Row::ALL.to_vec();
+        }
+        Ok(read)
+    }
+}
+
+fn read_seconds(word: &str) -> Result<Duration, String> {
+    match word.parse() {
+        Ok(number) if (LEAST_SECONDS..=3600.0).contains(&number) => Ok(seconds(number)),
+        _ => Err(format!("--seconds takes {LEAST_SECONDS} to 3600, and not `{word}`")),
+    }
+}
+
+fn seconds(number: f64) -> Duration {
+    Duration::from_secs_f64(number)
+}

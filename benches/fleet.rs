@@ -1,0 +1,98 @@
+//! The processes of one peer in one row: started together, told to go together, added up.
+
+mod cores;
+mod process;
+
+use std::time::Duration;
+
+use futures_util::future::{join_all, try_join_all};
+use lockattr_tests::{Cli, RedisServer};
+
+use crate::commands::{sent, server_cpu};
+use crate::load::{Keys, Load};
+use crate::outcome::Outcome;
+use crate::peers::Peer;
+pub(crate) use cores::Cores;
+use process::Process;
+
+/// How many processes with what to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    pub(crate) processes: usize,
+    pub(crate) load: Load,
+    pub(crate) cores: Cores,
+}
+
+impl Size {
+    /// On whichever cores the system chooses.
+    pub(crate) fn new(processes: usize, load: Load) -> Self {
+        Self { processes, load, cores: Cores::Any }
+    }
+
+    /// Whether anybody has to wait for another.
+    pub(crate) fn is_contended(self) -> bool {
+        self.load.keys == Keys::One && self.processes * self.load.tasks > 1
+    }
+}
+
+/// Processes that wait for their orders.
+pub(crate) struct Fleet {
+    pub(crate) peer: Peer,
+    processes: Vec<Process>,
+    cli: Cli,
+}
+
+/// What one round of a whole fleet came to.
+pub(crate) struct Round {
+    /// Of all its processes, without their `order`.
+    pub(crate) outcome: Outcome,
+    /// Sent to the server by all of them.
+    pub(crate) commands: u64,
+    /// That the server has computed.
+    pub(crate) server: Duration,
+    /// How often the next to acquire was another: another process of several, else another task.
+    pub(crate) hand_offs: u64,
+}
+
+impl Fleet {
+    /// Starts them all, and returns once they have warmed up.
+    pub(crate) async fn start(
+        peer: Peer,
+        server: &RedisServer,
+        size: Size,
+    ) -> Result<Self, String> {
+        // Each peer its own key: a lease that one of them leaves behind is no other's trouble.
+        let key = format!("bench:{}", peer.name().replace(' ', "-"));
+        size.cores.keep_server(server.pid());
+        let url = server.url();
+        let starts = (0..size.processes).map(|_| Process::start(peer, &url, &key, size));
+        let processes = join_all(starts).await.into_iter().collect::<Result<_, _>>()?;
+        Ok(Self { peer, processes, cli: server.cli().await })
+    }
+
+    /// One round.
+    pub(crate) async fn go(&mut self, window: Duration) -> Result<Round, String> {
+        let (before, cpu) = (sent(&self.cli, self.peer.set()).await, server_cpu(&self.cli).await);
+        let rounds = self.processes.iter_mut().map(|process| process.go(window));
+        let outcomes = try_join_all(rounds).await?;
+        let server = server_cpu(&self.cli).await.saturating_sub(cpu);
+        let commands = sent(&self.cli, self.peer.set()).await - before;
+
+        let mut outcome = Outcome::new(window);
+        for one in &outcomes {
+            outcome.add(one);
+        }
+        let hand_offs = if outcomes.len() > 1 { changes(&outcomes) } else { outcome.hand_offs };
+        Ok(Round { outcome, commands, server, hand_offs })
+    }
+}
+
+/// Merges the acquisitions of all processes by their numbers, and counts where the process changes.
+fn changes(outcomes: &[Outcome]) -> u64 {
+    let mut order: Vec<(u64, usize)> = Vec::new();
+    for (process, outcome) in outcomes.iter().enumerate() {
+        order.extend(outcome.order.iter().map(|&number| (number, process)));
+    }
+    order.sort_unstable();
+    order.windows(2).filter(|pair| pair[0].1 != pair[1].1).count() as u64
+}

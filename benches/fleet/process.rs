@@ -1,0 +1,74 @@
+//! One worker process, as its owner sees it: an order in, lines out.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio::time::timeout;
+
+use super::Size;
+use crate::outcome::Outcome;
+use crate::peers::Peer;
+
+/// Beyond the time of a round: what was still waited for at its end has to come in.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Ends with this value, and with its stdin should this program be killed.
+pub(super) struct Process {
+    /// Held to be killed with this value.
+    _child: Child,
+    stdin: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Process {
+    /// Starts it, and returns once it is ready; or why it cannot be.
+    pub(super) async fn start(
+        peer: Peer,
+        url: &str,
+        key: &str,
+        size: Size,
+    ) -> Result<Self, String> {
+        let mut command = peer.program()?;
+        command.args([url, key]).args(size.load.to_words());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().map_err(|error| {
+            let program = command.as_std().get_program().to_string_lossy().into_owned();
+            format!("{program}: {error}")
+        })?;
+        child.id().into_iter().for_each(|id| size.cores.keep_worker(id));
+        let stdin = child.stdin.take().expect("stdin is a pipe");
+        let stdout = child.stdout.take().expect("stdout is a pipe");
+        let mut process = Self { _child: child, stdin, lines: BufReader::new(stdout).lines() };
+        match process.line(Duration::ZERO).await?.split_once(' ') {
+            None => Ok(process),
+            Some((_, why)) => Err(why.to_owned()),
+        }
+    }
+
+    /// Has it work for so long, and hears what came of it.
+    pub(super) async fn go(&mut self, window: Duration) -> Result<Outcome, String> {
+        let order = format!("go {}\n", window.as_micros());
+        self.stdin.write_all(order.as_bytes()).await.map_err(|error| error.to_string())?;
+        let mut outcome = Outcome::new(window);
+        loop {
+            let line = self.line(window).await?;
+            if let Some(why) = line.strip_prefix("failed ") {
+                return Err(why.to_owned());
+            }
+            if !outcome.read(&line)? {
+                return Ok(outcome);
+            }
+        }
+    }
+
+    async fn line(&mut self, window: Duration) -> Result<String, String> {
+        match timeout(window + PATIENCE, self.lines.next_line()).await {
+            Ok(Ok(Some(line))) => Ok(line),
+            Ok(Ok(None)) => Err("its process ended".to_owned()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(format!("its process said nothing for {PATIENCE:?}")),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! All ways of taking a lock that are compared: ours, bare commands, other crates, other languages.
+
+mod bare;
+mod ours;
+mod rlock;
+mod rslock;
+mod scripts;
+
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use crate::commands::Set;
+use crate::load::Task;
+use bare::Bare;
+use ours::{Kind, Ours};
+use rlock::Rlock;
+use rslock::Rslock;
+use scripts::Script;
+
+/// Everybody's lease: the default of ours, and long enough that nobody renews in a round.
+const TTL: Duration = Duration::from_secs(10);
+
+/// The other pause between two attempts that a polling crate is measured with, beside its own
+/// default.
+const QUICK: Duration = Duration::from_millis(1);
+
+/// A way of taking a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    /// Ours, as it comes.
+    Ours,
+    /// Ours, not waiting for the answer to a release.
+    Background,
+    /// Ours, keeping a lease for a moment after the last release.
+    Linger,
+    /// `SET NX PX` and a script that compares and deletes, over one connection; asks every
+    /// millisecond while refused.
+    Bare,
+    Rslock,
+    RslockQuick,
+    Rlock,
+    RlockQuick,
+    /// redis-py's `Lock`, in Python.
+    RedisPy,
+    /// redis-semaphore's `Mutex`, on Node.
+    RedisSemaphore,
+}
+
+/// The Rust crates that do the same, with their own pauses and with short ones.
+pub(crate) const CRATES: [Peer; 4] =
+    [Peer::Rslock, Peer::RslockQuick, Peer::Rlock, Peer::RlockQuick];
+
+/// Clients of other languages, where they can be run.
+pub(crate) const LANGUAGES: [Peer; 2] = [Peer::RedisPy, Peer::RedisSemaphore];
+
+impl Peer {
+    const ALL: [Self; 10] = [
+        Self::Ours,
+        Self::Background,
+        Self::Linger,
+        Self::Bare,
+        Self::Rslock,
+        Self::RslockQuick,
+        Self::Rlock,
+        Self::RlockQuick,
+        Self::RedisPy,
+        Self::RedisSemaphore,
+    ];
+
+    /// As it stands in tables, files and plots.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ours => "lockattr",
+            Self::Background => "lockattr background",
+            Self::Linger => "lockattr linger",
+            Self::Bare => "bare commands",
+            Self::Rslock => "rslock",
+            Self::RslockQuick => "rslock 1 ms",
+            Self::Rlock => "rlock",
+            Self::RlockQuick => "rlock 1 ms",
+            Self::RedisPy => "redis-py",
+            Self::RedisSemaphore => "redis-semaphore",
+        }
+    }
+
+    pub(crate) fn named(name: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|peer| peer.name() == name);
+        known.ok_or_else(|| format!("no peer is called `{name}`"))
+    }
+
+    /// Whether one of the crates that [`CRATES`] has.
+    pub(crate) fn is_crate(self) -> bool {
+        CRATES.contains(&self)
+    }
+
+    /// Whether its clients send `SET` by themselves.
+    pub(crate) fn set(self) -> Set {
+        match self {
+            Self::Ours | Self::Background | Self::Linger => Set::InScripts,
+            _ => Set::Sent,
+        }
+    }
+
+    /// The program that its processes are: this one again, or an interpreter with a script.
+    pub(crate) fn program(self) -> Result<Command, String> {
+        match self {
+            Self::RedisPy => Ok(Script::PYTHON.command()),
+            Self::RedisSemaphore => Ok(Script::NODE.command()),
+            _ => {
+                let program = std::env::current_exe().map_err(|error| error.to_string())?;
+                let mut command = Command::new(program);
+                command.args(["worker", self.name()]);
+                Ok(command)
+            }
+        }
+    }
+}
+
+/// A peer, connected.
+pub(crate) enum Client {
+    Ours(Ours),
+    Bare(Bare),
+    Rslock(Rslock),
+    Rlock(Rlock),
+}
+
+impl Client {
+    /// The connection that one process has.
+    pub(crate) async fn connect(peer: Peer, url: &str) -> Result<Self, String> {
+        Ok(match peer {
+            Peer::Ours => Self::Ours(Ours::connect(url, Kind::Plain).await?),
+            Peer::Background => Self::Ours(Ours::connect(url, Kind::Background).await?),
+            Peer::Linger => Self::Ours(Ours::connect(url, Kind::Linger).await?),
+            Peer::Bare => Self::Bare(Bare::connect(url).await?),
+            Peer::Rslock => Self::Rslock(Rslock::new(url, None)),
+            Peer::RslockQuick => Self::Rslock(Rslock::new(url, Some(QUICK))),
+            Peer::Rlock => Self::Rlock(Rlock::connect(url, None).await?),
+            Peer::RlockQuick => Self::Rlock(Rlock::connect(url, Some(QUICK)).await?),
+            Peer::RedisPy | Peer::RedisSemaphore => {
+                return Err(format!("{} is a program of its own", peer.name()));
+            }
+        })
+    }
+
+    /// Takes the lock, runs the task's body, gives the lock back.
+    pub(crate) async fn hold(&self, key: &str, task: &mut Task) -> Result<(), String> {
+        match self {
+            Self::Ours(ours) => ours.hold(key, task).await,
+            Self::Bare(bare) => bare.hold(key, task).await,
+            Self::Rslock(rslock) => rslock.hold(key, task).await,
+            Self::Rlock(rlock) => rlock.hold(key, task).await,
+        }
+    }
+}

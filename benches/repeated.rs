@@ -1,0 +1,134 @@
+//! Work that is a matter of nanoseconds and asks no server: done again and again, and timed in
+//! short turns.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use lockattr::{Error, LockManager, LockOptions, distributed_lock};
+use tokio::time::Instant;
+
+/// Short, so that a disturbance of the machine spoils one turn of many.
+const TURN: Duration = Duration::from_millis(10);
+
+/// So many keys in turn: neither always the same nor ever a new one.
+const KEYS: u64 = 64;
+
+/// One of the works. All use the manager that is the default where they run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// An annotated function.
+    Annotated,
+    /// What it comes down to, written by hand.
+    ByHand,
+    /// `with_lock` by the holder of the same key.
+    Reentry,
+    /// An annotated function, called by the holder of its key.
+    AnnotatedReentry,
+}
+
+impl Work {
+    const ALL: [Self; 4] = [Self::Annotated, Self::ByHand, Self::Reentry, Self::AnnotatedReentry];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Annotated => "annotated",
+            Self::ByHand => "by-hand",
+            Self::Reentry => "reentry",
+            Self::AnnotatedReentry => "annotated-reentry",
+        }
+    }
+
+    pub(crate) fn named(name: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|work| work.name() == name);
+        known.ok_or_else(|| format!("no work is called `{name}`"))
+    }
+
+    /// Does it so many times.
+    pub(crate) async fn repeat(self, manager: &LockManager, count: u64) -> Result<(), Error> {
+        match self {
+            Self::Annotated => {
+                for id in 0..count {
+                    black_box(annotated(black_box(id % KEYS)).await?);
+                }
+            }
+            Self::ByHand => {
+                for id in 0..count {
+                    black_box(by_hand(manager, black_box(id % KEYS)).await?);
+                }
+            }
+            Self::Reentry => {
+                let held = manager.with_lock("reentry", LockOptions::new(), async |_| {
+                    for id in 0..count {
+                        let options = LockOptions::new();
+                        let nested = manager.with_lock("reentry", options, async |_| black_box(id));
+                        black_box(nested.await?);
+                    }
+                    Ok(())
+                });
+                held.await??;
+            }
+            Self::AnnotatedReentry => {
+                let held = manager.with_lock("reentry", LockOptions::new(), async |_| {
+                    for id in 0..count {
+                        black_box(nested(black_box(id)).await?);
+                    }
+                    Ok(())
+                });
+                held.await??;
+            }
+        }
+        Ok(())
+    }
+
+    /// Nanoseconds for one, over some milliseconds.
+    async fn turn(self, manager: &LockManager, count: u64) -> Result<f64, Error> {
+        let started = Instant::now();
+        self.repeat(manager, count).await?;
+        Ok(started.elapsed().as_nanos() as f64 / count as f64)
+    }
+}
+
+/// Does each for `time`, in turns ABBA…: the nanoseconds that one took, for each turn of each.
+pub(crate) async fn alternate<const N: usize>(
+    works: [Work; N],
+    manager: &LockManager,
+    time: Duration,
+) -> Result<Vec<[f64; N]>, Error> {
+    let mut counts = [100; N];
+    for (count, work) in counts.iter_mut().zip(works) {
+        // The first turns warm up, and tell how many fill a turn.
+        for _ in 0..3 {
+            let nanos = work.turn(manager, *count).await?;
+            *count = (TURN.as_nanos() as f64 / nanos).max(1.0) as u64;
+        }
+    }
+    let turns = time.as_millis() / TURN.as_millis();
+    let mut all = Vec::new();
+    for turn in 0..turns {
+        let mut nanos = [0.0; N];
+        let mut order: [usize; N] = std::array::from_fn(|n| n);
+        if turn % 2 == 1 {
+            order.reverse();
+        }
+        for n in order {
+            nanos[n] = works[n].turn(manager, counts[n]).await?;
+        }
+        all.push(nanos);
+    }
+    Ok(all)
+}
+
+#[distributed_lock(key = "product:<id>")]
+async fn annotated(id: u64) -> Result<u64, Error> {
+    Ok(id)
+}
+
+async fn by_hand(manager: &LockManager, id: u64) -> Result<u64, Error> {
+    let options = LockOptions::new().function("annotated");
+    manager.with_lock(format!("product:{id}"), options, async |_| Ok(id)).await?
+}
+
+#[distributed_lock(key = "reentry")]
+async fn nested(id: u64) -> Result<u64, Error> {
+    Ok(id)
+}

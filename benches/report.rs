@@ -1,0 +1,155 @@
+//! What a person sees while it runs, and what is left in files: tables, and figures beside bars.
+
+mod csv;
+mod plot;
+mod table;
+
+use std::fmt;
+
+use crate::peers::Peer;
+use crate::rounds::{Measured, Spread};
+use csv::Csv;
+pub(crate) use plot::{Line, Plot};
+use table::{figure, head, line};
+
+/// The columns of `measures.csv`.
+const MEASURES: &str = "row,peer,cores,processes,tasks,keys,rate,rate_min,rate_max,wait_p50_ns,\
+    wait_p99_ns,wait_max_ns,commands,server_us,hand_offs,commands_per_hand_off,share_min_max,body_ns";
+
+/// The columns of `bars.csv`.
+const BARS: &str = "row,what,value,min,max,unit,bar,met";
+
+/// What stands in the tables.
+const LEGEND: &str = "\
+a second: acquisitions, median of the rounds
+hand-offs: those of them that had another before (another process of several, else another task)
+wait: from asking until holding, over all rounds
+commands: sent by clients for an acquisition; and for a hand-off
+share: what the task with the least got over what the one with the most got
+server: what it computes for an acquisition";
+
+/// What a figure should be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Bar {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+impl Bar {
+    fn is_met(self, value: f64) -> bool {
+        match self {
+            Self::AtLeast(bar) => value >= bar,
+            Self::AtMost(bar) => value <= bar,
+        }
+    }
+}
+
+impl fmt::Display for Bar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtLeast(bar) => write!(f, "≥ {bar}"),
+            Self::AtMost(bar) => write!(f, "≤ {bar}"),
+        }
+    }
+}
+
+/// Prints, and writes what it has printed.
+pub(crate) struct Report {
+    row: &'static str,
+    measures: Csv,
+    bars: Csv,
+    missed: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn new() -> Self {
+        // What a person needs to judge the spread of what follows.
+        let cores = std::thread::available_parallelism().map_or(0, usize::from);
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        println!("{cores} cores; load before we begin: {}", load.trim_end());
+        println!("{LEGEND}");
+        let (measures, bars) = (Csv::open("measures.csv", MEASURES), Csv::open("bars.csv", BARS));
+        Self { row: "", measures, bars, missed: Vec::new() }
+    }
+
+    /// A new row begins; what earlier runs said of it is forgotten.
+    pub(crate) fn row(&mut self, row: &'static str, title: &str) {
+        println!("\n{row}: {title}");
+        self.row = row;
+        self.measures.forget(row);
+        self.bars.forget(row);
+    }
+
+    /// A peer that cannot be measured.
+    pub(crate) fn not_present(&mut self, peer: Peer, why: &str) {
+        println!("  {:<22}not present: {why}", peer.name());
+    }
+
+    /// What was measured in one place.
+    pub(crate) fn table(&mut self, all: &[Measured]) {
+        println!("{}", head());
+        for measured in all {
+            println!("{}", line(measured));
+            let Measured { peer, size, rate, .. } = measured;
+            let counts = [size.processes, size.load.tasks, size.load.key_count()];
+            let waits = [0.5, 0.99, 1.0].map(|quantile| measured.wait(quantile).as_nanos());
+            let mut fields = vec![peer.name().to_owned(), size.cores.name().to_owned()];
+            fields.extend(counts.map(|count| count.to_string()));
+            fields.extend([rate.median, rate.min, rate.max].map(|rate| rate.to_string()));
+            fields.extend(waits.map(|nanos| nanos.to_string()));
+            let medians = [measured.commands, measured.server].map(|spread| spread.median);
+            fields.extend(medians.map(|median| median.to_string()));
+            let contended = [measured.hand_offs, measured.commands_per_hand_off, measured.share];
+            fields.extend(contended.map(|spread| match size.is_contended() {
+                true => spread.median.to_string(),
+                false => String::new(),
+            }));
+            fields.push(measured.body.as_nanos().to_string());
+            self.measures.push(self.row, &fields);
+        }
+    }
+
+    /// Something worth a line of its own.
+    pub(crate) fn note(&mut self, text: &str) {
+        println!("  {text}");
+    }
+
+    /// A figure beside its bar.
+    pub(crate) fn bar(&mut self, what: &str, value: impl Into<Spread>, unit: &str, bar: Bar) {
+        let Spread { median: value, min, max } = value.into();
+        let met = if bar.is_met(value) { "met" } else { "NOT MET" };
+        let shown = format!("{} {unit}", figure(value));
+        let spread = match min < max {
+            true => format!("   ({} to {})", figure(min), figure(max)),
+            false => String::new(),
+        };
+        let line = format!("  {what:<58}{shown:>12}   bar {:<9}{met}{spread}", bar.to_string());
+        println!("{line}");
+        if met != "met" {
+            self.missed.push(format!("  {:<12}{line}", self.row));
+        }
+        let [value, min, max] = [value, min, max].map(|value| value.to_string());
+        let fields =
+            [what.to_owned(), value, min, max, unit.to_owned(), bar.to_string(), met.to_owned()];
+        self.bars.push(self.row, &fields);
+    }
+
+    /// Draws what [`Plot`] says, into `results/`.
+    pub(crate) fn plot(&mut self, plot: &Plot<'_>) {
+        let path = csv::results().join(plot.file);
+        if let Err(error) = plot.draw(&path) {
+            println!("  {}: {error}", path.display());
+        }
+    }
+
+    /// Writes the files, and says what is below its bar.
+    pub(crate) fn finish(mut self) {
+        self.measures.write();
+        self.bars.write();
+        println!("\nbelow their bars: {}", self.missed.len());
+        for line in &self.missed {
+            println!("{line}");
+        }
+        println!("written to {}", csv::results().display());
+    }
+}

@@ -1,0 +1,67 @@
+//! How measures and figures are laid out for a person.
+
+use std::time::Duration;
+
+use crate::rounds::{Measured, Spread};
+
+/// The line over [`line`]s.
+pub(super) fn head() -> String {
+    format!(
+        "  {:<22}{:>10}{:>20}{:>12}{:>10}{:>10}{:>10}{:>10}{:>12}{:>8}{:>11}",
+        "",
+        "a second",
+        "lowest to highest",
+        "hand-offs",
+        "wait p50",
+        "p99",
+        "max",
+        "commands",
+        "a hand-off",
+        "share",
+        "server"
+    )
+}
+
+/// One peer.
+pub(super) fn line(measured: &Measured) -> String {
+    let Measured { peer, rate, server, .. } = measured;
+    let range = format!("{} to {}", figure(rate.min), figure(rate.max));
+    let [p50, p99, max] = [0.5, 0.99, 1.0].map(|quantile| time(measured.wait(quantile)));
+    let hand_offs = if_contended(measured, measured.hand_offs);
+    let commands = figure(measured.commands.median);
+    let each = if_contended(measured, measured.commands_per_hand_off);
+    let share = if_contended(measured, measured.share);
+    let server = format!("{} µs", figure(server.median));
+    format!(
+        "  {:<22}{:>10}{range:>20}{hand_offs:>12}{p50:>10}{p99:>10}{max:>10}{commands:>10}\
+         {each:>12}{share:>8}{server:>11}",
+        peer.name(),
+        figure(rate.median),
+    )
+}
+
+/// Means nothing where nobody waits for another.
+fn if_contended(measured: &Measured, spread: Spread) -> String {
+    if measured.size.is_contended() { figure(spread.median) } else { String::new() }
+}
+
+/// Three digits that mean something, or all before the point.
+pub(super) fn figure(value: f64) -> String {
+    let digits = match value.abs() {
+        0.0 => 0,
+        ..0.1 => 4,
+        ..10.0 => 2,
+        ..100.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.digits$}")
+}
+
+fn time(time: Duration) -> String {
+    match time.as_secs_f64() {
+        seconds if seconds < 1e-6 => format!("{} ns", figure(seconds * 1e9)),
+        seconds if seconds < 1e-3 => format!("{} µs", figure(seconds * 1e6)),
+        seconds if seconds < 1.0 => format!("{} ms", figure(seconds * 1e3)),
+        seconds => format!("{} s", figure(seconds)),
+    }
+}

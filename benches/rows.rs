@@ -1,0 +1,101 @@
+//! The rows: one for each line of what the project promises about its speed.
+
+mod attribute;
+mod hot_key;
+mod keys;
+pub(crate) mod leases;
+mod processes;
+mod reentry;
+mod uncontended;
+mod wait;
+
+use std::time::Duration;
+
+use crate::instructions;
+use crate::peers::Peer;
+use crate::repeated::Work;
+use crate::report::Report;
+use crate::rounds::Measured;
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Row {
+    Uncontended,
+    Keys,
+    HotKey,
+    Processes,
+    Wait,
+    Reentry,
+    Attribute,
+    Leases,
+}
+
+impl Row {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Uncontended,
+        Self::Keys,
+        Self::HotKey,
+        Self::Processes,
+        Self::Wait,
+        Self::Reentry,
+        Self::Attribute,
+        Self::Leases,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Uncontended => "uncontended",
+            Self::Keys => "keys",
+            Self::HotKey => "hot-key",
+            Self::Processes => "processes",
+            Self::Wait => "wait",
+            Self::Reentry => "reentry",
+            Self::Attribute => "attribute",
+            Self::Leases => "leases",
+        }
+    }
+
+    pub(crate) fn named(name: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|row| row.name() == name);
+        known.ok_or_else(|| format!("no row is called `{name}`"))
+    }
+
+    /// Measures each way in it for `time`.
+    pub(crate) async fn measure(self, report: &mut Report, time: Duration) {
+        match self {
+            Self::Uncontended => uncontended::measure(report, time).await,
+            Self::Keys => keys::measure(report, time).await,
+            Self::HotKey => hot_key::measure(report, time).await,
+            Self::Processes => processes::measure(report, time).await,
+            Self::Wait => wait::measure(report, time).await,
+            Self::Reentry => reentry::measure(report, time).await,
+            Self::Attribute => attribute::measure(report, time).await,
+            Self::Leases => leases::compare(report, time).await,
+        }
+    }
+}
+
+/// What was measured of one peer, if it could be.
+fn of(all: &[Measured], peer: Peer) -> Option<&Measured> {
+    all.iter().find(|measured| measured.peer == peer)
+}
+
+/// The best of the Rust crates, by a figure of which more is better.
+fn best_crate(all: &[Measured], figure: impl Fn(&Measured) -> f64) -> Option<&Measured> {
+    let crates = all.iter().filter(|measured| measured.peer.is_crate());
+    crates.max_by(|a, b| figure(a).total_cmp(&figure(b)))
+}
+
+/// Counts the instructions of each, and says how many, or why it cannot.
+fn note_instructions<const N: usize>(report: &mut Report, works: [Work; N]) -> [Option<f64>; N] {
+    works.map(|work| match instructions::count(work) {
+        Ok(count) => {
+            report.note(&format!("{:<18} {count:.0} instructions", work.name()));
+            Some(count)
+        }
+        Err(why) => {
+            report.note(&format!("{:<18} no instructions: {why}", work.name()));
+            None
+        }
+    })
+}

@@ -1,0 +1,73 @@
+//! Tasks of one process that all want the same key.
+
+use std::time::Duration;
+
+use lockattr_tests::RedisServer;
+
+use super::{best_crate, of};
+use crate::fleet::Size;
+use crate::load::Load;
+use crate::peers::{CRATES, LANGUAGES, Peer};
+use crate::report::{Bar, Line, Plot, Report};
+use crate::rounds::{Measured, compare};
+
+const WAITERS: [usize; 6] = [2, 4, 8, 16, 32, 64];
+
+/// The number that the bars are about.
+const JUDGED: usize = 16;
+
+/// Longer than the longest pause of anybody.
+const ROUND: Duration = Duration::from_millis(400);
+
+pub(super) async fn measure(report: &mut Report, time: Duration) {
+    report.row("hot-key", "one process, all tasks the same key");
+    let peers = [&[Peer::Ours, Peer::Bare][..], &CRATES].concat();
+    let mut rates: Vec<Line> = peers.iter().map(|&peer| Line::of(peer)).collect();
+    let mut waits = rates.clone();
+    for waiters in WAITERS {
+        report.note(&format!("{waiters} tasks"));
+        let server = RedisServer::start().await;
+        let size = Size::new(1, Load::hot(waiters));
+        let languages = if waiters == JUDGED { &LANGUAGES[..] } else { &[] };
+        let peers = [&peers[..], languages].concat();
+        let all = compare(report, &server, &peers, size, (time, ROUND)).await;
+        report.table(&all);
+        for (rates, waits) in rates.iter_mut().zip(&mut waits) {
+            rates.push(waiters, &all, |measured| measured.hand_offs.median);
+            waits.push(waiters, &all, |measured| measured.wait(0.99).as_secs_f64() * 1e3);
+        }
+        if waiters == JUDGED {
+            judge(report, &all);
+        }
+    }
+    report.plot(&Plot {
+        file: "hand-offs.svg",
+        title: "One hot key in one process: hand-offs a second",
+        x: "tasks that want it",
+        y: "a second",
+        lines: rates,
+    });
+    report.plot(&Plot {
+        file: "waits.svg",
+        title: "One hot key in one process: 99 of 100 waits are shorter",
+        x: "tasks that want it",
+        y: "milliseconds",
+        lines: waits,
+    });
+}
+
+fn judge(report: &mut Report, all: &[Measured]) {
+    let Some(ours) = of(all, Peer::Ours) else { return };
+    // A task that takes the lock back before any other has asked again is quick, and hands nothing
+    // over: hence both.
+    if let Some(best) = best_crate(all, |measured| measured.rate.median) {
+        let what = format!("acquisitions, over the best crate's ({})", best.peer.name());
+        report.bar(&what, ours.over(best), "x", Bar::AtLeast(20.0));
+    }
+    if let Some(best) = best_crate(all, |measured| measured.hand_offs.median) {
+        let what = format!("hand-offs, over the best crate's ({})", best.peer.name());
+        report.bar(&what, ours.hand_offs_over(best), "x", Bar::AtLeast(20.0));
+    }
+    report.bar("commands for an acquisition", ours.commands, "", Bar::AtMost(0.2));
+    report.bar("share, least over most", ours.share, "", Bar::AtLeast(0.9));
+}
