@@ -14,6 +14,7 @@ mod runtimes;
 mod stopped;
 mod unknown;
 mod value;
+mod without_resp3;
 
 /// All that a user needs, as the docs of `RedisStore` tell it.
 const RIGHTS: &str = "~lock:* ~lockattr:* resetchannels &lockattr:inbox:* -@all +hello +ping \

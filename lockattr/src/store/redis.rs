@@ -6,6 +6,7 @@
 mod config;
 mod line;
 mod link;
+mod listener;
 mod post;
 mod request;
 mod scripts;

@@ -11,6 +11,8 @@ use crate::store_url::{redacted, unknown_setting};
 #[derive(Clone)]
 pub(super) struct Config {
     pub(super) client: Client,
+    /// The same for servers that do not know RESP3.
+    pub(super) plain: Client,
     /// The server without its password, for errors.
     pub(super) address: String,
     /// How many connections the keys are spread over.
@@ -38,17 +40,19 @@ impl Config {
         timing.check()?;
         let connections = timing.connections;
         let address = redacted(url.as_str());
-        let client = client(url).map_err(|error| {
+        let makes_no_sense = |error| {
             Error::InvalidOptions(format!("the Redis URL for {address} makes no sense: {error}"))
-        })?;
-        Ok(Self { client, address, connections, timing })
+        };
+        let plain = client(url.clone(), ProtocolVersion::RESP2).map_err(makes_no_sense)?;
+        let client = client(url, ProtocolVersion::RESP3).map_err(makes_no_sense)?;
+        Ok(Self { client, plain, address, connections, timing })
     }
 }
 
 const REDIS_NAMES: &str = ", and for Redis `connections`, `connect_timeout`, `response_timeout`, \
                            `heartbeat`, and with `redis+unix://` also `user`, `pass`, `db`";
 
-fn client(url: Url) -> redis::RedisResult<Client> {
+fn client(url: Url, protocol: ProtocolVersion) -> redis::RedisResult<Client> {
     #[cfg(feature = "tls")]
     if url.scheme() == "rediss" && rustls::crypto::CryptoProvider::get_default().is_none() {
         // With two providers in one program rustls panics unless one was chosen. Losing the race
@@ -59,11 +63,11 @@ fn client(url: Url) -> redis::RedisResult<Client> {
     let settings: RedisConnectionInfo = info.redis_settings().clone();
     let tcp = info.tcp_settings().clone();
     let info = info
-        // RESP3, because a server can then push to the connection that asks. The name is what
+        // With RESP3 the server can push to the connection that asks. The name is what
         // `CLIENT LIST` shows.
         .set_redis_settings(
             settings
-                .set_protocol(ProtocolVersion::RESP3)
+                .set_protocol(protocol)
                 .set_lib_name("lockattr", env!("CARGO_PKG_VERSION")),
         )
         // Off by default in this client: small requests would wait for the peer's delayed ACK.

@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout};
 
 use super::config::Config;
 use super::line::{Pulse, keep_line};
+use super::listener::Listener;
 use super::post::{Post, channel};
 use super::scripts::Scripts;
 use crate::store::StoreError;
@@ -54,6 +55,8 @@ pub(super) struct Live {
     id: u64,
     /// The inboxes whose messages it brings.
     subscribed: Arc<Mutex<HashSet<u64>>>,
+    /// What brings them, if the server pushes nothing.
+    listener: Option<Arc<Listener>>,
 }
 
 impl Link {
@@ -68,7 +71,10 @@ impl Link {
         if live.is_subscribed(inbox) {
             return Ok(());
         }
-        let outcome = live.connection.subscribe(channel(inbox)).await;
+        let outcome = match &live.listener {
+            Some(listener) => listener.subscribe(inbox).await,
+            None => live.connection.subscribe(channel(inbox)).await,
+        };
         self.note(&live, outcome)?;
         live.subscribed(inbox);
         Ok(())
@@ -134,9 +140,12 @@ impl Link {
     pub(super) async fn connect(self: &Arc<Self>, runtime: runtime::Id, id: u64) -> Outcome {
         let timing = &self.config.timing;
         let (link, post) = (Arc::downgrade(self), self.post.clone());
-        let config = AsyncConnectionConfig::new()
+        let plain = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(timing.connect_timeout))
-            .set_response_timeout(Some(timing.response_timeout))
+            .set_response_timeout(Some(timing.response_timeout));
+        let weak = link.clone();
+        let config = plain
+            .clone()
             // Told at once when the server hangs up, so that no command is wasted on finding out.
             .set_push_sender(move |push: PushInfo| -> Result<(), SendError> {
                 if push.kind == PushKind::Disconnection {
@@ -144,26 +153,41 @@ impl Link {
                         link.forget(id);
                     }
                 } else if let Some(post) = &post {
-                    post.deliver(&push);
+                    post.deliver_push(&push);
                 }
                 Ok(())
             });
         let inboxes = self.post.as_ref().map(|post| post.ids()).unwrap_or_default();
         let connecting = async {
-            let client = &self.config.client;
-            let mut connection =
-                client.get_multiplexed_async_connection_with_config(&config).await?;
+            let Config { client, plain: old_client, .. } = &self.config;
+            let connected = client.get_multiplexed_async_connection_with_config(&config).await;
+            let pushes = !matches!(&connected, Err(error) if cannot_push(error));
+            let mut connection = match connected {
+                Err(_) if !pushes => {
+                    old_client.get_multiplexed_async_connection_with_config(&plain).await?
+                }
+                connected => connected?,
+            };
             self.scripts.load(&mut connection).await?;
-            for &inbox in &inboxes {
-                connection.subscribe(channel(inbox)).await?;
-            }
-            Ok(connection)
+            let listener = match &self.post {
+                Some(post) if !pushes => {
+                    let post = post.clone();
+                    Some(Listener::connect(old_client, &inboxes, post, weak, id).await?)
+                }
+                _ => {
+                    for &inbox in &inboxes {
+                        connection.subscribe(channel(inbox)).await?;
+                    }
+                    None
+                }
+            };
+            Ok((connection, listener.map(Arc::new)))
         };
         // One limit for the whole of it: the client's own covers only parts.
         let outcome = match timeout(timing.connect_timeout, connecting).await {
-            Ok(Ok(connection)) => {
+            Ok(Ok((connection, listener))) => {
                 let subscribed = Arc::new(Mutex::new(inboxes.iter().copied().collect()));
-                Ok(Live { connection, pulse: Arc::default(), id, subscribed })
+                Ok(Live { connection, pulse: Arc::default(), id, subscribed, listener })
             }
             Ok(Err(error)) => Err(self.error(error).not_sent()),
             Err(_) => {
@@ -212,6 +236,11 @@ impl Link {
     fn lines(&self) -> MutexGuard<'_, HashMap<runtime::Id, Line>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether the server knows no RESP3, so that it cannot push messages between answers.
+fn cannot_push(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::RESP3NotSupported || error.code() == Some("NOPROTO")
 }
 
 impl Live {

@@ -72,18 +72,20 @@ impl Post {
         inboxes.iter().for_each(|inbox| inbox.ask_all_again());
     }
 
-    /// Delivers what the server pushed.
-    pub(super) fn deliver(&self, push: &PushInfo) {
-        if push.kind != PushKind::Message {
-            return;
+    /// Delivers what the server pushed, if that is a message.
+    pub(super) fn deliver_push(&self, push: &PushInfo) {
+        if push.kind == PushKind::Message
+            && let [channel, message] = push.data.as_slice()
+            && let Ok(channel) = String::from_redis_value_ref(channel)
+            && let Ok(message) = String::from_redis_value_ref(message)
+        {
+            self.deliver(&channel, &message);
         }
-        let [channel, message] = push.data.as_slice() else { return };
-        let (Ok(channel), Ok(message)) =
-            (String::from_redis_value_ref(channel), String::from_redis_value_ref(message))
-        else {
-            return;
-        };
-        if self.read(&channel, &message).is_none() {
+    }
+
+    /// Delivers a message.
+    pub(super) fn deliver(&self, channel: &str, message: &str) {
+        if self.read(channel, message).is_none() {
             tracing::warn!(channel, "a message that makes no sense was passed over");
         }
     }

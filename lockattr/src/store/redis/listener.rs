@@ -1,0 +1,58 @@
+//! A connection of its own for messages, from servers that do not push them on the other.
+
+use std::sync::{Arc, Weak};
+
+use futures_util::StreamExt;
+use redis::aio::PubSubSink;
+use redis::{Client, RedisResult};
+use tokio::task::AbortHandle;
+
+use super::link::Link;
+use super::post::{Post, channel};
+
+/// Ends with the connection whose messages it brings.
+pub(super) struct Listener {
+    sink: PubSubSink,
+    task: AbortHandle,
+}
+
+impl Listener {
+    /// Connects, and subscribes to `inboxes`; without its connection, `link` forgets the one with
+    /// this id too.
+    pub(super) async fn connect(
+        client: &Client,
+        inboxes: &[u64],
+        post: Arc<Post>,
+        link: Weak<Link>,
+        id: u64,
+    ) -> RedisResult<Self> {
+        let (sink, mut messages) = client.get_async_pubsub().await?.split();
+        let listening = async move {
+            while let Some(message) = messages.next().await {
+                if let Ok(text) = message.get_payload::<String>() {
+                    post.deliver(message.get_channel_name(), &text);
+                }
+            }
+            if let Some(link) = link.upgrade() {
+                link.forget(id);
+            }
+        };
+        let task = tokio::spawn(listening).abort_handle();
+        let listener = Self { sink, task };
+        for &inbox in inboxes {
+            listener.subscribe(inbox).await?;
+        }
+        Ok(listener)
+    }
+
+    /// Listens to one inbox more.
+    pub(super) async fn subscribe(&self, inbox: u64) -> RedisResult<()> {
+        self.sink.clone().subscribe(channel(inbox)).await
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

@@ -1,0 +1,79 @@
+//! A server that does not know RESP3, and so pushes nothing: messages come over a second connection.
+
+use std::time::Duration;
+
+use lockattr::{LockGuard, LockManager, LockOptions};
+use lockattr_tests::{Cli, Fault, Proxy, RedisServer, assert_nothing_left, eventually};
+use tokio::task::JoinHandle;
+
+/// What takes longer hangs; shorter than the net under lost messages.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Nobody gets in because a lease ended.
+const LONG: Duration = Duration::from_secs(600);
+
+struct World {
+    server: RedisServer,
+    cli: Cli,
+    _proxy: Proxy,
+    there: LockManager,
+    here: LockManager,
+}
+
+/// Two managers, of which `here` is told that the server is an old one.
+async fn world() -> World {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let unknown = "ERR unknown command `HELLO`, with args beginning with: `3`";
+    proxy.always("hello", Fault::Answer(unknown.into()));
+    let here = LockManager::connect(server.url_through(&proxy)).await.unwrap();
+    let there = LockManager::connect(server.url()).await.unwrap();
+    World { cli: server.cli().await, server, _proxy: proxy, there, here }
+}
+
+impl World {
+    async fn held_there(&self) -> LockGuard {
+        self.there.acquire("a", LockOptions::new().ttl(LONG)).await.unwrap()
+    }
+
+    /// Waits here, and stands in line when this returns.
+    async fn waits_here(&self) -> JoinHandle<Result<LockGuard, lockattr::Error>> {
+        let here = self.here.clone();
+        let waiter = tokio::spawn(async move {
+            here.acquire("a", LockOptions::new().ttl(LONG).wait(LIMIT)).await
+        });
+        eventually(LIMIT, "it stands in line", async || {
+            self.cli.query::<u64>(&["ZCARD", "lockattr:line-of:{lock:a}"]).await == 1
+        })
+        .await;
+        waiter
+    }
+}
+
+/// Red without: the second connection (`Listener`).
+#[tokio::test]
+async fn who_waits_is_told_over_a_second_connection() {
+    let world = world().await;
+    let held = world.held_there().await;
+    let waiter = world.waits_here().await;
+    let clients = world.cli.query::<String>(&["CLIENT", "LIST", "TYPE", "PUBSUB"]).await;
+    assert!(clients.lines().any(|client| client.contains("resp=2")), "{clients}");
+    held.release().await.unwrap();
+    let granted = waiter.await.unwrap().unwrap();
+    granted.ensure_held().unwrap();
+    granted.release().await.unwrap();
+    assert_nothing_left(&world.server).await;
+}
+
+/// Red without: forgetting the first connection when the second one ends.
+#[tokio::test]
+async fn a_grant_that_was_told_while_that_was_cut_is_found() {
+    let world = world().await;
+    let held = world.held_there().await;
+    let waiter = world.waits_here().await;
+    // Of both managers; the waiter's comes back by itself, asks again, and stands in line again.
+    world.cli.query::<u64>(&["CLIENT", "KILL", "TYPE", "PUBSUB"]).await;
+    held.release().await.unwrap();
+    waiter.await.unwrap().unwrap().release().await.unwrap();
+    assert_nothing_left(&world.server).await;
+}
