@@ -8,7 +8,6 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use crate::options::Terms;
 use crate::store::Claim;
 use crate::{Error, FencingToken, LostReason};
 
@@ -70,8 +69,15 @@ impl Hold {
         }
     }
 
-    /// The next hold of the same lease, which begins now: nobody has asked the store for it.
-    pub(crate) fn handed_over(&self, fencing: FencingToken, terms: &Terms, now: Instant) -> Self {
+    /// The next hold of the same lease, which begins now and is renewed: nobody has asked the store
+    /// for it.
+    pub(crate) fn handed_over(
+        &self,
+        fencing: FencingToken,
+        ttl: Duration,
+        max_hold: Option<Duration>,
+        now: Instant,
+    ) -> Self {
         let left = |field: &AtomicU64| {
             let until = self.asked + Duration::from_nanos(field.load(Ordering::Acquire));
             AtomicU64::new(nanos(until.saturating_duration_since(now)))
@@ -80,9 +86,9 @@ impl Hold {
             claim: self.claim.clone(),
             fencing,
             asked: now,
-            renew: terms.renew,
-            max_hold: terms.max_hold,
-            ttl: AtomicU64::new(nanos(terms.ttl)),
+            renew: true,
+            max_hold,
+            ttl: AtomicU64::new(nanos(ttl)),
             valid_for: left(&self.valid_for),
             lasts: left(&self.lasts),
             may_last: left(&self.may_last),
@@ -179,7 +185,7 @@ impl Hold {
 
     /// How long a renewal sent at `now` shall make the lease.
     pub(crate) fn renewal_ttl(&self, now: Instant) -> Duration {
-        self.at_most(Duration::from_nanos(self.ttl.load(Ordering::Acquire)), now)
+        self.at_most(self.ttl(), now)
     }
 
     /// `ttl`, but never past `max_hold`.
@@ -210,10 +216,15 @@ impl Hold {
 
     /// By when the store has let go by itself, if no command reaches it any more.
     pub(crate) fn store_lets_go_at(&self) -> Instant {
-        let ttl = Duration::from_nanos(self.ttl.load(Ordering::Acquire));
+        let ttl = self.ttl();
         let may_last = Duration::from_nanos(self.may_last.load(Ordering::Acquire));
         // A whole TTL past the deadline: a renewal under way may still have reached the store.
         (self.asked + may_last).max(self.valid_until()) + ttl
+    }
+
+    /// How long each renewal makes the lease.
+    pub(crate) fn ttl(&self) -> Duration {
+        Duration::from_nanos(self.ttl.load(Ordering::Acquire))
     }
 
     /// When a lease just renewed at `asked` for `ttl` wants to be renewed again; `None` if never.

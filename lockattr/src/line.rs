@@ -144,8 +144,8 @@ pub(crate) struct Ahead<W, T> {
 impl<W, T> Ahead<W, T> {
     /// The store granted the lock, and said whether others wait.
     pub(crate) fn granted(&self, wanted: bool, now: Instant) {
-        if let Some(line) = self.lines.by_name().lines.get_mut(&self.name) {
-            line.wanted = wanted.then_some((now, 0));
+        if wanted {
+            self.lines.wanted(Some(&self.name), now);
         }
     }
 

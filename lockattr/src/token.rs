@@ -17,8 +17,17 @@ impl OwnerToken {
         Self((u128::from(inbox) << 64) | u128::from(rand::random::<u64>()))
     }
 
-    /// Reads what `Display` wrote.
-    pub(crate) fn parse(digits: &str) -> Option<Self> {
+    /// Reads what `Display` wrote: a store's messages name claims by it.
+    ///
+    /// ```
+    /// use lockattr::store::{Claim, LockKey, OwnerToken};
+    ///
+    /// let token = Claim::new(LockKey::new("lock:", "a")?, "").token();
+    /// assert_eq!(OwnerToken::parse(&token.to_string()), Some(token));
+    /// assert_eq!(OwnerToken::parse("42"), None);
+    /// # Ok::<(), lockattr::Error>(())
+    /// ```
+    pub fn parse(digits: &str) -> Option<Self> {
         u128::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 32).map(Self)
     }
 

@@ -104,8 +104,8 @@ impl Watchdog {
     }
 
     /// Watches the next hold of a lease in place of the last one.
-    pub(crate) fn hand_over(&self, id: u64, hold: &Arc<Hold>) {
-        self.queue().hand_over(id, hold);
+    pub(crate) fn hand_over(&self, id: u64, hold: &Arc<Hold>, now: Instant) {
+        self.queue().hand_over(id, hold, now);
     }
 
     /// Keeps a lock that nobody has for the next who asks for it, and then gives it back. Gives it

@@ -12,7 +12,7 @@ use crate::line::{self, Next};
 use crate::options::Terms;
 use crate::store::{self, Claim, Releasing};
 use crate::watchdog::Watchdog;
-use crate::{Error, Lease, LostReason};
+use crate::{Error, FencingToken, Lease, LostReason};
 
 /// The lines of a manager: waiters say on which terms, and are handed a guard.
 pub(crate) type Lines = line::Lines<Terms, LockGuard>;
@@ -143,23 +143,27 @@ impl Held {
                     self = guard.into_held()?;
                 }
                 Next::Nobody { wanted: true } => return Some(self),
-                Next::Nobody { wanted: false } => return self.keep(ahead),
+                Next::Nobody { wanted: false } => return self.keep(ahead, now),
             }
         }
         Some(self)
     }
 
     /// Keeps the lock in this process for a while, if that is wished and nobody waits for it.
-    fn keep(self, mut ahead: Ahead) -> Option<Self> {
+    fn keep(self, mut ahead: Ahead, now: Instant) -> Option<Self> {
         let watchdog = self.frame.watchdog.clone();
+        let Some(fencing) = self.frame.hold.fencing().handed_over() else { return Some(self) };
         if watchdog.linger().is_zero() {
             return Some(self);
         }
         let claim = self.claim().clone();
         let name = claim.key().name();
+        // For its holder it ends here; the next hold lies ready.
+        let ttl = self.frame.hold.ttl();
+        let kept = self.next_hold(fencing, ttl, None, now);
         // First it is put where it is looked for, then the place is left: who comes in between
         // stands behind it, and is told to go and look.
-        let refused = watchdog.keep(name, Owned(Some(self)));
+        let refused = watchdog.keep(name, Owned(Some(kept)));
         let wanted = ahead.leave_if_alone().unwrap_or(false);
         drop(ahead);
         if wanted {
@@ -181,16 +185,29 @@ impl Held {
 
     /// The guard of the next hold of the same lease; only if it [fits](Self::fits).
     fn hand_over(self, terms: &Terms, ahead: Ahead, now: Instant) -> LockGuard {
-        let Frame { hold, watchdog, .. } = &*self.frame;
         // It fits, so there is a number left.
-        let fencing = hold.fencing().handed_over().unwrap_or(hold.fencing());
-        let next = Arc::new(hold.handed_over(fencing, terms, now));
+        let fencing = self.frame.hold.fencing();
+        let fencing = fencing.handed_over().unwrap_or(fencing);
+        let mut held = self.next_hold(fencing, terms.ttl, terms.max_hold, now);
+        held.ahead = Some(ahead);
+        held.stays_until = terms.hold_at_least.and_then(|at_least| now.checked_add(at_least));
+        LockGuard::of(Lease::new(held.frame.clone()), Grip::Lock(Owned(Some(held))))
+    }
+
+    /// Ends this hold, and begins the next one of the same lease.
+    fn next_hold(
+        self,
+        fencing: FencingToken,
+        ttl: Duration,
+        max_hold: Option<Duration>,
+        now: Instant,
+    ) -> Self {
+        let Frame { hold, watchdog, .. } = &*self.frame;
+        let next = Arc::new(hold.handed_over(fencing, ttl, max_hold, now));
         hold.lose(LostReason::Released);
-        watchdog.hand_over(self.id, &next);
+        watchdog.hand_over(self.id, &next, now);
         let frame = Arc::new(Frame::first(next, watchdog.clone()));
-        let stays_until = terms.hold_at_least.and_then(|at_least| now.checked_add(at_least));
-        let held = Held { id: self.id, frame: frame.clone(), ahead: Some(ahead), stays_until };
-        LockGuard::of(Lease::new(frame), Grip::Lock(Owned(Some(held))))
+        Self { id: self.id, frame, ahead: None, stays_until: None }
     }
 
     fn releasing(&self, now: Instant) -> Releasing {

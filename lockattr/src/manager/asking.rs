@@ -40,8 +40,8 @@ pub(super) struct Asking<'a> {
     /// Whether an attempt is under way or got no answer, or the claim stands in line. Sticky: a
     /// request that nobody answered may still arrive after a later one was refused.
     unsure: bool,
-    /// Just before it was last asked for: a grant is not older.
-    asked: Instant,
+    /// Before it was first asked for: no grant is older.
+    began: Instant,
 }
 
 impl<'a> Asking<'a> {
@@ -52,15 +52,14 @@ impl<'a> Asking<'a> {
         ahead: Option<Ahead>,
     ) -> Self {
         shared.watchdog.asks();
-        let (claim, asked) = (Arc::new(claim), Instant::now());
-        Self { shared, terms, claim, ahead, expected: None, unsure: false, asked }
+        let (claim, began) = (Arc::new(claim), Instant::now());
+        Self { shared, terms, claim, ahead, expected: None, unsure: false, began }
     }
 
     /// Asks the store; in line, if there is time to wait.
     pub(super) async fn ask(&mut self, attempts: &Attempts) -> Result<LockGuard, Refusal> {
         let was_unsure = std::mem::replace(&mut self.unsure, true);
         let (claim, ttl, asked) = (self.claim.clone(), self.terms.ttl, Instant::now());
-        self.asked = asked;
         let store = self.shared.watchdog.store();
         let answer = if attempts.can_wait(asked) {
             self.expected.get_or_insert_with(|| self.shared.inbox.expect(claim.token()));
@@ -111,7 +110,7 @@ impl<'a> Asking<'a> {
             }
         };
         let Grant { fencing, since, wanted } = grant;
-        let since = since.max(self.asked);
+        let since = since.max(self.began);
         // One that came late is asked for again: that makes its lease begin anew.
         let enough = since + validity(self.terms.ttl) / 2;
         if Instant::now() >= enough {
@@ -138,6 +137,7 @@ impl<'a> Asking<'a> {
         let (guard, woken) =
             LockGuard::granted(granted, terms.hold_at_least, ahead, &self.shared.watchdog);
         self.unsure = false;
+        self.claim.left_line();
         if woken {
             // What a task wakes is next on its own thread, and no other thread takes it from
             // there: a body that computes from its first line would keep the watchdog.

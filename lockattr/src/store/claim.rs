@@ -108,7 +108,6 @@ impl Claim {
     }
 
     /// Its turn has come: it does not stand in line any more.
-    #[cfg(feature = "redis")]
     pub(crate) fn left_line(&self) {
         self.in_line.store(0, Ordering::Release);
     }

@@ -181,9 +181,6 @@ impl RedisStore {
         if let Some(micros) = clock {
             self.post.saw_clock(asked, micros);
         }
-        if let Acquire::Acquired { .. } = answer {
-            claim.left_line();
-        }
         Ok(answer)
     }
 }

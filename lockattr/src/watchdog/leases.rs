@@ -45,11 +45,16 @@ impl Leases {
         (self.last_id, timer)
     }
 
-    /// Watches the next hold of the same lease in place of the last one.
-    pub(super) fn hand_over(&mut self, id: u64, hold: &Arc<Hold>) {
-        if let Some(watched) = self.watched.get_mut(&id) {
-            watched.hold = hold.clone();
+    /// Watches the next hold of the same lease in place of the last one; whether it is to be
+    /// renewed now, because the last one was not.
+    pub(super) fn hand_over(&mut self, id: u64, hold: &Arc<Hold>, now: Instant) -> bool {
+        let Some(watched) = self.watched.get_mut(&id) else { return false };
+        watched.hold = hold.clone();
+        let is_due = watched.renew_at.is_none();
+        if is_due {
+            self.set_renewal(id, hold.renew_at(now, Duration::ZERO));
         }
+        is_due
     }
 
     /// Forgets a hold that was given back.

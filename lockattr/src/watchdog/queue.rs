@@ -72,11 +72,13 @@ impl Queue {
     }
 
     /// Watches the next hold of a lease in place of the last one; after a shutdown, tells it at once.
-    pub(super) fn hand_over(&mut self, id: u64, hold: &Arc<Hold>) {
+    pub(super) fn hand_over(&mut self, id: u64, hold: &Arc<Hold>, now: Instant) {
         if self.shut_down {
             hold.lose(LostReason::ShutDown);
         }
-        self.leases.hand_over(id, hold);
+        if self.leases.hand_over(id, hold, now) {
+            self.wake();
+        }
     }
 
     /// Keeps a lock until `until`, unless nothing more is acquired; what it gives back is not kept.

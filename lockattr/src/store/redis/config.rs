@@ -66,9 +66,7 @@ fn client(url: Url, protocol: ProtocolVersion) -> redis::RedisResult<Client> {
         // With RESP3 the server can push to the connection that asks. The name is what
         // `CLIENT LIST` shows.
         .set_redis_settings(
-            settings
-                .set_protocol(protocol)
-                .set_lib_name("lockattr", env!("CARGO_PKG_VERSION")),
+            settings.set_protocol(protocol).set_lib_name("lockattr", env!("CARGO_PKG_VERSION")),
         )
         // Off by default in this client: small requests would wait for the peer's delayed ACK.
         .set_tcp_settings(tcp.set_nodelay(true));
