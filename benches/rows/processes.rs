@@ -11,8 +11,9 @@ use crate::peers::{CRATES, Peer};
 use crate::report::{Bar, Line, Plot, Report};
 use crate::rounds::{Measured, compare};
 
-/// With one task each: every acquisition is a hand-off, or the same process again.
-const PROCESSES: [usize; 3] = [2, 16, 64];
+/// With one task each, so that all wait but the one that holds: every acquisition is a hand-off, as
+/// long as somebody is in line when it ends.
+const WAITING: [usize; 3] = [2, 16, 64];
 
 /// Whatever their number.
 const COMMANDS: Bar = Bar::AtMost(2.2);
@@ -32,19 +33,19 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
 
     let mut lines: Vec<Line> = peers().iter().map(|&peer| Line::of(peer)).collect();
     let mut each = lines.clone();
-    for processes in PROCESSES {
-        let all = one_size(report, processes, 1, time).await;
-        judge(report, &format!("{processes} x 1"), &all);
+    for waiting in WAITING {
+        let all = one_size(report, waiting + 1, 1, time).await;
+        judge(report, &format!("{waiting} waiting"), &all);
         for (line, each) in lines.iter_mut().zip(&mut each) {
-            line.push(processes, &all, |measured| measured.commands.median);
-            each.push(processes, &all, |measured| measured.commands_per_hand_off.median);
+            line.push(waiting, &all, |measured| measured.commands.median);
+            each.push(waiting, &all, |measured| measured.commands_per_hand_off.median);
         }
     }
     for (file, title, lines) in [
         ("commands.svg", "One hot key: commands to the server for each acquisition", lines),
         ("commands-hand-off.svg", "One hot key: commands to the server for each hand-off", each),
     ] {
-        report.plot(&Plot { file, title, x: "processes that want it", y: "commands", lines });
+        report.plot(&Plot { file, title, x: "processes that wait for it", y: "commands", lines });
     }
 }
 
