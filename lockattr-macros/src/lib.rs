@@ -36,7 +36,7 @@ use proc_macro::TokenStream;
 /// | `keys` | `["account:<from>", "account:<to>"]` | – | several keys, all or none; equal ones count once |
 /// | `ttl` | `"10s"`, `"1m30s"`, `self.ttl` | 10 s | length of the lease: how long a crashed holder keeps others out. 10 ms to 30 days |
 /// | `retry` | `10` | – | retries after the first attempt, a `u32` |
-/// | `retry_delay` | `"100ms"` | 100 ms | longest pause between two attempts |
+/// | `retry_delay` | `"100ms"` | 100 ms | longest pause between two attempts; who stands in line is handed the lock at once |
 /// | `wait` | `"3s"` | 10 s | deadline for acquiring; with `retry` too, whichever ends first; `"0s"` asks once |
 /// | `renew` | `false` | `true` | renew the lease while the body runs; without, its end is the body's deadline |
 /// | `max_hold` | `"5m"` | – | longest time to hold the lock, however often it is renewed; then it is lost |

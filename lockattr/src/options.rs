@@ -19,7 +19,8 @@ const TTL: RangeInclusive<Duration> =
 ///
 /// The options are checked when they are used: those that make no sense are refused with
 /// [`Error::InvalidOptions`] and a sentence. A nested call that enters again has the lease that
-/// there is; of its options only the patience, `on_lost` and `reentrant` count.
+/// there is; of its options only the patience, `on_lost`, `reentrant`, `mode` and `permits` count, and
+/// the last two only in that what could never be granted inside is refused.
 ///
 /// ```
 /// use std::time::Duration;
@@ -84,6 +85,9 @@ impl LockOptions {
 
     /// Retries after the first attempt: `retry(10)` is at most eleven attempts.
     ///
+    /// Where the store keeps a line, as all of ours do, nothing is asked in the pauses between them:
+    /// the call stands in line for as long as they would take, and is handed the lock in its turn.
+    ///
     /// `retry` × [`retry_delay`](Self::retry_delay) shorter than the TTL is allowed, but such a
     /// patience cannot outlive a crashed holder.
     pub const fn retry(mut self, retries: u32) -> Self {
@@ -91,7 +95,8 @@ impl LockOptions {
         self
     }
 
-    /// Longest pause between two attempts; each pause is a random half to whole of it.
+    /// Longest pause between two attempts; each pause is a random half to whole of it. A call that
+    /// stands in line is handed the lock as soon as it is free, whatever the pause.
     pub const fn retry_delay(mut self, delay: Duration) -> Self {
         self.retry_delay = Some(delay);
         self
