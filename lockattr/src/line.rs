@@ -142,10 +142,13 @@ pub(crate) struct Ahead<W, T> {
 }
 
 impl<W, T> Ahead<W, T> {
-    /// The store granted the lock, and said whether others wait.
+    /// The store granted the lock, and said whether others waited then. Who came since may have been
+    /// told of before this is.
     pub(crate) fn granted(&self, wanted: bool, now: Instant) {
-        if wanted {
-            self.lines.wanted(Some(&self.name), now);
+        if let Some(line) = self.lines.by_name().lines.get_mut(&self.name)
+            && (wanted || line.wanted.is_some())
+        {
+            line.wanted = Some((now, 0));
         }
     }
 

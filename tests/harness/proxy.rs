@@ -154,6 +154,12 @@ impl Proxy {
         self.switches.send_modify(|switches| switches.requests = Flow::Swallow);
     }
 
+    /// The next `count` messages of subscriptions never arrive; all else goes on, as if the server
+    /// had lost them. They are seen and answered by the name `message`.
+    pub fn swallow_messages(&self, count: usize) {
+        self.script().messages_to_swallow = count;
+    }
+
     /// Each way takes that much longer, in order, as a long cable does. From the next bytes on.
     pub fn delay(&self, delay: Duration) {
         self.switches.send_modify(|switches| switches.delay = delay);

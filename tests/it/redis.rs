@@ -5,6 +5,7 @@ mod blocked;
 mod cancellation;
 mod fencing;
 mod herd;
+mod line;
 mod meddling;
 mod outcome;
 mod processes;

@@ -3,6 +3,8 @@
 //! | order | answer |
 //! |---|---|
 //! | `acquire KEY` | `held TOKEN`, or `refused ERROR` |
+//! | `share KEY` | the same with `mode = shared` |
+//! | `permit KEY COUNT` | the same with `permits = COUNT` |
 //! | `release` | `released`, or `refused ERROR` |
 //! | `fence KEY COUNT` | COUNT lines, each the fencing token of one acquisition and release |
 //! | `add COUNT` | `added COUNT`: so often read the key `count`, and written it back one higher, under a lock |
@@ -13,7 +15,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
-use lockattr::{Lease, LockGuard, LockManager, LockOptions};
+use lockattr::{Lease, LockGuard, LockManager, LockOptions, Mode};
 use redis::AsyncCommands;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, stdin, stdout};
 
@@ -31,14 +33,14 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     while let Some(order) = orders.next_line().await? {
         let words: Vec<_> = order.split(' ').collect();
         let answer = match words[..] {
-            ["acquire", key] => match manager.acquire(key, LockOptions::new()).await {
-                Ok(guard) => {
-                    let token = guard.fencing_token();
-                    held = Some(guard);
-                    format!("held {token}")
-                }
-                Err(error) => format!("refused {error}"),
-            },
+            ["acquire", key] => acquire(&manager, key, LockOptions::new(), &mut held).await,
+            ["share", key] => {
+                acquire(&manager, key, LockOptions::new().mode(Mode::Shared), &mut held).await
+            }
+            ["permit", key, count] => {
+                let options = LockOptions::new().permits(count.parse()?);
+                acquire(&manager, key, options, &mut held).await
+            }
             ["release"] => match held.take().ok_or("nothing is held")?.release().await {
                 Ok(()) => "released".into(),
                 Err(error) => format!("refused {error}"),
@@ -72,6 +74,18 @@ fn again_trusting(certificates: &str) -> std::io::Error {
 /// Where locks are fought for: long patience, short pauses.
 fn patient() -> LockOptions {
     LockOptions::new().wait(Duration::from_secs(60)).retry_delay(Duration::from_millis(5))
+}
+
+async fn acquire(
+    manager: &LockManager,
+    key: &str,
+    options: LockOptions,
+    held: &mut Option<LockGuard>,
+) -> String {
+    match manager.acquire(key, options).await {
+        Ok(guard) => format!("held {}", held.insert(guard).fencing_token()),
+        Err(error) => format!("refused {error}"),
+    }
 }
 
 async fn add(manager: &LockManager, url: &str, count: u32) -> Result<String, Box<dyn Error>> {

@@ -86,6 +86,10 @@ impl Writer {
     async fn servers(&mut self, chunk: Chunk) -> io::Result<()> {
         sleep_until(chunk.due).await;
         let bytes = &chunk.bytes;
+        if is_push(bytes) && words(bytes).first() == Some(&b"message".as_slice()) {
+            let arrives = locked(&self.controls.script).told();
+            return if arrives { self.pass(bytes, Some("message")).await } else { Ok(()) };
+        }
         // `ours` has seen to it that what is next is for the server to answer.
         let Some(Asked { name, reply: Reply::Servers { left, met }, .. }) = self.asked.front_mut()
         else {

@@ -46,6 +46,8 @@ pub(super) struct Script {
     rules: HashMap<String, Rules>,
     counts: HashMap<String, Counts>,
     pub(super) log: Vec<String>,
+    /// How many of the next messages are not to arrive.
+    pub(super) messages_to_swallow: usize,
     /// Dropped to let go what is held.
     gate: watch::Sender<()>,
 }
@@ -79,6 +81,7 @@ impl Script {
             rules: HashMap::new(),
             counts: HashMap::new(),
             log: Vec::new(),
+            messages_to_swallow: 0,
             gate: watch::Sender::new(()),
         }
     }
@@ -94,6 +97,7 @@ impl Script {
     /// Forgets the rules and opens the gates. What is counted and logged stays.
     pub(super) fn pass(&mut self) {
         self.rules.clear();
+        self.messages_to_swallow = 0;
         self.gate = watch::Sender::new(());
     }
 
@@ -104,6 +108,14 @@ impl Script {
         let rules = self.rules.get_mut(command)?;
         let fault = rules.next.pop_front().or_else(|| rules.always.clone())?;
         Some((fault, Gate(self.gate.subscribe())))
+    }
+
+    /// Takes note of a message that a client has subscribed to, and says whether it shall arrive.
+    pub(super) fn told(&mut self) -> bool {
+        self.counts("message").seen += 1;
+        let swallowed = self.messages_to_swallow > 0;
+        self.messages_to_swallow = self.messages_to_swallow.saturating_sub(1);
+        !swallowed
     }
 
     /// Takes note of a reply that goes to a client.

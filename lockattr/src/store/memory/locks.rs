@@ -66,6 +66,7 @@ impl Locks {
         }
         // It may be free for the line, if its last holder's lease has ended by itself.
         if let Some(granted) = self.serve(claim.keys().to_vec(), Some(claim), post) {
+            self.tell_sooner(claim, None, post);
             return granted;
         }
         if self.admit(claim) && self.nobody_waits(claim) {
@@ -94,6 +95,7 @@ impl Locks {
             self.leave_later(claim, post.now + release.after, post);
             return Release::Released;
         }
+        let (_, ended) = self.refusal(claim, post.now);
         for key in claim.keys() {
             if let Some(lock) = self.by_name.get_mut(key.name()) {
                 lock.holders.retain(|held| held.claim.token() != claim.token());
@@ -101,7 +103,11 @@ impl Locks {
             }
         }
         let _nobody_asked = self.serve(claim.keys().to_vec(), None, post);
-        if held { Release::Released } else { Release::NotHeld }
+        if !held {
+            return Release::NotHeld;
+        }
+        self.tell_sooner(claim, ended, post);
+        Release::Released
     }
 
     pub(super) fn holder(&self, key: &LockKey, now: Instant) -> Option<Holder> {
@@ -116,6 +122,23 @@ impl Locks {
             let line = self.by_name.get(key.name()).into_iter().flat_map(|lock| &lock.line);
             for waiting in line {
                 let _there = post.tell(&waiting.claim, News::AskAgain(at));
+            }
+        }
+    }
+
+    /// Those in line count on a lease that would have ended at `ended`, or on none. If the one after
+    /// it ends sooner, the first of them has to know that.
+    fn tell_sooner(&self, claim: &Claim, ended: Option<Instant>, post: &mut Post<'_>) {
+        let (_, Some(ends)) = self.refusal(claim, post.now) else { return };
+        if ended.is_some_and(|ended| ends >= ended) {
+            return;
+        }
+        for key in claim.keys() {
+            let line = self.by_name.get(key.name()).into_iter().flat_map(|lock| &lock.line);
+            for waiting in line {
+                if post.tell(&waiting.claim, News::AskAgain(ends)) {
+                    break;
+                }
             }
         }
     }

@@ -55,7 +55,10 @@ if ARGV[4] ~= '' then
 end
 
 -- They may be free for the line, if the last holder's lease has ended by itself.
-local counter = serve(locks, fence, value)
+local counter, served = serve(locks, fence, value)
+for _, lock in ipairs(served and locks or {}) do
+  tell_sooner(lock, -1)
+end
 wanted = is_wanted(locks)
 if not counter and not wanted and admits_all(locks, mode) then
   -- All who stood in line were gone.
@@ -70,12 +73,7 @@ local holder, left = '', -1
 for _, lock in ipairs(locks) do
   local kind, held = held_by(lock)
   if kind then
-    local ends = -1
-    if kind == 's' or kind == 'p' then
-      ends = redis.call('ZRANGE', lock, 0, 0, 'WITHSCORES')[2] - millis()
-    else
-      ends = redis.call('PTTL', lock)
-    end
+    local ends = ends_in(lock, kind)
     if holder == '' then
       holder = held
     end

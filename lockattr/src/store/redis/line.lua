@@ -81,6 +81,14 @@ local function has(lock, value)
   return (kind == 's' or kind == 'p') and redis.call('ZSCORE', lock, value)
 end
 
+-- After how many milliseconds the first lease on a lock of this kind ends; negative if none does.
+local function ends_in(lock, kind)
+  if kind == 's' or kind == 'p' then
+    return redis.call('ZRANGE', lock, 0, 0, 'WITHSCORES')[2] - millis()
+  end
+  return kind and redis.call('PTTL', lock) or -1
+end
+
 -- Sets a shared lock to end with the last of its leases.
 local function end_with_the_last(lock)
   local last = redis.call('ZRANGE', lock, -1, -1, 'WITHSCORES')
@@ -131,6 +139,27 @@ local function read(entry, lock)
   return { ttl = tonumber(ttl), mode = mode, value = value, locks = locks, several = true }
 end
 
+-- Tells one who stands in line for a lock to ask again, so many milliseconds later; how many heard it.
+local function tell_later(entry, lock, after)
+  local value = read(entry, lock).value
+  return tell(value, string.format('later %s %.0f', string.sub(value, 1, 32), after))
+end
+
+-- Those in line for a lock count on a lease that had `left` milliseconds left, or on none if that is
+-- negative. If the one after it ends sooner, the first of them has to know that.
+local function tell_sooner(lock, left)
+  local ends = ends_in(lock, (held_by(lock)))
+  if ends < 0 or (left >= 0 and ends >= left) then
+    return
+  end
+  for _, entry in ipairs(redis.call('ZRANGE', line_of(lock), 0, -1)) do
+    -- Redis counts in milliseconds: one more, and it is certainly over.
+    if tell_later(entry, lock, ends + 1) > 0 then
+      return
+    end
+  end
+end
+
 local function take_out(locks, entry)
   for _, lock in ipairs(locks) do
     redis.call('ZREM', line_of(lock), entry)
@@ -138,9 +167,9 @@ local function take_out(locks, entry)
 end
 
 -- Hands the locks to those whose turn it is, in the order in which they came. If `asking` is the
--- value of one of them, returns its number instead of telling it.
+-- value of one of them, returns its number instead of telling it; and whether anybody was served.
 local function serve(locks, fence, asking)
-  local granted
+  local granted, served
   local open = { unpack(locks) }
   while #open > 0 do
     local lock = table.remove(open)
@@ -153,6 +182,7 @@ local function serve(locks, fence, asking)
       local claim = read(first[1], lock)
       if admits_all(claim.locks, claim.mode) then
         take_out(claim.locks, first[1])
+        served = true
         local counter = count(fence)
         if claim.value == asking then
           take(claim.locks, claim.mode, claim.value, claim.ttl)
@@ -179,5 +209,5 @@ local function serve(locks, fence, asking)
       end
     end
   end
-  return granted
+  return granted, served
 end

@@ -20,11 +20,13 @@ for i = 1, #ARGV, 4 do
   end
   key = key + #locks
 
-  local had = 0
-  for _, lock in ipairs(locks) do
+  local had, left = 0, {}
+  for nth, lock in ipairs(locks) do
+    left[nth] = false
     local kind, holder = held_by(lock)
     if holder == value or ((kind == 's' or kind == 'p') and redis.call('ZSCORE', lock, value)) then
       had = had + 1
+      left[nth] = after == 0 and ends_in(lock, kind)
       if after == 0 and kind == 'x' then
         redis.call('DEL', lock)
       elseif after == 0 then
@@ -39,8 +41,7 @@ for i = 1, #ARGV, 4 do
         end
         -- It ends earlier than those in line were told.
         for _, waiting in ipairs(redis.call('ZRANGE', line_of(lock), 0, -1)) do
-          local claim = read(waiting, lock)
-          tell(claim.value, string.format('later %s %.0f', string.sub(claim.value, 1, 32), after))
+          tell_later(waiting, lock, after)
         end
       end
     end
@@ -51,6 +52,11 @@ for i = 1, #ARGV, 4 do
   -- What was given back stays so if the next in line cannot be served: a server that is out of
   -- memory refuses that. They ask again.
   pcall(serve, locks, KEYS[1])
+  for nth, lock in ipairs(locks) do
+    if left[nth] then
+      tell_sooner(lock, left[nth])
+    end
+  end
   table.insert(answers, had == #locks and 1 or 0)
 end
 return table.concat(answers)

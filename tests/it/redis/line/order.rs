@@ -1,0 +1,105 @@
+//! First come, first served: across processes, and inside one.
+
+use std::future::ready;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use lockattr_tests::{RedisServer, node};
+
+use super::killed::held;
+use super::*;
+
+/// Each is known to stand in line before the next one comes.
+///
+/// Red without: the line's order.
+#[tokio::test]
+async fn managers_get_in_in_the_order_in_which_they_came() {
+    let server = RedisServer::start().await;
+    let (cli, witness) = (server.cli().await, Witness::default());
+    let first = manager(&server, LONG).await;
+    let holder = acquire(&first).await;
+    let (order, mut waiting) = (Arc::<Mutex<Vec<usize>>>::default(), JoinSet::new());
+    for place in 1..=16 {
+        let (next, order, witness) = (manager(&server, LONG).await, order.clone(), witness.clone());
+        waiting.spawn(async move {
+            let guard = acquire(&next).await;
+            order.lock().unwrap().push(place);
+            witness.sees(&guard).await;
+            guard.release().await.unwrap();
+        });
+        stand_in_line(&cli, place).await;
+    }
+    witness.saw(holder.fencing_token());
+    holder.release().await.unwrap();
+    all_have_worked(SOON, vec![waiting]).await;
+    assert_eq!(*order.lock().unwrap(), (1..=16).collect::<Vec<_>>());
+    assert_eq!(witness.count(), 16);
+    drop(first);
+    assert_no_trace(&server).await;
+}
+
+/// Red without: the line's order.
+#[tokio::test]
+async fn processes_get_in_in_the_order_in_which_they_came() {
+    let server = RedisServer::start().await;
+    let (cli, witness) = (server.cli().await, Witness::default());
+    let first = manager(&server, LONG).await;
+    let holder = acquire(&first).await;
+    let mut nodes = Vec::new();
+    for place in 1..=5 {
+        let mut node = node!("lock", url = server.url_with(LONG));
+        node.say("acquire a").await;
+        nodes.push(node);
+        stand_in_line(&cli, place).await;
+    }
+    witness.saw(holder.fencing_token());
+    holder.release().await.unwrap();
+    for (place, node) in nodes.iter_mut().enumerate() {
+        // No other answers until this one lets go.
+        witness.saw(held(node).await);
+        assert_eq!(in_line(&cli, "a").await, 4 - place);
+        node.say("release").await;
+        assert_eq!(node.line().await, "released");
+    }
+    for mut node in nodes {
+        assert!(node.finish().await.success());
+    }
+    drop(first);
+    assert_no_trace(&server).await;
+}
+
+/// Behind a holder elsewhere: the first asks the store, the others stand behind it.
+///
+/// Red without: the order of those behind.
+#[tokio::test]
+async fn tasks_of_a_process_get_in_in_the_order_in_which_they_came() {
+    let server = RedisServer::start().await;
+    let (cli, witness) = (server.cli().await, Witness::default());
+    let (first, next) = (manager(&server, LONG).await, manager(&server, LONG).await);
+    let holder = acquire(&first).await;
+    let (order, mut waiting) = (Arc::<Mutex<Vec<usize>>>::default(), JoinSet::new());
+    for place in 1..=16 {
+        let (next, order, witness) = (next.clone(), order.clone(), witness.clone());
+        let mut work: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(async move {
+            let guard = acquire(&next).await;
+            order.lock().unwrap().push(place);
+            witness.sees(&guard).await;
+            guard.release().await.unwrap();
+        });
+        // Polled once, it stands in line.
+        tokio::select! {
+            biased;
+            () = work.as_mut() => panic!("it got in"),
+            () = ready(()) => {}
+        }
+        waiting.spawn(work);
+    }
+    stand_in_line(&cli, 1).await;
+    witness.saw(holder.fencing_token());
+    holder.release().await.unwrap();
+    all_have_worked(SOON, vec![waiting]).await;
+    assert_eq!(*order.lock().unwrap(), (1..=16).collect::<Vec<_>>());
+    assert_eq!(witness.count(), 16);
+    drop((first, next));
+    assert_no_trace(&server).await;
+}

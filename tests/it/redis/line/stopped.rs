@@ -1,0 +1,84 @@
+//! A process that stands still (SIGSTOP) when its turn comes: the store cannot know, for its
+//! connection is well.
+
+use lockattr_tests::{RedisServer, eventually, node};
+
+use super::killed::{held, waiting_node};
+use super::*;
+
+/// Red without: the look at the clock when a grant is read.
+#[tokio::test]
+async fn a_head_that_stands_still_costs_its_ttl_and_does_not_hold_when_it_goes_on() {
+    let server = RedisServer::start().await;
+    let (cli, witness) = (server.cli().await, Witness::default());
+    let first = manager(&server, SHORT).await;
+    let holder = acquire(&first).await;
+    let mut head = waiting_node(&server, SHORT, 1).await;
+    // It hands over to all of its own before the head has its turn again.
+    let next = manager(&server, &format!("{LONG}&hand_over_time=60s")).await;
+    let waiting = tokio::spawn({
+        let next = next.clone();
+        async move { acquire(&next).await }
+    });
+    stand_in_line(&cli, 2).await;
+    head.stop_signal();
+    witness.saw(holder.fencing_token());
+    let granted = cli.value("lock:a").await;
+    holder.release().await.unwrap();
+    assert_ne!(cli.value("lock:a").await, granted, "handed on");
+    stand_in_line(&cli, 1).await;
+
+    let successor = timeout(SOON, waiting).await.expect("within its TTL").unwrap();
+    witness.sees(&successor).await;
+    let behind = crowd(&next, &witness, 3);
+    // The grant lies there, and so does the order that comes after.
+    head.say("write").await;
+    head.continue_signal();
+    eventually(SOON, "it goes back in line", async || in_line(&cli, "a").await == 1).await;
+    successor.ensure_held().unwrap();
+    successor.release().await.expect("it was never anybody else's meanwhile");
+    all_have_worked(SOON, vec![behind]).await;
+    witness.saw(held(&mut head).await);
+    assert_eq!(head.line().await, "written");
+    assert_eq!(witness.count(), 4);
+    assert!(head.finish().await.success());
+    drop((first, next));
+    assert_no_trace(&server).await;
+}
+
+/// The body of an annotated function, whose work is ordered before it goes on.
+///
+/// Red without: the look at the clock when a grant is read.
+#[tokio::test]
+async fn the_body_of_a_head_that_stood_still_never_runs_beside_anothers() {
+    let server = RedisServer::start().await;
+    let cli = server.cli().await;
+    let (first, next) = (manager(&server, SHORT).await, manager(&server, LONG).await);
+    let holder = first.acquire("job", LockOptions::new()).await.unwrap();
+    let mut head = node!("job", url = server.url_with(SHORT));
+    let stands = |count| {
+        let cli = cli.clone();
+        async move {
+            eventually(LIMIT, "in line", async || in_line(&cli, "job").await == count).await;
+        }
+    };
+    stands(1).await;
+    let waiting = tokio::spawn({
+        let next = next.clone();
+        async move { next.acquire("job", LockOptions::new()).await.unwrap() }
+    });
+    stands(2).await;
+    head.stop_signal();
+    holder.release().await.unwrap();
+    let successor = timeout(SOON, waiting).await.expect("within its TTL").unwrap();
+    head.say("write").await;
+    head.continue_signal();
+    // It would write, and stand nowhere, if it took the old grant for good.
+    stands(1).await;
+    successor.ensure_held().unwrap();
+    successor.release().await.expect("it was never anybody else's meanwhile");
+    assert_eq!(head.line().await, "wrote");
+    assert!(head.finish().await.success());
+    drop((first, next));
+    assert_no_trace(&server).await;
+}
