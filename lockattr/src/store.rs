@@ -17,8 +17,8 @@ mod memory;
 mod redis;
 
 pub use claim::{Claim, Releasing, Renewal, Sharing};
-pub(crate) use inbox::{Expected, NET};
-pub use inbox::{Grant, Inbox, News};
+pub(crate) use inbox::NET;
+pub use inbox::{Expected, Grant, Inbox, News};
 pub use memory::MemoryStore;
 #[cfg(feature = "redis")]
 pub use redis::RedisStore;

@@ -132,7 +132,8 @@ impl Watchdog {
 
     /// Gives a lock back that nobody waits for, until its lease has ended by itself.
     pub(crate) fn release_later(self: &Arc<Self>, lock: Releasing, until: Instant, held: bool) {
-        self.queue().release(PendingRelease { lock, until, held }, Instant::now());
+        let now = Instant::now();
+        self.queue().release(PendingRelease::new(lock, until, held, now), now);
         self.ensure_driven();
     }
 
@@ -148,7 +149,7 @@ impl Watchdog {
             Ok(runtime) if Runner::start(self, &runtime) => runtime.id(),
             _ => return self.release_later(lock, until, held),
         };
-        let releases = vec![PendingRelease { lock, until, held }];
+        let releases = vec![PendingRelease::new(lock, until, held, Instant::now())];
         self.queue().releases.sent_by_caller();
         let mut under_way = send_releases(self.clone(), releases);
         let sent = poll_fn(|context| Poll::Ready(under_way.as_mut().poll(context)));

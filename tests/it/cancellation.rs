@@ -6,6 +6,7 @@ mod annotated;
 mod body;
 mod count;
 mod hold;
+mod line;
 mod shutdown;
 mod stepped;
 mod sweep;

@@ -5,6 +5,7 @@ mod cancellation;
 mod faults;
 mod harness;
 mod key;
+mod line;
 mod options;
 mod outcome;
 mod redis;

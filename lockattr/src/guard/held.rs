@@ -79,7 +79,7 @@ impl Owned {
     }
 
     /// The same, but only until it is sent.
-    pub(super) async fn release_in_background(&mut self) {
+    pub(crate) async fn release_in_background(&mut self) {
         let now = Instant::now();
         let Some(held) = self.0.take().and_then(|held| held.pass_on(now)) else { return };
         let held = self.0.insert(held);
@@ -91,16 +91,25 @@ impl Owned {
         self.given_back();
     }
 
-    /// Hands a lock that was kept to who asks for it on these terms, unless it does not fit.
-    pub(crate) fn revive(mut self, terms: &Terms, ahead: Ahead) -> Result<LockGuard, Ahead> {
+    /// Hands a lock that was kept to who asks for it on these terms; gives it back if it does not
+    /// fit.
+    pub(crate) fn revive(
+        mut self,
+        terms: &Terms,
+        ahead: Ahead,
+    ) -> Result<LockGuard, (Self, Ahead)> {
         let now = Instant::now();
         match self.0.take() {
             Some(held) if held.is_held(now) && held.fits(terms, now) => {
-                Ok(held.hand_over(terms, ahead, now))
+                let lies_ready = terms.max_hold.is_none() && held.frame.hold.ttl() == terms.ttl;
+                Ok(match lies_ready {
+                    true => held.guard(terms, ahead, now),
+                    false => held.hand_over(terms, ahead, now),
+                })
             }
             held => {
                 self.0 = held;
-                Err(ahead)
+                Err((self, ahead))
             }
         }
     }
@@ -188,10 +197,14 @@ impl Held {
         // It fits, so there is a number left.
         let fencing = self.frame.hold.fencing();
         let fencing = fencing.handed_over().unwrap_or(fencing);
-        let mut held = self.next_hold(fencing, terms.ttl, terms.max_hold, now);
-        held.ahead = Some(ahead);
-        held.stays_until = terms.hold_at_least.and_then(|at_least| now.checked_add(at_least));
-        LockGuard::of(Lease::new(held.frame.clone()), Grip::Lock(Owned(Some(held))))
+        self.next_hold(fencing, terms.ttl, terms.max_hold, now).guard(terms, ahead, now)
+    }
+
+    /// The guard of this hold, for who begins it now.
+    fn guard(mut self, terms: &Terms, ahead: Ahead, now: Instant) -> LockGuard {
+        self.ahead = Some(ahead);
+        self.stays_until = terms.hold_at_least.and_then(|at_least| now.checked_add(at_least));
+        LockGuard::of(Lease::new(self.frame.clone()), Grip::Lock(Owned(Some(self))))
     }
 
     /// Ends this hold, and begins the next one of the same lease.

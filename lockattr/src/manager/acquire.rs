@@ -72,12 +72,11 @@ impl LockManager {
         let mut ahead = None;
         if let Some(name) = local_line(terms, &keys) {
             // Before anything else is made: a lock that is kept costs next to nothing.
-            match self.shared.lines.try_join(name) {
-                None => {}
-                place => match self.revive(terms, name, place) {
+            if let Some(place) = self.shared.lines.try_join(name) {
+                match self.revive(terms, name, place).await {
                     Ok(guard) => return Ok(guard),
-                    Err(place) => ahead = place,
-                },
+                    Err(place) => ahead = Some(place),
+                }
             }
         }
         let wait = self.wait_and_ask(terms, &keys, ahead);
@@ -96,13 +95,15 @@ impl LockManager {
     ) -> Result<LockGuard, Error> {
         let shared = &self.shared;
         let mut attempts = terms.patience.start(Instant::now());
-        if let Some(name) = local_line(terms, keys)
-            && ahead.is_none()
-        {
-            match self.stand_in_line(terms, name, &mut attempts).await {
-                Ok(guard) => return Ok(guard),
-                Err(place) => ahead = place,
+        match local_line(terms, keys) {
+            Some(name) if ahead.is_none() => {
+                match self.stand_in_line(terms, name, &mut attempts).await {
+                    Ok(guard) => return Ok(guard),
+                    Err(place) => ahead = place,
+                }
             }
+            Some(_) => {}
+            None => self.give_up_kept(keys).await,
         }
         let label = shared.identity.label(terms.function);
         let claim = Claim::with(shared.inbox.id(), keys.into(), terms.sharing, &label);
@@ -150,7 +151,9 @@ impl LockManager {
             return Err(None);
         }
         let mut place = match self.shared.lines.join(name, terms.clone()) {
-            Joined::Ahead(ahead) => return self.revive(terms, name, Some(ahead)),
+            Joined::Ahead(ahead) => {
+                return self.revive(terms, name, ahead).await.map_err(Some);
+            }
             Joined::Behind(place) => place,
         };
         let ends = attempts.line_ends(Instant::now(), rand::random());
@@ -158,25 +161,37 @@ impl LockManager {
             Ok(Came::Lock(guard)) if guard.ensure_held().is_ok() => Ok(guard),
             // It lay too long before this task was polled.
             Ok(Came::Lock(_lapsed)) => Err(None),
-            Ok(Came::Ask(ahead)) => self.revive(terms, name, Some(ahead)),
+            Ok(Came::Ask(ahead)) => self.revive(terms, name, ahead).await.map_err(Some),
             Err(_) => Err(None),
         }
     }
 
-    /// Takes the lock that this process has kept, from the place in front, if it is kept and fits.
-    fn revive(
-        &self,
-        terms: &Terms,
-        name: &str,
-        ahead: Option<Ahead>,
-    ) -> Result<LockGuard, Option<Ahead>> {
+    /// Takes the lock that this process has kept, from the place in front. One that is kept and does
+    /// not fit is given back: sent before the store is asked, or it would keep out who asks only once.
+    async fn revive(&self, terms: &Terms, name: &str, ahead: Ahead) -> Result<LockGuard, Ahead> {
         let watchdog = &self.shared.watchdog;
         if watchdog.linger().is_zero() {
             return Err(ahead);
         }
-        match (ahead, watchdog.take_kept(name)) {
-            (Some(ahead), Some(kept)) => kept.revive(terms, ahead).map_err(Some),
-            (ahead, _) => Err(ahead),
+        let Some(kept) = watchdog.take_kept(name) else { return Err(ahead) };
+        match kept.revive(terms, ahead) {
+            Ok(guard) => Ok(guard),
+            Err((mut kept, ahead)) => {
+                kept.release_in_background().await;
+                Err(ahead)
+            }
+        }
+    }
+
+    /// Gives back what is kept in this process of the locks that are about to be asked for.
+    async fn give_up_kept(&self, keys: &[LockKey]) {
+        if self.shared.watchdog.linger().is_zero() {
+            return;
+        }
+        for key in keys {
+            if let Some(mut kept) = self.shared.watchdog.take_kept(key.name()) {
+                kept.release_in_background().await;
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::LockKey;
+use super::{Inbox, LockKey};
 use crate::token::OwnerToken;
 
 /// With whom a claim shares its lock.
@@ -53,6 +53,23 @@ impl Claim {
     /// inbox hears of it.
     pub fn new(key: LockKey, label: &str) -> Self {
         Self::with(rand::random(), Box::new([key]), Sharing::Exclusive, label)
+    }
+
+    /// A claim as the manager with this inbox makes it: for `key` and all of `others` together,
+    /// equal ones counted once, shared as `sharing` says.
+    ///
+    /// For tests of a [`Store`](super::Store); the example stands at [`Inbox`].
+    pub fn of(
+        inbox: &Inbox,
+        key: LockKey,
+        others: impl IntoIterator<Item = LockKey>,
+        sharing: Sharing,
+        label: &str,
+    ) -> Self {
+        let mut keys: Vec<_> = others.into_iter().chain([key]).collect();
+        keys.sort_by(|one, other| one.name().cmp(other.name()));
+        keys.dedup();
+        Self::with(inbox.id(), keys.into(), sharing, label)
     }
 
     /// A claim of the manager with `inbox` for all of `keys`, of which there is at least one.

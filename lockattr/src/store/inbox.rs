@@ -15,14 +15,44 @@ use crate::token::OwnerToken;
 ///
 /// A store that lets claims stand in line gets it by [`Store::listen`](super::Store::listen), and
 /// may be told the same twice: an inbox does not mind.
+///
+/// A test of a store makes one by hand:
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// use lockattr::store::{
+///     Acquire, Claim, Inbox, LockKey, MemoryStore, News, Releasing, Sharing, Store,
+/// };
+///
+/// let store = MemoryStore::new();
+/// let inbox = Arc::new(Inbox::new(|_name| {}));
+/// store.listen(&inbox);
+/// let claim = || -> Result<_, lockattr::Error> {
+///     let key = LockKey::new("lock:", "stock")?;
+///     Ok(Arc::new(Claim::of(&inbox, key, [], Sharing::Exclusive, "service=test")))
+/// };
+/// let (first, second, ttl) = (claim()?, claim()?, Duration::from_secs(10));
+///
+/// let expected = inbox.expect(second.token());
+/// store.acquire(&first, ttl).await?;
+/// let answer = store.acquire_in_line(&second, ttl).await?;
+/// assert!(matches!(answer, Acquire::Held { in_line: Some(_), .. }));
+/// store.release(&[Releasing::new(first)]).await;
+/// assert!(matches!(expected.news().await, News::Granted(_)));
+/// # Ok(())
+/// # }
+/// ```
 pub struct Inbox {
     id: u64,
     expected: Mutex<HashMap<OwnerToken, Arc<Slot>>>,
-    on_wanted: Box<OnWanted>,
+    on_wanted: OnWanted,
 }
 
-/// What to do when the lock of a name is wanted; without one, when any may be.
-type OnWanted = dyn Fn(Option<&str>) + Send + Sync;
+/// What is told that a lock is wanted.
+type OnWanted = Box<dyn Fn(Option<&str>) + Send + Sync>;
 
 /// What came for one claim and was not read yet.
 #[derive(Debug, Default)]
@@ -62,7 +92,7 @@ impl Grant {
 impl Inbox {
     /// An inbox; `on_wanted` is told the name of each lock of its manager that others now wait for,
     /// or none where that may be any of them.
-    pub(crate) fn new(on_wanted: impl Fn(Option<&str>) + Send + Sync + 'static) -> Self {
+    pub fn new(on_wanted: impl Fn(Option<&str>) + Send + Sync + 'static) -> Self {
         Self { id: rand::random(), expected: Mutex::default(), on_wanted: Box::new(on_wanted) }
     }
 
@@ -95,8 +125,9 @@ impl Inbox {
         (self.on_wanted)(Some(name));
     }
 
-    /// Expects news for the claim with this token, until what it returns is dropped.
-    pub(crate) fn expect(self: &Arc<Self>, token: OwnerToken) -> Expected {
+    /// Expects news for the claim with this token, until what it returns is dropped: before the
+    /// store is asked to let it stand in line.
+    pub fn expect(self: &Arc<Self>, token: OwnerToken) -> Expected {
         let slot = Arc::<Slot>::default();
         self.expected().insert(token, slot.clone());
         Expected { inbox: self.clone(), token, slot }
@@ -132,17 +163,22 @@ impl Slot {
     }
 }
 
-/// A claim that waits for news.
+/// A claim that waits for news; the example stands at [`Inbox`].
 #[derive(Debug)]
-pub(crate) struct Expected {
+#[must_use = "nothing is expected any more once it is dropped"]
+pub struct Expected {
     inbox: Arc<Inbox>,
     token: OwnerToken,
     slot: Arc<Slot>,
 }
 
 impl Expected {
-    /// The next news; none are lost if this is dropped.
-    pub(crate) async fn news(&self) -> News {
+    /// The next news. Of several that came before it was asked, the last.
+    ///
+    /// # Cancel safety
+    ///
+    /// No news are lost if this is dropped.
+    pub async fn news(&self) -> News {
         loop {
             if let Some(news) = self.slot.news().take() {
                 return news;

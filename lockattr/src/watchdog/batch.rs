@@ -35,11 +35,11 @@ pub(super) fn send_releases(watchdog: Arc<Watchdog>, releases: Vec<PendingReleas
     let mut unanswered = Unanswered { watchdog, releases };
     Box::pin(unconstrained(async move {
         let releases = &unanswered.releases;
-        let locks: Vec<_> = releases.iter().map(|release| release.lock.clone()).collect();
+        let asked = Instant::now();
+        let locks: Vec<_> = releases.iter().map(|release| release.sent(asked)).collect();
         let store = &unanswered.watchdog.store;
         let answers = answers(async { store.release(&locks).await }, locks.len());
         // A store that hangs is asked again, as long as there is something to ask for.
-        let asked = Instant::now();
         let mut answers = match timeout_at(asked + time_to_answer(releases, asked), answers).await {
             Ok(answers) => answers,
             Err(_) => locks.iter().map(|_| Err(StoreError::new("it did not answer"))).collect(),

@@ -18,10 +18,25 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub(super) struct PendingRelease {
     pub(super) lock: Releasing,
+    /// Until when it stays taken, whenever that is sent.
+    pub(super) stays_until: Option<Instant>,
     /// When the store has let go by itself.
     pub(super) until: Instant,
     /// Whether we believed to hold it: then it is news if the store says otherwise.
     pub(super) held: bool,
+}
+
+impl PendingRelease {
+    pub(super) fn new(lock: Releasing, until: Instant, held: bool, now: Instant) -> Self {
+        let stays_until = (!lock.after.is_zero()).then(|| now.checked_add(lock.after)).flatten();
+        Self { lock, stays_until, until, held }
+    }
+
+    /// What to send at `now`.
+    pub(super) fn sent(&self, now: Instant) -> Releasing {
+        let stays = self.stays_until.map(|until| until.saturating_duration_since(now));
+        self.lock.clone().after(stays.unwrap_or_default())
+    }
 }
 
 /// The releases that are not settled.

@@ -1,0 +1,177 @@
+//! Shared locks and permits, and what may be taken inside of what.
+
+use std::time::Duration;
+
+use lockattr::{Error, LockManager, LockOptions, Mode};
+use tokio::time::{Instant, sleep};
+
+use super::{Order, SECOND, asks, got, on, patient};
+use crate::support::Scripted;
+
+fn shared() -> LockOptions {
+    patient().mode(Mode::Shared)
+}
+
+fn permits(count: u32) -> LockOptions {
+    patient().permits(count)
+}
+
+/// Red without: `Sharing` in `Locks::admits`.
+#[tokio::test(start_paused = true)]
+async fn those_that_share_are_in_together_and_an_exclusive_one_is_apart() {
+    let store = Scripted::new();
+    let (here, there) = (store.manager(), on(&store).build().unwrap());
+    let one = here.acquire("a", shared()).await.unwrap();
+    let two = here.acquire("a", shared()).await.unwrap();
+    let three = there.acquire("a", shared()).await.unwrap();
+    let alone = asks(&there, patient()).await;
+    let behind = asks(&here, shared()).await;
+    for guard in [one, two, three] {
+        sleep(SECOND).await;
+        assert!(!alone.is_finished() && !behind.is_finished());
+        guard.release().await.unwrap();
+    }
+    let alone = got(alone).await.0;
+    assert!(!behind.is_finished());
+    sleep(60 * SECOND).await;
+    alone.ensure_held().unwrap();
+    alone.release().await.unwrap();
+    got(behind).await.0.release().await.unwrap();
+    assert_eq!(here.holder("a").await.unwrap(), None);
+}
+
+/// Red without: the count in `Locks::admits`.
+#[tokio::test(start_paused = true)]
+async fn permits_let_so_many_in() {
+    let store = Scripted::new();
+    let managers = [store.manager(), on(&store).build().unwrap()];
+    let mut inside = Vec::new();
+    let mut waiting = Vec::new();
+    for n in 0..6 {
+        let asking = asks(&managers[n % 2], permits(3)).await;
+        if n < 3 {
+            inside.push(got(asking).await.0);
+        } else {
+            assert!(!asking.is_finished());
+            waiting.push(asking);
+        }
+    }
+    let mut tokens: Vec<_> = inside.iter().map(|guard| guard.fencing_token()).collect();
+    for (guard, next) in inside.into_iter().zip(waiting) {
+        guard.release().await.unwrap();
+        let next = got(next).await.0;
+        tokens.push(next.fencing_token());
+        std::mem::forget(next);
+    }
+    assert!(tokens.is_sorted_by(|one, next| one < next));
+}
+
+/// Red without: the first arm of `check_sharing`.
+#[tokio::test(start_paused = true)]
+async fn inside_an_exclusive_hold_every_mode_enters() {
+    let manager = Scripted::new().manager();
+    let outer = manager.acquire("a", LockOptions::new()).await.unwrap();
+    for options in [patient(), shared(), permits(2)] {
+        let inner = outer.scope(manager.acquire("a", options)).await.unwrap();
+        assert_eq!((inner.depth(), inner.fencing_token()), (2, outer.fencing_token()));
+    }
+}
+
+/// The refusal of `inner` inside of `outer`, if it is refused, and what stays locked.
+async fn refusal(manager: &LockManager, outer: LockOptions, inner: LockOptions) -> Option<String> {
+    let outer = manager.acquire("a", outer).await.unwrap();
+    let began = Instant::now();
+    let answer = match outer.scope(manager.acquire("a", inner)).await {
+        Ok(guard) => {
+            assert_eq!(guard.depth(), 2);
+            None
+        }
+        Err(Error::InvalidOptions(sentence)) => Some(sentence),
+        Err(other) => panic!("{other:?}"),
+    };
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    outer.release().await.unwrap();
+    answer
+}
+
+/// It could never be granted: it would wait for its own chain.
+///
+/// Red without: `check_sharing`.
+#[tokio::test(start_paused = true)]
+async fn inside_a_shared_hold_only_the_same_way_of_sharing_enters() {
+    let manager = Scripted::new().manager();
+    let words = |options: &LockOptions| {
+        ["`mode = exclusive`", "`mode = shared`", "`permits`"][[patient(), shared(), permits(2)]
+            .iter()
+            .position(|other| format!("{other:?}") == format!("{options:?}"))
+            .expect("one of the three")]
+    };
+    let [x, s, p] = [patient(), shared(), permits(2)];
+    let refused = [(&s, &x), (&s, &p), (&p, &x), (&p, &s)];
+    for (outer, inner) in refused {
+        let (with_outer, with_inner) = (words(outer), words(inner));
+        let sentence = format!(
+            "this call chain holds `a` with {with_outer}, and inside of that it can never be had \
+             with {with_inner}: take it with {with_inner} where the chain begins"
+        );
+        assert_eq!(refusal(&manager, outer.clone(), inner.clone()).await, Some(sentence));
+    }
+    for same in [&s, &p] {
+        assert_eq!(refusal(&manager, same.clone(), same.clone()).await, None);
+    }
+    // A shared entry into an exclusive hold is no more than shared.
+    let outer = manager.acquire("a", patient()).await.unwrap();
+    let entry = outer.scope(manager.acquire("a", shared())).await.unwrap();
+    let inner = entry.scope(manager.acquire("a", patient())).await;
+    assert!(matches!(inner, Err(Error::InvalidOptions(_))), "{inner:?}");
+}
+
+/// Red without: the turns that one who shares takes.
+#[tokio::test(start_paused = true)]
+async fn inside_an_exclusive_hold_those_that_share_are_in_together() {
+    let manager = Scripted::new().manager();
+    let outer = manager.acquire("a", LockOptions::new()).await.unwrap();
+    let branch = async |options: LockOptions, time: u32| {
+        let guard = manager.acquire("a", options).await.unwrap();
+        let began = Instant::now();
+        sleep(time * SECOND).await;
+        drop(guard);
+        (began, Instant::now())
+    };
+    let began = Instant::now();
+    let (one, two, alone, three) = outer
+        .scope(async {
+            tokio::join!(
+                branch(shared(), 3),
+                branch(shared(), 2),
+                branch(patient(), 1),
+                branch(shared(), 1),
+            )
+        })
+        .await;
+    assert_eq!((one.0, two.0), (began, began), "together");
+    assert_eq!(alone.0, one.1, "alone");
+    assert_eq!(three.0, alone.1, "and in the order of the calls");
+}
+
+/// Shared locks are not handed over inside the process, nor do they stand in its line.
+///
+/// Red without: the mode of those who stand in line here.
+#[tokio::test(start_paused = true)]
+async fn exclusive_and_shared_callers_of_one_process_take_turns() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let held = manager.acquire("a", patient()).await.unwrap();
+    let order = Order::default();
+    let reader = asks(&manager, shared()).await;
+    order.works(&manager, "x", SECOND).await;
+    order.works(&manager, "x", SECOND).await;
+    sleep(SECOND).await;
+    held.release().await.unwrap();
+    // It waits in another line than those, and none of them waits for ever.
+    let (reader, _) = reader.await.unwrap();
+    reader.unwrap().release().await.unwrap();
+    sleep(10 * SECOND).await;
+    assert_eq!(order.seen(), "xx");
+    assert_eq!(manager.holder("a").await.unwrap(), None);
+}

@@ -1,0 +1,35 @@
+//! What a store is asked, by claims that stand alone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockattr::FencingToken;
+use lockattr::store::{Acquire, Claim, LockKey, Release, Releasing, Renew, Renewal};
+
+use super::AnyStore;
+
+pub(super) const LABEL: &str =
+    "since=1700000000000 service=a%20contract host=here pid=7 function=suite::test";
+
+pub(super) fn key(key: &str) -> LockKey {
+    LockKey::new("contract:", key).expect("a good key")
+}
+
+pub(super) fn claim(named: &str) -> Arc<Claim> {
+    Arc::new(Claim::new(key(named), LABEL))
+}
+
+pub(super) async fn acquired(store: &AnyStore, claim: &Arc<Claim>, ttl: Duration) -> FencingToken {
+    match store.acquire(claim, ttl).await {
+        Ok(Acquire::Acquired { fencing, .. }) => fencing,
+        other => panic!("{claim:?} was not granted: {other:?}"),
+    }
+}
+
+pub(super) async fn renew(store: &AnyStore, claim: &Arc<Claim>, ttl: Duration) -> Renew {
+    store.renew(&[Renewal::new(claim.clone(), ttl)]).await.remove(0).unwrap()
+}
+
+pub(super) async fn release(store: &AnyStore, claim: &Arc<Claim>) -> Release {
+    store.release(&[Releasing::new(claim.clone())]).await.remove(0).unwrap()
+}

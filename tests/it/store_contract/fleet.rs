@@ -1,0 +1,181 @@
+//! What the suite runs on, and the managers that it plays: each with an inbox, and claims that wait.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lockattr::FencingToken;
+use lockattr::store::{
+    Acquire, Claim, Expected, Grant, Inbox, MemoryStore, News, RedisStore, Release, Releasing,
+    Renew, Renewal, Sharing,
+};
+use lockattr_tests::{RedisServer, eventually};
+use tokio::time::{Instant, timeout};
+
+use super::asked::{LABEL, key};
+use super::{AnyStore, TTL};
+
+/// One store, seen from as many processes as a test needs.
+pub(super) trait Fleet {
+    async fn start() -> Self;
+
+    /// The store as one more process sees it.
+    fn node(&self) -> AnyStore;
+
+    /// Waits until the store knows that the process with this inbox is gone, if it has to be told.
+    async fn knows_it_is_gone(&self, inbox: u64);
+}
+
+pub(super) struct InMemory(Arc<MemoryStore>);
+
+impl Fleet for InMemory {
+    async fn start() -> Self {
+        Self(Arc::default())
+    }
+
+    fn node(&self) -> AnyStore {
+        self.0.clone()
+    }
+
+    async fn knows_it_is_gone(&self, _inbox: u64) {}
+}
+
+pub(super) struct OnRedis(RedisServer);
+
+impl Fleet for OnRedis {
+    async fn start() -> Self {
+        Self(RedisServer::start().await)
+    }
+
+    fn node(&self) -> AnyStore {
+        Arc::new(RedisStore::open(&self.0.url()).expect("a good URL"))
+    }
+
+    async fn knows_it_is_gone(&self, inbox: u64) {
+        let (cli, channel) = (self.0.cli().await, format!("lockattr:inbox:{inbox:016x}"));
+        let gone = async || {
+            let (_, ears) =
+                cli.query::<(String, i64)>(&["PUBSUB", "NUMSUB", channel.as_str()]).await;
+            ears == 0
+        };
+        eventually(TTL, "its connection is closed", gone).await;
+    }
+}
+
+/// A manager as a store sees it.
+pub(super) struct Manager {
+    store: AnyStore,
+    pub(super) inbox: Arc<Inbox>,
+    wanted: Arc<Mutex<Vec<String>>>,
+}
+
+impl Manager {
+    pub(super) fn on(store: &AnyStore) -> Self {
+        let wanted = Arc::<Mutex<Vec<String>>>::default();
+        let hears = wanted.clone();
+        let on_wanted = move |name: Option<&str>| {
+            hears.lock().unwrap().extend(name.map(str::to_owned));
+        };
+        let inbox = Arc::new(Inbox::new(on_wanted));
+        store.listen(&inbox);
+        Self { store: store.clone(), inbox, wanted }
+    }
+
+    /// A claim for one lock alone.
+    pub(super) fn wants(&self, named: &str) -> Waiter {
+        self.shares(&[named], Sharing::Exclusive)
+    }
+
+    pub(super) fn shares(&self, named: &[&str], sharing: Sharing) -> Waiter {
+        let mut keys = named.iter().map(|named| key(named));
+        let first = keys.next().expect("a claim has a key");
+        let claim = Arc::new(Claim::of(&self.inbox, first, keys, sharing, LABEL));
+        let expected = self.inbox.expect(claim.token());
+        Waiter { store: self.store.clone(), claim, expected, ttl: TTL }
+    }
+
+    /// The names of the locks that others were said to wait for.
+    pub(super) fn wanted(&self) -> Vec<String> {
+        self.wanted.lock().unwrap().clone()
+    }
+}
+
+/// A claim, and what its manager hears of it.
+pub(super) struct Waiter {
+    store: AnyStore,
+    pub(super) claim: Arc<Claim>,
+    expected: Expected,
+    ttl: Duration,
+}
+
+impl Waiter {
+    pub(super) fn for_so_long(self, ttl: Duration) -> Self {
+        Self { ttl, ..self }
+    }
+
+    /// Takes the lock; whether others wait for it.
+    pub(super) async fn gets(&self) -> (FencingToken, bool) {
+        match self.store.acquire_in_line(&self.claim, self.ttl).await {
+            Ok(Acquire::Acquired { fencing, wanted }) => (fencing, wanted),
+            other => panic!("{:?} was not granted: {other:?}", self.claim),
+        }
+    }
+
+    /// Gets in line, or asks again from there; after how long to ask again.
+    pub(super) async fn stands(&self) -> Duration {
+        match self.store.acquire_in_line(&self.claim, self.ttl).await {
+            Ok(Acquire::Held { in_line: Some(again), .. }) => again,
+            other => panic!("{:?} does not stand in line: {other:?}", self.claim),
+        }
+    }
+
+    /// Asks once; whether it has the lock now.
+    pub(super) async fn asks_once(&self) -> bool {
+        match self.store.acquire(&self.claim, self.ttl).await.unwrap() {
+            Acquire::Acquired { .. } => true,
+            Acquire::Held { in_line, .. } => {
+                assert_eq!(in_line, None, "in line without having asked for it");
+                false
+            }
+        }
+    }
+
+    /// Waits to be told that it has the lock, and checks that it has.
+    pub(super) async fn granted(&self) -> Grant {
+        let granted = async {
+            loop {
+                if let News::Granted(grant) = self.expected.news().await {
+                    return grant;
+                }
+            }
+        };
+        let granted = timeout(TTL / 2, granted).await;
+        let grant = granted.unwrap_or_else(|_| panic!("{:?} was not told", self.claim));
+        assert!(grant.since <= Instant::now(), "the lease began when it was told, or earlier");
+        assert!(self.holds().await, "told, but not so");
+        grant
+    }
+
+    /// Waits to be told when to ask again.
+    pub(super) async fn told_when_to_ask_again(&self) -> Instant {
+        match timeout(TTL / 2, self.expected.news()).await.expect("it is told") {
+            News::AskAgain(at) => at,
+            other @ News::Granted(_) => panic!("granted: {other:?}"),
+        }
+    }
+
+    /// Whether the store has it as a holder.
+    pub(super) async fn holds(&self) -> bool {
+        let renewal = [Renewal::new(self.claim.clone(), self.ttl)];
+        self.store.renew(&renewal).await.remove(0).unwrap() == Renew::Renewed
+    }
+
+    /// Lets go, or leaves the line; whether it had the lock.
+    pub(super) async fn releases(&self) -> bool {
+        self.releases_after(Duration::ZERO).await
+    }
+
+    pub(super) async fn releases_after(&self, after: Duration) -> bool {
+        let releasing = [Releasing::new(self.claim.clone()).after(after)];
+        self.store.release(&releasing).await.remove(0).unwrap() == Release::Released
+    }
+}

@@ -1,0 +1,124 @@
+//! One claim and one lock: acquire, renew, release, and the lease that ends by itself.
+
+use lockattr::store::{Acquire, Release, Releasing, Renew, Renewal};
+use lockattr_tests::eventually;
+
+use super::asked::{acquired, claim, release, renew};
+use super::{AnyStore, LONGER, SHORT, TTL};
+
+pub(super) async fn a_free_lock_is_acquired(store: AnyStore) {
+    let claim = claim("free");
+    assert_eq!(store.holder(claim.key()).await.unwrap(), None);
+    acquired(&store, &claim, TTL).await;
+    let holder = store.holder(claim.key()).await.unwrap().expect("held");
+    assert!(holder.remaining.is_some_and(|left| left <= TTL && left > TTL / 2));
+}
+
+pub(super) async fn a_held_lock_says_by_whom(store: AnyStore) {
+    acquired(&store, &claim("held"), TTL).await;
+    let Acquire::Held { holder: Some(holder), .. } =
+        store.acquire(&claim("held"), TTL).await.unwrap()
+    else {
+        panic!("granted twice, or a holder without a name");
+    };
+    assert_eq!(holder.service.as_deref(), Some("a contract"));
+    assert_eq!(holder.host.as_deref(), Some("here"));
+    assert_eq!(holder.process, Some(7));
+    assert_eq!(holder.function.as_deref(), Some("suite::test"));
+    assert!(holder.since.is_some() && holder.remaining.is_some());
+}
+
+pub(super) async fn the_same_claim_is_granted_again(store: AnyStore) {
+    let claim = claim("again");
+    let first = acquired(&store, &claim, SHORT).await;
+    let second = acquired(&store, &claim, TTL).await;
+    assert!(second > first);
+    let holder = store.holder(claim.key()).await.unwrap().expect("held");
+    assert!(holder.remaining.is_some_and(|left| left > SHORT), "the lease starts anew");
+}
+
+pub(super) async fn a_released_lock_is_free(store: AnyStore) {
+    let first = claim("released");
+    acquired(&store, &first, TTL).await;
+    assert_eq!(release(&store, &first).await, Release::Released);
+    assert_eq!(store.holder(first.key()).await.unwrap(), None);
+    acquired(&store, &claim("released"), TTL).await;
+}
+
+pub(super) async fn a_stale_release_frees_nobody(store: AnyStore) {
+    let (first, second) = (claim("stale"), claim("stale"));
+    acquired(&store, &first, TTL).await;
+    release(&store, &first).await;
+    acquired(&store, &second, TTL).await;
+    assert_eq!(release(&store, &first).await, Release::NotHeld);
+    assert_eq!(renew(&store, &second, TTL).await, Renew::Renewed, "the successor was freed");
+}
+
+pub(super) async fn a_second_release_is_not_held(store: AnyStore) {
+    let claim = claim("twice");
+    acquired(&store, &claim, TTL).await;
+    assert_eq!(release(&store, &claim).await, Release::Released);
+    assert_eq!(release(&store, &claim).await, Release::NotHeld);
+}
+
+pub(super) async fn a_lease_ends_by_itself(store: AnyStore) {
+    let (first, second) = (claim("ends"), claim("ends"));
+    acquired(&store, &first, SHORT).await;
+    eventually(TTL, "the lease ends", async || {
+        matches!(store.acquire(&second, TTL).await, Ok(Acquire::Acquired { .. }))
+    })
+    .await;
+    assert_eq!(release(&store, &first).await, Release::NotHeld);
+}
+
+pub(super) async fn a_renewed_lease_runs_on(store: AnyStore) {
+    let claim = claim("renewed");
+    acquired(&store, &claim, TTL).await;
+    assert_eq!(renew(&store, &claim, LONGER).await, Renew::Renewed);
+    let holder = store.holder(claim.key()).await.unwrap().expect("held");
+    assert!(holder.remaining.is_some_and(|left| left > TTL));
+}
+
+pub(super) async fn a_renewal_never_shortens(store: AnyStore) {
+    let claim = claim("shorter");
+    acquired(&store, &claim, LONGER).await;
+    assert_eq!(renew(&store, &claim, SHORT).await, Renew::Renewed);
+    let holder = store.holder(claim.key()).await.unwrap().expect("held");
+    assert!(holder.remaining.is_some_and(|left| left > TTL));
+}
+
+pub(super) async fn a_renewal_resurrects_nothing(store: AnyStore) {
+    let (first, second) = (claim("dead"), claim("dead"));
+    assert_eq!(renew(&store, &first, TTL).await, Renew::NotHeld, "never acquired");
+    acquired(&store, &first, TTL).await;
+    release(&store, &first).await;
+    assert_eq!(renew(&store, &first, TTL).await, Renew::NotHeld, "released");
+    assert_eq!(store.holder(first.key()).await.unwrap(), None);
+    acquired(&store, &second, TTL).await;
+    assert_eq!(renew(&store, &first, TTL).await, Renew::NotHeld, "another's");
+}
+
+pub(super) async fn batches_answer_one_by_one_in_order(store: AnyStore) {
+    // More than a store would put into one command, every third one not ours.
+    let claims: Vec<_> = (0..350).map(|n| claim(&format!("batch:{n}"))).collect();
+    for (n, claim) in claims.iter().enumerate() {
+        if n % 3 != 0 {
+            acquired(&store, claim, TTL).await;
+        }
+    }
+    let renewals = claims.iter().map(|claim| Renewal::new(claim.clone(), LONGER));
+    let renewed = store.renew(&renewals.collect::<Vec<_>>()).await;
+    let releases: Vec<_> = claims.iter().cloned().map(Releasing::new).collect();
+    let released = store.release(&releases).await;
+    assert_eq!((renewed.len(), released.len()), (350, 350));
+    for n in 0..350 {
+        let ours = n % 3 != 0;
+        assert_eq!(*renewed[n].as_ref().unwrap() == Renew::Renewed, ours, "renewal {n}");
+        assert_eq!(*released[n].as_ref().unwrap() == Release::Released, ours, "release {n}");
+    }
+}
+
+pub(super) async fn an_empty_batch_has_no_answers(store: AnyStore) {
+    assert!(store.renew(&[]).await.is_empty());
+    assert!(store.release(&[]).await.is_empty());
+}

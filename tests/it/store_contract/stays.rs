@@ -1,0 +1,51 @@
+//! Locks that stay taken for a while after they were given back.
+
+use std::time::Duration;
+
+use lockattr_tests::eventually;
+use tokio::time::{Instant, sleep_until};
+
+use super::fleet::Manager;
+use super::{AnyStore, LONGER, TTL};
+
+const AFTER: Duration = Duration::from_millis(500);
+
+pub(super) async fn a_lock_that_stays_taken_ends_by_itself(store: AnyStore) {
+    let manager = Manager::on(&store);
+    let [first, second, hasty] = [(); 3].map(|()| manager.wants("stays"));
+    first.gets().await;
+    assert!(second.stands().await > AFTER * 2);
+    let asked = Instant::now();
+    assert!(first.releases_after(AFTER).await);
+    assert!(!hasty.asks_once().await);
+    let again = second.told_when_to_ask_again().await;
+    assert!(again + Duration::from_millis(2) >= asked + AFTER, "told to come too early");
+    sleep_until(again).await;
+    // It is granted when it asks again, or when somebody else asks before.
+    eventually(TTL, "it ends", async || second.asks_once().await).await;
+    // Stores may count whole milliseconds.
+    let waited = asked.elapsed();
+    assert!(waited + Duration::from_millis(2) >= AFTER, "after {waited:?}");
+    assert!(!first.releases().await, "it is another's");
+    assert!(second.holds().await);
+}
+
+pub(super) async fn a_lock_may_stay_taken_for_longer_than_its_lease(store: AnyStore) {
+    let manager = Manager::on(&store);
+    let first = manager.wants("longer");
+    first.gets().await;
+    assert!(first.releases_after(LONGER).await);
+    let holder = store.holder(first.claim.key()).await.unwrap().expect("taken still");
+    assert!(holder.remaining.is_some_and(|left| left > TTL && left <= LONGER));
+}
+
+pub(super) async fn a_lock_that_is_not_held_does_not_stay_taken(store: AnyStore) {
+    let manager = Manager::on(&store);
+    let [first, second] = [(); 2].map(|()| manager.wants("unheld"));
+    assert!(!first.releases_after(LONGER).await);
+    assert_eq!(store.holder(first.claim.key()).await.unwrap(), None);
+    second.gets().await;
+    assert!(!first.releases_after(LONGER).await);
+    let holder = store.holder(first.claim.key()).await.unwrap().expect("the other's");
+    assert!(holder.remaining.is_some_and(|left| left <= TTL), "the other's lease was changed");
+}
