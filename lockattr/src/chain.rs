@@ -6,17 +6,14 @@
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
 use tokio::task::futures::TaskLocalFuture;
 
 use crate::Lease;
 use crate::default_manager;
+use crate::gate::{self, Gate};
 use crate::hold::Hold;
 use crate::store::Sharing;
 use crate::watchdog::Watchdog;
-
-/// The turns of a gate: one who shares takes one of them, one who does not takes them all.
-const TURNS: u32 = 1 << 16;
 
 tokio::task_local! {
     static INNERMOST: Option<Arc<Inside>>;
@@ -39,64 +36,47 @@ pub(crate) struct Frame {
     pub(crate) depth: u32,
     /// What this entry asked for, which may be less than what the hold has.
     pub(crate) sharing: Sharing,
-    gate: Semaphore,
+    gate: Gate,
 }
 
 impl Frame {
     /// The first entry into a hold.
     pub(crate) fn first(hold: Arc<Hold>, watchdog: Arc<Watchdog>) -> Self {
         let sharing = hold.claim().sharing();
-        Self { hold, watchdog, depth: 1, sharing, gate: Semaphore::new(TURNS as usize) }
+        Self { hold, watchdog, depth: 1, sharing, gate: Gate::new() }
     }
 
     /// Waits for this entry's turn to let a child in.
     pub(crate) async fn turn(self: &Arc<Self>, sharing: Sharing) -> Turn {
-        let turns = turns(sharing);
-        // The gate is never closed, so the permit always comes.
-        if let Ok(permit) = self.gate.acquire_many(turns).await {
-            permit.forget();
-        }
-        Turn { frame: self.clone(), sharing, turns }
+        gate::turn(self, sharing).await
     }
 
     /// The turn, if nobody has it.
     pub(crate) fn try_turn(self: &Arc<Self>, sharing: Sharing) -> Option<Turn> {
-        let turns = turns(sharing);
-        self.gate.try_acquire_many(turns).ok()?.forget();
-        Some(Turn { frame: self.clone(), sharing, turns })
+        gate::try_turn(self, sharing)
     }
 }
 
-/// Children that share may be inside together.
-fn turns(sharing: Sharing) -> u32 {
-    if sharing == Sharing::Shared { 1 } else { TURNS }
+impl AsRef<Gate> for Frame {
+    fn as_ref(&self) -> &Gate {
+        &self.gate
+    }
 }
 
 /// The turn to be inside an entry; the next child has it when this is dropped.
-#[derive(Debug)]
-pub(crate) struct Turn {
-    frame: Arc<Frame>,
-    sharing: Sharing,
-    turns: u32,
-}
+pub(crate) type Turn = gate::Turn<Frame>;
 
 impl Turn {
     /// The entry of the child whose turn it is.
     pub(crate) fn entry(&self) -> Frame {
-        let Frame { hold, watchdog, depth, .. } = &*self.frame;
+        let Frame { hold, watchdog, depth, .. } = self.around();
         Frame {
             hold: hold.clone(),
             watchdog: watchdog.clone(),
             depth: depth + 1,
-            sharing: self.sharing,
-            gate: Semaphore::new(TURNS as usize),
+            sharing: self.sharing(),
+            gate: Gate::new(),
         }
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        self.frame.gate.add_permits(self.turns as usize);
     }
 }
 

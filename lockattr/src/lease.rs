@@ -52,7 +52,8 @@ impl Lease {
         self.frame.hold.claim().key().as_str()
     }
 
-    /// All that is held, in order, where several keys were asked for at once.
+    /// All keys of this hold, in order, where several were asked for at once. Those that the call
+    /// chain held before, and that were entered again, belong to the holds around it.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.frame.hold.claim().keys().iter().map(LockKey::as_str)
     }

@@ -6,6 +6,7 @@ mod chain;
 mod default_manager;
 mod error;
 mod fencing;
+mod gate;
 mod guard;
 mod hold;
 mod holder;

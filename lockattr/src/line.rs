@@ -31,16 +31,18 @@ struct ByName<W, T> {
     last_id: u64,
 }
 
-/// One line: there is one as long as somebody is ahead.
+/// One line: there is one as long as somebody is ahead, or the lock is kept here.
 struct Line<W, T> {
     waiting: VecDeque<Waiter<W, T>>,
     /// Since when another process waits, and how often the lock was handed over since.
     wanted: Option<(Instant, u32)>,
+    /// The lock, while nobody has it and it is kept for the next call; and until when.
+    kept: Option<(T, Instant)>,
 }
 
 impl<W, T> Line<W, T> {
     fn new() -> Self {
-        Self { waiting: VecDeque::new(), wanted: None }
+        Self { waiting: VecDeque::new(), wanted: None, kept: None }
     }
 }
 
@@ -63,10 +65,21 @@ pub(crate) enum Turn<T> {
 /// Where a newcomer stands.
 #[derive(Debug)]
 pub(crate) enum Joined<W, T> {
-    /// In front of all others.
-    Ahead(Ahead<W, T>),
+    /// In front of all others, with the lock if it was kept here.
+    Ahead(Ahead<W, T>, Option<T>),
     /// Behind somebody.
     Behind(Place<W, T>),
+}
+
+/// What became of a lock that was kept.
+#[derive(Debug)]
+pub(crate) enum Kept<T> {
+    /// It was kept long enough.
+    Over(T),
+    /// It is to be kept until then.
+    Until(Instant),
+    /// It is kept no more.
+    Gone,
 }
 
 /// Who is next when the one ahead is done.
@@ -92,22 +105,28 @@ impl<W, T> Lines<W, T> {
         let ByName { lines, last_id } = &mut *by_name;
         let Some(line) = lines.get_mut(name) else {
             lines.insert(name.into(), Line::new());
-            return Joined::Ahead(self.ahead(name.into()));
+            return Joined::Ahead(self.ahead(name.into()), None);
         };
+        if let Some((lock, _)) = line.kept.take() {
+            return Joined::Ahead(self.ahead(name.into()), Some(lock));
+        }
         *last_id += 1;
         let (sender, turn) = oneshot::channel();
         line.waiting.push_back(Waiter { id: *last_id, wants, turn: sender });
         Joined::Behind(Place { lines: self.clone(), name: name.into(), id: *last_id, turn })
     }
 
-    /// The place in front for the lock of this name, if nobody has it.
-    pub(crate) fn try_join(self: &Arc<Self>, name: &str) -> Option<Ahead<W, T>> {
+    /// The place in front for the lock of this name, if nobody has it, and the lock if it is kept.
+    pub(crate) fn try_join(self: &Arc<Self>, name: &str) -> Option<(Ahead<W, T>, Option<T>)> {
         match self.by_name().lines.entry(name.into()) {
-            Entry::Occupied(_) => None,
+            Entry::Occupied(mut line) => {
+                let (lock, _) = line.get_mut().kept.take()?;
+                Some((self.ahead(line.key().clone()), Some(lock)))
+            }
             Entry::Vacant(vacant) => {
                 let ahead = self.ahead(vacant.key().clone());
                 vacant.insert(Line::new());
-                Some(ahead)
+                Some((ahead, None))
             }
         }
     }
@@ -116,9 +135,13 @@ impl<W, T> Lines<W, T> {
         Ahead { lines: self.clone(), name, left: false }
     }
 
-    /// Another process waits for the lock of this name, or, without a name, for any of them.
-    pub(crate) fn wanted(&self, name: Option<&str>, now: Instant) {
+    /// Another process waits for the lock of this name, or, without a name, for any of them. Those
+    /// that were only kept are to be given back.
+    #[must_use = "they are not kept any more"]
+    pub(crate) fn wanted(&self, name: Option<&str>, now: Instant) -> Vec<T> {
         let lines = &mut self.by_name().lines;
+        // In one step: whoever takes a kept lock just then takes the note along.
+        let kept = take_kept(lines, name);
         let note = |line: &mut Line<W, T>| {
             line.wanted.get_or_insert((now, 0));
         };
@@ -126,12 +149,42 @@ impl<W, T> Lines<W, T> {
             Some(name) => lines.get_mut(name).into_iter().for_each(note),
             None => lines.values_mut().for_each(note),
         }
+        kept
+    }
+
+    /// The lock of this name, or, without a name, all of them, where they are only kept.
+    #[must_use = "they are not kept any more"]
+    pub(crate) fn take_kept(&self, name: Option<&str>) -> Vec<T> {
+        take_kept(&mut self.by_name().lines, name)
+    }
+
+    /// What is to be done at `now` with the lock of this name.
+    pub(crate) fn kept(&self, name: &str, now: Instant) -> Kept<T> {
+        let lines = &mut self.by_name().lines;
+        match lines.get(name).and_then(|line| line.kept.as_ref()) {
+            None => Kept::Gone,
+            Some((_, until)) if *until > now => Kept::Until(*until),
+            Some(_) => {
+                let kept = lines.remove(name).and_then(|line| line.kept);
+                kept.map_or(Kept::Gone, |(lock, _)| Kept::Over(lock))
+            }
+        }
     }
 
     fn by_name(&self) -> MutexGuard<'_, ByName<W, T>> {
         // Nothing in there can panic half-way, so a poisoned lock is still good.
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn take_kept<W, T>(lines: &mut HashMap<Box<str>, Line<W, T>>, name: Option<&str>) -> Vec<T> {
+    let is_kept = |line: &Line<W, T>| line.kept.is_some();
+    let kept: Vec<_> = match name {
+        Some(name) if !lines.get(name).is_some_and(is_kept) => Vec::new(),
+        Some(name) => lines.remove(name).into_iter().collect(),
+        None => lines.extract_if(|_, line| is_kept(line)).map(|(_, line)| line).collect(),
+    };
+    kept.into_iter().filter_map(|line| line.kept).map(|(lock, _)| lock).collect()
 }
 
 /// Being ahead: asking the store, or having the lock. Dropped, the next one is ahead.
@@ -172,18 +225,22 @@ impl<W, T> Ahead<W, T> {
         line.waiting.pop_front().map_or(nobody, Next::Hand)
     }
 
-    /// Leaves, unless somebody waits here; whether another process waits.
-    pub(crate) fn leave_if_alone(&mut self) -> Option<bool> {
-        let mut by_name = self.lines.by_name();
-        let Entry::Occupied(line) = by_name.lines.entry(std::mem::take(&mut self.name)) else {
-            return None;
-        };
-        if !line.get().waiting.is_empty() {
-            self.name = line.key().clone();
-            return None;
+    /// Leaves the lock here until `until`, for the next call; gives it back if somebody waits.
+    pub(crate) fn keep(mut self, lock: T, until: Instant) -> Result<(), T> {
+        let lines = self.lines.clone();
+        let mut by_name = lines.by_name();
+        match by_name.lines.get_mut(&self.name) {
+            Some(line) if line.waiting.is_empty() && line.wanted.is_none() => {
+                line.kept = Some((lock, until));
+                self.left = true;
+                Ok(())
+            }
+            _ => {
+                // Not while the lines are locked: the place is given up with `self`.
+                drop(by_name);
+                Err(lock)
+            }
         }
-        self.left = true;
-        Some(line.remove().wanted.is_some())
     }
 
     /// The next one asks the store.

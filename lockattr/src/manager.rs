@@ -54,7 +54,6 @@ struct Shared {
     settings: Settings,
     identity: Identity,
     watchdog: Arc<Watchdog>,
-    lines: Arc<Lines>,
     inbox: Arc<Inbox>,
 }
 
@@ -130,11 +129,16 @@ impl LockManager {
     fn new(store: Arc<dyn Store>, settings: Settings) -> Self {
         let identity = Identity::new(settings.service.as_deref());
         let limits = Limits { count: settings.hand_overs, time: settings.hand_over_time };
-        let (watchdog, lines) =
-            (Arc::new(Watchdog::new(store, settings.linger)), Lines::new(limits));
-        let inbox = Arc::new(Inbox::new(on_wanted(&watchdog, &lines)));
+        let watchdog = Arc::new(Watchdog::new(store, Lines::new(limits), settings.linger));
+        let lines = Arc::downgrade(watchdog.lines());
+        let inbox = Arc::new(Inbox::new(move |name| {
+            if let Some(lines) = lines.upgrade() {
+                // What was only kept is given back.
+                drop(lines.wanted(name, Instant::now()));
+            }
+        }));
         watchdog.store().listen(&inbox);
-        Self { shared: Arc::new(Shared { settings, identity, watchdog, lines, inbox }) }
+        Self { shared: Arc::new(Shared { settings, identity, watchdog, inbox }) }
     }
 
     /// Makes this the default manager of the process: the one that annotated functions use.
@@ -430,26 +434,6 @@ impl LockManager {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.shared.settings
-    }
-}
-
-/// What is done when another process waits for one of our locks, or may wait for any of them.
-fn on_wanted(
-    watchdog: &Arc<Watchdog>,
-    lines: &Arc<Lines>,
-) -> impl Fn(Option<&str>) + Send + Sync + 'static {
-    let (watchdog, lines) = (Arc::downgrade(watchdog), Arc::downgrade(lines));
-    move |name| {
-        // First the lines, then what is kept: who keeps a lock looks the other way round.
-        if let Some(lines) = lines.upgrade() {
-            lines.wanted(name, Instant::now());
-        }
-        if let Some(watchdog) = watchdog.upgrade() {
-            match name {
-                Some(name) => drop(watchdog.take_kept(name)),
-                None => drop(watchdog.take_all_kept()),
-            }
-        }
     }
 }
 

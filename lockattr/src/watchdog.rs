@@ -24,8 +24,9 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::guard::Owned;
+use crate::guard::Lines;
 use crate::hold::Hold;
+use crate::line::Kept;
 use crate::store::{Releasing, Store};
 use crate::{Error, LostReason};
 use batch::send_releases;
@@ -41,6 +42,8 @@ pub(crate) struct Watchdog {
     store: Arc<dyn Store>,
     /// How long a lock is kept in this process after its last holder.
     linger: Duration,
+    /// Where it is kept.
+    lines: Arc<Lines>,
     queue: Mutex<Queue>,
     /// Acquisitions under way: what they may be granted is to be given back before the end.
     asking: AtomicUsize,
@@ -53,10 +56,11 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    pub(crate) fn new(store: Arc<dyn Store>, linger: Duration) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, lines: Arc<Lines>, linger: Duration) -> Self {
         Self {
             store,
             linger,
+            lines,
             queue: Mutex::default(),
             asking: AtomicUsize::new(0),
             settled: Notify::new(),
@@ -69,8 +73,8 @@ impl Watchdog {
         &self.store
     }
 
-    pub(crate) fn linger(&self) -> Duration {
-        self.linger
+    pub(crate) fn lines(&self) -> &Arc<Lines> {
+        &self.lines
     }
 
     /// Starts the task on this runtime, unless it runs; an error if there is none to run it on.
@@ -108,20 +112,22 @@ impl Watchdog {
         self.queue().hand_over(id, hold, now);
     }
 
-    /// Keeps a lock that nobody has for the next who asks for it, and then gives it back. Gives it
-    /// back to the caller if nothing is kept any more.
-    pub(crate) fn keep(&self, name: &str, lock: Owned) -> Option<Owned> {
-        self.queue().keep(name, lock, Instant::now() + self.linger)
+    /// Until when a lock of this name may be kept in its line, if it may: its end is seen to.
+    pub(crate) fn keeps(&self, name: &str, now: Instant) -> Option<Instant> {
+        let until = now.checked_add(self.linger).filter(|until| *until > now)?;
+        self.queue().keeps(name, until).then_some(until)
     }
 
-    /// The lock of this name, if it is kept.
-    pub(crate) fn take_kept(&self, name: &str) -> Option<Owned> {
-        self.queue().kept.take(name)
-    }
-
-    /// All that are kept.
-    pub(crate) fn take_all_kept(&self) -> Vec<Owned> {
-        self.queue().kept.take_all()
+    /// Gives a lock back that was kept long enough.
+    fn look_after(&self, name: &str) {
+        match self.lines.kept(name, Instant::now()) {
+            Kept::Over(lock) => drop(lock),
+            Kept::Until(until) => {
+                // If nothing is kept any more, its line is emptied.
+                let _closing = self.queue().keeps(name, until);
+            }
+            Kept::Gone => {}
+        }
     }
 
     /// Forgets a hold that was given back.
@@ -175,14 +181,13 @@ impl Watchdog {
 
     /// Lets the tasks end once nothing is held or to be released.
     pub(crate) fn close(&self) {
-        let kept = {
+        {
             let mut queue = self.queue();
             queue.closing = true;
             queue.wake();
-            queue.kept.take_all()
-        };
+        }
         // Not while the queue is locked: they go into it.
-        drop(kept);
+        drop(self.lines.take_kept(None));
     }
 
     /// Returns once nothing more may be acquired.

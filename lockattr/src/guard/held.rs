@@ -91,29 +91,6 @@ impl Owned {
         self.given_back();
     }
 
-    /// Hands a lock that was kept to who asks for it on these terms; gives it back if it does not
-    /// fit.
-    pub(crate) fn revive(
-        mut self,
-        terms: &Terms,
-        ahead: Ahead,
-    ) -> Result<LockGuard, (Self, Ahead)> {
-        let now = Instant::now();
-        match self.0.take() {
-            Some(held) if held.is_held(now) && held.fits(terms, now) => {
-                let lies_ready = terms.max_hold.is_none() && held.frame.hold.ttl() == terms.ttl;
-                Ok(match lies_ready {
-                    true => held.guard(terms, ahead, now),
-                    false => held.hand_over(terms, ahead, now),
-                })
-            }
-            held => {
-                self.0 = held;
-                Err((self, ahead))
-            }
-        }
-    }
-
     /// Nothing more is owed. Only now the watchdog forgets the hold: a shutdown waits until then.
     fn given_back(&mut self) {
         if let Some(held) = self.0.take() {
@@ -159,27 +136,16 @@ impl Held {
     }
 
     /// Keeps the lock in this process for a while, if that is wished and nobody waits for it.
-    fn keep(self, mut ahead: Ahead, now: Instant) -> Option<Self> {
-        let watchdog = self.frame.watchdog.clone();
+    fn keep(self, ahead: Ahead, now: Instant) -> Option<Self> {
         let Some(fencing) = self.frame.hold.fencing().handed_over() else { return Some(self) };
-        if watchdog.linger().is_zero() {
+        let Some(until) = self.frame.watchdog.keeps(self.claim().key().name(), now) else {
             return Some(self);
-        }
-        let claim = self.claim().clone();
-        let name = claim.key().name();
+        };
         // For its holder it ends here; the next hold lies ready.
         let ttl = self.frame.hold.ttl();
         let kept = self.next_hold(fencing, ttl, None, now);
-        // First it is put where it is looked for, then the place is left: who comes in between
-        // stands behind it, and is told to go and look.
-        let refused = watchdog.keep(name, Owned(Some(kept)));
-        let wanted = ahead.leave_if_alone().unwrap_or(false);
-        drop(ahead);
-        if wanted {
-            // That came in between as well.
-            drop(watchdog.take_kept(name));
-        }
-        refused.and_then(|mut refused| refused.0.take())
+        let lock = LockGuard::of(Lease::new(kept.frame.clone()), Grip::Lock(Owned(Some(kept))));
+        ahead.keep(lock, until).err().and_then(LockGuard::into_held)
     }
 
     /// Whether who wants the lock on these terms can have it without asking the store: its lease is
@@ -243,6 +209,27 @@ impl Held {
 }
 
 impl LockGuard {
+    /// Hands a lock that was kept to who asks for it on these terms; gives it back if it does not
+    /// fit.
+    pub(crate) fn revive(self, terms: &Terms, ahead: Ahead) -> Result<Self, (Owned, Ahead)> {
+        let now = Instant::now();
+        match self.into_held() {
+            Some(held) if held.is_held(now) && held.fits(terms, now) => {
+                let lies_ready = terms.max_hold.is_none() && held.frame.hold.ttl() == terms.ttl;
+                Ok(match lies_ready {
+                    true => held.guard(terms, ahead, now),
+                    false => held.hand_over(terms, ahead, now),
+                })
+            }
+            held => Err((Owned(held), ahead)),
+        }
+    }
+
+    /// Gives the lock back, and returns as soon as that is sent.
+    pub(crate) async fn release_kept(self) {
+        Owned(self.into_held()).release_in_background().await;
+    }
+
     fn into_held(self) -> Option<Held> {
         match self.grip {
             Grip::Lock(mut owned) => owned.0.take(),

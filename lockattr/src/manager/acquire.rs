@@ -72,8 +72,8 @@ impl LockManager {
         let mut ahead = None;
         if let Some(name) = local_line(terms, &keys) {
             // Before anything else is made: a lock that is kept costs next to nothing.
-            if let Some(place) = self.shared.lines.try_join(name) {
-                match self.revive(terms, name, place).await {
+            if let Some((place, kept)) = watchdog.lines().try_join(name) {
+                match self.revive(terms, place, kept).await {
                     Ok(guard) => return Ok(guard),
                     Err(place) => ahead = Some(place),
                 }
@@ -150,9 +150,9 @@ impl LockManager {
         if attempts.is_once() {
             return Err(None);
         }
-        let mut place = match self.shared.lines.join(name, terms.clone()) {
-            Joined::Ahead(ahead) => {
-                return self.revive(terms, name, ahead).await.map_err(Some);
+        let mut place = match self.shared.watchdog.lines().join(name, terms.clone()) {
+            Joined::Ahead(ahead, kept) => {
+                return self.revive(terms, ahead, kept).await.map_err(Some);
             }
             Joined::Behind(place) => place,
         };
@@ -161,19 +161,20 @@ impl LockManager {
             Ok(Came::Lock(guard)) if guard.ensure_held().is_ok() => Ok(guard),
             // It lay too long before this task was polled.
             Ok(Came::Lock(_lapsed)) => Err(None),
-            Ok(Came::Ask(ahead)) => self.revive(terms, name, ahead).await.map_err(Some),
+            Ok(Came::Ask(ahead)) => Err(Some(ahead)),
             Err(_) => Err(None),
         }
     }
 
-    /// Takes the lock that this process has kept, from the place in front. One that is kept and does
-    /// not fit is given back: sent before the store is asked, or it would keep out who asks only once.
-    async fn revive(&self, terms: &Terms, name: &str, ahead: Ahead) -> Result<LockGuard, Ahead> {
-        let watchdog = &self.shared.watchdog;
-        if watchdog.linger().is_zero() {
-            return Err(ahead);
-        }
-        let Some(kept) = watchdog.take_kept(name) else { return Err(ahead) };
+    /// Takes the lock that was kept for the place in front, if there is one and it fits. If not, it
+    /// is given back: sent before the store is asked, or it would keep out who asks only once.
+    async fn revive(
+        &self,
+        terms: &Terms,
+        ahead: Ahead,
+        kept: Option<LockGuard>,
+    ) -> Result<LockGuard, Ahead> {
+        let Some(kept) = kept else { return Err(ahead) };
         match kept.revive(terms, ahead) {
             Ok(guard) => Ok(guard),
             Err((mut kept, ahead)) => {
@@ -185,12 +186,9 @@ impl LockManager {
 
     /// Gives back what is kept in this process of the locks that are about to be asked for.
     async fn give_up_kept(&self, keys: &[LockKey]) {
-        if self.shared.watchdog.linger().is_zero() {
-            return;
-        }
         for key in keys {
-            if let Some(mut kept) = self.shared.watchdog.take_kept(key.name()) {
-                kept.release_in_background().await;
+            for kept in self.shared.watchdog.lines().take_kept(Some(key.name())) {
+                kept.release_kept().await;
             }
         }
     }

@@ -17,7 +17,6 @@ use super::last_resort::LastResort;
 use super::leases::Leases;
 use super::releases::{PendingRelease, Releases};
 use crate::LostReason;
-use crate::guard::Owned;
 use crate::hold::Hold;
 use crate::store::Renewal;
 
@@ -50,8 +49,8 @@ pub(super) struct Due {
     pub(super) over: Vec<Arc<Hold>>,
     pub(super) releases: Vec<PendingRelease>,
     pub(super) adopted: Vec<UnderWay>,
-    /// Locks that were kept long enough: dropped, they are released.
-    pub(super) lingered: Vec<Owned>,
+    /// Locks that may have been kept long enough.
+    pub(super) lingered: Vec<Arc<str>>,
     /// When the next thing is due.
     pub(super) next: Option<Instant>,
 }
@@ -81,16 +80,16 @@ impl Queue {
         }
     }
 
-    /// Keeps a lock until `until`, unless nothing more is acquired; what it gives back is not kept.
-    pub(super) fn keep(&mut self, name: &str, lock: Owned, until: Instant) -> Option<Owned> {
+    /// Looks after a kept lock at `at`; `false` if nothing is kept any more.
+    pub(super) fn keeps(&mut self, name: &str, at: Instant) -> bool {
         if self.closing {
-            return Some(lock);
+            return false;
         }
-        let before = self.kept.keep(name, lock, until);
-        if self.asleep_until.is_none_or(|asleep_until| until < asleep_until) {
+        self.kept.look_at(name, at);
+        if self.asleep_until.is_none_or(|asleep_until| at < asleep_until) {
             self.wake();
         }
-        before
+        true
     }
 
     /// Gives a lock back.
@@ -182,9 +181,9 @@ impl Queue {
         self.releases.adopted_on(runtime)
     }
 
-    /// What is kept that no task would give back.
-    pub(super) fn kept_by_nobody(&mut self) -> Vec<Owned> {
-        if self.runners.is_empty() { self.kept.take_all() } else { Vec::new() }
+    /// Whether no task is left.
+    pub(super) fn is_driven_by_none(&self) -> bool {
+        self.runners.is_empty()
     }
 
     /// Takes the task on `runtime` off, and with it the thread if it is that one's.

@@ -56,7 +56,7 @@ impl Runner {
             let due = self.watchdog.queue().due(self.runtime, Instant::now());
             // Not while the queue is locked: whoever is woken may want it.
             due.over.iter().for_each(|hold| hold.signal_end());
-            drop(due.lingered);
+            due.lingered.iter().for_each(|name| self.watchdog.look_after(name));
             under_way.extend(due.adopted);
             if !due.renewals.is_empty() {
                 under_way.push(send_renewals(self.watchdog.clone(), due.renewals));
@@ -81,9 +81,11 @@ impl Runner {
 impl Drop for Runner {
     fn drop(&mut self) {
         let unanswered = self.watchdog.queue().leave(self.runtime, &self.wake);
-        let kept = self.watchdog.queue().kept_by_nobody();
         // They go back into the queue.
-        drop((unanswered, kept));
+        drop(unanswered);
+        if self.watchdog.queue().is_driven_by_none() {
+            drop(self.watchdog.lines().take_kept(None));
+        }
         self.watchdog.settled();
         if !self.last_resort {
             self.watchdog.send_what_nobody_sends();

@@ -1,0 +1,92 @@
+//! Running a model under every schedule, and tasks that wait, wait only briefly, or not at all.
+
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use shuttle::{Config, Runner};
+
+use crate::schedules::EverySchedule;
+
+/// Runs `model` under all schedules, and prints how many there are. It gets what counts its ends:
+/// each run must have come to its end, where it is checked that nothing is left.
+pub(crate) fn every_schedule(name: &str, model: impl Fn(Ends) + Send + Sync + 'static) {
+    let ends = Ends::default();
+    // No bound, neither in number nor in time: it ends when the search has no choice left.
+    let search = EverySchedule::default();
+    let repeated = search.repeated();
+    let runs = Runner::new(search, Config::default()).run({
+        let ends = ends.clone();
+        move || model(ends.clone())
+    });
+    assert_eq!(ends.0.load(Ordering::Relaxed), runs, "{name}: some runs had no end");
+    report(name, runs - repeated.get(), repeated.get());
+}
+
+#[expect(clippy::print_stdout, reason = "how much was explored is what a model says of itself")]
+fn report(name: &str, schedules: usize, repeated: usize) {
+    println!("{name}: all of {schedules} schedules, and {repeated} of them again");
+}
+
+/// How many runs came to their end.
+#[derive(Clone, Default)]
+pub(crate) struct Ends(Arc<AtomicUsize>);
+
+impl Ends {
+    pub(crate) fn one_more(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What was seen in any of the schedules.
+#[derive(Clone, Default)]
+pub(crate) struct Seen(Arc<Mutex<Vec<String>>>);
+
+impl Seen {
+    pub(crate) fn note(&self, what: &str) {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !seen.iter().any(|known| known == what) {
+            seen.push(what.to_owned());
+        }
+    }
+
+    pub(crate) fn all(&self) -> Vec<String> {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        seen.sort();
+        seen
+    }
+}
+
+/// How long a task waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// Until its turn comes.
+    ForIt,
+    /// Polls once, and leaves at some later moment if its turn had not come then: as one whose time
+    /// is over, or whose future is dropped, perhaps woken but not polled again.
+    Briefly,
+    /// Leaves without having polled.
+    NotAtAll,
+}
+
+impl Waits {
+    pub(crate) const ALL: [Self; 3] = [Self::ForIt, Self::Briefly, Self::NotAtAll];
+
+    /// Waits so long for `future`; what it waited for is dropped with it.
+    pub(crate) fn wait<F: Future>(self, future: F) -> Option<F::Output> {
+        match self {
+            Self::ForIt => Some(shuttle::future::block_on(future)),
+            Self::Briefly => match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(came) => Some(came),
+                Poll::Pending => None,
+            },
+            Self::NotAtAll => None,
+        }
+    }
+}
+
+/// Another task.
+pub(crate) fn task(run: impl FnOnce() + Send + 'static) {
+    drop(shuttle::thread::spawn(run));
+}

@@ -1,0 +1,140 @@
+//! The gate of an entry: children that do not share are never inside with others, those that share
+//! may be; who has left leaves the gate as it was.
+
+use std::sync::Arc;
+
+use crate::explore::{Ends, Seen, Waits, every_schedule, task};
+use crate::gate::{Gate, Turn, try_turn, turn};
+use crate::inside::Inside;
+use crate::store::Sharing::{self, Exclusive, Shared};
+
+/// An entry, as the call chain has it: when the last of its children is gone, its gate is free.
+struct Entry {
+    gate: Gate,
+    inside: Inside,
+    ends: Option<Ends>,
+    seen: Seen,
+}
+
+impl AsRef<Gate> for Entry {
+    fn as_ref(&self) -> &Gate {
+        &self.gate
+    }
+}
+
+impl Entry {
+    fn first(ends: Ends, seen: Seen) -> Arc<Self> {
+        Arc::new(Self { gate: Gate::new(), inside: Inside::new(), ends: Some(ends), seen })
+    }
+
+    /// The entry of a child: it has a gate of its own.
+    fn inner(turn: &Turn<Self>) -> Arc<Self> {
+        let seen = turn.around().seen.clone();
+        Arc::new(Self { gate: Gate::new(), inside: Inside::new(), ends: None, seen })
+    }
+
+    /// What a child does when it is its turn, and when it has waited in vain.
+    fn child(self: &Arc<Self>, sharing: Sharing, waits: Waits, inside: impl FnOnce(&Turn<Self>)) {
+        let Some(turn) = try_turn(self, sharing).or_else(|| waits.wait(turn(self, sharing))) else {
+            return;
+        };
+        assert_eq!(turn.sharing(), sharing);
+        match sharing {
+            Exclusive => self.inside.alone(|| inside(&turn)),
+            Shared => self.inside.together(|| inside(&turn)),
+        }
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        self.seen.note(&format!("{} together", self.inside.most_together()));
+        if let Some(ends) = &self.ends {
+            let gate = Arc::new(Free(std::mem::replace(&mut self.gate, Gate::new())));
+            assert!(try_turn(&gate, Exclusive).is_some(), "the gate is not free at the end");
+            ends.one_more();
+        }
+    }
+}
+
+/// A gate that outlives its entry, to be looked at.
+struct Free(Gate);
+
+impl AsRef<Gate> for Free {
+    fn as_ref(&self) -> &Gate {
+        &self.0
+    }
+}
+
+/// Each of these children comes at any moment, and waits so long.
+fn check(children: [(Sharing, Waits); 3]) -> Vec<String> {
+    let seen = Seen::default();
+    let together = seen.clone();
+    every_schedule(&format!("gate {children:?}"), move |ends| {
+        let entry = Entry::first(ends, together.clone());
+        for (sharing, waits) in children {
+            let entry = entry.clone();
+            task(move || entry.child(sharing, waits, |_| ()));
+        }
+    });
+    seen.all()
+}
+
+/// Red without: all turns for who does not share (`turns` always 1); one turn for who shares
+/// (`turns` always `TURNS`: none are together); the `forget` in `turn` or in `try_turn` (more turns
+/// come back than there were); `add_permits` (nobody's turn ever comes).
+#[test]
+fn who_does_not_share_is_inside_alone_and_who_shares_may_not_be() {
+    let modes = [Exclusive, Shared];
+    for a in modes {
+        for b in modes {
+            for c in modes {
+                let children = [a, b, c];
+                let sharers = children.iter().filter(|mode| **mode == Shared).count();
+                let expected: Vec<_> = (sharers.min(1)..=sharers)
+                    .map(|so_many| format!("{so_many} together"))
+                    .collect();
+                assert_eq!(check(children.map(|mode| (mode, Waits::ForIt))), expected);
+            }
+        }
+    }
+}
+
+/// Red without: taking all turns at once (first one and then the others, each forgotten: who leaves
+/// in between takes it along).
+#[test]
+fn who_leaves_before_its_turn_leaves_the_gate_as_it_was() {
+    for briefly in [Exclusive, Shared] {
+        for b in [Exclusive, Shared] {
+            for c in [Exclusive, Shared] {
+                check([(briefly, Waits::Briefly), (b, Waits::ForIt), (c, Waits::ForIt)]);
+                check([(briefly, Waits::Briefly), (b, Waits::Briefly), (c, Waits::ForIt)]);
+            }
+        }
+    }
+}
+
+/// One child has a child of its own while another waits beside it.
+///
+/// Red without: a gate of its own for each entry (`Entry::inner`; in the call chain, `Turn::entry`).
+#[test]
+fn a_childs_child_does_not_wait_for_its_uncle() {
+    for uncle in [Exclusive, Shared] {
+        for inner in [Exclusive, Shared] {
+            every_schedule(&format!("uncle {uncle:?} {inner:?}"), move |ends| {
+                let entry = Entry::first(ends, Seen::default());
+                let beside = entry.clone();
+                task(move || beside.child(uncle, Waits::ForIt, |_| ()));
+                entry.child(Exclusive, Waits::ForIt, |turn| {
+                    let entry = Entry::inner(turn);
+                    let beside = entry.clone();
+                    task(move || beside.child(inner, Waits::ForIt, |_| ()));
+                    entry.child(inner, Waits::ForIt, |_| ());
+                });
+            });
+        }
+    }
+}

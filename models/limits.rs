@@ -1,0 +1,84 @@
+//! How often a lock goes from hand to hand while another process waits for it.
+
+use std::time::Duration;
+
+use crate::explore::{Waits, every_schedule, task};
+use crate::line::{Limits, Next};
+use crate::lock::{LIMITS, NAME, NOW, Wants, World};
+use crate::sync::Instant;
+use crate::waiters::stand;
+
+/// Told at any moment that another process waits, two that wait here.
+///
+/// Red without: `passed >= count` in `Ahead::next` (or with `>`); the counting there; the note in
+/// `Lines::wanted`.
+#[test]
+fn once_it_is_wanted_it_is_handed_over_so_often_before_the_next_asks() {
+    for name in [Some(NAME), None] {
+        every_schedule(&format!("wanted {name:?}"), move |ends| {
+            let world = World::expecting(ends, "ab");
+            let lock = world.ask(world.first(), false);
+            for who in ['a', 'b'] {
+                let place = world.behind(Wants { fits: true });
+                let world = world.clone();
+                task(move || stand(&world, place, who, Waits::ForIt));
+            }
+            let told = world.clone();
+            task(move || {
+                told.told_that_it_is_wanted(name);
+            });
+            lock.used_by('0');
+        });
+    }
+}
+
+/// The store says with its grant that others wait.
+///
+/// Red without: the note of it in `Ahead::granted`.
+#[test]
+fn what_the_store_says_with_its_grant_counts_from_there() {
+    every_schedule("granted and wanted", |ends| {
+        let world = World::expecting(ends, "abc");
+        let lock = world.ask(world.first(), true);
+        for who in ['a', 'b', 'c'] {
+            let place = world.behind(Wants { fits: true });
+            let world = world.clone();
+            task(move || stand(&world, place, who, Waits::ForIt));
+        }
+        lock.used_by('0');
+    });
+}
+
+/// Nobody runs beside this: the time is what it is said to be.
+///
+/// Red without: `now >= since + time` in `Ahead::next`, or with `>`.
+#[test]
+fn once_the_time_is_over_it_is_not_handed_over_at_all() {
+    every_schedule("time", |ends| {
+        let world = World::new(ends);
+        let ahead = world.first();
+        let place = world.behind(Wants { fits: true });
+        assert!(world.lines.wanted(Some(NAME), NOW).is_empty());
+        // A second message is no news: the time goes on.
+        let Limits { time, .. } = LIMITS;
+        assert!(world.lines.wanted(Some(NAME), NOW + time).is_empty());
+        assert!(matches!(ahead.next(NOW + time, |_| true), Next::Nobody { wanted: true }));
+        let just_before = Instant(NOW.0 + time - Duration::from_nanos(1));
+        assert!(matches!(ahead.next(just_before, |_| true), Next::Hand(_)));
+        drop(place);
+    });
+}
+
+/// The message comes while the store's answer is on its way to the line.
+///
+/// Red without: `line.wanted.is_some()` in `Ahead::granted`.
+#[test]
+fn a_message_is_not_forgotten_that_comes_with_the_grant() {
+    every_schedule("granted while told", |ends| {
+        let world = World::new(ends);
+        let ahead = world.first();
+        let told = world.clone();
+        task(move || told.told_that_it_is_wanted(Some(NAME)));
+        world.ask(ahead, false).used_by('0');
+    });
+}

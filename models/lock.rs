@@ -1,0 +1,289 @@
+//! A lock in a store, and who has it: `guard/held.rs` with everything left out but who is told what
+//! in which order.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::{Mutex as Unseen, Weak};
+use std::time::Duration;
+
+use crate::explore::{Ends, Waits};
+use crate::inside::Inside;
+use crate::line::{self, Came, Joined, Limits, Next};
+use crate::sync::{Arc, Instant, Mutex, PoisonError, oneshot};
+
+pub(crate) const NAME: &str = "the one lock";
+
+/// It is always the same time, but where a model says that it is later.
+pub(crate) const NOW: Instant = Instant(Duration::from_secs(100));
+
+pub(crate) const LIMITS: Limits = Limits { count: 1, time: Duration::from_secs(1) };
+
+/// Whether the lock may be handed to who waits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wants {
+    pub(crate) fits: bool,
+}
+
+pub(crate) type Lines = line::Lines<Wants, Lock>;
+pub(crate) type Ahead = line::Ahead<Wants, Lock>;
+pub(crate) type Place = line::Place<Wants, Lock>;
+
+/// What all tasks of one run share. When the last of them is gone, it is checked that nothing is
+/// left anywhere.
+pub(crate) struct World {
+    pub(crate) lines: Arc<Lines>,
+    store: Mutex<Store>,
+    inside: Inside,
+    /// Nobody decides by this, so looking at it is no step.
+    log: Unseen<Log>,
+    /// Whether a lock is kept for who comes next.
+    keeps: bool,
+    wanted: Mutex<Wanted>,
+    stay: String,
+    ends: Ends,
+}
+
+/// The lock as the store has it. Who asks while it is taken is told later.
+#[derive(Default)]
+struct Store {
+    taken: bool,
+    waiting: VecDeque<oneshot::Sender<()>>,
+}
+
+#[derive(Default)]
+struct Log {
+    /// In the order in which they had the lock.
+    had_it: String,
+    grants: u32,
+    returns: u32,
+}
+
+/// Whether it is known here that another process waits, and how often the lock was handed over
+/// since that is known and the store last granted it.
+#[derive(Default)]
+struct Wanted {
+    known: bool,
+    handed: u32,
+    /// How often the store has granted the lock.
+    grants: u32,
+}
+
+/// The lock in somebody's hand, or kept; dropped, it is passed on.
+pub(crate) struct Lock {
+    /// Not for ever, because the world has it while it is kept.
+    world: Weak<World>,
+    held: Option<Held>,
+}
+
+/// The lock itself, with the place from which it is handed over.
+pub(crate) struct Held {
+    ahead: Option<Ahead>,
+}
+
+impl World {
+    pub(crate) fn new(ends: Ends) -> Arc<Self> {
+        Self::with(ends, false, "")
+    }
+
+    /// One in which these have the lock, in this order, whoever else may have it in between.
+    pub(crate) fn expecting(ends: Ends, stay: &str) -> Arc<Self> {
+        Self::with(ends, false, stay)
+    }
+
+    /// One in which a lock is kept.
+    pub(crate) fn that_keeps(ends: Ends) -> Arc<Self> {
+        Self::with(ends, true, "")
+    }
+
+    fn with(ends: Ends, keeps: bool, stay: &str) -> Arc<Self> {
+        Arc::new(Self {
+            lines: Lines::new(LIMITS),
+            store: Mutex::new(Store::default()),
+            inside: Inside::new(),
+            log: Unseen::default(),
+            keeps,
+            wanted: Mutex::new(Wanted::default()),
+            stay: stay.to_owned(),
+            ends,
+        })
+    }
+
+    /// Somebody who has the place in front, and nothing else yet.
+    pub(crate) fn first(&self) -> Ahead {
+        match self.lines.join(NAME, Wants { fits: true }) {
+            Joined::Ahead(ahead, None) => ahead,
+            Joined::Ahead(_, Some(_)) => panic!("nothing is kept yet"),
+            Joined::Behind(_) => panic!("nobody else is there"),
+        }
+    }
+
+    /// The place behind those who are there, before any task runs.
+    pub(crate) fn behind(&self, wants: Wants) -> Place {
+        match self.lines.join(NAME, wants) {
+            Joined::Ahead(..) => panic!("there is one ahead"),
+            Joined::Behind(place) => place,
+        }
+    }
+
+    /// Asks the store until it grants the lock.
+    pub(crate) fn ask(self: &Arc<Self>, ahead: Ahead, wanted: bool) -> Lock {
+        let told = {
+            let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+            if mem::replace(&mut store.taken, true) {
+                let (sender, told) = oneshot::channel();
+                store.waiting.push_back(sender);
+                Some(told)
+            } else {
+                None
+            }
+        };
+        if let Some(told) = told {
+            assert!(Waits::ForIt.wait(told).is_some_and(|told| told.is_ok()));
+        }
+        // Noted before: what is handed over from here on counts anew.
+        self.wanted(|now| {
+            *now = Wanted { known: wanted, handed: 0, grants: now.grants + 1 };
+        });
+        self.log(|log| log.grants += 1);
+        ahead.granted(wanted, NOW);
+        self.lock(ahead)
+    }
+
+    fn lock(self: &Arc<Self>, ahead: Ahead) -> Lock {
+        Lock { world: Arc::downgrade(self), held: Some(Held { ahead: Some(ahead) }) }
+    }
+
+    /// What follows when somebody's turn has come.
+    pub(crate) fn came(self: &Arc<Self>, who: char, came: Came<Wants, Lock>) {
+        let lock = match came {
+            Came::Lock(lock) => lock,
+            Came::Ask(ahead) => self.ask(ahead, false),
+        };
+        lock.used_by(who);
+    }
+
+    /// The lock that was kept here, or else the store's.
+    pub(crate) fn revive_or_ask(self: &Arc<Self>, ahead: Ahead, kept: Option<Lock>) -> Lock {
+        let Some(mut kept) = kept else { return self.ask(ahead, false) };
+        // What it was is nothing to be passed on.
+        kept.held = None;
+        self.lock(ahead)
+    }
+
+    /// The message that another process waits, as the manager deals with it. Then it is known,
+    /// unless the store has granted the lock in between: it may be about an earlier hold.
+    pub(crate) fn told_that_it_is_wanted(&self, name: Option<&str>) {
+        let before = self.wanted(|now| now.grants);
+        drop(self.lines.wanted(name, NOW));
+        self.wanted(|now| {
+            if now.grants == before {
+                (now.known, now.handed) = (true, 0);
+            }
+        });
+    }
+
+    fn give_back(&self) {
+        let told = {
+            let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+            assert!(store.taken, "given back twice");
+            self.log(|log| log.returns += 1);
+            let told = store.waiting.pop_front();
+            store.taken = told.is_some();
+            told
+        };
+        if let Some(told) = told {
+            assert!(told.send(()).is_ok());
+        }
+    }
+
+    fn wanted<R>(&self, note: impl FnOnce(&mut Wanted) -> R) -> R {
+        note(&mut self.wanted.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn log<R>(&self, note: impl FnOnce(&mut Log) -> R) -> R {
+        note(&mut self.log.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Lock {
+    /// Does something under the lock, and lets go of it.
+    pub(crate) fn used_by(self, who: char) {
+        let world = self.world.upgrade().expect("there is a world");
+        if world.wanted(|now| now.known) {
+            let ahead = self.held.as_ref().and_then(|held| held.ahead.as_ref());
+            assert!(ahead.is_some_and(is_wanted), "forgotten that another process waits");
+        }
+        world.inside.alone(|| world.log(|log| log.had_it.push(who)));
+    }
+}
+
+/// Whether it is known in its line that another process waits.
+pub(crate) fn is_wanted(ahead: &Ahead) -> bool {
+    matches!(ahead.next(NOW, |_| false), Next::Nobody { wanted: true })
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if let Some(world) = self.world.upgrade()
+            && let Some(held) = self.held.take()
+            && let Some(_left) = held.pass_on(&world)
+        {
+            world.give_back();
+        }
+    }
+}
+
+impl Held {
+    /// As `guard/held.rs` has it.
+    fn pass_on(mut self, world: &Arc<World>) -> Option<Self> {
+        while let Some(ahead) = self.ahead.take() {
+            let was_wanted = world.wanted(|now| now.known);
+            match ahead.next(NOW, |wants| wants.fits) {
+                Next::Hand(waiter) => {
+                    world.wanted(|now| {
+                        now.handed += u32::from(was_wanted);
+                        assert!(now.handed <= LIMITS.count, "handed over too often");
+                    });
+                    assert!(waiter.wants().fits);
+                    self.ahead = Some(ahead);
+                    let lock = Lock { world: Arc::downgrade(world), held: Some(self) };
+                    let Err(mut lock) = waiter.hand(lock) else { return None };
+                    self = lock.held.take()?;
+                }
+                Next::Nobody { wanted: true } => return Some(self),
+                Next::Nobody { wanted: false } => return self.keep(ahead, world),
+            }
+        }
+        Some(self)
+    }
+
+    fn keep(self, ahead: Ahead, world: &Arc<World>) -> Option<Self> {
+        if !world.keeps {
+            return Some(self);
+        }
+        let lock = Lock { world: Arc::downgrade(world), held: Some(self) };
+        ahead.keep(lock, NOW).err().and_then(|mut lock| lock.held.take())
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        for kept in self.lines.take_kept(None) {
+            assert!(!self.wanted(|now| now.known), "kept though another process waits");
+            // It would look for this world.
+            drop(kept);
+            self.give_back();
+        }
+        self.log(|log| assert_eq!(log.grants, log.returns, "granted as often as given back"));
+        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(!store.taken && store.waiting.is_empty(), "the lock is lost");
+        assert!(self.lines.try_join(NAME).is_some(), "a line is left that nobody stands in");
+        let had_it: String =
+            self.log(|log| log.had_it.chars().filter(|who| self.stay.contains(*who)).collect());
+        assert_eq!(had_it, self.stay, "in the order of their places");
+        self.ends.one_more();
+    }
+}

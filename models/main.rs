@@ -1,0 +1,36 @@
+//! The hand-over inside a process and the gates of reentrancy, as they are in `lockattr/src`, under
+//! every schedule there is of a few tasks.
+//!
+//! The files are compiled into here with steps of the explorer's in place of tokio's channels and
+//! semaphores and of the standard library's mutex (`sync.rs`). Nothing is left to chance and
+//! nothing is left out: each model runs until there is no other schedule, and prints how many there
+//! were (`cargo test -p lockattr-models -- --nocapture`). What is small is the number of tasks.
+//!
+//! Orders that differ only in steps that do not meet count as one schedule (`schedules.rs`).
+//!
+//! Not modelled: weak memory (each operation is one step that all others see) and what tokio's own
+//! types do inside, which tokio checks with loom.
+
+mod explore;
+mod gates;
+mod inside;
+mod limits;
+mod linger;
+mod lock;
+mod schedules;
+mod sync;
+mod waiters;
+
+#[path = "../lockattr/src/gate.rs"]
+mod gate;
+#[path = "../lockattr/src/line.rs"]
+mod line;
+
+/// What `gate.rs` takes from the store's seam.
+mod store {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Sharing {
+        Exclusive,
+        Shared,
+    }
+}

@@ -1,0 +1,113 @@
+//! The oneshot channel of tokio, as its documentation has it: send, poll, close and `try_recv` are
+//! one step each.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use super::{Arc, Mutex, PoisonError};
+
+pub(crate) fn channel<T>() -> (Sender<T>, Receiver<T>) {
+    let state = State { value: None, sent_or_gone: false, closed: false, waker: None };
+    let channel = Arc::new(Mutex::new(state));
+    (Sender(Some(channel.clone())), Receiver { channel, over: false })
+}
+
+struct State<T> {
+    value: Option<T>,
+    /// Nothing more comes from the sender.
+    sent_or_gone: bool,
+    closed: bool,
+    waker: Option<Waker>,
+}
+
+pub(crate) struct Sender<T>(Option<Arc<Mutex<State<T>>>>);
+
+impl<T> Sender<T> {
+    pub(crate) fn send(mut self, value: T) -> Result<(), T> {
+        let Some(channel) = self.0.take() else { return Err(value) };
+        let waker = {
+            let mut state = channel.lock().unwrap_or_else(PoisonError::into_inner);
+            state.sent_or_gone = true;
+            if state.closed {
+                return Err(value);
+            }
+            state.value = Some(value);
+            state.waker.take()
+        };
+        waker.into_iter().for_each(Waker::wake);
+        Ok(())
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        let Some(channel) = self.0.take() else { return };
+        let waker = {
+            // `Place::drop` drops its own sender while the lines are locked.
+            let state = channel.lock_in_the_same_step();
+            let mut state = state.unwrap_or_else(PoisonError::into_inner);
+            state.sent_or_gone = true;
+            state.waker.take()
+        };
+        waker.into_iter().for_each(Waker::wake);
+    }
+}
+
+pub(crate) struct Receiver<T> {
+    channel: Arc<Mutex<State<T>>>,
+    /// The value came or the channel was closed by hand: dropping it changes nothing for others.
+    over: bool,
+}
+
+/// Nothing comes any more, or nothing is here yet.
+#[derive(Debug)]
+pub(crate) struct Nothing;
+
+impl<T> Receiver<T> {
+    pub(crate) fn close(&mut self) {
+        self.over = true;
+        self.channel.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+    }
+
+    pub(crate) fn try_recv(&mut self) -> Result<T, Nothing> {
+        let value = self.channel.lock().unwrap_or_else(PoisonError::into_inner).value.take();
+        self.over |= value.is_some();
+        value.ok_or(Nothing)
+    }
+}
+
+impl<T> Future for Receiver<T> {
+    type Output = Result<T, Nothing>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let polled = {
+            let mut state = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
+            match state.value.take() {
+                Some(value) => Poll::Ready(Ok(value)),
+                None if state.sent_or_gone || state.closed => Poll::Ready(Err(Nothing)),
+                None => {
+                    state.waker = Some(cx.waker().clone());
+                    Poll::Pending
+                }
+            }
+        };
+        self.over |= polled.is_ready();
+        polled
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        // One that was closed may hold a value still, which goes with it.
+        let state = match self.over {
+            true => self.channel.lock_in_the_same_step(),
+            false => self.channel.lock(),
+        };
+        let value = {
+            let mut state = state.unwrap_or_else(PoisonError::into_inner);
+            state.closed = true;
+            state.value.take()
+        };
+        drop(value);
+    }
+}

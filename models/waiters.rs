@@ -1,0 +1,118 @@
+//! Those who stand behind: each is told once, or has left; nothing that was handed to them is lost.
+
+use std::sync::Arc;
+
+use crate::explore::{Waits, every_schedule, task};
+use crate::line::{Came, Joined};
+use crate::lock::{NAME, Place, Wants, World};
+
+/// Stands there so long; what comes is used.
+pub(crate) fn stand(world: &Arc<World>, mut place: Place, who: char, waits: Waits) {
+    let came = waits.wait(place.turn());
+    drop(place);
+    match came {
+        // Whoever has lost patience does not ask either, but leaves the place in front.
+        Some(Came::Ask(ahead)) if waits == Waits::Briefly => drop(ahead),
+        Some(came) => world.came(who, came),
+        None => {}
+    }
+}
+
+/// Gets in line, wherever that is.
+pub(crate) fn join(world: &Arc<World>, who: char, waits: Waits) {
+    match world.lines.join(NAME, Wants { fits: true }) {
+        Joined::Ahead(ahead, kept) => world.revive_or_ask(ahead, kept).used_by(who),
+        Joined::Behind(place) => stand(world, place, who, waits),
+    }
+}
+
+/// What the one ahead does while the others stand behind.
+#[derive(Clone, Copy, Debug)]
+enum First {
+    /// Has the lock, and lets go of it.
+    Holds,
+    /// Leaves before the store has answered.
+    GivesUp,
+}
+
+/// These stand behind in this order, and the first goes. Of those who stay, each has the lock in
+/// the order of the places.
+fn check(name: &str, first: First, behind: Vec<(Waits, bool)>) {
+    let stay: String = ('a'..)
+        .zip(&behind)
+        .filter_map(|(who, (waits, _))| (*waits == Waits::ForIt).then_some(who))
+        .collect();
+    every_schedule(&format!("{name} {first:?} {behind:?}"), move |ends| {
+        let world = World::expecting(ends, &stay);
+        let ahead = world.first();
+        let lock = match first {
+            First::Holds => Ok(world.ask(ahead, false)),
+            First::GivesUp => Err(ahead),
+        };
+        for (who, &(waits, fits)) in ('a'..).zip(&behind) {
+            let place = world.behind(Wants { fits });
+            let world = world.clone();
+            task(move || stand(&world, place, who, waits));
+        }
+        match lock {
+            Ok(lock) => lock.used_by('0'),
+            Err(ahead) => drop(ahead),
+        }
+    });
+}
+
+/// Red without: the `close` in `Place::drop`, before its `try_recv` (a place in front is lost); the
+/// `try_recv` there (the same); the loop in `Ahead::leave`, which goes on where the first is gone (a
+/// line is left that nobody stands in); a new id for each place (another's place is given up).
+#[test]
+fn two_waiters_each_of_whom_may_leave_at_any_moment() {
+    for first in [First::Holds, First::GivesUp] {
+        for a in Waits::ALL {
+            for b in Waits::ALL {
+                check("waiters", first, vec![(a, true), (b, true)]);
+            }
+        }
+    }
+}
+
+/// Red without: the end of the line for newcomers (`push_front`).
+#[test]
+fn three_waiters_of_whom_one_may_leave_at_any_moment() {
+    let stays = (Waits::ForIt, true);
+    for first in [First::Holds, First::GivesUp] {
+        check("waiters", first, vec![stays; 3]);
+        for at in 0..3 {
+            let mut behind = vec![stays; 3];
+            behind[at].0 = Waits::Briefly;
+            check("waiters", first, behind);
+        }
+    }
+}
+
+/// Red without: the look at `fits` in `Ahead::next`.
+#[test]
+fn who_cannot_have_it_from_here_asks_the_store_in_its_turn() {
+    for a in Waits::ALL {
+        check("misfits", First::Holds, vec![(a, false), (Waits::ForIt, true)]);
+        check("misfits", First::Holds, vec![(Waits::ForIt, true), (a, false)]);
+    }
+}
+
+/// Red without: the removal of the line by the last who leaves it, in the same step in which it
+/// looks (nobody is ahead any more); `join` standing behind where there is a line (two ahead).
+#[test]
+fn who_comes_while_the_lock_is_passed_on_is_ahead_or_behind() {
+    for a in [Waits::ForIt, Waits::Briefly] {
+        for b in [Waits::ForIt, Waits::Briefly] {
+            every_schedule(&format!("newcomers {a:?} {b:?}"), move |ends| {
+                let world = World::new(ends);
+                let lock = world.ask(world.first(), false);
+                for (who, waits) in [('a', a), ('b', b)] {
+                    let world = world.clone();
+                    task(move || join(&world, who, waits));
+                }
+                lock.used_by('0');
+            });
+        }
+    }
+}
