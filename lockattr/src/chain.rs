@@ -84,14 +84,14 @@ fn innermost() -> Option<Arc<Inside>> {
     INNERMOST.try_with(Option::clone).ok().flatten()
 }
 
-/// The innermost entry into a hold on `name`, if this chain has one from the manager that
-/// `watchdog` serves.
-pub(crate) fn find(watchdog: &Arc<Watchdog>, name: &str) -> Option<Arc<Frame>> {
+/// The innermost entry into a hold on `key`, if this chain has one from the manager that `watchdog`
+/// serves.
+pub(crate) fn find(watchdog: &Arc<Watchdog>, key: &str) -> Option<Arc<Frame>> {
     let found = INNERMOST.try_with(|innermost| {
         let mut inside = innermost.as_ref();
         while let Some(Inside { entry, around }) = inside.map(Arc::as_ref) {
             let mut keys = entry.hold.claim().keys().iter();
-            if keys.any(|key| key.name() == name) && Arc::ptr_eq(&entry.watchdog, watchdog) {
+            if Arc::ptr_eq(&entry.watchdog, watchdog) && keys.any(|held| held.as_str() == key) {
                 return Some(entry.clone());
             }
             inside = around.as_ref();

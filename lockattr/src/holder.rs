@@ -129,7 +129,7 @@ impl Identity {
         let mut label = ["since=", &since, " ", &self.words].concat();
         if let Some(function) = function {
             label.push_str(" function=");
-            label.extend(utf8_percent_encode(function, RESERVED));
+            label.push_str(&encoded(function));
         }
         label
     }

@@ -53,16 +53,22 @@ struct Escaped<'a> {
 
 impl Write for Escaped<'_> {
     fn write_str(&mut self, value: &str) -> fmt::Result {
-        for character in value.chars() {
-            let special = matches!(character, '%' | ':' | '{' | '}') || character.is_control();
-            if special || Some(character) == self.next {
-                for byte in character.encode_utf8(&mut [0; 4]).bytes() {
-                    write!(self.key, "%{byte:02X}")?;
-                }
-            } else {
-                self.key.push(character);
+        let is_special = |character: char| {
+            matches!(character, '%' | ':' | '{' | '}')
+                || character.is_control()
+                || Some(character) == self.next
+        };
+        let mut rest = value;
+        while let Some(at) = rest.find(is_special) {
+            let (plain, tail) = rest.split_at(at);
+            self.key.push_str(plain);
+            let special = tail.chars().next().map_or(0, char::len_utf8);
+            for byte in tail[..special].bytes() {
+                write!(self.key, "%{byte:02X}")?;
             }
+            rest = &tail[special..];
         }
+        self.key.push_str(rest);
         Ok(())
     }
 }

@@ -247,7 +247,7 @@ impl LockManager {
         options: LockOptions,
     ) -> Result<LockGuard, Error> {
         let terms = options.resolve(&self.shared.settings)?;
-        self.acquire_on(&terms, self.key(key.as_ref())?).await
+        self.acquire_on(&terms, key.as_ref()).await
     }
 
     /// Waits for the locks of all `keys` and takes them together: all or none, so that nobody keeps
@@ -318,7 +318,7 @@ impl LockManager {
     ) -> Result<Option<LockGuard>, Error> {
         let mut terms = options.resolve(&self.shared.settings)?;
         terms.patience = terms.patience.once();
-        match self.acquire_on(&terms, self.key(key.as_ref())?).await {
+        match self.acquire_on(&terms, key.as_ref()).await {
             Ok(guard) => Ok(Some(guard)),
             Err(Error::Contended { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -361,7 +361,7 @@ impl LockManager {
         body: impl AsyncFnOnce(&Lease) -> T,
     ) -> Result<T, Error> {
         let terms = options.resolve(&self.shared.settings)?;
-        let guard = self.acquire_on(&terms, self.key(key.as_ref())?).await?;
+        let guard = self.acquire_on(&terms, key.as_ref()).await?;
         let lease = Lease::clone(&guard);
         body::run(guard, terms, async move { body(&lease).await }).await
     }

@@ -9,7 +9,8 @@ use crate::{Error, Lease, LockGuard, LockManager, LockOptions, body};
 #[derive(Debug)]
 pub struct Call {
     /// `None` for one that could not be printed.
-    keys: Vec<Option<String>>,
+    key: Option<String>,
+    others: Vec<Option<String>>,
     options: LockOptions,
     manager: Option<Result<LockManager, Error>>,
     when: bool,
@@ -19,7 +20,14 @@ pub struct Call {
 impl Call {
     /// A call of `function` that locks `key`.
     pub fn new(function: &'static str, key: KeyBuilder, options: LockOptions) -> Self {
-        Self::all(function, [key], options)
+        Self {
+            key: key.finish(),
+            others: Vec::new(),
+            options: options.function(function),
+            manager: None,
+            when: true,
+            run_unlocked: false,
+        }
     }
 
     /// A call of `function` that locks all of `keys`, or none.
@@ -28,13 +36,9 @@ impl Call {
         keys: [KeyBuilder; N],
         options: LockOptions,
     ) -> Self {
-        Self {
-            keys: keys.into_iter().map(KeyBuilder::finish).collect(),
-            options: options.function(function),
-            manager: None,
-            when: true,
-            run_unlocked: false,
-        }
+        let mut keys = keys.into_iter();
+        let first = Self::new(function, keys.next().unwrap_or_default(), options);
+        Self { others: keys.map(KeyBuilder::finish).collect(), ..first }
     }
 
     /// `when = …`: whether to lock at all.
@@ -76,25 +80,28 @@ pub async fn enter(call: Call) -> Result<Entry, Error> {
     }
     let manager = call.manager.unwrap_or_else(default_manager)?;
     let terms = call.options.resolve(manager.settings())?;
-    let keys: Option<Vec<_>> = call.keys.into_iter().collect();
-    let keys = keys.ok_or_else(|| {
-        Error::InvalidKey("a value in the key could not be printed: its `Display` failed".into())
-    })?;
-    let outcome = match keys.as_slice() {
-        [key] => manager.acquire_on(&terms, manager.key(key)?).await,
-        keys => {
-            let keys = keys.iter().map(|key| manager.key(key)).collect::<Result<_, _>>()?;
-            manager.acquire_all_on(&terms, keys).await
-        }
+    let key = printed(call.key)?;
+    let outcome = if call.others.is_empty() {
+        manager.acquire_on(&terms, &key).await
+    } else {
+        let others = call.others.into_iter().map(|other| manager.key(&printed(other)?));
+        let keys = others.chain([manager.key(&key)]).collect::<Result<_, _>>()?;
+        manager.acquire_all_on(&terms, keys).await
     };
     match outcome {
         Ok(guard) => Ok(Entry { held: Some((guard, terms)) }),
         Err(error @ Error::Store { .. }) if call.run_unlocked => {
-            tracing::warn!(?keys, %error, "running without the lock, as `on_unavailable` says");
+            tracing::warn!(key, %error, "running without the lock, as `on_unavailable` says");
             Ok(Entry { held: None })
         }
         Err(error) => Err(error),
     }
+}
+
+fn printed(key: Option<String>) -> Result<String, Error> {
+    key.ok_or_else(|| {
+        Error::InvalidKey("a value in the key could not be printed: its `Display` failed".into())
+    })
 }
 
 impl Entry {

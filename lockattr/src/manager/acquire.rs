@@ -14,21 +14,15 @@ use crate::line::{Came, Joined};
 use crate::options::Terms;
 use crate::retry::Attempts;
 use crate::store::{Claim, Sharing};
-use crate::{Error, Holder, LockGuard};
+use crate::{Error, Holder, LockGuard, LostReason};
 
 impl LockManager {
-    pub(crate) async fn acquire_on(&self, terms: &Terms, key: LockKey) -> Result<LockGuard, Error> {
-        let watchdog = &self.shared.watchdog;
-        // First of all, also for what an earlier runtime left behind: it may be this very key's
-        // release.
-        watchdog.start()?;
-        if let Some(outer) = chain::find(watchdog, key.name()) {
-            if watchdog.is_shut_down() {
-                return Err(shut_down(key.as_str()));
-            }
-            return enter_again(terms, &outer, &key).await;
+    pub(crate) async fn acquire_on(&self, terms: &Terms, key: &str) -> Result<LockGuard, Error> {
+        // Before anything is made for it: a call that enters again costs next to nothing.
+        if let Some(outer) = chain::find(&self.shared.watchdog, key) {
+            return enter_again(terms, &outer, key).await;
         }
-        self.acquire_new(terms, Box::new([key])).await
+        self.acquire_new(terms, Box::new([self.key(key)?])).await
     }
 
     /// All of `keys` or none: those that this call chain has already are entered again.
@@ -37,24 +31,19 @@ impl LockManager {
         terms: &Terms,
         mut keys: Vec<LockKey>,
     ) -> Result<LockGuard, Error> {
-        let watchdog = &self.shared.watchdog;
-        watchdog.start()?;
         // One order for all, so that two calls that name them in other orders do not meet.
         keys.sort_by(|one, other| one.name().cmp(other.name()));
         keys.dedup();
         let (mut also, mut entered) = (Vec::new(), Vec::<Arc<Frame>>::new());
         let mut rest = Vec::new();
         for key in keys {
-            let Some(outer) = chain::find(watchdog, key.name()) else {
+            let Some(outer) = chain::find(&self.shared.watchdog, key.as_str()) else {
                 rest.push(key);
                 continue;
             };
-            if watchdog.is_shut_down() {
-                return Err(shut_down(key.as_str()));
-            }
             // One entry may hold several of them, and has one gate.
             if !entered.iter().any(|frame| Arc::ptr_eq(frame, &outer)) {
-                also.push(enter_again(terms, &outer, &key).await?);
+                also.push(enter_again(terms, &outer, key.as_str()).await?);
                 entered.push(outer);
             }
         }
@@ -69,6 +58,9 @@ impl LockManager {
 
     async fn acquire_new(&self, terms: &Terms, keys: Box<[LockKey]>) -> Result<LockGuard, Error> {
         let watchdog = &self.shared.watchdog;
+        // First of all, also for what an earlier runtime left behind: it may be this very key's
+        // release.
+        watchdog.start()?;
         let mut ahead = None;
         if let Some(name) = local_line(terms, &keys) {
             // Before anything else is made: a lock that is kept costs next to nothing.
@@ -208,12 +200,16 @@ fn named(keys: &[LockKey]) -> String {
 }
 
 /// Waits for this call's turn inside a hold of its own chain.
-async fn enter_again(terms: &Terms, outer: &Arc<Frame>, key: &LockKey) -> Result<LockGuard, Error> {
+async fn enter_again(terms: &Terms, outer: &Arc<Frame>, key: &str) -> Result<LockGuard, Error> {
+    let held = outer.hold.check(Instant::now());
+    if held == Err(LostReason::ShutDown) {
+        return Err(shut_down(key));
+    }
     if !terms.reentrant {
-        return Err(Error::Reentered { key: key.to_string() });
+        return Err(Error::Reentered { key: key.to_owned() });
     }
     check_sharing(terms.sharing, outer.sharing, key)?;
-    outer.hold.ensure_held(Instant::now())?;
+    held.map_err(|reason| outer.hold.lost(reason))?;
     if let Some(turn) = outer.try_turn(terms.sharing) {
         return Ok(LockGuard::reentered(turn));
     }
@@ -227,12 +223,12 @@ async fn enter_again(terms: &Terms, outer: &Arc<Frame>, key: &LockKey) -> Result
         biased;
         reason = ended => Err(outer.hold.lost(reason)),
         turn = turn => Ok(LockGuard::reentered(turn)),
-        () = sleep_until(ends) => Err(contended(key.as_str(), &attempts, own_label(outer))),
+        () = sleep_until(ends) => Err(contended(key, &attempts, own_label(outer))),
     }
 }
 
 /// Refuses what could never be granted: who is inside waits for nobody to be inside.
-fn check_sharing(inner: Sharing, outer: Sharing, key: &LockKey) -> Result<(), Error> {
+fn check_sharing(inner: Sharing, outer: Sharing, key: &str) -> Result<(), Error> {
     let (inner, outer) = match (inner, outer) {
         (_, Sharing::Exclusive)
         | (Sharing::Shared, Sharing::Shared)

@@ -73,7 +73,7 @@ impl Locks {
             // All who stood in line were gone.
             return self.grant(claim, ttl, post.now);
         }
-        let (holder, ends) = self.refusal(claim, post.now);
+        let (holder, ends) = (self.holder_of(claim, post.now), self.ends(claim));
         let in_line = in_line.then(|| ends.map_or(NET, |ends| NET.min(ends - post.now)));
         Acquire::Held { holder: holder.map(Box::new), in_line }
     }
@@ -95,7 +95,7 @@ impl Locks {
             self.leave_later(claim, post.now + release.after, post);
             return Release::Released;
         }
-        let (_, ended) = self.refusal(claim, post.now);
+        let ended = self.ends(claim);
         for key in claim.keys() {
             if let Some(lock) = self.by_name.get_mut(key.name()) {
                 lock.holders.retain(|held| held.claim.token() != claim.token());
@@ -129,7 +129,7 @@ impl Locks {
     /// Those in line count on a lease that would have ended at `ended`, or on none. If the one after
     /// it ends sooner, the first of them has to know that.
     fn tell_sooner(&self, claim: &Claim, ended: Option<Instant>, post: &mut Post<'_>) {
-        let (_, Some(ends)) = self.refusal(claim, post.now) else { return };
+        let Some(ends) = self.ends(claim) else { return };
         if ended.is_some_and(|ended| ends >= ended) {
             return;
         }
@@ -277,12 +277,19 @@ impl Locks {
         self.by_name.get(key.name())?.line.get(nth).cloned()
     }
 
-    /// Who stands in the way, and until when if nothing happens.
-    fn refusal(&self, claim: &Claim, now: Instant) -> (Option<Holder>, Option<Instant>) {
+    /// Who stands in the way.
+    fn holder_of(&self, claim: &Claim, now: Instant) -> Option<Holder> {
+        self.holders(claim).next().map(|held| held.label(now))
+    }
+
+    /// When the first of the leases in the way ends, if nothing happens.
+    fn ends(&self, claim: &Claim) -> Option<Instant> {
+        self.holders(claim).map(|held| held.ends).min()
+    }
+
+    fn holders(&self, claim: &Claim) -> impl Iterator<Item = &Held> {
         let locks = claim.keys().iter().filter_map(|key| self.by_name.get(key.name()));
-        let held: Vec<_> = locks.flat_map(|lock| &lock.holders).collect();
-        let next = held.iter().map(|held| held.ends).min();
-        (held.first().map(|held| held.label(now)), next)
+        locks.flat_map(|lock| &lock.holders)
     }
 
     fn expire(&mut self, claim: &Claim, now: Instant) {
