@@ -4,6 +4,7 @@
 //! and keeps us out. What compares and changes in one step is a Lua script.
 
 mod config;
+mod connect;
 mod line;
 mod link;
 mod listener;

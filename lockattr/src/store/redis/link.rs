@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::Shared;
-use redis::aio::{MultiplexedConnection, SendError};
-use redis::{AsyncConnectionConfig, ErrorKind, PushInfo, PushKind, RedisError, ServerErrorKind};
+use redis::aio::MultiplexedConnection;
+use redis::{ErrorKind, RedisError, ServerErrorKind};
 use tokio::runtime::{self, Handle};
 use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::config::Config;
 use super::line::{Pulse, keep_line};
@@ -27,9 +27,9 @@ const FAILURE_LASTS: Duration = Duration::from_millis(50);
 /// One place in the pool.
 pub(super) struct Link {
     pub(super) config: Config,
-    scripts: Arc<Scripts>,
+    pub(super) scripts: Arc<Scripts>,
     /// Where messages go that are published on this connection: one of a store's has them all.
-    post: Option<Arc<Post>>,
+    pub(super) post: Option<Arc<Post>>,
     /// By runtime, because a connection dies with the runtime that made it, and a manager may
     /// serve several: the tests of a program, or one runtime per worker thread.
     lines: Mutex<HashMap<runtime::Id, Line>>,
@@ -52,11 +52,11 @@ pub(super) type Outcome = Result<Live, StoreError>;
 pub(super) struct Live {
     pub(super) connection: MultiplexedConnection,
     pub(super) pulse: Arc<Pulse>,
-    id: u64,
+    pub(super) id: u64,
     /// The inboxes whose messages it brings.
-    subscribed: Arc<Mutex<HashSet<u64>>>,
+    pub(super) subscribed: Arc<Mutex<HashSet<u64>>>,
     /// What brings them, if the server pushes nothing.
-    listener: Option<Arc<Listener>>,
+    pub(super) listener: Option<Arc<Listener>>,
 }
 
 impl Link {
@@ -138,64 +138,7 @@ impl Link {
 
     /// Connects, in the place that `id` was given.
     pub(super) async fn connect(self: &Arc<Self>, runtime: runtime::Id, id: u64) -> Outcome {
-        let timing = &self.config.timing;
-        let (link, post) = (Arc::downgrade(self), self.post.clone());
-        let plain = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(timing.connect_timeout))
-            .set_response_timeout(Some(timing.response_timeout));
-        let weak = link.clone();
-        let config = plain
-            .clone()
-            // Told at once when the server hangs up, so that no command is wasted on finding out.
-            .set_push_sender(move |push: PushInfo| -> Result<(), SendError> {
-                if push.kind == PushKind::Disconnection {
-                    if let Some(link) = link.upgrade() {
-                        link.forget(id);
-                    }
-                } else if let Some(post) = &post {
-                    post.deliver_push(&push);
-                }
-                Ok(())
-            });
-        let inboxes = self.post.as_ref().map(|post| post.ids()).unwrap_or_default();
-        let connecting = async {
-            let Config { client, plain: old_client, .. } = &self.config;
-            let connected = client.get_multiplexed_async_connection_with_config(&config).await;
-            let pushes = !matches!(&connected, Err(error) if cannot_push(error));
-            let mut connection = match connected {
-                Err(_) if !pushes => {
-                    old_client.get_multiplexed_async_connection_with_config(&plain).await?
-                }
-                connected => connected?,
-            };
-            self.scripts.load(&mut connection).await?;
-            let listener = match &self.post {
-                Some(post) if !pushes => {
-                    let post = post.clone();
-                    Some(Listener::connect(old_client, &inboxes, post, weak, id).await?)
-                }
-                _ => {
-                    for &inbox in &inboxes {
-                        connection.subscribe(channel(inbox)).await?;
-                    }
-                    None
-                }
-            };
-            Ok((connection, listener.map(Arc::new)))
-        };
-        // One limit for the whole of it: the client's own covers only parts.
-        let outcome = match timeout(timing.connect_timeout, connecting).await {
-            Ok(Ok((connection, listener))) => {
-                let subscribed = Arc::new(Mutex::new(inboxes.iter().copied().collect()));
-                Ok(Live { connection, pulse: Arc::default(), id, subscribed, listener })
-            }
-            Ok(Err(error)) => Err(self.error(error).not_sent()),
-            Err(_) => {
-                let (address, limit) = (&self.config.address, timing.connect_timeout);
-                Err(StoreError::new(format!("no connection to {address} within {limit:?}"))
-                    .not_sent())
-            }
-        };
+        let outcome = self.establish(id).await;
         let line = match &outcome {
             Ok(live) => Line::Live(live.clone()),
             Err(error) => Line::Failed(Instant::now(), error.clone()),
@@ -229,18 +172,13 @@ impl Link {
         }
     }
 
-    fn error(&self, error: RedisError) -> StoreError {
+    pub(super) fn error(&self, error: RedisError) -> StoreError {
         StoreError::new(format!("{}: {error}", self.config.address)).with_source(error)
     }
 
     fn lines(&self) -> MutexGuard<'_, HashMap<runtime::Id, Line>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Whether the server knows no RESP3, so that it cannot push messages between answers.
-fn cannot_push(error: &RedisError) -> bool {
-    error.kind() == ErrorKind::RESP3NotSupported || error.code() == Some("NOPROTO")
 }
 
 impl Live {

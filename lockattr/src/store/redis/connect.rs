@@ -1,0 +1,82 @@
+//! How a link connects: the scripts loaded, the inboxes subscribed to.
+
+use std::sync::{Arc, Mutex};
+
+use redis::aio::SendError;
+use redis::{AsyncConnectionConfig, ErrorKind, PushInfo, PushKind, RedisError};
+use tokio::time::timeout;
+
+use super::config::Config;
+use super::link::{Link, Live, Outcome};
+use super::listener::Listener;
+use super::post::channel;
+use crate::store::StoreError;
+
+impl Link {
+    /// Makes the connection with this id.
+    pub(super) async fn establish(self: &Arc<Self>, id: u64) -> Outcome {
+        let timing = &self.config.timing;
+        let (link, post) = (Arc::downgrade(self), self.post.clone());
+        let plain = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(timing.connect_timeout))
+            .set_response_timeout(Some(timing.response_timeout));
+        let weak = link.clone();
+        let config = plain
+            .clone()
+            // Told at once when the server hangs up, so that no command is wasted on finding out.
+            .set_push_sender(move |push: PushInfo| -> Result<(), SendError> {
+                if push.kind == PushKind::Disconnection {
+                    if let Some(link) = link.upgrade() {
+                        link.forget(id);
+                    }
+                } else if let Some(post) = &post {
+                    post.deliver_push(&push);
+                }
+                Ok(())
+            });
+        let inboxes = self.post.as_ref().map(|post| post.ids()).unwrap_or_default();
+        let connecting = async {
+            let Config { client, plain: old_client, .. } = &self.config;
+            let connected = client.get_multiplexed_async_connection_with_config(&config).await;
+            let pushes = !matches!(&connected, Err(error) if cannot_push(error));
+            let mut connection = match connected {
+                Err(_) if !pushes => {
+                    old_client.get_multiplexed_async_connection_with_config(&plain).await?
+                }
+                connected => connected?,
+            };
+            self.scripts.load(&mut connection).await?;
+            let listener = match &self.post {
+                Some(post) if !pushes => {
+                    let post = post.clone();
+                    Some(Listener::connect(old_client, &inboxes, post, weak, id).await?)
+                }
+                _ => {
+                    for &inbox in &inboxes {
+                        connection.subscribe(channel(inbox)).await?;
+                    }
+                    None
+                }
+            };
+            Ok((connection, listener.map(Arc::new)))
+        };
+        // One limit for the whole of it: the client's own covers only parts.
+        match timeout(timing.connect_timeout, connecting).await {
+            Ok(Ok((connection, listener))) => {
+                let subscribed = Arc::new(Mutex::new(inboxes.iter().copied().collect()));
+                Ok(Live { connection, pulse: Arc::default(), id, subscribed, listener })
+            }
+            Ok(Err(error)) => Err(self.error(error).not_sent()),
+            Err(_) => {
+                let (address, limit) = (&self.config.address, timing.connect_timeout);
+                Err(StoreError::new(format!("no connection to {address} within {limit:?}"))
+                    .not_sent())
+            }
+        }
+    }
+}
+
+/// Whether the server knows no RESP3, so that it cannot push messages between answers.
+fn cannot_push(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::RESP3NotSupported || error.code() == Some("NOPROTO")
+}
