@@ -4,12 +4,20 @@
 //!
 //! `W` is what a waiter wants, `T` what it is handed: neither is looked at here.
 
+// Named, because the models take this file from another place.
+#[path = "line/ahead.rs"]
+mod ahead;
+#[path = "line/place.rs"]
+mod place;
+
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
-use std::fmt;
 use std::time::Duration;
 
 use crate::sync::{Arc, Instant, Mutex, MutexGuard, PoisonError, oneshot};
+pub(crate) use ahead::{Ahead, Next};
+use place::Waiter;
+pub(crate) use place::{Came, Place};
 
 /// How far a lock goes from hand to hand inside a process while another process waits for it.
 #[derive(Clone, Copy, Debug)]
@@ -46,22 +54,6 @@ impl<W, T> Line<W, T> {
     }
 }
 
-/// One who stands behind.
-pub(crate) struct Waiter<W, T> {
-    id: u64,
-    wants: W,
-    turn: oneshot::Sender<Turn<T>>,
-}
-
-/// What a waiter's turn brings.
-#[derive(Debug)]
-pub(crate) enum Turn<T> {
-    /// The lock, handed over.
-    Lock(T),
-    /// The place of the one ahead, who goes to ask the store.
-    Ask,
-}
-
 /// Where a newcomer stands.
 #[derive(Debug)]
 pub(crate) enum Joined<W, T> {
@@ -80,17 +72,6 @@ pub(crate) enum Kept<T> {
     Until(Instant),
     /// It is kept no more.
     Gone,
-}
-
-/// Who is next when the one ahead is done.
-pub(crate) enum Next<W, T> {
-    /// This one gets the lock: its turn is to be told.
-    Hand(Waiter<W, T>),
-    /// Nobody who could have it from here; the next one, if any, asks the store.
-    Nobody {
-        /// Whether another process waits.
-        wanted: bool,
-    },
 }
 
 impl<W, T> Lines<W, T> {
@@ -185,165 +166,4 @@ fn take_kept<W, T>(lines: &mut HashMap<Box<str>, Line<W, T>>, name: Option<&str>
         None => lines.extract_if(|_, line| is_kept(line)).map(|(_, line)| line).collect(),
     };
     kept.into_iter().filter_map(|line| line.kept).map(|(lock, _)| lock).collect()
-}
-
-/// Being ahead: asking the store, or having the lock. Dropped, the next one is ahead.
-pub(crate) struct Ahead<W, T> {
-    lines: Arc<Lines<W, T>>,
-    name: Box<str>,
-    left: bool,
-}
-
-impl<W, T> Ahead<W, T> {
-    /// The store granted the lock, and said whether others waited then. Who came since may have been
-    /// told of before this is.
-    pub(crate) fn granted(&self, wanted: bool, now: Instant) {
-        if let Some(line) = self.lines.by_name().lines.get_mut(&self.name)
-            && (wanted || line.wanted.is_some())
-        {
-            line.wanted = Some((now, 0));
-        }
-    }
-
-    /// Who gets the lock next, if `fits` says that the first in line can have it from here.
-    pub(crate) fn next(&self, now: Instant, fits: impl FnOnce(&W) -> bool) -> Next<W, T> {
-        let mut by_name = self.lines.by_name();
-        let Some(line) = by_name.lines.get_mut(&self.name) else {
-            return Next::Nobody { wanted: false };
-        };
-        let nobody = Next::Nobody { wanted: line.wanted.is_some() };
-        if !line.waiting.front().is_some_and(|waiter| fits(&waiter.wants)) {
-            return nobody;
-        }
-        let Limits { count, time } = self.lines.limits;
-        if let Some((since, passed)) = &mut line.wanted {
-            if *passed >= count || now >= *since + time {
-                return nobody;
-            }
-            *passed += 1;
-        }
-        line.waiting.pop_front().map_or(nobody, Next::Hand)
-    }
-
-    /// Leaves the lock here until `until`, for the next call; gives it back if somebody waits.
-    pub(crate) fn keep(mut self, lock: T, until: Instant) -> Result<(), T> {
-        let lines = self.lines.clone();
-        let mut by_name = lines.by_name();
-        match by_name.lines.get_mut(&self.name) {
-            Some(line) if line.waiting.is_empty() && line.wanted.is_none() => {
-                line.kept = Some((lock, until));
-                self.left = true;
-                Ok(())
-            }
-            _ => {
-                // Not while the lines are locked: the place is given up with `self`.
-                drop(by_name);
-                Err(lock)
-            }
-        }
-    }
-
-    /// The next one asks the store.
-    fn leave(&mut self) {
-        self.left = true;
-        loop {
-            let waiter = {
-                let lines = &mut self.lines.by_name().lines;
-                let Some(line) = lines.get_mut(&self.name) else { return };
-                line.wanted = None;
-                let Some(waiter) = line.waiting.pop_front() else {
-                    lines.remove(&self.name);
-                    return;
-                };
-                waiter
-            };
-            // Not while the lines are locked: whoever is woken may want them.
-            if waiter.turn.send(Turn::Ask).is_ok() {
-                return;
-            }
-        }
-    }
-}
-
-impl<W, T> Drop for Ahead<W, T> {
-    fn drop(&mut self) {
-        if !self.left {
-            self.leave();
-        }
-    }
-}
-
-impl<W, T> Waiter<W, T> {
-    pub(crate) fn wants(&self) -> &W {
-        &self.wants
-    }
-
-    /// Hands it over; gives it back if the waiter is gone.
-    pub(crate) fn hand(self, lock: T) -> Result<(), T> {
-        match self.turn.send(Turn::Lock(lock)) {
-            Err(Turn::Lock(lock)) => Err(lock),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// A place behind others. Dropped, it is given up, together with what was handed there.
-pub(crate) struct Place<W, T> {
-    lines: Arc<Lines<W, T>>,
-    name: Box<str>,
-    id: u64,
-    turn: oneshot::Receiver<Turn<T>>,
-}
-
-/// Whose turn has come.
-#[derive(Debug)]
-pub(crate) enum Came<W, T> {
-    Lock(T),
-    Ask(Ahead<W, T>),
-}
-
-impl<W, T> Place<W, T> {
-    /// Waits for the turn; nothing is lost if this is dropped.
-    pub(crate) async fn turn(&mut self) -> Came<W, T> {
-        match (&mut self.turn).await {
-            Ok(turn) => self.came(turn),
-            // A waiter is only taken out of the line to be told.
-            Err(_) => std::future::pending().await,
-        }
-    }
-
-    fn came(&self, turn: Turn<T>) -> Came<W, T> {
-        match turn {
-            Turn::Lock(lock) => Came::Lock(lock),
-            Turn::Ask => Came::Ask(self.lines.ahead(self.name.clone())),
-        }
-    }
-}
-
-impl<W, T> Drop for Place<W, T> {
-    fn drop(&mut self) {
-        if let Some(line) = self.lines.by_name().lines.get_mut(&self.name)
-            && let Some(at) = line.waiting.iter().position(|waiter| waiter.id == self.id)
-        {
-            line.waiting.remove(at);
-            return;
-        }
-        // Its turn was told, or is being told just now: who tells it then hears that it is gone.
-        self.turn.close();
-        if let Ok(turn) = self.turn.try_recv() {
-            drop(self.came(turn));
-        }
-    }
-}
-
-impl<W, T> fmt::Debug for Ahead<W, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ahead").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-impl<W, T> fmt::Debug for Place<W, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Place").field("name", &self.name).finish_non_exhaustive()
-    }
 }
