@@ -45,7 +45,8 @@ struct Line<W, T> {
     /// Since when another process waits, and how often the lock was handed over since.
     wanted: Option<(Instant, u32)>,
     /// The lock, while nobody has it and it is kept for the next call; and until when.
-    kept: Option<(T, Instant)>,
+    /// Boxed, because most lines are of locks that somebody has.
+    kept: Option<Box<(T, Instant)>>,
 }
 
 impl<W, T> Line<W, T> {
@@ -88,8 +89,8 @@ impl<W, T> Lines<W, T> {
             lines.insert(name.into(), Line::new());
             return Joined::Ahead(self.ahead(name.into()), None);
         };
-        if let Some((lock, _)) = line.kept.take() {
-            return Joined::Ahead(self.ahead(name.into()), Some(lock));
+        if let Some(kept) = line.kept.take() {
+            return Joined::Ahead(self.ahead(name.into()), Some(kept.0));
         }
         *last_id += 1;
         let (sender, turn) = oneshot::channel();
@@ -101,8 +102,8 @@ impl<W, T> Lines<W, T> {
     pub(crate) fn try_join(self: &Arc<Self>, name: &str) -> Option<(Ahead<W, T>, Option<T>)> {
         match self.by_name().lines.entry(name.into()) {
             Entry::Occupied(mut line) => {
-                let (lock, _) = line.get_mut().kept.take()?;
-                Some((self.ahead(line.key().clone()), Some(lock)))
+                let kept = line.get_mut().kept.take()?;
+                Some((self.ahead(line.key().clone()), Some(kept.0)))
             }
             Entry::Vacant(vacant) => {
                 let ahead = self.ahead(vacant.key().clone());
@@ -142,12 +143,12 @@ impl<W, T> Lines<W, T> {
     /// What is to be done at `now` with the lock of this name.
     pub(crate) fn kept(&self, name: &str, now: Instant) -> Kept<T> {
         let lines = &mut self.by_name().lines;
-        match lines.get(name).and_then(|line| line.kept.as_ref()) {
+        match lines.get(name).and_then(|line| line.kept.as_ref()).map(|kept| kept.1) {
             None => Kept::Gone,
-            Some((_, until)) if *until > now => Kept::Until(*until),
+            Some(until) if until > now => Kept::Until(until),
             Some(_) => {
                 let kept = lines.remove(name).and_then(|line| line.kept);
-                kept.map_or(Kept::Gone, |(lock, _)| Kept::Over(lock))
+                kept.map_or(Kept::Gone, |kept| Kept::Over(kept.0))
             }
         }
     }
@@ -165,5 +166,5 @@ fn take_kept<W, T>(lines: &mut HashMap<Box<str>, Line<W, T>>, name: Option<&str>
         Some(name) => lines.remove(name).into_iter().collect(),
         None => lines.extract_if(|_, line| is_kept(line)).map(|(_, line)| line).collect(),
     };
-    kept.into_iter().filter_map(|line| line.kept).map(|(lock, _)| lock).collect()
+    kept.into_iter().filter_map(|line| line.kept).map(|kept| kept.0).collect()
 }

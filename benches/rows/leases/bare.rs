@@ -49,7 +49,11 @@ impl Bare {
 
     /// Keeps them alive by the script that renews leases: one pipeline at each time.
     pub(crate) async fn renew_by_script(&mut self, pace: Pace, time: Duration) -> Cost {
-        let script = Script::new(include_str!("../../../lockattr/src/store/redis/renew.lua"));
+        let script = Script::new(concat!(
+            include_str!("../../../lockattr/src/store/redis/count.lua"),
+            include_str!("../../../lockattr/src/store/redis/line.lua"),
+            include_str!("../../../lockattr/src/store/redis/renew.lua"),
+        ));
         script.load_async(&mut self.connection).await.expect("the script loads");
         self.keep(pace, time, |bare, from, count| {
             let ttl = bare.ttl.as_millis() as u64;
@@ -61,7 +65,7 @@ impl Bare {
                     evalsha.arg(&bare.keys[n]);
                 }
                 for &n in some {
-                    evalsha.arg(&bare.values[n]).arg(ttl);
+                    evalsha.arg(1).arg(&bare.values[n]).arg(ttl);
                 }
             }
             pipe

@@ -61,7 +61,7 @@ impl<W, T> Ahead<W, T> {
         let mut by_name = lines.by_name();
         match by_name.lines.get_mut(&self.name) {
             Some(line) if line.waiting.is_empty() && line.wanted.is_none() => {
-                line.kept = Some((lock, until));
+                line.kept = Some(Box::new((lock, until)));
                 self.left = true;
                 Ok(())
             }

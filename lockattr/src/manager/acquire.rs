@@ -3,6 +3,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 
+use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::LockManager;
@@ -18,6 +19,8 @@ use crate::{Error, Holder, LockGuard, LostReason};
 
 impl LockManager {
     pub(crate) async fn acquire_on(&self, terms: &Terms, key: &str) -> Result<LockGuard, Error> {
+        // What needs no store is ready at once, and a loop of it must let others run too.
+        consume_budget().await;
         // Before anything is made for it: a call that enters again costs next to nothing.
         if let Some(outer) = chain::find(&self.shared.watchdog, key) {
             return enter_again(terms, &outer, key).await;

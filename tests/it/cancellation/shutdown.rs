@@ -67,7 +67,8 @@ const ASKING: Scenario = Scenario::of("shutdown: an acquire on its way", |world|
 })
 .ends("ok", 2, 69);
 
-/// Red without: telling those who ask, and refusing a grant that arrives all the same.
+/// Red without: telling those who ask, and refusing a grant that arrives all the same; waiting for
+/// them.
 #[test]
 fn a_shutdown_has_told_those_who_still_ask() {
     ASKING.sweep();

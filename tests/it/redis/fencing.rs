@@ -22,7 +22,7 @@ async fn tokens(nodes: &mut [Node], count: usize) -> Vec<u64> {
     tokens
 }
 
-/// Red without: the server's clock in `acquire.lua`.
+/// Red without: the server's clock in `count.lua`.
 #[tokio::test]
 async fn a_thousand_acquisitions_of_four_processes_across_a_flush_and_a_restart_without_data() {
     let server = RedisServer::start().await;
@@ -42,7 +42,7 @@ async fn a_thousand_acquisitions_of_four_processes_across_a_flush_and_a_restart_
     assert_nothing_left(&server).await;
 }
 
-/// Red without: the last token in `acquire.lua`.
+/// Red without: the last token in `count.lua`.
 #[tokio::test]
 async fn a_token_is_the_servers_clock_or_one_more_than_the_last() {
     let server = RedisServer::start().await;

@@ -141,7 +141,7 @@ async fn while_it_is_a_replica() {
 }
 
 /// Red without: further attempts after one that got an error (`Refusal::Unknown` in
-/// `ask_until_granted`).
+/// `wait_and_ask`).
 #[tokio::test]
 async fn while_it_is_busy_with_a_script_that_does_not_end() {
     let server = RedisServer::builder().line("busy-reply-threshold 50").start().await;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use lockattr::{LockGuard, LockManager, LockOptions};
 use lockattr_tests::{Cli, Fault, Proxy, RedisServer, assert_nothing_left, eventually};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 /// What takes longer hangs; shorter than the net under lost messages.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -40,7 +41,7 @@ impl World {
     async fn waits_here(&self) -> JoinHandle<Result<LockGuard, lockattr::Error>> {
         let here = self.here.clone();
         let waiter = tokio::spawn(async move {
-            here.acquire("a", LockOptions::new().ttl(LONG).wait(LIMIT)).await
+            here.acquire("a", LockOptions::new().ttl(LONG).wait(LONG)).await
         });
         eventually(LIMIT, "it stands in line", async || {
             self.cli.query::<u64>(&["ZCARD", "lockattr:line-of:{lock:a}"]).await == 1
@@ -48,6 +49,11 @@ impl World {
         .await;
         waiter
     }
+}
+
+/// The lock, before the waiter would have asked again by itself.
+async fn granted(waiter: JoinHandle<Result<LockGuard, lockattr::Error>>) -> LockGuard {
+    timeout(LIMIT, waiter).await.expect("told at once").unwrap().unwrap()
 }
 
 /// Red without: the second connection (`Listener`).
@@ -59,7 +65,7 @@ async fn who_waits_is_told_over_a_second_connection() {
     let clients = world.cli.query::<String>(&["CLIENT", "LIST", "TYPE", "PUBSUB"]).await;
     assert!(clients.lines().any(|client| client.contains("resp=2")), "{clients}");
     held.release().await.unwrap();
-    let granted = waiter.await.unwrap().unwrap();
+    let granted = granted(waiter).await;
     granted.ensure_held().unwrap();
     granted.release().await.unwrap();
     assert_nothing_left(&world.server).await;
@@ -74,6 +80,6 @@ async fn a_grant_that_was_told_while_that_was_cut_is_found() {
     // Of both managers; the waiter's comes back by itself, asks again, and stands in line again.
     world.cli.query::<u64>(&["CLIENT", "KILL", "TYPE", "PUBSUB"]).await;
     held.release().await.unwrap();
-    waiter.await.unwrap().unwrap().release().await.unwrap();
+    granted(waiter).await.release().await.unwrap();
     assert_nothing_left(&world.server).await;
 }

@@ -16,7 +16,7 @@ const QUICK: &str = "response_timeout=200ms&connect_timeout=200ms&heartbeat=300m
 
 /// Our wall clock may say what it likes: the server is told how long, never until when.
 ///
-/// Red without: `millis(ttl)` in `RedisStore::renew` being a length (were it an instant).
+/// Red without: `millis(ttl)` in `request::renew` being a length (were it an instant).
 #[tokio::test]
 async fn no_command_carries_the_time_of_day() {
     let server = RedisServer::builder().line("slowlog-log-slower-than 0").start().await;
@@ -129,7 +129,7 @@ async fn a_pause_of_writes() {
     assert_nothing_left_within(&server, LIMIT / 2).await;
 }
 
-/// Red without: the comparison in `release.lua`.
+/// Red without: the comparison in `release.lua` and in `release_alone.lua`.
 #[tokio::test]
 async fn a_release_sent_again_after_its_answer_was_lost_does_not_free_the_next_holder() {
     let server = RedisServer::start().await;

@@ -36,7 +36,7 @@ async fn out_of_memory_nothing_is_half_locked_and_what_is_held_is_renewed_and_re
     manager.acquire("a", lease(TTL)).await.unwrap().release().await.unwrap();
 }
 
-/// Red without: the server's clock in `acquire.lua` (a counter alone starts again).
+/// Red without: the server's clock in `count.lua` (a counter alone starts again).
 #[tokio::test]
 async fn fencing_tokens_grow_though_their_counter_was_evicted() {
     let builder = RedisServer::builder().line("maxmemory 4mb");
