@@ -101,11 +101,12 @@ impl Held {
         if let Self::Running { .. } = self
             && let Self::Running { guard, terms, .. } = std::mem::replace(self, Self::Unlocked)
         {
-            let (key, on_lost) = (guard.key().to_owned(), terms.on_lost);
+            let on_lost = terms.on_lost;
             // A nested call asks no store, so it needs no future.
             if guard.is_nested() {
-                return Poll::Ready(judge(guard.ensure_held(), &key, on_lost));
+                return Poll::Ready(judge(guard.ensure_held(), guard.key(), on_lost));
             }
+            let key = guard.key().to_owned();
             let released: Boxed<_> = match terms.release {
                 Release::Await => Box::pin(guard.release()),
                 Release::Background => Box::pin(guard.release_in_background()),
