@@ -5,15 +5,13 @@ mod held;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::chain::{self, Chained, Turn};
-use crate::hold::Granted;
-use crate::watchdog::Watchdog;
 use crate::{Error, Lease, LostReason};
-pub(crate) use held::{Ahead, Lines, Owned};
+use held::Owned;
+pub(crate) use held::{Ahead, Lines};
 
 /// Owns a hold: the lock is ours until the guard is released or dropped, or the lease is lost.
 ///
@@ -58,19 +56,6 @@ enum Grip {
 }
 
 impl LockGuard {
-    /// The guard of a lock just granted, and whether the watchdog was woken for it.
-    pub(crate) fn granted(
-        granted: Granted,
-        hold_at_least: Option<Duration>,
-        ahead: Option<Ahead>,
-        watchdog: &Arc<Watchdog>,
-    ) -> (Self, bool) {
-        let lease = |owned: &Owned| owned.frame().cloned().map(Lease::new);
-        let (owned, woken) = Owned::granted(granted, hold_at_least, ahead, watchdog);
-        let lease = lease(&owned).expect("it was just granted");
-        (Self::of(lease, Grip::Lock(owned)), woken)
-    }
-
     /// The guard of a nested call that entered again.
     pub(crate) fn reentered(turn: Turn) -> Self {
         Self::of(Lease::new(Arc::new(turn.entry())), Grip::Turn { _turn: turn })

@@ -54,6 +54,19 @@ impl LockKey {
     }
 }
 
+/// The one order in which everybody takes several keys, so that two calls that name them in other
+/// orders do not meet; equal ones count once.
+pub(crate) fn in_one_order(mut keys: Vec<LockKey>) -> Vec<LockKey> {
+    keys.sort_by(|one, other| one.name().cmp(other.name()));
+    keys.dedup();
+    keys
+}
+
+/// Several keys as an error names them.
+pub(crate) fn named(keys: &[LockKey]) -> String {
+    keys.iter().map(LockKey::as_str).collect::<Vec<_>>().join(", ")
+}
+
 impl fmt::Display for LockKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())

@@ -12,6 +12,7 @@ use crate::{FencingToken, Holder};
 
 mod claim;
 mod inbox;
+mod inboxes;
 mod memory;
 #[cfg(feature = "redis")]
 mod redis;
@@ -19,6 +20,7 @@ mod redis;
 pub use claim::{Claim, Releasing, Renewal, Sharing};
 pub(crate) use inbox::NET;
 pub use inbox::{Expected, Grant, Inbox, News};
+pub(crate) use inboxes::Inboxes;
 pub use memory::MemoryStore;
 #[cfg(feature = "redis")]
 pub use redis::RedisStore;

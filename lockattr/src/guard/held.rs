@@ -21,7 +21,7 @@ pub(crate) type Lines = line::Lines<Terms, LockGuard>;
 pub(crate) type Ahead = line::Ahead<Terms, LockGuard>;
 
 /// The lock, given back by hand or by drop; `None` once it is.
-pub(crate) struct Owned(Option<Held>);
+pub(super) struct Owned(Option<Held>);
 
 /// The lock as this process has it.
 struct Held {
@@ -35,25 +35,6 @@ struct Held {
 }
 
 impl Owned {
-    /// A lock that the store just granted, and whether the watchdog was woken for it.
-    pub(super) fn granted(
-        granted: Granted,
-        hold_at_least: Option<Duration>,
-        ahead: Option<Ahead>,
-        watchdog: &Arc<Watchdog>,
-    ) -> (Self, bool) {
-        let (asked, ttl) = (granted.asked, granted.ttl);
-        let hold = Arc::new(Hold::new(granted));
-        let (id, woken) = watchdog.watch(&hold, asked, ttl);
-        let frame = Arc::new(Frame::first(hold, watchdog.clone()));
-        let stays_until = hold_at_least.and_then(|at_least| asked.checked_add(at_least));
-        (Self(Some(Held { id, frame, ahead, stays_until })), woken)
-    }
-
-    pub(super) fn frame(&self) -> Option<&Arc<Frame>> {
-        self.0.as_ref().map(|held| &held.frame)
-    }
-
     /// Gives the lock to the next in this process, or back to the store, and waits for the answer.
     pub(super) async fn release(&mut self) -> Result<(), Error> {
         let now = Instant::now();
@@ -79,7 +60,7 @@ impl Owned {
     }
 
     /// The same, but only until it is sent.
-    pub(crate) async fn release_in_background(&mut self) {
+    pub(super) async fn release_in_background(&mut self) {
         let now = Instant::now();
         let Some(held) = self.0.take().and_then(|held| held.pass_on(now)) else { return };
         let held = self.0.insert(held);
@@ -143,9 +124,8 @@ impl Held {
         };
         // For its holder it ends here; the next hold lies ready.
         let ttl = self.frame.hold.ttl();
-        let kept = self.next_hold(fencing, ttl, None, now);
-        let lock = LockGuard::of(Lease::new(kept.frame.clone()), Grip::Lock(Owned(Some(kept))));
-        ahead.keep(lock, until).err().and_then(LockGuard::into_held)
+        let kept = self.next_hold(fencing, ttl, None, now).into_guard();
+        ahead.keep(kept, until).err().and_then(LockGuard::into_held)
     }
 
     /// Whether who wants the lock on these terms can have it without asking the store: its lease is
@@ -170,6 +150,10 @@ impl Held {
     fn guard(mut self, terms: &Terms, ahead: Ahead, now: Instant) -> LockGuard {
         self.ahead = Some(ahead);
         self.stays_until = terms.hold_at_least.and_then(|at_least| now.checked_add(at_least));
+        self.into_guard()
+    }
+
+    fn into_guard(self) -> LockGuard {
         LockGuard::of(Lease::new(self.frame.clone()), Grip::Lock(Owned(Some(self))))
     }
 
@@ -209,9 +193,24 @@ impl Held {
 }
 
 impl LockGuard {
-    /// Hands a lock that was kept to who asks for it on these terms; gives it back if it does not
-    /// fit.
-    pub(crate) fn revive(self, terms: &Terms, ahead: Ahead) -> Result<Self, (Owned, Ahead)> {
+    /// The guard of a lock just granted, and whether the watchdog was woken for it.
+    pub(crate) fn granted(
+        granted: Granted,
+        hold_at_least: Option<Duration>,
+        ahead: Option<Ahead>,
+        watchdog: &Arc<Watchdog>,
+    ) -> (Self, bool) {
+        let (asked, ttl) = (granted.asked, granted.ttl);
+        let hold = Arc::new(Hold::new(granted));
+        let (id, woken) = watchdog.watch(&hold, asked, ttl);
+        let frame = Arc::new(Frame::first(hold, watchdog.clone()));
+        let stays_until = hold_at_least.and_then(|at_least| asked.checked_add(at_least));
+        (Held { id, frame, ahead, stays_until }.into_guard(), woken)
+    }
+
+    /// Hands a lock that was kept to who asks for it on these terms. If it does not fit, it is given
+    /// back: sent before the store is asked, or it would keep out who asks only once.
+    pub(crate) async fn revive(self, terms: &Terms, ahead: Ahead) -> Result<Self, Ahead> {
         let now = Instant::now();
         match self.into_held() {
             Some(held) if held.is_held(now) && held.fits(terms, now) => {
@@ -221,13 +220,11 @@ impl LockGuard {
                     false => held.hand_over(terms, ahead, now),
                 })
             }
-            held => Err((Owned(held), ahead)),
+            held => {
+                Owned(held).release_in_background().await;
+                Err(ahead)
+            }
         }
-    }
-
-    /// Gives the lock back, and returns as soon as that is sent.
-    pub(crate) async fn release_kept(self) {
-        Owned(self.into_held()).release_in_background().await;
     }
 
     fn into_held(self) -> Option<Held> {

@@ -10,7 +10,7 @@ use super::LockManager;
 use super::asking::{Asking, Refusal};
 use crate::chain::{self, Frame};
 use crate::guard::Ahead;
-use crate::key::LockKey;
+use crate::key::{LockKey, in_one_order, named};
 use crate::line::{Came, Joined};
 use crate::options::Terms;
 use crate::retry::Attempts;
@@ -32,14 +32,11 @@ impl LockManager {
     pub(crate) async fn acquire_all_on(
         &self,
         terms: &Terms,
-        mut keys: Vec<LockKey>,
+        keys: Vec<LockKey>,
     ) -> Result<LockGuard, Error> {
-        // One order for all, so that two calls that name them in other orders do not meet.
-        keys.sort_by(|one, other| one.name().cmp(other.name()));
-        keys.dedup();
         let (mut also, mut entered) = (Vec::new(), Vec::<Arc<Frame>>::new());
         let mut rest = Vec::new();
-        for key in keys {
+        for key in in_one_order(keys) {
             let Some(outer) = chain::find(&self.shared.watchdog, key.as_str()) else {
                 rest.push(key);
                 continue;
@@ -68,7 +65,7 @@ impl LockManager {
         if let Some(name) = local_line(terms, &keys) {
             // Before anything else is made: a lock that is kept costs next to nothing.
             if let Some((place, kept)) = watchdog.lines().try_join(name) {
-                match self.revive(terms, place, kept).await {
+                match revive(terms, place, kept).await {
                     Ok(guard) => return Ok(guard),
                     Err(place) => ahead = Some(place),
                 }
@@ -147,7 +144,7 @@ impl LockManager {
         }
         let mut place = match self.shared.watchdog.lines().join(name, terms.clone()) {
             Joined::Ahead(ahead, kept) => {
-                return self.revive(terms, ahead, kept).await.map_err(Some);
+                return revive(terms, ahead, kept).await.map_err(Some);
             }
             Joined::Behind(place) => place,
         };
@@ -161,31 +158,22 @@ impl LockManager {
         }
     }
 
-    /// Takes the lock that was kept for the place in front, if there is one and it fits. If not, it
-    /// is given back: sent before the store is asked, or it would keep out who asks only once.
-    async fn revive(
-        &self,
-        terms: &Terms,
-        ahead: Ahead,
-        kept: Option<LockGuard>,
-    ) -> Result<LockGuard, Ahead> {
-        let Some(kept) = kept else { return Err(ahead) };
-        match kept.revive(terms, ahead) {
-            Ok(guard) => Ok(guard),
-            Err((mut kept, ahead)) => {
-                kept.release_in_background().await;
-                Err(ahead)
-            }
-        }
-    }
-
     /// Gives back what is kept in this process of the locks that are about to be asked for.
     async fn give_up_kept(&self, keys: &[LockKey]) {
         for key in keys {
             for kept in self.shared.watchdog.lines().take_kept(Some(key.name())) {
-                kept.release_kept().await;
+                // If it was lost meanwhile, nobody held it who would have to know.
+                kept.release_in_background().await.ok();
             }
         }
+    }
+}
+
+/// Takes the lock that was kept for the place in front, if there is one and it fits.
+async fn revive(terms: &Terms, ahead: Ahead, kept: Option<LockGuard>) -> Result<LockGuard, Ahead> {
+    match kept {
+        Some(kept) => kept.revive(terms, ahead).await,
+        None => Err(ahead),
     }
 }
 
@@ -195,11 +183,6 @@ fn local_line<'a>(terms: &Terms, keys: &'a [LockKey]) -> Option<&'a str> {
         [key] if terms.sharing == Sharing::Exclusive => Some(key.name()),
         _ => None,
     }
-}
-
-/// The keys as an error names them.
-fn named(keys: &[LockKey]) -> String {
-    keys.iter().map(LockKey::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// Waits for this call's turn inside a hold of its own chain.

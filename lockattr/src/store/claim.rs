@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::{Inbox, LockKey};
+use crate::key::{in_one_order, named};
 use crate::token::OwnerToken;
 
 /// With whom a claim shares its lock.
@@ -66,9 +67,7 @@ impl Claim {
         sharing: Sharing,
         label: &str,
     ) -> Self {
-        let mut keys: Vec<_> = others.into_iter().chain([key]).collect();
-        keys.sort_by(|one, other| one.name().cmp(other.name()));
-        keys.dedup();
+        let keys = in_one_order(others.into_iter().chain([key]).collect());
         Self::with(inbox.id(), keys.into(), sharing, label)
     }
 
@@ -106,15 +105,15 @@ impl Claim {
     }
 
     /// What to store under the key: the token, then the holder's label, which
-    /// [`Holder::from_value`](crate::Holder::from_value) reads. The same for the whole life of the claim, so a store may
-    /// compare it as a whole.
+    /// [`Holder::from_value`](crate::Holder::from_value) reads. The same for the whole life of the
+    /// claim, so a store may compare it as a whole.
     pub fn value(&self) -> &str {
         &self.value
     }
 
     /// The keys as an error names them.
     pub(crate) fn named(&self) -> String {
-        self.keys.iter().map(LockKey::as_str).collect::<Vec<_>>().join(", ")
+        named(&self.keys)
     }
 
     /// It may stand in the store's line from now on.

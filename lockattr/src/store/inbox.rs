@@ -104,12 +104,12 @@ impl Inbox {
     /// The claim with this token has the lock. Nothing happens if it does not wait any more: who
     /// stops waiting also tells the store so.
     pub fn granted(&self, token: OwnerToken, grant: Grant) {
-        self.put(token, News::Granted(grant));
+        self.tell(token, News::Granted(grant));
     }
 
     /// The claim with this token has to ask again at `at`, if it hears nothing else.
     pub fn ask_again(&self, token: OwnerToken, at: Instant) {
-        self.put(token, News::AskAgain(at));
+        self.tell(token, News::AskAgain(at));
     }
 
     /// Messages may have been lost: all that wait ask again now, and any lock may be wanted.
@@ -133,7 +133,8 @@ impl Inbox {
         Expected { inbox: self.clone(), token, slot }
     }
 
-    fn put(&self, token: OwnerToken, news: News) {
+    /// Puts news where the claim with this token looks for them.
+    pub(crate) fn tell(&self, token: OwnerToken, news: News) {
         let slot = self.expected().get(&token).cloned();
         if let Some(slot) = slot {
             slot.put(news);

@@ -2,16 +2,15 @@
 
 mod locks;
 
-use std::collections::HashMap;
 use std::future::ready;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::{
-    Acquire, Claim, Inbox, LockKey, Release, Releasing, Renew, Renewal, Store, StoreError,
-    StoreFuture,
+    Acquire, Claim, Inbox, Inboxes, LockKey, News, OwnerToken, Release, Releasing, Renew, Renewal,
+    Store, StoreError, StoreFuture,
 };
 use crate::Holder;
 use locks::Locks;
@@ -40,12 +39,12 @@ use locks::Locks;
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     locks: Mutex<Locks>,
-    inboxes: Mutex<HashMap<u64, Weak<Inbox>>>,
+    inboxes: Inboxes,
 }
 
 /// What is to be told when the locks are no longer locked.
 enum Message {
-    Inbox(Arc<Inbox>, Arc<Claim>, super::News),
+    News(Arc<Inbox>, OwnerToken, News),
     Wanted(Arc<Inbox>, Box<str>),
 }
 
@@ -64,12 +63,7 @@ impl MemoryStore {
         };
         for message in post.messages {
             match message {
-                Message::Inbox(inbox, claim, super::News::Granted(grant)) => {
-                    inbox.granted(claim.token(), grant);
-                }
-                Message::Inbox(inbox, claim, super::News::AskAgain(at)) => {
-                    inbox.ask_again(claim.token(), at);
-                }
+                Message::News(inbox, token, news) => inbox.tell(token, news),
                 Message::Wanted(inbox, name) => inbox.wanted(&name),
             }
         }
@@ -86,10 +80,10 @@ struct Post<'a> {
 
 impl Post<'_> {
     /// Tells the claim's inbox; `false` if its manager is gone.
-    fn tell(&mut self, claim: &Arc<Claim>, news: super::News) -> bool {
+    fn tell(&mut self, claim: &Claim, news: News) -> bool {
         let inbox = self.inbox(claim);
         let there = inbox.is_some();
-        self.messages.extend(inbox.map(|inbox| Message::Inbox(inbox, claim.clone(), news)));
+        self.messages.extend(inbox.map(|inbox| Message::News(inbox, claim.token(), news)));
         there
     }
 
@@ -100,8 +94,7 @@ impl Post<'_> {
     }
 
     fn inbox(&self, claim: &Claim) -> Option<Arc<Inbox>> {
-        let inboxes = self.store.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
-        inboxes.get(&claim.token().inbox()).and_then(Weak::upgrade)
+        self.store.inboxes.get(claim.token().inbox())
     }
 }
 
@@ -123,9 +116,7 @@ impl Store for MemoryStore {
     }
 
     fn listen(&self, inbox: &Arc<Inbox>) {
-        let mut inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
-        inboxes.retain(|_, inbox| inbox.strong_count() > 0);
-        inboxes.insert(inbox.id(), Arc::downgrade(inbox));
+        self.inboxes.add(inbox);
     }
 
     fn renew<'a>(

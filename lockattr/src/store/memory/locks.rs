@@ -99,9 +99,9 @@ impl Locks {
         for key in claim.keys() {
             if let Some(lock) = self.by_name.get_mut(key.name()) {
                 lock.holders.retain(|held| held.claim.token() != claim.token());
-                lock.line.retain(|waiting| waiting.claim.token() != claim.token());
             }
         }
+        self.take_out(claim);
         let _nobody_asked = self.serve(claim.keys().to_vec(), None, post);
         if !held {
             return Release::NotHeld;

@@ -6,9 +6,4 @@
 -- has it.
 
 local kind, held = held_by(KEYS[1])
-if kind == 's' or kind == 'p' then
-  return { held, redis.call('ZSCORE', KEYS[1], held) - millis() }
-elseif kind then
-  return { held, redis.call('PTTL', KEYS[1]) }
-end
-return false
+return kind and { held, ends_in(KEYS[1], kind) }

@@ -1,14 +1,13 @@
 //! Brings what the server publishes to the inboxes of the managers.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redis::{FromRedisValue, PushInfo, PushKind};
 use tokio::time::Instant;
 
 use crate::FencingToken;
-use crate::store::{Grant, Inbox, OwnerToken};
+use crate::store::{Grant, Inbox, Inboxes, OwnerToken};
 
 /// The channel of an inbox is this and its number; the scripts find the number in the token.
 const CHANNEL: &str = "lockattr:inbox:";
@@ -16,7 +15,7 @@ const CHANNEL: &str = "lockattr:inbox:";
 /// The inboxes that one store serves.
 #[derive(Default)]
 pub(super) struct Post {
-    inboxes: Mutex<HashMap<u64, Weak<Inbox>>>,
+    inboxes: Inboxes,
     clock: Mutex<Option<ServerClock>>,
 }
 
@@ -49,15 +48,12 @@ impl ServerClock {
 impl Post {
     /// Serves this inbox too, for as long as its manager keeps it.
     pub(super) fn add(&self, inbox: &Arc<Inbox>) {
-        let mut inboxes = self.inboxes();
-        inboxes.retain(|_, inbox| inbox.strong_count() > 0);
-        inboxes.insert(inbox.id(), Arc::downgrade(inbox));
+        self.inboxes.add(inbox);
     }
 
     /// The numbers of the inboxes that are in use.
     pub(super) fn ids(&self) -> Vec<u64> {
-        let inboxes = self.inboxes();
-        inboxes.iter().filter(|(_, inbox)| inbox.strong_count() > 0).map(|(id, _)| *id).collect()
+        self.inboxes.all().iter().map(|inbox| inbox.id()).collect()
     }
 
     /// Takes note of what the server's clock showed in the answer to a question sent at `asked`.
@@ -68,8 +64,7 @@ impl Post {
 
     /// The connection on which the messages came is gone, and messages with it.
     pub(super) fn interrupted(&self) {
-        let inboxes: Vec<_> = self.inboxes().values().filter_map(Weak::upgrade).collect();
-        inboxes.iter().for_each(|inbox| inbox.ask_all_again());
+        self.inboxes.all().iter().for_each(|inbox| inbox.ask_all_again());
     }
 
     /// Delivers what the server pushed, if that is a message.
@@ -93,7 +88,7 @@ impl Post {
     fn read(&self, channel: &str, message: &str) -> Option<()> {
         let id = u64::from_str_radix(channel.strip_prefix(CHANNEL)?, 16).ok()?;
         // One whose manager is gone may still be subscribed to.
-        let Some(inbox) = self.inboxes().get(&id).and_then(Weak::upgrade) else { return Some(()) };
+        let Some(inbox) = self.inboxes.get(id) else { return Some(()) };
         let (kind, rest) = message.split_once(' ')?;
         if kind == "wanted" {
             inbox.wanted(rest);
@@ -121,10 +116,6 @@ impl Post {
             _ => return None,
         }
         Some(())
-    }
-
-    fn inboxes(&self) -> MutexGuard<'_, HashMap<u64, Weak<Inbox>>> {
-        self.inboxes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

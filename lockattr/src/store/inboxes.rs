@@ -1,0 +1,35 @@
+//! The inboxes that a store tells, each for as long as its manager keeps it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::Inbox;
+
+/// The inboxes, by their numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Inboxes(Mutex<HashMap<u64, Weak<Inbox>>>);
+
+impl Inboxes {
+    /// Adds one, and forgets those whose managers are gone.
+    pub(crate) fn add(&self, inbox: &Arc<Inbox>) {
+        let mut inboxes = self.lock();
+        inboxes.retain(|_, inbox| inbox.strong_count() > 0);
+        inboxes.insert(inbox.id(), Arc::downgrade(inbox));
+    }
+
+    /// The one with this number, unless its manager is gone.
+    pub(crate) fn get(&self, id: u64) -> Option<Arc<Inbox>> {
+        self.lock().get(&id).and_then(Weak::upgrade)
+    }
+
+    /// All of them.
+    #[cfg(feature = "redis")]
+    pub(crate) fn all(&self) -> Vec<Arc<Inbox>> {
+        self.lock().values().filter_map(Weak::upgrade).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Weak<Inbox>>> {
+        // Nothing in there can panic half-way, so a poisoned lock is still good.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
