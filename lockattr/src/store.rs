@@ -16,14 +16,16 @@ mod inboxes;
 mod memory;
 #[cfg(feature = "redis")]
 mod redis;
+mod request;
 
-pub use claim::{Claim, Releasing, Renewal, Sharing};
+pub use claim::{Claim, Sharing};
 pub(crate) use inbox::NET;
 pub use inbox::{Expected, Grant, Inbox, News};
 pub(crate) use inboxes::Inboxes;
 pub use memory::MemoryStore;
 #[cfg(feature = "redis")]
 pub use redis::RedisStore;
+pub use request::{Acquiring, Releasing, Renewal, Waiting};
 
 /// What a store's method returns: boxed, because a manager holds its store as `dyn Store`.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -42,8 +44,7 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///   memory.
 /// * **A lease ends by itself** `ttl` after the store received the command, without a command.
 /// * **No store retries or waits.** Patience belongs to the manager. A store that can keep a line
-///   of its own lets a claim [stand in it](Self::acquire_in_line), grants the lock to the first in
-///   line as it becomes free, and tells that claim's [inbox](Self::listen).
+///   of its own lets a claim [stand in it](Waiting::InLine), grants the lock to the first in line as it becomes free, and tells that claim's [inbox](Self::listen).
 /// * **The line is served in order**, and nobody overtakes: neither does a claim that only asks
 ///   once, nor one that could share the lock with its holders. Only a claim for several keys is
 ///   overtaken, for a second, while one of the others is taken.
@@ -65,24 +66,11 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// # Ok::<(), lockattr::Error>(())
 /// ```
 pub trait Store: Debug + Send + Sync + 'static {
-    /// Takes the lock for `ttl` if it is free or already this claim's.
-    fn acquire<'a>(
-        &'a self,
-        claim: &'a Arc<Claim>,
-        ttl: Duration,
-    ) -> StoreFuture<'a, Result<Acquire, StoreError>>;
-
-    /// Takes the lock like [`acquire`](Self::acquire), or gets in line for it: a grant is then told
-    /// to the claim's inbox. A claim that stands in line keeps its place when it asks again.
+    /// Takes the lock if it is free or already this claim's; else the claim waits as it
+    /// [says](Waiting). One that stands in line keeps its place when it asks again.
     ///
-    /// A store without a line answers as `acquire` does.
-    fn acquire_in_line<'a>(
-        &'a self,
-        claim: &'a Arc<Claim>,
-        ttl: Duration,
-    ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
-        self.acquire(claim, ttl)
-    }
+    /// A store without a line lets nobody wait.
+    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>>;
 
     /// Tells `inbox` what concerns the claims whose tokens begin with its number, for as long as
     /// its manager keeps it.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use lockattr::store::{
-    Acquire, Claim, Inbox, LockKey, MemoryStore, Release, Releasing, Renew, Renewal, Store,
+    Acquire, Acquiring, Inbox, LockKey, MemoryStore, Release, Releasing, Renew, Renewal, Store,
     StoreError, StoreFuture,
 };
 use lockattr::{Holder, LockManager};
@@ -127,18 +127,11 @@ async fn meet<T>(fate: Fate, call: StoreFuture<'_, T>, failed: impl FnOnce() -> 
 impl Scripted {
     fn meets_acquire<'a>(
         &'a self,
-        claim: &'a Arc<Claim>,
-        ttl: Duration,
-        in_line: bool,
+        asked: &Acquiring,
     ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
         self.calls.lock().unwrap().acquires += 1;
-        let (store, fate, claim) = (self.store(), next(&self.acquires), claim.clone());
-        let acquire = async move {
-            match in_line {
-                true => store.acquire_in_line(&claim, ttl).await,
-                false => store.acquire(&claim, ttl).await,
-            }
-        };
+        let (store, fate, asked) = (self.store(), next(&self.acquires), asked.clone());
+        let acquire = async move { store.acquire(&asked).await };
         if let Fate::Deferred(delay) = fate {
             tokio::spawn(async move {
                 tokio::time::sleep(delay).await;
@@ -151,20 +144,8 @@ impl Scripted {
 }
 
 impl Store for Scripted {
-    fn acquire<'a>(
-        &'a self,
-        claim: &'a Arc<Claim>,
-        ttl: Duration,
-    ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
-        self.meets_acquire(claim, ttl, false)
-    }
-
-    fn acquire_in_line<'a>(
-        &'a self,
-        claim: &'a Arc<Claim>,
-        ttl: Duration,
-    ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
-        self.meets_acquire(claim, ttl, true)
+    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+        self.meets_acquire(asked)
     }
 
     fn listen(&self, inbox: &Arc<Inbox>) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lockattr::Holder;
 use lockattr::store::{
-    Acquire, Claim, Inbox, LockKey, RedisStore, Release, Releasing, Renew, Renewal, Store,
+    Acquire, Acquiring, Inbox, LockKey, RedisStore, Release, Releasing, Renew, Renewal, Store,
     StoreError, StoreFuture,
 };
 use lockattr_tests::Cli;
@@ -86,20 +86,8 @@ impl Counted {
 }
 
 impl Store for Counted {
-    fn acquire<'a>(
-        &'a self,
-        claim: &'a Arc<Claim>,
-        ttl: Duration,
-    ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
-        self.store.acquire(claim, ttl)
-    }
-
-    fn acquire_in_line<'a>(
-        &'a self,
-        claim: &'a Arc<Claim>,
-        ttl: Duration,
-    ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
-        self.store.acquire_in_line(claim, ttl)
+    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+        self.store.acquire(asked)
     }
 
     fn listen(&self, inbox: &Arc<Inbox>) {

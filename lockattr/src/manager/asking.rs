@@ -11,7 +11,7 @@ use crate::guard::Ahead;
 use crate::hold::{Granted, validity};
 use crate::options::Terms;
 use crate::retry::Attempts;
-use crate::store::{Acquire, Claim, Expected, Grant, News, Releasing, StoreError};
+use crate::store::{Acquire, Acquiring, Claim, Expected, Grant, News, Releasing, StoreError};
 use crate::{FencingToken, Holder, LockGuard};
 
 /// What an attempt near the deadline gets at least, or no answer could ever meet it.
@@ -59,14 +59,14 @@ impl<'a> Asking<'a> {
     /// Asks the store; in line, if there is time to wait.
     pub(super) async fn ask(&mut self, attempts: &Attempts) -> Result<LockGuard, Refusal> {
         let was_unsure = std::mem::replace(&mut self.unsure, true);
-        let (claim, ttl, asked) = (self.claim.clone(), self.terms.ttl, Instant::now());
-        let store = self.shared.watchdog.store();
-        let answer = if attempts.can_wait(asked) {
-            self.expected.get_or_insert_with(|| self.shared.inbox.expect(claim.token()));
-            store.acquire_in_line(&claim, ttl)
-        } else {
-            store.acquire(&claim, ttl)
-        };
+        let (ttl, asked) = (self.terms.ttl, Instant::now());
+        let mut wish = Acquiring::new(self.claim.clone(), ttl);
+        if attempts.can_wait(asked) {
+            let token = self.claim.token();
+            self.expected.get_or_insert_with(|| self.shared.inbox.expect(token));
+            wish = wish.in_line();
+        }
+        let answer = self.shared.watchdog.store().acquire(&wish);
         let answer = match attempts.cut(asked, LEAST_TIME_TO_ANSWER) {
             Some(cut) => timeout_at(cut, answer).await.unwrap_or_else(|_| Err(too_late())),
             None => answer.await,

@@ -1,7 +1,6 @@
 //! Who asks for what.
 
 use std::fmt::{self, Debug, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -139,46 +138,5 @@ impl Claim {
 impl Debug for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Claim").field("keys", &self.keys).finish_non_exhaustive()
-    }
-}
-
-/// One lease to renew.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Renewal {
-    /// Whose it is.
-    pub claim: Arc<Claim>,
-    /// How long it shall run from now.
-    pub ttl: Duration,
-}
-
-impl Renewal {
-    /// The lease of `claim`, for `ttl`.
-    pub fn new(claim: Arc<Claim>, ttl: Duration) -> Self {
-        Self { claim, ttl }
-    }
-}
-
-/// One lock to give back.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Releasing {
-    /// Whose it is.
-    pub claim: Arc<Claim>,
-    /// How long it stays taken still: `hold_at_least` is not over. Zero to free it now.
-    pub after: Duration,
-}
-
-impl Releasing {
-    /// The lock of `claim`, now.
-    pub fn new(claim: Arc<Claim>) -> Self {
-        Self { claim, after: Duration::ZERO }
-    }
-
-    /// The same, but it stays taken for so long still, and then ends by itself.
-    #[must_use]
-    pub fn after(mut self, after: Duration) -> Self {
-        self.after = after;
-        self
     }
 }

@@ -24,7 +24,7 @@ use crate::token::OwnerToken;
 /// use std::sync::Arc;
 /// use std::time::Duration;
 /// use lockattr::store::{
-///     Acquire, Claim, Inbox, LockKey, MemoryStore, News, Releasing, Sharing, Store,
+///     Acquire, Acquiring, Claim, Inbox, LockKey, MemoryStore, News, Releasing, Sharing, Store,
 /// };
 ///
 /// let store = MemoryStore::new();
@@ -37,8 +37,8 @@ use crate::token::OwnerToken;
 /// let (first, second, ttl) = (claim()?, claim()?, Duration::from_secs(10));
 ///
 /// let expected = inbox.expect(second.token());
-/// store.acquire(&first, ttl).await?;
-/// let answer = store.acquire_in_line(&second, ttl).await?;
+/// store.acquire(&Acquiring::new(first.clone(), ttl)).await?;
+/// let answer = store.acquire(&Acquiring::new(second.clone(), ttl).in_line()).await?;
 /// assert!(matches!(answer, Acquire::Held { in_line: Some(_), .. }));
 /// store.release(&[Releasing::new(first)]).await;
 /// assert!(matches!(expected.news().await, News::Granted(_)));

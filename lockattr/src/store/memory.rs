@@ -4,13 +4,12 @@ mod locks;
 
 use std::future::ready;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::{
-    Acquire, Claim, Inbox, Inboxes, LockKey, News, OwnerToken, Release, Releasing, Renew, Renewal,
-    Store, StoreError, StoreFuture,
+    Acquire, Acquiring, Claim, Inbox, Inboxes, LockKey, News, OwnerToken, Release, Releasing,
+    Renew, Renewal, Store, StoreError, StoreFuture,
 };
 use crate::Holder;
 use locks::Locks;
@@ -99,20 +98,8 @@ impl Post<'_> {
 }
 
 impl Store for MemoryStore {
-    fn acquire<'a>(
-        &'a self,
-        claim: &'a Arc<Claim>,
-        ttl: Duration,
-    ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
-        Box::pin(async move { Ok(self.with(|locks, post| locks.acquire(claim, ttl, false, post))) })
-    }
-
-    fn acquire_in_line<'a>(
-        &'a self,
-        claim: &'a Arc<Claim>,
-        ttl: Duration,
-    ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
-        Box::pin(async move { Ok(self.with(|locks, post| locks.acquire(claim, ttl, true, post))) })
+    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+        Box::pin(async move { Ok(self.with(|locks, post| locks.acquire(asked, post))) })
     }
 
     fn listen(&self, inbox: &Arc<Inbox>) {

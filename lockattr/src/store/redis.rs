@@ -15,7 +15,6 @@ mod scripts;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::join_all;
 use redis::{FromRedisValue, ScriptInvocation, Value};
@@ -23,8 +22,8 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::{
-    Acquire, Claim, Inbox, LockKey, Release, Releasing, Renew, Renewal, Store, StoreError,
-    StoreFuture,
+    Acquire, Acquiring, Inbox, LockKey, Release, Releasing, Renew, Renewal, Store, StoreError,
+    StoreFuture, Waiting,
 };
 use crate::settings::ServerSettings;
 use crate::{Error, Holder, store_url};
@@ -169,43 +168,28 @@ impl RedisStore {
     }
 
     /// Asks for all that a claim names.
-    async fn ask(
-        &self,
-        claim: &Claim,
-        ttl: Duration,
-        in_line: bool,
-    ) -> Result<Acquire, StoreError> {
-        let asked = Instant::now();
-        let script = request::acquire(&self.scripts, claim, ttl, in_line);
+    async fn ask(&self, asked: &Acquiring) -> Result<Acquire, StoreError> {
+        let Acquiring { claim, ttl, waiting } = asked;
+        let waits = *waiting != Waiting::Not;
+        if waits {
+            // First of all: a grant that is told to nobody would be passed on.
+            self.links[INBOX].subscribe(claim.token().inbox()).await?;
+            claim.enters_line(*ttl);
+        }
+        let sent = Instant::now();
+        let script = request::acquire(&self.scripts, asked);
         let reply = self.invoke(self.place(claim.key()), &script).await?;
-        let (answer, clock) = request::granted(reply, in_line).ok_or_else(nonsense)?;
+        let (answer, clock) = request::granted(reply, waits).ok_or_else(nonsense)?;
         if let Some(micros) = clock {
-            self.post.saw_clock(asked, micros);
+            self.post.saw_clock(sent, micros);
         }
         Ok(answer)
     }
 }
 
 impl Store for RedisStore {
-    fn acquire<'a>(
-        &'a self,
-        claim: &'a Arc<Claim>,
-        ttl: Duration,
-    ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
-        Box::pin(self.ask(claim, ttl, false))
-    }
-
-    fn acquire_in_line<'a>(
-        &'a self,
-        claim: &'a Arc<Claim>,
-        ttl: Duration,
-    ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
-        Box::pin(async move {
-            // First of all: a grant that is told to nobody would be passed on.
-            self.links[INBOX].subscribe(claim.token().inbox()).await?;
-            claim.enters_line(ttl);
-            self.ask(claim, ttl, true).await
-        })
+    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+        Box::pin(self.ask(asked))
     }
 
     fn listen(&self, inbox: &Arc<Inbox>) {

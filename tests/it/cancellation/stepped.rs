@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use lockattr::Holder;
 use lockattr::store::{
-    Acquire, Claim, Inbox, LockKey, MemoryStore, Release, Releasing, Renew, Renewal, Store,
+    Acquire, Acquiring, Inbox, LockKey, MemoryStore, Release, Releasing, Renew, Renewal, Store,
     StoreError, StoreFuture,
 };
 use tokio::sync::{mpsc, oneshot, watch};
@@ -168,23 +168,9 @@ async fn carry(mut parcels: mpsc::UnboundedReceiver<Parcel>, mut thaw: watch::Re
 }
 
 impl Store for Stepped {
-    fn acquire<'a>(
-        &'a self,
-        claim: &'a Arc<Claim>,
-        ttl: Duration,
-    ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
-        let (memory, claim) = (self.memory.clone(), claim.clone());
-        let effect = async move { memory.acquire(&claim, ttl).await };
-        Box::pin(self.call("acquire", effect, Err))
-    }
-
-    fn acquire_in_line<'a>(
-        &'a self,
-        claim: &'a Arc<Claim>,
-        ttl: Duration,
-    ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
-        let (memory, claim) = (self.memory.clone(), claim.clone());
-        let effect = async move { memory.acquire_in_line(&claim, ttl).await };
+    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+        let (memory, asked) = (self.memory.clone(), asked.clone());
+        let effect = async move { memory.acquire(&asked).await };
         Box::pin(self.call("acquire", effect, Err))
     }
 

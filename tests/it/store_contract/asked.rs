@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockattr::FencingToken;
-use lockattr::store::{Acquire, Claim, LockKey, Release, Releasing, Renew, Renewal};
+use lockattr::store::{Acquire, Acquiring, Claim, LockKey, Release, Releasing, Renew, Renewal};
 
 use super::AnyStore;
 
@@ -20,7 +20,7 @@ pub(super) fn claim(named: &str) -> Arc<Claim> {
 }
 
 pub(super) async fn acquired(store: &AnyStore, claim: &Arc<Claim>, ttl: Duration) -> FencingToken {
-    match store.acquire(claim, ttl).await {
+    match store.acquire(&Acquiring::new(claim.clone(), ttl)).await {
         Ok(Acquire::Acquired { fencing, .. }) => fencing,
         other => panic!("{claim:?} was not granted: {other:?}"),
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use lockattr::FencingToken;
 use lockattr::store::{
-    Acquire, Claim, Expected, Grant, Inbox, MemoryStore, News, RedisStore, Release, Releasing,
-    Renew, Renewal, Sharing,
+    Acquire, Acquiring, Claim, Expected, Grant, Inbox, MemoryStore, News, RedisStore, Release,
+    Releasing, Renew, Renewal, Sharing,
 };
 use lockattr_tests::{RedisServer, eventually};
 use tokio::time::{Instant, timeout};
@@ -112,9 +112,13 @@ impl Waiter {
         Self { ttl, ..self }
     }
 
+    fn asks(&self) -> Acquiring {
+        Acquiring::new(self.claim.clone(), self.ttl)
+    }
+
     /// Takes the lock; whether others wait for it.
     pub(super) async fn gets(&self) -> (FencingToken, bool) {
-        match self.store.acquire_in_line(&self.claim, self.ttl).await {
+        match self.store.acquire(&self.asks().in_line()).await {
             Ok(Acquire::Acquired { fencing, wanted }) => (fencing, wanted),
             other => panic!("{:?} was not granted: {other:?}", self.claim),
         }
@@ -122,7 +126,7 @@ impl Waiter {
 
     /// Gets in line, or asks again from there; after how long to ask again.
     pub(super) async fn stands(&self) -> Duration {
-        match self.store.acquire_in_line(&self.claim, self.ttl).await {
+        match self.store.acquire(&self.asks().in_line()).await {
             Ok(Acquire::Held { in_line: Some(again), .. }) => again,
             other => panic!("{:?} does not stand in line: {other:?}", self.claim),
         }
@@ -130,7 +134,7 @@ impl Waiter {
 
     /// Asks once; whether it has the lock now.
     pub(super) async fn asks_once(&self) -> bool {
-        match self.store.acquire(&self.claim, self.ttl).await.unwrap() {
+        match self.store.acquire(&self.asks()).await.unwrap() {
             Acquire::Acquired { .. } => true,
             Acquire::Held { in_line, .. } => {
                 assert_eq!(in_line, None, "in line without having asked for it");

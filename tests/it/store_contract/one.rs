@@ -1,6 +1,6 @@
 //! One claim and one lock: acquire, renew, release, and the lease that ends by itself.
 
-use lockattr::store::{Acquire, Release, Releasing, Renew, Renewal};
+use lockattr::store::{Acquire, Acquiring, Release, Releasing, Renew, Renewal};
 use lockattr_tests::eventually;
 
 use super::asked::{acquired, claim, release, renew};
@@ -17,7 +17,7 @@ pub(super) async fn a_free_lock_is_acquired(store: AnyStore) {
 pub(super) async fn a_held_lock_says_by_whom(store: AnyStore) {
     acquired(&store, &claim("held"), TTL).await;
     let Acquire::Held { holder: Some(holder), .. } =
-        store.acquire(&claim("held"), TTL).await.unwrap()
+        store.acquire(&Acquiring::new(claim("held"), TTL)).await.unwrap()
     else {
         panic!("granted twice, or a holder without a name");
     };
@@ -65,7 +65,10 @@ pub(super) async fn a_lease_ends_by_itself(store: AnyStore) {
     let (first, second) = (claim("ends"), claim("ends"));
     acquired(&store, &first, SHORT).await;
     eventually(TTL, "the lease ends", async || {
-        matches!(store.acquire(&second, TTL).await, Ok(Acquire::Acquired { .. }))
+        matches!(
+            store.acquire(&Acquiring::new(second.clone(), TTL)).await,
+            Ok(Acquire::Acquired { .. })
+        )
     })
     .await;
     assert_eq!(release(&store, &first).await, Release::NotHeld);

@@ -12,7 +12,8 @@ use tokio::time::Instant;
 use super::Post;
 use crate::fencing::next_counter;
 use crate::store::{
-    Acquire, Claim, Grant, LockKey, NET, News, Release, Releasing, Renew, Renewal, Sharing,
+    Acquire, Acquiring, Claim, Grant, LockKey, NET, News, Release, Releasing, Renew, Renewal,
+    Sharing, Waiting,
 };
 use crate::{FencingToken, Holder};
 
@@ -32,7 +33,7 @@ pub(super) struct Locks {
 struct Lock {
     /// Those who have it: one, or several that share it.
     holders: Vec<Held>,
-    line: VecDeque<Waiting>,
+    line: VecDeque<InLine>,
 }
 
 #[derive(Debug)]
@@ -42,20 +43,16 @@ struct Held {
 }
 
 #[derive(Clone, Debug)]
-struct Waiting {
+struct InLine {
     claim: Arc<Claim>,
     ttl: Duration,
     since: Instant,
 }
 
 impl Locks {
-    pub(super) fn acquire(
-        &mut self,
-        claim: &Arc<Claim>,
-        ttl: Duration,
-        in_line: bool,
-        post: &mut Post<'_>,
-    ) -> Acquire {
+    pub(super) fn acquire(&mut self, asked: &Acquiring, post: &mut Post<'_>) -> Acquire {
+        let Acquiring { claim, ttl, waiting } = asked;
+        let (ttl, in_line) = (*ttl, *waiting == Waiting::InLine);
         self.sweep(post.now);
         self.expire(claim, post.now);
         if self.has(claim) || (self.admit(claim) && self.nobody_waits(claim)) {
@@ -180,7 +177,7 @@ impl Locks {
     }
 
     /// Hands the lock to a claim in line; `false` if its manager is gone.
-    fn hand_over(&mut self, waiting: &Waiting, post: &mut Post<'_>) -> bool {
+    fn hand_over(&mut self, waiting: &InLine, post: &mut Post<'_>) -> bool {
         let fencing = self.next_token();
         let grant = Grant::new(fencing, post.now, !self.nobody_waits(&waiting.claim));
         let there = post.tell(&waiting.claim, News::Granted(grant));
@@ -215,7 +212,7 @@ impl Locks {
             if lock.line.iter().any(|waiting| waiting.claim.token() == claim.token()) {
                 continue;
             }
-            lock.line.push_back(Waiting { claim: claim.clone(), ttl, since: post.now });
+            lock.line.push_back(InLine { claim: claim.clone(), ttl, since: post.now });
             for held in &lock.holders {
                 post.tell_wanted(&held.claim, key.name());
             }
@@ -273,7 +270,7 @@ impl Locks {
         }
     }
 
-    fn waiting(&self, key: &LockKey, nth: usize) -> Option<Waiting> {
+    fn waiting(&self, key: &LockKey, nth: usize) -> Option<InLine> {
         self.by_name.get(key.name())?.line.get(nth).cloned()
     }
 

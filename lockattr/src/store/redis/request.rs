@@ -7,23 +7,19 @@ use redis::{ScriptInvocation, Value};
 
 use super::scripts::Scripts;
 use super::{FENCE, LINE, LINE_OF};
-use crate::store::{Acquire, Claim, LockKey, NET, Releasing, Renewal, Sharing};
+use crate::store::{Acquire, Acquiring, Claim, LockKey, NET, Releasing, Renewal, Sharing, Waiting};
 use crate::{FencingToken, Holder};
 
 /// `acquire.lua` for a claim.
-pub(super) fn acquire<'a>(
-    scripts: &'a Scripts,
-    claim: &Claim,
-    ttl: Duration,
-    in_line: bool,
-) -> ScriptInvocation<'a> {
+pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &Acquiring) -> ScriptInvocation<'a> {
+    let Acquiring { claim, ttl, waiting } = asked;
     let mut script = scripts.acquire.key(FENCE);
     add_keys(&mut script, claim);
-    script.arg(claim.value()).arg(millis(ttl)).arg(&*mode(claim));
+    script.arg(claim.value()).arg(millis(*ttl)).arg(&*mode(claim));
     match claim.keys() {
-        _ if !in_line => script.arg(""),
+        _ if *waiting == Waiting::Not => script.arg(""),
         [_] => script.arg("+"),
-        _ => script.arg(entry(claim, ttl)),
+        _ => script.arg(entry(claim, *ttl)),
     };
     script
 }
