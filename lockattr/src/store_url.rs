@@ -7,28 +7,32 @@ use url::Url;
 
 use crate::Error;
 use crate::settings::{self, Settings};
+#[cfg(feature = "redis")]
+use crate::store::RedisStore;
 use crate::store::{MemoryStore, Store};
 
 /// Opens the store that `text` names, without contacting it, and puts the query's settings into
 /// `settings`.
 pub(crate) fn open(text: &str, settings: &mut Settings) -> Result<Arc<dyn Store>, Error> {
-    let (url, query) = parse(text)?;
+    let StoreUrl { urls, query } = StoreUrl::parse(text)?;
     let mut rest = Vec::new();
     for (name, value) in query {
         if !settings.set(&name, &value)? {
             rest.push((name, value));
         }
     }
-    match url.scheme() {
-        "memory" => memory(&url, &rest),
+    match urls[0].scheme() {
+        "memory" => memory(&urls[0], &rest),
+        scheme @ "rediss" if cfg!(all(feature = "redis", not(feature = "tls"))) => {
+            Err(missing_feature(scheme, "tls"))
+        }
         #[cfg(feature = "redis")]
-        "redis" | "redis+unix" => redis(url, &rest, settings),
-        #[cfg(feature = "tls")]
-        "rediss" => redis(url, &rest, settings),
+        "redis" | "redis+unix" | "rediss" => {
+            let store = RedisStore::at(urls, &rest, settings.server.clone())?;
+            Ok(Arc::new(store))
+        }
         #[cfg(not(feature = "redis"))]
-        "redis" | "redis+unix" | "rediss" => Err(missing_feature(url.scheme(), "redis")),
-        #[cfg(all(feature = "redis", not(feature = "tls")))]
-        "rediss" => Err(missing_feature("rediss", "tls")),
+        scheme @ ("redis" | "redis+unix" | "rediss") => Err(missing_feature(scheme, "redis")),
         other => Err(Error::InvalidOptions(format!(
             "no store is called `{other}://`: there are `memory://`, `redis://`, `rediss://` and \
              `redis+unix://`"
@@ -36,8 +40,40 @@ pub(crate) fn open(text: &str, settings: &mut Settings) -> Result<Arc<dyn Store>
     }
 }
 
-/// A URL without its query, and the query's names and values.
-pub(crate) fn parse(text: &str) -> Result<(Url, Vec<(String, String)>), Error> {
+/// A store's URL, taken apart.
+pub(crate) struct StoreUrl {
+    /// One for each of its hosts, with all the rest but the query. There is at least one.
+    pub(crate) urls: Vec<Url>,
+    /// The names and values of its query.
+    pub(crate) query: Vec<(String, String)>,
+}
+
+impl StoreUrl {
+    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+        let mut query = Vec::new();
+        let mut urls = Vec::new();
+        for text in one_by_one(text) {
+            let (url, settings) = parse_one(&text)?;
+            urls.push(url);
+            query = settings;
+        }
+        Ok(Self { urls, query })
+    }
+}
+
+/// The URL for each of the hosts, between which there are commas.
+fn one_by_one(text: &str) -> Vec<String> {
+    let start = text.find("://").map_or(0, |scheme| scheme + "://".len());
+    let authority = text[start..].find(['/', '?', '#']).map_or(&text[start..], |end| {
+        // Within the text, as it was found there.
+        &text[start..start + end]
+    });
+    let login = authority.rfind('@').map_or(0, |at| at + 1);
+    let (before, after) = (&text[..start + login], &text[start + authority.len()..]);
+    authority[login..].split(',').map(|host| [before, host, after].concat()).collect()
+}
+
+fn parse_one(text: &str) -> Result<(Url, Vec<(String, String)>), Error> {
     // What stands before the query may hold a password, so the message quotes nothing.
     let mut url = Url::parse(text).map_err(|error| {
         Error::InvalidOptions(format!(
@@ -78,16 +114,6 @@ fn memory(url: &Url, rest: &[(String, String)]) -> Result<Arc<dyn Store>, Error>
     }
 }
 
-#[cfg(feature = "redis")]
-fn redis(
-    url: Url,
-    rest: &[(String, String)],
-    settings: &Settings,
-) -> Result<Arc<dyn Store>, Error> {
-    Ok(Arc::new(crate::store::RedisStore::at(url, rest, settings.server.clone())?))
-}
-
-#[cfg(any(not(feature = "redis"), not(feature = "tls")))]
 fn missing_feature(scheme: &str, feature: &str) -> Error {
     Error::InvalidOptions(format!(
         "`{scheme}://` needs lockattr's feature `{feature}`: add it in Cargo.toml"
@@ -107,10 +133,18 @@ pub(crate) fn unknown_setting(query: &[(String, String)], name: &str, stores: &s
 
 /// A URL fit to be shown: no user, no password, no query, and of a path only what cannot be one.
 pub(crate) fn redacted(text: &str) -> String {
-    let Ok(url) = Url::parse(text) else { return "(unreadable URL)".into() };
-    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    let host = url.host_str().unwrap_or_default();
+    let Ok(StoreUrl { urls, .. }) = StoreUrl::parse(text) else {
+        return "(unreadable URL)".into();
+    };
+    let hosts: Vec<_> = urls.iter().map(host).collect();
+    let (hosts, url) = (hosts.join(","), &urls[0]);
     let database = url.path().bytes().skip(1).all(|byte| byte.is_ascii_digit());
     let path = if database || !url.has_host() { url.path() } else { "/…" };
-    format!("{}://{host}{port}{path}", url.scheme())
+    format!("{}://{hosts}{path}", url.scheme())
+}
+
+/// The host of a URL, and its port where one is named.
+fn host(url: &Url) -> String {
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    [url.host_str().unwrap_or_default(), &port].concat()
 }

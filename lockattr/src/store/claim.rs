@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Debug, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
+#[cfg(feature = "redis")]
 use std::time::Duration;
 
 use super::{Inbox, LockKey};

@@ -8,16 +8,17 @@ mod connect;
 mod line;
 mod link;
 mod listener;
+mod node;
 mod post;
 mod request;
 mod scripts;
 
+use std::collections::HashMap;
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use redis::{FromRedisValue, ScriptInvocation, Value};
+use redis::{ScriptInvocation, Value};
 use tokio::time::Instant;
 use url::Url;
 
@@ -26,9 +27,10 @@ use super::{
     StoreFuture, Waiting,
 };
 use crate::settings::ServerSettings;
-use crate::{Error, Holder, store_url};
+use crate::store_url::StoreUrl;
+use crate::{Error, Holder};
 use config::Config;
-use link::Link;
+use node::Node;
 use post::Post;
 use scripts::Scripts;
 
@@ -40,9 +42,6 @@ const FENCE: &str = "lockattr:fence";
 /// one. Apart, so that `a` and `{a}` have not the same line.
 const LINE: &str = "lockattr:line:";
 const LINE_OF: &str = "lockattr:line-of:";
-
-/// The connection on which messages come in.
-const INBOX: usize = 0;
 
 /// Most locks in one script: a longer one would keep the server's other clients waiting.
 const BATCH: usize = 100;
@@ -70,7 +69,7 @@ const BATCH: usize = 100;
 /// # Ok::<(), lockattr::Error>(())
 /// ```
 pub struct RedisStore {
-    links: Vec<Arc<Link>>,
+    node: Node,
     address: String,
     scripts: Arc<Scripts>,
     post: Arc<Post>,
@@ -84,44 +83,23 @@ impl RedisStore {
     ///
     /// [`Error::InvalidOptions`] if the URL makes no sense.
     pub fn open(url: &str) -> Result<Self, Error> {
-        let (url, settings) = store_url::parse(url)?;
-        Self::at(url, &settings, ServerSettings::default())
+        let StoreUrl { urls, query } = StoreUrl::parse(url)?;
+        Self::at(urls, &query, ServerSettings::default())
     }
 
     pub(crate) fn at(
-        url: Url,
+        urls: Vec<Url>,
         query: &[(String, String)],
         defaults: ServerSettings,
     ) -> Result<Self, Error> {
+        let Ok([url]) = <[Url; 1]>::try_from(urls) else {
+            return Err(Error::InvalidOptions("this URL takes one host".into()));
+        };
         let config = Config::read(url, query, defaults)?;
         let scripts = Arc::new(Scripts::new());
         let post = Arc::<Post>::default();
-        let link = |place| {
-            let post = (place == INBOX).then(|| post.clone());
-            Link::new(config.clone(), scripts.clone(), post)
-        };
-        let links = (0..config.connections).map(link).collect();
-        Ok(Self { links, address: config.address, scripts, post })
-    }
-
-    /// The connection of a key, by number.
-    fn place(&self, key: &LockKey) -> usize {
-        let mut hasher = DefaultHasher::new();
-        key.name().hash(&mut hasher);
-        // The remainder is smaller than a `usize` length.
-        (hasher.finish() % self.links.len() as u64) as usize
-    }
-
-    /// Runs a script by its digest; the client loads it where the server does not know it.
-    async fn invoke<T: FromRedisValue>(
-        &self,
-        place: usize,
-        script: &ScriptInvocation<'_>,
-    ) -> Result<T, StoreError> {
-        let link = &self.links[place];
-        let mut live = link.get().await?;
-        let outcome = script.invoke_async(&mut live.connection).await;
-        link.note(&live, outcome)
+        let node = Node::new(&config, &scripts, &post);
+        Ok(Self { node, address: config.address, scripts, post })
     }
 
     /// Asks about many claims: one script for each connection and hundred, all at once, and the
@@ -133,23 +111,24 @@ impl RedisStore {
         key: impl Fn(&I) -> &LockKey,
         answer: impl Fn(bool) -> A,
     ) -> Vec<Result<A, StoreError>> {
-        let mut by_place = vec![Vec::new(); self.links.len()];
+        let mut by_place = HashMap::<_, Vec<_>>::new();
         for (index, item) in items.iter().enumerate() {
-            by_place[self.place(key(item))].push(index);
+            by_place.entry(self.node.place(key(item))).or_default().push(index);
         }
-        let batches = by_place.iter().enumerate().flat_map(|(place, indexes)| {
+        let batches = by_place.iter().flat_map(|(&place, indexes)| {
             indexes.chunks(BATCH).map(move |indexes| (place, indexes))
         });
         let missing = StoreError::new("the server's answer was too short");
         if let [item] = items {
-            let held = self.invoke::<String>(self.place(key(item)), &script(&[item])).await;
+            let held =
+                self.node.invoke::<String>(self.node.place(key(item)), &script(&[item])).await;
             let held = held.and_then(|held| held.bytes().next().ok_or(missing));
             return vec![held.map(|held| answer(held == b'1'))];
         }
         let script = &script;
         let replies = batches.map(|(place, indexes)| async move {
             let asked: Vec<_> = indexes.iter().map(|&index| &items[index]).collect();
-            (indexes, self.invoke::<String>(place, &script(&asked)).await)
+            (indexes, self.node.invoke::<String>(place, &script(&asked)).await)
         });
         let mut answers = vec![Err(missing); items.len()];
         for (indexes, reply) in join_all(replies).await {
@@ -173,12 +152,12 @@ impl RedisStore {
         let waits = *waiting != Waiting::Not;
         if waits {
             // First of all: a grant that is told to nobody would be passed on.
-            self.links[INBOX].subscribe(claim.token().inbox()).await?;
+            self.node.subscribe(claim.token().inbox()).await?;
             claim.enters_line(*ttl);
         }
         let sent = Instant::now();
         let script = request::acquire(&self.scripts, asked);
-        let reply = self.invoke(self.place(claim.key()), &script).await?;
+        let reply = self.node.invoke(self.node.place(claim.key()), &script).await?;
         let (answer, clock) = request::granted(reply, waits).ok_or_else(nonsense)?;
         if let Some(micros) = clock {
             self.post.saw_clock(sent, micros);
@@ -227,7 +206,8 @@ impl Store for RedisStore {
         key: &'a LockKey,
     ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
         Box::pin(async move {
-            let reply = self.invoke(self.place(key), &self.scripts.holder.key(key.name())).await?;
+            let script = self.scripts.holder.key(key.name());
+            let reply = self.node.invoke(self.node.place(key), &script).await?;
             match reply {
                 Value::Nil => Ok(None),
                 reply => request::held_by(reply).map(Some).ok_or_else(nonsense),
@@ -236,15 +216,7 @@ impl Store for RedisStore {
     }
 
     fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
-        // Every connection, so that the first locks need not wait for theirs.
-        Box::pin(async move {
-            let pings = self.links.iter().map(|link| async move {
-                let mut live = link.get().await?;
-                let outcome = redis::cmd("PING").query_async::<()>(&mut live.connection).await;
-                link.note(&live, outcome)
-            });
-            join_all(pings).await.into_iter().collect()
-        })
+        Box::pin(self.node.ping())
     }
 
     fn refuses(&self, key: &LockKey) -> Option<String> {
@@ -261,7 +233,7 @@ impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisStore")
             .field("address", &self.address)
-            .field("connections", &self.links.len())
+            .field("connections", &self.node.connections())
             .finish_non_exhaustive()
     }
 }
