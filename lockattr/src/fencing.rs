@@ -44,6 +44,11 @@ impl FencingToken {
         Self((counter << HAND_OVER_BITS) & (u64::MAX >> 1))
     }
 
+    /// The counter that [`from_counter`](Self::from_counter) made it of.
+    pub(crate) const fn counter(self) -> u64 {
+        self.0 >> HAND_OVER_BITS
+    }
+
     /// The number of the next hold of the same lease, handed over inside this process; `None` if
     /// the numbers that the store reserved for that are used up.
     pub(crate) fn handed_over(self) -> Option<Self> {
@@ -76,9 +81,9 @@ impl From<FencingToken> for i64 {
     }
 }
 
-/// The counter that follows `last`: the clock, so that a store which forgot everything still
-/// counts on, or one more where the clock stands still or went back.
-pub(crate) fn next_counter(last: u64) -> u64 {
+/// What the clock shows in a counter. A counter that follows it where it can goes on in a store
+/// which forgot everything.
+pub(crate) fn clock() -> u64 {
     let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().saturating_sub(EPOCH);
-    u64::try_from(now.as_micros()).unwrap_or(u64::MAX).max(last + 1)
+    u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
 }

@@ -8,6 +8,7 @@ mod line;
 mod one;
 mod sharing;
 mod stays;
+mod told;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,6 +66,15 @@ macro_rules! store_contract {
                 shared_locks_and_permits_do_not_mix,
                 the_lease_of_each_sharer_ends_by_itself,
                 one_sharer_lets_go_of_nothing_but_its_own,
+            ]);
+            store_contract!($fleet, told, [
+                who_is_told_comes_and_takes_the_lock,
+                who_is_told_takes_what_is_free_whoever_stands_in_line,
+                who_takes_the_lock_unasked_has_left_the_line,
+                one_at_a_time_is_told,
+                a_quiet_release_tells_nobody_and_keeps_the_place,
+                a_hint_counts_instead_of_the_clock,
+                a_renewal_writes_a_number_back_where_the_lock_is_held,
             ]);
             store_contract!($fleet, keys, [
                 several_keys_are_taken_together_or_not_at_all,

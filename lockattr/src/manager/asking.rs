@@ -11,7 +11,9 @@ use crate::guard::Ahead;
 use crate::hold::{Granted, validity};
 use crate::options::Terms;
 use crate::retry::Attempts;
-use crate::store::{Acquire, Acquiring, Claim, Expected, Grant, News, Releasing, StoreError};
+use crate::store::{
+    Acquire, Acquiring, Claim, Expected, Grant, News, Releasing, StoreError, Waiting,
+};
 use crate::{FencingToken, Holder, LockGuard};
 
 /// What an attempt near the deadline gets at least, or no answer could ever meet it.
@@ -64,7 +66,7 @@ impl<'a> Asking<'a> {
         if attempts.can_wait(asked) {
             let token = self.claim.token();
             self.expected.get_or_insert_with(|| self.shared.inbox.expect(token));
-            wish = wish.in_line();
+            wish = wish.waiting(Waiting::InLine);
         }
         let answer = self.shared.watchdog.store().acquire(&wish);
         let answer = match attempts.cut(asked, LEAST_TIME_TO_ANSWER) {

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[cfg(feature = "redis")]
 use std::time::Duration;
 
+#[cfg(feature = "redis")]
+use super::Waiting;
 use super::{Inbox, LockKey};
 use crate::key::{in_one_order, named};
 use crate::token::OwnerToken;
@@ -44,8 +46,8 @@ pub struct Claim {
     token: OwnerToken,
     sharing: Sharing,
     value: String,
-    /// While it may stand in the store's line: the TTL that it asked for there, in milliseconds;
-    /// else zero.
+    /// While it may stand in the store's line: the TTL that it asked for there, in half
+    /// milliseconds, and one more if it is only told; else zero.
     in_line: AtomicU64,
 }
 
@@ -118,21 +120,26 @@ impl Claim {
 
     /// It may stand in the store's line from now on.
     #[cfg(feature = "redis")]
-    pub(crate) fn enters_line(&self, ttl: Duration) {
-        let millis = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
-        self.in_line.store(millis, Ordering::Release);
+    pub(crate) fn enters_line(&self, ttl: Duration, waiting: Waiting) {
+        let halves = u64::try_from(ttl.as_millis()).map_or(u64::MAX, |ms| ms.saturating_mul(2));
+        let told = u64::from(waiting == Waiting::Told);
+        self.in_line.store((halves & !1) | told, Ordering::Release);
     }
 
-    /// Its turn has come: it does not stand in line any more.
+    /// Its turn has come: it does not stand in line any more. One that is told to come and take
+    /// several locks may do so in another line still.
     pub(crate) fn left_line(&self) {
-        self.in_line.store(0, Ordering::Release);
+        if self.in_line.load(Ordering::Acquire) & 1 == 0 {
+            self.in_line.store(0, Ordering::Release);
+        }
     }
 
-    /// What it asked for where it may still stand in line.
+    /// What it asked for, and how it waits, where it may still stand in line.
     #[cfg(feature = "redis")]
-    pub(crate) fn in_line(&self) -> Option<Duration> {
-        let millis = self.in_line.load(Ordering::Acquire);
-        (millis > 0).then(|| Duration::from_millis(millis))
+    pub(crate) fn in_line(&self) -> Option<(Duration, Waiting)> {
+        let halves = self.in_line.load(Ordering::Acquire);
+        let waiting = if halves & 1 == 1 { Waiting::Told } else { Waiting::InLine };
+        (halves > 0).then(|| (Duration::from_millis(halves / 2), waiting))
     }
 }
 

@@ -25,6 +25,7 @@ use crate::token::OwnerToken;
 /// use std::time::Duration;
 /// use lockattr::store::{
 ///     Acquire, Acquiring, Claim, Inbox, LockKey, MemoryStore, News, Releasing, Sharing, Store,
+///     Waiting,
 /// };
 ///
 /// let store = MemoryStore::new();
@@ -38,7 +39,7 @@ use crate::token::OwnerToken;
 ///
 /// let expected = inbox.expect(second.token());
 /// store.acquire(&Acquiring::new(first.clone(), ttl)).await?;
-/// let answer = store.acquire(&Acquiring::new(second.clone(), ttl).in_line()).await?;
+/// let answer = store.acquire(&Acquiring::new(second.clone(), ttl).waiting(Waiting::InLine)).await?;
 /// assert!(matches!(answer, Acquire::Held { in_line: Some(_), .. }));
 /// store.release(&[Releasing::new(first)]).await;
 /// assert!(matches!(expected.news().await, News::Granted(_)));

@@ -148,12 +148,12 @@ impl RedisStore {
 
     /// Asks for all that a claim names.
     async fn ask(&self, asked: &Acquiring) -> Result<Acquire, StoreError> {
-        let Acquiring { claim, ttl, waiting } = asked;
+        let Acquiring { claim, ttl, waiting, .. } = asked;
         let waits = *waiting != Waiting::Not;
         if waits {
             // First of all: a grant that is told to nobody would be passed on.
             self.node.subscribe(claim.token().inbox()).await?;
-            claim.enters_line(*ttl);
+            claim.enters_line(*ttl, *waiting);
         }
         let sent = Instant::now();
         let script = request::acquire(&self.scripts, asked);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Claim;
+use crate::FencingToken;
 
 /// One lock to take.
 ///
@@ -15,7 +16,7 @@ use super::Claim;
 /// let claim = Arc::new(Claim::new(LockKey::new("lock:", "product:42")?, ""));
 /// let asked = Acquiring::new(claim, Duration::from_secs(10));
 /// assert_eq!(asked.waiting, Waiting::Not);
-/// assert_eq!(asked.in_line().waiting, Waiting::InLine);
+/// assert_eq!(asked.waiting(Waiting::InLine).waiting, Waiting::InLine);
 /// # Ok::<(), lockattr::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -27,18 +28,28 @@ pub struct Acquiring {
     pub ttl: Duration,
     /// What the claim does while the lock is another's.
     pub waiting: Waiting,
+    /// What the fencing counter becomes instead of the store's clock, in microseconds since 2024,
+    /// unless it is that far already: stores that are asked together give the same number then.
+    pub hint: Option<u64>,
 }
 
 impl Acquiring {
     /// The lock of `claim`, for `ttl`, asked for once.
     pub fn new(claim: Arc<Claim>, ttl: Duration) -> Self {
-        Self { claim, ttl, waiting: Waiting::Not }
+        Self { claim, ttl, waiting: Waiting::Not, hint: None }
     }
 
-    /// The same, but standing in line for it.
+    /// The same, but waiting for it.
     #[must_use]
-    pub fn in_line(mut self) -> Self {
-        self.waiting = Waiting::InLine;
+    pub fn waiting(mut self, waiting: Waiting) -> Self {
+        self.waiting = waiting;
+        self
+    }
+
+    /// The same, but counted by this clock.
+    #[must_use]
+    pub fn hint(mut self, hint: u64) -> Self {
+        self.hint = Some(hint);
         self
     }
 }
@@ -58,6 +69,10 @@ pub enum Waiting {
     Not,
     /// It stands in line, and is granted the lock when its turn comes: its inbox hears of it.
     InLine,
+    /// It stands in line, and when its turn comes its inbox is told to ask again: what has to hold
+    /// several locks at once, in stores that know nothing of each other, comes and takes them. It
+    /// takes what it finds free, whoever stands in line.
+    Told,
 }
 
 /// One lease to renew.
@@ -68,12 +83,21 @@ pub struct Renewal {
     pub claim: Arc<Claim>,
     /// How long it shall run from now.
     pub ttl: Duration,
+    /// If the lease runs on, no later acquisition of its locks gets this number or a smaller one.
+    pub fence: Option<FencingToken>,
 }
 
 impl Renewal {
     /// The lease of `claim`, for `ttl`.
     pub fn new(claim: Arc<Claim>, ttl: Duration) -> Self {
-        Self { claim, ttl }
+        Self { claim, ttl, fence: None }
+    }
+
+    /// The same, and its number is `fence`: another store gave it.
+    #[must_use]
+    pub fn fenced(mut self, fence: FencingToken) -> Self {
+        self.fence = Some(fence);
+        self
     }
 }
 
@@ -85,18 +109,28 @@ pub struct Releasing {
     pub claim: Arc<Claim>,
     /// How long it stays taken still: `hold_at_least` is not over. Zero to free it now.
     pub after: Duration,
+    /// Whether nobody is told, and the claim keeps its place in line: the lock came to nothing,
+    /// because it was not to be had in other stores too.
+    pub quietly: bool,
 }
 
 impl Releasing {
     /// The lock of `claim`, now.
     pub fn new(claim: Arc<Claim>) -> Self {
-        Self { claim, after: Duration::ZERO }
+        Self { claim, after: Duration::ZERO, quietly: false }
     }
 
     /// The same, but it stays taken for so long still, and then ends by itself.
     #[must_use]
     pub fn after(mut self, after: Duration) -> Self {
         self.after = after;
+        self
+    }
+
+    /// The same, but nobody is told of it.
+    #[must_use]
+    pub fn quietly(mut self) -> Self {
+        self.quietly = true;
         self
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lockattr::FencingToken;
 use lockattr::store::{
     Acquire, Acquiring, Claim, Expected, Grant, Inbox, MemoryStore, News, RedisStore, Release,
-    Releasing, Renew, Renewal, Sharing,
+    Releasing, Renew, Renewal, Sharing, Waiting,
 };
 use lockattr_tests::{RedisServer, eventually};
 use tokio::time::{Instant, timeout};
@@ -90,7 +90,8 @@ impl Manager {
         let first = keys.next().expect("a claim has a key");
         let claim = Arc::new(Claim::of(&self.inbox, first, keys, sharing, LABEL));
         let expected = self.inbox.expect(claim.token());
-        Waiter { store: self.store.clone(), claim, expected, ttl: TTL }
+        let (store, waiting) = (self.store.clone(), Waiting::InLine);
+        Waiter { store, claim, expected, ttl: TTL, waiting }
     }
 
     /// The names of the locks that others were said to wait for.
@@ -105,20 +106,26 @@ pub(super) struct Waiter {
     pub(super) claim: Arc<Claim>,
     expected: Expected,
     ttl: Duration,
+    waiting: Waiting,
 }
 
 impl Waiter {
+    /// The same, but it is only told when the lock is free.
+    pub(super) fn told(self) -> Self {
+        Self { waiting: Waiting::Told, ..self }
+    }
+
     pub(super) fn for_so_long(self, ttl: Duration) -> Self {
         Self { ttl, ..self }
     }
 
-    fn asks(&self) -> Acquiring {
-        Acquiring::new(self.claim.clone(), self.ttl)
+    fn asks(&self, waiting: Waiting) -> Acquiring {
+        Acquiring::new(self.claim.clone(), self.ttl).waiting(waiting)
     }
 
     /// Takes the lock; whether others wait for it.
     pub(super) async fn gets(&self) -> (FencingToken, bool) {
-        match self.store.acquire(&self.asks().in_line()).await {
+        match self.store.acquire(&self.asks(self.waiting)).await {
             Ok(Acquire::Acquired { fencing, wanted }) => (fencing, wanted),
             other => panic!("{:?} was not granted: {other:?}", self.claim),
         }
@@ -126,7 +133,7 @@ impl Waiter {
 
     /// Gets in line, or asks again from there; after how long to ask again.
     pub(super) async fn stands(&self) -> Duration {
-        match self.store.acquire(&self.asks().in_line()).await {
+        match self.store.acquire(&self.asks(self.waiting)).await {
             Ok(Acquire::Held { in_line: Some(again), .. }) => again,
             other => panic!("{:?} does not stand in line: {other:?}", self.claim),
         }
@@ -134,7 +141,7 @@ impl Waiter {
 
     /// Asks once; whether it has the lock now.
     pub(super) async fn asks_once(&self) -> bool {
-        match self.store.acquire(&self.asks()).await.unwrap() {
+        match self.store.acquire(&self.asks(Waiting::Not)).await.unwrap() {
             Acquire::Acquired { .. } => true,
             Acquire::Held { in_line, .. } => {
                 assert_eq!(in_line, None, "in line without having asked for it");

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Post;
-use crate::fencing::next_counter;
+use crate::fencing::clock;
 use crate::store::{
     Acquire, Acquiring, Claim, Grant, LockKey, NET, News, Release, Releasing, Renew, Renewal,
     Sharing, Waiting,
@@ -47,28 +47,31 @@ struct InLine {
     claim: Arc<Claim>,
     ttl: Duration,
     since: Instant,
+    /// Whether it is only told, and comes to take what it finds free.
+    told: bool,
 }
 
 impl Locks {
     pub(super) fn acquire(&mut self, asked: &Acquiring, post: &mut Post<'_>) -> Acquire {
-        let Acquiring { claim, ttl, waiting } = asked;
-        let (ttl, in_line) = (*ttl, *waiting == Waiting::InLine);
+        let Acquiring { claim, ttl, waiting, hint } = asked;
+        let (ttl, told, in_line) = (*ttl, *waiting == Waiting::Told, *waiting != Waiting::Not);
         self.sweep(post.now);
         self.expire(claim, post.now);
-        if self.has(claim) || (self.admit(claim) && self.nobody_waits(claim)) {
-            return self.grant(claim, ttl, post.now);
+        if self.has(claim) || (self.admit(claim) && (told || self.nobody_waits(claim))) {
+            return self.grant(claim, ttl, *hint, post.now);
         }
         if in_line {
-            self.get_in_line(claim, ttl, post);
+            self.get_in_line(claim, ttl, told, post);
         }
         // It may be free for the line, if its last holder's lease has ended by itself.
-        if let Some(granted) = self.serve(claim.keys().to_vec(), Some(claim), post) {
+        let (granted, served) = self.serve(claim.keys().to_vec(), Some((claim, *hint)), post);
+        if let Some(granted) = granted {
             self.tell_sooner(claim, None, post);
             return granted;
         }
-        if self.admit(claim) && self.nobody_waits(claim) {
+        if !served && self.admit(claim) && self.nobody_waits(claim) {
             // All who stood in line were gone.
-            return self.grant(claim, ttl, post.now);
+            return self.grant(claim, ttl, *hint, post.now);
         }
         let (holder, ends) = (self.holder_of(claim, post.now), self.ends(claim));
         let in_line = in_line.then(|| ends.map_or(NET, |ends| NET.min(ends - post.now)));
@@ -81,6 +84,7 @@ impl Locks {
             return Renew::NotHeld;
         }
         self.set_end(&renewal.claim, |ends| ends.max(now + renewal.ttl));
+        self.counter = self.counter.max(renewal.fence.map_or(0, FencingToken::counter));
         Renew::Renewed
     }
 
@@ -97,6 +101,9 @@ impl Locks {
             if let Some(lock) = self.by_name.get_mut(key.name()) {
                 lock.holders.retain(|held| held.claim.token() != claim.token());
             }
+        }
+        if release.quietly {
+            return if held { Release::Released } else { Release::NotHeld };
         }
         self.take_out(claim);
         let _nobody_asked = self.serve(claim.keys().to_vec(), None, post);
@@ -141,14 +148,15 @@ impl Locks {
     }
 
     /// Hands the locks to those who are next, and to those who are next after a claim that is
-    /// gone. If `asking` is among them, returns its grant instead of telling it.
+    /// gone; one that is only told has to come and take them. If `asking` is among them, returns its
+    /// grant, by its hint, instead of telling it; and whether anybody was served.
     fn serve(
         &mut self,
         mut keys: Vec<LockKey>,
-        asking: Option<&Arc<Claim>>,
+        asking: Option<(&Arc<Claim>, Option<u64>)>,
         post: &mut Post<'_>,
-    ) -> Option<Acquire> {
-        let mut granted = None;
+    ) -> (Option<Acquire>, bool) {
+        let (mut granted, mut served) = (None, false);
         while let Some(key) = keys.pop() {
             let mut overtaken = 0;
             while let Some(waiting) = self.waiting(&key, overtaken) {
@@ -164,21 +172,31 @@ impl Locks {
                     break;
                 }
                 self.take_out(&waiting.claim);
-                let asks = asking.is_some_and(|claim| claim.token() == waiting.claim.token());
-                if asks {
-                    granted = Some(self.grant(&waiting.claim, waiting.ttl, post.now));
-                } else if !self.hand_over(&waiting, post) {
+                let asks = asking.filter(|(claim, _)| claim.token() == waiting.claim.token());
+                if let Some((claim, hint)) = asks {
+                    granted = Some(self.grant(claim, waiting.ttl, hint, post.now));
+                    served = true;
+                } else if waiting.told {
+                    let there = post.tell(&waiting.claim, News::AskAgain(post.now));
+                    served |= there;
+                    // Those behind have to wait for it, but for those who could share with it.
+                    if there && waiting.claim.sharing() != Sharing::Shared {
+                        break;
+                    }
+                } else if self.hand_over(&waiting, post) {
+                    served = true;
+                } else {
                     keys.extend(waiting.claim.keys().iter().cloned());
                 }
             }
             self.forget_if_unused(&key);
         }
-        granted
+        (granted, served)
     }
 
     /// Hands the lock to a claim in line; `false` if its manager is gone.
     fn hand_over(&mut self, waiting: &InLine, post: &mut Post<'_>) -> bool {
-        let fencing = self.next_token();
+        let fencing = self.next_token(None);
         let grant = Grant::new(fencing, post.now, !self.nobody_waits(&waiting.claim));
         let there = post.tell(&waiting.claim, News::Granted(grant));
         if there {
@@ -187,14 +205,20 @@ impl Locks {
         there
     }
 
-    fn grant(&mut self, claim: &Arc<Claim>, ttl: Duration, now: Instant) -> Acquire {
+    fn grant(
+        &mut self,
+        claim: &Arc<Claim>,
+        ttl: Duration,
+        hint: Option<u64>,
+        now: Instant,
+    ) -> Acquire {
         self.take_out(claim);
         self.hold(claim, now + ttl);
-        Acquire::Acquired { fencing: self.next_token(), wanted: !self.nobody_waits(claim) }
+        Acquire::Acquired { fencing: self.next_token(hint), wanted: !self.nobody_waits(claim) }
     }
 
-    fn next_token(&mut self) -> FencingToken {
-        self.counter = next_counter(self.counter);
+    fn next_token(&mut self, hint: Option<u64>) -> FencingToken {
+        self.counter = hint.unwrap_or_else(clock).max(self.counter + 1);
         FencingToken::from_counter(self.counter)
     }
 
@@ -206,13 +230,13 @@ impl Locks {
         }
     }
 
-    fn get_in_line(&mut self, claim: &Arc<Claim>, ttl: Duration, post: &mut Post<'_>) {
+    fn get_in_line(&mut self, claim: &Arc<Claim>, ttl: Duration, told: bool, post: &mut Post<'_>) {
         for key in claim.keys() {
             let lock = self.by_name.entry(key.name().into()).or_default();
             if lock.line.iter().any(|waiting| waiting.claim.token() == claim.token()) {
                 continue;
             }
-            lock.line.push_back(InLine { claim: claim.clone(), ttl, since: post.now });
+            lock.line.push_back(InLine { claim: claim.clone(), ttl, since: post.now, told });
             for held in &lock.holders {
                 post.tell_wanted(&held.claim, key.name());
             }

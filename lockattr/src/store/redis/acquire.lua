@@ -6,17 +6,22 @@
 -- ARGV[1]      the claim's value: owner token and holder label
 -- ARGV[2]      TTL in milliseconds
 -- ARGV[3]      its mode
--- ARGV[4]      what its entry in the line has before the value; + for the usual, of one lock; empty
---              to ask only once
+-- ARGV[4]      what its entry in the line has before the value; + for the usual, of one lock; t for
+--              one that is only told; empty to ask only once
+-- ARGV[5]      what counts instead of the server's clock; empty if that does
 --
 -- Returns twice the number of this acquisition, and one more if others wait,
 -- or { a holder's value, milliseconds until a lease ends or negative, the server's time in
 -- microseconds }.
 
 local fence, value, ttl, mode, entry = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local hint = tonumber(ARGV[5])
 if entry == '+' then
   entry = ARGV[2] .. ' ' .. mode .. ' '
+elseif entry == 't' then
+  entry = ARGV[2] .. ' t' .. mode .. ' '
 end
+local told = string.find(entry, '^%d+ t')
 entry = entry .. value
 local locks = {}
 for i = 2, 1 + (#KEYS - 1) / 2 do
@@ -33,10 +38,15 @@ local function has_all()
 end
 
 local wanted = is_wanted(locks)
-if (not wanted and admits_all(locks, mode)) or has_all() then
+-- Who is only told has left the line by then: it takes what is free, whoever stands there.
+if ((told or not wanted) and admits_all(locks, mode)) or has_all() then
   -- The counter first: if the server refuses writes, nothing is locked.
-  local counter = count(fence)
+  local counter = count(fence, hint)
   take(locks, mode, value, ttl)
+  if told then
+    take_out(locks, entry)
+    wanted = is_wanted(locks)
+  end
   return 2 * counter + (wanted and 1 or 0)
 end
 
@@ -55,14 +65,14 @@ if ARGV[4] ~= '' then
 end
 
 -- They may be free for the line, if the last holder's lease has ended by itself.
-local counter, served = serve(locks, fence, value)
+local counter, served = serve(locks, fence, value, hint)
 for _, lock in ipairs(served and locks or {}) do
   tell_sooner(lock, -1)
 end
 wanted = is_wanted(locks)
-if not counter and not wanted and admits_all(locks, mode) then
+if not counter and not served and not wanted and admits_all(locks, mode) then
   -- All who stood in line were gone.
-  counter = count(fence)
+  counter = count(fence, hint)
   take(locks, mode, value, ttl)
 end
 if counter then

@@ -10,11 +10,11 @@ local function time()
   return now
 end
 
--- The number of the next acquisition: microseconds since 2024-01-01 or one more than last time. A
--- server that forgot everything still counts on, and a clock that goes back does not take the
--- counter along. Below 2^53 until 2309, so exact as a double.
-local function count(fence)
-  local counter = time() - 1704067200000000
+-- The number of the next acquisition: microseconds since 2024-01-01, by the server's clock or by
+-- `hint`, or one more than last time. A server that forgot everything still counts on, and a clock
+-- that goes back does not take the counter along. Below 2^53 until 2309, so exact as a double.
+local function count(fence, hint)
+  local counter = hint or time() - 1704067200000000
   local last = tonumber(redis.call('SET', fence, counter, 'GET') or 0)
   if counter <= last then
     counter = last + 1

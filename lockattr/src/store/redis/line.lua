@@ -4,7 +4,8 @@
 -- sorted set of values, by the millisecond in which each lease ends. Those in line are a sorted set
 -- of entries, by the microsecond in which they came:
 --
---   TTL MODE VALUE                     for one key; MODE is x, s, or p and the number of permits
+--   TTL MODE VALUE                     for one key; MODE is x, s, or p and the number of permits,
+--                                      with a t before it for one that is only told
 --   TTL MODE m LENGTH,… NAME… VALUE    for several: the lengths of the locks' names, the names
 --
 -- A value begins with the owner token: 32 digits, the first 16 of which name the claim's inbox.
@@ -125,10 +126,11 @@ end
 
 -- Reads an entry of the line of `lock`.
 local function read(entry, lock)
-  local ttl, mode, rest = string.match(entry, '^(%d+) (%S+) (.*)$')
+  local ttl, told, mode, rest = string.match(entry, '^(%d+) (t?)(%S+) (.*)$')
+  told = told == 't'
   local lengths, names = string.match(rest, '^m ([%d,]+) (.*)$')
   if not lengths then
-    return { ttl = tonumber(ttl), mode = mode, value = rest, locks = { lock } }
+    return { ttl = tonumber(ttl), told = told, mode = mode, value = rest, locks = { lock } }
   end
   local locks, start = {}, 1
   for length in string.gmatch(lengths, '%d+') do
@@ -136,7 +138,8 @@ local function read(entry, lock)
     start = start + length
   end
   local value = string.sub(names, start)
-  return { ttl = tonumber(ttl), mode = mode, value = value, locks = locks, several = true }
+  return { ttl = tonumber(ttl), told = told, mode = mode, value = value, locks = locks,
+    several = true }
 end
 
 -- Tells one who stands in line for a lock to ask again, so many milliseconds later; how many heard it.
@@ -166,9 +169,10 @@ local function take_out(locks, entry)
   end
 end
 
--- Hands the locks to those whose turn it is, in the order in which they came. If `asking` is the
--- value of one of them, returns its number instead of telling it; and whether anybody was served.
-local function serve(locks, fence, asking)
+-- Hands the locks to those whose turn it is, in the order in which they came; who is only told has
+-- to come and take them. If `asking` is the value of one of them, returns its number, by `hint`,
+-- instead of telling it; and whether anybody was served.
+local function serve(locks, fence, asking, hint)
   local granted, served
   local open = { unpack(locks) }
   while #open > 0 do
@@ -182,17 +186,25 @@ local function serve(locks, fence, asking)
       local claim = read(first[1], lock)
       if admits_all(claim.locks, claim.mode) then
         take_out(claim.locks, first[1])
-        served = true
-        local counter = count(fence)
         if claim.value == asking then
+          granted, served = count(fence, hint), true
           take(claim.locks, claim.mode, claim.value, claim.ttl)
-          granted = counter
+        elseif claim.told then
+          -- Those behind have to wait for it, but for those who could share with it.
+          if tell_later(first[1], lock, 0) > 0 then
+            served = true
+            if claim.mode ~= 's' then
+              break
+            end
+          end
         else
+          local counter = count(fence)
           local wanted = is_wanted(claim.locks) and 1 or 0
           local message = string.format('granted %s %.0f %.0f %d',
             string.sub(claim.value, 1, 32), counter, time(), wanted)
           -- Nobody hears it: its process is gone. Then the next one's turn has come.
           if tell(claim.value, message) > 0 then
+            served = true
             take(claim.locks, claim.mode, claim.value, claim.ttl)
           elseif claim.several then
             for _, other in ipairs(claim.locks) do

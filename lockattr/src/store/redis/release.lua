@@ -6,7 +6,8 @@
 -- ARGV[4i - 3]  the number of the claim's locks
 -- ARGV[4i - 2]  the claim's value
 -- ARGV[4i - 1]  what its entry in the line has before the value; empty if it does not stand there
--- ARGV[4i]      for how many milliseconds the locks stay taken still
+-- ARGV[4i]      for how many milliseconds the locks stay taken still; negative to free them and tell
+--               nobody
 --
 -- Returns a string: 1 for each claim that had its locks, else 0.
 
@@ -27,9 +28,9 @@ for i = 1, #ARGV, 4 do
     if holder == value or ((kind == 's' or kind == 'p') and redis.call('ZSCORE', lock, value)) then
       had = had + 1
       left[nth] = after == 0 and ends_in(lock, kind)
-      if after == 0 and kind == 'x' then
+      if after <= 0 and kind == 'x' then
         redis.call('DEL', lock)
-      elseif after == 0 then
+      elseif after <= 0 then
         redis.call('ZREM', lock, value)
         end_with_the_last(lock)
       else
@@ -51,7 +52,9 @@ for i = 1, #ARGV, 4 do
   end
   -- What was given back stays so if the next in line cannot be served: a server that is out of
   -- memory refuses that. They ask again.
-  pcall(serve, locks, KEYS[1])
+  if after >= 0 then
+    pcall(serve, locks, KEYS[1])
+  end
   for nth, lock in ipairs(locks) do
     if left[nth] then
       tell_sooner(lock, left[nth])

@@ -1,16 +1,18 @@
 -- Makes leases run on, each for its own TTL, where the claim still has its locks.
 --
--- KEYS[…]       for each claim, its locks
--- ARGV[3i - 2]  the number of the claim's locks
--- ARGV[3i - 1]  the claim's value
--- ARGV[3i]      TTL in milliseconds
+-- KEYS[1]       the fencing counter
+-- KEYS[2 …]     for each claim, its locks
+-- ARGV[4i - 3]  the number of the claim's locks
+-- ARGV[4i - 2]  the claim's value
+-- ARGV[4i - 1]  TTL in milliseconds
+-- ARGV[4i]      what the counter is at least from then on; 0 to leave it
 --
 -- Returns a string: 1 for each claim that still has all its locks, else 0.
 
 local answers = {}
-local key = 1
-for i = 1, #ARGV, 3 do
-  local value, ttl = ARGV[i + 1], tonumber(ARGV[i + 2])
+local key = 2
+for i = 1, #ARGV, 4 do
+  local value, ttl, least = ARGV[i + 1], tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3])
   local held = true
   for _ = 1, ARGV[i] do
     local lock = KEYS[key]
@@ -27,6 +29,9 @@ for i = 1, #ARGV, 3 do
     else
       held = false
     end
+  end
+  if held and least > tonumber(redis.call('GET', KEYS[1]) or 0) then
+    redis.call('SET', KEYS[1], ARGV[i + 3])
   end
   table.insert(answers, held and 1 or 0)
 end

@@ -12,26 +12,32 @@ use crate::{FencingToken, Holder};
 
 /// `acquire.lua` for a claim.
 pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &Acquiring) -> ScriptInvocation<'a> {
-    let Acquiring { claim, ttl, waiting } = asked;
+    let Acquiring { claim, ttl, waiting, hint } = asked;
     let mut script = scripts.acquire.key(FENCE);
     add_keys(&mut script, claim);
     script.arg(claim.value()).arg(millis(*ttl)).arg(&*mode(claim));
-    match claim.keys() {
-        _ if *waiting == Waiting::Not => script.arg(""),
-        [_] => script.arg("+"),
-        _ => script.arg(entry(claim, *ttl)),
+    match (waiting, claim.keys()) {
+        (Waiting::Not, _) => script.arg(""),
+        (Waiting::InLine, [_]) => script.arg("+"),
+        (Waiting::Told, [_]) => script.arg("t"),
+        _ => script.arg(entry(claim, *ttl, *waiting)),
+    };
+    match hint {
+        Some(hint) => script.arg(*hint),
+        None => script.arg(""),
     };
     script
 }
 
 /// `renew.lua` for a batch.
 pub(super) fn renew<'a>(scripts: &'a Scripts, renewals: &[&Renewal]) -> ScriptInvocation<'a> {
-    let mut script = scripts.renew.prepare_invoke();
-    for Renewal { claim, ttl } in renewals {
+    let mut script = scripts.renew.key(FENCE);
+    for Renewal { claim, ttl, fence } in renewals {
         for key in claim.keys() {
             script.key(key.name());
         }
-        script.arg(claim.keys().len()).arg(claim.value()).arg(millis(*ttl));
+        let least = fence.map_or(0, FencingToken::counter);
+        script.arg(claim.keys().len()).arg(claim.value()).arg(millis(*ttl)).arg(least);
     }
     script
 }
@@ -39,24 +45,30 @@ pub(super) fn renew<'a>(scripts: &'a Scripts, renewals: &[&Renewal]) -> ScriptIn
 /// `release.lua` for a batch.
 pub(super) fn release<'a>(scripts: &'a Scripts, releases: &[&Releasing]) -> ScriptInvocation<'a> {
     let mut script = scripts.release.key(FENCE);
-    for Releasing { claim, after } in releases {
+    for Releasing { claim, after, quietly } in releases {
         add_keys(&mut script, claim);
-        let after = if after.is_zero() { 0 } else { millis(*after) };
-        let entry = claim.in_line().map(|ttl| entry(claim, ttl)).unwrap_or_default();
-        script.arg(claim.keys().len()).arg(claim.value()).arg(entry).arg(after);
+        let stands = claim.in_line().filter(|_| !quietly);
+        let entry = stands.map(|(ttl, waiting)| entry(claim, ttl, waiting)).unwrap_or_default();
+        script.arg(claim.keys().len()).arg(claim.value()).arg(entry);
+        match after {
+            _ if *quietly => script.arg(-1),
+            after if after.is_zero() => script.arg(0),
+            after => script.arg(millis(*after)),
+        };
     }
     script
 }
 
 /// How a claim stands in line, but for its value: `line.lua` reads it.
-fn entry(claim: &Claim, ttl: Duration) -> String {
+fn entry(claim: &Claim, ttl: Duration, waiting: Waiting) -> String {
     let (ttl, mode) = (millis(ttl), mode(claim));
+    let told = if waiting == Waiting::Told { "t" } else { "" };
     match claim.keys() {
-        [_] => format!("{ttl} {mode} "),
+        [_] => format!("{ttl} {told}{mode} "),
         keys => {
             let lengths: Vec<_> = keys.iter().map(|key| key.name().len().to_string()).collect();
             let names: String = keys.iter().map(LockKey::name).collect();
-            format!("{ttl} {mode} m {} {names}", lengths.join(","))
+            format!("{ttl} {told}{mode} m {} {names}", lengths.join(","))
         }
     }
 }

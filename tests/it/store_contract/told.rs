@@ -1,0 +1,133 @@
+//! What a store does for a claim that needs the locks of several stores at once: it is told when to
+//! come, counts by one clock, and gives back in silence what came to nothing.
+
+use lockattr::FencingToken;
+use lockattr::store::{Acquire, Acquiring, Releasing, Renew, Renewal};
+use tokio::time::{Instant, timeout};
+
+use super::asked::{acquired, claim, release};
+use super::fleet::Manager;
+use super::{AnyStore, SHORT, TTL};
+
+/// A counter in the year 2100: beyond any clock.
+const LATER: u64 = 2_400_000_000_000_000;
+
+pub(super) async fn who_is_told_comes_and_takes_the_lock(store: AnyStore) {
+    let (here, there) = (Manager::on(&store), Manager::on(&store));
+    let (holder, waiter) = (here.wants("told"), there.wants("told").told());
+    holder.gets().await;
+    waiter.stands().await;
+    assert_eq!(here.wanted(), ["contract:told"]);
+    assert!(holder.releases().await);
+    assert!(waiter.told_when_to_ask_again().await <= Instant::now());
+    assert_eq!(store.holder(waiter.claim.key()).await.unwrap(), None, "it was not granted");
+    assert!(!waiter.gets().await.1, "nobody else waits");
+    assert!(waiter.releases().await);
+}
+
+pub(super) async fn who_is_told_takes_what_is_free_whoever_stands_in_line(store: AnyStore) {
+    let manager = Manager::on(&store);
+    let holder = manager.wants("barge");
+    let (first, second) = (manager.wants("barge").told(), manager.wants("barge"));
+    holder.gets().await;
+    first.stands().await;
+    second.stands().await;
+    holder.releases().await;
+    first.told_when_to_ask_again().await;
+    assert!(!second.holds().await, "it is the first one's turn");
+    assert!(first.gets().await.1, "the second stands in line");
+    first.releases().await;
+    second.granted().await;
+    second.releases().await;
+}
+
+/// The place in line of who has what it waited for must not stay behind.
+pub(super) async fn who_takes_the_lock_unasked_has_left_the_line(store: AnyStore) {
+    let manager = Manager::on(&store);
+    let (holder, waiter) = (manager.wants("early").for_so_long(SHORT), manager.wants("early"));
+    let waiter = waiter.told();
+    holder.gets().await;
+    waiter.stands().await;
+    tokio::time::sleep(2 * SHORT).await;
+    assert!(!waiter.gets().await.1, "nobody else waits");
+    waiter.releases().await;
+    assert!(!manager.wants("early").gets().await.1, "its place stayed behind");
+}
+
+pub(super) async fn one_at_a_time_is_told(store: AnyStore) {
+    let manager = Manager::on(&store);
+    let (holder, first, second) =
+        (manager.wants("one"), manager.wants("one").told(), manager.wants("one").told());
+    holder.gets().await;
+    first.stands().await;
+    second.stands().await;
+    holder.releases().await;
+    first.told_when_to_ask_again().await;
+    let second_is_told = second.told_when_to_ask_again();
+    assert!(timeout(SHORT, second_is_told).await.is_err(), "both were told");
+    // Who gives up lets the next one come.
+    first.releases().await;
+    second.told_when_to_ask_again().await;
+    second.gets().await;
+    second.releases().await;
+}
+
+pub(super) async fn a_quiet_release_tells_nobody_and_keeps_the_place(store: AnyStore) {
+    let manager = Manager::on(&store);
+    let (holder, waiter) = (manager.wants("quiet"), manager.wants("quiet").told());
+    holder.gets().await;
+    waiter.stands().await;
+    let quietly = [Releasing::new(holder.claim.clone()).quietly()];
+    store.release(&quietly).await.remove(0).unwrap();
+    let is_told = waiter.told_when_to_ask_again();
+    assert!(timeout(SHORT, is_told).await.is_err(), "it was told");
+    assert_eq!(store.holder(holder.claim.key()).await.unwrap(), None);
+
+    // Who asks next finds it free, and the one in line comes first.
+    let other = manager.wants("quiet");
+    assert!(!other.asks_once().await, "it overtook the line");
+    waiter.told_when_to_ask_again().await;
+
+    // Who stands in line and releases quietly stands there still.
+    other.gets().await;
+    waiter.stands().await;
+    store.release(&[Releasing::new(waiter.claim.clone()).quietly()]).await.remove(0).unwrap();
+    other.releases().await;
+    waiter.told_when_to_ask_again().await;
+    waiter.releases().await;
+}
+
+pub(super) async fn a_hint_counts_instead_of_the_clock(store: AnyStore) {
+    let (first, second) = (claim("hint"), claim("hint"));
+    let early = acquired(&store, &first, TTL).await;
+    release(&store, &first).await;
+    let number = async |claim, hint| {
+        let asked = Acquiring::new(claim, TTL).hint(hint);
+        match store.acquire(&asked).await.unwrap() {
+            Acquire::Acquired { fencing, .. } => fencing,
+            Acquire::Held { .. } => panic!("it is free"),
+        }
+    };
+    assert_eq!(number(second.clone(), LATER).await, FencingToken::from_counter(LATER));
+    // It never goes back, by no hint and by no clock.
+    assert_eq!(number(second.clone(), 5).await, FencingToken::from_counter(LATER + 1));
+    release(&store, &second).await;
+    let last = acquired(&store, &first, TTL).await;
+    assert!(last > FencingToken::from_counter(LATER + 1) && last > early);
+}
+
+pub(super) async fn a_renewal_writes_a_number_back_where_the_lock_is_held(store: AnyStore) {
+    let (held, gone) = (claim("back"), claim("gone"));
+    acquired(&store, &held, TTL).await;
+    acquired(&store, &gone, TTL).await;
+    release(&store, &gone).await;
+    let (much, more) = (FencingToken::from_counter(LATER), FencingToken::from_counter(2 * LATER));
+    let renewals =
+        [Renewal::new(held.clone(), TTL).fenced(much), Renewal::new(gone, TTL).fenced(more)];
+    let answers: Vec<_> = store.renew(&renewals).await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(answers, [Renew::Renewed, Renew::NotHeld]);
+    release(&store, &held).await;
+    let next = acquired(&store, &claim("back"), TTL).await;
+    assert!(next > much, "the number was not written back");
+    assert!(next < more, "a number was written back by one who does not hold the lock");
+}
