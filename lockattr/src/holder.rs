@@ -71,6 +71,12 @@ impl Holder {
         }
         holder
     }
+
+    /// Whether two stores name the same holder: how long its lease runs differs from one to the
+    /// other.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Self { remaining: None, ..self.clone() } == Self { remaining: None, ..other.clone() }
+    }
 }
 
 /// One clause, as it stands in a contention error: `orders on web-3 (process 17) in shop::deduct`.

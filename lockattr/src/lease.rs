@@ -140,7 +140,7 @@ impl Lease {
     ///
     /// [`Error::Lost`] if the lease has ended, [`Error::Store`] if the store could not be asked
     /// (the lease then stands as it was), [`Error::InvalidOptions`] if `ttl` is not 10 ms to 30
-    /// days.
+    /// days, or longer than the store takes.
     ///
     /// # Cancel safety
     ///
@@ -161,7 +161,7 @@ impl Lease {
     /// ```
     pub async fn extend(&self, ttl: Duration) -> Result<(), Error> {
         let hold = &self.frame.hold;
-        check_ttl(ttl)?;
+        check_ttl(ttl, self.frame.watchdog.store().longest_ttl())?;
         let asked = Instant::now();
         hold.ensure_held(asked)?;
         let renewed_ttl = hold.at_most(ttl, asked);

@@ -195,11 +195,22 @@ impl LockOptions {
     }
 }
 
-pub(crate) fn check_ttl(ttl: Duration) -> Result<(), Error> {
-    if TTL.contains(&ttl) {
-        return Ok(());
+/// Refuses a TTL that no store takes, or that is beyond the `longest` of this one.
+pub(crate) fn check_ttl(ttl: Duration, longest: Duration) -> Result<(), Error> {
+    if !TTL.contains(&ttl) {
+        return Err(refused(format!("`ttl` is {ttl:?}: it must be 10 ms to 30 days")));
     }
-    Err(refused(format!("`ttl` is {ttl:?}: it must be 10 ms to 30 days")))
+    check_longest("ttl", ttl, longest)
+}
+
+fn check_longest(option: &str, time: Duration, longest: Duration) -> Result<(), Error> {
+    if time > longest {
+        return Err(refused(format!(
+            "`{option}` is {time:?}, and this store takes leases of {longest:?} at most: set its \
+             `max_ttl`, for every process alike"
+        )));
+    }
+    Ok(())
 }
 
 pub(crate) fn check_retry_delay(delay: Duration) -> Result<(), Error> {

@@ -22,6 +22,8 @@ pub(crate) struct Settings {
     pub(crate) hand_overs: u32,
     pub(crate) hand_over_time: Duration,
     pub(crate) server: ServerSettings,
+    /// The longest lease that the store takes.
+    pub(crate) longest_ttl: Duration,
 }
 
 impl Default for Settings {
@@ -38,6 +40,7 @@ impl Default for Settings {
             hand_overs: 32,
             hand_over_time: Duration::from_millis(20),
             server: ServerSettings::default(),
+            longest_ttl: Duration::MAX,
         }
     }
 }
@@ -70,7 +73,7 @@ impl Settings {
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
-        check_ttl(self.ttl)?;
+        check_ttl(self.ttl, self.longest_ttl)?;
         check_retry_delay(self.retry_delay)?;
         check_retry_and_wait(self.retry, Some(self.wait))?;
         self.server.check()
@@ -129,7 +132,7 @@ impl ServerSettings {
 }
 
 /// Reads `10s`, `500ms`, `1m30s`.
-fn duration(name: &str, value: &str) -> Result<Duration, Error> {
+pub(crate) fn duration(name: &str, value: &str) -> Result<Duration, Error> {
     humantime::parse_duration(value).map_err(|_| {
         Error::InvalidOptions(format!(
             "`{name}={value}` in the URL is not a duration: write it like `10s` or `500ms`"

@@ -16,6 +16,7 @@ mod inboxes;
 mod memory;
 #[cfg(feature = "redis")]
 mod redis;
+mod redlock;
 mod request;
 
 pub use claim::{Claim, Sharing};
@@ -25,6 +26,7 @@ pub(crate) use inboxes::Inboxes;
 pub use memory::MemoryStore;
 #[cfg(feature = "redis")]
 pub use redis::RedisStore;
+pub use redlock::RedlockStore;
 pub use request::{Acquiring, Releasing, Renewal, Waiting};
 
 /// What a store's method returns: boxed, because a manager holds its store as `dyn Store`.
@@ -96,6 +98,11 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// Whether the store answers at all; asked once when a manager connects.
     fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>>;
+
+    /// The longest lease that it takes; a manager refuses options beyond it.
+    fn longest_ttl(&self) -> Duration {
+        Duration::MAX
+    }
 
     /// Why this key cannot be locked here, if it cannot: a name that the store itself uses.
     fn refuses(&self, _key: &LockKey) -> Option<String> {

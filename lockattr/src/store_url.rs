@@ -7,9 +7,9 @@ use url::Url;
 
 use crate::Error;
 use crate::settings::{self, Settings};
-#[cfg(feature = "redis")]
-use crate::store::RedisStore;
 use crate::store::{MemoryStore, Store};
+#[cfg(feature = "redis")]
+use crate::store::{RedisStore, RedlockStore};
 
 /// Opens the store that `text` names, without contacting it, and puts the query's settings into
 /// `settings`.
@@ -31,11 +31,15 @@ pub(crate) fn open(text: &str, settings: &mut Settings) -> Result<Arc<dyn Store>
             let store = RedisStore::at(urls, &rest, settings.server.clone())?;
             Ok(Arc::new(store))
         }
+        #[cfg(feature = "redis")]
+        "redlock" => Ok(Arc::new(RedlockStore::at(urls, rest, &settings.server)?)),
         #[cfg(not(feature = "redis"))]
-        scheme @ ("redis" | "redis+unix" | "rediss") => Err(missing_feature(scheme, "redis")),
+        scheme @ ("redis" | "redis+unix" | "rediss" | "redlock") => {
+            Err(missing_feature(scheme, "redis"))
+        }
         other => Err(Error::InvalidOptions(format!(
-            "no store is called `{other}://`: there are `memory://`, `redis://`, `rediss://` and \
-             `redis+unix://`"
+            "no store is called `{other}://`: there are `memory://`, `redis://`, `rediss://`, \
+             `redis+unix://` and `redlock://`"
         ))),
     }
 }

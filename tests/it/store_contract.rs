@@ -67,15 +67,6 @@ macro_rules! store_contract {
                 the_lease_of_each_sharer_ends_by_itself,
                 one_sharer_lets_go_of_nothing_but_its_own,
             ]);
-            store_contract!($fleet, told, [
-                who_is_told_comes_and_takes_the_lock,
-                who_is_told_takes_what_is_free_whoever_stands_in_line,
-                who_takes_the_lock_unasked_has_left_the_line,
-                one_at_a_time_is_told,
-                a_quiet_release_tells_nobody_and_keeps_the_place,
-                a_hint_counts_instead_of_the_clock,
-                a_renewal_writes_a_number_back_where_the_lock_is_held,
-            ]);
             store_contract!($fleet, keys, [
                 several_keys_are_taken_together_or_not_at_all,
                 several_keys_are_renewed_and_given_back_as_one,
@@ -95,10 +86,38 @@ macro_rules! store_contract {
     ($fleet:ty, $file:ident, [$($test:ident),* $(,)?]) => {
         $(#[tokio::test]
         async fn $test() {
-            let fleet = <$fleet as super::fleet::Fleet>::start().await;
-            super::$file::$test(super::fleet::Fleet::node(&fleet)).await;
+            use crate::store_contract::{$file, fleet::Fleet};
+            let fleet = <$fleet as Fleet>::start().await;
+            $file::$test(fleet.node()).await;
         })*
     };
 }
 
-store_contract!(memory: super::fleet::InMemory, redis: super::fleet::OnRedis);
+store_contract!(
+    memory: super::fleet::InMemory,
+    quorum: super::fleet::QuorumInMemory,
+    redis: super::fleet::OnRedis,
+);
+
+/// And what those can do besides of which a quorum is made.
+mod one_of_many {
+    macro_rules! one_of_many {
+        ($($name:ident: $fleet:ty),* $(,)?) => {
+            $(mod $name {
+                store_contract!($fleet, told, [
+                    who_is_told_comes_and_takes_the_lock,
+                    who_is_told_takes_what_is_free_whoever_stands_in_line,
+                    who_comes_later_does_not_overtake_those_who_are_told,
+                    who_stands_in_line_is_granted_the_lock_unasked,
+                    who_takes_the_lock_unasked_has_left_the_line,
+                    one_at_a_time_is_told,
+                    a_quiet_release_tells_nobody_and_keeps_the_place,
+                    a_hint_counts_instead_of_the_clock,
+                    a_renewal_writes_a_number_back_where_the_lock_is_held,
+                ]);
+            })*
+        };
+    }
+
+    one_of_many!(memory: crate::store_contract::fleet::InMemory, redis: crate::store_contract::fleet::OnRedis);
+}

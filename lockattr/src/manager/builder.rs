@@ -172,6 +172,7 @@ impl LockManagerBuilder {
                 return Err(Error::InvalidOptions(sentence.into()));
             }
         };
+        self.settings.longest_ttl = store.longest_ttl();
         self.settings.check()?;
         Ok(LockManager::new(store, self.settings))
     }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    LockOptions, Mode, OnLost, Release, check_retry_and_wait, check_retry_delay, check_ttl, refused,
+    LockOptions, Mode, OnLost, Release, check_longest, check_retry_and_wait, check_retry_delay,
+    check_ttl, refused,
 };
 use crate::Error;
 use crate::retry::Patience;
@@ -14,7 +15,9 @@ impl LockOptions {
     /// Fills in the manager's defaults and refuses what contradicts itself.
     pub(crate) fn resolve(&self, defaults: &Settings) -> Result<Terms, Error> {
         let ttl = self.ttl.unwrap_or(defaults.ttl);
-        check_ttl(ttl)?;
+        check_ttl(ttl, defaults.longest_ttl)?;
+        let least = self.hold_at_least.unwrap_or_default();
+        check_longest("hold_at_least", least, defaults.longest_ttl)?;
         if let Some(max_hold) = self.max_hold
             && max_hold < ttl
         {

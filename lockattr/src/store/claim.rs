@@ -2,12 +2,9 @@
 
 use std::fmt::{self, Debug, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
-#[cfg(feature = "redis")]
 use std::time::Duration;
 
-#[cfg(feature = "redis")]
-use super::Waiting;
-use super::{Inbox, LockKey};
+use super::{Inbox, LockKey, Waiting};
 use crate::key::{in_one_order, named};
 use crate::token::OwnerToken;
 
@@ -119,10 +116,9 @@ impl Claim {
     }
 
     /// It may stand in the store's line from now on.
-    #[cfg(feature = "redis")]
     pub(crate) fn enters_line(&self, ttl: Duration, waiting: Waiting) {
         let halves = u64::try_from(ttl.as_millis()).map_or(u64::MAX, |ms| ms.saturating_mul(2));
-        let told = u64::from(waiting == Waiting::Told);
+        let told = u64::from(waiting != Waiting::InLine);
         self.in_line.store((halves & !1) | told, Ordering::Release);
     }
 
@@ -135,10 +131,10 @@ impl Claim {
     }
 
     /// What it asked for, and how it waits, where it may still stand in line.
-    #[cfg(feature = "redis")]
     pub(crate) fn in_line(&self) -> Option<(Duration, Waiting)> {
         let halves = self.in_line.load(Ordering::Acquire);
-        let waiting = if halves & 1 == 1 { Waiting::Told } else { Waiting::InLine };
+        let told = halves & 1 == 1;
+        let waiting = if told { Waiting::Told { again: true } } else { Waiting::InLine };
         (halves > 0).then(|| (Duration::from_millis(halves / 2), waiting))
     }
 }

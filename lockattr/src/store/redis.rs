@@ -11,11 +11,13 @@ mod listener;
 mod node;
 mod post;
 mod request;
+mod restart;
 mod scripts;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use redis::{ScriptInvocation, Value};
@@ -95,11 +97,26 @@ impl RedisStore {
         let Ok([url]) = <[Url; 1]>::try_from(urls) else {
             return Err(Error::InvalidOptions("this URL takes one host".into()));
         };
+        Ok(Self::of(Config::read(url, query, defaults)?))
+    }
+
+    /// One of a quorum, whose other servers take its place while it may have forgotten leases, none
+    /// of them longer than this.
+    pub(crate) fn one_of_many(
+        url: Url,
+        query: &[(String, String)],
+        defaults: ServerSettings,
+        forgets: Option<Duration>,
+    ) -> Result<Self, Error> {
         let config = Config::read(url, query, defaults)?;
+        Ok(Self::of(Config { forgets, ..config }))
+    }
+
+    fn of(config: Config) -> Self {
         let scripts = Arc::new(Scripts::new());
         let post = Arc::<Post>::default();
         let node = Node::new(&config, &scripts, &post);
-        Ok(Self { node, address: config.address, scripts, post })
+        Self { node, address: config.address, scripts, post }
     }
 
     /// Asks about many claims: one script for each connection and hundred, all at once, and the
@@ -157,7 +174,7 @@ impl RedisStore {
         }
         let sent = Instant::now();
         let script = request::acquire(&self.scripts, asked);
-        let reply = self.node.invoke(self.node.place(claim.key()), &script).await?;
+        let reply = self.node.acquire(self.node.place(claim.key()), &script).await?;
         let (answer, clock) = request::granted(reply, waits).ok_or_else(nonsense)?;
         if let Some(micros) = clock {
             self.post.saw_clock(sent, micros);

@@ -70,9 +70,12 @@ pub enum Waiting {
     /// It stands in line, and is granted the lock when its turn comes: its inbox hears of it.
     InLine,
     /// It stands in line, and when its turn comes its inbox is told to ask again: what has to hold
-    /// several locks at once, in stores that know nothing of each other, comes and takes them. It
-    /// takes what it finds free, whoever stands in line.
-    Told,
+    /// several locks at once, in stores that know nothing of each other, comes and takes them.
+    Told {
+        /// Whether it stood there before: where it does not any more, it has been told, and comes
+        /// before all who stand there.
+        again: bool,
+    },
 }
 
 /// One lease to renew.

@@ -1,15 +1,16 @@
 //! What the suite runs on, and the managers that it plays: each with an inbox, and claims that wait.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lockattr::FencingToken;
 use lockattr::store::{
-    Acquire, Acquiring, Claim, Expected, Grant, Inbox, MemoryStore, News, RedisStore, Release,
-    Releasing, Renew, Renewal, Sharing, Waiting,
+    Acquire, Acquiring, Claim, Expected, Grant, Inbox, MemoryStore, News, RedisStore, RedlockStore,
+    Release, Releasing, Renew, Renewal, Sharing, Store, Waiting,
 };
 use lockattr_tests::{RedisServer, eventually};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::asked::{LABEL, key};
 use super::{AnyStore, TTL};
@@ -34,6 +35,21 @@ impl Fleet for InMemory {
 
     fn node(&self) -> AnyStore {
         self.0.clone()
+    }
+
+    async fn knows_it_is_gone(&self, _inbox: u64) {}
+}
+
+/// A quorum of three memories.
+pub(super) struct QuorumInMemory(Vec<Arc<dyn Store>>);
+
+impl Fleet for QuorumInMemory {
+    async fn start() -> Self {
+        Self((0..3).map(|_| Arc::new(MemoryStore::new()) as Arc<dyn Store>).collect())
+    }
+
+    fn node(&self) -> AnyStore {
+        Arc::new(RedlockStore::new(self.0.iter().cloned()).expect("enough of them"))
     }
 
     async fn knows_it_is_gone(&self, _inbox: u64) {}
@@ -90,8 +106,8 @@ impl Manager {
         let first = keys.next().expect("a claim has a key");
         let claim = Arc::new(Claim::of(&self.inbox, first, keys, sharing, LABEL));
         let expected = self.inbox.expect(claim.token());
-        let (store, waiting) = (self.store.clone(), Waiting::InLine);
-        Waiter { store, claim, expected, ttl: TTL, waiting }
+        let (store, stood) = (self.store.clone(), AtomicBool::new(false));
+        Waiter { store, claim, expected, ttl: TTL, told: false, stood }
     }
 
     /// The names of the locks that others were said to wait for.
@@ -106,13 +122,14 @@ pub(super) struct Waiter {
     pub(super) claim: Arc<Claim>,
     expected: Expected,
     ttl: Duration,
-    waiting: Waiting,
+    told: bool,
+    stood: AtomicBool,
 }
 
 impl Waiter {
     /// The same, but it is only told when the lock is free.
     pub(super) fn told(self) -> Self {
-        Self { waiting: Waiting::Told, ..self }
+        Self { told: true, ..self }
     }
 
     pub(super) fn for_so_long(self, ttl: Duration) -> Self {
@@ -123,9 +140,14 @@ impl Waiter {
         Acquiring::new(self.claim.clone(), self.ttl).waiting(waiting)
     }
 
+    fn waits(&self) -> Acquiring {
+        let again = self.stood.swap(true, Ordering::Relaxed);
+        self.asks(if self.told { Waiting::Told { again } } else { Waiting::InLine })
+    }
+
     /// Takes the lock; whether others wait for it.
     pub(super) async fn gets(&self) -> (FencingToken, bool) {
-        match self.store.acquire(&self.asks(self.waiting)).await {
+        match self.store.acquire(&self.waits()).await {
             Ok(Acquire::Acquired { fencing, wanted }) => (fencing, wanted),
             other => panic!("{:?} was not granted: {other:?}", self.claim),
         }
@@ -133,7 +155,7 @@ impl Waiter {
 
     /// Gets in line, or asks again from there; after how long to ask again.
     pub(super) async fn stands(&self) -> Duration {
-        match self.store.acquire(&self.asks(self.waiting)).await {
+        match self.store.acquire(&self.waits()).await {
             Ok(Acquire::Held { in_line: Some(again), .. }) => again,
             other => panic!("{:?} does not stand in line: {other:?}", self.claim),
         }
@@ -150,12 +172,20 @@ impl Waiter {
         }
     }
 
-    /// Waits to be told that it has the lock, and checks that it has.
+    /// Waits until it has the lock, as a manager does: it is told so, or to ask again.
     pub(super) async fn granted(&self) -> Grant {
         let granted = async {
             loop {
-                if let News::Granted(grant) = self.expected.news().await {
-                    return grant;
+                let asked = match self.expected.news().await {
+                    News::Granted(grant) => return grant,
+                    News::AskAgain(at) => at,
+                };
+                sleep_until(asked).await;
+                let since = Instant::now();
+                if let Ok(Acquire::Acquired { fencing, wanted }) =
+                    self.store.acquire(&self.waits()).await
+                {
+                    return Grant::new(fencing, since, wanted);
                 }
             }
         };
@@ -164,6 +194,14 @@ impl Waiter {
         assert!(grant.since <= Instant::now(), "the lease began when it was told, or earlier");
         assert!(self.holds().await, "told, but not so");
         grant
+    }
+
+    /// Waits to be told that it has the lock, without asking.
+    pub(super) async fn is_granted(&self) -> Grant {
+        match timeout(TTL / 2, self.expected.news()).await.expect("it is told") {
+            News::Granted(grant) => grant,
+            News::AskAgain(_) => panic!("not granted, but told to ask"),
+        }
     }
 
     /// Waits to be told when to ask again.

@@ -41,6 +41,34 @@ pub(super) async fn who_is_told_takes_what_is_free_whoever_stands_in_line(store:
     second.releases().await;
 }
 
+pub(super) async fn who_comes_later_does_not_overtake_those_who_are_told(store: AnyStore) {
+    let manager = Manager::on(&store);
+    let [holder, first, second, later] = [(); 4].map(|()| manager.wants("later").told());
+    holder.gets().await;
+    first.stands().await;
+    second.stands().await;
+    holder.releases().await;
+    first.told_when_to_ask_again().await;
+    // It is the first one's turn, and the second stands in line.
+    later.stands().await;
+    first.gets().await;
+    first.releases().await;
+    second.granted().await;
+    second.releases().await;
+    later.granted().await;
+    later.releases().await;
+}
+
+pub(super) async fn who_stands_in_line_is_granted_the_lock_unasked(store: AnyStore) {
+    let manager = Manager::on(&store);
+    let (holder, waiter) = (manager.wants("unasked"), manager.wants("unasked"));
+    let (first, _) = holder.gets().await;
+    waiter.stands().await;
+    holder.releases().await;
+    assert!(waiter.is_granted().await.fencing > first);
+    assert!(waiter.releases().await);
+}
+
 /// The place in line of who has what it waited for must not stay behind.
 pub(super) async fn who_takes_the_lock_unasked_has_left_the_line(store: AnyStore) {
     let manager = Manager::on(&store);

@@ -54,10 +54,12 @@ struct InLine {
 impl Locks {
     pub(super) fn acquire(&mut self, asked: &Acquiring, post: &mut Post<'_>) -> Acquire {
         let Acquiring { claim, ttl, waiting, hint } = asked;
-        let (ttl, told, in_line) = (*ttl, *waiting == Waiting::Told, *waiting != Waiting::Not);
+        let (ttl, in_line) = (*ttl, *waiting != Waiting::Not);
+        let told = matches!(waiting, Waiting::Told { .. });
         self.sweep(post.now);
         self.expire(claim, post.now);
-        if self.has(claim) || (self.admit(claim) && (told || self.nobody_waits(claim))) {
+        let is_next = self.nobody_waits(claim) || (told && self.has_its_turn(claim, *waiting));
+        if self.has(claim) || (self.admit(claim) && is_next) {
             return self.grant(claim, ttl, *hint, post.now);
         }
         if in_line {
@@ -276,6 +278,18 @@ impl Locks {
     fn nobody_waits(&self, claim: &Claim) -> bool {
         let lines = claim.keys().iter().filter_map(|key| self.by_name.get(key.name()));
         lines.flat_map(|lock| &lock.line).next().is_none()
+    }
+
+    /// Whether a claim that is only told comes before all who stand in line: one that has been told is
+    /// not in line any more.
+    fn has_its_turn(&self, claim: &Claim, waiting: Waiting) -> bool {
+        claim.keys().iter().all(|key| {
+            let Some(lock) = self.by_name.get(key.name()) else { return true };
+            let rank = lock.line.iter().position(|other| other.claim.token() == claim.token());
+            rank == Some(0)
+                || lock.line.is_empty()
+                || (rank.is_none() && waiting == Waiting::Told { again: true })
+        })
     }
 
     fn has(&self, claim: &Claim) -> bool {

@@ -9,6 +9,7 @@
 -- ARGV[4]      what its entry in the line has before the value; + for the usual, of one lock; t for
 --              one that is only told; empty to ask only once
 -- ARGV[5]      what counts instead of the server's clock; empty if that does
+-- ARGV[6]      1 if it stood in line before, to be told: where it does not any more, it was
 --
 -- Returns twice the number of this acquisition, and one more if others wait,
 -- or { a holder's value, milliseconds until a lease ends or negative, the server's time in
@@ -21,7 +22,7 @@ if entry == '+' then
 elseif entry == 't' then
   entry = ARGV[2] .. ' t' .. mode .. ' '
 end
-local told = string.find(entry, '^%d+ t')
+local told, stood = string.find(entry, '^%d+ t'), ARGV[6] == '1'
 entry = entry .. value
 local locks = {}
 for i = 2, 1 + (#KEYS - 1) / 2 do
@@ -37,9 +38,19 @@ local function has_all()
   return true
 end
 
+-- Who has been told is not in line any more, and comes before those who are.
+local function has_its_turn()
+  for _, lock in ipairs(locks) do
+    local rank = redis.call('ZRANK', line_of(lock), entry)
+    if rank ~= 0 and (rank or not stood) and is_wanted({ lock }) then
+      return false
+    end
+  end
+  return true
+end
+
 local wanted = is_wanted(locks)
--- Who is only told has left the line by then: it takes what is free, whoever stands there.
-if ((told or not wanted) and admits_all(locks, mode)) or has_all() then
+if ((not wanted or (told and has_its_turn())) and admits_all(locks, mode)) or has_all() then
   -- The counter first: if the server refuses writes, nothing is locked.
   local counter = count(fence, hint)
   take(locks, mode, value, ttl)

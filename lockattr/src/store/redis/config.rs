@@ -1,5 +1,7 @@
 //! What a Redis URL says: where the server is, and how long to wait for it.
 
+use std::time::Duration;
+
 use redis::{Client, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo};
 use url::Url;
 
@@ -18,6 +20,8 @@ pub(super) struct Config {
     /// How many connections the keys are spread over.
     pub(super) connections: usize,
     pub(super) timing: ServerSettings,
+    /// The longest lease that the server may forget by a restart, if others take its place then.
+    pub(super) forgets: Option<Duration>,
 }
 
 impl Config {
@@ -45,7 +49,7 @@ impl Config {
         };
         let plain = client(url.clone(), ProtocolVersion::RESP2).map_err(makes_no_sense)?;
         let client = client(url, ProtocolVersion::RESP3).map_err(makes_no_sense)?;
-        Ok(Self { client, plain, address, connections, timing })
+        Ok(Self { client, plain, address, connections, timing, forgets: None })
     }
 }
 

@@ -10,6 +10,7 @@ use super::config::Config;
 use super::link::{Link, Live, Outcome};
 use super::listener::Listener;
 use super::post::channel;
+use super::restart::GrantsFrom;
 use crate::store::StoreError;
 
 impl Link {
@@ -46,6 +47,10 @@ impl Link {
                 connected => connected?,
             };
             self.scripts.load(&mut connection).await?;
+            let grants = match self.config.forgets {
+                Some(longest) => Some(GrantsFrom::ask(&mut connection, longest).await?),
+                None => None,
+            };
             let listener = match &self.post {
                 Some(post) if !pushes => {
                     let post = post.clone();
@@ -58,13 +63,13 @@ impl Link {
                     None
                 }
             };
-            Ok((connection, listener.map(Arc::new)))
+            Ok((connection, listener.map(Arc::new), grants))
         };
         // One limit for the whole of it: the client's own covers only parts.
         match timeout(timing.connect_timeout, connecting).await {
-            Ok(Ok((connection, listener))) => {
+            Ok(Ok((connection, listener, grants))) => {
                 let subscribed = Arc::new(Mutex::new(inboxes.iter().copied().collect()));
-                Ok(Live { connection, pulse: Arc::default(), id, subscribed, listener })
+                Ok(Live { connection, pulse: Arc::default(), id, subscribed, listener, grants })
             }
             Ok(Err(error)) => Err(self.error(error).not_sent()),
             Err(_) => {

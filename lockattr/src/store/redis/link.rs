@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::Shared;
 use redis::aio::MultiplexedConnection;
-use redis::{ErrorKind, RedisError, ServerErrorKind};
+use redis::{ErrorKind, FromRedisValue, RedisError, ScriptInvocation, ServerErrorKind};
 use tokio::runtime::{self, Handle};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -18,6 +18,7 @@ use super::config::Config;
 use super::line::{Pulse, keep_line};
 use super::listener::Listener;
 use super::post::{Post, channel};
+use super::restart::GrantsFrom;
 use super::scripts::Scripts;
 use crate::store::StoreError;
 
@@ -57,6 +58,8 @@ pub(super) struct Live {
     pub(super) subscribed: Arc<Mutex<HashSet<u64>>>,
     /// What brings them, if the server pushes nothing.
     pub(super) listener: Option<Arc<Listener>>,
+    /// When the server grants again, if a restart made it forget leases that count.
+    pub(super) grants: Option<GrantsFrom>,
 }
 
 impl Link {
@@ -106,6 +109,16 @@ impl Link {
         attempt.await.unwrap_or_else(|_| {
             Err(StoreError::new("the runtime that connected to it has ended").not_sent())
         })
+    }
+
+    /// Runs a script by its digest; the client loads it where the server does not know it.
+    pub(super) async fn invoke<T: FromRedisValue>(
+        &self,
+        mut live: Live,
+        script: &ScriptInvocation<'_>,
+    ) -> Result<T, StoreError> {
+        let outcome = script.invoke_async(&mut live.connection).await;
+        self.note(&live, outcome)
     }
 
     /// Takes note of how a command on `live` went.

@@ -38,16 +38,29 @@ impl Node {
         (hasher.finish() % self.links.len() as u64) as usize
     }
 
-    /// Runs a script by its digest; the client loads it where the server does not know it.
+    /// Runs a script.
     pub(super) async fn invoke<T: FromRedisValue>(
         &self,
         place: usize,
         script: &ScriptInvocation<'_>,
     ) -> Result<T, StoreError> {
         let link = &self.links[place];
-        let mut live = link.get().await?;
-        let outcome = script.invoke_async(&mut live.connection).await;
-        link.note(&live, outcome)
+        let live = link.get().await?;
+        link.invoke(live, script).await
+    }
+
+    /// Runs the script that takes a lock, if the server may grant one.
+    pub(super) async fn acquire<T: FromRedisValue>(
+        &self,
+        place: usize,
+        script: &ScriptInvocation<'_>,
+    ) -> Result<T, StoreError> {
+        let link = &self.links[place];
+        let live = link.get().await?;
+        if let Some(grants) = live.grants {
+            grants.check(&link.config.address)?;
+        }
+        link.invoke(live, script).await
     }
 
     /// Sees to it that messages for this inbox come in.

@@ -19,13 +19,14 @@ pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &Acquiring) -> ScriptInvo
     match (waiting, claim.keys()) {
         (Waiting::Not, _) => script.arg(""),
         (Waiting::InLine, [_]) => script.arg("+"),
-        (Waiting::Told, [_]) => script.arg("t"),
+        (Waiting::Told { .. }, [_]) => script.arg("t"),
         _ => script.arg(entry(claim, *ttl, *waiting)),
     };
     match hint {
         Some(hint) => script.arg(*hint),
         None => script.arg(""),
     };
+    script.arg(u8::from(*waiting == Waiting::Told { again: true }));
     script
 }
 
@@ -62,7 +63,7 @@ pub(super) fn release<'a>(scripts: &'a Scripts, releases: &[&Releasing]) -> Scri
 /// How a claim stands in line, but for its value: `line.lua` reads it.
 fn entry(claim: &Claim, ttl: Duration, waiting: Waiting) -> String {
     let (ttl, mode) = (millis(ttl), mode(claim));
-    let told = if waiting == Waiting::Told { "t" } else { "" };
+    let told = if matches!(waiting, Waiting::Told { .. }) { "t" } else { "" };
     match claim.keys() {
         [_] => format!("{ttl} {told}{mode} "),
         keys => {

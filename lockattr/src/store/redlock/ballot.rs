@@ -1,0 +1,64 @@
+//! Yes or no for each claim of a batch, by a majority of the nodes.
+
+use super::quorum::Quorum;
+use super::round::Round;
+use crate::store::StoreError;
+
+/// What the nodes have said of one claim so far: whether it holds its lock.
+#[derive(Default)]
+struct Ballot {
+    needed: usize,
+    yes: usize,
+    no: usize,
+    error: Option<StoreError>,
+}
+
+impl Ballot {
+    fn is_decided(&self, quorum: Quorum) -> bool {
+        self.yes >= self.needed || quorum.is_beyond(self.needed, self.no)
+    }
+
+    fn count(&mut self, answer: Option<Result<bool, StoreError>>) {
+        match answer {
+            Some(Ok(true)) => self.yes += 1,
+            Some(Ok(false)) => self.no += 1,
+            Some(Err(error)) => self.error = Some(error),
+            None => self.error = Some(StoreError::new("its answer was too short")),
+        }
+    }
+
+    fn outcome(self, quorum: Quorum) -> Result<bool, StoreError> {
+        match (self.yes >= self.needed, self.is_decided(quorum)) {
+            (true, _) => Ok(true),
+            (false, true) => Ok(false),
+            (false, false) => {
+                let last = self.error.map(|error| format!("; {error}")).unwrap_or_default();
+                Err(StoreError::new(format!(
+                    "{} servers say yes and {} no, and {} must say yes{last}",
+                    self.yes, self.no, self.needed
+                )))
+            }
+        }
+    }
+}
+
+/// Counts until every claim is decided, or all nodes have answered. A claim is `true` where as many
+/// nodes as it `needed` say so, and `false` where that cannot be any more.
+pub(super) async fn count<F>(
+    quorum: Quorum,
+    needed: impl Iterator<Item = usize>,
+    round: &mut Round<F>,
+) -> Vec<Result<bool, StoreError>>
+where
+    F: Future<Output = Vec<Result<bool, StoreError>>>,
+{
+    let mut ballots: Vec<_> = needed.map(|needed| Ballot { needed, ..Ballot::default() }).collect();
+    while let Some((_, answers)) = round.next().await {
+        let mut answers = answers.into_iter();
+        ballots.iter_mut().for_each(|ballot| ballot.count(answers.next()));
+        if ballots.iter().all(|ballot| ballot.is_decided(quorum)) {
+            break;
+        }
+    }
+    ballots.into_iter().map(|ballot| ballot.outcome(quorum)).collect()
+}

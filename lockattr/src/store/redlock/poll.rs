@@ -1,0 +1,54 @@
+//! Who has a lock, by what a majority of the nodes says.
+
+use super::quorum::Quorum;
+use crate::Holder;
+use crate::store::StoreError;
+
+/// What the nodes have said so far.
+pub(super) struct Poll {
+    quorum: Quorum,
+    said: Vec<Option<Holder>>,
+    error: Option<StoreError>,
+}
+
+impl Poll {
+    pub(super) fn of(quorum: Quorum) -> Self {
+        Self { quorum, said: Vec::new(), error: None }
+    }
+
+    /// Whether enough have said the same.
+    pub(super) fn count(&mut self, answer: Result<Option<Holder>, StoreError>) -> bool {
+        match answer {
+            Ok(holder) => self.said.push(holder),
+            Err(error) => self.error = Some(error),
+        }
+        self.agreed().is_some()
+    }
+
+    /// Nobody has what no majority has granted.
+    pub(super) fn outcome(self) -> Result<Option<Holder>, StoreError> {
+        match (self.agreed(), self.error) {
+            (Some(holder), _) => Ok(holder),
+            (None, _) if self.said.len() >= self.quorum.majority() => Ok(None),
+            (None, error) => Err(error.unwrap_or_else(|| StoreError::new("too few answered"))),
+        }
+    }
+
+    /// What a majority says; the lease ends with the first of theirs.
+    fn agreed(&self) -> Option<Option<Holder>> {
+        self.said.iter().find_map(|one| {
+            let same: Vec<_> = self.said.iter().filter(|other| is_same(one, other)).collect();
+            let ends = same.iter().filter_map(|one| one.as_ref()?.remaining).min();
+            let holder = one.clone().map(|holder| Holder { remaining: ends, ..holder });
+            (same.len() >= self.quorum.majority()).then_some(holder)
+        })
+    }
+}
+
+fn is_same(one: &Option<Holder>, other: &Option<Holder>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one.is_same(other),
+        (None, None) => true,
+        _ => false,
+    }
+}

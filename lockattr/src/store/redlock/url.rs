@@ -1,0 +1,76 @@
+//! What a `redlock://` URL says.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use url::Url;
+
+use super::RedlockStore;
+use crate::Error;
+use crate::settings::{ServerSettings, duration};
+use crate::store::{RedisStore, Store};
+use crate::store_url::StoreUrl;
+
+impl RedlockStore {
+    /// The store that `url` names: `redlock://[[user]:password@]host[:port],host,…[/database]`, three
+    /// hosts or more. Its query may set `max_ttl` ([`MAX_TTL`](Self::MAX_TTL)) or
+    /// `durable=true`, and what a [`RedisStore`] takes. Does not contact the servers.
+    ///
+    /// ```
+    /// use lockattr::store::RedlockStore;
+    ///
+    /// let store = RedlockStore::open("redlock://:secret@db-1,db-2,db-3/?max_ttl=5m")?;
+    /// assert!(!format!("{store:?}").contains("secret"));
+    /// # Ok::<(), lockattr::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if the URL makes no sense.
+    pub fn open(url: &str) -> Result<Self, Error> {
+        let StoreUrl { urls, query } = StoreUrl::parse(url)?;
+        Self::at(urls, query, &ServerSettings::default())
+    }
+
+    pub(crate) fn at(
+        urls: Vec<Url>,
+        query: Vec<(String, String)>,
+        defaults: &ServerSettings,
+    ) -> Result<Self, Error> {
+        let (mut longest_ttl, mut durable, mut rest) = (Self::MAX_TTL, false, Vec::new());
+        for (name, value) in query {
+            match name.as_str() {
+                "max_ttl" => longest_ttl = duration(&name, &value)?,
+                "durable" => durable = yes_or_no(&name, &value)?,
+                _ => rest.push((name, value)),
+            }
+        }
+        let mut hosts = HashSet::new();
+        let distinct = urls.iter().all(|url| {
+            hosts.insert((url.host_str().map(str::to_owned), url.port().unwrap_or(REDIS_PORT)))
+        });
+        if !distinct {
+            let sentence = "the URL names a server twice: it would have two votes";
+            return Err(Error::InvalidOptions(sentence.into()));
+        }
+        let forgets = (!durable).then_some(longest_ttl);
+        let node = |mut url: Url| -> Result<Arc<dyn Store>, Error> {
+            if url.set_scheme("redis").is_err() {
+                return Err(Error::InvalidOptions("this URL names no host".into()));
+            }
+            let node = RedisStore::one_of_many(url, &rest, defaults.clone(), forgets)?;
+            Ok(Arc::new(node))
+        };
+        let nodes: Result<Vec<_>, _> = urls.into_iter().map(node).collect();
+        let store = Self::new(nodes?)?;
+        Ok(if durable { store } else { Self { longest_ttl, ..store } })
+    }
+}
+
+const REDIS_PORT: u16 = 6379;
+
+fn yes_or_no(name: &str, value: &str) -> Result<bool, Error> {
+    value.parse().map_err(|_| {
+        Error::InvalidOptions(format!("`{name}={value}` in the URL is neither `true` nor `false`"))
+    })
+}

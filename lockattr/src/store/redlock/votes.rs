@@ -1,0 +1,137 @@
+//! What the nodes have answered to one acquisition, and what it comes to.
+
+use std::time::Duration;
+
+use crate::store::{Acquire, NET, StoreError};
+use crate::{FencingToken, Holder};
+
+/// The answers so far, by node.
+pub(super) struct Votes {
+    by_node: Vec<Vote>,
+    needed: usize,
+}
+
+/// One node's answer.
+enum Vote {
+    Open,
+    Yes { fencing: FencingToken, wanted: bool },
+    Held { holder: Option<Box<Holder>>, again: Duration },
+    Unknown(StoreError),
+}
+
+impl Votes {
+    /// Of so many nodes, of which so many have to grant.
+    pub(super) fn of(nodes: usize, needed: usize) -> Self {
+        Self { by_node: (0..nodes).map(|_| Vote::Open).collect(), needed }
+    }
+
+    pub(super) fn count(&mut self, node: usize, answer: Result<Acquire, StoreError>) {
+        self.by_node[node] = match answer {
+            Ok(Acquire::Acquired { fencing, wanted }) => Vote::Yes { fencing, wanted },
+            Ok(Acquire::Held { holder, in_line }) => {
+                Vote::Held { holder, again: in_line.unwrap_or(NET) }
+            }
+            Err(error) => Vote::Unknown(error),
+        };
+    }
+
+    /// Whether the claim has the lock.
+    pub(super) fn are_enough(&self) -> bool {
+        self.number(|vote| matches!(vote, Vote::Yes { .. })) >= self.needed
+    }
+
+    /// Whether the lock is another's: it cannot be had any more, and enough of the nodes have
+    /// answered to have it. An outage must not look like contention.
+    pub(super) fn are_contention(&self) -> bool {
+        let yes = self.number(|vote| matches!(vote, Vote::Yes { .. }));
+        let held = self.number(|vote| matches!(vote, Vote::Held { .. }));
+        let open = self.number(|vote| matches!(vote, Vote::Open));
+        yes + open < self.needed && yes + held >= self.needed
+    }
+
+    /// The greatest number that a node gave, and how many gave it.
+    pub(super) fn greatest(&self) -> (FencingToken, usize) {
+        let numbers = self.by_node.iter().filter_map(|vote| match vote {
+            Vote::Yes { fencing, .. } => Some(*fencing),
+            _ => None,
+        });
+        let greatest = numbers.clone().max().unwrap_or(FencingToken::from_counter(0));
+        (greatest, numbers.filter(|&number| number == greatest).count())
+    }
+
+    /// Whether others wait for it, somewhere.
+    pub(super) fn wanted(&self) -> bool {
+        self.number(|vote| matches!(vote, Vote::Yes { wanted: true, .. })) > 0
+    }
+
+    /// The nodes that granted.
+    pub(super) fn granted(&self) -> impl Iterator<Item = usize> {
+        let yes = |node: &usize| matches!(self.by_node[*node], Vote::Yes { .. });
+        (0..self.by_node.len()).filter(yes)
+    }
+
+    /// Whether the node may have granted without our knowing.
+    pub(super) fn is_silent(&self, node: usize) -> bool {
+        matches!(self.by_node[node], Vote::Open | Vote::Unknown(_))
+    }
+
+    /// Why nobody knows who has the lock.
+    pub(super) fn outage(&self) -> StoreError {
+        let errors = || {
+            self.by_node.iter().filter_map(|vote| match vote {
+                Vote::Unknown(error) => Some(error),
+                _ => None,
+            })
+        };
+        let (count, nodes) = (errors().count(), self.by_node.len());
+        let first = errors().next().map(ToString::to_string).unwrap_or_default();
+        let error = StoreError::new(format!(
+            "{count} of {nodes} servers did not answer, and {} must grant the lock; the first: {first}",
+            self.needed
+        ));
+        if errors().count() == nodes && errors().all(StoreError::is_not_sent) {
+            return error.not_sent();
+        }
+        error
+    }
+
+    /// Who has the lock, and after how long to ask again if nothing is heard: when enough of the
+    /// leases in the way have ended by themselves, or, where nobody has it because several asked
+    /// together, after a random while, several times what they need to ask (`random` is in `0..1`).
+    pub(super) fn contention(
+        &self,
+        asking: Duration,
+        random: f64,
+    ) -> (Option<Box<Holder>>, Duration) {
+        let mut leases: Vec<_> = self.by_node.iter().filter_map(Vote::held).collect();
+        leases.sort_by_key(|(_, again)| *again);
+        let yes = self.granted().count();
+        let missing = self.needed.saturating_sub(yes).max(1);
+        let again = leases.get(missing - 1).map_or(NET, |(_, again)| *again);
+        let said: Vec<_> = leases.iter().filter_map(|(holder, _)| *holder).collect();
+        let same = |one: &&Holder| said.iter().filter(|other| one.is_same(other)).count();
+        let holder = said.iter().copied().max_by_key(same);
+        let split = yes > 0 && holder.is_none_or(|holder| same(&holder) < missing);
+        let again = match split {
+            true => again.min(asking.mul_f64(1.0 + 4.0 * random) + SPREAD.mul_f64(random)),
+            false => again,
+        };
+        (holder.cloned().map(Box::new), again)
+    }
+
+    fn number(&self, is: impl Fn(&Vote) -> bool) -> usize {
+        self.by_node.iter().filter(|vote| is(vote)).count()
+    }
+}
+
+impl Vote {
+    fn held(&self) -> Option<(Option<&Holder>, Duration)> {
+        match self {
+            Self::Held { holder, again } => Some((holder.as_deref(), *again)),
+            _ => None,
+        }
+    }
+}
+
+/// Those that asked together come back within this time, each at another moment.
+const SPREAD: Duration = Duration::from_millis(10);
