@@ -9,6 +9,7 @@ mod line;
 mod options;
 mod outcome;
 mod redis;
+mod redlock;
 mod reentrancy;
 mod runtimes;
 mod scale;

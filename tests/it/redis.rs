@@ -20,4 +20,5 @@ mod without_resp3;
 /// All that a user needs, as the docs of `RedisStore` tell it.
 const RIGHTS: &str = "~lock:* ~lockattr:* resetchannels &lockattr:inbox:* -@all +hello +ping \
                       +select +script|load +evalsha +subscribe +publish +get +set +del +exists \
-                      +pttl +pexpire +time +zadd +zcard +zrange +zrem +zremrangebyscore +zscore";
+                      +pttl +pexpire +time +zadd +zcard +zrange +zrem +zremrangebyscore +zrank \
+                      +zscore";

@@ -86,6 +86,12 @@ impl Scripted {
         *self.store.lock().unwrap() = store;
     }
 
+    /// Who has the lock of this key, under the default prefix.
+    pub(crate) async fn holder(&self, key: &str) -> Option<Holder> {
+        let key = LockKey::new("lock:", key).unwrap();
+        self.store().holder(&key).await.unwrap()
+    }
+
     fn store(&self) -> Arc<MemoryStore> {
         self.store.lock().unwrap().clone()
     }
@@ -186,11 +192,16 @@ impl Store for Scripted {
     }
 }
 
-/// A manager whose store answers nothing but errors.
-pub(crate) fn broken_manager() -> LockManager {
+/// A store that answers nothing but errors.
+pub(crate) fn down() -> Arc<Scripted> {
     let store = Scripted::new();
     store.acquires(&[Fate::Refused]);
     store.renewals(&[Fate::Refused]);
     store.releases(&[Fate::Refused]);
-    store.manager()
+    store
+}
+
+/// A manager whose store answers nothing but errors.
+pub(crate) fn broken_manager() -> LockManager {
+    down().manager()
 }

@@ -60,7 +60,7 @@ const BATCH: usize = 100;
 /// ```text
 /// ACL SETUSER locker on >… resetkeys ~lock:* ~lockattr:* resetchannels &lockattr:inbox:* -@all
 ///     +hello +ping +select +script|load +evalsha +subscribe +publish +get +set +del +exists +pttl
-///     +pexpire +time +zadd +zcard +zrange +zrem +zremrangebyscore +zscore
+///     +pexpire +time +zadd +zcard +zrange +zrem +zremrangebyscore +zrank +zscore
 /// ```
 ///
 /// ```

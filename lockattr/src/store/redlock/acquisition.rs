@@ -28,7 +28,7 @@ impl RedlockStore {
                 break;
             }
         }
-        drop(round);
+        round.came().into_iter().for_each(|(node, answer)| votes.count(node, answer));
         if !votes.are_contention() {
             return Err(votes.outage());
         }

@@ -25,6 +25,11 @@ impl<F: Future> Round<F> {
         poll_fn(|context| self.poll_next(context)).await
     }
 
+    /// The answers that have come and were not looked at.
+    pub(super) fn came(self) -> VecDeque<(usize, F::Output)> {
+        self.came
+    }
+
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<(usize, F::Output)>> {
         if let Some(answer) = self.came.pop_front() {
             return Poll::Ready(Some(answer));

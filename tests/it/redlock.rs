@@ -1,0 +1,48 @@
+//! A quorum of stores: what it does when some of them are away, hang, disagree, or come back empty.
+
+mod answers;
+mod cancellation;
+mod fencing;
+
+mod urls;
+mod waiting;
+
+use std::sync::Arc;
+
+use lockattr::LockManager;
+use lockattr::store::{RedlockStore, Store};
+
+use crate::support::Scripted;
+
+/// Stores in memory that misbehave on order, and the managers over all of them.
+struct Scene {
+    nodes: Vec<Arc<Scripted>>,
+}
+
+impl Scene {
+    fn of(nodes: usize) -> Self {
+        Self { nodes: (0..nodes).map(|_| Scripted::new()).collect() }
+    }
+
+    fn store(&self) -> Arc<RedlockStore> {
+        self.store_of(0..self.nodes.len())
+    }
+
+    /// A quorum that sees these nodes only; the others are down for it.
+    fn store_of(&self, seen: impl IntoIterator<Item = usize>) -> Arc<RedlockStore> {
+        let seen: Vec<_> = seen.into_iter().collect();
+        let nodes = self.nodes.iter().enumerate().map(|(n, node)| match seen.contains(&n) {
+            true => node.clone() as Arc<dyn Store>,
+            false => crate::support::down(),
+        });
+        Arc::new(RedlockStore::new(nodes).expect("enough nodes"))
+    }
+
+    fn manager(&self) -> LockManager {
+        manager(self.store())
+    }
+}
+
+fn manager(store: Arc<RedlockStore>) -> LockManager {
+    LockManager::builder().store(store).build().expect("a good store")
+}

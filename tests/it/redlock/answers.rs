@@ -1,0 +1,232 @@
+//! What a majority of the answers makes of a question, whatever the minority does.
+
+use std::time::Duration;
+
+use lockattr::store::{
+    Acquire, Acquiring, Claim, LockKey, Release, Releasing, Renew, Renewal, Store,
+};
+use lockattr::{Error, LockOptions};
+use tokio::time::Instant;
+
+use super::Scene;
+use crate::support::Fate;
+
+const TTL: Duration = Duration::from_secs(10);
+
+fn claim(named: &str) -> std::sync::Arc<Claim> {
+    let label = format!("service={named}");
+    std::sync::Arc::new(Claim::new(LockKey::new("lock:", "stock").unwrap(), &label))
+}
+
+/// Red without: `Round` polls only until the first answer (then the last nodes are never asked).
+#[tokio::test(start_paused = true)]
+async fn all_are_asked_also_when_a_majority_answers_at_once() {
+    let scene = Scene::of(5);
+    let manager = scene.manager();
+    let guard = manager.acquire("stock", LockOptions::new()).await.unwrap();
+    for node in &scene.nodes {
+        assert_eq!(node.calls().acquires, 1);
+    }
+    guard.release().await.unwrap();
+    for node in &scene.nodes {
+        assert!(node.holder("stock").await.is_none(), "it stayed behind");
+    }
+}
+
+/// Red without: `are_enough` waits for all.
+#[tokio::test(start_paused = true)]
+async fn two_of_five_that_hang_cost_no_time() {
+    let scene = Scene::of(5);
+    for node in &scene.nodes[..2] {
+        node.acquires(&[Fate::Hangs]);
+        node.renewals(&[Fate::Hangs]);
+        node.releases(&[Fate::Hangs]);
+    }
+    let (manager, began) = (scene.manager(), Instant::now());
+    let guard = manager.acquire("stock", LockOptions::new()).await.unwrap();
+    guard.extend(TTL).await.unwrap();
+    assert!(manager.holder("stock").await.unwrap().is_some());
+    guard.release().await.unwrap();
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    for node in &scene.nodes[2..] {
+        assert!(node.holder("stock").await.is_none());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn three_of_five_that_are_down_are_an_outage_and_no_body_runs() {
+    let scene = Scene::of(5);
+    for node in &scene.nodes[..3] {
+        node.acquires(&[Fate::Refused]);
+    }
+    let body = async |_: &_| panic!("the body ran without the lock");
+    let options = LockOptions::new().retry(2);
+    let error = scene.manager().with_lock("stock", options, body).await.unwrap_err();
+    let Error::Store { ref key, .. } = error else { panic!("{error:?}") };
+    assert_eq!(key, "stock");
+    let told = error.to_string();
+    assert!(format!("{error:?} {told}").contains("3 of 5 servers"), "{error:?}");
+    // What the two that are up granted is given back.
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    for node in &scene.nodes[3..] {
+        assert!(node.holder("stock").await.is_none(), "it stayed behind");
+    }
+}
+
+/// Red without: the second condition in `are_contention`.
+#[tokio::test(start_paused = true)]
+async fn an_outage_is_no_contention_though_one_node_says_held() {
+    let scene = Scene::of(5);
+    let mine = claim("mine");
+    scene.nodes[4].acquire(&Acquiring::new(mine, TTL)).await.unwrap();
+    for node in &scene.nodes[..3] {
+        node.acquires(&[Fate::Refused]);
+    }
+    let asked = Acquiring::new(claim("other"), TTL);
+    assert!(scene.store().acquire(&asked).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn contention_names_the_holder_that_the_nodes_name() {
+    let scene = Scene::of(5);
+    scene.nodes[0].acquires(&[Fate::Refused]);
+    let store = scene.store();
+    store.acquire(&Acquiring::new(claim("first"), TTL)).await.unwrap();
+    match store.acquire(&Acquiring::new(claim("second"), TTL)).await.unwrap() {
+        Acquire::Held { holder: Some(holder), .. } => {
+            assert_eq!(holder.service.as_deref(), Some("first"));
+        }
+        other => panic!("{other:?}"),
+    }
+    let holder = store.holder(&LockKey::new("lock:", "stock").unwrap()).await.unwrap();
+    assert_eq!(holder.unwrap().service.as_deref(), Some("first"));
+}
+
+/// Red without: `give_back`.
+#[tokio::test(start_paused = true)]
+async fn what_a_refused_claim_got_is_given_back() {
+    let scene = Scene::of(5);
+    let holder = claim("holder");
+    for node in &scene.nodes[..3] {
+        node.acquire(&Acquiring::new(holder.clone(), TTL)).await.unwrap();
+    }
+    let store = scene.store();
+    let answer = store.acquire(&Acquiring::new(claim("late"), TTL)).await.unwrap();
+    assert!(matches!(answer, Acquire::Held { .. }), "{answer:?}");
+    for node in &scene.nodes[3..] {
+        assert!(node.holder("stock").await.is_none(), "it stayed behind");
+    }
+    for node in &scene.nodes[..3] {
+        assert!(node.holder("stock").await.is_some(), "it was not the late one's");
+    }
+}
+
+/// Red without: the nodes that are silent in `give_back`.
+#[tokio::test(start_paused = true)]
+async fn what_a_refused_claim_got_without_an_answer_is_given_back_too() {
+    let scene = Scene::of(3);
+    scene.nodes[2].acquires(&[Fate::AnswerLost]);
+    let holder = claim("holder");
+    for node in &scene.nodes[..2] {
+        node.acquire(&Acquiring::new(holder.clone(), TTL)).await.unwrap();
+    }
+    let answer = scene.store().acquire(&Acquiring::new(claim("late"), TTL)).await.unwrap();
+    assert!(matches!(answer, Acquire::Held { .. }), "{answer:?}");
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert!(scene.nodes[2].holder("stock").await.is_none(), "it stayed behind");
+}
+
+/// A majority of the *configured* nodes, not of those that answer.
+#[tokio::test(start_paused = true)]
+async fn a_renewal_takes_a_majority_of_all_nodes() {
+    let scene = Scene::of(5);
+    let (store, claim) = (scene.store(), claim("holder"));
+    store.acquire(&Acquiring::new(claim.clone(), TTL)).await.unwrap();
+    let renew = async || store.renew(&[Renewal::new(claim.clone(), TTL)]).await.remove(0);
+    assert_eq!(renew().await.unwrap(), Renew::Renewed);
+    for node in &scene.nodes[..2] {
+        node.restart();
+    }
+    assert_eq!(renew().await.unwrap(), Renew::Renewed, "three have it");
+    scene.nodes[2].renewals(&[Fate::Refused]);
+    // Two have it, two have not, one does not say: nobody knows.
+    renew().await.unwrap_err();
+    for node in &scene.nodes[3..] {
+        assert!(node.holder("stock").await.is_some(), "a failed renewal gave it back");
+    }
+    scene.nodes[2].renewals(&[Fate::Answered]);
+    scene.nodes[2].restart();
+    assert_eq!(renew().await.unwrap(), Renew::NotHeld);
+    for node in &scene.nodes[3..] {
+        assert!(node.holder("stock").await.is_some(), "a failed renewal gave it back");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_takes_a_majority_and_goes_to_all() {
+    let scene = Scene::of(5);
+    let (store, claim) = (scene.store(), claim("holder"));
+    store.acquire(&Acquiring::new(claim.clone(), TTL)).await.unwrap();
+    scene.nodes[0].releases(&[Fate::Late(TTL)]);
+    scene.nodes[1].releases(&[Fate::AnswerLost]);
+    let released = store.release(&[Releasing::new(claim.clone())]).await.remove(0);
+    assert_eq!(released.unwrap(), Release::Released);
+    for node in &scene.nodes {
+        assert!(node.holder("stock").await.is_none(), "it stayed behind");
+    }
+    let again = store.release(&[Releasing::new(claim)]).await.remove(0);
+    assert_eq!(again.unwrap(), Release::NotHeld);
+}
+
+#[tokio::test(start_paused = true)]
+async fn batches_are_counted_claim_by_claim() {
+    let scene = Scene::of(3);
+    let store = scene.store();
+    let claims: Vec<_> = ["a", "b", "c"]
+        .iter()
+        .map(|key| std::sync::Arc::new(Claim::new(LockKey::new("lock:", key).unwrap(), "")))
+        .collect();
+    for (nodes, claim) in [(3, &claims[0]), (2, &claims[1]), (1, &claims[2])] {
+        for node in &scene.nodes[..nodes] {
+            node.acquire(&Acquiring::new(claim.clone(), TTL)).await.unwrap();
+        }
+    }
+    let renewals: Vec<_> = claims.iter().map(|it| Renewal::new(it.clone(), TTL)).collect();
+    let answers: Vec<_> = store.renew(&renewals).await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(answers, [Renew::Renewed, Renew::Renewed, Renew::NotHeld]);
+    scene.nodes[0].renewals(&[Fate::Refused]);
+    let answers = store.renew(&renewals).await;
+    assert!(matches!(answers[0], Ok(Renew::Renewed)));
+    assert!(answers[1].is_err(), "one of two that are left says so");
+    assert!(matches!(answers[2], Ok(Renew::NotHeld)));
+}
+
+/// Three nodes with two permits each have six: with two for each holder, three would be in.
+#[tokio::test(start_paused = true)]
+async fn permits_take_more_than_a_majority() {
+    use lockattr::store::{Inbox, Sharing};
+    let scene = Scene::of(3);
+    let inbox = Inbox::new(|_| {});
+    let permit = || {
+        let key = LockKey::new("lock:", "stock").unwrap();
+        std::sync::Arc::new(Claim::of(&inbox, key, [], Sharing::Permits(2), "service=one"))
+    };
+    // Each of three clients that see but two of the nodes.
+    let mut holders = 0;
+    let mut undo = Vec::new();
+    for seen in [[0, 1], [1, 2], [2, 0]] {
+        let claim = permit();
+        let answer = scene.store_of(seen).acquire(&Acquiring::new(claim.clone(), TTL)).await;
+        holders += usize::from(matches!(answer, Ok(Acquire::Acquired { .. })));
+        undo.push(Releasing::new(claim));
+    }
+    assert!(holders <= 2, "{holders} have one of two permits");
+    scene.store().release(&undo).await;
+    for _ in 0..2 {
+        let asked = Acquiring::new(permit(), TTL);
+        let answer = scene.store().acquire(&asked).await.unwrap();
+        assert!(matches!(answer, Acquire::Acquired { .. }), "{answer:?}");
+    }
+    let answer = scene.store().acquire(&Acquiring::new(permit(), TTL)).await.unwrap();
+    assert!(matches!(answer, Acquire::Held { .. }), "{answer:?}");
+}

@@ -1,0 +1,57 @@
+//! What a `redlock://` URL may say.
+
+use lockattr::{Error, LockManager, LockOptions};
+use std::time::Duration;
+
+#[tokio::test]
+async fn a_url_that_makes_no_sense_is_refused_with_a_sentence() {
+    let cases = [
+        ("redlock://h1/", "a quorum of 1 is none"),
+        ("redlock://h1,h2/", "a quorum of 2 is none"),
+        ("redlock://:s3cret@h1,h2,h1/", "names a server twice"),
+        ("redlock://:s3cret@h1,h2,h1:6379/", "names a server twice"),
+        ("redlock://:s3cret@h1,,h3/", "cannot be read"),
+        ("redlock://h1,h2,h3/?max_ttl=5", "`max_ttl=5`"),
+        ("redlock://h1,h2,h3/?durable=perhaps", "neither `true` nor `false`"),
+        ("redlock://h1,h2,h3/?color=red", "`color`"),
+        ("redlock://h1,h2,h3/?ttl=2m", "`ttl` is 120s, and this store takes leases of 60s at most"),
+        ("redlock://:s3cret@h1,h2,h3/db", "makes no sense"),
+        ("redis://:s3cret@h1,h2/", "takes one host"),
+    ];
+    for (url, expected) in cases {
+        let error = LockManager::connect(url).await.unwrap_err();
+        assert!(matches!(error, Error::InvalidOptions(_)), "{url}: {error:?}");
+        let told = format!("{error} {error:?}");
+        assert!(told.contains(expected), "{url}: {told}");
+        let shown = format!("{told} {:?}", LockManager::builder().url(url));
+        assert!(!shown.contains("s3cret"), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn a_manager_shows_its_servers_and_no_password() {
+    let url = "redlock://user:s3cret@db-1:7001,db-2,[::1]:7003/2?max_ttl=5m";
+    let builder = LockManager::builder().url(url);
+    let shown = format!("{builder:?}");
+    assert!(shown.contains("redlock://db-1:7001,db-2,[::1]:7003/2"), "{shown}");
+    let manager = builder.build().unwrap();
+    let shown = format!("{shown} {manager:?}");
+    assert!(!shown.contains("s3cret") && shown.contains("db-1:7001"), "{shown}");
+}
+
+/// A longer lease than servers sit out after a restart could be granted twice.
+#[tokio::test]
+async fn leases_that_a_restart_would_not_outlast_are_refused() {
+    let manager = LockManager::builder().url("redlock://h1,h2,h3/?max_ttl=30s").build().unwrap();
+    let too_long = [
+        LockOptions::new().ttl(Duration::from_secs(31)),
+        LockOptions::new().hold_at_least(Duration::from_secs(31)),
+    ];
+    for options in too_long {
+        let error = manager.acquire("a", options).await.unwrap_err();
+        assert!(matches!(error, Error::InvalidOptions(_)), "{error:?}");
+        assert!(error.to_string().contains("`max_ttl`"), "{error}");
+    }
+    let durable = LockManager::builder().url("redlock://h1,h2,h3/?durable=true&ttl=2m");
+    durable.build().expect("what is on a disk is not forgotten");
+}
