@@ -141,7 +141,11 @@ impl Cli {
 
     /// A key's type, its value where it is a string, and its time left: for messages.
     pub(crate) async fn describe(&self, key: &str) -> String {
-        let kind: String = self.query(&["TYPE", key]).await;
+        // A node of a cluster refuses questions about its master's keys, and about those that move.
+        let kind: String = match self.try_query(&["TYPE", key]).await {
+            Ok(kind) => kind,
+            Err(error) => return error.to_string(),
+        };
         let value = match kind.as_str() {
             "string" => self.value(key).await,
             _ => None,
@@ -153,8 +157,9 @@ impl Cli {
     pub(crate) async fn server_pid(&self) -> Option<u32> {
         let text: String = self.try_query(&["INFO"]).await.ok()?;
         let field = |name| text.lines().find_map(|line| line.strip_prefix(name));
-        // A server that still loads refuses everything but such questions.
-        field("loading:").filter(|loading| loading.trim() == "0")?;
+        // A server that still loads refuses everything but such questions. A sentinel has nothing
+        // to load, and does not speak of it.
+        field("loading:").is_none_or(|loading| loading.trim() == "0").then_some(())?;
         field("process_id:")?.trim().parse().ok()
     }
 

@@ -4,8 +4,10 @@
 //! Nothing here skips. A server that is not installed is a panic that says how to install it.
 
 mod cli;
+mod cluster;
 mod events;
 mod eventually;
+mod independents;
 mod leash;
 mod leftovers;
 mod node;
@@ -13,11 +15,17 @@ mod port;
 mod process;
 mod proxy;
 mod redis_server;
+mod sentinels;
+mod servers;
 
 pub use cli::Cli;
+pub use cluster::{Cluster, ClusterBuilder};
 pub use events::{Event, Events, capture_events, capture_events_from};
 pub use eventually::eventually;
-pub use leftovers::{assert_nothing_left, assert_nothing_left_within};
+pub use independents::{Independents, IndependentsBuilder};
+pub use leftovers::{assert_nobody_listens, assert_nothing_left, assert_nothing_left_within};
 pub use node::Node;
 pub use proxy::{Fault, Proxy};
 pub use redis_server::{RedisServer, RedisServerBuilder};
+pub use sentinels::{Sentinels, SentinelsBuilder};
+pub use servers::Servers;

@@ -1,17 +1,22 @@
 //! One Redis of the test's own: where it listens, how it is reached, how it dies and comes back.
 
+mod builder;
 mod config;
 mod launch;
+mod replica;
 mod tls;
 mod urls;
 
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tempfile::TempDir;
 
-pub use config::RedisServerBuilder;
+pub use builder::RedisServerBuilder;
+pub(crate) use config::quoted;
+pub(crate) use tls::Authority;
 
 use crate::Cli;
 use crate::process::Process;
@@ -27,6 +32,7 @@ use config::Config;
 #[derive(Debug)]
 pub struct RedisServer {
     process: Mutex<Option<Process>>,
+    stopped: AtomicBool,
     config: Config,
     directory: TempDir,
 }
@@ -69,6 +75,7 @@ impl RedisServer {
         if let Some(mut process) = self.slot().take() {
             process.kill();
         }
+        self.stopped.store(false, Ordering::Relaxed);
     }
 
     /// Comes back on the same ports with what is on disk: nothing, except after [`Cli::save`] or
@@ -105,11 +112,13 @@ impl RedisServer {
     /// When it is down. So does [`continue_signal`](Self::continue_signal).
     pub fn stop_signal(&self) {
         self.with_process(Process::stop);
+        self.stopped.store(true, Ordering::Relaxed);
     }
 
     /// Goes on (SIGCONT), with all that arrived meanwhile.
     pub fn continue_signal(&self) {
         self.with_process(Process::resume);
+        self.stopped.store(false, Ordering::Relaxed);
     }
 
     /// Stands still for as long as `work` takes.
@@ -118,6 +127,11 @@ impl RedisServer {
         let output = work.await;
         self.continue_signal();
         output
+    }
+
+    /// Whether it is worth asking: neither killed nor standing still.
+    pub(crate) fn is_up(&self) -> bool {
+        self.slot().is_some() && !self.stopped.load(Ordering::Relaxed)
     }
 
     fn with_process<T>(&self, act: impl FnOnce(&Process) -> T) -> T {
@@ -135,8 +149,31 @@ impl RedisServer {
     ///
     /// When the server was built without TLS.
     pub fn ca_path(&self) -> PathBuf {
+        self.tls_file(tls::CA)
+    }
+
+    /// A certificate that the server accepts from a client, signed by the same authority as its
+    /// own.
+    ///
+    /// # Panics
+    ///
+    /// When the server was built without TLS.
+    pub fn client_cert_path(&self) -> PathBuf {
+        self.tls_file(tls::CLIENT)
+    }
+
+    /// The key to [`client_cert_path`](Self::client_cert_path).
+    ///
+    /// # Panics
+    ///
+    /// When the server was built without TLS.
+    pub fn client_key_path(&self) -> PathBuf {
+        self.tls_file(tls::CLIENT_KEY)
+    }
+
+    fn tls_file(&self, name: &str) -> PathBuf {
         self.config.tls_port().expect("a server built with .tls()");
-        self.directory.path().join(tls::CA)
+        self.directory.path().join(name)
     }
 }
 

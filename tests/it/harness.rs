@@ -1,9 +1,13 @@
 //! The harness under test: what the other tests stand on must itself stand.
 
+mod cluster;
 mod events;
 mod eventually;
 mod faults;
+mod independents;
 mod leash;
 mod node;
 mod proxy;
 mod redis_server;
+mod sentinels;
+mod tls;

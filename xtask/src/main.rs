@@ -6,6 +6,7 @@ mod child;
 mod ci;
 mod guards;
 mod install;
+mod newest;
 mod servers;
 mod test;
 
@@ -16,7 +17,9 @@ cargo xtask test [FILTER…] [OPTION…]
     Runs all tests: those in the crates, the integration tests, the compile-fail tests, the examples
     in the docs. Installs the servers that they need where it may (apt-get, as root or by a `sudo`
     that asks for no password), and otherwise says what to install. FILTERs choose tests by parts of
-    their names; from the first OPTION on, all goes to `cargo test` as it is.
+    their names; from the first OPTION on, all goes to `cargo test` as it is. Without either, the
+    tests that start servers run twice more, on the newest Redis and Valkey that Debian has; where
+    those cannot be had, it says so.
 cargo xtask bless
     Accepts what the compiler now says to the wrong programs (tests/ui/fail/*.stderr) and what the
     attribute now expands to. Read the diff before you commit it.
@@ -27,8 +30,8 @@ cargo xtask ci [STEP…]
     All that CI runs, or only these steps: the same as .ci/run.
 cargo xtask help
 
-LOCKATTR_REDIS_SERVER=PATH   run the tests against that server program
-LOCKATTR_NO_INSTALL=1        install nothing, only say what is missing
+LOCKATTR_REDIS_SERVER=PATH   run the tests against that server program, and no other
+LOCKATTR_NO_INSTALL=1        install and download nothing, only say what is missing
 ";
 
 fn main() -> ExitCode {

@@ -12,11 +12,11 @@ struct Server {
     package: &'static str,
 }
 
-const SERVERS: &[Server] = &[Server {
-    program: "redis-server",
-    variable: "LOCKATTR_REDIS_SERVER",
-    package: "redis-server",
-}];
+/// Names the program that speaks the protocol of Redis.
+pub(crate) const REDIS: &str = "LOCKATTR_REDIS_SERVER";
+
+const SERVERS: &[Server] =
+    &[Server { program: "redis-server", variable: REDIS, package: "redis-server" }];
 
 /// Installs what is missing. An error says what to do by hand.
 pub(crate) fn ensure_all() -> Result<(), String> {

@@ -1,10 +1,39 @@
-//! `cargo xtask test`: the servers first, then every test there is.
+//! `cargo xtask test`: the servers first, then every test there is, then those that start servers
+//! on the newest of them.
 
+use crate::newest::{self, Newest};
 use crate::{child, servers};
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     servers::ensure_all()?;
-    child::run(child::cargo(&["test", "--workspace", "--all-features"]).args(arranged(words)))
+    child::run(child::cargo(&["test", "--workspace", "--all-features"]).args(arranged(words)))?;
+    // Who asks for some tests, or for another server, has an answer now.
+    if words.is_empty() && std::env::var_os(servers::REDIS).is_none() {
+        on_newest()
+    } else {
+        Ok(())
+    }
+}
+
+/// The tests that start servers, once on each of the newest; all of them, and then the verdict.
+fn on_newest() -> Result<(), String> {
+    let newest = match newest::obtain() {
+        Ok(newest) => newest,
+        Err(reason) => {
+            eprintln!("xtask: NOT RUN on the newest Redis and Valkey: {reason}");
+            return Ok(());
+        }
+    };
+    let mut failures = Vec::new();
+    for Newest { program, version } in newest {
+        eprintln!("xtask: on {version}");
+        // The features as above, or all would be built again.
+        let mut tests = child::cargo(&["test", "--workspace", "--all-features", "--test", "it"]);
+        if let Err(failure) = child::run(tests.env(servers::REDIS, program)) {
+            failures.push(format!("on {version}: {failure}"));
+        }
+    }
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
 /// Cargo takes one filter before its `--`; the tests take any number behind it.

@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 
 use tempfile::TempDir;
 
@@ -45,7 +46,8 @@ pub(super) async fn launch(wishes: RedisServerBuilder) -> RedisServer {
         match boot(&config, directory.path()).await {
             Ok(process) => {
                 let process = Mutex::new(Some(process));
-                return RedisServer { process, config, directory };
+                let stopped = AtomicBool::new(false);
+                return RedisServer { process, stopped, config, directory };
             }
             Err(Failure::PortTaken) => config = config.with_other_ports(),
             Err(failure) => panic!("{failure}"),
@@ -82,7 +84,7 @@ fn removed(result: io::Result<()>) {
 
 async fn boot(config: &Config, directory: &Path) -> Result<Process, Failure> {
     removed(fs::remove_file(directory.join(LOG)));
-    let mut process = spawn(directory)?;
+    let mut process = spawn(config, directory)?;
     let mut patience = Patience::new(STARTS_WITHIN);
     loop {
         // Asked first: a server that could not bind may find another answering on its port.
@@ -98,10 +100,11 @@ async fn boot(config: &Config, directory: &Path) -> Result<Process, Failure> {
     }
 }
 
-fn spawn(directory: &Path) -> Result<Process, Failure> {
+fn spawn(config: &Config, directory: &Path) -> Result<Process, Failure> {
     let program = std::env::var(PROGRAM).unwrap_or_else(|_| "redis-server".to_owned());
     let mut command = Command::new(&program);
     command.arg(directory.join(FILE));
+    command.args(config.is_sentinel().then_some("--sentinel"));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     Process::start(&mut command, Some(directory)).map_err(|error| {
         Failure::Other(match error.kind() {

@@ -1,24 +1,43 @@
-//! A certificate authority for one server, and the certificate that it signs.
+//! A certificate authority for a server, or for several that trust one another, and the
+//! certificates that it signs.
 
 use std::fs::write;
 use std::path::Path;
+use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 
 pub(super) const CA: &str = "ca.pem";
 pub(super) const LEAF: &str = "server.pem";
 pub(super) const LEAF_KEY: &str = "server.key";
+pub(super) const CLIENT: &str = "client.pem";
+pub(super) const CLIENT_KEY: &str = "client.key";
 
-/// Authority and leaf are two certificates, because rustls refuses an authority that poses as a
-/// server.
-pub(super) fn write_certificates(directory: &Path) {
-    let pems = certificates().expect("certificates from constant names");
-    for (name, pem) in [CA, LEAF, LEAF_KEY].into_iter().zip(pems) {
-        write(directory.join(name), pem).expect("the server's directory takes files");
+/// The files that a server and its clients need, by their names.
+pub(crate) struct Authority([(&'static str, String); 5]);
+
+impl Authority {
+    pub(crate) fn generate() -> Arc<Self> {
+        Arc::new(Self(certificates().expect("certificates from constant names")))
+    }
+
+    pub(super) fn write_into(&self, directory: &Path) {
+        for (name, pem) in &self.0 {
+            write(directory.join(name), pem).expect("the server's directory takes files");
+        }
     }
 }
 
-fn certificates() -> Result<[String; 3], rcgen::Error> {
+impl std::fmt::Debug for Authority {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Nobody reads five keys and certificates in a failed assertion.
+        f.debug_struct("Authority").finish_non_exhaustive()
+    }
+}
+
+/// Authority and leaf are two certificates, because rustls refuses an authority that poses as a
+/// server.
+fn certificates() -> Result<[(&'static str, String); 5], rcgen::Error> {
     let mut authority = CertificateParams::new(Vec::new())?;
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
@@ -27,8 +46,20 @@ fn certificates() -> Result<[String; 3], rcgen::Error> {
     let authority_pem = authority.self_signed(&authority_key)?.pem();
     let issuer = Issuer::new(authority, authority_key);
 
-    let leaf = CertificateParams::new(["localhost".to_owned(), "127.0.0.1".to_owned()])?;
-    let leaf_key = KeyPair::generate()?;
-    let leaf_pem = leaf.signed_by(&leaf_key, &issuer)?.pem();
-    Ok([authority_pem, leaf_pem, leaf_key.serialize_pem()])
+    let (leaf, leaf_key) = signed(&["localhost", "127.0.0.1"], &issuer)?;
+    let (client, client_key) = signed(&["client"], &issuer)?;
+    Ok([
+        (CA, authority_pem),
+        (LEAF, leaf),
+        (LEAF_KEY, leaf_key),
+        (CLIENT, client),
+        (CLIENT_KEY, client_key),
+    ])
+}
+
+fn signed(names: &[&str], issuer: &Issuer<'_, KeyPair>) -> Result<(String, String), rcgen::Error> {
+    let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+    let key = KeyPair::generate()?;
+    let certificate = CertificateParams::new(names)?.signed_by(&key, issuer)?;
+    Ok((certificate.pem(), key.serialize_pem()))
 }

@@ -25,7 +25,7 @@ impl RedisServer {
 
     /// [`url`](Self::url) as one of the users given to the builder.
     pub fn url_as(&self, user: &str, password: &str) -> String {
-        with_login(&self.url(), user, password)
+        format!("redis://{}{}/", login(user, password), self.addr())
     }
 
     /// [`url`](Self::url) through a proxy that was started for this server.
@@ -54,19 +54,46 @@ impl RedisServer {
         self.url_to("rediss", &format!("localhost:{port}"))
     }
 
+    /// `127.0.0.1:PORT` of the port that speaks TLS.
+    ///
+    /// # Panics
+    ///
+    /// When the server was built without TLS.
+    pub fn tls_addr(&self) -> String {
+        let port = self.config.tls_port().expect("a server built with .tls()");
+        format!("127.0.0.1:{port}")
+    }
+
+    /// Where other servers reach this one.
+    pub(crate) fn peer_port(&self) -> u16 {
+        self.config.peer_port()
+    }
+
+    /// Where the other nodes of its cluster talk to it.
+    pub(crate) fn bus_port(&self) -> u16 {
+        self.config.bus_port().expect("a node of a cluster")
+    }
+
+    /// The default user's.
+    pub(crate) fn password(&self) -> Option<&str> {
+        self.config.password()
+    }
+
+    /// The default user's login as it stands in front of a URL's hosts: `:secret@`, or nothing.
+    pub(crate) fn login(&self) -> String {
+        self.config.password().map(|password| login("", password)).unwrap_or_default()
+    }
+
     fn url_to(&self, scheme: &str, addr: &str) -> String {
-        let bare = format!("{scheme}://{addr}/");
-        match self.config.password() {
-            Some(password) => with_login(&bare, "", password),
-            None => bare,
-        }
+        format!("{scheme}://{}{addr}/", self.login())
     }
 }
 
-/// The `url` crate does the escaping: passwords in tests are as nasty as passwords elsewhere.
-fn with_login(url: &str, user: &str, password: &str) -> String {
-    let mut url = Url::parse(url).expect("our own URLs are well formed");
+/// A login as it stands in front of a URL's hosts. The `url` crate does the escaping: passwords in
+/// tests are as nasty as passwords elsewhere.
+fn login(user: &str, password: &str) -> String {
+    let mut url = Url::parse("redis://host").expect("our own URLs are well formed");
     let done = url.set_username(user).and_then(|()| url.set_password(Some(password)));
     done.expect("a URL with a host takes a login");
-    url.into()
+    format!("{}:{}@", url.username(), url.password().unwrap_or_default())
 }

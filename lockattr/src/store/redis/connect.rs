@@ -1,5 +1,6 @@
 //! How a link connects: the scripts loaded, the inboxes subscribed to.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use redis::aio::SendError;
@@ -53,22 +54,28 @@ impl Link {
             };
             let listener = match &self.post {
                 Some(post) if !pushes => {
-                    let post = post.clone();
-                    Some(Listener::connect(old_client, &inboxes, post, weak, id).await?)
+                    Some(Listener::connect(old_client, post.clone(), weak, id).await?)
                 }
-                _ => {
-                    for &inbox in &inboxes {
-                        connection.subscribe(channel(inbox)).await?;
-                    }
-                    None
-                }
+                _ => None,
             };
-            Ok((connection, listener.map(Arc::new), grants))
+            let mut subscribed = HashSet::new();
+            for &inbox in &inboxes {
+                let outcome = match &listener {
+                    Some(listener) => listener.subscribe(inbox).await,
+                    None => connection.subscribe(channel(inbox)).await,
+                };
+                match outcome {
+                    Ok(()) => subscribed.insert(inbox),
+                    Err(error) if is_full(&error) => break,
+                    Err(error) => return Err(error),
+                };
+            }
+            Ok((connection, listener.map(Arc::new), subscribed, grants))
         };
         // One limit for the whole of it: the client's own covers only parts.
         match timeout(timing.connect_timeout, connecting).await {
-            Ok(Ok((connection, listener, grants))) => {
-                let subscribed = Arc::new(Mutex::new(inboxes.iter().copied().collect()));
+            Ok(Ok((connection, listener, subscribed, grants))) => {
+                let subscribed = Arc::new(Mutex::new(subscribed));
                 Ok(Live { connection, pulse: Arc::default(), id, subscribed, listener, grants })
             }
             Ok(Err(error)) => Err(self.error(error).not_sent()),
@@ -84,4 +91,11 @@ impl Link {
 /// Whether the server knows no RESP3, so that it cannot push messages between answers.
 fn cannot_push(error: &RedisError) -> bool {
     error.kind() == ErrorKind::RESP3NotSupported || error.code() == Some("NOPROTO")
+}
+
+/// Whether the server has no memory left. Some refuse a subscription then (Redis 8.6 does), but not
+/// to renew or release what is held; so that is no reason to be without a connection. The
+/// subscription is asked for again at each heartbeat, and by every claim that wants to wait.
+fn is_full(error: &RedisError) -> bool {
+    error.code() == Some("OOM")
 }

@@ -65,6 +65,10 @@ impl Watch {
             if (suspected || !replied) && !self.answers().await {
                 return;
             }
+            // Some may have been refused.
+            if let Some(link) = self.link.upgrade() {
+                link.subscribe_all(self.id).await;
+            }
         }
     }
 

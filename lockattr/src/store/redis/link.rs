@@ -70,7 +70,22 @@ impl Link {
 
     /// Sees to it that messages for this inbox come in.
     pub(super) async fn subscribe(self: &Arc<Self>, inbox: u64) -> Result<(), StoreError> {
-        let mut live = self.get().await?;
+        let live = self.get().await?;
+        self.subscribe_on(live, inbox).await
+    }
+
+    /// The same for every inbox, on the connection with this id. Costs nothing where none is
+    /// missing. Silent about failures, because each heartbeat does it again.
+    pub(super) async fn subscribe_all(&self, id: u64) {
+        for inbox in self.post.iter().flat_map(|post| post.ids()) {
+            let Some(live) = self.live_with(id) else { return };
+            if self.subscribe_on(live, inbox).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn subscribe_on(&self, mut live: Live, inbox: u64) -> Result<(), StoreError> {
         if live.is_subscribed(inbox) {
             return Ok(());
         }

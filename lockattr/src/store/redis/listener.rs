@@ -17,11 +17,9 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Connects, and subscribes to `inboxes`; without its connection, `link` forgets the one with
-    /// this id too.
+    /// Connects; without its connection, `link` forgets the one with this id too.
     pub(super) async fn connect(
         client: &Client,
-        inboxes: &[u64],
         post: Arc<Post>,
         link: Weak<Link>,
         id: u64,
@@ -38,11 +36,7 @@ impl Listener {
             }
         };
         let task = tokio::spawn(listening).abort_handle();
-        let listener = Self { sink, task };
-        for &inbox in inboxes {
-            listener.subscribe(inbox).await?;
-        }
-        Ok(listener)
+        Ok(Self { sink, task })
     }
 
     /// Listens to one inbox more.

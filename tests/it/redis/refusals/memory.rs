@@ -1,13 +1,13 @@
 //! Redis is full: it refuses what takes memory, or evicts.
 
 use lockattr::LockManager;
-use lockattr_tests::{RedisServer, assert_nothing_left, eventually};
+use lockattr_tests::{Fault, Proxy, RedisServer, assert_nothing_left, eventually};
 
 use super::{LIMIT, TTL, lease, manager, refused};
 use crate::redis::meddling::is_renewed;
 
 /// A full server grants nothing, but what is held can be renewed and released: neither takes
-/// memory.
+/// memory. So can it be over a new connection, though some servers refuse the subscription.
 ///
 /// Red without: `PEXPIRE` in `renew.lua` (a `SET` with a new end would be refused).
 #[tokio::test]
@@ -27,6 +27,8 @@ async fn out_of_memory_nothing_is_half_locked_and_what_is_held_is_renewed_and_re
     let other = LockManager::connect(server.url()).await.unwrap();
     assert!(other.try_acquire("held", lease(ttl)).await.unwrap().is_none(), "known, not unknown");
     is_renewed(&guard, ttl, 2).await;
+    cli.client_kill_all_others().await;
+    is_renewed(&guard, ttl, 2).await;
     guard.extend(LIMIT).await.unwrap();
     guard.release().await.unwrap();
     drop(dropped);
@@ -34,6 +36,31 @@ async fn out_of_memory_nothing_is_half_locked_and_what_is_held_is_renewed_and_re
 
     cli.query::<()>(&["CONFIG", "SET", "maxmemory", "0"]).await;
     manager.acquire("a", lease(TTL)).await.unwrap().release().await.unwrap();
+}
+
+/// As Redis 8.6 does, and others do not. Who only holds is no worse off, and hears of those who want
+/// his lock from the next heartbeat on after there is room.
+///
+/// Red without: `is_full` in `connect.rs`, or the heartbeat's `subscribe_all`.
+#[tokio::test]
+async fn a_full_server_that_takes_no_subscription_is_listened_to_later() {
+    let server = RedisServer::start().await;
+    let (cli, proxy) = (server.cli().await, Proxy::start(server.addr()).await);
+    let oom = "OOM command not allowed when used memory > 'maxmemory'.";
+    proxy.always("subscribe", Fault::Answer(oom.into()));
+    let url = format!("{}?heartbeat=100ms", server.url_through(&proxy));
+    let manager = LockManager::connect(url).await.unwrap();
+    let guard = manager.try_acquire("held", lease(TTL / 4)).await.unwrap().unwrap();
+    is_renewed(&guard, TTL / 4, 2).await;
+    let listens = async || {
+        let channels: Vec<String> = cli.query(&["PUBSUB", "CHANNELS", "lockattr:*"]).await;
+        channels.len() == 1
+    };
+    assert!(!listens().await);
+    proxy.pass();
+    eventually(LIMIT, "its inbox is subscribed to", listens).await;
+    guard.release().await.unwrap();
+    assert_nothing_left(&server).await;
 }
 
 /// Red without: the server's clock in `count.lua` (a counter alone starts again).

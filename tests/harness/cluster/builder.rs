@@ -1,0 +1,104 @@
+//! How six servers become a cluster: by the commands that `redis-cli --cluster create` sends, but
+//! to all nodes at once.
+
+use std::time::Duration;
+
+use super::slot::SLOTS;
+use super::{Cluster, LIMIT, MASTERS, View};
+use crate::eventually::Patience;
+use crate::redis_server::Authority;
+use crate::{RedisServer, RedisServerBuilder};
+
+/// Wishes for a [`Cluster`].
+#[derive(Debug, Clone)]
+#[must_use = "a builder starts nothing before `start()`"]
+pub struct ClusterBuilder {
+    node: RedisServerBuilder,
+    node_timeout: Duration,
+    tls: bool,
+}
+
+impl Default for ClusterBuilder {
+    fn default() -> Self {
+        let node_timeout = Duration::from_millis(1500);
+        Self { node: RedisServer::builder(), node_timeout, tls: false }
+    }
+}
+
+impl ClusterBuilder {
+    /// The wishes for each node: `servers(RedisServer::builder().password("secret"))`.
+    pub fn servers(mut self, node: RedisServerBuilder) -> Self {
+        self.node = node;
+        self
+    }
+
+    /// A node that is silent for so long is replaced by its replica.
+    pub fn node_timeout(mut self, node_timeout: Duration) -> Self {
+        self.node_timeout = node_timeout;
+        self
+    }
+
+    /// TLS on all nodes, and among them, under one authority.
+    pub fn tls(mut self) -> Self {
+        self.tls = true;
+        self
+    }
+
+    /// Starts all and returns once they are ready, as [`Cluster::start`] does.
+    ///
+    /// # Panics
+    ///
+    /// As that does.
+    pub async fn start(mut self) -> Cluster {
+        if self.tls {
+            self.node = self.node.tls_among_servers(&Authority::generate());
+        }
+        let node = self
+            .node
+            .cluster_enabled()
+            .line(&format!("cluster-node-timeout {}", self.node_timeout.as_millis()))
+            // However long a replica had no news from its master, it is the only one.
+            .line("cluster-replica-validity-factor 0")
+            // Nor does it leave its master for another that has lost its own.
+            .line("cluster-allow-replica-migration no");
+        let nodes = RedisServerBuilder::start_all(vec![node; 2 * MASTERS]).await;
+        let mut ids = Vec::new();
+        for (number, node) in nodes.iter().enumerate() {
+            ids.push(introduce(node, number, &nodes[..number]).await);
+        }
+        for (replica, master) in nodes[MASTERS..].iter().zip(&ids) {
+            follow(replica, master).await;
+        }
+        let cluster = Cluster { nodes, ids };
+        cluster.settled().await;
+        cluster
+    }
+}
+
+/// Gives a new node what only it can have, makes it known to those before it, and returns its id.
+async fn introduce(node: &RedisServer, number: usize, before: &[RedisServer]) -> String {
+    let cli = node.cli().await;
+    // Or all would have the same at first, and settle that among themselves one by one. It can only
+    // be done while the node knows nobody.
+    cli.query::<()>(&["CLUSTER", "SET-CONFIG-EPOCH", &(number + 1).to_string()]).await;
+    if number < MASTERS {
+        let share = |number: usize| usize::from(SLOTS) * number / MASTERS;
+        let (first, last) = (share(number).to_string(), (share(number + 1) - 1).to_string());
+        cli.query::<()>(&["CLUSTER", "ADDSLOTSRANGE", &first, &last]).await;
+    }
+    // Everybody meets everybody: hearsay takes seconds.
+    for other in before {
+        let (port, bus_port) = (other.peer_port().to_string(), other.bus_port().to_string());
+        cli.query::<()>(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus_port]).await;
+    }
+    cli.query(&["CLUSTER", "MYID"]).await
+}
+
+/// Makes it a replica as soon as it has met its master.
+async fn follow(replica: &RedisServer, master: &str) {
+    let mut patience = Patience::new(LIMIT);
+    while !View::of(replica).await.is_some_and(|view| view.knows(master)) {
+        assert!(patience.pause().await, "{} does not meet its master", replica.addr());
+    }
+    replica.cli().await.query::<()>(&["CLUSTER", "REPLICATE", master]).await;
+}

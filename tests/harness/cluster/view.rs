@@ -1,0 +1,93 @@
+//! What one node tells of the cluster.
+
+use std::ops::RangeInclusive;
+
+use crate::RedisServer;
+
+/// The answer to `CLUSTER NODES`, and whether the node serves.
+pub(super) struct View {
+    ok: bool,
+    nodes: Vec<Told>,
+}
+
+/// One line of it.
+struct Told {
+    id: String,
+    flags: Vec<String>,
+    master: String,
+    epoch: u64,
+    slots: Vec<RangeInclusive<u16>>,
+}
+
+impl View {
+    /// Nothing from a node that is down or stands still.
+    pub(super) async fn of(node: &RedisServer) -> Option<Self> {
+        let info: String = node.ask(&["CLUSTER", "INFO"]).await?;
+        let nodes: String = node.ask(&["CLUSTER", "NODES"]).await?;
+        let nodes = nodes.lines().map(Told::read).collect::<Option<_>>()?;
+        Some(Self { ok: info.contains("cluster_state:ok"), nodes })
+    }
+
+    pub(super) fn is_ok(&self) -> bool {
+        self.ok
+    }
+
+    /// Whether it knows so many, all of whom know one another, and so many masters have slots.
+    pub(super) fn is_whole(&self, nodes: usize, masters: usize) -> bool {
+        let strange = ["handshake", "noaddr", "fail", "fail?"];
+        let good = |told: &Told| !strange.into_iter().any(|flag| told.is(flag));
+        let with_slots = self.nodes.iter().filter(|told| !told.slots.is_empty()).count();
+        let replicas = self.nodes.iter().filter(|told| told.is("slave")).count();
+        self.nodes.len() == nodes
+            && self.nodes.iter().all(good)
+            && with_slots == masters
+            && with_slots + replicas == nodes
+    }
+
+    /// Whether it knows that node, by its own name.
+    pub(super) fn knows(&self, id: &str) -> bool {
+        self.nodes.iter().any(|told| told.id == id)
+    }
+
+    /// The age of the node's own claim to this slot, if it has one: the greater, the newer.
+    pub(super) fn own_epoch_of(&self, slot: u16) -> Option<u64> {
+        let own = self.nodes.iter().find(|told| told.is("myself"))?;
+        let serves = own.is("master") && own.slots.iter().any(|range| range.contains(&slot));
+        serves.then_some(own.epoch)
+    }
+
+    /// Whether the node is a replica of the one with this id.
+    pub(super) fn copies(&self, id: &str) -> bool {
+        self.nodes.iter().any(|told| told.is("myself") && told.is("slave") && told.master == id)
+    }
+
+    /// Whether the node believes that the one with this id has slots.
+    pub(super) fn has_slots(&self, id: &str) -> bool {
+        self.nodes.iter().any(|told| told.id == id && !told.slots.is_empty())
+    }
+}
+
+impl Told {
+    /// `id address flags master ping pong epoch link slot…`, where slots that move stand in
+    /// brackets beside those that the node has.
+    fn read(line: &str) -> Option<Self> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let slots = words.get(8..).unwrap_or_default().iter();
+        Some(Self {
+            id: (*words.first()?).to_owned(),
+            flags: words.get(2)?.split(',').map(str::to_owned).collect(),
+            master: (*words.get(3)?).to_owned(),
+            epoch: words.get(6)?.parse().ok()?,
+            slots: slots.filter_map(|word| range(word)).collect(),
+        })
+    }
+
+    fn is(&self, flag: &str) -> bool {
+        self.flags.iter().any(|it| it == flag)
+    }
+}
+
+fn range(word: &str) -> Option<RangeInclusive<u16>> {
+    let (first, last) = word.split_once('-').unwrap_or((word, word));
+    Some(first.parse().ok()?..=last.parse().ok()?)
+}

@@ -1,0 +1,112 @@
+//! How a master, its replicas and their sentinels come up: together, and in a hurry.
+
+use super::{NAME, Sentinels};
+use crate::redis_server::{Authority, quoted};
+use crate::{RedisServer, RedisServerBuilder};
+
+/// So many agree that the master is down; of three, a majority.
+const SENTINELS: usize = 3;
+const QUORUM: usize = 2;
+
+/// What a sentinel does every so many milliseconds; by default every second, or every ten.
+const HURRY: [&str; 10] = [
+    "INFO-PERIOD",
+    "200",
+    "PUBLISH-PERIOD",
+    "200",
+    // A replica that was silent for five of these is not promoted.
+    "PING-PERIOD",
+    "500",
+    "ASK-PERIOD",
+    "200",
+    // Half a minute of doing nothing, after its own process was held up.
+    "TILT-PERIOD",
+    "1000",
+];
+
+/// Wishes for [`Sentinels`].
+#[derive(Debug, Clone)]
+#[must_use = "a builder starts nothing before `start()`"]
+pub struct SentinelsBuilder {
+    replicas: usize,
+    server: RedisServerBuilder,
+    sentinel: RedisServerBuilder,
+    tls: bool,
+}
+
+impl Default for SentinelsBuilder {
+    fn default() -> Self {
+        let (server, sentinel) = (RedisServer::builder(), RedisServer::builder());
+        Self { replicas: 2, server, sentinel, tls: false }
+    }
+}
+
+impl SentinelsBuilder {
+    /// How many replicas the master has: two by default.
+    pub fn replicas(mut self, replicas: usize) -> Self {
+        self.replicas = replicas;
+        self
+    }
+
+    /// The wishes for each server: `servers(RedisServer::builder().password("secret"))`.
+    pub fn servers(mut self, server: RedisServerBuilder) -> Self {
+        self.server = server;
+        self
+    }
+
+    /// The sentinels' own password; they have none by default, whatever the servers have.
+    pub fn sentinel_password(mut self, password: &str) -> Self {
+        let sentinel = self.sentinel.password(password);
+        self.sentinel = sentinel.line(&format!("sentinel sentinel-pass {}", quoted(password)));
+        self
+    }
+
+    /// TLS on all servers and sentinels, and among them, under one authority.
+    pub fn tls(mut self) -> Self {
+        self.tls = true;
+        self
+    }
+
+    /// Starts all and returns once they are ready, as [`Sentinels::start`] does.
+    ///
+    /// # Panics
+    ///
+    /// As that does.
+    pub async fn start(mut self) -> Sentinels {
+        if self.tls {
+            let authority = Authority::generate();
+            self.server = self.server.tls_among_servers(&authority);
+            self.sentinel = self.sentinel.tls_among_servers(&authority);
+        }
+        let master = self.server.clone().start().await;
+        let replica = self.server.replica_of(&master);
+        let sentinel = watching(self.sentinel, &master);
+        let mut all = vec![replica; self.replicas];
+        all.extend(vec![sentinel; SENTINELS]);
+        let mut servers = RedisServerBuilder::start_all(all).await;
+        let sentinels = servers.split_off(self.replicas);
+        servers.insert(0, master);
+        for sentinel in &sentinels {
+            let hurry: Vec<_> = ["SENTINEL", "DEBUG"].into_iter().chain(HURRY).collect();
+            sentinel.cli().await.query::<()>(&hurry).await;
+        }
+        let all = Sentinels { servers, sentinels };
+        all.settled().await;
+        all
+    }
+}
+
+fn watching(sentinel: RedisServerBuilder, master: &RedisServer) -> RedisServerBuilder {
+    let port = master.peer_port();
+    let sentinel = sentinel
+        .sentinel()
+        .line(&format!("sentinel monitor {NAME} 127.0.0.1 {port} {QUORUM}"))
+        .line(&format!("sentinel down-after-milliseconds {NAME} 500"))
+        // Twice this passes before another try, should one fail.
+        .line(&format!("sentinel failover-timeout {NAME} 3000"))
+        .line(&format!("sentinel parallel-syncs {NAME} 5"));
+    match master.password() {
+        Some(password) => sentinel.line(&format!("sentinel auth-pass {NAME} {}", quoted(password))),
+        None => sentinel,
+    }
+}

@@ -1,0 +1,96 @@
+//! Replicas that the sentinels make masters, and peace after that.
+
+use std::collections::BTreeMap;
+
+use super::{LIMIT, NAME, Sentinels};
+use crate::RedisServer;
+use crate::eventually::Patience;
+
+impl Sentinels {
+    /// Has the sentinels make another server the master while nothing is wrong with this one, and
+    /// returns the new one.
+    ///
+    /// # Panics
+    ///
+    /// When they refuse, or as [`failed_over`](Self::failed_over) does.
+    pub async fn switch_over(&self) -> &RedisServer {
+        let old = self.master().await;
+        let mut patience = Patience::new(LIMIT);
+        let ask = ["SENTINEL", "FAILOVER", NAME];
+        let sentinel = self.sentinels.iter().find(|sentinel| sentinel.is_up());
+        let sentinel = sentinel.expect("a sentinel that is up");
+        // Right after another failover there is "no good replica" for a moment.
+        while sentinel.ask::<()>(&ask).await.is_none() {
+            assert!(patience.pause().await, "the sentinels switch over to nobody");
+        }
+        self.failed_over(old).await
+    }
+
+    /// Returns the new master once all sentinels that are up name one other than `old`, and it
+    /// takes writes.
+    ///
+    /// # Panics
+    ///
+    /// When there is none within thirty seconds.
+    pub async fn failed_over(&self, old: &RedisServer) -> &RedisServer {
+        let mut patience = Patience::new(LIMIT);
+        loop {
+            if let Some((master, true)) = self.named().await
+                && master.addr() != old.addr()
+                && master.is_master().await
+            {
+                return master;
+            }
+            assert!(patience.pause().await, "no other master than {} in {LIMIT:?}", old.addr());
+        }
+    }
+
+    /// Returns once all is as it should be: all sentinels that are up name one master and know of
+    /// one another, and every other server that is up is its replica and has all of its data.
+    ///
+    /// # Panics
+    ///
+    /// When that is not so within thirty seconds.
+    pub async fn settled(&self) {
+        let mut patience = Patience::new(LIMIT);
+        while !self.is_settled().await {
+            assert!(patience.pause().await, "the sentinels do not agree within {LIMIT:?}");
+        }
+    }
+
+    async fn is_settled(&self) -> bool {
+        let Some((master, true)) = self.named().await else {
+            return false;
+        };
+        let replicas = self.servers.iter().filter(|one| one.is_up() && one.addr() != master.addr());
+        for replica in replicas {
+            if !replica.is_linked().await {
+                return false;
+            }
+        }
+        let others = (self.sentinels.len() - 1).to_string();
+        let replicas = (self.servers.len() - 1).to_string();
+        for sentinel in self.sentinels.iter().filter(|sentinel| sentinel.is_up()) {
+            let words = ["SENTINEL", "MASTER", NAME];
+            let told: BTreeMap<String, String> = sentinel.ask(&words).await.unwrap_or_default();
+            let is = |field: &str, value: &str| told.get(field).is_some_and(|told| told == value);
+            let knows = is("num-other-sentinels", &others) && is("num-slaves", &replicas);
+            if !(knows && is("flags", "master") && self.sees_replicas(sentinel).await) {
+                return false;
+            }
+        }
+        master.is_master().await
+    }
+
+    /// Whether the sentinel holds every replica that is up for one that it could promote.
+    async fn sees_replicas(&self, sentinel: &RedisServer) -> bool {
+        type Told = Vec<BTreeMap<String, String>>;
+        let told: Told = sentinel.ask(&["SENTINEL", "REPLICAS", NAME]).await.unwrap_or_default();
+        let good = told.iter().filter(|replica| {
+            let is = |field: &str, value: &str| replica.get(field).is_some_and(|it| it == value);
+            is("flags", "slave") && is("master-link-status", "ok")
+        });
+        let up = self.servers.iter().filter(|server| server.is_up()).count();
+        good.count() + 1 >= up
+    }
+}
