@@ -8,6 +8,8 @@
 //!
 //! Orders that differ only in steps that do not meet count as one schedule (`schedules.rs`).
 //!
+//! The protocol of `redlock://` is a model of another kind, in `redlock.rs`.
+//!
 //! Not modelled: weak memory (each operation is one step that all others see) and what tokio's own
 //! types do inside, which tokio checks with loom.
 
@@ -17,6 +19,7 @@ mod inside;
 mod limits;
 mod linger;
 mod lock;
+mod redlock;
 mod schedules;
 mod sync;
 mod waiters;
