@@ -3,6 +3,7 @@
 mod answers;
 mod cancellation;
 mod fencing;
+mod nodes;
 
 mod urls;
 mod waiting;

@@ -97,6 +97,7 @@ store_contract!(
     memory: super::fleet::InMemory,
     quorum: super::fleet::QuorumInMemory,
     redis: super::fleet::OnRedis,
+    redlock: super::fleet::OnRedlock,
 );
 
 /// And what those can do besides of which a quorum is made.

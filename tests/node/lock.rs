@@ -1,4 +1,4 @@
-//! `node lock url=… [trust=ca.pem]`: takes and gives locks on order, and shuts down at the end.
+//! `node lock url=… [counter=…] [trust=ca.pem]`: takes and gives locks on order, and shuts down at the end.
 //!
 //! | order | answer |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | `permit KEY COUNT` | the same with `permits = COUNT` |
 //! | `release` | `released`, or `refused ERROR` |
 //! | `fence KEY COUNT` | COUNT lines, each the fencing token of one acquisition and release |
-//! | `add COUNT` | `added COUNT`: so often read the key `count`, and written it back one higher, under a lock |
+//! | `add COUNT` | `added COUNT`: so often read the key `count` of `counter`, which is `url` by default, and written it back one higher, under a lock |
 //! | `write` | `written`, or `refused ERROR` where `ensure_held` says that the lock is not ours any more |
 
 use std::error::Error;
@@ -27,6 +27,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         return Err(again_trusting(&trust).into());
     }
     let url: String = arguments.get_or("url", String::new())?;
+    let counter: String = arguments.get_or("counter", url.clone())?;
     let manager = LockManager::connect(&url).await?;
     let mut held: Option<LockGuard> = None;
     let mut orders = BufReader::new(stdin()).lines();
@@ -49,7 +50,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
                 Ok(()) => "written".into(),
                 Err(error) => format!("refused {error}"),
             },
-            ["add", count] => add(&manager, &url, count.parse()?).await?,
+            ["add", count] => add(&manager, &counter, count.parse()?).await?,
             ["fence", key, count] => fence(&manager, key, count.parse()?).await?.join("\n"),
             _ => return Err(format!("no order `{order}`").into()),
         };

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Debug, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::{Inbox, LockKey, Waiting};
@@ -46,6 +47,17 @@ pub struct Claim {
     /// While it may stand in the store's line: the TTL that it asked for there, in half
     /// milliseconds, and one more if it is only told; else zero.
     in_line: AtomicU64,
+    attempts: Mutex<Attempts>,
+    /// As whom it stands in line, if it is one of several attempts.
+    stands_as: Option<Arc<Self>>,
+}
+
+/// The attempts of a claim that asks each time as another owner.
+#[derive(Default)]
+struct Attempts {
+    begun: bool,
+    /// None for the first, which is the claim itself.
+    last: Option<Arc<Claim>>,
 }
 
 impl Claim {
@@ -72,7 +84,10 @@ impl Claim {
 
     /// A claim of the manager with `inbox` for all of `keys`, of which there is at least one.
     pub(crate) fn with(inbox: u64, keys: Box<[LockKey]>, sharing: Sharing, label: &str) -> Self {
-        let token = OwnerToken::random(inbox);
+        Self::owned_by(OwnerToken::random(inbox), keys, sharing, label)
+    }
+
+    fn owned_by(token: OwnerToken, keys: Box<[LockKey]>, sharing: Sharing, label: &str) -> Self {
         let mut value = String::with_capacity(48 + label.len());
         // Writing to a string cannot fail.
         let _never = match sharing {
@@ -80,7 +95,8 @@ impl Claim {
             Sharing::Shared => write!(value, "{token} mode=shared {label}"),
             Sharing::Permits(_) => write!(value, "{token} mode=permits {label}"),
         };
-        Self { keys, token, sharing, value, in_line: AtomicU64::new(0) }
+        let (in_line, attempts) = (AtomicU64::new(0), Mutex::default());
+        Self { keys, token, sharing, value, in_line, attempts, stands_as: None }
     }
 
     /// What is asked for; the first of them, where there are several.
@@ -115,11 +131,40 @@ impl Claim {
         named(&self.keys)
     }
 
+    /// The claim as another owner than last time, for a store whose servers may execute what one
+    /// attempt asked after they have executed what a later one did: itself the first time, then one
+    /// with a new token, that stands in line in the same place.
+    pub(crate) fn next_attempt(self: &Arc<Self>) -> Arc<Self> {
+        let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut attempts.begun, true) {
+            return self.clone();
+        }
+        let label = self.value.split_once(' ').map_or("", |(_, label)| label);
+        let token = OwnerToken::random(self.token.inbox());
+        let mut next = Self {
+            value: [&token.to_string(), " ", label].concat(),
+            ..Self::owned_by(token, self.keys.clone(), self.sharing, "")
+        };
+        next.stands_as = Some(self.clone());
+        attempts.last.insert(Arc::new(next)).clone()
+    }
+
+    /// The attempt that was begun last; `None` if there was none.
+    pub(crate) fn last_attempt(self: &Arc<Self>) -> Option<Arc<Self>> {
+        let attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        attempts.begun.then(|| attempts.last.clone().unwrap_or_else(|| self.clone()))
+    }
+
+    /// As whom it stands in line: news for it are told to that claim.
+    pub(crate) fn stands_as(&self) -> &Self {
+        self.stands_as.as_deref().unwrap_or(self)
+    }
+
     /// It may stand in the store's line from now on.
     pub(crate) fn enters_line(&self, ttl: Duration, waiting: Waiting) {
         let halves = u64::try_from(ttl.as_millis()).map_or(u64::MAX, |ms| ms.saturating_mul(2));
         let told = u64::from(waiting != Waiting::InLine);
-        self.in_line.store((halves & !1) | told, Ordering::Release);
+        self.stands_as().in_line.store((halves & !1) | told, Ordering::Release);
     }
 
     /// Its turn has come: it does not stand in line any more. One that is told to come and take
@@ -132,7 +177,7 @@ impl Claim {
 
     /// What it asked for, and how it waits, where it may still stand in line.
     pub(crate) fn in_line(&self) -> Option<(Duration, Waiting)> {
-        let halves = self.in_line.load(Ordering::Acquire);
+        let halves = self.stands_as().in_line.load(Ordering::Acquire);
         let told = halves & 1 == 1;
         let waiting = if told { Waiting::Told { again: true } } else { Waiting::InLine };
         (halves > 0).then(|| (Duration::from_millis(halves / 2), waiting))

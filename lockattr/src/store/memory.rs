@@ -82,7 +82,8 @@ impl Post<'_> {
     fn tell(&mut self, claim: &Claim, news: News) -> bool {
         let inbox = self.inbox(claim);
         let there = inbox.is_some();
-        self.messages.extend(inbox.map(|inbox| Message::News(inbox, claim.token(), news)));
+        self.messages
+            .extend(inbox.map(|inbox| Message::News(inbox, claim.stands_as().token(), news)));
         there
     }
 

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::{
-    Acquire, Acquiring, Inbox, LockKey, Release, Releasing, Renew, Renewal, Store, StoreError,
-    StoreFuture,
+    Acquire, Acquiring, Claim, Inbox, LockKey, Release, Releasing, Renew, Renewal, Store,
+    StoreError, StoreFuture,
 };
 use crate::{Error, Holder, fencing};
 use poll::Poll;
@@ -67,12 +67,19 @@ pub struct RedlockStore {
 }
 
 impl RedlockStore {
-    /// The longest lease, unless the URL sets another `max_ttl`: one minute. A server that was
-    /// restarted grants nothing for so long, because by then all that it may have forgotten has
-    /// ended; options that ask for a longer lease are refused. With `durable=true` in the URL neither
-    /// is so: it says that every server has each write on its disk before it answers (`appendonly
-    /// yes`, `appendfsync always`).
+    /// The longest lease, unless the URL sets another `max_ttl`: one minute.
+    ///
+    /// A server that was restarted may have forgotten what it granted, and how far it has counted. So
+    /// it grants nothing until every lease of before has ended, and every clock is past the hints of
+    /// before: for `max_ttl` and 1 % of it and [`clock_skew`](Self::CLOCK_SKEW), by its own uptime.
+    /// Options that ask for a longer lease are refused. With `durable=true` in the URL none of this is
+    /// so: it says that every server has each write on its disk before it answers (`appendonly yes`,
+    /// `appendfsync always`).
     pub const MAX_TTL: Duration = Duration::from_secs(60);
+
+    /// How far the clocks of the processes that lock are apart at most, unless the URL sets another
+    /// `clock_skew`: one second.
+    pub const CLOCK_SKEW: Duration = Duration::from_secs(1);
 
     /// The quorum of these stores, each on a machine of its own.
     ///
@@ -100,6 +107,11 @@ impl RedlockStore {
     }
 }
 
+/// Who has what a claim was granted.
+fn last_attempt(claim: Arc<Claim>) -> Arc<Claim> {
+    claim.last_attempt().unwrap_or(claim)
+}
+
 impl Store for RedlockStore {
     fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
         Box::pin(self.acquire_on_all(asked))
@@ -114,14 +126,21 @@ impl Store for RedlockStore {
         renewals: &'a [Renewal],
     ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
         Box::pin(async move {
-            let ask = async |node: &Arc<dyn Store>| {
-                let held = |answer| answer == Renew::Renewed;
-                let answers = node.renew(renewals).await;
-                answers.into_iter().map(|answer| answer.map(held)).collect()
+            let renew =
+                |renewal: Renewal| Renewal { claim: last_attempt(renewal.claim), ..renewal };
+            let batch: Arc<[_]> = renewals.iter().cloned().map(renew).collect();
+            let ask = |node: Arc<dyn Store>| {
+                let batch = batch.clone();
+                async move {
+                    let held = |answer| answer == Renew::Renewed;
+                    let answers = node.renew(&batch).await;
+                    answers.into_iter().map(|answer| answer.map(held)).collect()
+                }
             };
             let needed = renewals.iter().map(|one| self.quorum.needed(one.claim.sharing()));
-            let mut round = Round::new(self.nodes.iter().map(ask));
+            let mut round = Round::new(self.nodes.iter().cloned().map(ask));
             let answers = ballot::count(self.quorum, needed, &mut round).await;
+            round.see_through();
             let renewed = |held| if held { Renew::Renewed } else { Renew::NotHeld };
             answers.into_iter().map(|answer| answer.map(renewed)).collect()
         })
@@ -131,7 +150,11 @@ impl Store for RedlockStore {
         &'a self,
         releases: &'a [Releasing],
     ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
-        let batch: Arc<[Releasing]> = releases.into();
+        let batch = releases
+            .iter()
+            .cloned()
+            .map(|release| Releasing { claim: last_attempt(release.claim), ..release });
+        let batch: Arc<[_]> = batch.collect();
         let ask = move |node: Arc<dyn Store>| {
             let batch = batch.clone();
             async move {
@@ -144,7 +167,6 @@ impl Store for RedlockStore {
             let needed = releases.iter().map(|one| self.quorum.needed(one.claim.sharing()));
             let mut round = Round::new(self.nodes.iter().cloned().map(ask));
             let answers = ballot::count(self.quorum, needed, &mut round).await;
-            // Also where it takes long: what stays behind there is in the way of others.
             round.see_through();
             let released = |held| if held { Release::Released } else { Release::NotHeld };
             answers.into_iter().map(|answer| answer.map(released)).collect()

@@ -9,7 +9,7 @@ use lockattr::store::{
     Acquire, Acquiring, Claim, Expected, Grant, Inbox, MemoryStore, News, RedisStore, RedlockStore,
     Release, Releasing, Renew, Renewal, Sharing, Store, Waiting,
 };
-use lockattr_tests::{RedisServer, eventually};
+use lockattr_tests::{Independents, RedisServer, eventually};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::asked::{LABEL, key};
@@ -55,6 +55,27 @@ impl Fleet for QuorumInMemory {
     async fn knows_it_is_gone(&self, _inbox: u64) {}
 }
 
+/// A quorum of five servers.
+pub(super) struct OnRedlock(Independents);
+
+impl Fleet for OnRedlock {
+    async fn start() -> Self {
+        Self(Independents::start(5).await)
+    }
+
+    fn node(&self) -> AnyStore {
+        // They are young: with a disk they need not sit out what they forgot.
+        let url = self.0.url_with("durable=true");
+        Arc::new(RedlockStore::open(&url).expect("a good URL"))
+    }
+
+    async fn knows_it_is_gone(&self, inbox: u64) {
+        for server in self.0.nodes() {
+            is_deaf(server, inbox).await;
+        }
+    }
+}
+
 pub(super) struct OnRedis(RedisServer);
 
 impl Fleet for OnRedis {
@@ -67,14 +88,18 @@ impl Fleet for OnRedis {
     }
 
     async fn knows_it_is_gone(&self, inbox: u64) {
-        let (cli, channel) = (self.0.cli().await, format!("lockattr:inbox:{inbox:016x}"));
-        let gone = async || {
-            let (_, ears) =
-                cli.query::<(String, i64)>(&["PUBSUB", "NUMSUB", channel.as_str()]).await;
-            ears == 0
-        };
-        eventually(TTL, "its connection is closed", gone).await;
+        is_deaf(&self.0, inbox).await;
     }
+}
+
+/// Waits until nobody on this server hears what is told to this inbox.
+async fn is_deaf(server: &RedisServer, inbox: u64) {
+    let (cli, channel) = (server.cli().await, format!("lockattr:inbox:{inbox:016x}"));
+    let gone = async || {
+        let (_, ears) = cli.query::<(String, i64)>(&["PUBSUB", "NUMSUB", channel.as_str()]).await;
+        ears == 0
+    };
+    eventually(TTL, "its connection is closed", gone).await;
 }
 
 /// A manager as a store sees it.

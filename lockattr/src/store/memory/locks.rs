@@ -174,7 +174,7 @@ impl Locks {
                     break;
                 }
                 self.take_out(&waiting.claim);
-                let asks = asking.filter(|(claim, _)| claim.token() == waiting.claim.token());
+                let asks = asking.filter(|(claim, _)| waiting.is(claim));
                 if let Some((claim, hint)) = asks {
                     granted = Some(self.grant(claim, waiting.ttl, hint, post.now));
                     served = true;
@@ -235,7 +235,7 @@ impl Locks {
     fn get_in_line(&mut self, claim: &Arc<Claim>, ttl: Duration, told: bool, post: &mut Post<'_>) {
         for key in claim.keys() {
             let lock = self.by_name.entry(key.name().into()).or_default();
-            if lock.line.iter().any(|waiting| waiting.claim.token() == claim.token()) {
+            if lock.line.iter().any(|waiting| waiting.is(claim)) {
                 continue;
             }
             lock.line.push_back(InLine { claim: claim.clone(), ttl, since: post.now, told });
@@ -248,7 +248,7 @@ impl Locks {
     fn take_out(&mut self, claim: &Claim) {
         for key in claim.keys() {
             if let Some(lock) = self.by_name.get_mut(key.name()) {
-                lock.line.retain(|waiting| waiting.claim.token() != claim.token());
+                lock.line.retain(|waiting| !waiting.is(claim));
             }
         }
     }
@@ -285,7 +285,7 @@ impl Locks {
     fn has_its_turn(&self, claim: &Claim, waiting: Waiting) -> bool {
         claim.keys().iter().all(|key| {
             let Some(lock) = self.by_name.get(key.name()) else { return true };
-            let rank = lock.line.iter().position(|other| other.claim.token() == claim.token());
+            let rank = lock.line.iter().position(|other| other.is(claim));
             rank == Some(0)
                 || lock.line.is_empty()
                 || (rank.is_none() && waiting == Waiting::Told { again: true })
@@ -356,6 +356,12 @@ impl Locks {
 impl Lock {
     fn is_unused(&self) -> bool {
         self.holders.is_empty() && self.line.is_empty()
+    }
+}
+
+impl InLine {
+    fn is(&self, claim: &Claim) -> bool {
+        self.claim.stands_as().token() == claim.stands_as().token()
     }
 }
 

@@ -6,8 +6,7 @@
 -- ARGV[1]      the claim's value: owner token and holder label
 -- ARGV[2]      TTL in milliseconds
 -- ARGV[3]      its mode
--- ARGV[4]      what its entry in the line has before the value; + for the usual, of one lock; t for
---              one that is only told; empty to ask only once
+-- ARGV[4]      its entry in the line; + for the usual, of one lock; empty to ask only once
 -- ARGV[5]      what counts instead of the server's clock; empty if that does
 -- ARGV[6]      1 if it stood in line before, to be told: where it does not any more, it was
 --
@@ -18,12 +17,9 @@
 local fence, value, ttl, mode, entry = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local hint = tonumber(ARGV[5])
 if entry == '+' then
-  entry = ARGV[2] .. ' ' .. mode .. ' '
-elseif entry == 't' then
-  entry = ARGV[2] .. ' t' .. mode .. ' '
+  entry = ARGV[2] .. ' ' .. mode .. ' ' .. value
 end
 local told, stood = string.find(entry, '^%d+ t'), ARGV[6] == '1'
-entry = entry .. value
 local locks = {}
 for i = 2, 1 + (#KEYS - 1) / 2 do
   table.insert(locks, KEYS[i])
@@ -61,7 +57,7 @@ if ((not wanted or (told and has_its_turn())) and admits_all(locks, mode)) or ha
   return 2 * counter + (wanted and 1 or 0)
 end
 
-if ARGV[4] ~= '' then
+if entry ~= '' then
   for _, lock in ipairs(locks) do
     local line = line_of(lock)
     local last = redis.call('ZRANGE', line, -1, -1, 'WITHSCORES')
@@ -76,7 +72,8 @@ if ARGV[4] ~= '' then
 end
 
 -- They may be free for the line, if the last holder's lease has ended by itself.
-local counter, served = serve(locks, fence, value, hint)
+local asking = { entry = entry, value = value, hint = hint }
+local counter, served = serve(locks, fence, asking)
 for _, lock in ipairs(served and locks or {}) do
   tell_sooner(lock, -1)
 end

@@ -170,9 +170,9 @@ local function take_out(locks, entry)
 end
 
 -- Hands the locks to those whose turn it is, in the order in which they came; who is only told has
--- to come and take them. If `asking` is the value of one of them, returns its number, by `hint`,
--- instead of telling it; and whether anybody was served.
-local function serve(locks, fence, asking, hint)
+-- to come and take them. If `asking`, an entry with its value and its hint, is one of them, returns
+-- its number instead of telling it; and whether anybody was served.
+local function serve(locks, fence, asking)
   local granted, served
   local open = { unpack(locks) }
   while #open > 0 do
@@ -186,9 +186,9 @@ local function serve(locks, fence, asking, hint)
       local claim = read(first[1], lock)
       if admits_all(claim.locks, claim.mode) then
         take_out(claim.locks, first[1])
-        if claim.value == asking then
-          granted, served = count(fence, hint), true
-          take(claim.locks, claim.mode, claim.value, claim.ttl)
+        if asking and asking.entry == first[1] then
+          granted, served = count(fence, asking.hint), true
+          take(claim.locks, claim.mode, asking.value, claim.ttl)
         elseif claim.told then
           -- Those behind have to wait for it, but for those who could share with it.
           if tell_later(first[1], lock, 0) > 0 then

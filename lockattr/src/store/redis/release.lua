@@ -5,7 +5,7 @@
 -- KEYS[2 …]     for each claim, its locks, and then the line of each
 -- ARGV[4i - 3]  the number of the claim's locks
 -- ARGV[4i - 2]  the claim's value
--- ARGV[4i - 1]  what its entry in the line has before the value; empty if it does not stand there
+-- ARGV[4i - 1]  its entry in the line; empty if it does not stand there
 -- ARGV[4i]      for how many milliseconds the locks stay taken still; negative to free them and tell
 --               nobody
 --
@@ -48,7 +48,7 @@ for i = 1, #ARGV, 4 do
     end
   end
   if entry ~= '' then
-    take_out(locks, entry .. value)
+    take_out(locks, entry)
   end
   -- What was given back stays so if the next in line cannot be served: a server that is out of
   -- memory refuses that. They ask again.

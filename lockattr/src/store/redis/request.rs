@@ -19,7 +19,6 @@ pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &Acquiring) -> ScriptInvo
     match (waiting, claim.keys()) {
         (Waiting::Not, _) => script.arg(""),
         (Waiting::InLine, [_]) => script.arg("+"),
-        (Waiting::Told { .. }, [_]) => script.arg("t"),
         _ => script.arg(entry(claim, *ttl, *waiting)),
     };
     match hint {
@@ -60,16 +59,16 @@ pub(super) fn release<'a>(scripts: &'a Scripts, releases: &[&Releasing]) -> Scri
     script
 }
 
-/// How a claim stands in line, but for its value: `line.lua` reads it.
+/// How a claim stands in line: `line.lua` reads it.
 fn entry(claim: &Claim, ttl: Duration, waiting: Waiting) -> String {
-    let (ttl, mode) = (millis(ttl), mode(claim));
+    let (ttl, mode, value) = (millis(ttl), mode(claim), claim.stands_as().value());
     let told = if matches!(waiting, Waiting::Told { .. }) { "t" } else { "" };
     match claim.keys() {
-        [_] => format!("{ttl} {told}{mode} "),
+        [_] => format!("{ttl} {told}{mode} {value}"),
         keys => {
             let lengths: Vec<_> = keys.iter().map(|key| key.name().len().to_string()).collect();
             let names: String = keys.iter().map(LockKey::name).collect();
-            format!("{ttl} {told}{mode} m {} {names}", lengths.join(","))
+            format!("{ttl} {told}{mode} m {} {names}{value}", lengths.join(","))
         }
     }
 }

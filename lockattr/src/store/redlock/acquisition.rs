@@ -1,58 +1,78 @@
-//! One acquisition on all nodes: counted as the answers come, given back where it came to nothing.
+//! One attempt on all nodes: counted as the answers come, given back where it came to nothing.
+
+use std::sync::Arc;
 
 use tokio::time::Instant;
 
 use super::RedlockStore;
 use super::round::Round;
 use super::votes::Votes;
-use crate::store::{Acquire, Acquiring, Releasing, Renew, Renewal, StoreError, Waiting};
+use crate::store::{
+    Acquire, Acquiring, Claim, Releasing, Renew, Renewal, Store, StoreError, Waiting,
+};
 
 impl RedlockStore {
     pub(super) async fn acquire_on_all(&self, asked: &Acquiring) -> Result<Acquire, StoreError> {
-        let began = Instant::now();
         let waits = asked.waiting != Waiting::Not;
+        if let Some(last) = asked.claim.last_attempt() {
+            // It has the lock, or is still being given back.
+            let all = 0..self.nodes.len();
+            self.give_back(&last, all, self.quorum.majority(), true).await;
+        }
         let mut wish = asked.clone().hint(self.next_hint());
+        wish.claim = asked.claim.next_attempt();
         if waits {
             wish.waiting = Waiting::Told { again: asked.claim.in_line().is_some() };
             asked.claim.enters_line(asked.ttl, wish.waiting);
         }
+        let began = Instant::now();
         let needed = self.quorum.needed(asked.claim.sharing());
         let mut votes = Votes::of(self.nodes.len(), needed);
-        let mut round = Round::new(self.nodes.iter().map(|node| node.acquire(&wish)));
+        let ask = |node: Arc<dyn Store>| {
+            let wish = wish.clone();
+            async move { node.acquire(&wish).await }
+        };
+        let mut round = Round::new(self.nodes.iter().cloned().map(ask));
         while let Some((node, answer)) = round.next().await {
             votes.count(node, answer);
-            if votes.are_enough() {
-                return self.issue(asked, &votes, needed).await;
-            }
-            if votes.are_contention() {
+            if votes.are_enough() || votes.are_contention() {
                 break;
             }
         }
-        round.came().into_iter().for_each(|(node, answer)| votes.count(node, answer));
-        if !votes.are_contention() {
-            return Err(votes.outage());
+        for (node, answer) in round.see_through() {
+            votes.count(node, answer);
         }
-        self.give_back(asked, &votes).await;
-        let (holder, again) = votes.contention(began.elapsed(), rand::random());
-        Ok(Acquire::Held { holder, in_line: waits.then_some(again) })
+        let outcome = match votes.are_enough() {
+            true => self.issue(&wish, &votes, needed).await,
+            false if votes.are_contention() => {
+                let (holder, again) = votes.contention(began.elapsed(), rand::random());
+                Ok(Acquire::Held { holder, in_line: waits.then_some(again) })
+            }
+            false => Err(votes.outage()),
+        };
+        if !matches!(outcome, Ok(Acquire::Acquired { .. })) {
+            let (nodes, granted) = (votes.may_have_granted(), votes.granted().count());
+            self.give_back(&wish.claim, nodes, granted, waits).await;
+        }
+        outcome
     }
 
-    /// The number of an acquisition, once enough nodes have granted it: the greatest that one of
-    /// them gave. It counts once enough of them know it: they gave it themselves, or took it while
-    /// the lock was still ours there (`docs/fencing-over-redlock.md` has the proof).
+    /// The number of an acquisition that enough nodes have granted, once enough of them know it: they
+    /// gave it themselves, or took it while the lock was still this attempt's. Those whose answer is
+    /// not known do not count, or a number could be issued twice (`docs/fencing-over-redlock.md`).
     async fn issue(
         &self,
-        asked: &Acquiring,
+        wish: &Acquiring,
         votes: &Votes,
         needed: usize,
     ) -> Result<Acquire, StoreError> {
-        let (greatest, known) = votes.greatest();
-        let acquired = Acquire::Acquired { fencing: greatest, wanted: votes.wanted() };
-        if known >= needed {
+        let (fencing, is_to_be_written) = votes.number();
+        let acquired = Acquire::Acquired { fencing, wanted: votes.wanted() };
+        if !is_to_be_written {
             return Ok(acquired);
         }
-        let write_back = [Renewal::new(asked.claim.clone(), asked.ttl).fenced(greatest)];
-        let mut round = Round::new(self.nodes.iter().map(|node| node.renew(&write_back)));
+        let write_back = [Renewal::new(wish.claim.clone(), wish.ttl).fenced(fencing)];
+        let mut round = Round::new(votes.granted().map(|node| self.nodes[node].renew(&write_back)));
         let mut accepted = 0;
         while let Some((_, mut answers)) = round.next().await {
             if matches!(answers.pop(), Some(Ok(Renew::Renewed))) {
@@ -63,25 +83,32 @@ impl RedlockStore {
             }
         }
         Err(StoreError::new(format!(
-            "its fencing token reached {accepted} nodes only, of {needed} that must know it"
+            "its fencing token reached {accepted} servers only, of {needed} that must know it"
         )))
     }
 
-    /// Gives back what a refused claim got. One that comes back to ask again does so in silence, and
-    /// keeps the places where it stands; what it got without our knowing is its own then.
-    async fn give_back(&self, asked: &Acquiring, votes: &Votes) {
-        let comes_back = asked.waiting != Waiting::Not;
+    /// Gives back what an attempt may have got from these nodes; in silence, if the claim comes back.
+    /// Waits for so many of them, so that its next attempt is not in its own way, and not for those
+    /// that hang: what they execute later is that of another owner.
+    async fn give_back(
+        &self,
+        attempt: &Arc<Claim>,
+        nodes: impl IntoIterator<Item = usize>,
+        enough: usize,
+        comes_back: bool,
+    ) {
         let release = |node: usize| {
-            let (node, releasing) = (self.nodes[node].clone(), Releasing::new(asked.claim.clone()));
+            let (node, releasing) = (self.nodes[node].clone(), Releasing::new(attempt.clone()));
             let releases = [if comes_back { releasing.quietly() } else { releasing }];
-            async move { node.release(&releases).await }
+            async move { node.release(&releases).await.pop() }
         };
-        if !comes_back {
-            let silent = (0..self.nodes.len()).filter(|&node| votes.is_silent(node));
-            Round::new(silent.map(release)).see_through();
+        let mut round = Round::new(nodes.into_iter().map(release));
+        let mut answered = 0;
+        while answered < enough
+            && let Some((_, answer)) = round.next().await
+        {
+            answered += usize::from(matches!(answer, Some(Ok(_))));
         }
-        // Waited for: the next question must not overtake it.
-        let mut granted = Round::new(votes.granted().map(release));
-        while granted.next().await.is_some() {}
+        round.see_through();
     }
 }

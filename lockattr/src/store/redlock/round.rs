@@ -5,10 +5,13 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use tokio::runtime::Handle;
+
 /// The questions that are still open, and the answers that were not looked at yet.
 ///
-/// At the first look every node is asked, whatever the others say: who stops looking after a
-/// majority has still asked all of them.
+/// At the first look every node is asked, whatever the others say. Who stops looking after a majority
+/// [sees it through](Self::see_through): a question that is dropped may not have been sent, and each
+/// node that has the lock is one that another may do without.
 pub(super) struct Round<F: Future> {
     open: Vec<Option<Pin<Box<F>>>>,
     came: VecDeque<(usize, F::Output)>,
@@ -23,11 +26,6 @@ impl<F: Future> Round<F> {
     /// The next answer, and which node's it is; `None` once all have come.
     pub(super) async fn next(&mut self) -> Option<(usize, F::Output)> {
         poll_fn(|context| self.poll_next(context)).await
-    }
-
-    /// The answers that have come and were not looked at.
-    pub(super) fn came(self) -> VecDeque<(usize, F::Output)> {
-        self.came
     }
 
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<(usize, F::Output)>> {
@@ -55,13 +53,18 @@ impl<F: Future> Round<F> {
 impl<F> Round<F>
 where
     F: Future + Send + 'static,
-    F::Output: Send,
+    F::Output: Send + 'static,
 {
-    /// Sees to it that those who have not answered yet are asked to the end.
-    pub(super) fn see_through(mut self) {
+    /// Sees to it that those who have not answered yet are asked to the end; what has come and was
+    /// not looked at.
+    pub(super) fn see_through(mut self) -> VecDeque<(usize, F::Output)> {
+        let came = std::mem::take(&mut self.came);
         // Outside of a runtime nothing can be asked; then nothing was.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        if self.open.iter().any(Option::is_some)
+            && let Ok(runtime) = Handle::try_current()
+        {
             runtime.spawn(async move { while self.next().await.is_some() {} });
         }
+        came
     }
 }

@@ -13,8 +13,9 @@ use crate::store_url::StoreUrl;
 
 impl RedlockStore {
     /// The store that `url` names: `redlock://[[user]:password@]host[:port],host,…[/database]`, three
-    /// hosts or more. Its query may set `max_ttl` ([`MAX_TTL`](Self::MAX_TTL)) or
-    /// `durable=true`, and what a [`RedisStore`] takes. Does not contact the servers.
+    /// hosts or more. Its query may set `max_ttl` and `clock_skew`, or `durable=true`
+    /// ([`MAX_TTL`](Self::MAX_TTL) says what they are), and what a [`RedisStore`] takes. Does not
+    /// contact the servers.
     ///
     /// ```
     /// use lockattr::store::RedlockStore;
@@ -37,10 +38,12 @@ impl RedlockStore {
         query: Vec<(String, String)>,
         defaults: &ServerSettings,
     ) -> Result<Self, Error> {
-        let (mut longest_ttl, mut durable, mut rest) = (Self::MAX_TTL, false, Vec::new());
+        let (mut longest_ttl, mut clock_skew) = (Self::MAX_TTL, Self::CLOCK_SKEW);
+        let (mut durable, mut rest) = (false, Vec::new());
         for (name, value) in query {
             match name.as_str() {
                 "max_ttl" => longest_ttl = duration(&name, &value)?,
+                "clock_skew" => clock_skew = duration(&name, &value)?,
                 "durable" => durable = yes_or_no(&name, &value)?,
                 _ => rest.push((name, value)),
             }
@@ -53,7 +56,8 @@ impl RedlockStore {
             let sentence = "the URL names a server twice: it would have two votes";
             return Err(Error::InvalidOptions(sentence.into()));
         }
-        let forgets = (!durable).then_some(longest_ttl);
+        // No server's clock runs off by more than 1 %, as for every lease.
+        let forgets = (!durable).then(|| longest_ttl + longest_ttl / 100 + clock_skew);
         let node = |mut url: Url| -> Result<Arc<dyn Store>, Error> {
             if url.set_scheme("redis").is_err() {
                 return Err(Error::InvalidOptions("this URL names no host".into()));

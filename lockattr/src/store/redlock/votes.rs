@@ -37,31 +37,36 @@ impl Votes {
 
     /// Whether the claim has the lock.
     pub(super) fn are_enough(&self) -> bool {
-        self.number(|vote| matches!(vote, Vote::Yes { .. })) >= self.needed
+        self.count_of(|vote| matches!(vote, Vote::Yes { .. })) >= self.needed
     }
 
     /// Whether the lock is another's: it cannot be had any more, and enough of the nodes have
     /// answered to have it. An outage must not look like contention.
     pub(super) fn are_contention(&self) -> bool {
-        let yes = self.number(|vote| matches!(vote, Vote::Yes { .. }));
-        let held = self.number(|vote| matches!(vote, Vote::Held { .. }));
-        let open = self.number(|vote| matches!(vote, Vote::Open));
+        let yes = self.count_of(|vote| matches!(vote, Vote::Yes { .. }));
+        let held = self.count_of(|vote| matches!(vote, Vote::Held { .. }));
+        let open = self.count_of(|vote| matches!(vote, Vote::Open));
         yes + open < self.needed && yes + held >= self.needed
     }
 
-    /// The greatest number that a node gave, and how many gave it.
-    pub(super) fn greatest(&self) -> (FencingToken, usize) {
+    /// The number that enough nodes gave, or else the greatest, and that it has still to be written
+    /// back. One that gave a greater number than enough others did is left out, as if its answer had
+    /// been lost.
+    pub(super) fn number(&self) -> (FencingToken, bool) {
         let numbers = self.by_node.iter().filter_map(|vote| match vote {
             Vote::Yes { fencing, .. } => Some(*fencing),
             _ => None,
         });
-        let greatest = numbers.clone().max().unwrap_or(FencingToken::from_counter(0));
-        (greatest, numbers.filter(|&number| number == greatest).count())
+        let gave = |number| numbers.clone().filter(|&other| other == number).count();
+        match numbers.clone().find(|&number| gave(number) >= self.needed) {
+            Some(number) => (number, false),
+            None => (numbers.max().unwrap_or(FencingToken::from_counter(0)), true),
+        }
     }
 
     /// Whether others wait for it, somewhere.
     pub(super) fn wanted(&self) -> bool {
-        self.number(|vote| matches!(vote, Vote::Yes { wanted: true, .. })) > 0
+        self.count_of(|vote| matches!(vote, Vote::Yes { wanted: true, .. })) > 0
     }
 
     /// The nodes that granted.
@@ -70,9 +75,10 @@ impl Votes {
         (0..self.by_node.len()).filter(yes)
     }
 
-    /// Whether the node may have granted without our knowing.
-    pub(super) fn is_silent(&self, node: usize) -> bool {
-        matches!(self.by_node[node], Vote::Open | Vote::Unknown(_))
+    /// The nodes that granted, or may have done so without our knowing.
+    pub(super) fn may_have_granted(&self) -> impl Iterator<Item = usize> {
+        let held = |node: &usize| matches!(self.by_node[*node], Vote::Held { .. });
+        (0..self.by_node.len()).filter(move |node| !held(node))
     }
 
     /// Why nobody knows who has the lock.
@@ -119,7 +125,7 @@ impl Votes {
         (holder.cloned().map(Box::new), again)
     }
 
-    fn number(&self, is: impl Fn(&Vote) -> bool) -> usize {
+    fn count_of(&self, is: impl Fn(&Vote) -> bool) -> usize {
         self.by_node.iter().filter(|vote| is(vote)).count()
     }
 }

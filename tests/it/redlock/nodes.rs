@@ -1,0 +1,229 @@
+//! Five real servers: killed, stopped, cut off, restarted empty.
+
+use std::time::Duration;
+
+use lockattr::{Error, LockManager, LockOptions, LostReason};
+use lockattr_tests::{
+    Independents, RedisServer, assert_nobody_listens, assert_nothing_left, eventually, node,
+};
+use tokio::time::{Instant, timeout};
+
+const LIMIT: Duration = Duration::from_secs(20);
+/// Servers of a test are young: they would sit out what a restart made them forget.
+const OLD: &str = "durable=true";
+
+async fn cycle(manager: &LockManager) {
+    let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
+    assert!(manager.holder("a").await.unwrap().is_some());
+    guard.extend(Duration::from_secs(20)).await.unwrap();
+    guard.ensure_held().unwrap();
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn two_of_five_may_be_down_and_come_back() {
+    let servers = Independents::start(5).await;
+    let manager = LockManager::connect(&servers.url_with(OLD)).await.unwrap();
+    cycle(&manager).await;
+    servers.kill(0);
+    servers.kill(3);
+    for _ in 0..20 {
+        cycle(&manager).await;
+    }
+    servers.revive(0).await;
+    servers.revive(3).await;
+    servers.kill(1);
+    servers.kill(2);
+    eventually(LIMIT, "it connects to those that are back", async || {
+        manager.try_acquire("a", LockOptions::new()).await.is_ok()
+    })
+    .await;
+    assert_nothing_left(&servers).await;
+}
+
+#[tokio::test]
+async fn two_of_five_may_stand_still_and_go_on() {
+    let servers = Independents::start(5).await;
+    let manager = LockManager::connect(&servers.url_with(OLD)).await.unwrap();
+    cycle(&manager).await;
+    servers.stop_signal(1);
+    servers.stop_signal(4);
+    for _ in 0..20 {
+        cycle(&manager).await;
+    }
+    servers.continue_signal(1);
+    servers.continue_signal(4);
+    cycle(&manager).await;
+    // What the two were asked meanwhile they do now, and in order: nothing stays.
+    assert_nothing_left(&servers).await;
+}
+
+#[tokio::test]
+async fn three_of_five_down_or_still_are_an_outage_in_time_and_no_body_runs() {
+    for killed in [true, false] {
+        let servers = Independents::start(5).await;
+        let manager = LockManager::connect(&servers.url_with(OLD)).await.unwrap();
+        for n in 0..3 {
+            match killed {
+                true => servers.kill(n),
+                false => servers.stop_signal(n),
+            }
+        }
+        let body = async |_: &_| panic!("the body ran without the lock");
+        let options = LockOptions::new().wait(Duration::from_millis(500));
+        let asked = manager.with_lock("a", options, body);
+        let error = timeout(LIMIT, asked).await.expect("in time").unwrap_err();
+        assert!(matches!(&error, Error::Store { key, .. } if key == "a"), "{error:?}");
+        drop(manager);
+        if !killed {
+            (0..3).for_each(|n| servers.continue_signal(n));
+        }
+        assert_nothing_left(&servers).await;
+    }
+}
+
+/// The lease is kept by a majority, and lost in time without one.
+#[tokio::test]
+async fn a_holder_keeps_its_lease_while_three_are_up_and_learns_in_time_when_they_are_not() {
+    let servers = Independents::start(5).await;
+    let url = servers.url_with("durable=true&ttl=1s");
+    let manager = LockManager::connect(&url).await.unwrap();
+    let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
+    servers.kill(0);
+    servers.stop_signal(1);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    guard.ensure_held().expect("three of five renew it");
+    servers.kill(2);
+    let without = Instant::now();
+    timeout(LIMIT, guard.lost()).await.expect("it is told");
+    assert!(without.elapsed() <= Duration::from_secs(2), "{:?}", without.elapsed());
+    assert!(matches!(guard.release().await, Err(Error::Lost { .. })));
+    servers.continue_signal(1);
+    servers.revive(0).await;
+    servers.revive(2).await;
+    let next = manager.acquire("a", LockOptions::new()).await.unwrap();
+    next.release().await.unwrap();
+    assert_nothing_left(&servers).await;
+}
+
+/// One that came back empty would make a second majority with the two that the holder never had.
+///
+/// Red without: `grants.check` in `Node::acquire`.
+#[tokio::test]
+async fn a_server_that_came_back_empty_grants_nothing_until_the_longest_lease_is_over() {
+    let servers = Independents::start(5).await;
+    let url = servers.url_through_proxies().await + "?max_ttl=3s&ttl=3s&clock_skew=0s";
+    let proxies = servers.proxies().await;
+    let first = LockManager::connect(&url).await;
+    // They are young themselves.
+    let error = match first {
+        Ok(manager) => manager.try_acquire("a", LockOptions::new()).await.unwrap_err(),
+        Err(error) => error,
+    };
+    assert!(error.to_string().contains("grants nothing for"), "{error}");
+    let manager = LockManager::builder().url(&url).build().unwrap();
+    let patient = LockOptions::new().wait(LIMIT);
+    manager.acquire("a", patient).await.unwrap().release().await.unwrap();
+
+    // Held on three of them, of which one forgets it.
+    let fixed = LockOptions::new().renew(false);
+    for proxy in &proxies[3..] {
+        proxy.refuse().await;
+        proxy.cut().await;
+    }
+    let guard = manager.acquire("a", fixed.clone()).await.unwrap();
+    let granted = Instant::now();
+    servers.restart(2).await;
+    for proxy in &proxies[3..] {
+        proxy.accept().await;
+    }
+    for proxy in &proxies[..2] {
+        proxy.refuse().await;
+        proxy.cut().await;
+    }
+    let other = LockManager::builder().url(&url).build().unwrap();
+    while guard.ensure_held().is_ok() {
+        let got = other.try_acquire("a", fixed.clone()).await;
+        assert!(!matches!(got, Ok(Some(_))) || guard.ensure_held().is_err(), "two at once");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(granted.elapsed() >= Duration::from_millis(2900), "the lease was cut short");
+    drop(guard);
+    let next = other.acquire("a", patient_again()).await.unwrap();
+    next.release().await.unwrap();
+    for proxy in &proxies[..2] {
+        proxy.accept().await;
+    }
+}
+
+fn patient_again() -> LockOptions {
+    LockOptions::new().wait(LIMIT)
+}
+
+/// Processes on all five: nobody waits for a lease to end, nothing is lost, nothing stays.
+#[tokio::test]
+async fn processes_take_turns_and_lose_nothing() {
+    let servers = Independents::start(5).await;
+    let counter = RedisServer::start().await;
+    let cli = counter.cli().await;
+    cli.query::<String>(&["SET", "count", "0"]).await;
+    let url = servers.url_with("durable=true&wait=60s");
+    let mut nodes: Vec<_> =
+        (0..4).map(|_| node!("lock", url = url, counter = counter.url())).collect();
+    for node in &mut nodes {
+        node.say("add 25").await;
+    }
+    for node in &mut nodes {
+        assert_eq!(node.line().await, "added 25");
+    }
+    assert_eq!(cli.value("count").await.as_deref(), Some("100"));
+    for mut node in nodes {
+        assert!(node.finish().await.success());
+    }
+    assert_nothing_left(&servers).await;
+    assert_nobody_listens(&servers).await;
+}
+
+/// One command to each server for an acquire, and one for a release: the fencing token is in it.
+#[tokio::test]
+async fn an_acquire_is_one_command_to_each_server() {
+    let servers = Independents::start(5).await;
+    let url = servers.url_through_proxies().await + "?durable=true";
+    let proxies = servers.proxies().await;
+    let manager = LockManager::connect(&url).await.unwrap();
+    let mut last = None;
+    for _ in 0..3 {
+        manager.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
+    }
+    for proxy in proxies {
+        eventually(LIMIT, "all have released", async || proxy.answered("release") == 3).await;
+        proxy.clear_log();
+    }
+    for _ in 0..20 {
+        let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
+        assert!(Some(guard.fencing_token()) > last);
+        last = Some(guard.fencing_token());
+        guard.release().await.unwrap();
+    }
+    for proxy in proxies {
+        eventually(LIMIT, "all have released", async || proxy.answered("release") == 23).await;
+        assert_eq!(proxy.log().len(), 40, "{:?}", proxy.log());
+    }
+    assert_nothing_left(&servers).await;
+}
+
+/// A lost lease is a lost lease here too.
+#[tokio::test]
+async fn a_majority_that_forgot_the_lock_is_told_by_the_next_renewal() {
+    let servers = Independents::start(3).await;
+    let manager = LockManager::connect(&servers.url_with("durable=true&ttl=2s")).await.unwrap();
+    let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
+    for n in 0..2 {
+        servers.node(n).cli().await.query::<String>(&["FLUSHALL"]).await;
+    }
+    timeout(LIMIT, guard.lost()).await.expect("it is told");
+    let lost = guard.ensure_held().unwrap_err();
+    assert!(matches!(lost, Error::Lost { reason: LostReason::Taken, .. }), "{lost:?}");
+    drop(guard);
+    assert_nothing_left(&servers).await;
+}
