@@ -2,6 +2,7 @@
 
 mod answers;
 mod cancellation;
+mod chaos;
 mod fencing;
 mod nodes;
 
