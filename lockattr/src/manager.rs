@@ -30,6 +30,7 @@ use crate::{Error, Holder, Lease, LockGuard, LockOptions, body, default_manager}
 /// | `redis://[[user]:password@]host[:port][/database]` | one Redis or Valkey (feature `redis`, on by default) |
 /// | `rediss://…` | the same over TLS (feature `tls`) |
 /// | `redis+unix:///path/to/socket[?user=…&pass=…&db=…]` | the same over a Unix socket |
+/// | `redlock://[[user]:password@]host[:port],host,…[/database]` | a majority of independent servers: [`RedlockStore`](crate::store::RedlockStore) |
 ///
 /// The query sets the manager's defaults, `redis://db/?prefix=shop:&ttl=5s&wait=3s`: see
 /// [`LockManagerBuilder`] for all of them.
