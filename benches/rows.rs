@@ -5,6 +5,7 @@ mod hot_key;
 mod keys;
 pub(crate) mod leases;
 mod processes;
+mod quorum;
 mod reentry;
 mod uncontended;
 mod wait;
@@ -28,10 +29,11 @@ pub(crate) enum Row {
     Reentry,
     Attribute,
     Leases,
+    Quorum,
 }
 
 impl Row {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Uncontended,
         Self::Keys,
         Self::HotKey,
@@ -40,6 +42,7 @@ impl Row {
         Self::Reentry,
         Self::Attribute,
         Self::Leases,
+        Self::Quorum,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -52,6 +55,7 @@ impl Row {
             Self::Reentry => "reentry",
             Self::Attribute => "attribute",
             Self::Leases => "leases",
+            Self::Quorum => "quorum",
         }
     }
 
@@ -71,6 +75,7 @@ impl Row {
             Self::Reentry => reentry::measure(report, time).await,
             Self::Attribute => attribute::measure(report, time).await,
             Self::Leases => leases::compare(report, time).await,
+            Self::Quorum => quorum::measure(report, time).await,
         }
     }
 }

@@ -1,0 +1,183 @@
+//! A majority of five servers: beside one of them, beside `rslock` on the same five, with two away,
+//! and over a network.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use lockattr::{LockManager, LockOptions};
+use lockattr_tests::{Independents, eventually};
+use tokio::time::Instant;
+
+use crate::report::{Bar, Report};
+use crate::rounds::Spread;
+
+/// Short, in turn for all: noise comes and goes.
+const ROUND: Duration = Duration::from_millis(50);
+const NETWORK: Duration = Duration::from_micros(500);
+const LIMIT: Duration = Duration::from_secs(20);
+/// Keys in turn, so that no counter is the same twice.
+const KEYS: u64 = 64;
+
+/// Who takes a lock and gives it back.
+enum Way {
+    Ours(LockManager),
+    Rslock(rslock::LockManager),
+}
+
+impl Way {
+    async fn to(url: &str) -> Self {
+        Self::Ours(LockManager::connect(url).await.expect("the servers answer"))
+    }
+
+    /// How long it took to have it.
+    async fn hold(&self, key: u64) -> Duration {
+        let began = Instant::now();
+        match self {
+            Self::Ours(manager) => {
+                let key = format!("ours:{key}");
+                let guard = manager.acquire(&key, LockOptions::new()).await.expect("free");
+                let taken = began.elapsed();
+                guard.release().await.expect("ours");
+                taken
+            }
+            Self::Rslock(manager) => {
+                let ttl = Duration::from_secs(10);
+                let key = format!("rslock:{key}");
+                let lock = manager.lock(key.as_bytes(), ttl).await.expect("free");
+                let taken = began.elapsed();
+                manager.unlock(&lock).await;
+                taken
+            }
+        }
+    }
+}
+
+/// Acquisitions of one way: all of them, and the medians of the rounds.
+struct Taken {
+    all: Histogram<u64>,
+    medians: Vec<f64>,
+}
+
+impl Taken {
+    fn micros(&self, quantile: f64) -> f64 {
+        self.all.value_at_quantile(quantile) as f64 / 1e3
+    }
+
+    /// Round by round, because both met the same noise.
+    fn over(&self, other: &Self) -> Spread {
+        let ratios = self.medians.iter().zip(&other.medians).map(|(one, other)| one / other);
+        Spread::of(ratios).expect("there was a round")
+    }
+}
+
+async fn round(way: &Way) -> Histogram<u64> {
+    let mut taken = Histogram::new(3).expect("three digits");
+    let ends = Instant::now() + ROUND;
+    let mut key = 0;
+    while Instant::now() < ends {
+        let nanos = way.hold(key % KEYS).await.as_nanos();
+        taken.record(u64::try_from(nanos).unwrap_or(u64::MAX)).expect("it resizes");
+        key += 1;
+    }
+    taken
+}
+
+/// All in turn, ABBA…, for `time` each.
+async fn in_turn<const N: usize>(ways: [&Way; N], time: Duration) -> [Taken; N] {
+    let mut all =
+        ways.map(|_| Taken { all: Histogram::new(3).expect("three digits"), medians: Vec::new() });
+    for way in ways {
+        round(way).await;
+    }
+    let rounds = (time.as_nanos() / ROUND.as_nanos()).max(3);
+    for nth in 0..rounds {
+        for turn in 0..N {
+            let which = if nth % 2 == 0 { turn } else { N - 1 - turn };
+            let taken = round(ways[which]).await;
+            all[which].medians.push(taken.value_at_quantile(0.5) as f64);
+            all[which].all.add(taken).expect("alike");
+        }
+    }
+    all
+}
+
+fn note(report: &mut Report, name: &str, taken: &Taken) {
+    let [p50, p99] = [0.5, 0.99].map(|quantile| taken.micros(quantile));
+    report.note(&format!("{name:<34} acquire p50 {p50:>8.1} us   p99 {p99:>8.1} us"));
+}
+
+pub(super) async fn measure(report: &mut Report, time: Duration) {
+    report.row("quorum", "a majority of five servers, uncontended");
+    let servers = Independents::start(5).await;
+    let five = Way::to(&servers.url_with("durable=true")).await;
+    let one = Way::to(&servers.node(0).url()).await;
+    let urls: Vec<_> = servers.nodes().iter().map(|node| node.url()).collect();
+    let rslock = Way::Rslock(rslock::LockManager::new(urls));
+    let [ours, theirs, single] = in_turn([&five, &rslock, &one], time).await;
+    note(report, "lockattr, five", &ours);
+    note(report, "rslock, the same five", &theirs);
+    note(report, "lockattr, one of them", &single);
+    report.bar("acquire over rslock's, p50", ours.over(&theirs), "x", Bar::AtMost(1.0));
+
+    over_a_network(report, &servers, time).await;
+    trips(report, &servers).await;
+
+    for (what, still) in [("two of five down", false), ("two of five stopped", true)] {
+        let [all_up] = in_turn([&five], time).await;
+        for n in [1, 3] {
+            match still {
+                true => servers.stop_signal(n),
+                false => servers.kill(n),
+            }
+        }
+        let [without] = in_turn([&five], time).await;
+        note(report, "all five up", &all_up);
+        note(report, what, &without);
+        let ratio = without.micros(0.99) / all_up.micros(0.99);
+        report.bar(&format!("{what}: p99 over all up"), ratio, "x", Bar::AtMost(1.5));
+        for n in [1, 3] {
+            match still {
+                true => servers.continue_signal(n),
+                false => servers.revive(n).await,
+            }
+        }
+        round(&five).await;
+    }
+}
+
+/// A millisecond there and back between us and each of them.
+async fn over_a_network(report: &mut Report, servers: &Independents, time: Duration) {
+    let five = Way::to(&(servers.url_through_proxies().await + "?durable=true")).await;
+    let proxies = servers.proxies().await;
+    let one = Way::to(&format!("redis://{}/", proxies[0].addr())).await;
+    for proxy in proxies {
+        proxy.delay(NETWORK);
+    }
+    let [ours, single] = in_turn([&five, &one], time).await;
+    report.note(&format!("{NETWORK:?} each way, by a proxy in this process:"));
+    note(report, "lockattr, five", &ours);
+    note(report, "lockattr, one of them", &single);
+    report.bar("1 ms away: five over one, p50", ours.over(&single), "x", Bar::AtMost(1.3));
+    proxies.iter().for_each(|proxy| proxy.delay(Duration::ZERO));
+}
+
+/// Commands to each server for an acquisition, its fencing token included.
+async fn trips(report: &mut Report, servers: &Independents) {
+    let manager = Way::to(&(servers.url_through_proxies().await + "?durable=true")).await;
+    let proxies = servers.proxies().await;
+    let before: Vec<_> = proxies.iter().map(|proxy| proxy.seen("release")).collect();
+    proxies.iter().for_each(|proxy| proxy.clear_log());
+    const TURNS: usize = 200;
+    for turn in 0..TURNS {
+        manager.hold(turn as u64 % KEYS).await;
+    }
+    let mut most = 0;
+    for (proxy, before) in proxies.iter().zip(before) {
+        let all = async || proxy.seen("release") >= before + TURNS;
+        eventually(LIMIT, "each is released everywhere", all).await;
+        let log = proxy.log();
+        most = most.max(log.iter().filter(|name| *name != "release" && *name != "ping").count());
+    }
+    let each = most as f64 / TURNS as f64;
+    report.bar("commands to a server for an acquire", each, "", Bar::AtMost(1.0));
+}
