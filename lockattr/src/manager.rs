@@ -31,6 +31,7 @@ use crate::{Error, Holder, Lease, LockGuard, LockOptions, body, default_manager}
 /// | `rediss://…` | the same over TLS (feature `tls`) |
 /// | `redis+unix:///path/to/socket[?user=…&pass=…&db=…]` | the same over a Unix socket |
 /// | `redlock://[[user]:password@]host[:port],host,…[/database]` | a majority of independent servers: [`RedlockStore`](crate::store::RedlockStore) |
+/// | `redis+sentinel://[[user]:password@]h1[:port],h2,…/master-name[?db=…&tls=true&sentinel_user=…&sentinel_pass=…]` | the server that these sentinels name as the master; user and password are that server's |
 ///
 /// The query sets the manager's defaults, `redis://db/?prefix=shop:&ttl=5s&wait=3s`: see
 /// [`LockManagerBuilder`] for all of them.

@@ -88,6 +88,8 @@ pub(crate) struct ServerSettings {
     pub(crate) response_timeout: Duration,
     /// After this long without a reply, the server is asked whether it is still there.
     pub(crate) heartbeat: Duration,
+    /// How many replicas must have a lease before it counts.
+    pub(crate) replicas: usize,
 }
 
 impl Default for ServerSettings {
@@ -97,6 +99,7 @@ impl Default for ServerSettings {
             connect_timeout: Duration::from_secs(1),
             response_timeout: Duration::from_secs(1),
             heartbeat: Duration::from_secs(5),
+            replicas: 0,
         }
     }
 }
@@ -110,6 +113,7 @@ impl ServerSettings {
             "connect_timeout" => self.connect_timeout = duration(name, value)?,
             "response_timeout" => self.response_timeout = duration(name, value)?,
             "heartbeat" => self.heartbeat = duration(name, value)?,
+            "replicas" => self.replicas = number(name, value)?,
             _ => return Ok(false),
         }
         Ok(true)

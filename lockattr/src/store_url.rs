@@ -27,19 +27,19 @@ pub(crate) fn open(text: &str, settings: &mut Settings) -> Result<Arc<dyn Store>
             Err(missing_feature(scheme, "tls"))
         }
         #[cfg(feature = "redis")]
-        "redis" | "redis+unix" | "rediss" => {
+        "redis" | "redis+unix" | "rediss" | "redis+sentinel" => {
             let store = RedisStore::at(urls, &rest, settings.server.clone())?;
             Ok(Arc::new(store))
         }
         #[cfg(feature = "redis")]
         "redlock" => Ok(Arc::new(RedlockStore::at(urls, rest, &settings.server)?)),
         #[cfg(not(feature = "redis"))]
-        scheme @ ("redis" | "redis+unix" | "rediss" | "redlock") => {
+        scheme @ ("redis" | "redis+unix" | "rediss" | "redis+sentinel" | "redlock") => {
             Err(missing_feature(scheme, "redis"))
         }
         other => Err(Error::InvalidOptions(format!(
             "no store is called `{other}://`: there are `memory://`, `redis://`, `rediss://`, \
-             `redis+unix://` and `redlock://`"
+             `redis+unix://`, `redis+sentinel://` and `redlock://`"
         ))),
     }
 }
@@ -127,7 +127,7 @@ fn missing_feature(scheme: &str, feature: &str) -> Error {
 /// The error for a setting that neither the manager nor the store knows. Does not quote what may
 /// be the rest of a password with an `&` in it.
 pub(crate) fn unknown_setting(query: &[(String, String)], name: &str, stores: &str) -> Error {
-    let secret = query.iter().any(|(name, _)| name == "pass");
+    let secret = query.iter().any(|(name, _)| name.ends_with("pass"));
     let named = if secret { String::new() } else { format!(" `{name}`") };
     Error::InvalidOptions(format!(
         "the URL sets something unknown{named}: there are {}{stores}",
@@ -137,9 +137,14 @@ pub(crate) fn unknown_setting(query: &[(String, String)], name: &str, stores: &s
 
 /// A URL fit to be shown: no user, no password, no query, and of a path only what cannot be one.
 pub(crate) fn redacted(text: &str) -> String {
-    let Ok(StoreUrl { urls, .. }) = StoreUrl::parse(text) else {
-        return "(unreadable URL)".into();
-    };
+    match StoreUrl::parse(text) {
+        Ok(StoreUrl { urls, .. }) => shown(&urls),
+        Err(_) => "(unreadable URL)".into(),
+    }
+}
+
+/// As [`redacted`], for one that was taken apart.
+pub(crate) fn shown(urls: &[Url]) -> String {
     let hosts: Vec<_> = urls.iter().map(host).collect();
     let (hosts, url) = (hosts.join(","), &urls[0]);
     let database = url.path().bytes().skip(1).all(|byte| byte.is_ascii_digit());

@@ -98,6 +98,8 @@ store_contract!(
     quorum: super::fleet::QuorumInMemory,
     redis: super::fleet::OnRedis,
     redlock: super::fleet::OnRedlock,
+    sentinel: super::fleet::OnSentinel,
+    replicas: super::fleet::WithReplicas,
 );
 
 /// And what those can do besides of which a quorum is made.

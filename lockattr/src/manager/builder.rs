@@ -15,7 +15,7 @@ use crate::store_url;
 /// change it without a new build. The query knows these settings by the same names: `prefix`,
 /// `service`, `ttl`, `wait`, `retry`, `retry_delay`, `shutdown_limit`, `linger`, `hand_overs`,
 /// `hand_over_time`, and where the store has a server `connections`, `connect_timeout`,
-/// `response_timeout` and `heartbeat`.
+/// `response_timeout`, `heartbeat` and `replicas`.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -149,6 +149,16 @@ impl LockManagerBuilder {
     /// connection replaced if it is not: 5 s by default.
     pub fn heartbeat(mut self, interval: Duration) -> Self {
         self.settings.server.heartbeat = interval;
+        self
+    }
+
+    /// How many replicas of the server must have a lease before it counts: none by default. An
+    /// acquisition or a renewal that fewer have in half of the `response_timeout` is an
+    /// [`Error::Store`], and is undone or tried again.
+    ///
+    /// What this saves from is told at [`RedisStore`](crate::store::RedisStore#replicas).
+    pub fn replicas(mut self, replicas: usize) -> Self {
+        self.settings.server.replicas = replicas;
         self
     }
 

@@ -3,6 +3,7 @@
 //! A lock is a plain string with a TTL, so a `SET NX PX` client in any language is kept out by it
 //! and keeps us out. What compares and changes in one step is a Lua script.
 
+mod batch;
 mod config;
 mod connect;
 mod line;
@@ -10,17 +11,17 @@ mod link;
 mod listener;
 mod node;
 mod post;
+mod replicas;
 mod request;
 mod restart;
 mod scripts;
+mod sentinels;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
-use redis::{ScriptInvocation, Value};
+use redis::Value;
 use tokio::time::Instant;
 use url::Url;
 
@@ -45,9 +46,6 @@ const FENCE: &str = "lockattr:fence";
 const LINE: &str = "lockattr:line:";
 const LINE_OF: &str = "lockattr:line-of:";
 
-/// Most locks in one script: a longer one would keep the server's other clients waiting.
-const BATCH: usize = 100;
-
 /// Locks in one Redis or Valkey server (7.0 and later), over a small pool of connections.
 ///
 /// Made by [`LockManager::connect`](crate::LockManager::connect) from a `redis://` URL, or by hand.
@@ -62,6 +60,38 @@ const BATCH: usize = 100;
 ///     +hello +ping +select +script|load +evalsha +subscribe +publish +get +set +del +exists +pttl
 ///     +pexpire +time +zadd +zcard +zrange +zrem +zremrangebyscore +zrank +zscore
 /// ```
+///
+/// # Sentinel
+///
+/// `redis+sentinel://h1,h2,h3/master-name` asks the sentinels for the master each time it connects:
+/// all at once, of several answers that after the last failover. It listens to them, so a master
+/// that was replaced is left at once, even if it goes on answering; without their messages, after a
+/// `heartbeat`. Who waits in line gets in line again at the new one, who holds renews there.
+///
+/// The server's user needs `+role` besides the rights above. A user of the sentinels needs
+/// `resetkeys resetchannels &+switch-master -@all +hello +ping +subscribe +sentinel|master
+/// +sentinel|get-master-addr-by-name`.
+///
+/// Redis replicates after it has answered. A lock that a master granted and had not sent to the
+/// replica that took its place when it died is free there, and can be granted a second time: its
+/// holder is told [`Lost`](crate::Error::Lost) by its next renewal, a third of the TTL later. A
+/// master that is cut off from its sentinels and not from its clients goes on granting until they
+/// hear of the failover. `min-replicas-to-write 1` and `min-replicas-max-lag` on the servers end
+/// that sooner. [Fencing tokens](crate::FencingToken) grow over a failover as long as the servers'
+/// clocks are no further apart than it takes, because the counter never falls behind the clock: a
+/// resource that checks them refuses the first of the two.
+///
+/// # Replicas
+///
+/// With `?replicas=1` an acquisition or a renewal counts only when one replica has acknowledged it
+/// (`WAIT`, in the same trip; the user needs `+wait`), within half of the `response_timeout`. Else
+/// it is unknown: an [`Error::Store`] that says how many did; an acquisition is undone then, a
+/// renewal tried again until the lease ends. So whoever holds a lock holds it on one replica too,
+/// and no lock is lost with the master, if that replica takes its place.
+///
+/// `WAIT` is no consensus: the sentinels may choose another replica, which has not got it yet. They
+/// cannot where `replicas` is the number of all replicas; but then one that is down is enough for
+/// nothing to be granted. With two replicas, `replicas=1` stands the loss of any one server.
 ///
 /// ```
 /// use lockattr::store::RedisStore;
@@ -79,7 +109,7 @@ pub struct RedisStore {
 
 impl RedisStore {
     /// The store that `url` names; its query may set `connections`, `connect_timeout`,
-    /// `response_timeout` and `heartbeat`. Does not contact the server.
+    /// `response_timeout`, `heartbeat` and `replicas`. Does not contact the server.
     ///
     /// # Errors
     ///
@@ -94,10 +124,7 @@ impl RedisStore {
         query: &[(String, String)],
         defaults: ServerSettings,
     ) -> Result<Self, Error> {
-        let Ok([url]) = <[Url; 1]>::try_from(urls) else {
-            return Err(Error::InvalidOptions("this URL takes one host".into()));
-        };
-        Ok(Self::of(Config::read(url, query, defaults)?))
+        Ok(Self::of(Config::read(urls, query, defaults)?))
     }
 
     /// One of a quorum, whose other servers take its place while it may have forgotten leases, none
@@ -108,59 +135,15 @@ impl RedisStore {
         defaults: ServerSettings,
         forgets: Option<Duration>,
     ) -> Result<Self, Error> {
-        let config = Config::read(url, query, defaults)?;
+        let config = Config::read(vec![url], query, defaults)?;
         Ok(Self::of(Config { forgets, ..config }))
     }
 
     fn of(config: Config) -> Self {
         let scripts = Arc::new(Scripts::new());
-        let post = Arc::<Post>::default();
+        let post = Arc::new(Post::new(config.timing.replicas > 0));
         let node = Node::new(&config, &scripts, &post);
         Self { node, address: config.address, scripts, post }
-    }
-
-    /// Asks about many claims: one script for each connection and hundred, all at once, and the
-    /// answers back in the order of `items`.
-    async fn invoke_batch<'s, I, A: Clone>(
-        &self,
-        items: &[I],
-        script: impl Fn(&[&I]) -> ScriptInvocation<'s>,
-        key: impl Fn(&I) -> &LockKey,
-        answer: impl Fn(bool) -> A,
-    ) -> Vec<Result<A, StoreError>> {
-        let mut by_place = HashMap::<_, Vec<_>>::new();
-        for (index, item) in items.iter().enumerate() {
-            by_place.entry(self.node.place(key(item))).or_default().push(index);
-        }
-        let batches = by_place.iter().flat_map(|(&place, indexes)| {
-            indexes.chunks(BATCH).map(move |indexes| (place, indexes))
-        });
-        let missing = StoreError::new("the server's answer was too short");
-        if let [item] = items {
-            let held =
-                self.node.invoke::<String>(self.node.place(key(item)), &script(&[item])).await;
-            let held = held.and_then(|held| held.bytes().next().ok_or(missing));
-            return vec![held.map(|held| answer(held == b'1'))];
-        }
-        let script = &script;
-        let replies = batches.map(|(place, indexes)| async move {
-            let asked: Vec<_> = indexes.iter().map(|&index| &items[index]).collect();
-            (indexes, self.node.invoke::<String>(place, &script(&asked)).await)
-        });
-        let mut answers = vec![Err(missing); items.len()];
-        for (indexes, reply) in join_all(replies).await {
-            for (nth, &index) in indexes.iter().enumerate() {
-                match &reply {
-                    Ok(held) => {
-                        if let Some(&held) = held.as_bytes().get(nth) {
-                            answers[index] = Ok(answer(held == b'1'));
-                        }
-                    }
-                    Err(error) => answers[index] = Err(error.clone()),
-                }
-            }
-        }
-        answers
     }
 
     /// Asks for all that a claim names.
@@ -174,10 +157,14 @@ impl RedisStore {
         }
         let sent = Instant::now();
         let script = request::acquire(&self.scripts, asked);
-        let reply = self.node.acquire(self.node.place(claim.key()), &script).await?;
-        let (answer, clock) = request::granted(reply, waits).ok_or_else(nonsense)?;
+        let reply = self.node.acquire(claim.key(), &script).await?;
+        let (answer, clock) = request::granted(reply.value, waits).ok_or_else(nonsense)?;
         if let Some(micros) = clock {
             self.post.saw_clock(sent, micros);
+        }
+        // That another has it is a fact, whatever the replicas have.
+        if matches!(answer, Acquire::Acquired { .. }) {
+            reply.replicated?;
         }
         Ok(answer)
     }
@@ -196,10 +183,10 @@ impl Store for RedisStore {
         &'a self,
         renewals: &'a [Renewal],
     ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
-        Box::pin(self.invoke_batch(
+        Box::pin(self.node.invoke_batch(
             renewals,
             |renewals| request::renew(&self.scripts, renewals),
-            |renewal| renewal.claim.key(),
+            |renewal| self.node.renewals(renewal.claim.key()),
             |held| if held { Renew::Renewed } else { Renew::NotHeld },
         ))
     }
@@ -208,10 +195,13 @@ impl Store for RedisStore {
         &'a self,
         releases: &'a [Releasing],
     ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
-        Box::pin(self.invoke_batch(
+        Box::pin(self.node.invoke_batch(
             releases,
             |releases| request::release(&self.scripts, releases),
-            |release| release.claim.key(),
+            |release| match release.after.is_zero() {
+                true => self.node.place(release.claim.key()),
+                false => self.node.shortened(release.claim.key()),
+            },
             |held| {
                 if held { Release::Released } else { Release::NotHeld }
             },
@@ -225,7 +215,7 @@ impl Store for RedisStore {
         Box::pin(async move {
             let script = self.scripts.holder.key(key.name());
             let reply = self.node.invoke(self.node.place(key), &script).await?;
-            match reply {
+            match reply.value {
                 Value::Nil => Ok(None),
                 reply => request::held_by(reply).map(Some).ok_or_else(nonsense),
             }

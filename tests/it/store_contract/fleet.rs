@@ -1,6 +1,6 @@
 //! What the suite runs on, and the managers that it plays: each with an inbox, and claims that wait.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use lockattr::store::{
     Acquire, Acquiring, Claim, Expected, Grant, Inbox, MemoryStore, News, RedisStore, RedlockStore,
     Release, Releasing, Renew, Renewal, Sharing, Store, Waiting,
 };
-use lockattr_tests::{Independents, RedisServer, eventually};
+use lockattr_tests::{Independents, RedisServer, Sentinels, eventually};
+use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::asked::{LABEL, key};
@@ -71,7 +72,7 @@ impl Fleet for OnRedlock {
 
     async fn knows_it_is_gone(&self, inbox: u64) {
         for server in self.0.nodes() {
-            is_deaf(server, inbox).await;
+            nobody_listens(server, inbox).await;
         }
     }
 }
@@ -88,12 +89,69 @@ impl Fleet for OnRedis {
     }
 
     async fn knows_it_is_gone(&self, inbox: u64) {
-        is_deaf(&self.0, inbox).await;
+        nobody_listens(&self.0, inbox).await;
     }
 }
 
-/// Waits until nobody on this server hears what is told to this inbox.
-async fn is_deaf(server: &RedisServer, inbox: u64) {
+/// One fleet for all tests, because it takes seconds to start: each has a database of its own.
+pub(super) struct OnSentinel(String);
+
+static SENTINELS: OnceCell<Sentinels> = OnceCell::const_new();
+static DATABASE: AtomicUsize = AtomicUsize::new(0);
+
+async fn sentinels() -> &'static Sentinels {
+    let server = RedisServer::builder().line("databases 1000");
+    let start = async || {
+        let sentinels = Sentinels::builder().servers(server).start().await;
+        let cli = sentinels.master().await.cli().await;
+        // Replicas are counted from their first word on, which may take them a second.
+        cli.query::<()>(&["SET", "lockattr:test:fence", "replicated"]).await;
+        assert_eq!(cli.query::<usize>(&["WAIT", "2", "20000"]).await, 2);
+        sentinels
+    };
+    SENTINELS.get_or_init(start).await
+}
+
+impl OnSentinel {
+    async fn with(setting: &str) -> Self {
+        let database = DATABASE.fetch_add(1, Ordering::Relaxed);
+        Self(sentinels().await.url_with(&format!("db={database}&{setting}")))
+    }
+}
+
+impl Fleet for OnSentinel {
+    async fn start() -> Self {
+        Self::with("replicas=0").await
+    }
+
+    fn node(&self) -> AnyStore {
+        Arc::new(RedisStore::open(&self.0).expect("a good URL"))
+    }
+
+    async fn knows_it_is_gone(&self, inbox: u64) {
+        nobody_listens(sentinels().await.master().await, inbox).await;
+    }
+}
+
+/// The same, where each lease has to be on both replicas before it counts.
+pub(super) struct WithReplicas(OnSentinel);
+
+impl Fleet for WithReplicas {
+    async fn start() -> Self {
+        Self(OnSentinel::with("replicas=2").await)
+    }
+
+    fn node(&self) -> AnyStore {
+        self.0.node()
+    }
+
+    async fn knows_it_is_gone(&self, inbox: u64) {
+        self.0.knows_it_is_gone(inbox).await;
+    }
+}
+
+/// Returns once nobody hears what is published to this inbox.
+async fn nobody_listens(server: &RedisServer, inbox: u64) {
     let (cli, channel) = (server.cli().await, format!("lockattr:inbox:{inbox:016x}"));
     let gone = async || {
         let (_, ears) = cli.query::<(String, i64)>(&["PUBSUB", "NUMSUB", channel.as_str()]).await;

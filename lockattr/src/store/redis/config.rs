@@ -1,62 +1,124 @@
 //! What a Redis URL says: where the server is, and how long to wait for it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{Client, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo};
+use redis::{Client, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo, RedisResult};
 use url::Url;
 
+use super::sentinels::Sentinels;
 use crate::Error;
 use crate::settings::ServerSettings;
-use crate::store_url::{redacted, unknown_setting};
+use crate::store::StoreError;
+use crate::store_url::{shown, unknown_setting};
 
 /// The settings of one Redis store.
 #[derive(Clone)]
 pub(super) struct Config {
-    pub(super) client: Client,
-    /// The same for servers that do not know RESP3.
-    pub(super) plain: Client,
-    /// The server without its password, for errors.
+    pub(super) server: Server,
+    /// The URL without its password, for errors.
     pub(super) address: String,
-    /// How many connections the keys are spread over.
-    pub(super) connections: usize,
     pub(super) timing: ServerSettings,
     /// The longest lease that the server may forget by a restart, if others take its place then.
     pub(super) forgets: Option<Duration>,
 }
 
+/// Where the server is.
+#[derive(Clone)]
+pub(super) enum Server {
+    /// Where the URL says.
+    Fixed(Arc<Clients>),
+    /// Where the sentinels say.
+    Found(Arc<Sentinels>),
+}
+
+/// The ways to one server.
+pub(super) struct Clients {
+    pub(super) client: Client,
+    /// The same for servers that do not know RESP3.
+    pub(super) plain: Client,
+    /// The server without its password, for errors.
+    pub(super) address: Arc<str>,
+}
+
 impl Config {
     pub(super) fn read(
-        mut url: Url,
+        urls: Vec<Url>,
         query: &[(String, String)],
         mut timing: ServerSettings,
     ) -> Result<Self, Error> {
-        let unix = url.scheme() == "redis+unix";
+        let names: &[_] = match urls[0].scheme() {
+            // A socket's path leaves no other place for these.
+            "redis+unix" => &["user", "pass", "db"],
+            "redis+sentinel" => &["db", "sentinel_user", "sentinel_pass", "tls"],
+            _ => &[],
+        };
+        let mut own = Vec::new();
         for (name, value) in query {
-            match name.as_str() {
-                // A socket's path leaves no other place for these.
-                "user" | "pass" | "db" if unix => {
-                    url.query_pairs_mut().append_pair(name, value);
-                }
-                _ if timing.set(name, value)? => {}
-                _ => return Err(unknown_setting(query, name, REDIS_NAMES)),
+            if names.contains(&name.as_str()) {
+                own.push((name.as_str(), value.as_str()));
+            } else if !timing.set(name, value)? {
+                return Err(unknown_setting(query, name, REDIS_NAMES));
             }
         }
         timing.check()?;
-        let connections = timing.connections;
-        let address = redacted(url.as_str());
-        let makes_no_sense = |error| {
-            Error::InvalidOptions(format!("the Redis URL for {address} makes no sense: {error}"))
+        let address = shown(&urls);
+        let server = if urls[0].scheme() == "redis+sentinel" {
+            Server::Found(Sentinels::read(&urls, &own, &address, &timing)?)
+        } else {
+            Server::Fixed(one(urls, &own, &address)?.into())
         };
-        let plain = client(url.clone(), ProtocolVersion::RESP2).map_err(makes_no_sense)?;
-        let client = client(url, ProtocolVersion::RESP3).map_err(makes_no_sense)?;
-        Ok(Self { client, plain, address, connections, timing, forgets: None })
+        Ok(Self { server, address, timing, forgets: None })
     }
 }
 
-const REDIS_NAMES: &str = ", and for Redis `connections`, `connect_timeout`, `response_timeout`, \
-                           `heartbeat`, and with `redis+unix://` also `user`, `pass`, `db`";
+impl Server {
+    /// How to reach it now.
+    pub(super) async fn find(&self) -> Result<Arc<Clients>, StoreError> {
+        match self {
+            Self::Fixed(clients) => Ok(clients.clone()),
+            Self::Found(sentinels) => sentinels.master().await.map(Arc::new),
+        }
+    }
 
-fn client(url: Url, protocol: ProtocolVersion) -> redis::RedisResult<Client> {
+    /// Who says where it is, if not the URL.
+    pub(super) fn sentinels(&self) -> Option<&Arc<Sentinels>> {
+        match self {
+            Self::Fixed(_) => None,
+            Self::Found(sentinels) => Some(sentinels),
+        }
+    }
+}
+
+impl Clients {
+    pub(super) fn new(url: Url, address: &str) -> RedisResult<Self> {
+        let plain = client(url.clone(), ProtocolVersion::RESP2)?;
+        let client = client(url, ProtocolVersion::RESP3)?;
+        Ok(Self { client, plain, address: address.into() })
+    }
+}
+
+/// The server of a URL with one host.
+fn one(urls: Vec<Url>, own: &[(&str, &str)], address: &str) -> Result<Clients, Error> {
+    let Ok([mut url]) = <[Url; 1]>::try_from(urls) else {
+        return Err(Error::InvalidOptions("this URL takes one host".into()));
+    };
+    for (name, value) in own {
+        url.query_pairs_mut().append_pair(name, value);
+    }
+    Clients::new(url, address).map_err(|error| makes_no_sense(address, &error))
+}
+
+pub(super) fn makes_no_sense(address: &str, error: &redis::RedisError) -> Error {
+    Error::InvalidOptions(format!("the Redis URL for {address} makes no sense: {error}"))
+}
+
+const REDIS_NAMES: &str = ", and for Redis `connections`, `connect_timeout`, `response_timeout`, \
+                           `heartbeat`, `replicas`, with `redis+unix://` also `user`, `pass`, \
+                           `db`, and with `redis+sentinel://` also `db`, `sentinel_user`, \
+                           `sentinel_pass`, `tls`";
+
+pub(super) fn client(url: Url, protocol: ProtocolVersion) -> RedisResult<Client> {
     #[cfg(feature = "tls")]
     if url.scheme() == "rediss" && rustls::crypto::CryptoProvider::get_default().is_none() {
         // With two providers in one program rustls panics unless one was chosen. Losing the race

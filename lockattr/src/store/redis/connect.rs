@@ -7,11 +7,13 @@ use redis::aio::SendError;
 use redis::{AsyncConnectionConfig, ErrorKind, PushInfo, PushKind, RedisError};
 use tokio::time::timeout;
 
-use super::config::Config;
-use super::link::{Link, Live, Outcome};
+use super::config::Clients;
+use super::line::Pulse;
+use super::link::{Link, Live, Outcome, error_from};
 use super::listener::Listener;
 use super::post::channel;
 use super::restart::GrantsFrom;
+use super::sentinels::is_master;
 use crate::store::StoreError;
 
 impl Link {
@@ -22,23 +24,26 @@ impl Link {
         let plain = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(timing.connect_timeout))
             .set_response_timeout(Some(timing.response_timeout));
-        let weak = link.clone();
+        let (weak, pulse) = (link.clone(), Arc::<Pulse>::default());
+        let here = pulse.clone();
         let config = plain
             .clone()
             // Told at once when the server hangs up, so that no command is wasted on finding out.
             .set_push_sender(move |push: PushInfo| -> Result<(), SendError> {
                 if push.kind == PushKind::Disconnection {
+                    // Its own task looks too: it may not be in use as yet, and so not be forgotten.
+                    here.suspect();
                     if let Some(link) = link.upgrade() {
                         link.forget(id);
                     }
-                } else if let Some(post) = &post {
+                } else if let Some(post) = post.as_ref().filter(|_| !here.is_left()) {
                     post.deliver_push(&push);
                 }
                 Ok(())
             });
         let inboxes = self.post.as_ref().map(|post| post.ids()).unwrap_or_default();
-        let connecting = async {
-            let Config { client, plain: old_client, .. } = &self.config;
+        let server = &self.config.server;
+        let connect = async |Clients { client, plain: old_client, .. }: &Clients| {
             let connected = client.get_multiplexed_async_connection_with_config(&config).await;
             let pushes = !matches!(&connected, Err(error) if cannot_push(error));
             let mut connection = match connected {
@@ -47,6 +52,9 @@ impl Link {
                 }
                 connected => connected?,
             };
+            if server.sentinels().is_some() && !is_master(&mut connection).await? {
+                return Err((ErrorKind::Client, "named as the master, but it is a replica").into());
+            }
             self.scripts.load(&mut connection).await?;
             let grants = match self.config.forgets {
                 Some(longest) => Some(GrantsFrom::ask(&mut connection, longest).await?),
@@ -70,15 +78,21 @@ impl Link {
                     Err(error) => return Err(error),
                 };
             }
-            Ok((connection, listener.map(Arc::new), subscribed, grants))
+            Ok((connection, listener.map(Arc::new), Arc::new(Mutex::new(subscribed)), grants))
+        };
+        let connecting = async {
+            let clients = server.find().await?;
+            let address = clients.address.clone();
+            match connect(&clients).await {
+                Ok((connection, listener, subscribed, grants)) => {
+                    Ok(Live { connection, pulse, id, address, subscribed, listener, grants })
+                }
+                Err(error) => Err(error_from(&address, error).not_sent()),
+            }
         };
         // One limit for the whole of it: the client's own covers only parts.
         match timeout(timing.connect_timeout, connecting).await {
-            Ok(Ok((connection, listener, subscribed, grants))) => {
-                let subscribed = Arc::new(Mutex::new(subscribed));
-                Ok(Live { connection, pulse: Arc::default(), id, subscribed, listener, grants })
-            }
-            Ok(Err(error)) => Err(self.error(error).not_sent()),
+            Ok(outcome) => outcome,
             Err(_) => {
                 let (address, limit) = (&self.config.address, timing.connect_timeout);
                 Err(StoreError::new(format!("no connection to {address} within {limit:?}"))

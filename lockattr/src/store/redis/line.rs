@@ -12,12 +12,14 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
 use super::link::{Link, Outcome};
+use super::sentinels::is_master;
 
 /// Signs of life.
 #[derive(Default)]
 pub(super) struct Pulse {
     replied: AtomicBool,
     suspected: Notify,
+    left: AtomicBool,
 }
 
 impl Pulse {
@@ -29,6 +31,15 @@ impl Pulse {
     /// It has not, in time: ask it now.
     pub(super) fn suspect(&self) {
         self.suspected.notify_one();
+    }
+
+    /// The server is not the master any more: what it answers from now on does not count.
+    fn leave(&self) {
+        self.left.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_left(&self) -> bool {
+        self.left.load(Ordering::Acquire)
     }
 }
 
@@ -42,12 +53,20 @@ pub(super) async fn keep_line(
     let watch = Watch { link: Arc::downgrade(&link), id };
     let interval = link.config.timing.heartbeat;
     let outcome = link.connect(runtime, id).await;
-    let pulse = outcome.as_ref().ok().map(|live| live.pulse.clone());
+    let watched = outcome.as_ref().ok().map(|live| {
+        let sentinels = link.config.server.sentinels();
+        (live.pulse.clone(), sentinels.map(|sentinels| sentinels.left(live.address.clone())))
+    });
     // Nobody listens any more if all who asked have given up.
     let _unheard = told.send(outcome);
     drop(link);
-    if let Some(pulse) = pulse {
-        watch.until_silent(&pulse, interval).await;
+    match watched {
+        Some((pulse, Some(left))) => tokio::select! {
+            () = watch.until_silent(&pulse, interval) => {}
+            () = left => pulse.leave(),
+        },
+        Some((pulse, None)) => watch.until_silent(&pulse, interval).await,
+        None => {}
     }
 }
 
@@ -72,12 +91,21 @@ impl Watch {
         }
     }
 
-    /// Whether the connection is still in use and answers; any answer will do, an error too.
+    /// Whether the connection is still in use and answers; any answer will do, an error too. Only
+    /// not that it is no master, where others say which server is.
     async fn answers(&self) -> bool {
-        let live = self.link.upgrade().and_then(|link| link.live_with(self.id));
-        let Some(mut live) = live else { return false };
-        match redis::cmd("PING").query_async::<()>(&mut live.connection).await {
-            Ok(()) => true,
+        let Some(link) = self.link.upgrade() else { return false };
+        let Some(mut live) = link.live_with(self.id) else { return false };
+        let found = link.config.server.sentinels().is_some();
+        drop(link);
+        let asked = match found {
+            true => is_master(&mut live.connection).await,
+            false => {
+                redis::cmd("PING").query_async::<()>(&mut live.connection).await.map(|()| true)
+            }
+        };
+        match asked {
+            Ok(serves) => serves,
             Err(error) => !error.is_timeout() && !error.is_unrecoverable_error(),
         }
     }

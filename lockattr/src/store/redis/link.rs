@@ -54,6 +54,8 @@ pub(super) struct Live {
     pub(super) connection: MultiplexedConnection,
     pub(super) pulse: Arc<Pulse>,
     pub(super) id: u64,
+    /// The server at its other end, for errors.
+    pub(super) address: Arc<str>,
     /// The inboxes whose messages it brings.
     pub(super) subscribed: Arc<Mutex<HashSet<u64>>>,
     /// What brings them, if the server pushes nothing.
@@ -143,6 +145,10 @@ impl Link {
         outcome: Result<T, RedisError>,
     ) -> Result<T, StoreError> {
         let error = match outcome {
+            Ok(_) if live.pulse.is_left() => {
+                let sentence = format!("{} is not the master any more", live.address);
+                return Err(StoreError::new(sentence));
+            }
             Ok(value) => {
                 live.pulse.replied();
                 return Ok(value);
@@ -152,7 +158,7 @@ impl Link {
         if error.is_timeout() {
             live.pulse.suspect();
             let limit = self.config.timing.response_timeout;
-            let sentence = format!("no answer from {} within {limit:?}", self.config.address);
+            let sentence = format!("no answer from {} within {limit:?}", live.address);
             return Err(StoreError::new(sentence).with_source(error));
         }
         // After a failover the old address may be a replica, and stay one.
@@ -161,7 +167,7 @@ impl Link {
         if error.is_unrecoverable_error() || demoted {
             self.forget(live.id);
         }
-        Err(self.error(error))
+        Err(error_from(&live.address, error))
     }
 
     /// Connects, in the place that `id` was given.
@@ -200,13 +206,14 @@ impl Link {
         }
     }
 
-    pub(super) fn error(&self, error: RedisError) -> StoreError {
-        StoreError::new(format!("{}: {error}", self.config.address)).with_source(error)
-    }
-
     fn lines(&self) -> MutexGuard<'_, HashMap<runtime::Id, Line>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What the server at this address, or the way to it, answered instead.
+pub(super) fn error_from(address: &str, error: RedisError) -> StoreError {
+    StoreError::new(format!("{address}: {error}")).with_source(error)
 }
 
 impl Live {

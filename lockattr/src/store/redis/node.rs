@@ -7,8 +7,9 @@ use futures_util::future::join_all;
 use redis::{FromRedisValue, ScriptInvocation};
 
 use super::config::Config;
-use super::link::Link;
+use super::link::{Link, Live};
 use super::post::Post;
+use super::replicas::{Answer, Replicas};
 use super::scripts::Scripts;
 use crate::store::{LockKey, StoreError};
 
@@ -19,6 +20,16 @@ const INBOX: usize = 0;
 /// that they keep their order.
 pub(super) struct Node {
     links: Vec<Arc<Link>>,
+    /// Over how many of them the keys are spread.
+    spread: usize,
+    replicas: Replicas,
+}
+
+/// Where a command travels, and whether its answer counts only once replicas have what it changed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Place {
+    link: usize,
+    replicated: bool,
 }
 
 impl Node {
@@ -27,40 +38,74 @@ impl Node {
             let post = (place == INBOX).then(|| post.clone());
             Link::new(config.clone(), scripts.clone(), post)
         };
-        Self { links: (0..config.connections).map(link).collect() }
+        let replicas = Replicas::new(&config.timing);
+        let spread = config.timing.connections;
+        let links = spread + usize::from(replicas.are_needed());
+        Self { links: (0..links).map(link).collect(), spread, replicas }
     }
 
-    /// The number of a key's connection.
-    pub(super) fn place(&self, key: &LockKey) -> usize {
+    /// The place of a key.
+    pub(super) fn place(&self, key: &LockKey) -> Place {
         let mut hasher = DefaultHasher::new();
         key.name().hash(&mut hasher);
         // The remainder is smaller than a `usize` length.
-        (hasher.finish() % self.links.len() as u64) as usize
+        let link = (hasher.finish() % self.spread as u64) as usize;
+        Place { link, replicated: false }
+    }
+
+    /// Where leases are made longer. The server keeps a connection waiting for replicas; renewals
+    /// would come too late behind acquisitions that wait so, and have one of their own.
+    pub(super) fn renewals(&self, key: &LockKey) -> Place {
+        match self.replicas.are_needed() {
+            true => Place { link: self.spread, replicated: true },
+            false => self.place(key),
+        }
+    }
+
+    /// Where leases are made shorter: behind the renewals that are under way, or one of those would
+    /// make it long again.
+    pub(super) fn shortened(&self, key: &LockKey) -> Place {
+        Place { replicated: false, ..self.renewals(key) }
     }
 
     /// Runs a script.
     pub(super) async fn invoke<T: FromRedisValue>(
         &self,
-        place: usize,
+        place: Place,
         script: &ScriptInvocation<'_>,
-    ) -> Result<T, StoreError> {
-        let link = &self.links[place];
+    ) -> Result<Answer<T>, StoreError> {
+        let link = &self.links[place.link];
         let live = link.get().await?;
-        link.invoke(live, script).await
+        self.send(link, live, place, script).await
     }
 
     /// Runs the script that takes a lock, if the server may grant one.
     pub(super) async fn acquire<T: FromRedisValue>(
         &self,
-        place: usize,
+        key: &LockKey,
         script: &ScriptInvocation<'_>,
-    ) -> Result<T, StoreError> {
-        let link = &self.links[place];
+    ) -> Result<Answer<T>, StoreError> {
+        let place = Place { replicated: self.replicas.are_needed(), ..self.place(key) };
+        let link = &self.links[place.link];
         let live = link.get().await?;
         if let Some(grants) = live.grants {
-            grants.check(&link.config.address)?;
+            grants.check(&live.address)?;
         }
-        link.invoke(live, script).await
+        self.send(link, live, place, script).await
+    }
+
+    async fn send<T: FromRedisValue>(
+        &self,
+        link: &Link,
+        mut live: Live,
+        place: Place,
+        script: &ScriptInvocation<'_>,
+    ) -> Result<Answer<T>, StoreError> {
+        if place.replicated {
+            let outcome = self.replicas.invoke(&mut live.connection, script).await;
+            return link.note(&live, outcome);
+        }
+        Ok(Answer::alone(link.invoke(live, script).await?))
     }
 
     /// Sees to it that messages for this inbox come in.

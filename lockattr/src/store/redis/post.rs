@@ -1,6 +1,6 @@
 //! Brings what the server publishes to the inboxes of the managers.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redis::{FromRedisValue, PushInfo, PushKind};
@@ -13,10 +13,11 @@ use crate::store::{Grant, Inbox, Inboxes, OwnerToken};
 const CHANNEL: &str = "lockattr:inbox:";
 
 /// The inboxes that one store serves.
-#[derive(Default)]
 pub(super) struct Post {
     inboxes: Inboxes,
     clock: Mutex<Option<ServerClock>>,
+    /// Whether a lease counts only once replicas have it: those that a release granted need not.
+    replicated: bool,
 }
 
 /// What the server's clock showed at a moment that was not before `asked`.
@@ -46,6 +47,10 @@ impl ServerClock {
 }
 
 impl Post {
+    pub(super) fn new(replicated: bool) -> Self {
+        Self { inboxes: Inboxes::default(), clock: Mutex::default(), replicated }
+    }
+
     /// Serves this inbox too, for as long as its manager keeps it.
     pub(super) fn add(&self, inbox: &Arc<Inbox>) {
         self.inboxes.add(inbox);
@@ -58,12 +63,13 @@ impl Post {
 
     /// Takes note of what the server's clock showed in the answer to a question sent at `asked`.
     pub(super) fn saw_clock(&self, asked: Instant, micros: u64) {
-        *self.clock.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some(ServerClock { asked, micros });
+        *self.clock() = Some(ServerClock { asked, micros });
     }
 
     /// The connection on which the messages came is gone, and messages with it.
     pub(super) fn interrupted(&self) {
+        // The next one may be to another server, with another clock.
+        *self.clock() = None;
         self.inboxes.all().iter().for_each(|inbox| inbox.ask_all_again());
     }
 
@@ -101,21 +107,26 @@ impl Post {
             "granted" => {
                 let granted_at = words.next()?.parse().ok()?;
                 let wanted = words.next()? != "0";
-                let clock = *self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+                let clock = *self.clock();
                 match clock {
-                    Some(clock) => {
+                    Some(clock) if !self.replicated => {
                         let since = clock.no_later_than(granted_at).min(Instant::now());
                         let fencing = FencingToken::from_counter(number);
                         inbox.granted(token, Grant::new(fencing, since, wanted));
                     }
-                    // It overtook the answer that told to wait.
-                    None => inbox.ask_again(token, Instant::now()),
+                    // It overtook the answer that told to wait, or is to be asked for in a way
+                    // that counts.
+                    _ => inbox.ask_again(token, Instant::now()),
                 }
             }
             "later" => inbox.ask_again(token, Instant::now() + Duration::from_millis(number)),
             _ => return None,
         }
         Some(())
+    }
+
+    fn clock(&self) -> MutexGuard<'_, Option<ServerClock>> {
+        self.clock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,0 +1,78 @@
+//! What an answer is worth if its server dies: how many replicas have what it says.
+
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{ErrorKind, FromRedisValue, RedisResult, ScriptInvocation, ServerErrorKind, Value};
+
+use crate::settings::ServerSettings;
+use crate::store::StoreError;
+
+/// How many replicas must have a lease before it counts, and how long they may take.
+#[derive(Clone, Copy)]
+pub(super) struct Replicas {
+    needed: usize,
+    /// Well under the limit for an answer: the server has to give up first, or the answer would not
+    /// come at all.
+    limit: Duration,
+}
+
+/// An answer, and whether it counts.
+pub(super) struct Answer<T> {
+    pub(super) value: T,
+    /// Whether enough replicas have what was changed.
+    pub(super) replicated: Result<(), StoreError>,
+}
+
+impl<T> Answer<T> {
+    /// One that needs no replica.
+    pub(super) fn alone(value: T) -> Self {
+        Self { value, replicated: Ok(()) }
+    }
+}
+
+impl Replicas {
+    pub(super) fn new(timing: &ServerSettings) -> Self {
+        Self { needed: timing.replicas, limit: timing.response_timeout / 2 }
+    }
+
+    /// Whether a lease has to be on any.
+    pub(super) fn are_needed(self) -> bool {
+        self.needed > 0
+    }
+
+    /// Runs a script and waits for the replicas to have what it changed, in one trip.
+    pub(super) async fn invoke<T: FromRedisValue>(
+        self,
+        connection: &mut MultiplexedConnection,
+        script: &ScriptInvocation<'_>,
+    ) -> RedisResult<Answer<T>> {
+        let millis = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX).max(1);
+        let mut both = redis::pipe();
+        // One by one, as if each had been sent alone: the error of a pipeline has no kind.
+        both.ignore_errors().invoke_script(script).cmd("WAIT").arg(self.needed).arg(millis);
+        let mut answers: Vec<RedisResult<Value>> = both.query_async(connection).await?;
+        // Not done by the client for several commands at once.
+        if let Some(Err(error)) = answers.first()
+            && error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
+        {
+            script.load_async(connection).await?;
+            answers = both.query_async(connection).await?;
+        }
+        let mut answers = answers.into_iter();
+        let mut next = || answers.next().unwrap_or(Ok(Value::Nil));
+        let (value, had) = (T::from_redis_value(next()?)?, usize::from_redis_value(next()?)?);
+        Ok(Answer { value, replicated: self.enough(had) })
+    }
+
+    fn enough(self, had: usize) -> Result<(), StoreError> {
+        let Self { needed, limit } = self;
+        if had >= needed {
+            return Ok(());
+        }
+        Err(StoreError::new(format!(
+            "{had} of the {needed} replicas that `replicas` asks for had it within {limit:?}: are \
+             they up?"
+        )))
+    }
+}

@@ -1,0 +1,166 @@
+//! The sentinels, who say which server is the master.
+//!
+//! Asked by a few commands of our own, not by the client's `sentinel` module: that believes the
+//! first sentinel that answers, and one that was cut off from the others names the old master.
+
+mod follow;
+mod told;
+mod url;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ::url::Url;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, RedisError, RedisResult, Value};
+use tokio::runtime;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout_at};
+
+use self::told::Told;
+use super::config::Clients;
+use crate::store::StoreError;
+
+/// How long the last sentinels are waited for once most have answered: one that hangs must not
+/// hold up a failover, and one that is only slow may know more.
+const GRACE: Duration = Duration::from_millis(50);
+
+/// The sentinels of one master.
+pub(super) struct Sentinels {
+    clients: Vec<Client>,
+    /// What the sentinels call the master.
+    name: String,
+    /// How to reach the master, but for its host: login, database, with or without TLS.
+    template: Url,
+    /// The URL without its password, for errors.
+    address: String,
+    /// How long their answers may take altogether.
+    limit: Duration,
+    heartbeat: Duration,
+    asked: AtomicU64,
+    told: watch::Sender<Option<Told>>,
+    /// The tasks that listen to them, by runtime.
+    followers: Mutex<HashMap<runtime::Id, AbortHandle>>,
+}
+
+impl Sentinels {
+    /// How to reach the master that they name now. From here on this runtime listens to them.
+    pub(super) async fn master(self: &Arc<Self>) -> Result<Clients, StoreError> {
+        self.follow();
+        let address = self.ask().await?.address();
+        let told = |error: &dyn std::fmt::Display| {
+            StoreError::new(format!("the sentinels named `{address}`: {error}")).not_sent()
+        };
+        let (host, port) = address.rsplit_once(':').unwrap_or((&address, ""));
+        let mut url = self.template.clone();
+        url.set_host(Some(host)).map_err(|error| told(&error))?;
+        url.set_port(port.parse().ok()).map_err(|()| told(&"this cannot be a host"))?;
+        Clients::new(url, &address).map_err(|error| told(&error))
+    }
+
+    /// Returns when the server at `address` is known not to be the master any more.
+    pub(super) fn left(&self, address: Arc<str>) -> impl Future<Output = ()> + use<> {
+        let mut told = self.told.subscribe();
+        async move {
+            let another =
+                |told: &Option<Told>| told.as_ref().is_some_and(|told| *told.address() != *address);
+            // An error says that the store is gone, and its connections with it.
+            told.wait_for(another).await.map(drop).unwrap_or_default();
+        }
+    }
+
+    /// Asks all of them at once which server is the master.
+    async fn ask(&self) -> Result<Told, StoreError> {
+        let nth = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let majority = self.clients.len() / 2 + 1;
+        let mut asked: FuturesUnordered<_> =
+            self.clients.iter().map(|client| self.ask_one(client, nth)).collect();
+        let (mut answers, mut failure) = (Vec::new(), None);
+        let mut ends = Instant::now() + self.limit;
+        while let Ok(Some(answer)) = timeout_at(ends, asked.next()).await {
+            match answer {
+                Ok(told) => answers.push(told),
+                Err(error) => failure = Some(error),
+            }
+            if answers.len() == majority {
+                ends = ends.min(Instant::now() + GRACE);
+            }
+        }
+        let most = answers.len() >= majority;
+        if answers.is_empty() {
+            let error =
+                StoreError::new(format!("none of the sentinels answered: {}", self.address));
+            return Err(match failure {
+                Some(source) => error.with_source(source).not_sent(),
+                None => error.not_sent(),
+            });
+        }
+        let Some(told) = Told::newest(answers.into_iter().flatten()) else {
+            let name = &self.name;
+            return Err(StoreError::new(format!(
+                "the sentinels know no master called `{name}`: {}",
+                self.address
+            ))
+            .not_sent());
+        };
+        self.believe(told, most).ok_or_else(|| {
+            StoreError::new(format!(
+                "most sentinels do not answer, and the others do not know of the last failover: {}",
+                self.address
+            ))
+            .not_sent()
+        })
+    }
+
+    /// What is known now that this was told; nothing, if it is out of date.
+    fn believe(&self, news: Told, most: bool) -> Option<Told> {
+        let mut believed = None;
+        self.told.send_if_modified(|told| {
+            believed = Told::after(told.as_ref(), news, most);
+            let Some(believed) = &believed else { return false };
+            let moved = told.as_ref().is_none_or(|told| told.address() != believed.address());
+            *told = Some(believed.clone());
+            moved
+        });
+        believed
+    }
+
+    /// The master that one of them names, or none if it knows none of that name.
+    async fn ask_one(&self, client: &Client, nth: u64) -> RedisResult<Option<Told>> {
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.limit))
+            .set_response_timeout(Some(self.limit));
+        let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+        // Asked for the epoch first: should a failover end between the two, it is too low for the
+        // address rather than too high. The address is not in the first answer while a failover
+        // that cannot fail any more is still telling the other replicas.
+        let about = |what: &str| {
+            let mut question = redis::cmd("SENTINEL");
+            question.arg(what).arg(&self.name);
+            question
+        };
+        let state = about("MASTER").query_async::<HashMap<String, String>>(&mut connection).await;
+        let state = match state {
+            Err(error) if is_unknown(&error) => return Ok(None),
+            state => state?,
+        };
+        let address = about("GET-MASTER-ADDR-BY-NAME");
+        let address: Option<(String, u16)> = address.query_async(&mut connection).await?;
+        let epoch = state.get("config-epoch").and_then(|epoch| epoch.parse().ok()).unwrap_or(0);
+        Ok(address.map(|(host, port)| Told { epoch, host, port, asked: nth }))
+    }
+}
+
+fn is_unknown(error: &RedisError) -> bool {
+    error.detail().is_some_and(|detail| detail.contains("No such master"))
+}
+
+/// Whether the server itself says that it is a master.
+pub(super) async fn is_master(connection: &mut MultiplexedConnection) -> RedisResult<bool> {
+    let role: Vec<Value> = redis::cmd("ROLE").query_async(connection).await?;
+    Ok(matches!(role.first(), Some(Value::BulkString(role)) if role == b"master"))
+}

@@ -1,0 +1,100 @@
+//! The task that listens to the sentinels: a master that was replaced is left at once, even if it
+//! goes on answering.
+
+use std::sync::{Arc, PoisonError, Weak};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::join_all;
+use redis::Client;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio::time::{sleep, timeout};
+
+use super::Sentinels;
+
+/// Where sentinels say that another server is the master.
+const SWITCHED: &str = "+switch-master";
+
+impl Sentinels {
+    /// Listens to them on this runtime, if none of its tasks does.
+    pub(super) fn follow(self: &Arc<Self>) {
+        let runtime = Handle::current();
+        let mut followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those of runtimes that have ended.
+        followers.retain(|_, follower| !follower.is_finished());
+        followers.entry(runtime.id()).or_insert_with(|| {
+            let follower = Follower {
+                sentinels: Arc::downgrade(self),
+                name: self.name.clone(),
+                limit: self.limit,
+                heartbeat: self.heartbeat,
+                heard: Notify::new(),
+            };
+            runtime.spawn(follower.run(self.clients.clone())).abort_handle()
+        });
+    }
+}
+
+impl Drop for Sentinels {
+    fn drop(&mut self) {
+        let followers = self.followers.get_mut().unwrap_or_else(PoisonError::into_inner);
+        followers.values().for_each(AbortHandle::abort);
+    }
+}
+
+/// Holds none of what it serves, so that it ends with it.
+struct Follower {
+    sentinels: Weak<Sentinels>,
+    name: String,
+    limit: Duration,
+    heartbeat: Duration,
+    heard: Notify,
+}
+
+impl Follower {
+    async fn run(self, clients: Vec<Client>) {
+        let ears = join_all(clients.iter().map(|client| self.listen(client)));
+        tokio::select! {
+            _ = ears => {}
+            () = self.look() => {}
+        }
+    }
+
+    /// Listens to one of them, for ever.
+    async fn listen(&self, client: &Client) {
+        loop {
+            let connecting = async {
+                let mut ear = client.get_async_pubsub().await?;
+                ear.subscribe(SWITCHED).await?;
+                redis::RedisResult::Ok(ear)
+            };
+            if let Ok(Ok(ear)) = timeout(self.limit, connecting).await {
+                // What was said before is not known.
+                self.heard.notify_one();
+                let mut messages = ear.into_on_message();
+                while let Some(message) = messages.next().await {
+                    let text: String = message.get_payload().unwrap_or_default();
+                    // The name is the first word; there may be other masters.
+                    if text.strip_prefix(&self.name).is_some_and(|rest| rest.starts_with(' ')) {
+                        self.heard.notify_one();
+                    }
+                }
+            }
+            sleep(self.heartbeat).await;
+        }
+    }
+
+    /// Asks all of them when one has said something. Not that one alone: it may have learnt late of
+    /// a failover before the last. And now and then, in case a message was lost.
+    async fn look(&self) {
+        loop {
+            let _heard_or_not = timeout(self.heartbeat, self.heard.notified()).await;
+            let Some(sentinels) = self.sentinels.upgrade() else { return };
+            if let Err(error) = sentinels.ask().await {
+                tracing::debug!(%error, "the sentinels do not say which server is the master");
+            }
+        }
+    }
+}

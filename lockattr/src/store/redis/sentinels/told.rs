@@ -1,0 +1,81 @@
+//! Which server is the master, as far as is known. Pure.
+
+/// What sentinels told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    /// Grows with each failover.
+    pub(super) epoch: u64,
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// The number of the question.
+    pub(super) asked: u64,
+}
+
+impl Told {
+    pub(super) fn address(&self) -> String {
+        let Self { host, port, .. } = self;
+        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    }
+
+    /// Of several answers to one question the true one: every failover has a higher epoch than all
+    /// before, and takes a majority of the sentinels.
+    pub(super) fn newest(answers: impl IntoIterator<Item = Self>) -> Option<Self> {
+        answers.into_iter().max_by_key(|told| told.epoch)
+    }
+
+    /// What is known once `news` have come; nothing if those are out of date. A minority that knows
+    /// less than was known is cut off from the others; a majority that does was set up anew.
+    pub(super) fn after(known: Option<&Self>, news: Self, most: bool) -> Option<Self> {
+        let Some(known) = known else { return Some(news) };
+        if news.epoch < known.epoch && !most {
+            return None;
+        }
+        // The answers to an earlier question may come later; if they know more, they do.
+        let later = news.epoch > known.epoch || news.asked > known.asked;
+        Some(if later { news } else { known.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Told;
+
+    fn told(epoch: u64, asked: u64) -> Told {
+        Told { epoch, host: format!("epoch-{epoch}"), port: 6379, asked }
+    }
+
+    #[test]
+    fn the_last_failover_is_believed_however_many_have_not_heard_of_it() {
+        let answers = [told(3, 1), told(4, 1), told(3, 1)];
+        assert_eq!(Told::newest(answers), Some(told(4, 1)));
+        assert_eq!(Told::newest([]), None);
+    }
+
+    #[test]
+    fn a_minority_that_knows_less_is_not_believed() {
+        let known = told(4, 1);
+        assert_eq!(Told::after(Some(&known), told(3, 2), false), None);
+        assert_eq!(Told::after(Some(&known), told(4, 2), false), Some(told(4, 2)));
+        assert_eq!(Told::after(Some(&known), told(5, 2), false), Some(told(5, 2)));
+        assert_eq!(Told::after(None, told(3, 2), false), Some(told(3, 2)));
+    }
+
+    #[test]
+    fn sentinels_that_were_set_up_anew_are_believed() {
+        assert_eq!(Told::after(Some(&told(4, 1)), told(0, 2), true), Some(told(0, 2)));
+    }
+
+    #[test]
+    fn an_old_question_that_is_answered_late_changes_nothing_unless_it_brings_a_failover() {
+        let known = told(4, 7);
+        assert_eq!(Told::after(Some(&known), told(4, 6), true), Some(known.clone()));
+        assert_eq!(Told::after(Some(&known), told(3, 6), true), Some(known.clone()));
+        assert_eq!(Told::after(Some(&known), told(5, 6), true), Some(told(5, 6)));
+    }
+
+    #[test]
+    fn an_address_of_version_six_is_written_in_brackets() {
+        let told = Told { host: "::1".into(), ..told(1, 1) };
+        assert_eq!(told.address(), "[::1]:6379");
+    }
+}

@@ -1,0 +1,207 @@
+//! `?replicas=1`: what was granted is on a replica, or is not granted.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use lockattr::{Error, Lease, LockGuard, LockManager, LockOptions, LostReason};
+use lockattr_tests::{Cli, RedisServer, assert_nothing_left, eventually};
+use tokio::time::{Instant, timeout};
+
+const LIMIT: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(600);
+
+struct World {
+    master: RedisServer,
+    replica: RedisServer,
+    cli: Cli,
+    /// With `replicas=1`, which a replica that hangs makes wait for half a second.
+    manager: LockManager,
+}
+
+async fn world(query: &str) -> World {
+    let master = RedisServer::start().await;
+    let replica = RedisServer::builder().replica_of(&master).start().await;
+    replica.linked().await;
+    let cli = master.cli().await;
+    // It is counted from its first word on, which may take it a second.
+    cli.query::<()>(&["SET", "lockattr:test:fence", "replicated"]).await;
+    assert_eq!(cli.query::<usize>(&["WAIT", "1", "20000"]).await, 1);
+    cli.reset_stats().await;
+    let url = master.url_with(&format!("replicas=1&{query}"));
+    let manager = LockManager::connect(url).await.unwrap();
+    World { cli, master, replica, manager }
+}
+
+impl World {
+    async fn on_the_replica(&self, key: &str) -> Option<String> {
+        self.replica.cli().await.value(key).await
+    }
+
+    async fn nothing_left(self) {
+        assert_nothing_left(&self.master).await;
+        self.replica.linked().await;
+        assert_nothing_left(&self.replica).await;
+    }
+}
+
+fn once() -> LockOptions {
+    LockOptions::new().retry(0).ttl(LONG)
+}
+
+/// Of every acquisition, at the moment it is answered.
+#[tokio::test]
+async fn what_is_granted_is_on_the_replica() {
+    let world = world("").await;
+    let look = world.replica.cli().await;
+    for _ in 0..50 {
+        let guard = world.manager.acquire("a", once()).await.unwrap();
+        assert!(look.value("lock:a").await.is_some(), "granted, but not there");
+        guard.release().await.unwrap();
+    }
+    world.nothing_left().await;
+}
+
+/// The client does not load scripts that a server forgot where commands go out together.
+///
+/// Red without: that being done (`NoScript` in `Replicas::invoke`).
+#[tokio::test]
+async fn a_server_that_forgot_the_scripts_is_told_them_again() {
+    let world = world("").await;
+    let guard = world.manager.acquire("a", once()).await.unwrap();
+    world.cli.script_flush().await;
+    guard.extend(LONG * 2).await.unwrap();
+    world.cli.script_flush().await;
+    world.manager.acquire("b", once()).await.unwrap().release().await.unwrap();
+    guard.release().await.unwrap();
+    world.nothing_left().await;
+}
+
+/// Red without: `WAIT`'s answer being looked at (`reply.replicated?`).
+#[tokio::test]
+async fn without_the_replica_nothing_is_granted_and_nothing_stays_locked() {
+    let world = world("").await;
+    world.replica.stop_signal();
+    let asked = Instant::now();
+    let error = world.manager.acquire("a", once()).await.unwrap_err();
+    assert!(asked.elapsed() < Duration::from_secs(3), "after {:?}", asked.elapsed());
+    let Error::Store { ref source, .. } = error else { panic!("{error:?}") };
+    let told = source.to_string();
+    assert!(told.starts_with("0 of the 1 replicas") && told.contains("500ms"), "{told}");
+    assert_nothing_left(&world.master).await;
+
+    // What it is without: granted, and on one server only.
+    let alone = LockManager::connect(world.master.url()).await.unwrap();
+    alone.acquire("a", once()).await.unwrap().release().await.unwrap();
+
+    world.replica.continue_signal();
+    let guard = world.manager.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
+    assert!(world.on_the_replica("lock:a").await.is_some());
+    guard.release().await.unwrap();
+    world.nothing_left().await;
+}
+
+/// A renewal that no replica has is unknown: neither a renewal, nor a loss.
+///
+/// Red without: `WAIT`'s answer being looked at (`replicated` in `Node::invoke_batch`).
+#[tokio::test]
+async fn without_the_replica_a_lease_is_held_until_its_deadline_and_no_longer() {
+    let world = world("").await;
+    let options = LockOptions::new().ttl(Duration::from_secs(4));
+    let asked = Instant::now();
+    let held = world.manager.acquire("a", options.clone()).await.unwrap();
+    world.replica.stop_signal();
+    timeout(LIMIT, held.lost()).await.expect("its deadline comes");
+    let after = asked.elapsed();
+    assert!(after >= Duration::from_millis(3_900), "lost before its deadline: {after:?}");
+    assert!(after < Duration::from_millis(5_300), "renewed: {after:?}");
+    let Err(Error::Lost { reason, .. }) = held.ensure_held() else { panic!("it is lost") };
+    assert_eq!(reason, LostReason::Expired);
+    assert!(held.release().await.is_err());
+    world.replica.continue_signal();
+    world.nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_lease_outlives_a_replica_that_is_away_for_less_than_its_ttl() {
+    let world = world("").await;
+    let ttl = Duration::from_secs(6);
+    let held = world.manager.acquire("a", LockOptions::new().ttl(ttl)).await.unwrap();
+    world.replica.stop_signal();
+    // Past its first renewals.
+    eventually(LIMIT, "it ages", async || held.remaining() < ttl / 2).await;
+    world.replica.continue_signal();
+    eventually(LIMIT, "it is renewed", async || held.remaining() > ttl / 2).await;
+    held.ensure_held().unwrap();
+    held.release().await.unwrap();
+    world.nothing_left().await;
+}
+
+/// Who releases grants the lock to the next, and the replica need not have that.
+///
+/// Red without: the grant being asked for again (`replicated` in `Post::read`).
+#[tokio::test]
+async fn a_grant_by_the_line_counts_only_with_the_replica() {
+    let world = world("").await;
+    let there = LockManager::connect(world.master.url()).await.unwrap();
+    let held = there.acquire("a", once()).await.unwrap();
+    let waiter = tokio::spawn({
+        let manager = world.manager.clone();
+        async move { manager.acquire("a", LockOptions::new().ttl(LONG).wait(LONG)).await }
+    });
+    eventually(LIMIT, "it stands in line", async || {
+        world.cli.query::<u64>(&["ZCARD", "lockattr:line-of:{lock:a}"]).await == 1
+    })
+    .await;
+    world.replica.stop_signal();
+    let before = world.cli.value("lock:a").await;
+    held.release().await.unwrap();
+    let handed = async || world.cli.value("lock:a").await.is_some_and(|it| Some(it) != before);
+    eventually(LIMIT, "the master has granted it", handed).await;
+    // For as long as several tries take.
+    eventually(LIMIT, "it asks the replica", async || {
+        world.cli.commandstats().await.get("wait").is_some_and(|waits| *waits >= 3)
+    })
+    .await;
+    assert!(!waiter.is_finished(), "it holds what only the master has");
+    world.replica.continue_signal();
+    let granted: LockGuard = timeout(LIMIT, waiter).await.expect("granted").unwrap().unwrap();
+    assert!(world.on_the_replica("lock:a").await.is_some());
+    granted.release().await.unwrap();
+    world.nothing_left().await;
+}
+
+/// Renewals have a connection of their own, and what shortens a lease must not overtake them.
+///
+/// Red without: the place of such a release (`Node::shortened`).
+#[tokio::test]
+async fn a_renewal_under_way_does_not_make_a_lease_long_again_that_a_release_has_shortened() {
+    let world = world("response_timeout=8s").await;
+    let stays = Duration::from_secs(3);
+    let options = LockOptions::new().ttl(LONG).hold_at_least(stays);
+    let began = Instant::now();
+    let held = world.manager.acquire("a", options).await.unwrap();
+    let other = world.manager.acquire("b", once()).await.unwrap();
+    world.replica.stop_signal();
+    // The server keeps the second until the first has waited for its replica.
+    let (lease, others) = (Lease::clone(&held), Lease::clone(&other));
+    let (mut first, mut second) = (pin!(others.extend(LONG)), pin!(lease.extend(LONG)));
+    assert!(first.as_mut().now_or_never().is_none() && second.as_mut().now_or_never().is_none());
+    eventually(LIMIT, "the first waits", async || world.cli.info("blocked_clients").await == "1")
+        .await;
+    let mut released = pin!(held.release());
+    assert!(released.as_mut().now_or_never().is_none());
+    world.replica.continue_signal();
+    let (first, second, released) = tokio::join!(first, second, released);
+    first.unwrap();
+    // Its answer came when the lock was given back.
+    drop(second);
+    released.unwrap();
+    let left = world.cli.pttl("lock:a").await;
+    assert!(left <= 3_000, "it stays taken for {left} ms");
+    other.release().await.unwrap();
+    let free = async || world.cli.value("lock:a").await.is_none();
+    eventually(LIMIT, "free when its time is over", free).await;
+    assert!(began.elapsed() >= stays);
+    world.nothing_left().await;
+}

@@ -1,0 +1,51 @@
+//! Redis behind Sentinel: a master that dies, or that is replaced and goes on answering.
+
+mod failover;
+mod old_master;
+mod promise;
+mod reach;
+
+use std::time::Duration;
+
+use lockattr::{LockGuard, LockManager, LockOptions};
+use lockattr_tests::{RedisServer, Sentinels, eventually};
+use tokio::task::JoinHandle;
+
+/// Far beyond what a busy machine needs, and shorter than the net under lost messages.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Nobody gets in because a lease ended.
+const LONG: Duration = Duration::from_secs(600);
+
+fn long() -> LockOptions {
+    LockOptions::new().ttl(LONG).wait(LONG)
+}
+
+/// Waits for `key` in a task, which stands in line when this returns.
+async fn waits(
+    manager: &LockManager,
+    master: &RedisServer,
+    key: &'static str,
+) -> JoinHandle<Result<LockGuard, lockattr::Error>> {
+    let manager = manager.clone();
+    let waiter = tokio::spawn(async move { manager.acquire(key, long()).await });
+    stands_in_line(master, key).await;
+    waiter
+}
+
+/// Returns once somebody waits for `key` there.
+async fn stands_in_line(master: &RedisServer, key: &str) {
+    let (cli, line) = (master.cli().await, format!("lockattr:line-of:{{lock:{key}}}"));
+    let in_line = async || cli.query::<u64>(&["ZCARD", line.as_str()]).await == 1;
+    eventually(LIMIT, "somebody stands in line", in_line).await;
+}
+
+/// Returns once every replica has what the master was asked until now.
+async fn replicated(sentinels: &Sentinels) {
+    let cli = sentinels.master().await.cli().await;
+    let (replicas, name) = (sentinels.replicas().await.len(), "lockattr:test:fence");
+    cli.query::<()>(&["SET", name, "replicated"]).await;
+    let words = ["WAIT", &replicas.to_string(), "10000"];
+    // The write that counts is that of this connection.
+    assert_eq!(cli.query::<usize>(&words).await, replicas, "a replica does not keep up");
+}

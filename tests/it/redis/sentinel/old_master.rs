@@ -1,0 +1,91 @@
+//! A master that was replaced and does not know it: it goes on answering.
+
+use lockattr::{LockManager, LockOptions};
+use lockattr_tests::{Fault, Proxy, Sentinels, assert_nothing_left, eventually};
+use tokio::time::timeout;
+
+use super::{LIMIT, long, replicated, stands_in_line, waits};
+
+/// Its answer comes when another has long been the master.
+///
+/// Red without: the look at whether the connection was left (`is_left` in `Link::note`).
+#[tokio::test]
+async fn what_a_thawed_master_answers_does_not_count() {
+    let sentinels = Sentinels::start().await;
+    let url = sentinels.url_with("connections=1&response_timeout=60s&heartbeat=60s");
+    let manager = LockManager::connect(url).await.unwrap();
+    let old = sentinels.master().await;
+    old.stop_signal();
+    let asking = tokio::spawn({
+        let manager = manager.clone();
+        async move { manager.acquire("a", long()).await }
+    });
+    let new = sentinels.failed_over(old).await;
+    // Over a new connection, so the old one was left.
+    let free = async || {
+        let got = manager.try_acquire("b", LockOptions::new());
+        let got = timeout(LIMIT / 10, got).await;
+        got.is_ok_and(|got| got.is_ok_and(|guard| guard.is_some()))
+    };
+    eventually(LIMIT, "it asks the new master", free).await;
+    let cli = new.cli().await;
+    assert_eq!(cli.value("lock:a").await, None, "still asked for at the old one");
+    old.continue_signal();
+    let guard = timeout(LIMIT, asking).await.expect("soon").unwrap().unwrap();
+    let value = cli.value("lock:a").await.expect("it holds at the new master");
+    guard.ensure_held().unwrap();
+    sentinels.settled().await;
+    assert_eq!(old.cli().await.value("lock:a").await, Some(value), "the old one follows");
+    guard.release().await.unwrap();
+    assert_nothing_left(&sentinels).await;
+}
+
+/// Nothing is asked of it and it says nothing: only the sentinels know.
+async fn is_left_by_one_who_waits(sentinels: &Sentinels, url: String) {
+    let manager = LockManager::connect(url).await.unwrap();
+    let old = sentinels.master().await;
+    let cli = old.cli().await;
+    cli.query::<()>(&["SET", "lock:a", "another", "PX", "600000"]).await;
+    let waiter = waits(&manager, old, "a").await;
+    replicated(sentinels).await;
+    old.stop_signal();
+    let new = sentinels.failed_over(old).await;
+    let cli = new.cli().await;
+    let listens =
+        async || cli.query::<Vec<String>>(&["PUBSUB", "CHANNELS", "lockattr:*"]).await.len() == 1;
+    eventually(LIMIT, "it listens to the new master", listens).await;
+    stands_in_line(new, "a").await;
+    cli.query::<()>(&["DEL", "lock:a"]).await;
+    old.continue_signal();
+    let after = manager.acquire("b", LockOptions::new().wait(LIMIT)).await.unwrap();
+    assert!(cli.value("lock:b").await.is_some(), "asked of the new master");
+    after.release().await.unwrap();
+    waiter.abort();
+    assert!(waiter.await.unwrap_err().is_cancelled());
+    sentinels.settled().await;
+    assert_nothing_left(sentinels).await;
+}
+
+/// Red without: the task that listens to the sentinels (`Sentinels::follow`).
+#[tokio::test]
+async fn it_is_left_as_soon_as_a_sentinel_says_so() {
+    let sentinels = Sentinels::start().await;
+    let url = sentinels.url_with("response_timeout=60s&heartbeat=60s");
+    is_left_by_one_who_waits(&sentinels, url).await;
+}
+
+/// Red without: the look now and then (`timeout` in `Follower::look`).
+#[tokio::test]
+async fn it_is_left_after_a_heartbeat_where_no_message_of_the_sentinels_comes() {
+    let sentinels = Sentinels::start().await;
+    let mut proxies = Vec::new();
+    for sentinel in sentinels.sentinels() {
+        let proxy = Proxy::start(sentinel.addr()).await;
+        proxy.always("subscribe", Fault::Answer("NOPERM no permissions".into()));
+        proxies.push(proxy);
+    }
+    let hosts: Vec<_> = proxies.iter().map(Proxy::addr).collect();
+    let hosts = hosts.join(",");
+    let url = format!("redis+sentinel://{hosts}/lockattr?response_timeout=60s&heartbeat=1s");
+    is_left_by_one_who_waits(&sentinels, url).await;
+}

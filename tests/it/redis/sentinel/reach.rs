@@ -1,0 +1,152 @@
+//! How a master behind sentinels is reached: URLs, logins, sentinels that are down; and that no
+//! password gets out.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lockattr::{Error, LockManager, LockOptions};
+use lockattr_tests::{RedisServer, Sentinels, assert_nothing_left, capture_events_from};
+use tokio::time::Instant;
+use tracing::Level;
+
+use crate::redis::RIGHTS;
+
+async fn works(url: &str) {
+    let manager = LockManager::connect(url).await.unwrap();
+    let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
+    guard.release().await.unwrap();
+    assert!(!format!("{manager:?}").contains("s3cret"), "{manager:?}");
+}
+
+/// All that an error tells, in its sources too.
+fn told(error: &Error) -> String {
+    let mut told = format!("{error} {error:?}");
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        told.push_str(&format!(" {error} {error:?}"));
+        source = error.source();
+    }
+    told
+}
+
+/// The error of a URL that leads nowhere.
+async fn refused(url: &str) -> String {
+    let error = LockManager::connect(url).await.unwrap_err();
+    assert!(matches!(error, Error::Store { .. }), "{error:?}");
+    told(&error)
+}
+
+#[tokio::test]
+async fn a_url_that_makes_no_sense_is_refused_with_a_sentence() {
+    for (url, why) in [
+        ("redis+sentinel://h1,h2,h3", "the master's name"),
+        ("redis+sentinel://h1,h2,h3/", "the master's name"),
+        ("redis+sentinel://h1/name/0", "the master's name"),
+        ("redis+sentinel:///name", "a host is missing"),
+        ("redis+sentinel://h1,,h3/name", "a host is missing"),
+        ("redis+sentinel://h1/name?db=x", "`db`"),
+        ("redis+sentinel://h1/name?tls=yes", "`tls`"),
+        ("redis+sentinel://h1/name?sentinel_user=x", "`sentinel_pass`"),
+        ("redis+sentinel://h1/name?user=x", "`user`"),
+        ("redis+sentinel://h1/name?replicas=-1", "`replicas=-1`"),
+        ("redis+sentinel://h1/%FF", "UTF-8"),
+        ("redis://h1,h2/", "one host"),
+        ("redis://h1/?sentinel_pass=s3cret", "unknown"),
+        ("redis+sentinel://h1/name?sentinel_pass=s3c&s3cret=x", "unknown"),
+    ] {
+        let Err(error) = LockManager::builder().url(url).build() else { panic!("{url}") };
+        assert!(matches!(error, Error::InvalidOptions(_)), "{url}: {error:?}");
+        let told = told(&error);
+        assert!(told.contains(why), "{url}: {told}");
+        assert!(!told.contains("s3cret"), "{url}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn with_passwords_for_the_servers_and_for_the_sentinels() {
+    let events = capture_events_from(Level::TRACE);
+    let server = RedisServer::builder().password("s3cret %/@");
+    let sentinels = Sentinels::builder().servers(server).sentinel_password("s3cret too &=");
+    let sentinels = sentinels.start().await;
+    works(&sentinels.url_with("sentinel_pass=s3cret+too+%26%3D")).await;
+    works(&sentinels.url_with("sentinel_pass=s3cret+too+%26%3D&db=2")).await;
+    let unknown = [sentinels.url(), sentinels.url_with("sentinel_pass=s3cret+wrong")];
+    for url in &unknown {
+        let told = refused(url).await;
+        assert!(told.contains("none of the sentinels answered"), "{told}");
+        assert!(!told.contains("s3cret"), "{told}");
+    }
+    let wrong = sentinels.url_with("sentinel_pass=s3cret+too+%26%3D");
+    let (_, hosts) = wrong.rsplit_once('@').unwrap();
+    let told = refused(&format!("redis+sentinel://:s3cret@{hosts}")).await;
+    assert!(told.contains("WRONGPASS") || told.contains("AuthenticationFailed"), "{told}");
+    assert!(!told.contains("s3cret"), "{told}");
+    let builder = format!("{:?}", LockManager::builder().url(&wrong));
+    assert!(!builder.contains("s3cret"), "{builder}");
+    assert!(!events.contains("s3cret"), "{:?}", events.all());
+    assert_nothing_left(&sentinels).await;
+}
+
+/// As the docs of `RedisStore` tell them.
+#[tokio::test]
+async fn users_with_the_least_rights_are_enough() {
+    let server = RedisServer::builder().user("locker", "s3cret", &format!("{RIGHTS} +role +wait"));
+    let sentinels = Sentinels::builder().servers(server).start().await;
+    let rights = "ACL SETUSER finder on >s3cret resetkeys resetchannels &+switch-master -@all \
+                  +hello +ping +subscribe +sentinel|master \
+                  +sentinel|get-master-addr-by-name";
+    let rights: Vec<_> = rights.split_whitespace().collect();
+    for sentinel in sentinels.sentinels() {
+        sentinel.cli().await.query::<()>(&rights).await;
+    }
+    let url = sentinels.url_with("sentinel_user=finder&sentinel_pass=s3cret&replicas=1");
+    let url = url.replace("redis+sentinel://", "redis+sentinel://locker:s3cret@");
+    works(&url).await;
+    let denied = async |server: &RedisServer| {
+        let log: Vec<BTreeMap<String, redis::Value>> =
+            server.cli().await.query(&["ACL", "LOG"]).await;
+        // The client's name and version, which servers from 7.2 on are told, and need not be.
+        let log = log.iter().map(|entry| format!("{:?}", entry["object"]));
+        log.filter(|object| !object.contains("client|setinfo")).collect::<Vec<_>>()
+    };
+    for server in sentinels.sentinels().iter().chain([sentinels.master().await]) {
+        assert_eq!(denied(server).await, [""; 0], "a right is missing");
+    }
+    assert_nothing_left(&sentinels).await;
+}
+
+#[tokio::test]
+async fn a_name_that_no_sentinel_knows_is_a_store_error() {
+    let sentinels = Sentinels::start().await;
+    let asked = Instant::now();
+    let told = refused(&sentinels.url().replace("/lockattr", "/another")).await;
+    assert!(told.contains("know no master called `another`"), "{told}");
+    assert!(asked.elapsed() < Duration::from_secs(2), "after {:?}", asked.elapsed());
+}
+
+/// Red without: the limit on how long the last sentinels are waited for (`GRACE`).
+#[tokio::test]
+async fn sentinels_may_hang_and_go_down_one_by_one() {
+    let sentinels = Sentinels::start().await;
+    let url = sentinels.url_with("connect_timeout=10s&heartbeat=60s");
+    let [one, two, three] = sentinels.sentinels() else { panic!("three of them") };
+    let old = LockManager::connect(&url).await.unwrap();
+
+    one.stop_signal();
+    let asked = Instant::now();
+    works(&url).await;
+    assert!(asked.elapsed() < Duration::from_secs(4), "waited for one: {:?}", asked.elapsed());
+    one.kill();
+    works(&url).await;
+    two.kill();
+    works(&url).await;
+    three.kill();
+    let told = refused(&url).await;
+    assert!(told.contains("none of the sentinels answered"), "{told}");
+    // Who is connected goes on.
+    let guard = old.acquire("a", LockOptions::new()).await.unwrap();
+    guard.release().await.unwrap();
+    two.revive().await;
+    works(&url).await;
+    assert_nothing_left(&sentinels.replicas().await[0]).await;
+}
