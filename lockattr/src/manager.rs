@@ -28,7 +28,7 @@ use crate::{Error, Holder, Lease, LockGuard, LockOptions, body, default_manager}
 /// |---|---|
 /// | `memory://` | inside the process |
 /// | `redis://[[user]:password@]host[:port][/database]` | one Redis or Valkey (feature `redis`, on by default) |
-/// | `rediss://…` | the same over TLS (feature `tls`) |
+/// | `rediss://…[?ca=…][&cert=…&key=…]` | the same over TLS (feature `tls`) |
 /// | `redis+unix:///path/to/socket[?user=…&pass=…&db=…]` | the same over a Unix socket |
 /// | `redlock://[[user]:password@]host[:port],host,…[/database]` | a majority of independent servers: [`RedlockStore`](crate::store::RedlockStore) |
 /// | `redis+sentinel://[[user]:password@]h1[:port],h2,…/master-name[?db=…&tls=true&sentinel_user=…&sentinel_pass=…]` | the server that these sentinels name as the master; user and password are that server's |

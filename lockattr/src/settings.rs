@@ -1,5 +1,6 @@
 //! What a manager is set to: defaults, then the builder, then the URL's query.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::Error;
@@ -90,6 +91,17 @@ pub(crate) struct ServerSettings {
     pub(crate) heartbeat: Duration,
     /// How many replicas must have a lease before it counts.
     pub(crate) replicas: usize,
+    pub(crate) tls: TlsFiles,
+}
+
+/// The files for connections with TLS, in PEM.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TlsFiles {
+    /// The authorities that are trusted, in place of the system's.
+    pub(crate) ca: Option<PathBuf>,
+    /// Our own certificate, and the key to it.
+    pub(crate) cert: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
 }
 
 impl Default for ServerSettings {
@@ -100,6 +112,7 @@ impl Default for ServerSettings {
             response_timeout: Duration::from_secs(1),
             heartbeat: Duration::from_secs(5),
             replicas: 0,
+            tls: TlsFiles::default(),
         }
     }
 }
@@ -114,6 +127,9 @@ impl ServerSettings {
             "response_timeout" => self.response_timeout = duration(name, value)?,
             "heartbeat" => self.heartbeat = duration(name, value)?,
             "replicas" => self.replicas = number(name, value)?,
+            "ca" => self.tls.ca = Some(value.into()),
+            "cert" => self.tls.cert = Some(value.into()),
+            "key" => self.tls.key = Some(value.into()),
             _ => return Ok(false),
         }
         Ok(true)
@@ -130,8 +146,27 @@ impl ServerSettings {
         ];
         match times.iter().find(|(_, time)| time.is_zero()) {
             Some((name, _)) => Err(Error::InvalidOptions(format!("`{name}` must not be zero"))),
-            None => Ok(()),
+            None => self.tls.check(),
         }
+    }
+}
+
+impl TlsFiles {
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let (named, missing) = match (&self.cert, &self.key) {
+            (Some(_), None) => ("cert", "key"),
+            (None, Some(_)) => ("key", "cert"),
+            _ => return Ok(()),
+        };
+        let sentence = format!("`{named}` is of use only with `{missing}`: give both files");
+        Err(Error::InvalidOptions(sentence))
+    }
+
+    /// Those that are set, by the names of their settings.
+    #[cfg(feature = "redis")]
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
+        let all = [("ca", &self.ca), ("cert", &self.cert), ("key", &self.key)];
+        all.into_iter().filter_map(|(name, path)| Some((name, path.as_ref()?)))
     }
 }
 

@@ -70,13 +70,13 @@ impl Cluster {
         format!("{}?{query}", self.url())
     }
 
-    /// `rediss+cluster://…`: the ports of the same nodes that speak TLS.
+    /// [`url`](Self::url) with `tls=true`: the ports of the same nodes that speak TLS.
     ///
     /// # Panics
     ///
     /// When they were built without TLS.
     pub fn tls_url(&self) -> String {
-        self.url_by("rediss+cluster", RedisServer::tls_addr)
+        format!("{}?tls=true", self.url_by("redis+cluster", RedisServer::tls_addr))
     }
 
     fn url_by(&self, scheme: &str, addr: impl Fn(&RedisServer) -> String) -> String {

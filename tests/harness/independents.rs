@@ -38,13 +38,13 @@ impl Independents {
         format!("{}?{query}", self.url())
     }
 
-    /// `rediss+redlock://…`: the ports that speak TLS.
+    /// [`url`](Self::url) with `tls=true`: the ports that speak TLS.
     ///
     /// # Panics
     ///
     /// When the servers were built without TLS.
     pub fn tls_url(&self) -> String {
-        self.url_to("rediss+redlock", &hosts(&self.nodes, RedisServer::tls_addr))
+        format!("{}?tls=true", self.url_to("redlock", &hosts(&self.nodes, RedisServer::tls_addr)))
     }
 
     /// [`url`](Self::url) through the [`proxies`](Self::proxies).

@@ -54,13 +54,13 @@ impl Sentinels {
         format!("{}?{query}", self.url())
     }
 
-    /// `rediss+sentinel://…`: the ports of the sentinels that speak TLS.
+    /// [`url`](Self::url) with `tls=true`: the ports of the sentinels that speak TLS.
     ///
     /// # Panics
     ///
     /// When they were built without TLS.
     pub fn tls_url(&self) -> String {
-        self.url_by("rediss+sentinel", RedisServer::tls_addr)
+        format!("{}?tls=true", self.url_by("redis+sentinel", RedisServer::tls_addr))
     }
 
     fn url_by(&self, scheme: &str, addr: impl Fn(&RedisServer) -> String) -> String {

@@ -13,6 +13,7 @@ mod redlock;
 mod reentrancy;
 mod runtimes;
 mod scale;
+mod secrets;
 mod shutdown;
 mod store_contract;
 mod support;

@@ -7,20 +7,19 @@ mod fencing;
 mod herd;
 mod line;
 mod meddling;
+mod native;
 mod outcome;
 mod processes;
 mod reach;
 mod refusals;
 mod replicas;
+mod rights;
 mod runtimes;
 mod sentinel;
 mod stopped;
+mod tls;
 mod unknown;
 mod value;
 mod without_resp3;
 
-/// All that a user needs, as the docs of `RedisStore` tell it.
-const RIGHTS: &str = "~lock:* ~lockattr:* resetchannels &lockattr:inbox:* -@all +hello +ping \
-                      +select +script|load +evalsha +subscribe +publish +get +set +del +exists \
-                      +pttl +pexpire +time +zadd +zcard +zrange +zrem +zremrangebyscore +zrank \
-                      +zscore";
+pub(crate) use rights::RIGHTS;

@@ -89,6 +89,7 @@ macro_rules! store_contract {
             use crate::store_contract::{$file, fleet::Fleet};
             let fleet = <$fleet as Fleet>::start().await;
             $file::$test(fleet.node()).await;
+            fleet.saw_nothing_wrong().await;
         })*
     };
 }
@@ -100,6 +101,7 @@ store_contract!(
     redlock: super::fleet::OnRedlock,
     sentinel: super::fleet::OnSentinel,
     replicas: super::fleet::WithReplicas,
+    redis_with_least_rights: super::fleet::WithLeastRights,
 );
 
 /// And what those can do besides of which a quorum is made.

@@ -1,5 +1,6 @@
 //! Sets a manager up: a URL or a store, and defaults.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,8 @@ use crate::store_url;
 /// change it without a new build. The query knows these settings by the same names: `prefix`,
 /// `service`, `ttl`, `wait`, `retry`, `retry_delay`, `shutdown_limit`, `linger`, `hand_overs`,
 /// `hand_over_time`, and where the store has a server `connections`, `connect_timeout`,
-/// `response_timeout`, `heartbeat` and `replicas`.
+/// `response_timeout`, `heartbeat` and `replicas`, and where it is reached by TLS `ca`, `cert` and
+/// `key`.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -162,12 +164,51 @@ impl LockManagerBuilder {
         self
     }
 
+    /// A file in PEM with the authorities that are trusted to know the server, where the URL asks
+    /// for TLS: those of the system by default, and none of them beside these.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::LockManager;
+    ///
+    /// let manager = LockManager::builder()
+    ///     .url("rediss://db.example/")
+    ///     .ca("/etc/locks/ca.pem")
+    ///     .cert("/etc/locks/client.pem")
+    ///     .key("/etc/locks/client.key")
+    ///     .build()?;
+    /// # let _ = manager;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// This file and the other two are read when the manager is built. In a URL's query, what is
+    /// not a letter or a digit in their paths is best percent-encoded: `+` must be `%2B`, and `@`
+    /// must be `%40`.
+    pub fn ca(mut self, file: impl Into<PathBuf>) -> Self {
+        self.settings.server.tls.ca = Some(file.into());
+        self
+    }
+
+    /// A file in PEM with the certificate by which the server knows this client, and those between
+    /// it and the authority, if there are any: none by default. Goes with [`key`](Self::key).
+    pub fn cert(mut self, file: impl Into<PathBuf>) -> Self {
+        self.settings.server.tls.cert = Some(file.into());
+        self
+    }
+
+    /// A file in PEM with the private key to [`cert`](Self::cert), without a passphrase.
+    pub fn key(mut self, file: impl Into<PathBuf>) -> Self {
+        self.settings.server.tls.key = Some(file.into());
+        self
+    }
+
     /// Makes the manager without contacting the store: a program can start while that is away.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] if a setting or the URL makes no sense, or there is neither URL
-    /// nor store.
+    /// [`Error::InvalidOptions`] if a setting or the URL makes no sense, a file that they name
+    /// cannot be used, or there is neither URL nor store.
     pub fn build(mut self) -> Result<LockManager, Error> {
         let store = match (self.store, self.url) {
             (Some(store), None) => store,

@@ -9,6 +9,7 @@ mod connect;
 mod line;
 mod link;
 mod listener;
+mod native;
 mod node;
 mod post;
 mod replicas;
@@ -16,6 +17,7 @@ mod request;
 mod restart;
 mod scripts;
 mod sentinels;
+mod tls;
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,9 +35,11 @@ use crate::settings::ServerSettings;
 use crate::store_url::StoreUrl;
 use crate::{Error, Holder};
 use config::Config;
+use native::Deleted;
 use node::Node;
 use post::Post;
 use scripts::Scripts;
+pub(in crate::store) use tls::is_asked;
 
 /// The fencing counter: one per server, not one per key, so that memory does not grow with the
 /// number of keys ever locked.
@@ -53,13 +57,18 @@ const LINE_OF: &str = "lockattr:line-of:";
 ///
 /// A lock is a string under prefix and key, or a sorted set if it is shared; while others wait for
 /// it, `lockattr:line:…` is their line. Besides, there is one key for all locks, the fencing counter
-/// `lockattr:fence`. A user with these rights is enough:
+/// `lockattr:fence`. A user with these rights is enough (with another prefix, that one in place of
+/// `lock:`):
 ///
 /// ```text
 /// ACL SETUSER locker on >… resetkeys ~lock:* ~lockattr:* resetchannels &lockattr:inbox:* -@all
 ///     +hello +ping +select +script|load +evalsha +subscribe +publish +get +set +del +exists +pttl
 ///     +pexpire +time +zadd +zcard +zrange +zrem +zremrangebyscore +zrank +zscore
 /// ```
+///
+/// With one right more, a release costs the server a third: `+delex` where it is Redis 8.4 or later,
+/// `+delifeq` where it is Valkey 9.0 or later, `+cad` where it is Tair. Who has all rights need not
+/// think of it. Which of them there is, is found out anew with each connection.
 ///
 /// # Sentinel
 ///
@@ -109,11 +118,12 @@ pub struct RedisStore {
 
 impl RedisStore {
     /// The store that `url` names; its query may set `connections`, `connect_timeout`,
-    /// `response_timeout`, `heartbeat` and `replicas`. Does not contact the server.
+    /// `response_timeout`, `heartbeat`, `replicas` and, with TLS, the files `ca`, `cert` and `key`,
+    /// which are read now. Does not contact the server.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] if the URL makes no sense.
+    /// [`Error::InvalidOptions`] if the URL makes no sense, or one of its files cannot be used.
     pub fn open(url: &str) -> Result<Self, Error> {
         let StoreUrl { urls, query } = StoreUrl::parse(url)?;
         Self::at(urls, &query, ServerSettings::default())
@@ -166,7 +176,32 @@ impl RedisStore {
         if matches!(answer, Acquire::Acquired { .. }) {
             reply.replicated?;
         }
+        if !matches!(answer, Acquire::Acquired { wanted: false, .. }) {
+            self.post.sought.note(claim.key().name());
+        }
         Ok(answer)
+    }
+
+    /// Gives one lock back by a command of the server's own; `None` if the scripts have to.
+    async fn release_natively(&self, releasing: &Releasing) -> Option<Result<Release, StoreError>> {
+        let key = releasing.claim.key();
+        if !native::suits(releasing) || self.post.sought.probably(key.name()) {
+            return None;
+        }
+        let place = self.node.place(key);
+        Some(match self.node.release(place, releasing).await {
+            Ok(Deleted::AskTheScript) => return None,
+            Ok(Deleted::Done) => Ok(Release::Released),
+            Ok(Deleted::NotHeld) => Ok(Release::NotHeld),
+            Ok(Deleted::HandOn) => {
+                self.post.sought.note(key.name());
+                let script = request::release(&self.scripts, &[releasing]);
+                // If this fails, the next try hands it on.
+                let handed_on = self.node.invoke::<String>(place, &script).await;
+                handed_on.map(|_| Release::Released)
+            }
+            Err(error) => Err(error),
+        })
     }
 }
 
@@ -195,17 +230,20 @@ impl Store for RedisStore {
         &'a self,
         releases: &'a [Releasing],
     ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
-        Box::pin(self.node.invoke_batch(
-            releases,
-            |releases| request::release(&self.scripts, releases),
-            |release| match release.after.is_zero() {
+        Box::pin(async move {
+            if let [releasing] = releases
+                && let Some(answer) = self.release_natively(releasing).await
+            {
+                return vec![answer];
+            }
+            let place = |release: &Releasing| match release.after.is_zero() {
                 true => self.node.place(release.claim.key()),
                 false => self.node.shortened(release.claim.key()),
-            },
-            |held| {
-                if held { Release::Released } else { Release::NotHeld }
-            },
-        ))
+            };
+            let released = |held| if held { Release::Released } else { Release::NotHeld };
+            let script = |releases: &[&Releasing]| request::release(&self.scripts, releases);
+            self.node.invoke_batch(releases, script, place, released).await
+        })
     }
 
     fn holder<'a>(

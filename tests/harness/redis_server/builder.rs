@@ -1,5 +1,6 @@
 //! What a test wishes of its server.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::tls::Authority;
@@ -18,6 +19,7 @@ pub struct RedisServerBuilder {
     pub(super) appendonly: bool,
     pub(super) lines: Vec<String>,
     pub(super) mode: Mode,
+    pub(super) program: Option<PathBuf>,
 }
 
 /// What the program is started as.
@@ -92,6 +94,12 @@ impl RedisServerBuilder {
     /// Any other line of `redis.conf`, such as `maxmemory 2mb`.
     pub fn line(mut self, line: &str) -> Self {
         self.lines.push(line.to_owned());
+        self
+    }
+
+    /// Another program than the one that all tests run, for a test that has to have just that.
+    pub fn program(mut self, path: impl Into<PathBuf>) -> Self {
+        self.program = Some(path.into());
         self
     }
 

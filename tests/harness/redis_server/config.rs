@@ -54,6 +54,10 @@ impl Config {
         self.wishes.password.as_deref()
     }
 
+    pub(super) fn program(&self) -> Option<&Path> {
+        self.wishes.program.as_deref()
+    }
+
     pub(super) fn is_sentinel(&self) -> bool {
         self.wishes.mode == Mode::Sentinel
     }

@@ -101,7 +101,8 @@ async fn boot(config: &Config, directory: &Path) -> Result<Process, Failure> {
 }
 
 fn spawn(config: &Config, directory: &Path) -> Result<Process, Failure> {
-    let program = std::env::var(PROGRAM).unwrap_or_else(|_| "redis-server".to_owned());
+    let usual = || std::env::var(PROGRAM).unwrap_or_else(|_| "redis-server".to_owned());
+    let program = config.program().map_or_else(usual, |path| path.display().to_string());
     let mut command = Command::new(&program);
     command.arg(directory.join(FILE));
     command.args(config.is_sentinel().then_some("--sentinel"));

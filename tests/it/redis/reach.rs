@@ -43,6 +43,7 @@ async fn with_a_password_a_user_and_a_database() {
 
     let server = RedisServer::builder().user("locker", "s3cret", RIGHTS).start().await;
     works(&server.url_as("locker", "s3cret")).await;
+    works(&format!("{}2", server.url_as("locker", "s3cret"))).await;
 }
 
 #[tokio::test]

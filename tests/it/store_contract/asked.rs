@@ -11,8 +11,11 @@ use super::AnyStore;
 pub(super) const LABEL: &str =
     "since=1700000000000 service=a%20contract host=here pid=7 function=suite::test";
 
+/// What all locks of the suite have before their keys.
+pub(super) const PREFIX: &str = "contract:";
+
 pub(super) fn key(key: &str) -> LockKey {
-    LockKey::new("contract:", key).expect("a good key")
+    LockKey::new(PREFIX, key).expect("a good key")
 }
 
 pub(super) fn claim(named: &str) -> Arc<Claim> {

@@ -1,5 +1,6 @@
 //! What the suite runs on, and the managers that it plays: each with an inbox, and claims that wait.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,8 +14,9 @@ use lockattr_tests::{Independents, RedisServer, Sentinels, eventually};
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::asked::{LABEL, key};
+use super::asked::{LABEL, PREFIX, key};
 use super::{AnyStore, TTL};
+use crate::redis::RIGHTS;
 
 /// One store, seen from as many processes as a test needs.
 pub(super) trait Fleet {
@@ -25,6 +27,9 @@ pub(super) trait Fleet {
 
     /// Waits until the store knows that the process with this inbox is gone, if it has to be told.
     async fn knows_it_is_gone(&self, inbox: u64);
+
+    /// After a test: whether the servers saw anything that the test did not.
+    async fn saw_nothing_wrong(&self) {}
 }
 
 pub(super) struct InMemory(Arc<MemoryStore>);
@@ -90,6 +95,44 @@ impl Fleet for OnRedis {
 
     async fn knows_it_is_gone(&self, inbox: u64) {
         nobody_listens(&self.0, inbox).await;
+    }
+}
+
+/// One Redis, asked as a user that has the rights which the docs name, and no others.
+pub(super) struct WithLeastRights(RedisServer);
+
+impl Fleet for WithLeastRights {
+    async fn start() -> Self {
+        let rights = format!("{RIGHTS} ~{PREFIX}*");
+        // The default user's password keeps a store from being that one by mistake.
+        let server = RedisServer::builder().password("harness").user("locker", "s3cret", &rights);
+        let server = server.start().await;
+        // Rights that a server may have or not, as the docs tell as well.
+        let cli = server.cli().await;
+        for newer in ["+delex", "+delifeq"] {
+            // Refused by a server that has no such command.
+            let _known = cli.try_query::<()>(&["ACL", "SETUSER", "locker", newer]).await;
+        }
+        Self(server)
+    }
+
+    fn node(&self) -> AnyStore {
+        let url = self.0.url_as("locker", "s3cret");
+        Arc::new(RedisStore::open(&url).expect("a good URL"))
+    }
+
+    async fn knows_it_is_gone(&self, inbox: u64) {
+        nobody_listens(&self.0, inbox).await;
+    }
+
+    /// Scripts go on after some errors, so a right may be missing and nobody is told.
+    async fn saw_nothing_wrong(&self) {
+        let log: Vec<HashMap<String, redis::Value>> =
+            self.0.cli().await.query(&["ACL", "LOG"]).await;
+        let refused = log.iter().map(|entry| format!("{:?}", entry["object"]));
+        // The client's own name and version, which are for show; 7.0 knows no right to tell them.
+        let refused: Vec<_> = refused.filter(|what| !what.contains("setinfo")).collect();
+        assert!(refused.is_empty(), "{refused:?}");
     }
 }
 

@@ -7,7 +7,7 @@
 -- ARGV[2]      TTL in milliseconds
 -- ARGV[3]      its mode
 -- ARGV[4]      its entry in the line; + for the usual, of one lock; empty to ask only once
--- ARGV[5]      what counts instead of the server's clock; empty if that does
+-- ARGV[5]      what counts instead of the server's clock; none or empty if that does
 -- ARGV[6]      1 if it stood in line before, to be told: where it does not any more, it was
 --
 -- Returns twice the number of this acquisition, and one more if others wait,
@@ -15,7 +15,7 @@
 -- microseconds }.
 
 local fence, value, ttl, mode, entry = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
-local hint = tonumber(ARGV[5])
+local hint = ARGV[5] and tonumber(ARGV[5])
 if entry == '+' then
   entry = ARGV[2] .. ' ' .. mode .. ' ' .. value
 end

@@ -7,6 +7,7 @@ use redis::{Client, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo, Re
 use url::Url;
 
 use super::sentinels::Sentinels;
+use super::tls::{self, Tls};
 use crate::Error;
 use crate::settings::ServerSettings;
 use crate::store::StoreError;
@@ -63,10 +64,12 @@ impl Config {
         }
         timing.check()?;
         let address = shown(&urls);
+        let asked = own.iter().find(|(name, _)| *name == "tls").map(|(_, value)| *value);
+        let tls = Tls::read(&timing.tls, tls::is_asked(urls[0].scheme(), asked)?)?;
         let server = if urls[0].scheme() == "redis+sentinel" {
-            Server::Found(Sentinels::read(&urls, &own, &address, &timing)?)
+            Server::Found(Sentinels::read(&urls, &own, &address, &timing, tls)?)
         } else {
-            Server::Fixed(one(urls, &own, &address)?.into())
+            Server::Fixed(one(urls, &own, &address, &tls)?.into())
         };
         Ok(Self { server, address, timing, forgets: None })
     }
@@ -91,22 +94,22 @@ impl Server {
 }
 
 impl Clients {
-    pub(super) fn new(url: Url, address: &str) -> RedisResult<Self> {
-        let plain = client(url.clone(), ProtocolVersion::RESP2)?;
-        let client = client(url, ProtocolVersion::RESP3)?;
+    pub(super) fn new(url: Url, address: &str, tls: &Tls) -> RedisResult<Self> {
+        let plain = client(url.clone(), ProtocolVersion::RESP2, tls)?;
+        let client = client(url, ProtocolVersion::RESP3, tls)?;
         Ok(Self { client, plain, address: address.into() })
     }
 }
 
 /// The server of a URL with one host.
-fn one(urls: Vec<Url>, own: &[(&str, &str)], address: &str) -> Result<Clients, Error> {
+fn one(urls: Vec<Url>, own: &[(&str, &str)], address: &str, tls: &Tls) -> Result<Clients, Error> {
     let Ok([mut url]) = <[Url; 1]>::try_from(urls) else {
         return Err(Error::InvalidOptions("this URL takes one host".into()));
     };
     for (name, value) in own {
         url.query_pairs_mut().append_pair(name, value);
     }
-    Clients::new(url, address).map_err(|error| makes_no_sense(address, &error))
+    Clients::new(url, address, tls).map_err(|error| makes_no_sense(address, &error))
 }
 
 pub(super) fn makes_no_sense(address: &str, error: &redis::RedisError) -> Error {
@@ -114,17 +117,11 @@ pub(super) fn makes_no_sense(address: &str, error: &redis::RedisError) -> Error 
 }
 
 const REDIS_NAMES: &str = ", and for Redis `connections`, `connect_timeout`, `response_timeout`, \
-                           `heartbeat`, `replicas`, with `redis+unix://` also `user`, `pass`, \
-                           `db`, and with `redis+sentinel://` also `db`, `sentinel_user`, \
-                           `sentinel_pass`, `tls`";
+                           `heartbeat`, `replicas`, with TLS also `ca`, `cert`, `key`, with \
+                           `redis+unix://` also `user`, `pass`, `db`, and with \
+                           `redis+sentinel://` also `db`, `sentinel_user`, `sentinel_pass`, `tls`";
 
-pub(super) fn client(url: Url, protocol: ProtocolVersion) -> RedisResult<Client> {
-    #[cfg(feature = "tls")]
-    if url.scheme() == "rediss" && rustls::crypto::CryptoProvider::get_default().is_none() {
-        // With two providers in one program rustls panics unless one was chosen. Losing the race
-        // to another chooser is as good.
-        let _chosen_by_another = rustls::crypto::ring::default_provider().install_default();
-    }
+pub(super) fn client(url: Url, protocol: ProtocolVersion, tls: &Tls) -> RedisResult<Client> {
     let info = url.into_connection_info()?;
     let settings: RedisConnectionInfo = info.redis_settings().clone();
     let tcp = info.tcp_settings().clone();
@@ -136,5 +133,5 @@ pub(super) fn client(url: Url, protocol: ProtocolVersion) -> RedisResult<Client>
         )
         // Off by default in this client: small requests would wait for the peer's delayed ACK.
         .set_tcp_settings(tcp.set_nodelay(true));
-    Client::open(info)
+    tls.client(info)
 }

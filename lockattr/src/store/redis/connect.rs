@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
+use futures_util::future::try_join;
 use redis::aio::SendError;
 use redis::{AsyncConnectionConfig, ErrorKind, PushInfo, PushKind, RedisError};
 use tokio::time::timeout;
@@ -11,6 +12,7 @@ use super::config::Clients;
 use super::line::Pulse;
 use super::link::{Link, Live, Outcome, error_from};
 use super::listener::Listener;
+use super::native::Native;
 use super::post::channel;
 use super::restart::GrantsFrom;
 use super::sentinels::is_master;
@@ -55,7 +57,10 @@ impl Link {
             if server.sentinels().is_some() && !is_master(&mut connection).await? {
                 return Err((ErrorKind::Client, "named as the master, but it is a replica").into());
             }
-            self.scripts.load(&mut connection).await?;
+            // Both in one trip.
+            let mut other = connection.clone();
+            let native = Native::find(&mut other);
+            let ((), native) = try_join(self.scripts.load(&mut connection), native).await?;
             let grants = match self.config.forgets {
                 Some(longest) => Some(GrantsFrom::ask(&mut connection, longest).await?),
                 None => None,
@@ -78,15 +83,23 @@ impl Link {
                     Err(error) => return Err(error),
                 };
             }
-            Ok((connection, listener.map(Arc::new), Arc::new(Mutex::new(subscribed)), grants))
+            let (listener, native) = (listener.map(Arc::new), native.map(Arc::new));
+            Ok((connection, listener, Arc::new(Mutex::new(subscribed)), grants, native))
         };
         let connecting = async {
             let clients = server.find().await?;
             let address = clients.address.clone();
             match connect(&clients).await {
-                Ok((connection, listener, subscribed, grants)) => {
-                    Ok(Live { connection, pulse, id, address, subscribed, listener, grants })
-                }
+                Ok((connection, listener, subscribed, grants, native)) => Ok(Live {
+                    connection,
+                    pulse,
+                    id,
+                    address,
+                    subscribed,
+                    listener,
+                    grants,
+                    native,
+                }),
                 Err(error) => Err(error_from(&address, error).not_sent()),
             }
         };

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::config::Config;
 use super::line::{Pulse, keep_line};
 use super::listener::Listener;
+use super::native::Native;
 use super::post::{Post, channel};
 use super::restart::GrantsFrom;
 use super::scripts::Scripts;
@@ -62,6 +63,8 @@ pub(super) struct Live {
     pub(super) listener: Option<Arc<Listener>>,
     /// When the server grants again, if a restart made it forget leases that count.
     pub(super) grants: Option<GrantsFrom>,
+    /// The command by which this server, at the end of this very connection, gives locks back.
+    pub(super) native: Option<Arc<Native>>,
 }
 
 impl Link {

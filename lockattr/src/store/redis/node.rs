@@ -8,10 +8,11 @@ use redis::{FromRedisValue, ScriptInvocation};
 
 use super::config::Config;
 use super::link::{Link, Live};
+use super::native::Deleted;
 use super::post::Post;
 use super::replicas::{Answer, Replicas};
 use super::scripts::Scripts;
-use crate::store::{LockKey, StoreError};
+use crate::store::{LockKey, Releasing, StoreError};
 
 /// The connection on which messages come in.
 const INBOX: usize = 0;
@@ -106,6 +107,19 @@ impl Node {
             return link.note(&live, outcome);
         }
         Ok(Answer::alone(link.invoke(live, script).await?))
+    }
+
+    /// Gives a lock back by a command of the server's own, if it has one.
+    pub(super) async fn release(
+        &self,
+        place: Place,
+        releasing: &Releasing,
+    ) -> Result<Deleted, StoreError> {
+        let link = &self.links[place.link];
+        let mut live = link.get().await?;
+        let Some(native) = live.native.clone() else { return Ok(Deleted::AskTheScript) };
+        let outcome = native.release(&mut live.connection, releasing).await;
+        link.note(&live, outcome)
     }
 
     /// Sees to it that messages for this inbox come in.

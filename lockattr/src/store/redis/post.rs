@@ -6,6 +6,7 @@ use std::time::Duration;
 use redis::{FromRedisValue, PushInfo, PushKind};
 use tokio::time::Instant;
 
+use super::native::Sought;
 use crate::FencingToken;
 use crate::store::{Grant, Inbox, Inboxes, OwnerToken};
 
@@ -18,6 +19,8 @@ pub(super) struct Post {
     clock: Mutex<Option<ServerClock>>,
     /// Whether a lease counts only once replicas have it: those that a release granted need not.
     replicated: bool,
+    /// Locks for which somebody waits, as far as is known here.
+    pub(super) sought: Sought,
 }
 
 /// What the server's clock showed at a moment that was not before `asked`.
@@ -48,7 +51,12 @@ impl ServerClock {
 
 impl Post {
     pub(super) fn new(replicated: bool) -> Self {
-        Self { inboxes: Inboxes::default(), clock: Mutex::default(), replicated }
+        Self {
+            inboxes: Inboxes::default(),
+            clock: Mutex::default(),
+            replicated,
+            sought: Sought::default(),
+        }
     }
 
     /// Serves this inbox too, for as long as its manager keeps it.
@@ -97,6 +105,7 @@ impl Post {
         let Some(inbox) = self.inboxes.get(id) else { return Some(()) };
         let (kind, rest) = message.split_once(' ')?;
         if kind == "wanted" {
+            self.sought.note(rest);
             inbox.wanted(rest);
             return Some(());
         }

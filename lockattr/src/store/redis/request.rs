@@ -21,11 +21,12 @@ pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &Acquiring) -> ScriptInvo
         (Waiting::InLine, [_]) => script.arg("+"),
         _ => script.arg(entry(claim, *ttl, *waiting)),
     };
+    let stood = *waiting == Waiting::Told { again: true };
     match hint {
-        Some(hint) => script.arg(*hint),
-        None => script.arg(""),
+        Some(hint) => script.arg(*hint).arg(u8::from(stood)),
+        None if stood => script.arg("").arg(1),
+        None => &mut script,
     };
-    script.arg(u8::from(*waiting == Waiting::Told { again: true }));
     script
 }
 
@@ -122,7 +123,7 @@ fn add_keys(script: &mut ScriptInvocation<'_>, claim: &Claim) {
 }
 
 /// The line of a lock, in the lock's own hash slot; as in `line.lua`.
-fn line_of(lock: &str) -> String {
+pub(super) fn line_of(lock: &str) -> String {
     match has_hash_tag(lock) {
         true => [LINE, lock].concat(),
         false => [LINE_OF, "{", lock, "}"].concat(),

@@ -23,6 +23,7 @@ use tokio::time::{Instant, timeout_at};
 
 use self::told::Told;
 use super::config::Clients;
+use super::tls::Tls;
 use crate::store::StoreError;
 
 /// How long the last sentinels are waited for once most have answered: one that hangs must not
@@ -36,6 +37,7 @@ pub(super) struct Sentinels {
     name: String,
     /// How to reach the master, but for its host: login, database, with or without TLS.
     template: Url,
+    tls: Tls,
     /// The URL without its password, for errors.
     address: String,
     /// How long their answers may take altogether.
@@ -59,7 +61,7 @@ impl Sentinels {
         let mut url = self.template.clone();
         url.set_host(Some(host)).map_err(|error| told(&error))?;
         url.set_port(port.parse().ok()).map_err(|()| told(&"this cannot be a host"))?;
-        Clients::new(url, &address).map_err(|error| told(&error))
+        Clients::new(url, &address, &self.tls).map_err(|error| told(&error))
     }
 
     /// Returns when the server at `address` is known not to be the master any more.

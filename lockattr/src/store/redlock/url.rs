@@ -8,14 +8,15 @@ use url::Url;
 use super::RedlockStore;
 use crate::Error;
 use crate::settings::{ServerSettings, duration};
+use crate::store::redis::is_asked;
 use crate::store::{RedisStore, Store};
 use crate::store_url::StoreUrl;
 
 impl RedlockStore {
     /// The store that `url` names: `redlock://[[user]:password@]host[:port],host,…[/database]`, three
     /// hosts or more. Its query may set `max_ttl` and `clock_skew`, or `durable=true`
-    /// ([`MAX_TTL`](Self::MAX_TTL) says what they are), and what a [`RedisStore`] takes. Does not
-    /// contact the servers.
+    /// ([`MAX_TTL`](Self::MAX_TTL) says what they are), `tls=true`, and what a [`RedisStore`] takes.
+    /// Does not contact the servers.
     ///
     /// ```
     /// use lockattr::store::RedlockStore;
@@ -39,15 +40,17 @@ impl RedlockStore {
         defaults: &ServerSettings,
     ) -> Result<Self, Error> {
         let (mut longest_ttl, mut clock_skew) = (Self::MAX_TTL, Self::CLOCK_SKEW);
-        let (mut durable, mut rest) = (false, Vec::new());
+        let (mut durable, mut tls, mut rest) = (false, None, Vec::new());
         for (name, value) in query {
             match name.as_str() {
                 "max_ttl" => longest_ttl = duration(&name, &value)?,
                 "clock_skew" => clock_skew = duration(&name, &value)?,
+                "tls" => tls = Some(value),
                 "durable" => durable = yes_or_no(&name, &value)?,
                 _ => rest.push((name, value)),
             }
         }
+        let scheme = if is_asked("redlock", tls.as_deref())? { "rediss" } else { "redis" };
         let mut hosts = HashSet::new();
         let distinct = urls.iter().all(|url| {
             hosts.insert((url.host_str().map(str::to_owned), url.port().unwrap_or(REDIS_PORT)))
@@ -59,7 +62,7 @@ impl RedlockStore {
         // No server's clock runs off by more than 1 %, as for every lease.
         let forgets = (!durable).then(|| longest_ttl + longest_ttl / 100 + clock_skew);
         let node = |mut url: Url| -> Result<Arc<dyn Store>, Error> {
-            if url.set_scheme("redis").is_err() {
+            if url.set_scheme(scheme).is_err() {
                 return Err(Error::InvalidOptions("this URL names no host".into()));
             }
             let node = RedisStore::one_of_many(url, &rest, defaults.clone(), forgets)?;

@@ -13,6 +13,7 @@ use super::Sentinels;
 use crate::Error;
 use crate::settings::ServerSettings;
 use crate::store::redis::config::{client, makes_no_sense};
+use crate::store::redis::tls::Tls;
 
 /// Where a sentinel listens if the URL does not say.
 const PORT: u16 = 26379;
@@ -24,25 +25,16 @@ impl Sentinels {
         own: &[(&str, &str)],
         address: &str,
         timing: &ServerSettings,
+        tls: Tls,
     ) -> Result<Arc<Self>, Error> {
         let setting =
             |wanted| own.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);
-        let scheme = match setting("tls") {
-            None | Some("false") => "redis",
-            Some("true") if cfg!(feature = "tls") => "rediss",
-            Some("true") => {
-                return Err(refused(
-                    "`tls=true` needs lockattr's feature `tls`: add it in Cargo.toml",
-                ));
-            }
-            Some(_) => return Err(refused("`tls` in the URL is neither `true` nor `false`")),
-        };
         let name = master_name(&urls[0])?;
         let database: u32 = setting("db").unwrap_or("0").parse().map_err(|_| {
             refused("`db` in the URL is not a whole number in range: leave it out for 0")
         })?;
         // Told by the sentinels, so any host will do here.
-        let template = other(&urls[0], scheme, &format!("/{database}"))?;
+        let template = other(&urls[0], &format!("/{database}"))?;
         let (user, pass) = (setting("sentinel_user"), setting("sentinel_pass"));
         if user.is_some() && pass.is_none() {
             return Err(refused("`sentinel_user` needs `sentinel_pass`"));
@@ -54,20 +46,21 @@ impl Sentinels {
                     "a host is missing: write it like `redis+sentinel://h1,h2,h3/master-name`",
                 ));
             }
-            let mut sentinel = other(url, scheme, "")?;
+            let mut sentinel = other(url, "")?;
             // A URL with a host takes all three.
             let set = sentinel
                 .set_username(user.unwrap_or_default())
                 .and_then(|()| sentinel.set_password(pass))
                 .and_then(|()| sentinel.set_port(Some(url.port().unwrap_or(PORT))));
             set.map_err(|()| refused("a host of the URL cannot be read"))?;
-            let client = client(sentinel, ProtocolVersion::RESP2);
+            let client = client(sentinel, ProtocolVersion::RESP2, &tls);
             clients.push(client.map_err(|error| makes_no_sense(address, &error))?);
         }
         Ok(Arc::new(Self {
             clients,
             name,
             template,
+            tls,
             address: address.into(),
             // The other half is for the connection to the master.
             limit: timing.connect_timeout / 2,
@@ -80,9 +73,9 @@ impl Sentinels {
 }
 
 /// The same URL for a server of its own.
-fn other(url: &Url, scheme: &str, path: &str) -> Result<Url, Error> {
+fn other(url: &Url, path: &str) -> Result<Url, Error> {
     let mut other = url.clone();
-    other.set_scheme(scheme).map_err(|()| refused("the URL cannot be read"))?;
+    other.set_scheme("redis").map_err(|()| refused("the URL cannot be read"))?;
     other.set_path(path);
     Ok(other)
 }

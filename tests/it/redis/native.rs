@@ -1,0 +1,258 @@
+//! Releases without a script, on servers that can compare and delete by themselves.
+//!
+//! They need Redis 8.4 or Valkey 9.0: the programs that `LOCKATTR_NEWEST_REDIS` and
+//! `LOCKATTR_NEWEST_VALKEY` name. Where neither is set, these tests say so and look at nothing.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use lockattr::{Error, LockGuard, LockManager, LockOptions, LostReason};
+use lockattr_tests::{Cli, Fault, Proxy, RedisServer, assert_nothing_left, eventually};
+use tempfile::TempDir;
+use tokio::time::timeout;
+
+use super::RIGHTS;
+
+/// Long before a lease of these tests ends, or who waits asks again by itself.
+const SOON: Duration = Duration::from_secs(4);
+
+/// A server program, and its command.
+struct Newer {
+    program: PathBuf,
+    command: &'static str,
+}
+
+#[expect(clippy::print_stderr, reason = "who runs the tests has to know what was left out")]
+fn newer() -> Vec<Newer> {
+    let known = [("LOCKATTR_NEWEST_REDIS", "delex"), ("LOCKATTR_NEWEST_VALKEY", "delifeq")];
+    let newer = known.into_iter().filter_map(|(variable, command)| {
+        let Some(program) = std::env::var_os(variable) else {
+            eprintln!("NOT TESTED: releases by `{command}`. Set {variable} to such a server.");
+            return None;
+        };
+        Some(Newer { program: program.into(), command })
+    });
+    newer.collect()
+}
+
+impl Newer {
+    async fn server(&self) -> RedisServer {
+        RedisServer::builder().program(&self.program).start().await
+    }
+}
+
+async fn connect(url: &str) -> LockManager {
+    LockManager::connect(format!("{url}?connections=1&wait=60s")).await.unwrap()
+}
+
+async fn acquire(manager: &LockManager) -> LockGuard {
+    manager.acquire("a", LockOptions::new()).await.unwrap()
+}
+
+async fn scripts(cli: &Cli) -> u64 {
+    cli.commandstats().await.get("evalsha").copied().unwrap_or_default()
+}
+
+/// How many scripts it takes to take a lock and to give it back: one, or two.
+async fn scripts_of_a_round(manager: &LockManager, cli: &Cli) -> u64 {
+    let before = scripts(cli).await;
+    acquire(manager).await.release().await.unwrap();
+    scripts(cli).await - before
+}
+
+/// Red without: `release_natively`.
+#[tokio::test]
+async fn the_usual_release_takes_no_script() {
+    for newer in newer() {
+        let server = newer.server().await;
+        let (cli, manager) = (server.cli().await, connect(&server.url()).await);
+        let tried = cli.commandstats().await[newer.command];
+        for round in 1..=20 {
+            assert_eq!(scripts_of_a_round(&manager, &cli).await, 1);
+            assert_eq!(cli.commandstats().await[newer.command], tried + round);
+        }
+        assert_nothing_left(&server).await;
+    }
+}
+
+/// Red without: the script's say where the server's command refuses (`AskTheScript`), and the
+/// comparison.
+#[tokio::test]
+async fn a_lock_that_is_not_ours_any_more_is_left_alone() {
+    for newer in newer() {
+        let server = newer.server().await;
+        let (cli, manager) = (server.cli().await, connect(&server.url()).await);
+        let others: [&[&str]; 3] = [
+            &["DEL", "lock:a"],
+            &["SET", "lock:a", "another's"],
+            // Of another type, as a shared lock is.
+            &[
+                "EVAL",
+                "redis.call('DEL', KEYS[1]) redis.call('ZADD', KEYS[1], 1, 'x')",
+                "1",
+                "lock:a",
+            ],
+        ];
+        for other in others {
+            let guard = acquire(&manager).await;
+            cli.query::<redis::Value>(other).await;
+            let before = cli.keys("lock:*").await;
+            let released = guard.release().await;
+            let Err(Error::Lost { reason, .. }) = released else { panic!("{released:?}") };
+            assert_eq!(reason, LostReason::Taken);
+            assert_eq!(cli.keys("lock:*").await, before, "{other:?}");
+            cli.query::<()>(&["DEL", "lock:a"]).await;
+        }
+        assert_nothing_left(&server).await;
+    }
+}
+
+/// Whoever holds the lock has not heard that somebody waits, and so gives it back in vain.
+///
+/// Red without: the look at the line behind the delete.
+#[tokio::test]
+async fn the_next_in_line_gets_it_at_once_though_nobody_told_that_it_waits() {
+    for newer in newer() {
+        let server = newer.server().await;
+        let proxy = Proxy::start(server.addr()).await;
+        let (one, other) =
+            (connect(&server.url_through(&proxy)).await, connect(&server.url()).await);
+        let held = acquire(&one).await;
+        proxy.swallow_messages(1);
+        let waiter = waits(&server, &other).await;
+        eventually(SOON, "it is told", async || proxy.seen("message") == 1).await;
+        held.release().await.unwrap();
+        // By the server's command, and then by the script.
+        assert_eq!(proxy.seen("release"), 2);
+        timeout(SOON, waiter).await.expect("granted at once").unwrap().release().await.unwrap();
+        assert_nothing_left(&server).await;
+    }
+}
+
+/// A hand-over costs one trip, as it does without such a command.
+///
+/// Red without: the note that the message leaves (`Sought`).
+#[tokio::test]
+async fn who_was_told_that_somebody_waits_asks_the_script_at_once() {
+    for newer in newer() {
+        let server = newer.server().await;
+        let proxy = Proxy::start(server.addr()).await;
+        let (one, other) =
+            (connect(&server.url_through(&proxy)).await, connect(&server.url()).await);
+        let held = acquire(&one).await;
+        let waiter = waits(&server, &other).await;
+        eventually(SOON, "it is told", async || proxy.seen("message") == 1).await;
+        held.release().await.unwrap();
+        assert_eq!(proxy.seen("release"), 1);
+        timeout(SOON, waiter).await.expect("granted at once").unwrap().release().await.unwrap();
+        assert_nothing_left(&server).await;
+    }
+}
+
+/// Another manager that stands in line.
+async fn waits(server: &RedisServer, manager: &LockManager) -> tokio::task::JoinHandle<LockGuard> {
+    let (manager, cli) = (manager.clone(), server.cli().await);
+    let waiter = tokio::spawn(async move { acquire(&manager).await });
+    let line = "lockattr:line-of:{lock:a}";
+    eventually(SOON, "it is in line", async || cli.pttl(line).await > 0).await;
+    waiter
+}
+
+/// The lock is free, and the script that hands it on does not arrive.
+///
+/// Red without: an error being the answer of a release that could not hand on.
+#[tokio::test]
+async fn the_next_in_line_gets_it_though_the_holder_is_cut_off_while_it_hands_on() {
+    for newer in newer() {
+        let server = newer.server().await;
+        let proxy = Proxy::start(server.addr()).await;
+        let (one, other) =
+            (connect(&server.url_through(&proxy)).await, connect(&server.url()).await);
+        let held = acquire(&one).await;
+        proxy.swallow_messages(1);
+        let waiter = waits(&server, &other).await;
+        eventually(SOON, "it is told", async || proxy.seen("message") == 1).await;
+        proxy.next("release", Fault::Delay(Duration::ZERO));
+        proxy.next("release", Fault::CutBefore);
+        assert!(matches!(held.release().await, Err(Error::Store { .. })));
+        let granted = timeout(SOON, waiter).await.expect("granted by the next try").unwrap();
+        granted.release().await.unwrap();
+        drop((one, other));
+        assert_nothing_left(&server).await;
+    }
+}
+
+/// As after a failover to a server that was not updated: the same address, another program.
+///
+/// Red without: finding out anew with each connection (`Native::find` in `establish`), or what
+/// remembers there that the server refused (`Native::refused`).
+#[tokio::test]
+async fn a_server_exchanged_for_one_without_the_command_is_asked_by_scripts() {
+    for newer in newer() {
+        let directory = TempDir::new().unwrap();
+        let program = directory.path().join("server");
+        let becomes = |exchanged: &Path, arguments: &str| {
+            let script = format!("#!/bin/sh\nexec {} \"$@\" {arguments}\n", exchanged.display());
+            fs::write(&program, script).unwrap();
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        becomes(&newer.program, "");
+        let server = RedisServer::builder().program(&program).start().await;
+        let manager = connect(&server.url()).await;
+        assert_eq!(scripts_of_a_round(&manager, &server.cli().await).await, 1);
+        let without = format!("--rename-command {} no-more", newer.command);
+        for (exchanged, arguments, expected) in
+            [(newer.program.as_path(), without.as_str(), 2), (newer.program.as_path(), "", 1)]
+        {
+            becomes(exchanged, arguments);
+            server.restart().await;
+            // The first one meets the end of the old connection, or not.
+            acquire(&manager).await.release().await.unwrap();
+            assert_eq!(scripts_of_a_round(&manager, &server.cli().await).await, expected);
+            assert_nothing_left(&server).await;
+        }
+    }
+}
+
+/// A right more, and a release costs less; without it all is well.
+///
+/// Red without: `NoPerm` in `is_no_answer`, and what it remembers (a trip more for each release).
+#[tokio::test]
+async fn a_user_without_the_right_asks_scripts() {
+    for newer in newer() {
+        for (rights, expected) in [(RIGHTS.into(), 2), (format!("{RIGHTS} +{}", newer.command), 1)]
+        {
+            let server = RedisServer::builder().program(&newer.program);
+            let server = server.user("locker", "s3cret", &rights).start().await;
+            let cli = server.cli().await;
+            let manager = connect(&server.url_as("locker", "s3cret")).await;
+            for _ in 0..3 {
+                assert_eq!(scripts_of_a_round(&manager, &cli).await, expected);
+            }
+            let refused: Vec<HashMap<String, redis::Value>> = cli.query(&["ACL", "LOG"]).await;
+            let mut refused = refused.iter().map(|entry| (&entry["object"], &entry["count"]));
+            let refused = refused.find(|(what, _)| format!("{what:?}").contains(newer.command));
+            let once = (expected == 2).then_some(&redis::Value::Int(1));
+            assert_eq!(refused.map(|(_, count)| count), once);
+            assert_nothing_left(&server).await;
+        }
+    }
+}
+
+/// Tair's command has Valkey's arguments and another name; no Tair can be started here.
+#[tokio::test]
+async fn a_server_that_calls_it_as_tair_does_is_asked_by_that_name() {
+    for newer in newer().into_iter().filter(|newer| newer.command == "delifeq") {
+        let server = RedisServer::builder().program(&newer.program);
+        let server = server.line("rename-command delifeq cad").start().await;
+        let (cli, manager) = (server.cli().await, connect(&server.url()).await);
+        assert_eq!(scripts_of_a_round(&manager, &cli).await, 1);
+        let guard = acquire(&manager).await;
+        cli.query::<()>(&["SET", "lock:a", "another's"]).await;
+        assert!(matches!(guard.release().await, Err(Error::Lost { .. })));
+        assert_eq!(cli.value("lock:a").await.as_deref(), Some("another's"));
+    }
+}

@@ -1,0 +1,194 @@
+//! TLS with an authority of the test's own, and clients that must show a certificate of it.
+
+mod files;
+mod topologies;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use lockattr::{Error, Lease, LockManager, LockOptions, Mode};
+use lockattr_tests::{RedisServer, assert_nothing_left, capture_events_from, eventually, node};
+use tokio::time::{Instant, timeout};
+use tracing::Level;
+use url::Url;
+
+/// Long before a lease of these tests ends, or who waits asks again by itself.
+const SOON: Duration = Duration::from_secs(3);
+
+/// The server's URL, naming these files; an empty path names none.
+fn url(server: &RedisServer, ca: &Path, cert: &Path, key: &Path) -> String {
+    let mut url = Url::parse(&server.tls_url()).unwrap();
+    for (name, path) in [("ca", ca), ("cert", cert), ("key", key)] {
+        if path != Path::new("") {
+            url.query_pairs_mut().append_pair(name, path.to_str().unwrap());
+        }
+    }
+    url.into()
+}
+
+/// The right URL for a server that wants to see a certificate.
+fn right_url(server: &RedisServer) -> String {
+    url(server, &server.ca_path(), &server.client_cert_path(), &server.client_key_path())
+}
+
+/// The lines of a file in PEM, without those that every such file has.
+fn secrets(path: &Path) -> Vec<String> {
+    let pem = fs::read_to_string(path).unwrap();
+    pem.lines().filter(|line| !line.starts_with('-')).map(str::to_owned).collect()
+}
+
+/// All that an error shows.
+fn told(error: &Error) -> String {
+    let mut told = format!("{error} {error:?}");
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        told.push_str(&format!(" {error} {error:?}"));
+        source = error.source();
+    }
+    told
+}
+
+/// A lock's whole life: taken, renewed, waited for in line, handed on by a message, shared, and
+/// given back; over as many connections as there are without TLS.
+#[tokio::test]
+async fn a_lock_lives_its_whole_life_over_tls() {
+    let server = RedisServer::builder().tls_clients().password("s3cret").start().await;
+    let cli = server.cli().await;
+    let before = cli.client_count().await;
+    let url = format!("{}&connections=1", right_url(&server));
+    let (one, other) = (connect(&url).await, connect(&url).await);
+
+    let brief = LockOptions::new().ttl(SOON / 10);
+    let guard = one.acquire("a", brief).await.unwrap();
+    tokio::time::sleep(SOON / 5).await;
+    guard.ensure_held().expect("renewed");
+    guard.release().await.unwrap();
+
+    let guard = one.acquire("a", LockOptions::new()).await.unwrap();
+    let holder = other.holder("a").await.unwrap().unwrap();
+    assert_eq!(holder.process, Some(std::process::id()));
+    let refused = other.try_acquire("a", LockOptions::new()).await;
+    assert!(refused.unwrap().is_none(), "held twice");
+    let waiter = tokio::spawn({
+        let other = other.clone();
+        async move { other.acquire("a", LockOptions::new()).await }
+    });
+    let line = "lockattr:line-of:{lock:a}";
+    eventually(SOON, "it is in line", async || cli.pttl(line).await > 0).await;
+    let fenced = guard.fencing_token();
+    guard.release().await.unwrap();
+    let granted = timeout(SOON, waiter).await.expect("told at once").unwrap().unwrap();
+    assert!(granted.fencing_token() > fenced);
+    assert_eq!(cli.client_count().await, before + 2, "messages come on the same connection");
+    granted.release().await.unwrap();
+
+    let shared = LockOptions::new().mode(Mode::Shared);
+    let both = (one.acquire("a", shared.clone()).await, other.acquire("a", shared).await);
+    both.0.unwrap().release().await.unwrap();
+    both.1.unwrap().release().await.unwrap();
+    assert_nothing_left(&server).await;
+}
+
+async fn connect(url: &str) -> LockManager {
+    LockManager::connect(url).await.unwrap_or_else(|error| panic!("{}", told(&error)))
+}
+
+/// Where a file lies is the user's business: in the URL percent-encoded, on the builder as it is.
+#[tokio::test]
+async fn files_may_lie_under_odd_names_and_be_named_on_the_builder() {
+    let server = RedisServer::builder().tls_clients().start().await;
+    let directory = tempfile::TempDir::new().unwrap();
+    let odd = |name: &str, from: PathBuf| {
+        let to = directory.path().join(format!("{name} + é %41 @ & = #.pem"));
+        fs::copy(from, &to).unwrap();
+        to
+    };
+    let ca = odd("ca", server.ca_path());
+    let cert = odd("cert", server.client_cert_path());
+    let key = odd("key", server.client_key_path());
+    let url = url(&server, &ca, &cert, &key);
+    assert!(url.contains("%2541"), "{url}");
+    connect(&url).await.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
+
+    let builder = LockManager::builder().url(server.tls_url());
+    let manager = builder.clone().ca(ca).cert(cert).key(key).connect().await.unwrap();
+    manager.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
+    // The URL wins, as with every setting.
+    let wrong = builder.ca(server.client_cert_path());
+    wrong.url(&url).connect().await.unwrap();
+    assert_nothing_left(&server).await;
+}
+
+/// The system's authorities count no more where `ca` names others: who chose one wants that one.
+///
+/// Red without: `root_cert` in `pem::certificates`.
+#[tokio::test]
+async fn an_own_authority_stands_in_place_of_those_of_the_system() {
+    let (server, other) = (RedisServer::builder().tls(), RedisServer::builder().tls());
+    let (server, other) = (server.start().await, other.start().await);
+    // In a process of its own, because the system's authorities come from its environment.
+    let trusts = |system: &RedisServer, ca: PathBuf| {
+        let url = url(&server, &ca, Path::new(""), Path::new(""));
+        node!("lock", url = url, trust = system.ca_path().display())
+    };
+    for mut node in [trusts(&server, PathBuf::new()), trusts(&other, server.ca_path())] {
+        node.say("acquire a").await;
+        assert!(node.line().await.starts_with("held "));
+        assert!(node.finish().await.success());
+    }
+    assert!(!trusts(&server, other.ca_path()).finish().await.success(), "the system's is trusted");
+}
+
+/// Red without: `client_tls` in `pem::certificates` (the good ones fail), and without it the server
+/// would be the only one to know what is wrong.
+#[tokio::test]
+async fn who_is_not_trusted_is_told_why_and_runs_no_body() {
+    let events = capture_events_from(Level::TRACE);
+    let server = RedisServer::builder().tls_clients().password("s3cret").start().await;
+    let other = RedisServer::builder().tls_clients().start().await;
+    let none = Path::new("");
+    let (ca, cert, key) =
+        (&server.ca_path(), &server.client_cert_path(), &server.client_key_path());
+    let (cert_of_other, key_of_other) = (&other.client_cert_path(), &other.client_key_path());
+    let cases = [
+        (
+            "another authority",
+            url(&server, &other.ca_path(), cert, key),
+            "invalid peer certificate",
+        ),
+        ("no authority", url(&server, none, cert, key), "invalid peer certificate"),
+        ("no certificate", url(&server, ca, none, none), "alert: CertificateRequired"),
+        (
+            "one of another authority",
+            url(&server, ca, cert_of_other, key_of_other),
+            "received fatal alert",
+        ),
+    ];
+    let mut secrets = [secrets(key), secrets(key_of_other)].concat();
+    secrets.push("s3cret".into());
+    for (case, url, expected) in cases {
+        // Often, because it is up to the network whether the server's reason arrives.
+        for _ in 0..5 {
+            let began = Instant::now();
+            let connected = LockManager::connect(&url).await.unwrap_err();
+            let manager = LockManager::builder().url(&url).build().unwrap();
+            let body = async |_: &Lease| panic!("a body without its lock");
+            let refused = manager.with_lock("a", LockOptions::new().retry(0), body).await;
+            let refused = refused.map(|()| "granted").unwrap_err();
+            assert!(began.elapsed() < SOON, "{case}: {:?}", began.elapsed());
+            for error in [connected, refused] {
+                assert!(matches!(error, Error::Store { .. }), "{case}: {error:?}");
+                let told = told(&error);
+                assert!(told.contains(expected), "{case}: {told}");
+                let shown = format!("{told} {manager:?}");
+                let secret = secrets.iter().find(|&secret| shown.contains(secret));
+                assert_eq!(secret, None, "{case}: {shown}");
+            }
+        }
+    }
+    for secret in &secrets {
+        assert!(!events.contains(secret), "{:?}", events.all());
+    }
+    assert_nothing_left(&server).await;
+}
