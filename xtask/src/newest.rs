@@ -14,9 +14,18 @@ const LASTS: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// A server program that is newer than the system's.
 pub(crate) struct Newest {
+    /// The variable that names it to the tests.
+    variable: &'static str,
     pub(crate) program: PathBuf,
     /// What it says of itself.
     pub(crate) version: String,
+}
+
+impl Newest {
+    /// What the environment of the tests has to say of it.
+    pub(crate) fn named(&self) -> (&'static str, &Path) {
+        (self.variable, &self.program)
+    }
 }
 
 /// Both of them, or why they cannot be had here.
@@ -34,7 +43,9 @@ pub(crate) fn obtain() -> Result<Vec<Newest>, String> {
 }
 
 fn present(directory: &Path) -> Result<Vec<Newest>, String> {
-    let found = ["redis-server", "valkey-server"].map(|name| {
+    let names =
+        [("LOCKATTR_NEWEST_REDIS", "redis-server"), ("LOCKATTR_NEWEST_VALKEY", "valkey-server")];
+    let found = names.map(|(variable, name)| {
         let program = directory.join(name);
         let output = Command::new(&program).arg("--version").output();
         match output {
@@ -42,7 +53,7 @@ fn present(directory: &Path) -> Result<Vec<Newest>, String> {
                 let told = String::from_utf8_lossy(&output.stdout);
                 // `Redis server v=8.6.3 sha=…`
                 let version = told.split(" sha=").next().unwrap_or_default().trim().to_owned();
-                Ok(Newest { program, version })
+                Ok(Newest { variable, program, version })
             }
             _ => Err(format!("`{} --version` fails", program.display())),
         }

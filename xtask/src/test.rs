@@ -6,18 +6,22 @@ use crate::{child, servers};
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     servers::ensure_all()?;
-    child::run(child::cargo(&["test", "--workspace", "--all-features"]).args(arranged(words)))?;
+    let newest = newest::obtain();
+    let mut tests = child::cargo(&["test", "--workspace", "--all-features"]);
+    // Some tests are of what only those can do.
+    tests.args(arranged(words)).envs(newest.iter().flatten().map(Newest::named));
+    child::run(&mut tests)?;
     // Who asks for some tests, or for another server, has an answer now.
     if words.is_empty() && std::env::var_os(servers::REDIS).is_none() {
-        on_newest()
+        on_newest(newest)
     } else {
         Ok(())
     }
 }
 
 /// The tests that start servers, once on each of the newest; all of them, and then the verdict.
-fn on_newest() -> Result<(), String> {
-    let newest = match newest::obtain() {
+fn on_newest(newest: Result<Vec<Newest>, String>) -> Result<(), String> {
+    let newest = match newest {
         Ok(newest) => newest,
         Err(reason) => {
             eprintln!("xtask: NOT RUN on the newest Redis and Valkey: {reason}");
@@ -25,11 +29,12 @@ fn on_newest() -> Result<(), String> {
         }
     };
     let mut failures = Vec::new();
-    for Newest { program, version } in newest {
+    for Newest { program, version, .. } in &newest {
         eprintln!("xtask: on {version}");
         // The features as above, or all would be built again.
         let mut tests = child::cargo(&["test", "--workspace", "--all-features", "--test", "it"]);
-        if let Err(failure) = child::run(tests.env(servers::REDIS, program)) {
+        tests.env(servers::REDIS, program).envs(newest.iter().map(Newest::named));
+        if let Err(failure) = child::run(&mut tests) {
             failures.push(format!("on {version}: {failure}"));
         }
     }
