@@ -32,6 +32,7 @@ use crate::{Error, Holder, Lease, LockGuard, LockOptions, body, default_manager}
 /// | `redis+unix:///path/to/socket[?user=…&pass=…&db=…]` | the same over a Unix socket |
 /// | `redlock://[[user]:password@]host[:port],host,…[/database]` | a majority of independent servers: [`RedlockStore`](crate::store::RedlockStore) |
 /// | `redis+sentinel://[[user]:password@]h1[:port],h2,…/master-name[?db=…&tls=true&sentinel_user=…&sentinel_pass=…]` | the server that these sentinels name as the master; user and password are that server's |
+/// | `redis+cluster://[[user]:password@]host[:port],…[?tls=true]` | a cluster, of which any nodes are named (feature `redis`; with TLS, `tls`) |
 ///
 /// The query sets the manager's defaults, `redis://db/?prefix=shop:&ttl=5s&wait=3s`: see
 /// [`LockManagerBuilder`] for all of them.

@@ -27,19 +27,18 @@ pub(crate) fn open(text: &str, settings: &mut Settings) -> Result<Arc<dyn Store>
             Err(missing_feature(scheme, "tls"))
         }
         #[cfg(feature = "redis")]
-        "redis" | "redis+unix" | "rediss" | "redis+sentinel" => {
+        "redis" | "redis+unix" | "rediss" | "redis+sentinel" | "redis+cluster" => {
             let store = RedisStore::at(urls, &rest, settings.server.clone())?;
             Ok(Arc::new(store))
         }
         #[cfg(feature = "redis")]
         "redlock" => Ok(Arc::new(RedlockStore::at(urls, rest, &settings.server)?)),
         #[cfg(not(feature = "redis"))]
-        scheme @ ("redis" | "redis+unix" | "rediss" | "redis+sentinel" | "redlock") => {
-            Err(missing_feature(scheme, "redis"))
-        }
+        scheme @ ("redis" | "redis+unix" | "rediss" | "redis+sentinel" | "redis+cluster"
+        | "redlock") => Err(missing_feature(scheme, "redis")),
         other => Err(Error::InvalidOptions(format!(
             "no store is called `{other}://`: there are `memory://`, `redis://`, `rediss://`, \
-             `redis+unix://`, `redis+sentinel://` and `redlock://`"
+             `redis+unix://`, `redis+sentinel://`, `redis+cluster://` and `redlock://`"
         ))),
     }
 }

@@ -3,6 +3,7 @@
 mod away;
 mod blocked;
 mod cancellation;
+mod cluster;
 mod fencing;
 mod herd;
 mod line;

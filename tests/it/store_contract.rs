@@ -98,6 +98,7 @@ store_contract!(
     memory: super::fleet::InMemory,
     quorum: super::fleet::QuorumInMemory,
     redis: super::fleet::OnRedis,
+    cluster: super::fleet::OnCluster,
     redlock: super::fleet::OnRedlock,
     sentinel: super::fleet::OnSentinel,
     replicas: super::fleet::WithReplicas,

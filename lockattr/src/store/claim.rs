@@ -48,7 +48,7 @@ pub struct Claim {
     /// milliseconds, and one more if it is only told; else zero.
     in_line: AtomicU64,
     attempts: Mutex<Attempts>,
-    /// As whom it stands in line, if it is one of several attempts.
+    /// As whom it stands in line, if it is one of several attempts, or a part.
     stands_as: Option<Arc<Self>>,
 }
 
@@ -97,6 +97,16 @@ impl Claim {
         };
         let (in_line, attempts) = (AtomicU64::new(0), Mutex::default());
         Self { keys, token, sharing, value, in_line, attempts, stands_as: None }
+    }
+
+    /// The same acquisition of some of its keys.
+    #[cfg(feature = "redis")]
+    pub(crate) fn part(self: &Arc<Self>, keys: Box<[LockKey]>) -> Self {
+        Self {
+            value: self.value.clone(),
+            stands_as: Some(self.clone()),
+            ..Self::owned_by(self.token, keys, self.sharing, "")
+        }
     }
 
     /// What is asked for; the first of them, where there are several.

@@ -1,9 +1,10 @@
-//! The store in one Redis or Valkey server.
+//! The store in one Redis or Valkey server, or in a cluster of them.
 //!
 //! A lock is a plain string with a TTL, so a `SET NX PX` client in any language is kept out by it
 //! and keeps us out. What compares and changes in one step is a Lua script.
 
 mod batch;
+mod cluster;
 mod config;
 mod connect;
 mod line;
@@ -17,32 +18,36 @@ mod request;
 mod restart;
 mod scripts;
 mod sentinels;
+mod servers;
+mod several;
 mod tls;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::Value;
+use redis::{ScriptInvocation, Value};
 use tokio::time::Instant;
 use url::Url;
 
 use super::{
-    Acquire, Acquiring, Inbox, LockKey, Release, Releasing, Renew, Renewal, Store, StoreError,
-    StoreFuture, Waiting,
+    Acquire, Acquiring, Claim, Inbox, LockKey, Release, Releasing, Renew, Renewal, Store,
+    StoreError, StoreFuture, Waiting,
 };
 use crate::settings::ServerSettings;
-use crate::store_url::StoreUrl;
+use crate::store_url::{StoreUrl, shown};
 use crate::{Error, Holder};
+use batch::Item;
+use cluster::Cluster;
 use config::Config;
 use native::Deleted;
-use node::Node;
-use post::Post;
+use node::Does;
 use scripts::Scripts;
+use servers::{Place, Servers};
 pub(in crate::store) use tls::is_asked;
 
 /// The fencing counter: one per server, not one per key, so that memory does not grow with the
-/// number of keys ever locked.
+/// number of keys ever locked. In a cluster one per slot, with a tag behind.
 const FENCE: &str = "lockattr:fence";
 
 /// What the names of the lines begin with: of locks that have a hash tag, and of those that become
@@ -50,10 +55,15 @@ const FENCE: &str = "lockattr:fence";
 const LINE: &str = "lockattr:line:";
 const LINE_OF: &str = "lockattr:line-of:";
 
-/// Locks in one Redis or Valkey server (7.0 and later), over a small pool of connections.
+/// Most locks in one script: a longer one would keep the server's other clients waiting.
+const BATCH: usize = 100;
+
+/// Locks in one Redis or Valkey server (7.0 and later), or in a cluster of them, over a small pool of
+/// connections to each.
 ///
-/// Made by [`LockManager::connect`](crate::LockManager::connect) from a `redis://` URL, or by hand.
-/// All commands for one key travel on one connection, so that they keep their order.
+/// Made by [`LockManager::connect`](crate::LockManager::connect) from a `redis://` or
+/// `redis+cluster://` URL, or by hand. All commands for one key travel on one connection, so that they
+/// keep their order.
 ///
 /// A lock is a string under prefix and key, or a sorted set if it is shared; while others wait for
 /// it, `lockattr:line:…` is their line. Besides, there is one key for all locks, the fencing counter
@@ -102,6 +112,31 @@ const LINE_OF: &str = "lockattr:line-of:";
 /// cannot where `replicas` is the number of all replicas; but then one that is down is enough for
 /// nothing to be granted. With two replicas, `replicas=1` stands the loss of any one server.
 ///
+/// # In a cluster
+///
+/// `redis+cluster://db-1,db-2,db-3` names any of the nodes; the others are found through them
+/// (`?tls=true` for TLS on all). A lock, its line and its counter `lockattr:fence:{…}` are in one hash
+/// slot, that of prefix and key or of their hash tag, and move with it; so there is one counter for each
+/// slot that ever had a lock, at most 16,384. Several keys are taken in the order of their slots: those
+/// in one slot in one step, and those taken before are given back when another is refused. A claim
+/// for keys in several slots is granted nothing while it waits, and can be overtaken; put keys
+/// that belong together into one slot by a hash tag, `{tenant}:a` and `{tenant}:b`.
+///
+/// * A master that fails is replaced by the cluster, from which on its locks are at the new one; until
+///   then they are an error of this store, and all others work. Replication is asynchronous: what the
+///   old master granted in its last moments, the new one may not know, and grant again.
+/// * While a slot moves key by key, its leases are renewed, but its locks are neither taken nor given
+///   back: with an error after `response_timeout`. Those in line keep their places, unless a lock is
+///   given back before the slot has moved entirely: then they come again in any order.
+/// * A process has one connection more to each node, and a subscription for each slot of its locks.
+///   Beyond 1,024 at a node, those that nobody needs are given up.
+///
+/// Beside the above, the user of a cluster needs these rights:
+///
+/// ```text
+/// +cluster|slots +asking +ssubscribe +sunsubscribe +spublish
+/// ```
+///
 /// ```
 /// use lockattr::store::RedisStore;
 ///
@@ -110,10 +145,9 @@ const LINE_OF: &str = "lockattr:line-of:";
 /// # Ok::<(), lockattr::Error>(())
 /// ```
 pub struct RedisStore {
-    node: Node,
+    servers: Servers,
     address: String,
     scripts: Arc<Scripts>,
-    post: Arc<Post>,
 }
 
 impl RedisStore {
@@ -134,7 +168,13 @@ impl RedisStore {
         query: &[(String, String)],
         defaults: ServerSettings,
     ) -> Result<Self, Error> {
-        Ok(Self::of(Config::read(urls, query, defaults)?))
+        let address = shown(&urls);
+        if urls[0].scheme() == "redis+cluster" {
+            let scripts = Arc::new(Scripts::of_a_cluster());
+            let cluster = Cluster::open(&urls, query, defaults, &scripts)?;
+            return Ok(Self { servers: Servers::Cluster(cluster), address, scripts });
+        }
+        Ok(Self::of(&Config::read(urls, query, defaults)?, address))
     }
 
     /// One of a quorum, whose other servers take its place while it may have forgotten leases, none
@@ -145,63 +185,110 @@ impl RedisStore {
         defaults: ServerSettings,
         forgets: Option<Duration>,
     ) -> Result<Self, Error> {
-        let config = Config::read(vec![url], query, defaults)?;
-        Ok(Self::of(Config { forgets, ..config }))
+        let urls = vec![url];
+        let address = shown(&urls);
+        let config = Config::read(urls, query, defaults)?;
+        Ok(Self::of(&Config { forgets, ..config }, address))
     }
 
-    fn of(config: Config) -> Self {
+    fn of(config: &Config, address: String) -> Self {
         let scripts = Arc::new(Scripts::new());
-        let post = Arc::new(Post::new(config.timing.replicas > 0));
-        let node = Node::new(&config, &scripts, &post);
-        Self { node, address: config.address, scripts, post }
+        Self { servers: Servers::one(config, &scripts), address, scripts }
     }
 
     /// Asks for all that a claim names.
     async fn ask(&self, asked: &Acquiring) -> Result<Acquire, StoreError> {
         let Acquiring { claim, ttl, waiting, .. } = asked;
+        let Some(place) = self.servers.place_of(claim) else {
+            return self.ask_several(asked).await;
+        };
         let waits = *waiting != Waiting::Not;
+        // First of all: a grant that is told to nobody would be passed on.
+        self.servers.hear(place, claim, waits).await?;
         if waits {
-            // First of all: a grant that is told to nobody would be passed on.
-            self.node.subscribe(claim.token().inbox()).await?;
             claim.enters_line(*ttl, *waiting);
         }
+        self.ask_in_place(place, asked).await
+    }
+
+    /// Asks for what a claim names in one place.
+    async fn ask_in_place(&self, place: Place, asked: &Acquiring) -> Result<Acquire, StoreError> {
         let sent = Instant::now();
-        let script = request::acquire(&self.scripts, asked);
-        let reply = self.node.acquire(claim.key(), &script).await?;
+        let script = request::acquire(&self.scripts, asked, &self.servers.fence(place));
+        let (reply, post) = self.servers.invoke(place, Does::Take, &script).await?;
+        let waits = asked.waiting != Waiting::Not;
         let (answer, clock) = request::granted(reply.value, waits).ok_or_else(nonsense)?;
         if let Some(micros) = clock {
-            self.post.saw_clock(sent, micros);
+            post.saw_clock(sent, micros);
         }
         // That another has it is a fact, whatever the replicas have.
         if matches!(answer, Acquire::Acquired { .. }) {
             reply.replicated?;
         }
         if !matches!(answer, Acquire::Acquired { wanted: false, .. }) {
-            self.post.sought.note(claim.key().name());
+            post.sought.note(asked.claim.key().name());
         }
         Ok(answer)
     }
 
     /// Gives one lock back by a command of the server's own; `None` if the scripts have to.
     async fn release_natively(&self, releasing: &Releasing) -> Option<Result<Release, StoreError>> {
+        // Not in one trip where a slot of a cluster has moved.
+        let Servers::One(node, post) = &self.servers else { return None };
         let key = releasing.claim.key();
-        if !native::suits(releasing) || self.post.sought.probably(key.name()) {
+        if !native::suits(releasing) || post.sought.probably(key.name()) {
             return None;
         }
-        let place = self.node.place(key);
-        Some(match self.node.release(place, releasing).await {
+        let place = node.place(key);
+        Some(match node.release(place, releasing).await {
             Ok(Deleted::AskTheScript) => return None,
             Ok(Deleted::Done) => Ok(Release::Released),
             Ok(Deleted::NotHeld) => Ok(Release::NotHeld),
             Ok(Deleted::HandOn) => {
-                self.post.sought.note(key.name());
-                let script = request::release(&self.scripts, &[releasing]);
+                post.sought.note(key.name());
+                let script = request::release(&self.scripts, &[releasing], FENCE);
                 // If this fails, the next try hands it on.
-                let handed_on = self.node.invoke::<String>(place, &script).await;
+                let handed_on = node.invoke::<String>(place, Does::Free, &script).await;
                 handed_on.map(|_| Release::Released)
             }
             Err(error) => Err(error),
         })
+    }
+}
+
+impl Item for Renewal {
+    fn claim(&self) -> &Arc<Claim> {
+        &self.claim
+    }
+
+    fn of(&self, claim: Arc<Claim>) -> Self {
+        Self { claim, ..self.clone() }
+    }
+
+    fn does(&self) -> Does {
+        Does::Lengthen
+    }
+
+    fn script<'s>(store: &'s RedisStore, items: &[&Self], fence: &str) -> ScriptInvocation<'s> {
+        request::renew(&store.scripts, items, fence)
+    }
+}
+
+impl Item for Releasing {
+    fn claim(&self) -> &Arc<Claim> {
+        &self.claim
+    }
+
+    fn of(&self, claim: Arc<Claim>) -> Self {
+        Self { claim, ..self.clone() }
+    }
+
+    fn does(&self) -> Does {
+        if self.after.is_zero() { Does::Free } else { Does::Shorten }
+    }
+
+    fn script<'s>(store: &'s RedisStore, items: &[&Self], fence: &str) -> ScriptInvocation<'s> {
+        request::release(&store.scripts, items, fence)
     }
 }
 
@@ -211,19 +298,14 @@ impl Store for RedisStore {
     }
 
     fn listen(&self, inbox: &Arc<Inbox>) {
-        self.post.add(inbox);
+        self.servers.listen(inbox);
     }
 
     fn renew<'a>(
         &'a self,
         renewals: &'a [Renewal],
     ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
-        Box::pin(self.node.invoke_batch(
-            renewals,
-            |renewals| request::renew(&self.scripts, renewals),
-            |renewal| self.node.renewals(renewal.claim.key()),
-            |held| if held { Renew::Renewed } else { Renew::NotHeld },
-        ))
+        Box::pin(self.renew_all(renewals))
     }
 
     fn release<'a>(
@@ -236,13 +318,7 @@ impl Store for RedisStore {
             {
                 return vec![answer];
             }
-            let place = |release: &Releasing| match release.after.is_zero() {
-                true => self.node.place(release.claim.key()),
-                false => self.node.shortened(release.claim.key()),
-            };
-            let released = |held| if held { Release::Released } else { Release::NotHeld };
-            let script = |releases: &[&Releasing]| request::release(&self.scripts, releases);
-            self.node.invoke_batch(releases, script, place, released).await
+            self.release_all(releases).await
         })
     }
 
@@ -252,7 +328,8 @@ impl Store for RedisStore {
     ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
         Box::pin(async move {
             let script = self.scripts.holder.key(key.name());
-            let reply = self.node.invoke(self.node.place(key), &script).await?;
+            let place = self.servers.place(key);
+            let (reply, _) = self.servers.invoke(place, Does::Look, &script).await?;
             match reply.value {
                 Value::Nil => Ok(None),
                 reply => request::held_by(reply).map(Some).ok_or_else(nonsense),
@@ -261,7 +338,7 @@ impl Store for RedisStore {
     }
 
     fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.node.ping())
+        Box::pin(self.servers.ping())
     }
 
     fn refuses(&self, key: &LockKey) -> Option<String> {
@@ -278,7 +355,7 @@ impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisStore")
             .field("address", &self.address)
-            .field("connections", &self.node.connections())
+            .field("connections", &self.servers.connections())
             .finish_non_exhaustive()
     }
 }

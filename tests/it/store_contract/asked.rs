@@ -1,5 +1,6 @@
 //! What a store is asked, by claims that stand alone.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,8 +15,19 @@ pub(super) const LABEL: &str =
 /// What all locks of the suite have before their keys.
 pub(super) const PREFIX: &str = "contract:";
 
+thread_local! {
+    /// Before the keys of the test that runs on this thread.
+    static APART: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// The keys of this test begin with this from now on: where several tests share one store.
+pub(super) fn keep_apart_by(prefix: &str) {
+    APART.set(prefix.to_owned());
+}
+
 pub(super) fn key(key: &str) -> LockKey {
-    LockKey::new(PREFIX, key).expect("a good key")
+    let prefix = [PREFIX, &APART.with_borrow(String::clone)].concat();
+    LockKey::new(&prefix, key).expect("a good key")
 }
 
 pub(super) fn claim(named: &str) -> Arc<Claim> {

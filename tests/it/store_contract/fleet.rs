@@ -10,11 +10,11 @@ use lockattr::store::{
     Acquire, Acquiring, Claim, Expected, Grant, Inbox, MemoryStore, News, RedisStore, RedlockStore,
     Release, Releasing, Renew, Renewal, Sharing, Store, Waiting,
 };
-use lockattr_tests::{Independents, RedisServer, Sentinels, eventually};
+use lockattr_tests::{Cluster, Independents, RedisServer, Sentinels, eventually};
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::asked::{LABEL, PREFIX, key};
+use super::asked::{LABEL, PREFIX, keep_apart_by, key};
 use super::{AnyStore, TTL};
 use crate::redis::RIGHTS;
 
@@ -36,6 +36,7 @@ pub(super) struct InMemory(Arc<MemoryStore>);
 
 impl Fleet for InMemory {
     async fn start() -> Self {
+        keep_apart_by("");
         Self(Arc::default())
     }
 
@@ -86,6 +87,7 @@ pub(super) struct OnRedis(RedisServer);
 
 impl Fleet for OnRedis {
     async fn start() -> Self {
+        keep_apart_by("");
         Self(RedisServer::start().await)
     }
 
@@ -201,6 +203,33 @@ async fn nobody_listens(server: &RedisServer, inbox: u64) {
         ears == 0
     };
     eventually(TTL, "its connection is closed", gone).await;
+}
+
+/// One cluster for all tests: the keys of each have a hash tag of their own, so that they are in one
+/// slot. What holds for several slots has tests of its own.
+pub(super) struct OnCluster(&'static Cluster);
+
+impl Fleet for OnCluster {
+    async fn start() -> Self {
+        static TESTS: AtomicUsize = AtomicUsize::new(0);
+        let cluster = Cluster::shared().await;
+        keep_apart_by(&format!("{{test {}}}:", TESTS.fetch_add(1, Ordering::Relaxed)));
+        Self(cluster)
+    }
+
+    fn node(&self) -> AnyStore {
+        Arc::new(RedisStore::open(&self.0.url()).expect("a good URL"))
+    }
+
+    async fn knows_it_is_gone(&self, inbox: u64) {
+        let channels = format!("lockattr:inbox:{inbox:016x}*");
+        for node in self.0.nodes() {
+            let cli = node.cli().await;
+            let words = ["PUBSUB", "SHARDCHANNELS", &channels];
+            let gone = async || cli.query::<Vec<String>>(&words).await.is_empty();
+            eventually(TTL, "its connection is closed", gone).await;
+        }
+    }
 }
 
 /// A manager as a store sees it.

@@ -2,6 +2,7 @@
 
 use lockattr_tests::eventually;
 
+use super::asked::key;
 use super::fleet::{Fleet, Manager};
 use super::{AnyStore, SHORT, TTL};
 
@@ -100,7 +101,7 @@ pub(super) async fn a_holder_is_told_that_others_wait(store: AnyStore) {
     // In line, so that the store knows where to tell it.
     first.gets().await;
     other.wants("wanted").stands().await;
-    let told = async || holder.wanted().contains(&"contract:wanted".to_owned());
+    let told = async || holder.wanted().contains(&key("wanted").name().to_owned());
     eventually(TTL, "the holder is told", told).await;
     assert!(other.wanted().is_empty());
 }

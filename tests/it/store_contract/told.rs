@@ -5,7 +5,7 @@ use lockattr::FencingToken;
 use lockattr::store::{Acquire, Acquiring, Releasing, Renew, Renewal};
 use tokio::time::{Instant, timeout};
 
-use super::asked::{acquired, claim, release};
+use super::asked::{acquired, claim, key, release};
 use super::fleet::Manager;
 use super::{AnyStore, SHORT, TTL};
 
@@ -17,7 +17,7 @@ pub(super) async fn who_is_told_comes_and_takes_the_lock(store: AnyStore) {
     let (holder, waiter) = (here.wants("told"), there.wants("told").told());
     holder.gets().await;
     waiter.stands().await;
-    assert_eq!(here.wanted(), ["contract:told"]);
+    assert_eq!(here.wanted(), [key("told").name()]);
     assert!(holder.releases().await);
     assert!(waiter.told_when_to_ask_again().await <= Instant::now());
     assert_eq!(store.holder(waiter.claim.key()).await.unwrap(), None, "it was not granted");

@@ -1,7 +1,7 @@
 -- Takes locks that are free, or takes again those that this claim has already; gets in line for
 -- them if they are not and an entry is given. All of them or none.
 --
--- KEYS[1]      the fencing counter, one for the whole server
+-- KEYS[1]      the fencing counter, one for the whole server or, in a cluster, the slot
 -- KEYS[2 …]    the locks, and then the line of each
 -- ARGV[1]      the claim's value: owner token and holder label
 -- ARGV[2]      TTL in milliseconds

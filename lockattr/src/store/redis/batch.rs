@@ -1,63 +1,115 @@
-//! Many claims at once: one script for each connection and hundred.
+//! Many claims asked about at once.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use redis::ScriptInvocation;
 
-use super::node::{Node, Place};
+use super::node::Does;
 use super::replicas::Answer;
-use crate::store::StoreError;
+use super::servers::Place;
+use super::{BATCH, RedisStore};
+use crate::store::{Claim, Release, Releasing, Renew, Renewal, StoreError};
 
-/// Most locks in one script: a longer one would keep the server's other clients waiting.
-const BATCH: usize = 100;
+/// What can be asked for a claim, and so for each part of it.
+pub(super) trait Item: Clone {
+    fn claim(&self) -> &Arc<Claim>;
 
-impl Node {
-    /// Asks about many claims, all at once, and gives the answers back in the order of `items`.
-    pub(super) async fn invoke_batch<'s, I, A: Clone>(
+    /// The same for another claim.
+    fn of(&self, claim: Arc<Claim>) -> Self;
+
+    /// What the script does with it.
+    fn does(&self) -> Does;
+
+    fn script<'s>(store: &'s RedisStore, items: &[&Self], fence: &str) -> ScriptInvocation<'s>;
+}
+
+impl RedisStore {
+    /// The leases, each renewed if all of its parts are.
+    pub(super) async fn renew_all(&self, items: &[Renewal]) -> Vec<Result<Renew, StoreError>> {
+        let answer = |mut parts: Vec<Result<bool, StoreError>>| {
+            // Lost is lost, whatever the others say.
+            if parts.iter().any(|held| matches!(held, Ok(false))) {
+                return Ok(Renew::NotHeld);
+            }
+            parts.drain(..).collect::<Result<Vec<_>, _>>().map(|_| Renew::Renewed)
+        };
+        self.ask_about(items).await.into_iter().map(answer).collect()
+    }
+
+    /// The locks, each given back if all of its parts are.
+    pub(super) async fn release_all(
         &self,
-        items: &[I],
-        script: impl Fn(&[&I]) -> ScriptInvocation<'s>,
-        place: impl Fn(&I) -> Place,
-        answer: impl Fn(bool) -> A,
-    ) -> Vec<Result<A, StoreError>> {
+        items: &[Releasing],
+    ) -> Vec<Result<Release, StoreError>> {
+        let answer = |parts: Vec<Result<bool, StoreError>>| {
+            // What is not known to be given back has to be asked for again.
+            let held = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
+            let all = held.into_iter().all(|held| held);
+            Ok(if all { Release::Released } else { Release::NotHeld })
+        };
+        self.ask_about(items).await.into_iter().map(answer).collect()
+    }
+
+    /// Whether each part of each claim was held: one script for each place and hundred, all at
+    /// once, and the answers back in the order of `items`.
+    async fn ask_about<I: Item>(&self, items: &[I]) -> Vec<Vec<Result<bool, StoreError>>> {
+        if let [item] = items
+            && let Some(place) = self.servers.place_of(item.claim())
+        {
+            return vec![self.ask_in(place, item.does(), &[item]).await];
+        }
         let mut by_place = HashMap::<_, Vec<_>>::new();
         for (index, item) in items.iter().enumerate() {
-            by_place.entry(place(item)).or_default().push(index);
+            if let Some(place) = self.servers.place_of(item.claim()) {
+                let spot = (place, item.does());
+                by_place.entry(spot).or_default().push((index, Cow::Borrowed(item)));
+                continue;
+            }
+            for (place, part) in self.servers.parts(item.claim()) {
+                let spot = (place, item.does());
+                by_place.entry(spot).or_default().push((index, Cow::Owned(item.of(part))));
+            }
         }
-        let batches = by_place.iter().flat_map(|(&place, indexes)| {
-            indexes.chunks(BATCH).map(move |indexes| (place, indexes))
+        let batches = by_place
+            .iter()
+            .flat_map(|(&spot, asked)| asked.chunks(BATCH).map(move |asked| (spot, asked)));
+        let replies = batches.map(|((place, does), asked)| async move {
+            let items: Vec<&I> = asked.iter().map(|(_, item)| item.as_ref()).collect();
+            (asked, self.ask_in(place, does, &items).await)
         });
-        let missing = StoreError::new("the server's answer was too short");
-        // That it is not held is a fact, whatever the replicas have.
-        let counts = |held: u8, replicated: &Result<(), StoreError>| match held == b'1' {
-            true => replicated.clone().map(|()| answer(true)),
-            false => Ok(answer(false)),
-        };
-        if let [item] = items {
-            let reply = self.invoke::<String>(place(item), &script(&[item])).await;
-            return vec![reply.and_then(|Answer { value, replicated }| {
-                value.bytes().next().ok_or(missing).and_then(|held| counts(held, &replicated))
-            })];
-        }
-        let script = &script;
-        let replies = batches.map(|(place, indexes)| async move {
-            let asked: Vec<_> = indexes.iter().map(|&index| &items[index]).collect();
-            (indexes, self.invoke::<String>(place, &script(&asked)).await)
-        });
-        let mut answers = vec![Err(missing); items.len()];
-        for (indexes, reply) in join_all(replies).await {
-            for (nth, &index) in indexes.iter().enumerate() {
-                match &reply {
-                    Ok(Answer { value, replicated }) => {
-                        if let Some(&held) = value.as_bytes().get(nth) {
-                            answers[index] = counts(held, replicated);
-                        }
-                    }
-                    Err(error) => answers[index] = Err(error.clone()),
-                }
+        let mut answers = vec![Vec::new(); items.len()];
+        for (asked, replies) in join_all(replies).await {
+            for ((index, _), reply) in asked.iter().zip(replies) {
+                answers[*index].push(reply);
             }
         }
         answers
+    }
+
+    /// Asks about several items in one place; as many answers as items.
+    async fn ask_in<I: Item>(
+        &self,
+        place: Place,
+        does: Does,
+        items: &[&I],
+    ) -> Vec<Result<bool, StoreError>> {
+        let script = I::script(self, items, &self.servers.fence(place));
+        match self.servers.invoke::<String>(place, does, &script).await {
+            Ok((Answer { value, replicated }, _)) => {
+                let mut held = value.bytes();
+                let missing = || StoreError::new("the server's answer was too short");
+                let counts = |held| match held {
+                    // That it is not held is a fact, whatever the replicas have.
+                    Some(b'1') => replicated.clone().map(|()| true),
+                    Some(_) => Ok(false),
+                    None => Err(missing()),
+                };
+                items.iter().map(|_| counts(held.next())).collect()
+            }
+            Err(error) => vec![Err(error); items.len()],
+        }
     }
 }

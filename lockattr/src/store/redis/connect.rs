@@ -32,7 +32,11 @@ impl Link {
             .clone()
             // Told at once when the server hangs up, so that no command is wasted on finding out.
             .set_push_sender(move |push: PushInfo| -> Result<(), SendError> {
-                if push.kind == PushKind::Disconnection {
+                // A slot that moved takes its channels along. The client counts the server's word of
+                // that as the answer to a command, and every later one as that to the next: such
+                // a connection, which has no other commands, is made anew.
+                let is_taken = || post.as_ref().is_some_and(|post| post.is_taken(&push));
+                if push.kind == PushKind::Disconnection || is_taken() {
                     // Its own task looks too: it may not be in use as yet, and so not be forgotten.
                     here.suspect();
                     if let Some(link) = link.upgrade() {

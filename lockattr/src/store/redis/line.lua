@@ -17,11 +17,16 @@ local function millis()
   return math.floor(time() / 1000)
 end
 
--- The line of a lock, in the lock's own hash slot.
+-- The line of a lock, in the lock's own hash slot. A name that has no hash tag becomes one, unless
+-- it has a brace that would end it: then the tag of the slot's counter serves, in a cluster.
 local function line_of(lock)
   local tag = string.match(lock, '{(.-)}')
   if tag and tag ~= '' then
     return 'lockattr:line:' .. lock
+  end
+  local slot = string.match(KEYS[1], '^lockattr:fence:({%d+})$')
+  if slot and string.find(lock, '}', 1, true) then
+    return 'lockattr:line-of:' .. slot .. ':' .. lock
   end
   return 'lockattr:line-of:{' .. lock .. '}'
 end
@@ -121,7 +126,7 @@ end
 
 -- Publishes to the inbox of a claim; how many heard it.
 local function tell(value, message)
-  return redis.call('PUBLISH', 'lockattr:inbox:' .. string.sub(value, 1, 16), message)
+  return publish(string.sub(value, 1, 16), message)
 end
 
 -- Reads an entry of the line of `lock`.

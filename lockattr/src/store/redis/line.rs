@@ -57,8 +57,9 @@ pub(super) async fn keep_line(
         let sentinels = link.config.server.sentinels();
         (live.pulse.clone(), sentinels.map(|sentinels| sentinels.left(live.address.clone())))
     });
-    // Nobody listens any more if all who asked have given up.
-    let _unheard = told.send(outcome);
+    // Nobody listens any more if all who asked have given up: then the connection that comes back
+    // must not be kept here.
+    drop(told.send(outcome));
     drop(link);
     match watched {
         Some((pulse, Some(left))) => tokio::select! {

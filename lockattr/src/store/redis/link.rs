@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::Shared;
 use redis::aio::MultiplexedConnection;
-use redis::{ErrorKind, FromRedisValue, RedisError, ScriptInvocation, ServerErrorKind};
+use redis::{ErrorKind, RedisError, ServerErrorKind};
 use tokio::runtime::{self, Handle};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -129,16 +129,6 @@ impl Link {
         attempt.await.unwrap_or_else(|_| {
             Err(StoreError::new("the runtime that connected to it has ended").not_sent())
         })
-    }
-
-    /// Runs a script by its digest; the client loads it where the server does not know it.
-    pub(super) async fn invoke<T: FromRedisValue>(
-        &self,
-        mut live: Live,
-        script: &ScriptInvocation<'_>,
-    ) -> Result<T, StoreError> {
-        let outcome = script.invoke_async(&mut live.connection).await;
-        self.note(&live, outcome)
     }
 
     /// Takes note of how a command on `live` went.

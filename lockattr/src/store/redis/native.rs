@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, Value};
 
+use super::FENCE;
 use super::request::line_of;
 use crate::store::{Releasing, Sharing};
 
@@ -81,7 +82,7 @@ impl Native {
         }
         delete.arg(value);
         let mut both = redis::pipe();
-        both.add_command(delete).cmd("EXISTS").arg(line_of(lock));
+        both.add_command(delete).cmd("EXISTS").arg(line_of(lock, FENCE));
         let mut replies = all_replies(&mut both, connection).await?.into_iter();
         let deleted = match replies.next() {
             Some(Ok(deleted)) => deleted == Value::Int(1),

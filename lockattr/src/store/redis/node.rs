@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use redis::{FromRedisValue, ScriptInvocation};
+use redis::{FromRedisValue, RedisResult, ScriptInvocation};
 
 use super::config::Config;
 use super::link::{Link, Live};
@@ -26,17 +26,32 @@ pub(super) struct Node {
     replicas: Replicas,
 }
 
-/// Where a command travels, and whether its answer counts only once replicas have what it changed.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Place {
-    link: usize,
-    replicated: bool,
+/// What a script does to leases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Does {
+    /// Takes locks, where the server may grant any.
+    Take,
+    /// Makes leases longer.
+    Lengthen,
+    /// Makes leases shorter, not ending them now.
+    Shorten,
+    /// Gives locks back.
+    Free,
+    /// Nothing.
+    Look,
+}
+
+/// A command that was sent, and what came back.
+pub(super) struct Sent<T> {
+    pub(super) link: Arc<Link>,
+    pub(super) live: Live,
+    pub(super) outcome: RedisResult<Answer<T>>,
 }
 
 impl Node {
-    pub(super) fn new(config: &Config, scripts: &Arc<Scripts>, post: &Arc<Post>) -> Self {
+    pub(super) fn new(config: &Config, scripts: &Arc<Scripts>, post: Option<&Arc<Post>>) -> Self {
         let link = |place| {
-            let post = (place == INBOX).then(|| post.clone());
+            let post = post.filter(|_| place == INBOX).cloned();
             Link::new(config.clone(), scripts.clone(), post)
         };
         let replicas = Replicas::new(&config.timing);
@@ -45,77 +60,70 @@ impl Node {
         Self { links: (0..links).map(link).collect(), spread, replicas }
     }
 
-    /// The place of a key.
-    pub(super) fn place(&self, key: &LockKey) -> Place {
+    /// The place of a key: the number of its connection.
+    pub(super) fn place(&self, key: &LockKey) -> usize {
         let mut hasher = DefaultHasher::new();
         key.name().hash(&mut hasher);
         // The remainder is smaller than a `usize` length.
-        let link = (hasher.finish() % self.spread as u64) as usize;
-        Place { link, replicated: false }
+        (hasher.finish() % self.spread as u64) as usize
     }
 
-    /// Where leases are made longer. The server keeps a connection waiting for replicas; renewals
-    /// would come too late behind acquisitions that wait so, and have one of their own.
-    pub(super) fn renewals(&self, key: &LockKey) -> Place {
-        match self.replicas.are_needed() {
-            true => Place { link: self.spread, replicated: true },
-            false => self.place(key),
+    /// The connection in a place, of which there may be more than connections.
+    ///
+    /// The server keeps a connection waiting for replicas; renewals would come too late behind
+    /// acquisitions that wait so, and have one of their own. So has what makes a lease shorter: behind
+    /// the renewals that are under way, or one of those would make it long again.
+    pub(super) fn link(&self, place: usize, does: Does) -> &Arc<Link> {
+        let apart = matches!(does, Does::Lengthen | Does::Shorten);
+        match apart && self.replicas.are_needed() {
+            true => &self.links[self.spread],
+            false => &self.links[place % self.spread],
         }
-    }
-
-    /// Where leases are made shorter: behind the renewals that are under way, or one of those would
-    /// make it long again.
-    pub(super) fn shortened(&self, key: &LockKey) -> Place {
-        Place { replicated: false, ..self.renewals(key) }
     }
 
     /// Runs a script.
     pub(super) async fn invoke<T: FromRedisValue>(
         &self,
-        place: Place,
+        place: usize,
+        does: Does,
         script: &ScriptInvocation<'_>,
     ) -> Result<Answer<T>, StoreError> {
-        let link = &self.links[place.link];
-        let live = link.get().await?;
-        self.send(link, live, place, script).await
+        let Sent { link, live, outcome } = self.send(place, does, false, script).await?;
+        link.note(&live, outcome)
     }
 
-    /// Runs the script that takes a lock, if the server may grant one.
-    pub(super) async fn acquire<T: FromRedisValue>(
+    /// Sends a script, and looks at no error but that nothing was sent; `asking` if another node of
+    /// a cluster said to.
+    pub(super) async fn send<T: FromRedisValue>(
         &self,
-        key: &LockKey,
+        place: usize,
+        does: Does,
+        asking: bool,
         script: &ScriptInvocation<'_>,
-    ) -> Result<Answer<T>, StoreError> {
-        let place = Place { replicated: self.replicas.are_needed(), ..self.place(key) };
-        let link = &self.links[place.link];
-        let live = link.get().await?;
-        if let Some(grants) = live.grants {
+    ) -> Result<Sent<T>, StoreError> {
+        let link = self.link(place, does).clone();
+        let mut live = link.get().await?;
+        if let (Does::Take, Some(grants)) = (does, live.grants) {
             grants.check(&live.address)?;
         }
-        self.send(link, live, place, script).await
-    }
-
-    async fn send<T: FromRedisValue>(
-        &self,
-        link: &Link,
-        mut live: Live,
-        place: Place,
-        script: &ScriptInvocation<'_>,
-    ) -> Result<Answer<T>, StoreError> {
-        if place.replicated {
-            let outcome = self.replicas.invoke(&mut live.connection, script).await;
-            return link.note(&live, outcome);
-        }
-        Ok(Answer::alone(link.invoke(live, script).await?))
+        let counts = matches!(does, Does::Take | Does::Lengthen) && self.replicas.are_needed();
+        let connection = &mut live.connection;
+        // By its digest; the client loads it where the server does not know it.
+        let outcome = match (counts, asking) {
+            (false, false) => script.invoke_async(connection).await.map(Answer::alone),
+            (true, _) => self.replicas.invoke(connection, asking, script).await,
+            (false, true) => Replicas::NONE.invoke(connection, asking, script).await,
+        };
+        Ok(Sent { link, live, outcome })
     }
 
     /// Gives a lock back by a command of the server's own, if it has one.
     pub(super) async fn release(
         &self,
-        place: Place,
+        place: usize,
         releasing: &Releasing,
     ) -> Result<Deleted, StoreError> {
-        let link = &self.links[place.link];
+        let link = self.link(place, Does::Free);
         let mut live = link.get().await?;
         let Some(native) = live.native.clone() else { return Ok(Deleted::AskTheScript) };
         let outcome = native.release(&mut live.connection, releasing).await;

@@ -6,21 +6,25 @@ use std::time::Duration;
 use redis::{FromRedisValue, PushInfo, PushKind};
 use tokio::time::Instant;
 
+use super::cluster::{Ears, slot_of};
 use super::native::Sought;
 use crate::FencingToken;
 use crate::store::{Grant, Inbox, Inboxes, OwnerToken};
 
-/// The channel of an inbox is this and its number; the scripts find the number in the token.
+/// The channel of an inbox is this and its number; the scripts find the number in the token. In a
+/// cluster a hash tag follows.
 const CHANNEL: &str = "lockattr:inbox:";
 
-/// The inboxes that one store serves.
+/// What one server has for the inboxes of a store.
 pub(super) struct Post {
-    inboxes: Inboxes,
+    inboxes: Arc<Inboxes>,
     clock: Mutex<Option<ServerClock>>,
     /// Whether a lease counts only once replicas have it: those that a release granted need not.
     replicated: bool,
     /// Locks for which somebody waits, as far as is known here.
     pub(super) sought: Sought,
+    /// Of a node in a cluster, on which each slot has channels of its own.
+    ears: Option<Ears>,
 }
 
 /// What the server's clock showed at a moment that was not before `asked`.
@@ -52,11 +56,23 @@ impl ServerClock {
 impl Post {
     pub(super) fn new(replicated: bool) -> Self {
         Self {
-            inboxes: Inboxes::default(),
+            inboxes: Arc::default(),
             clock: Mutex::default(),
             replicated,
             sought: Sought::default(),
+            ears: None,
         }
+    }
+
+    /// For a node of a cluster.
+    pub(super) fn of_a_node(inboxes: &Arc<Inboxes>, replicated: bool) -> Self {
+        let (inboxes, ears) = (inboxes.clone(), Some(Ears::default()));
+        Self { inboxes, ears, ..Self::new(replicated) }
+    }
+
+    /// Who listens to which shard channels, in a cluster.
+    pub(super) fn ears(&self) -> Option<&Ears> {
+        self.ears.as_ref()
     }
 
     /// Serves this inbox too, for as long as its manager keeps it.
@@ -64,8 +80,11 @@ impl Post {
         self.inboxes.add(inbox);
     }
 
-    /// The numbers of the inboxes that are in use.
+    /// The numbers of the inboxes that have a channel as soon as there is a connection.
     pub(super) fn ids(&self) -> Vec<u64> {
+        if self.ears.is_some() {
+            return Vec::new();
+        }
         self.inboxes.all().iter().map(|inbox| inbox.id()).collect()
     }
 
@@ -78,12 +97,32 @@ impl Post {
     pub(super) fn interrupted(&self) {
         // The next one may be to another server, with another clock.
         *self.clock() = None;
+        if let Some(ears) = &self.ears {
+            return ears.missed(None, &self.inboxes);
+        }
         self.inboxes.all().iter().for_each(|inbox| inbox.ask_all_again());
+    }
+
+    /// Whether the server has taken a shard channel from us, because its slot has moved.
+    pub(super) fn is_taken(&self, push: &PushInfo) -> bool {
+        let (PushKind::SUnsubscribe, Some(ears)) = (&push.kind, &self.ears) else { return false };
+        let channel = push.data.first().and_then(|name| String::from_redis_value_ref(name).ok());
+        let Some(channel) = channel else { return true };
+        // Somebody who needs it may have come while we let go of it.
+        self.missed_in(slot_of(&channel));
+        !ears.left(&channel)
+    }
+
+    /// What was said about the locks of this slot may not have come.
+    pub(super) fn missed_in(&self, slot: u16) {
+        if let Some(ears) = &self.ears {
+            ears.missed(Some(slot), &self.inboxes);
+        }
     }
 
     /// Delivers what the server pushed, if that is a message.
     pub(super) fn deliver_push(&self, push: &PushInfo) {
-        if push.kind == PushKind::Message
+        if matches!(push.kind, PushKind::Message | PushKind::SMessage)
             && let [channel, message] = push.data.as_slice()
             && let Ok(channel) = String::from_redis_value_ref(channel)
             && let Ok(message) = String::from_redis_value_ref(message)
@@ -100,7 +139,9 @@ impl Post {
     }
 
     fn read(&self, channel: &str, message: &str) -> Option<()> {
-        let id = u64::from_str_radix(channel.strip_prefix(CHANNEL)?, 16).ok()?;
+        let id = channel.strip_prefix(CHANNEL)?;
+        let id = id.split_once(':').map_or(id, |(id, _tag)| id);
+        let id = u64::from_str_radix(id, 16).ok()?;
         // One whose manager is gone may still be subscribed to.
         let Some(inbox) = self.inboxes.get(id) else { return Some(()) };
         let (kind, rest) = message.split_once(' ')?;

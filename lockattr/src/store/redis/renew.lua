@@ -1,6 +1,6 @@
 -- Makes leases run on, each for its own TTL, where the claim still has its locks.
 --
--- KEYS[1]       the fencing counter
+-- KEYS[1]       the fencing counter; any of the locks where that is left
 -- KEYS[2 …]     for each claim, its locks
 -- ARGV[4i - 3]  the number of the claim's locks
 -- ARGV[4i - 2]  the claim's value
@@ -30,7 +30,7 @@ for i = 1, #ARGV, 4 do
       held = false
     end
   end
-  if held and least > tonumber(redis.call('GET', KEYS[1]) or 0) then
+  if held and least > 0 and least > tonumber(redis.call('GET', KEYS[1]) or 0) then
     redis.call('SET', KEYS[1], ARGV[i + 3])
   end
   table.insert(answers, held and 1 or 0)

@@ -32,6 +32,9 @@ impl<T> Answer<T> {
 }
 
 impl Replicas {
+    /// None is needed.
+    pub(super) const NONE: Self = Self { needed: 0, limit: Duration::ZERO };
+
     pub(super) fn new(timing: &ServerSettings) -> Self {
         Self { needed: timing.replicas, limit: timing.response_timeout / 2 }
     }
@@ -41,16 +44,25 @@ impl Replicas {
         self.needed > 0
     }
 
-    /// Runs a script and waits for the replicas to have what it changed, in one trip.
+    /// Runs a script and waits for the replicas to have what it changed, in one trip; `asking` if
+    /// another node of a cluster sent us, behind the command that says so.
     pub(super) async fn invoke<T: FromRedisValue>(
         self,
         connection: &mut MultiplexedConnection,
+        asking: bool,
         script: &ScriptInvocation<'_>,
     ) -> RedisResult<Answer<T>> {
-        let millis = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX).max(1);
         let mut both = redis::pipe();
         // One by one, as if each had been sent alone: the error of a pipeline has no kind.
-        both.ignore_errors().invoke_script(script).cmd("WAIT").arg(self.needed).arg(millis);
+        both.ignore_errors();
+        if asking {
+            both.cmd("ASKING").ignore();
+        }
+        both.invoke_script(script);
+        if self.are_needed() {
+            let millis = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX).max(1);
+            both.cmd("WAIT").arg(self.needed).arg(millis);
+        }
         let mut answers: Vec<RedisResult<Value>> = both.query_async(connection).await?;
         // Not done by the client for several commands at once.
         if let Some(Err(error)) = answers.first()
@@ -61,7 +73,11 @@ impl Replicas {
         }
         let mut answers = answers.into_iter();
         let mut next = || answers.next().unwrap_or(Ok(Value::Nil));
-        let (value, had) = (T::from_redis_value(next()?)?, usize::from_redis_value(next()?)?);
+        let value = T::from_redis_value(next()?)?;
+        if !self.are_needed() {
+            return Ok(Answer::alone(value));
+        }
+        let had = usize::from_redis_value(next()?)?;
         Ok(Answer { value, replicated: self.enough(had) })
     }
 

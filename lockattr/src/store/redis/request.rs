@@ -5,16 +5,21 @@ use std::time::Duration;
 
 use redis::{ScriptInvocation, Value};
 
+use super::cluster::hash_tag;
 use super::scripts::Scripts;
-use super::{FENCE, LINE, LINE_OF};
+use super::{LINE, LINE_OF};
 use crate::store::{Acquire, Acquiring, Claim, LockKey, NET, Releasing, Renewal, Sharing, Waiting};
 use crate::{FencingToken, Holder};
 
-/// `acquire.lua` for a claim.
-pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &Acquiring) -> ScriptInvocation<'a> {
+/// `acquire.lua` for a claim, numbered by the counter `fence`.
+pub(super) fn acquire<'a>(
+    scripts: &'a Scripts,
+    asked: &Acquiring,
+    fence: &str,
+) -> ScriptInvocation<'a> {
     let Acquiring { claim, ttl, waiting, hint } = asked;
-    let mut script = scripts.acquire.key(FENCE);
-    add_keys(&mut script, claim);
+    let mut script = scripts.acquire.key(fence);
+    add_keys(&mut script, claim, fence);
     script.arg(claim.value()).arg(millis(*ttl)).arg(&*mode(claim));
     match (waiting, claim.keys()) {
         (Waiting::Not, _) => script.arg(""),
@@ -31,8 +36,16 @@ pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &Acquiring) -> ScriptInvo
 }
 
 /// `renew.lua` for a batch.
-pub(super) fn renew<'a>(scripts: &'a Scripts, renewals: &[&Renewal]) -> ScriptInvocation<'a> {
-    let mut script = scripts.renew.key(FENCE);
+pub(super) fn renew<'a>(
+    scripts: &'a Scripts,
+    renewals: &[&Renewal],
+    fence: &str,
+) -> ScriptInvocation<'a> {
+    // Named only where it is needed: while a slot of a cluster is on its way to another node, a
+    // script is refused if not all that it names is on the same side.
+    let fenced = renewals.iter().any(|renewal| renewal.fence.is_some());
+    let first = renewals.first().map_or(fence, |renewal| renewal.claim.key().name());
+    let mut script = scripts.renew.key(if fenced { fence } else { first });
     for Renewal { claim, ttl, fence } in renewals {
         for key in claim.keys() {
             script.key(key.name());
@@ -44,10 +57,14 @@ pub(super) fn renew<'a>(scripts: &'a Scripts, renewals: &[&Renewal]) -> ScriptIn
 }
 
 /// `release.lua` for a batch.
-pub(super) fn release<'a>(scripts: &'a Scripts, releases: &[&Releasing]) -> ScriptInvocation<'a> {
-    let mut script = scripts.release.key(FENCE);
+pub(super) fn release<'a>(
+    scripts: &'a Scripts,
+    releases: &[&Releasing],
+    fence: &str,
+) -> ScriptInvocation<'a> {
+    let mut script = scripts.release.key(fence);
     for Releasing { claim, after, quietly } in releases {
-        add_keys(&mut script, claim);
+        add_keys(&mut script, claim, fence);
         let stands = claim.in_line().filter(|_| !quietly);
         let entry = stands.map(|(ttl, waiting)| entry(claim, ttl, waiting)).unwrap_or_default();
         script.arg(claim.keys().len()).arg(claim.value()).arg(entry);
@@ -113,27 +130,22 @@ fn holder(value: &[u8], left: i64) -> Holder {
     Holder::from_value(&String::from_utf8_lossy(value), remaining)
 }
 
-fn add_keys(script: &mut ScriptInvocation<'_>, claim: &Claim) {
+fn add_keys(script: &mut ScriptInvocation<'_>, claim: &Claim, fence: &str) {
     for key in claim.keys() {
         script.key(key.name());
     }
     for key in claim.keys() {
-        script.key(line_of(key.name()));
+        script.key(line_of(key.name(), fence));
     }
 }
 
 /// The line of a lock, in the lock's own hash slot; as in `line.lua`.
-pub(super) fn line_of(lock: &str) -> String {
-    match has_hash_tag(lock) {
-        true => [LINE, lock].concat(),
-        false => [LINE_OF, "{", lock, "}"].concat(),
+pub(super) fn line_of(lock: &str, fence: &str) -> String {
+    match (hash_tag(lock), hash_tag(fence)) {
+        (Some(_), _) => [LINE, lock].concat(),
+        (None, Some(slot)) if lock.contains('}') => [LINE_OF, "{", slot, "}:", lock].concat(),
+        (None, _) => [LINE_OF, "{", lock, "}"].concat(),
     }
-}
-
-/// Whether a cluster hashes only a part of the name: what is between the first braces, if anything.
-fn has_hash_tag(name: &str) -> bool {
-    let tag = name.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
-    tag.is_some_and(|(tag, _)| !tag.is_empty())
 }
 
 fn mode(claim: &Claim) -> Cow<'static, str> {

@@ -18,12 +18,25 @@ macro_rules! script {
 }
 
 impl Scripts {
+    /// For one server.
+    #[rustfmt::skip] // each in one line, where the tests look for them
     pub(super) fn new() -> Self {
         Self {
-            acquire: script!("count.lua", "acquire_free.lua", "line.lua", "acquire.lua"),
-            renew: script!("count.lua", "line.lua", "renew.lua"),
-            release: script!("count.lua", "release_alone.lua", "line.lua", "release.lua"),
-            holder: script!("count.lua", "line.lua", "holder.lua"),
+            acquire: script!("count.lua", "acquire_free.lua", "publish.lua", "line.lua", "acquire.lua"),
+            renew: script!("count.lua", "publish.lua", "line.lua", "renew.lua"),
+            release: script!("count.lua", "release_alone.lua", "publish.lua", "line.lua", "release.lua"),
+            holder: script!("count.lua", "publish.lua", "line.lua", "holder.lua"),
+        }
+    }
+
+    /// For the nodes of a cluster.
+    #[rustfmt::skip] // as above
+    pub(super) fn of_a_cluster() -> Self {
+        Self {
+            acquire: script!("count.lua", "acquire_free.lua", "spublish.lua", "line.lua", "acquire.lua"),
+            renew: script!("count.lua", "spublish.lua", "line.lua", "renew.lua"),
+            release: script!("count.lua", "release_alone.lua", "spublish.lua", "line.lua", "release.lua"),
+            holder: script!("count.lua", "spublish.lua", "line.lua", "holder.lua"),
         }
     }
 

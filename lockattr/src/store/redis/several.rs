@@ -1,0 +1,97 @@
+//! A claim for keys in several slots of a cluster: taken one slot after another, in the order in
+//! which everybody does, all or none.
+
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+
+use super::RedisStore;
+use super::servers::Place;
+use crate::FencingToken;
+use crate::store::{Acquire, Acquiring, Claim, Releasing, Renew, Renewal, StoreError, Waiting};
+
+impl RedisStore {
+    /// Takes all parts of a claim. Where one is another's, the claim gives back what it took,
+    /// stands in line there if it waits, and begins anew when it is told.
+    pub(super) async fn ask_several(&self, asked: &Acquiring) -> Result<Acquire, StoreError> {
+        let Acquiring { claim, ttl, waiting, .. } = asked;
+        let stood = claim.in_line().is_some();
+        let waiting = match waiting {
+            Waiting::Not => Waiting::Not,
+            Waiting::InLine | Waiting::Told { .. } => Waiting::Told { again: stood },
+        };
+        if waiting != Waiting::Not {
+            claim.enters_line(*ttl, waiting);
+        }
+        let parts = self.servers.parts(claim);
+        // First of all, as for one key; and by the whole claim, which somebody has.
+        try_join_all(
+            parts
+                .iter()
+                .map(|(place, _)| self.servers.hear(*place, claim, waiting != Waiting::Not)),
+        )
+        .await?;
+        let (mut numbers, mut anybody_waits) = (Vec::new(), false);
+        for (nth, (place, part)) in parts.iter().enumerate() {
+            let asks = Acquiring { claim: part.clone(), waiting, ..asked.clone() };
+            match self.ask_in_place(*place, &asks).await {
+                Ok(Acquire::Acquired { fencing, wanted }) => {
+                    numbers.push(fencing);
+                    anybody_waits |= wanted;
+                }
+                Ok(held @ Acquire::Held { .. }) => {
+                    let (taken, behind) = (&parts[..nth], &parts[nth + 1..]);
+                    // Where it stood before, others may wait for it to come.
+                    let behind = if stood { behind } else { &[] };
+                    self.let_go(taken.iter().chain(behind)).await?;
+                    return Ok(held);
+                }
+                Err(error) => {
+                    // The rest must not wait for a node that is away.
+                    let _unknown_anyway = self.let_go(&parts[..nth]).await;
+                    return Err(if nth > 0 { unknown(error) } else { error });
+                }
+            }
+        }
+        let fencing = self.agree(&parts, &numbers, asked).await.map_err(unknown)?;
+        Ok(Acquire::Acquired { fencing, wanted: anybody_waits })
+    }
+
+    /// The one number of this acquisition: the greatest. Wherever it was smaller, no later one may
+    /// come before it.
+    async fn agree(
+        &self,
+        parts: &[(Place, Arc<Claim>)],
+        numbers: &[FencingToken],
+        asked: &Acquiring,
+    ) -> Result<FencingToken, StoreError> {
+        let missing = || StoreError::new("a claim without keys");
+        let fencing = numbers.iter().copied().max().ok_or_else(missing)?;
+        let behind = parts.iter().zip(numbers).filter(|(_, number)| **number < fencing);
+        let raised: Vec<_> = behind
+            .map(|((_, part), _)| Renewal::new(part.clone(), asked.ttl).fenced(fencing))
+            .collect();
+        for answer in self.renew_all(&raised).await {
+            if answer? == Renew::NotHeld {
+                return Err(StoreError::new("a part of it was lost while the rest was taken"));
+            }
+        }
+        Ok(fencing)
+    }
+
+    async fn let_go(
+        &self,
+        parts: impl IntoIterator<Item = &(Place, Arc<Claim>)>,
+    ) -> Result<(), StoreError> {
+        let parts: Vec<_> =
+            parts.into_iter().map(|(_, part)| Releasing::new(part.clone())).collect();
+        // What was not ours any more is as free.
+        let answers = self.release_all(&parts).await;
+        answers.into_iter().collect::<Result<Vec<_>, _>>().map_err(unknown).map(|_| ())
+    }
+}
+
+/// Whatever became of this command, there is something to undo.
+fn unknown(error: StoreError) -> StoreError {
+    StoreError::new(error.to_string()).with_source(error)
+}

@@ -1,0 +1,186 @@
+//! One claim for keys in several slots.
+
+use lockattr::FencingToken;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::*;
+
+/// Three keys in slots of several nodes.
+const KEYS: [&str; 3] = ["a", "b", "c"];
+
+async fn both(manager: &LockManager, keys: [&str; 2]) -> LockGuard {
+    manager.acquire_all(keys, LockOptions::new()).await.unwrap()
+}
+
+/// The keys of these tests in one shared cluster, kept apart from those of others.
+fn query(test: &str) -> String {
+    format!("{LONG}&prefix={test}:")
+}
+
+async fn left(cluster: &Cluster, prefix: &str) -> Vec<String> {
+    let mut left = Vec::new();
+    for node in cluster.nodes() {
+        left.extend(node.cli().await.keys(&format!("*{prefix}:*")).await);
+    }
+    left
+}
+
+/// Red without: the release of what was taken before another key was refused.
+#[tokio::test]
+async fn who_waits_for_keys_in_two_slots_holds_none_of_them() {
+    let cluster = Cluster::shared().await;
+    let query = query("rollback");
+    let (first, second) = (manager(cluster, &query).await, manager(cluster, &query).await);
+    for (held, free) in [("a", "b"), ("b", "a")] {
+        let holder = acquire(&first, held).await;
+        let waiting = tokio::spawn({
+            let second = second.clone();
+            async move { both(&second, ["a", "b"]).await }
+        });
+        let line = format!("lockattr:line-of:{{rollback:{held}}}");
+        let stands = async || {
+            let cli = cluster.node_of(&line).await.cli().await;
+            cli.query::<usize>(&["ZCARD", &line]).await == 1
+        };
+        eventually(LIMIT, "in line", stands).await;
+        let name = format!("rollback:{free}");
+        let taken = async || cluster.node_of(&name).await.cli().await.value(&name).await.is_none();
+        eventually(SOON, "the free one is given back", taken).await;
+        acquire(&first, free).await.release().await.unwrap();
+        holder.release().await.unwrap();
+        let guard = granted(SOON, waiting).await;
+        assert_eq!(guard.keys().collect::<Vec<_>>(), ["a", "b"]);
+        for key in ["a", "b"] {
+            assert!(first.try_acquire(key, LockOptions::new()).await.unwrap().is_none());
+        }
+        guard.release().await.unwrap();
+    }
+    both(&second, ["b", "a"]).await.release().await.unwrap();
+    drop((first, second));
+    let gone = async || left(cluster, "rollback").await.is_empty();
+    eventually(LIMIT, "nothing is left", gone).await;
+}
+
+/// Red without both: the one order in which the parts are taken, and the release of what was taken
+/// before a refusal.
+#[tokio::test]
+async fn keys_named_in_opposite_orders_never_block_each_other() {
+    let cluster = Cluster::shared().await;
+    let query = query("orders");
+    let mut tasks = JoinSet::new();
+    for orders in [[["a", "b"], ["b", "c"]], [["b", "a"], ["c", "b"]], [["c", "a"], ["a", "c"]]] {
+        let manager = manager(cluster, &query).await;
+        tasks.spawn(async move {
+            for round in 0..100 {
+                both(&manager, orders[round % 2]).await.release().await.unwrap();
+            }
+        });
+    }
+    timeout(2 * LIMIT, tasks.join_all()).await.expect("they block each other");
+    let gone = async || left(cluster, "orders").await.is_empty();
+    eventually(LIMIT, "nothing is left", gone).await;
+}
+
+/// Somebody waits for two keys, in the line of the second; when his turn comes there, the first one is
+/// taken by then.
+///
+/// Red without: the release of the parts behind a refusal.
+#[tokio::test]
+async fn who_is_told_and_cannot_come_lets_the_next_one_have_it() {
+    let cluster = Cluster::start().await;
+    let first = manager(&cluster, LONG).await;
+    let mut pair = ["a", "b"];
+    pair.sort_by_key(|key| slot_of(&cluster, key));
+    let [low, high] = pair;
+    let holder = acquire(&first, high).await;
+    let wants_both = manager(&cluster, LONG).await;
+    let for_both = tokio::spawn({
+        let manager = wants_both.clone();
+        async move { both(&manager, ["a", "b"]).await }
+    });
+    eventually(LIMIT, "in line", async || in_line(&cluster, high).await == 1).await;
+    let wants_one = manager(&cluster, LONG).await;
+    let for_one = waiter(&cluster, &wants_one, high, 2).await;
+    let in_the_way = acquire(&first, low).await;
+    holder.release().await.unwrap();
+    granted(SOON, for_one).await.release().await.unwrap();
+    assert!(!for_both.is_finished());
+    in_the_way.release().await.unwrap();
+    granted(SOON, for_both).await.release().await.unwrap();
+    drop((first, wants_both, wants_one));
+    assert_no_trace(&cluster).await;
+}
+
+/// Each key has seen the number of every claim that had it, alone or with others.
+///
+/// Red without: the number that is written to the counters that were behind (`agree`).
+#[tokio::test]
+async fn tokens_grow_for_each_key_through_claims_for_one_and_for_several() {
+    let cluster = Cluster::start().await;
+    let manager = manager(&cluster, LONG).await;
+    // The clock of one node is an hour ahead, for all that its counter shows.
+    for key in KEYS {
+        acquire(&manager, key).await.release().await.unwrap();
+    }
+    let ahead = cluster.node_of("lock:b").await;
+    for fence in ahead.cli().await.keys("lockattr:fence:*").await {
+        ahead.cli().await.query::<i64>(&["INCRBY", &fence, "3600000000"]).await;
+    }
+    let mut last = std::collections::HashMap::<&str, FencingToken>::new();
+    let claims: [&[&str]; 9] = [
+        &["a"],
+        &["a", "b"],
+        &["a"],
+        &["b", "c"],
+        &["c"],
+        &["a", "c"],
+        &["b"],
+        &["a", "b", "c"],
+        &["c"],
+    ];
+    for keys in claims {
+        let claim = keys.iter().copied();
+        let guard = manager.acquire_all(claim, LockOptions::new()).await.unwrap();
+        for key in keys {
+            let before = last.insert(key, guard.fencing_token());
+            assert!(before < Some(guard.fencing_token()), "{key} of {keys:?}: {before:?}");
+        }
+        guard.release().await.unwrap();
+    }
+    drop(manager);
+    assert_no_trace(&cluster).await;
+}
+
+/// Red without: the release of all parts of a claim whose caller gave up.
+#[tokio::test]
+async fn a_call_for_several_keys_that_is_dropped_leaves_nothing() {
+    let cluster = Cluster::shared().await;
+    let query = query("dropped");
+    let manager = manager(cluster, &query).await;
+    for micros in (0..3_000).step_by(60) {
+        let asks = manager.acquire_all(KEYS, LockOptions::new());
+        let _given_up = timeout(Duration::from_micros(micros), asks).await;
+    }
+    let gone = async || left(cluster, "dropped").await.is_empty();
+    eventually(SOON, "nothing is left", gone).await;
+}
+
+/// Renewed for several of their TTLs, each part at its own node.
+///
+/// Red without: the renewal of every part.
+#[tokio::test]
+async fn several_keys_are_renewed_at_all_of_their_nodes() {
+    let cluster = Cluster::shared().await;
+    let manager = manager(cluster, "ttl=1s&prefix=parts:").await;
+    let guard = manager.acquire_all(KEYS, LockOptions::new()).await.unwrap();
+    sleep(Duration::from_secs(3)).await;
+    assert!(guard.ensure_held().is_ok());
+    // One is taken away: all is lost.
+    let (name, node) = ("parts:b", cluster.node_of("parts:b").await);
+    assert_eq!(node.cli().await.query::<i64>(&["DEL", name]).await, 1);
+    timeout(SOON, guard.lost()).await.expect("it is told");
+    drop((guard, manager));
+    let gone = async || left(cluster, "parts").await.is_empty();
+    eventually(LIMIT, "nothing is left", gone).await;
+}

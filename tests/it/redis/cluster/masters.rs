@@ -1,0 +1,179 @@
+//! Masters that die, stand still, or are replaced in peace.
+
+use lockattr::Error;
+use tokio::time::{Instant, sleep};
+
+use super::*;
+
+/// Asks until it gets an answer, and says how long that took.
+async fn first_acquire(manager: &LockManager, key: &str) -> Duration {
+    let began = Instant::now();
+    loop {
+        match manager.acquire(key, LockOptions::new().wait(Duration::from_millis(500))).await {
+            Ok(guard) => {
+                guard.release().await.unwrap();
+                return began.elapsed();
+            }
+            Err(Error::Store { .. }) => {}
+            Err(other) => panic!("{other}"),
+        }
+        assert!(began.elapsed() < LIMIT, "no new master within {LIMIT:?}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Red without: the new map after a connection was lost.
+#[tokio::test]
+#[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
+async fn a_master_that_dies_costs_a_failover_and_no_lease() {
+    let cluster = Cluster::start().await;
+    let manager = manager(&cluster, "ttl=20s").await;
+    let holder = acquire(&manager, "a").await;
+    let held = holder.fencing_token();
+    let master = cluster.node_of("lock:a").await;
+    assert_eq!(master.cli().await.query::<usize>(&["WAIT", "1", "5000"]).await, 1);
+    let free = keys_beside(&cluster, "a", true, 1).await.remove(0);
+    let elsewhere = keys_beside(&cluster, "a", false, 1).await.remove(0);
+    master.kill();
+    let others = Instant::now();
+    acquire(&manager, &elsewhere).await.release().await.unwrap();
+    assert!(others.elapsed() < Duration::from_millis(500), "{:?}", others.elapsed());
+    let took = first_acquire(&manager, &free).await;
+    eprintln!("the first acquire of a dead master's slot after {took:?}");
+    cluster.failed_over(master).await;
+    // The lease went along, as far as it was copied, and is renewed where it is now.
+    assert!(holder.ensure_held().is_ok());
+    let (new, name) = (cluster.node_of("lock:a").await, lock("a"));
+    assert_ne!(new.addr(), master.addr());
+    let cli = new.cli().await;
+    eventually(LIMIT, "it is renewed", async || cli.pttl(&name).await > 19_000).await;
+    let other = super::manager(&cluster, LONG).await;
+    assert!(other.try_acquire("a", LockOptions::new()).await.unwrap().is_none());
+    holder.release().await.unwrap();
+    let next = acquire(&other, "a").await;
+    assert!(next.fencing_token() > held);
+    next.release().await.unwrap();
+    drop((manager, other));
+    assert_no_trace(&cluster).await;
+}
+
+/// A process in line hears of a master's death by the end of its connection, of a silent one by its
+/// heartbeat.
+async fn those_in_line_get_in(stands_still: bool) {
+    let cluster = Cluster::start().await;
+    let query = "ttl=20s&wait=60s&heartbeat=500ms&response_timeout=500ms";
+    let (first, second) = (manager(&cluster, query).await, manager(&cluster, query).await);
+    let holder = acquire(&first, "a").await;
+    let held = holder.fencing_token();
+    let waiter = waiter(&cluster, &second, "a", 1).await;
+    let master = cluster.node_of("lock:a").await;
+    assert_eq!(master.cli().await.query::<usize>(&["WAIT", "1", "5000"]).await, 1);
+    if stands_still {
+        master.stop_signal();
+    } else {
+        master.kill();
+    }
+    cluster.failed_over(master).await;
+    let line = async || in_line(&cluster, "a").await == 1;
+    eventually(SOON, "it is in line again", line).await;
+    let new = cluster.node_of("lock:a").await.cli().await;
+    let listens = async || {
+        let channels: Vec<String> = new.query(&["PUBSUB", "SHARDCHANNELS"]).await;
+        !channels.is_empty()
+    };
+    eventually(SOON, "it listens there", listens).await;
+    assert!(!waiter.is_finished(), "beside a holder");
+    assert!(holder.ensure_held().is_ok());
+    holder.release().await.unwrap();
+    let next = granted(SOON, waiter).await;
+    assert!(next.fencing_token() > held);
+    if stands_still {
+        master.continue_signal();
+        cluster.settled().await;
+    }
+    assert!(next.ensure_held().is_ok());
+    next.release().await.unwrap();
+    drop((first, second));
+    assert_no_trace(&cluster).await;
+}
+
+/// Red without: the news for those in line that messages may be lost (`Ears::missed`).
+#[tokio::test]
+async fn those_in_line_at_a_master_that_dies_get_in_at_the_next() {
+    those_in_line_get_in(false).await;
+}
+
+/// Red without: the news for those in line that messages may be lost (`Ears::missed`).
+#[tokio::test]
+async fn those_in_line_at_a_master_that_stands_still_get_in_at_the_next() {
+    those_in_line_get_in(true).await;
+}
+
+/// The old master keeps its connections, and takes the channels.
+///
+/// Red without: the news for those in line that messages may be lost (`Ears::missed`).
+#[tokio::test]
+async fn those_in_line_at_a_master_that_was_replaced_in_peace_get_in() {
+    let cluster = Cluster::start().await;
+    let (first, second) = (manager(&cluster, LONG).await, manager(&cluster, LONG).await);
+    let holder = acquire(&first, "a").await;
+    let waiter = waiter(&cluster, &second, "a", 1).await;
+    cluster.switch_over(slot_of(&cluster, "a")).await;
+    let new = cluster.node_of("lock:a").await.cli().await;
+    let listens = async || {
+        let channels: Vec<String> = new.query(&["PUBSUB", "SHARDCHANNELS"]).await;
+        !channels.is_empty()
+    };
+    eventually(SOON, "it listens there", listens).await;
+    holder.release().await.unwrap();
+    granted(SOON, waiter).await.release().await.unwrap();
+    drop((first, second));
+    assert_no_trace(&cluster).await;
+}
+
+/// Red without: an error for what nobody answers.
+#[tokio::test]
+async fn a_shard_that_is_gone_is_an_error_in_time_and_no_harm_to_the_others() {
+    let cluster = Cluster::builder()
+        .servers(RedisServer::builder().line("cluster-require-full-coverage no"))
+        .start()
+        .await;
+    let query = "ttl=2s&wait=1s&response_timeout=300ms&connect_timeout=300ms";
+    let manager = manager(&cluster, query).await;
+    // In this order they are taken.
+    let at = |slots: std::ops::Range<u16>| {
+        let mut keys = (0..).map(|number| format!("k{number}"));
+        keys.find(|key| slots.contains(&slot_of(&cluster, key))).unwrap()
+    };
+    let (other, gone) = (at(0..5_000), at(12_000..16_384));
+    let (slot, name) = (slot_of(&cluster, &gone), lock(&gone));
+    let (master, replica) = (cluster.node_of(&name).await, cluster.replica_of(slot).await);
+    replica.unwrap().kill();
+    master.kill();
+
+    let began = Instant::now();
+    let never = async |_: &lockattr::Lease| panic!("the body ran");
+    let refused = manager.with_lock(&gone, LockOptions::new(), never).await;
+    assert!(matches!(refused, Err(Error::Store { .. })), "{refused:?}");
+    let both = tokio::spawn({
+        let (manager, keys) = (manager.clone(), [gone.clone(), other.clone()]);
+        async move { manager.acquire_all(&keys, LockOptions::new()).await }
+    });
+    sleep(Duration::from_millis(100)).await;
+    let free = Instant::now();
+    acquire(&manager, &other).await.release().await.unwrap();
+    assert!(free.elapsed() < Duration::from_millis(400), "{:?}", free.elapsed());
+    let both = both.await.unwrap();
+    assert!(matches!(both, Err(Error::Store { .. })), "{both:?}");
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+
+    let began = Instant::now();
+    for _ in 0..20 {
+        acquire(&manager, &other).await.release().await.unwrap();
+    }
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    drop(manager);
+    // What may have been granted there is asked to be given back for as long as it could last.
+    sleep(Duration::from_secs(2)).await;
+    assert_no_trace(&cluster).await;
+}

@@ -1,0 +1,68 @@
+//! Who may use a cluster, and what its URL may say.
+
+use lockattr::store::RedisStore;
+use lockattr::{Error, LockManager};
+
+use super::*;
+use crate::redis::RIGHTS;
+
+/// What a cluster takes besides, as the docs of `RedisStore` tell it.
+const MORE_RIGHTS: &str = "+cluster|slots +asking +ssubscribe +sunsubscribe +spublish";
+
+/// Red without: each of the rights but `+sunsubscribe`, which takes a thousand channels.
+#[tokio::test]
+async fn a_user_with_the_rights_of_the_docs_can_do_everything() {
+    let rights = format!("{RIGHTS} {MORE_RIGHTS}");
+    let node = RedisServer::builder().user("locker", "s3cret", &rights);
+    let cluster = Cluster::builder().servers(node).start().await;
+    let url = cluster.url_with(LONG).replace("://", "://locker:s3cret@");
+    let first = LockManager::connect(&url).await.unwrap();
+    let second = LockManager::connect(&url).await.unwrap();
+    let holder = acquire(&first, "a").await;
+    let waiter = waiter(&cluster, &second, "a", 1).await;
+    let (slot, there) = (slot_of(&cluster, "a"), another_master(&cluster, "a").await);
+    let from = cluster.begin_migration(slot, there).await;
+    cluster.move_keys(slot, from, there).await;
+    // Sent on from where nothing is left of it.
+    holder.extend(Duration::from_secs(90)).await.unwrap();
+    cluster.end_migration(slot, from, there).await;
+    let listens = async || {
+        let channels: Vec<String> = there.cli().await.query(&["PUBSUB", "SHARDCHANNELS"]).await;
+        !channels.is_empty()
+    };
+    eventually(SOON, "they listen there", listens).await;
+    holder.release().await.unwrap();
+    granted(SOON, waiter).await.release().await.unwrap();
+    let keys = first.acquire_all(["a", "b", "c"], LockOptions::new()).await.unwrap();
+    assert!(first.holder("b").await.unwrap().is_some());
+    keys.release().await.unwrap();
+    drop((first, second));
+    assert_no_trace(&cluster).await;
+}
+
+/// Red without: each of those checks.
+#[test]
+fn a_url_that_cannot_be_a_clusters_is_refused_with_a_sentence() {
+    for (rest, sentence) in [
+        ("h1,h2/2", "a cluster has no databases: leave the path out of its URL"),
+        ("h1,h2?tls=maybe", "neither `true` nor `false`"),
+        ("h1,h2?typo=1", "the URL sets something unknown"),
+        ("", "needs a host"),
+    ] {
+        match RedisStore::open(&format!("redis+cluster://{rest}")) {
+            Err(Error::InvalidOptions(told)) => assert!(told.contains(sentence), "{rest}: {told}"),
+            other => panic!("{rest}: {other:?}"),
+        }
+    }
+}
+
+/// Red without: the URL without its password in what is shown.
+#[tokio::test]
+async fn no_password_is_shown() {
+    let url = "redis+cluster://user:s3cret@127.0.0.1:1,127.0.0.1:2?connect_timeout=200ms";
+    let store = RedisStore::open(url).unwrap();
+    assert!(!format!("{store:?}").contains("s3cret"), "{store:?}");
+    assert!(format!("{store:?}").contains("127.0.0.1:1,127.0.0.1:2"), "{store:?}");
+    let error = LockManager::connect(url).await.unwrap_err();
+    assert!(!format!("{error} {error:?}").contains("s3cret"), "{error:?}");
+}

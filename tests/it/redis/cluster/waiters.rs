@@ -1,0 +1,50 @@
+//! Processes in line in a cluster that die, and channels that nobody needs any more.
+
+use lockattr_tests::node;
+
+use super::*;
+
+/// Red without: the count of those who heard a message.
+#[tokio::test]
+async fn a_killed_process_in_line_is_passed_over() {
+    let cluster = Cluster::start().await;
+    let (first, last) = (manager(&cluster, LONG).await, manager(&cluster, LONG).await);
+    let holder = acquire(&first, "a").await;
+    let mut dead = node!("lock", url = cluster.url_with(LONG));
+    dead.say("acquire a").await;
+    eventually(LIMIT, "in line", async || in_line(&cluster, "a").await == 1).await;
+    let waiter = waiter(&cluster, &last, "a", 2).await;
+    dead.kill();
+    let cli = cluster.node_of("lock:a").await.cli().await;
+    let listeners =
+        async || cli.query::<Vec<String>>(&["PUBSUB", "SHARDCHANNELS"]).await.len() == 2;
+    eventually(LIMIT, "the server knows", listeners).await;
+    holder.release().await.unwrap();
+    granted(SOON, waiter).await.release().await.unwrap();
+    drop((first, last));
+    assert_no_trace(&cluster).await;
+}
+
+/// A manager that has a lock in each of many slots, one after another.
+///
+/// Red without: the end of subscriptions that nobody needs (`spare`).
+#[tokio::test]
+async fn channels_that_nobody_needs_are_given_up_and_the_others_kept() {
+    let cluster = Cluster::start().await;
+    let (first, second) = (manager(&cluster, LONG).await, manager(&cluster, LONG).await);
+    let holder = acquire(&first, "a").await;
+    let waiter = waiter(&cluster, &second, "a", 1).await;
+    let most = 1024;
+    for number in 0..6_000 {
+        acquire(&second, &format!("k{number}")).await.release().await.unwrap();
+    }
+    for node in cluster.nodes() {
+        let channels: Vec<String> = node.cli().await.query(&["PUBSUB", "SHARDCHANNELS"]).await;
+        assert!(channels.len() <= most + 2, "{} at {}", channels.len(), node.addr());
+    }
+    assert!(!waiter.is_finished());
+    holder.release().await.unwrap();
+    granted(SOON, waiter).await.release().await.unwrap();
+    drop((first, second));
+    assert_no_trace(&cluster).await;
+}
