@@ -43,7 +43,7 @@ async fn no_command_carries_the_time_of_day() {
         }
     }
     let keys = ["3", "lockattr:fence", "lock:a", "lockattr:line-of:{lock:a}"];
-    let acquire = [&keys[..], &["1234", "x", "+", ""]].concat();
+    let acquire = [&keys[..], &["1234", "x", "+"]].concat();
     let release = [&keys[..], &["1", "", "0"]].concat();
     assert_eq!(seen.remove(0), acquire);
     assert_eq!(seen.remove(0), ["2", "lock:a", "lock:a", "1", "1234", "0"]);
