@@ -4,6 +4,7 @@
 //! and keeps us out. What compares and changes in one step is a Lua script.
 
 mod batch;
+mod call;
 mod cluster;
 mod config;
 mod connect;
@@ -26,7 +27,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{ScriptInvocation, Value};
+use redis::Value;
 use tokio::time::Instant;
 use url::Url;
 
@@ -38,6 +39,7 @@ use crate::settings::ServerSettings;
 use crate::store_url::{StoreUrl, shown};
 use crate::{Error, Holder};
 use batch::Item;
+use call::Call;
 use cluster::Cluster;
 use config::Config;
 use native::Deleted;
@@ -269,7 +271,7 @@ impl Item for Renewal {
         Does::Lengthen
     }
 
-    fn script<'s>(store: &'s RedisStore, items: &[&Self], fence: &str) -> ScriptInvocation<'s> {
+    fn script<'s>(store: &'s RedisStore, items: &[&Self], fence: &str) -> Call<'s> {
         request::renew(&store.scripts, items, fence)
     }
 }
@@ -287,7 +289,7 @@ impl Item for Releasing {
         if self.after.is_zero() { Does::Free } else { Does::Shorten }
     }
 
-    fn script<'s>(store: &'s RedisStore, items: &[&Self], fence: &str) -> ScriptInvocation<'s> {
+    fn script<'s>(store: &'s RedisStore, items: &[&Self], fence: &str) -> Call<'s> {
         request::release(&store.scripts, items, fence)
     }
 }
@@ -327,7 +329,8 @@ impl Store for RedisStore {
         key: &'a LockKey,
     ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
         Box::pin(async move {
-            let script = self.scripts.holder.key(key.name());
+            let mut script = Call::new(&self.scripts.holder, 1, key.name().len());
+            script.arg(key.name());
             let place = self.servers.place(key);
             let (reply, _) = self.servers.invoke(place, Does::Look, &script).await?;
             match reply.value {

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use redis::ScriptInvocation;
 
+use super::call::Call;
 use super::node::Does;
 use super::replicas::Answer;
 use super::servers::Place;
@@ -23,7 +23,7 @@ pub(super) trait Item: Clone {
     /// What the script does with it.
     fn does(&self) -> Does;
 
-    fn script<'s>(store: &'s RedisStore, items: &[&Self], fence: &str) -> ScriptInvocation<'s>;
+    fn script<'s>(store: &'s RedisStore, items: &[&Self], fence: &str) -> Call<'s>;
 }
 
 impl RedisStore {

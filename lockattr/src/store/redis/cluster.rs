@@ -14,10 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use redis::{FromRedisValue, ScriptInvocation};
+use redis::FromRedisValue;
 use tokio::time::{Instant, sleep};
 use url::Url;
 
+use super::call::Call;
 use super::config::Config;
 use super::node::Does;
 use super::post::Post;
@@ -127,7 +128,7 @@ impl Cluster {
         &self,
         slot: u16,
         does: Does,
-        script: &ScriptInvocation<'_>,
+        script: &Call<'_>,
     ) -> Result<(Answer<T>, Arc<Post>), StoreError> {
         let mut way = self.way(slot).await?;
         loop {

@@ -4,8 +4,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use redis::{FromRedisValue, RedisResult, ScriptInvocation};
+use redis::{FromRedisValue, RedisResult};
 
+use super::call::Call;
 use super::config::Config;
 use super::link::{Link, Live};
 use super::native::Deleted;
@@ -86,7 +87,7 @@ impl Node {
         &self,
         place: usize,
         does: Does,
-        script: &ScriptInvocation<'_>,
+        script: &Call<'_>,
     ) -> Result<Answer<T>, StoreError> {
         let Sent { link, live, outcome } = self.send(place, does, false, script).await?;
         link.note(&live, outcome)
@@ -99,7 +100,7 @@ impl Node {
         place: usize,
         does: Does,
         asking: bool,
-        script: &ScriptInvocation<'_>,
+        script: &Call<'_>,
     ) -> Result<Sent<T>, StoreError> {
         let link = self.link(place, does).clone();
         let mut live = link.get().await?;
@@ -110,7 +111,7 @@ impl Node {
         let connection = &mut live.connection;
         // By its digest; the client loads it where the server does not know it.
         let outcome = match (counts, asking) {
-            (false, false) => script.invoke_async(connection).await.map(Answer::alone),
+            (false, false) => script.run(connection).await.map(Answer::alone),
             (true, _) => self.replicas.invoke(connection, asking, script).await,
             (false, true) => Replicas::NONE.invoke(connection, asking, script).await,
         };

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{ErrorKind, FromRedisValue, RedisResult, ScriptInvocation, ServerErrorKind, Value};
+use redis::{ErrorKind, FromRedisValue, RedisResult, ServerErrorKind, Value};
 
+use super::call::Call;
 use crate::settings::ServerSettings;
 use crate::store::StoreError;
 
@@ -50,7 +51,7 @@ impl Replicas {
         self,
         connection: &mut MultiplexedConnection,
         asking: bool,
-        script: &ScriptInvocation<'_>,
+        script: &Call<'_>,
     ) -> RedisResult<Answer<T>> {
         let mut both = redis::pipe();
         // One by one, as if each had been sent alone: the error of a pipeline has no kind.
@@ -58,7 +59,7 @@ impl Replicas {
         if asking {
             both.cmd("ASKING").ignore();
         }
-        both.invoke_script(script);
+        both.add_command(script.command().clone());
         if self.are_needed() {
             let millis = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX).max(1);
             both.cmd("WAIT").arg(self.needed).arg(millis);
@@ -68,7 +69,7 @@ impl Replicas {
         if let Some(Err(error)) = answers.first()
             && error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
         {
-            script.load_async(connection).await?;
+            script.load(connection).await?;
             answers = both.query_async(connection).await?;
         }
         let mut answers = answers.into_iter();

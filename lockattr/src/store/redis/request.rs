@@ -1,10 +1,12 @@
 //! What goes into the scripts, and what their answers mean.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{ScriptInvocation, Value};
+use redis::Value;
 
+use super::call::Call;
 use super::cluster::hash_tag;
 use super::scripts::Scripts;
 use super::{LINE, LINE_OF};
@@ -12,13 +14,11 @@ use crate::store::{Acquire, Acquiring, Claim, LockKey, NET, Releasing, Renewal, 
 use crate::{FencingToken, Holder};
 
 /// `acquire.lua` for a claim, numbered by the counter `fence`.
-pub(super) fn acquire<'a>(
-    scripts: &'a Scripts,
-    asked: &Acquiring,
-    fence: &str,
-) -> ScriptInvocation<'a> {
+pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &Acquiring, fence: &str) -> Call<'a> {
     let Acquiring { claim, ttl, waiting, hint } = asked;
-    let mut script = scripts.acquire.key(fence);
+    let (keys, bytes) = size(claim);
+    let mut script = Call::new(&scripts.acquire, 1 + 2 * keys, bytes);
+    script.arg(fence);
     add_keys(&mut script, claim, fence);
     script.arg(claim.value()).arg(millis(*ttl)).arg(&*mode(claim));
     match (waiting, claim.keys()) {
@@ -36,20 +36,18 @@ pub(super) fn acquire<'a>(
 }
 
 /// `renew.lua` for a batch.
-pub(super) fn renew<'a>(
-    scripts: &'a Scripts,
-    renewals: &[&Renewal],
-    fence: &str,
-) -> ScriptInvocation<'a> {
+pub(super) fn renew<'a>(scripts: &'a Scripts, renewals: &[&Renewal], fence: &str) -> Call<'a> {
     // Named only where it is needed: while a slot of a cluster is on its way to another node, a
     // script is refused if not all that it names is on the same side.
     let fenced = renewals.iter().any(|renewal| renewal.fence.is_some());
     let first = renewals.first().map_or(fence, |renewal| renewal.claim.key().name());
-    let mut script = scripts.renew.key(if fenced { fence } else { first });
+    let (keys, bytes) = sizes(renewals.iter().map(|renewal| &renewal.claim));
+    let mut script = Call::new(&scripts.renew, 1 + keys, bytes);
+    script.arg(if fenced { fence } else { first });
+    for key in renewals.iter().flat_map(|renewal| renewal.claim.keys()) {
+        script.arg(key.name());
+    }
     for Renewal { claim, ttl, fence } in renewals {
-        for key in claim.keys() {
-            script.key(key.name());
-        }
         let least = fence.map_or(0, FencingToken::counter);
         script.arg(claim.keys().len()).arg(claim.value()).arg(millis(*ttl)).arg(least);
     }
@@ -57,14 +55,14 @@ pub(super) fn renew<'a>(
 }
 
 /// `release.lua` for a batch.
-pub(super) fn release<'a>(
-    scripts: &'a Scripts,
-    releases: &[&Releasing],
-    fence: &str,
-) -> ScriptInvocation<'a> {
-    let mut script = scripts.release.key(fence);
+pub(super) fn release<'a>(scripts: &'a Scripts, releases: &[&Releasing], fence: &str) -> Call<'a> {
+    let (keys, bytes) = sizes(releases.iter().map(|release| &release.claim));
+    let mut script = Call::new(&scripts.release, 1 + 2 * keys, bytes);
+    script.arg(fence);
+    for release in releases {
+        add_keys(&mut script, &release.claim, fence);
+    }
     for Releasing { claim, after, quietly } in releases {
-        add_keys(&mut script, claim, fence);
         let stands = claim.in_line().filter(|_| !quietly);
         let entry = stands.map(|(ttl, waiting)| entry(claim, ttl, waiting)).unwrap_or_default();
         script.arg(claim.keys().len()).arg(claim.value()).arg(entry);
@@ -75,6 +73,16 @@ pub(super) fn release<'a>(
         };
     }
     script
+}
+
+/// How many keys several claims have, and about how many bytes what is said of them has.
+fn sizes<'a>(claims: impl Iterator<Item = &'a Arc<Claim>>) -> (usize, usize) {
+    claims.map(|claim| size(claim)).fold((0, 0), |(keys, bytes), one| (keys + one.0, bytes + one.1))
+}
+
+fn size(claim: &Claim) -> (usize, usize) {
+    let names: usize = claim.keys().iter().map(|key| 2 * key.name().len() + 24).sum();
+    (claim.keys().len(), names + claim.value().len() + 32)
 }
 
 /// How a claim stands in line: `line.lua` reads it.
@@ -130,12 +138,12 @@ fn holder(value: &[u8], left: i64) -> Holder {
     Holder::from_value(&String::from_utf8_lossy(value), remaining)
 }
 
-fn add_keys(script: &mut ScriptInvocation<'_>, claim: &Claim, fence: &str) {
+fn add_keys(script: &mut Call<'_>, claim: &Claim, fence: &str) {
     for key in claim.keys() {
-        script.key(key.name());
+        script.arg(key.name());
     }
     for key in claim.keys() {
-        script.key(line_of(key.name(), fence));
+        script.arg(line_of(key.name(), fence));
     }
 }
 

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use redis::{FromRedisValue, ScriptInvocation};
+use redis::FromRedisValue;
 
 use super::FENCE;
+use super::call::Call;
 use super::cluster::{Cluster, slot_of, tag_of};
 use super::config::Config;
 use super::node::{Does, Node};
@@ -81,7 +82,7 @@ impl Servers {
         &self,
         place: Place,
         does: Does,
-        script: &ScriptInvocation<'_>,
+        script: &Call<'_>,
     ) -> Result<(Answer<T>, Arc<Post>), StoreError> {
         match self {
             Self::One(node, post) => {

@@ -13,6 +13,19 @@ use crate::store::{
 
 impl RedlockStore {
     pub(super) async fn acquire_on_all(&self, asked: &Acquiring) -> Result<Acquire, StoreError> {
+        let (waits, stood) = (asked.waiting != Waiting::Not, asked.claim.in_line().is_some());
+        if waits && !stood {
+            // Most find it free: only those who do not need a place in line.
+            let once = asked.clone().waiting(Waiting::Not);
+            let acquired = self.attempt(&once, true).await?;
+            if matches!(acquired, Acquire::Acquired { .. }) {
+                return Ok(acquired);
+            }
+        }
+        self.attempt(asked, waits).await
+    }
+
+    async fn attempt(&self, asked: &Acquiring, comes_back: bool) -> Result<Acquire, StoreError> {
         let waits = asked.waiting != Waiting::Not;
         if let Some(last) = asked.claim.last_attempt() {
             // It has the lock, or is still being given back.
@@ -52,7 +65,7 @@ impl RedlockStore {
         };
         if !matches!(outcome, Ok(Acquire::Acquired { .. })) {
             let (nodes, granted) = (votes.may_have_granted(), votes.granted().count());
-            self.give_back(&wish.claim, nodes, granted, waits).await;
+            self.give_back(&wish.claim, nodes, granted, comes_back).await;
         }
         outcome
     }

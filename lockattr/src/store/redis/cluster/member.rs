@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use redis::{Cmd, ErrorKind, FromRedisValue, PushKind, RedisError, ScriptInvocation};
+use redis::{Cmd, ErrorKind, FromRedisValue, PushKind, RedisError};
 use redis::{ServerErrorKind, Value};
 
 use super::ears::channel_in;
+use crate::store::redis::call::Call;
 use crate::store::redis::config::Config;
 use crate::store::redis::link::{Link, Live};
 use crate::store::redis::node::{Does, Node, Sent};
@@ -58,7 +59,7 @@ impl Member {
         slot: u16,
         does: Does,
         asking: bool,
-        script: &ScriptInvocation<'_>,
+        script: &Call<'_>,
     ) -> Result<Answer<T>, Refused> {
         let sent = self.node.send(slot.into(), does, asking, script).await;
         let Sent { link, live, outcome } = sent.map_err(Refused::Away)?;
