@@ -58,6 +58,8 @@ struct Attempts {
     begun: bool,
     /// None for the first, which is the claim itself.
     last: Option<Arc<Claim>>,
+    /// Whether the last has been given back.
+    over: bool,
 }
 
 impl Claim {
@@ -146,6 +148,7 @@ impl Claim {
     /// with a new token, that stands in line in the same place.
     pub(crate) fn next_attempt(self: &Arc<Self>) -> Arc<Self> {
         let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        attempts.over = false;
         if !std::mem::replace(&mut attempts.begun, true) {
             return self.clone();
         }
@@ -163,6 +166,17 @@ impl Claim {
     pub(crate) fn last_attempt(self: &Arc<Self>) -> Option<Arc<Self>> {
         let attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
         attempts.begun.then(|| attempts.last.clone().unwrap_or_else(|| self.clone()))
+    }
+
+    /// The attempt that may have something; `None` if it was given back.
+    pub(crate) fn standing_attempt(self: &Arc<Self>) -> Option<Arc<Self>> {
+        let over = self.attempts.lock().unwrap_or_else(PoisonError::into_inner).over;
+        self.last_attempt().filter(|_| !over)
+    }
+
+    /// What its last attempt may have got was given back.
+    pub(crate) fn attempt_is_over(&self) {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner).over = true;
     }
 
     /// As whom it stands in line: news for it are told to that claim.

@@ -38,8 +38,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|value| value.parse().expect(name))
 }
 
-/// Red without: `votes.granted()` in `issue`, or a majority of the nodes that answer instead of all,
-/// each after some minutes.
+/// Red without: a majority being needed (one less, in `Quorum::majority`).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_cut_and_healed_at_random_under_load() {
     let seconds = number("LOCKATTR_CHAOS_SECONDS").unwrap_or(8);

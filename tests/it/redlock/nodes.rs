@@ -20,6 +20,7 @@ async fn cycle(manager: &LockManager) {
     guard.release().await.unwrap();
 }
 
+/// Red without: a majority being enough (all, in `Quorum::majority`).
 #[tokio::test]
 async fn two_of_five_may_be_down_and_come_back() {
     let servers = Independents::start(5).await;
@@ -41,6 +42,7 @@ async fn two_of_five_may_be_down_and_come_back() {
     assert_nothing_left(&servers).await;
 }
 
+/// Red without: a majority being enough (all, in `Quorum::majority`).
 #[tokio::test]
 async fn two_of_five_may_stand_still_and_go_on() {
     let servers = Independents::start(5).await;
@@ -58,6 +60,7 @@ async fn two_of_five_may_stand_still_and_go_on() {
     assert_nothing_left(&servers).await;
 }
 
+/// Red without: a majority being needed (one less, in `Quorum::majority`).
 #[tokio::test]
 async fn three_of_five_down_or_still_are_an_outage_in_time_and_no_body_runs() {
     for killed in [true, false] {
@@ -83,6 +86,8 @@ async fn three_of_five_down_or_still_are_an_outage_in_time_and_no_body_runs() {
 }
 
 /// The lease is kept by a majority, and lost in time without one.
+///
+/// Red without: a majority being enough (all, in `Quorum::majority`).
 #[tokio::test]
 async fn a_holder_keeps_its_lease_while_three_are_up_and_learns_in_time_when_they_are_not() {
     let servers = Independents::start(5).await;
@@ -213,6 +218,8 @@ async fn an_acquire_is_one_command_to_each_server() {
 }
 
 /// A lost lease is a lost lease here too.
+///
+/// Red without: the certain no in `Ballot::outcome`.
 #[tokio::test]
 async fn a_majority_that_forgot_the_lock_is_told_by_the_next_renewal() {
     let servers = Independents::start(3).await;

@@ -28,7 +28,7 @@ async fn assert_nothing_left(scene: &Scene) {
     }
 }
 
-/// Red without: `Waiting::Told` in `acquire_on_all` (then it is asked for when the lease would end).
+/// Red without: the place in line of each node (`Waiting::Told`).
 #[tokio::test(start_paused = true)]
 async fn a_release_wakes_the_next_one_at_once() {
     let scene = Scene::of(5);
@@ -88,7 +88,7 @@ async fn many_get_in_one_after_the_other() {
 
 /// Two that split the votes come back at random, and one gets it: nobody waits for a lease to end.
 ///
-/// Red without: the random while in `contention`.
+/// Red without: the random while in `Votes::contention`.
 #[tokio::test(start_paused = true)]
 async fn those_that_split_the_votes_get_it_one_after_the_other() {
     let scene = Scene::of(4);
@@ -110,7 +110,7 @@ async fn those_that_split_the_votes_get_it_one_after_the_other() {
     assert_nothing_left(&scene).await;
 }
 
-/// Red without: serving the line where an entry's inbox is gone.
+/// Red without: serving the next in line where an inbox is gone.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_that_is_gone_is_passed_over() {
     let scene = Scene::of(3);

@@ -27,8 +27,8 @@ impl RedlockStore {
 
     async fn attempt(&self, asked: &Acquiring, comes_back: bool) -> Result<Acquire, StoreError> {
         let waits = asked.waiting != Waiting::Not;
-        if let Some(last) = asked.claim.last_attempt() {
-            // It has the lock, or is still being given back.
+        if let Some(last) = asked.claim.standing_attempt() {
+            // It has the lock, or nobody saw what became of it.
             let all = 0..self.nodes.len();
             self.give_back(&last, all, self.quorum.majority(), true).await;
         }
@@ -66,6 +66,7 @@ impl RedlockStore {
         if !matches!(outcome, Ok(Acquire::Acquired { .. })) {
             let (nodes, granted) = (votes.may_have_granted(), votes.granted().count());
             self.give_back(&wish.claim, nodes, granted, comes_back).await;
+            asked.claim.attempt_is_over();
         }
         outcome
     }
