@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Independents, eventually};
+use lockattr_tests::{Independents, Proxy, RedisServer, eventually};
 use tokio::time::Instant;
 
 use crate::report::{Bar, Report};
@@ -111,7 +111,7 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
     let servers = Independents::start(5).await;
     let five = Way::to(&servers.url_with("durable=true")).await;
     let one = Way::to(&servers.node(0).url()).await;
-    let urls: Vec<_> = servers.nodes().iter().map(|node| node.url()).collect();
+    let urls: Vec<_> = servers.nodes().iter().map(RedisServer::url).collect();
     let rslock = Way::Rslock(rslock::LockManager::new(urls));
     let [ours, theirs, single] = in_turn([&five, &rslock, &one], time).await;
     note(report, "lockattr, five", &ours);
@@ -166,7 +166,7 @@ async fn trips(report: &mut Report, servers: &Independents) {
     let manager = Way::to(&(servers.url_through_proxies().await + "?durable=true")).await;
     let proxies = servers.proxies().await;
     let before: Vec<_> = proxies.iter().map(|proxy| proxy.seen("release")).collect();
-    proxies.iter().for_each(|proxy| proxy.clear_log());
+    proxies.iter().for_each(Proxy::clear_log);
     const TURNS: usize = 200;
     for turn in 0..TURNS {
         manager.hold(turn as u64 % KEYS).await;

@@ -40,6 +40,7 @@ fn number(name: &str) -> Option<u64> {
 
 /// Red without: a majority being needed (one less, in `Quorum::majority`).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[allow(clippy::print_stdout, reason = "the seed, for who wants to see the same faults again")]
 async fn nodes_cut_and_healed_at_random_under_load() {
     let seconds = number("LOCKATTR_CHAOS_SECONDS").unwrap_or(8);
     let seed = number("LOCKATTR_CHAOS_SEED").unwrap_or_else(rand::random);
