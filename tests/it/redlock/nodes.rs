@@ -234,3 +234,29 @@ async fn a_majority_that_forgot_the_lock_is_told_by_the_next_renewal() {
     drop(guard);
     assert_nothing_left(&servers).await;
 }
+
+/// What `durable=true` says of the servers: all of them may go down at once, and nothing is forgotten.
+#[tokio::test]
+async fn servers_that_keep_every_write_on_disk_forget_nothing() {
+    let durable = Independents::builder().count(3).servers(RedisServer::builder().appendonly());
+    let servers = durable.start().await;
+    let url = servers.url_with("durable=true&ttl=60s");
+    let manager = LockManager::connect(&url).await.unwrap();
+    let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
+    let token = guard.fencing_token();
+    (0..3).for_each(|n| servers.kill(n));
+    for n in 0..3 {
+        servers.revive(n).await;
+    }
+    let other = LockManager::connect(&url).await.unwrap();
+    assert!(other.try_acquire("a", LockOptions::new()).await.unwrap().is_none(), "two holders");
+    eventually(LIMIT, "it is renewed again", async || {
+        guard.extend(Duration::from_secs(60)).await.is_ok()
+    })
+    .await;
+    guard.release().await.unwrap();
+    let next = other.acquire("a", LockOptions::new()).await.unwrap();
+    assert!(next.fencing_token() > token);
+    next.release().await.unwrap();
+    assert_nothing_left(&servers).await;
+}
