@@ -24,3 +24,14 @@ mod value;
 mod without_resp3;
 
 pub(crate) use rights::RIGHTS;
+
+/// All that an error shows.
+fn told(error: &lockattr::Error) -> String {
+    let mut told = format!("{error} {error:?}");
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        told.push_str(&format!(" {error} {error:?}"));
+        source = error.source();
+    }
+    told
+}

@@ -45,13 +45,7 @@ async fn refused(manager: &LockManager) -> String {
 
 /// All that an error shows, in capitals: the client does not spell the server's words as it does.
 fn told(error: &Error) -> String {
-    let mut told = format!("{error} {error:?}");
-    let mut source = std::error::Error::source(error);
-    while let Some(error) = source {
-        told.push_str(&format!(" {error} {error:?}"));
-        source = error.source();
-    }
-    told.to_uppercase()
+    super::told(error).to_uppercase()
 }
 
 /// What every refusal has to be, from `refuse` until `mend`: an outage. Nothing is granted and the

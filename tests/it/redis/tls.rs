@@ -13,6 +13,8 @@ use tokio::time::{Instant, timeout};
 use tracing::Level;
 use url::Url;
 
+use crate::redis::told;
+
 /// Long before a lease of these tests ends, or who waits asks again by itself.
 const SOON: Duration = Duration::from_secs(3);
 
@@ -36,17 +38,6 @@ fn right_url(server: &RedisServer) -> String {
 fn secrets(path: &Path) -> Vec<String> {
     let pem = fs::read_to_string(path).unwrap();
     pem.lines().filter(|line| !line.starts_with('-')).map(str::to_owned).collect()
-}
-
-/// All that an error shows.
-fn told(error: &Error) -> String {
-    let mut told = format!("{error} {error:?}");
-    let mut source = std::error::Error::source(error);
-    while let Some(error) = source {
-        told.push_str(&format!(" {error} {error:?}"));
-        source = error.source();
-    }
-    told
 }
 
 /// A lock's whole life: taken, renewed, waited for in line, handed on by a message, shared, and

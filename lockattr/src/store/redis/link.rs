@@ -1,7 +1,7 @@
 //! A connection that is always there: made when first needed, replaced when it fails or falls
 //! silent.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -33,8 +33,9 @@ pub(super) struct Link {
     /// Where messages go that are published on this connection: one of a store's has them all.
     pub(super) post: Option<Arc<Post>>,
     /// By runtime, because a connection dies with the runtime that made it, and a manager may
-    /// serve several: the tests of a program, or one runtime per worker thread.
-    lines: Mutex<HashMap<runtime::Id, Line>>,
+    /// serve several: the tests of a program, or one runtime per worker thread. Few, so a hash of
+    /// each would take longer than to look at all.
+    lines: Mutex<Vec<(runtime::Id, Line)>>,
     last_id: AtomicU64,
 }
 
@@ -110,7 +111,8 @@ impl Link {
         })?;
         let attempt = {
             let mut lines = self.lines();
-            match lines.get(&runtime.id()) {
+            let line = lines.iter().find(|(of, _)| *of == runtime.id());
+            match line.map(|(_, line)| line) {
                 Some(Line::Live(live)) => return Ok(live.clone()),
                 Some(Line::Failed(at, error)) if at.elapsed() < FAILURE_LASTS => {
                     return Err(error.clone());
@@ -120,7 +122,7 @@ impl Link {
                     let id = self.last_id.fetch_add(1, Ordering::Relaxed);
                     let (sender, receiver) = oneshot::channel();
                     let attempt = receiver.shared();
-                    lines.insert(runtime.id(), Line::Connecting(id, attempt.clone()));
+                    put(&mut lines, runtime.id(), Line::Connecting(id, attempt.clone()));
                     runtime.spawn(keep_line(self.clone(), runtime.id(), id, sender));
                     attempt
                 }
@@ -170,13 +172,13 @@ impl Link {
             Ok(live) => Line::Live(live.clone()),
             Err(error) => Line::Failed(Instant::now(), error.clone()),
         };
-        self.lines().insert(runtime, line);
+        put(&mut self.lines(), runtime, line);
         outcome
     }
 
     /// The connection with this id, if it is still in use.
     pub(super) fn live_with(&self, id: u64) -> Option<Live> {
-        self.lines().values().find_map(|line| match line {
+        self.lines().iter().find_map(|(_, line)| match line {
             Line::Live(live) if live.id == id => Some(live.clone()),
             _ => None,
         })
@@ -185,7 +187,7 @@ impl Link {
     /// Uses the connection with this id no more.
     pub(super) fn forget(&self, id: u64) {
         let mut was_live = false;
-        self.lines().retain(|_, line| match line {
+        self.lines().retain(|(_, line)| match line {
             Line::Live(live) if live.id == id => {
                 was_live = true;
                 false
@@ -199,7 +201,7 @@ impl Link {
         }
     }
 
-    fn lines(&self) -> MutexGuard<'_, HashMap<runtime::Id, Line>> {
+    fn lines(&self) -> MutexGuard<'_, Vec<(runtime::Id, Line)>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -217,4 +219,10 @@ impl Live {
     fn subscribed(&self, inbox: u64) {
         self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).insert(inbox);
     }
+}
+
+/// Puts a runtime's line in the place of the one it had.
+fn put(lines: &mut Vec<(runtime::Id, Line)>, runtime: runtime::Id, line: Line) {
+    lines.retain(|(of, _)| *of != runtime);
+    lines.push((runtime, line));
 }

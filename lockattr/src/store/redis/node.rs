@@ -63,6 +63,9 @@ impl Node {
 
     /// The place of a key: the number of its connection.
     pub(super) fn place(&self, key: &LockKey) -> usize {
+        if self.spread == 1 {
+            return 0;
+        }
         let mut hasher = DefaultHasher::new();
         key.name().hash(&mut hasher);
         // The remainder is smaller than a `usize` length.

@@ -9,24 +9,13 @@ use lockattr_tests::{RedisServer, Sentinels, assert_nothing_left, capture_events
 use tokio::time::Instant;
 use tracing::Level;
 
-use crate::redis::RIGHTS;
+use crate::redis::{RIGHTS, told};
 
 async fn works(url: &str) {
     let manager = LockManager::connect(url).await.unwrap();
     let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
     guard.release().await.unwrap();
     assert!(!format!("{manager:?}").contains("s3cret"), "{manager:?}");
-}
-
-/// All that an error tells, in its sources too.
-fn told(error: &Error) -> String {
-    let mut told = format!("{error} {error:?}");
-    let mut source = std::error::Error::source(error);
-    while let Some(error) = source {
-        told.push_str(&format!(" {error} {error:?}"));
-        source = error.source();
-    }
-    told
 }
 
 /// The error of a URL that leads nowhere.
