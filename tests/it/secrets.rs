@@ -10,7 +10,7 @@ use std::time::Duration;
 use lockattr::store::RedisStore;
 use lockattr::{Error, LockManager, LockOptions};
 use lockattr_tests::{
-    Events, Independents, RedisServer, Sentinels, capture_events_from, eventually,
+    Cluster, Events, Independents, RedisServer, Sentinels, capture_events_from, eventually,
 };
 use tracing::Level;
 use url::form_urlencoded::byte_serialize;
@@ -50,6 +50,7 @@ told_nowhere! {
     of_servers_behind_sentinels: behind_sentinels(),
     of_sentinels: sentinels(),
     of_a_quorum: quorum(),
+    of_a_cluster: cluster(),
 }
 
 async fn default_user() -> Form {
@@ -87,6 +88,12 @@ async fn behind_sentinels() -> Form {
     let servers = RedisServer::builder().password(PASSWORD);
     let fleet = Sentinels::builder().replicas(1).servers(servers).start().await;
     Form { url: fleet.url(), fall: Box::new(move || drop(fleet)) }
+}
+
+async fn cluster() -> Form {
+    let servers = RedisServer::builder().password(PASSWORD);
+    let cluster = Cluster::builder().servers(servers).start().await;
+    Form { url: cluster.url_with("prefix=x:"), fall: Box::new(move || drop(cluster)) }
 }
 
 async fn quorum() -> Form {

@@ -18,6 +18,8 @@ pub(crate) enum Fate {
     Answered,
     /// It takes effect, but the answer comes only after this long.
     Late(Duration),
+    /// It takes effect only after this long, and is answered then.
+    Slow(Duration),
     /// It takes effect, but the answer is an error.
     AnswerLost,
     /// The answer is an error, and it takes effect after this long.
@@ -118,6 +120,10 @@ async fn meet<T>(fate: Fate, call: StoreFuture<'_, T>, failed: impl FnOnce() -> 
             let answer = call.await;
             tokio::time::sleep(delay).await;
             answer
+        }
+        Fate::Slow(delay) => {
+            tokio::time::sleep(delay).await;
+            call.await
         }
         Fate::AnswerLost => {
             call.await;

@@ -1,8 +1,10 @@
 //! A real cluster: slots that move, masters that fail, and keys in several slots.
 
 mod keys;
+mod load;
 mod many;
 mod masters;
+mod replicas;
 mod rights;
 mod slots;
 mod waiters;
@@ -14,7 +16,7 @@ use lockattr_tests::{
     Cluster, RedisServer, assert_nobody_listens, assert_nothing_left_within, eventually,
 };
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// For what needs no timer of anybody's but the heartbeat.
 const SOON: Duration = Duration::from_secs(10);
@@ -41,6 +43,20 @@ fn lock(key: &str) -> String {
 
 fn slot_of(cluster: &Cluster, key: &str) -> u16 {
     cluster.slot_of(&lock(key))
+}
+
+/// Which of the three masters and its replica has the lock of this key, as long as no slot moves.
+fn shard_of(cluster: &Cluster, key: &str) -> usize {
+    (usize::from(slot_of(cluster, key)) * 3 + 2) / 16_384
+}
+
+/// From now on the replica has nothing of what its master does, which goes on for a tenth of a second.
+async fn cut_off(master: &RedisServer, replica: &RedisServer) {
+    let cli = master.cli().await;
+    replica.stop_signal();
+    // What a socket holds would still arrive.
+    cli.query::<u64>(&["CLIENT", "KILL", "TYPE", "replica"]).await;
+    sleep(Duration::from_millis(100)).await;
 }
 
 /// A master that has not the slot of this key.

@@ -62,8 +62,8 @@ async fn who_waits_for_keys_in_two_slots_holds_none_of_them() {
     eventually(LIMIT, "nothing is left", gone).await;
 }
 
-/// Red without both: the one order in which the parts are taken, and the release of what was taken
-/// before a refusal.
+/// Red without: the one order in which the parts are taken, together with the release of what was
+/// taken before a refusal; either alone is enough.
 #[tokio::test]
 async fn keys_named_in_opposite_orders_never_block_each_other() {
     let cluster = Cluster::shared().await;

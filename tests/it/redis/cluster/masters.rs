@@ -131,7 +131,8 @@ async fn those_in_line_at_a_master_that_was_replaced_in_peace_get_in() {
     assert_no_trace(&cluster).await;
 }
 
-/// Red without: an error for what nobody answers.
+/// Red without: the look at all nodes before anything is taken, together with the release of what was
+/// taken before one that is away.
 #[tokio::test]
 async fn a_shard_that_is_gone_is_an_error_in_time_and_no_harm_to_the_others() {
     let cluster = Cluster::builder()

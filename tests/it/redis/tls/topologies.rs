@@ -1,7 +1,13 @@
 //! TLS to several servers at once: every one of them must show a certificate that is trusted.
 
+use std::collections::HashSet;
+
 use lockattr::{Error, LockManager, LockOptions};
-use lockattr_tests::{Independents, RedisServer, Sentinels, assert_nothing_left};
+use lockattr_tests::{
+    Cluster, Independents, RedisServer, Sentinels, assert_nobody_listens, assert_nothing_left,
+};
+
+use super::{connect, told};
 
 /// The files of one server are good for all: they have one authority.
 fn with_files(url: &str, server: &RedisServer, authority: bool) -> String {
@@ -14,8 +20,7 @@ fn with_files(url: &str, server: &RedisServer, authority: bool) -> String {
 }
 
 async fn cycles(url: &str) {
-    let manager = LockManager::connect(url).await.unwrap();
-    let other = LockManager::connect(url).await.unwrap();
+    let (manager, other) = (connect(url).await, connect(url).await);
     let held = manager.acquire("a", LockOptions::new()).await.unwrap();
     let waits = tokio::spawn(async move { other.acquire("a", LockOptions::new()).await });
     tokio::task::yield_now().await;
@@ -46,9 +51,38 @@ async fn sentinels_and_their_master_are_asked_over_tls() {
         Sentinels::builder().replicas(1).servers(RedisServer::builder().tls_clients()).tls();
     let servers = servers.start().await;
     let master = servers.master().await;
-    cycles(&with_files(&servers.tls_url(), master, true)).await;
-    let url = with_files(&servers.tls_url(), master, false);
+    // Half of it is for the sentinels: unoptimized and on a busy machine that is two seconds.
+    let url = format!("{}&connect_timeout=10s&response_timeout=10s", servers.tls_url());
+    cycles(&with_files(&url, master, true)).await;
+    let url = with_files(&url, master, false);
     let wrong = LockManager::connect(&url).await.unwrap_err();
     assert!(matches!(wrong, Error::Store { .. }), "{wrong:?}");
     assert_nothing_left(&servers).await;
+}
+
+#[tokio::test]
+async fn all_nodes_of_a_cluster_are_asked_over_tls() {
+    let servers = RedisServer::builder().tls_clients().password("s3cret");
+    let cluster = Cluster::builder().servers(servers).tls().start().await;
+    let (url, node) = (cluster.tls_url(), &cluster.nodes()[0]);
+    cycles(&with_files(&url, node, true)).await;
+    let manager = connect(&with_files(&url, node, true)).await;
+    // In slots of all nodes; and at another one, of which only the first one tells.
+    let keys = ["b", "c", "d", "e"];
+    let all = manager.acquire_all(keys, LockOptions::new()).await.unwrap();
+    let nodes: HashSet<_> =
+        keys.iter().map(|key| cluster.slot_of(&format!("lock:{key}")) / 5_462).collect();
+    assert_eq!(nodes.len(), 3, "{nodes:?}");
+    all.release().await.unwrap();
+    let held = manager.acquire("a", LockOptions::new()).await.unwrap();
+    let slot = cluster.slot_of("lock:a");
+    let there = cluster.master_of((slot + 8_192) % 16_384).await;
+    cluster.migrate_slot(slot, there).await;
+    held.release().await.unwrap();
+    let wrong = LockManager::connect(with_files(&url, node, false)).await.unwrap_err();
+    assert!(matches!(wrong, Error::Store { .. }), "{wrong:?}");
+    assert!(told(&wrong).contains("ertificate"), "{wrong:?}");
+    drop(manager);
+    assert_nothing_left(&cluster).await;
+    assert_nobody_listens(&cluster).await;
 }

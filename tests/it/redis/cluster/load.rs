@@ -1,0 +1,157 @@
+//! Masters that die and stand still while many work: whoever writes is the only one for its key, and
+//! its token is greater than all before.
+
+use std::array;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use futures_util::future::join_all;
+use lockattr::{Error, Lease};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use super::*;
+
+/// Three in the slots of each master; the number of its master is the remainder by three.
+const KEYS: usize = 9;
+
+/// What the locks guard: who wrote last, by its token.
+#[derive(Default)]
+struct Resource {
+    last: [Mutex<u64>; KEYS],
+    writes: [AtomicU64; KEYS],
+}
+
+impl Resource {
+    /// Writes as the holder, who has just found its lease good.
+    fn write(&self, key: usize, lease: &Lease) {
+        let token = lease.fencing_token().get();
+        let mut last = self.last[key].lock().unwrap();
+        assert!(token >= *last, "{token} wrote after {last}: two holders, or a smaller token");
+        *last = token;
+        self.writes[key].fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn writes(&self) -> [u64; KEYS] {
+        array::from_fn(|key| self.writes[key].load(Ordering::Relaxed))
+    }
+
+    /// Returns once each of these keys was written again.
+    async fn written_again(&self, what: &str, keys: impl Fn(usize) -> bool) {
+        let before = self.writes();
+        let again = async || {
+            let now = self.writes();
+            (0..KEYS).filter(|&key| keys(key)).all(|key| now[key] > before[key])
+        };
+        eventually(LIMIT, what, again).await;
+    }
+}
+
+fn names(cluster: &Cluster) -> [String; KEYS] {
+    let mut names = (0..).map(|number| format!("k{number}"));
+    array::from_fn(|key| names.find(|name| shard_of(cluster, name) == key % 3).unwrap())
+}
+
+/// Takes one key or two after another, until it is over, and says how often it had what it wanted to
+/// the end.
+async fn works(
+    manager: LockManager,
+    names: &[String; KEYS],
+    (resource, over): (&Resource, &AtomicBool),
+    seed: u64,
+) -> u64 {
+    let (mut random, mut done) = (StdRng::seed_from_u64(seed), 0);
+    while !over.load(Ordering::Relaxed) {
+        let mut keys = vec![random.random_range(0..KEYS)];
+        if random.random_range(0..4) == 0 {
+            // Of another master.
+            keys.push((keys[0] + [1, 2, 4, 5][random.random_range(0..4)]) % KEYS);
+        }
+        let wait = Duration::from_millis(random.random_range(1..1_000));
+        let claim = keys.iter().map(|&key| &*names[key]);
+        let guard = match manager.acquire_all(claim, LockOptions::new().wait(wait)).await {
+            Ok(guard) => guard,
+            Err(Error::Contended { .. } | Error::Store { .. }) => continue,
+            Err(error) => panic!("{error:?}"),
+        };
+        for _ in 0..4 {
+            // No await between the look and the writes.
+            if guard.ensure_held().is_ok() {
+                keys.iter().for_each(|&key| resource.write(key, &guard));
+            }
+            sleep(Duration::from_micros(random.random_range(0..20_000))).await;
+        }
+        match guard.release().await {
+            Ok(()) => done += 1,
+            Err(Error::Store { .. } | Error::Lost { .. }) => {}
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    done
+}
+
+/// One master dies, one dies while its replica has not what it did last, and one stands still and goes
+/// on: with `replicas=1`, so that nothing that was granted is forgotten.
+///
+/// Red without: the comparison of the store (`admits` in `line.lua`).
+#[tokio::test]
+#[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
+async fn nobody_writes_with_a_smaller_token_while_masters_fail_under_load() {
+    let cluster = Cluster::start().await;
+    let (names, resource, over) = (names(&cluster), Resource::default(), AtomicBool::new(false));
+    let query = "replicas=1&ttl=2s&response_timeout=500ms&connect_timeout=500ms&heartbeat=500ms";
+    let (mut managers, mut workers) = (Vec::new(), Vec::new());
+    for seed in 0..4 {
+        let manager = manager(&cluster, query).await;
+        for half in 0..3 {
+            workers.push(works(manager.clone(), &names, (&resource, &over), 3 * seed + half));
+        }
+        managers.push(manager);
+    }
+    let weather = async {
+        let _ends_with_it = Over(&over);
+        resource.written_again("work begins", |_| true).await;
+
+        let dies = cluster.node_of(&lock(&names[0])).await;
+        dies.kill();
+        resource.written_again("the others go on", |key| key % 3 != 0).await;
+        cluster.failed_over(dies).await;
+        dies.revive().await;
+        cluster.settled().await;
+        resource.written_again("work goes on at the next master", |_| true).await;
+
+        let (dies, slot) = (cluster.node_of(&lock(&names[1])).await, slot_of(&cluster, &names[1]));
+        let behind = cluster.replica_of(slot).await.unwrap();
+        cut_off(dies, behind).await;
+        dies.kill();
+        behind.continue_signal();
+        cluster.failed_over(dies).await;
+        dies.revive().await;
+        cluster.settled().await;
+        resource.written_again("work goes on at one that was behind", |_| true).await;
+
+        let stands = cluster.node_of(&lock(&names[2])).await;
+        stands.stop_signal();
+        cluster.failed_over(stands).await;
+        stands.continue_signal();
+        cluster.settled().await;
+        resource.written_again("work goes on beside one that stood still", |_| true).await;
+    };
+    let (done, ()) = tokio::join!(join_all(workers), weather);
+    assert!(done.iter().all(|&done| done > 0), "each got in: {done:?}");
+    eprintln!("{} holds, writes for each key: {:?}", done.iter().sum::<u64>(), resource.writes());
+    for number in 0..60 {
+        acquire(&managers[number % 4], &format!("after-{number}")).await.release().await.unwrap();
+    }
+    drop(managers);
+    assert_no_trace(&cluster).await;
+}
+
+/// Ends the work also where the test fails, which would wait for it otherwise.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,160 @@
+//! `?replicas=1` in a cluster: what was granted is at the replica of the slot's master, or is not
+//! granted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use lockattr::{Error, LostReason};
+use lockattr_tests::assert_nothing_left;
+use tokio::task::{JoinSet, yield_now};
+use tokio::time::Instant;
+
+use super::*;
+
+fn once() -> LockOptions {
+    LockOptions::new().retry(0)
+}
+
+/// Returns once the replica of this slot's master counts for it: a second after it was linked.
+async fn is_counted(cluster: &Cluster, slot: u16) {
+    let cli = cluster.master_of(slot).await.cli().await;
+    let counted = async || cli.query::<usize>(&["WAIT", "1", "100"]).await == 1;
+    eventually(LIMIT, "the replica counts", counted).await;
+}
+
+/// Red without: `WAIT`'s answer being looked at (`reply.replicated?`).
+#[tokio::test]
+async fn a_shard_without_its_replica_grants_nothing_and_the_others_do() {
+    let cluster = Cluster::start().await;
+    let manager = manager(&cluster, "replicas=1&ttl=60s").await;
+    let slot = slot_of(&cluster, "a");
+    let other = keys_beside(&cluster, "a", false, 1).await.remove(0);
+    is_counted(&cluster, slot).await;
+    is_counted(&cluster, slot_of(&cluster, &other)).await;
+    acquire(&manager, "a").await.release().await.unwrap();
+    let replica = cluster.replica_of(slot).await.unwrap();
+    replica.stop_signal();
+    for keys in [vec!["a"], vec!["a", &*other], vec![&*other, "a"]] {
+        let asked = Instant::now();
+        let error = manager.acquire_all(keys, once()).await.unwrap_err();
+        assert!(asked.elapsed() < Duration::from_secs(5), "after {:?}", asked.elapsed());
+        let Error::Store { ref source, .. } = error else { panic!("{error:?}") };
+        assert!(source.to_string().starts_with("0 of the 1 replicas"), "{source}");
+        assert_nothing_left(&cluster).await;
+    }
+    let free = manager.acquire(&other, LockOptions::new().wait(SOON)).await.unwrap();
+    free.release().await.unwrap();
+    replica.continue_signal();
+    cluster.settled().await;
+    let guard = manager.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
+    assert!(replica.cli().await.keys("lock:a").await.len() == 1, "granted, and not there");
+    guard.release().await.unwrap();
+    drop(manager);
+    assert_no_trace(&cluster).await;
+}
+
+/// Halfway, the lock is at its new node already, and the slot is not: `ASK`, and the replica of the
+/// new node is the one that counts.
+///
+/// Red without: `ASKING` before the renewal; and without `WAIT`'s answer being looked at.
+#[tokio::test]
+async fn a_lease_whose_slot_is_on_its_way_counts_with_the_replica_of_the_new_node() {
+    let cluster = Cluster::start().await;
+    let query = "replicas=1&ttl=4s&response_timeout=400ms";
+    let manager = manager(&cluster, query).await;
+    let (slot, there) = (slot_of(&cluster, "a"), another_master(&cluster, "a").await);
+    let slot_there = (slot + 8192) % 16384;
+    is_counted(&cluster, slot).await;
+    is_counted(&cluster, slot_there).await;
+    let replica = cluster.replica_of(slot_there).await.unwrap();
+    let holder = acquire(&manager, "a").await;
+    let from = cluster.begin_migration(slot, there).await;
+    // Only the lock: the counter stays behind for now.
+    let port = there.addr().rsplit_once(':').unwrap().1.to_owned();
+    let words = ["MIGRATE", "127.0.0.1", &port, "lock:a", "0", "5000"];
+    from.cli().await.query::<()>(&words).await;
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(9) {
+        assert!(holder.ensure_held().is_ok(), "lost after {:?}", began.elapsed());
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(replica.cli().await.keys("lock:a").await, ["lock:a"]);
+    replica.stop_signal();
+    timeout(SOON, holder.lost()).await.expect("its deadline comes");
+    let Err(Error::Lost { reason, .. }) = holder.ensure_held() else { panic!("it is lost") };
+    assert_eq!(reason, LostReason::Expired);
+    replica.continue_signal();
+    cluster.move_keys(slot, from, there).await;
+    cluster.end_migration(slot, from, there).await;
+    drop(holder);
+    let next = manager.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
+    next.release().await.unwrap();
+    drop(manager);
+    assert_no_trace(&cluster).await;
+}
+
+/// The promise: of all acquisitions that were answered before their master was killed, each is at
+/// the new master. Counted over a failover of each master, in each of them at least 35; in all but
+/// the first the replica is cut off for a tenth of a second before, and acquisitions go on.
+///
+/// Red without: the wait for replicas (`needed` in `Replicas::invoke`).
+#[tokio::test]
+async fn no_lock_is_lost_when_a_master_is_killed_right_after_the_acquire() {
+    let cluster = Cluster::start().await;
+    let mut answered = 0;
+    for shard in 0..3 {
+        let here = |prefix: String| {
+            let keys = (0..).map(move |number| format!("{prefix}-{number}"));
+            keys.filter(|key| shard_of(&cluster, key) == shard)
+        };
+        let one = here("one".to_owned()).next().unwrap();
+        is_counted(&cluster, slot_of(&cluster, &one)).await;
+        let manager = manager(&cluster, "replicas=1&ttl=60s&connections=4").await;
+        let (count, over) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
+        let mut tasks = JoinSet::new();
+        for task in 0..8 {
+            let (manager, count, over) = (manager.clone(), count.clone(), over.clone());
+            // More than there can be in time.
+            let keys: Vec<_> = here(format!("{shard}-{task}")).take(10_000).collect();
+            tasks.spawn(async move {
+                let mut held = Vec::new();
+                for key in keys {
+                    let acquired = manager.acquire(&key, once()).await;
+                    let (Ok(guard), false) = (acquired, over.load(Ordering::SeqCst)) else { break };
+                    held.push((key, guard));
+                    count.fetch_add(1, Ordering::SeqCst);
+                }
+                held
+            });
+        }
+        let slot = slot_of(&cluster, &one);
+        let (old, replica) =
+            (cluster.master_of(slot).await, cluster.replica_of(slot).await.unwrap());
+        while count.load(Ordering::SeqCst) < 35 {
+            yield_now().await;
+        }
+        if shard > 0 {
+            cut_off(old, replica).await;
+        }
+        over.store(true, Ordering::SeqCst);
+        old.kill();
+        if shard > 0 {
+            replica.continue_signal();
+        }
+        let held: Vec<_> = tasks.join_all().await.into_iter().flatten().collect();
+        cluster.failed_over(old).await;
+        let there = cluster.master_of(slot).await.cli().await.keys("lock:*").await;
+        for (key, guard) in &held {
+            let granted = there.contains(&lock(key));
+            assert!(granted, "`{key}` was granted, and is not at the new master");
+            guard.ensure_held().unwrap();
+        }
+        answered += held.len();
+        drop(held);
+        old.revive().await;
+        cluster.settled().await;
+        assert_nothing_left_within(&cluster, LIMIT).await;
+    }
+    assert!(answered >= 100, "{answered} acquisitions were answered");
+    assert_no_trace(&cluster).await;
+}
