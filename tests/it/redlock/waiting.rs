@@ -101,6 +101,8 @@ async fn those_that_split_the_votes_get_it_one_after_the_other() {
         for (n, node) in scene.nodes.iter().enumerate() {
             let fates = if (n + round) % 2 == 0 { [soon, later] } else { [later, soon] };
             node.acquires(&[fates, fates].concat());
+            // Nor is what one gives back there at once for the other.
+            node.releases(&[soon]);
         }
         let ask = async |n: usize| {
             let guard = managers[n].acquire("stock", LONG).await.unwrap();

@@ -117,7 +117,9 @@ impl Votes {
         let said: Vec<_> = leases.iter().filter_map(|(holder, _)| *holder).collect();
         let same = |one: &&Holder| said.iter().filter(|other| one.is_same(other)).count();
         let holder = said.iter().copied().max_by_key(same);
-        let split = yes > 0 && holder.is_none_or(|holder| same(&holder) < missing);
+        let silent = self.by_node.len() - yes - leases.len();
+        // Nobody has enough of them, as far as is known.
+        let split = yes > 0 && holder.is_none_or(|holder| same(&holder) + silent < self.needed);
         let again = match split {
             true => again.min(asking.mul_f64(1.0 + 4.0 * random) + SPREAD.mul_f64(random)),
             false => again,
