@@ -47,10 +47,16 @@ pub struct Claim {
     /// While it may stand in the store's line: the TTL that it asked for there, in half
     /// milliseconds, and one more if it is only told; else zero.
     in_line: AtomicU64,
+    /// Which of several servers have answered its release, a bit for each, and whether any of them
+    /// loudly.
+    given_back: AtomicU64,
     attempts: Mutex<Attempts>,
     /// As whom it stands in line, if it is one of several attempts, or a part.
     stands_as: Option<Arc<Self>>,
 }
+
+/// In [`Claim::given_back`].
+const LOUD: u64 = 1 << 63;
 
 /// The attempts of a claim that asks each time as another owner.
 #[derive(Default)]
@@ -97,8 +103,8 @@ impl Claim {
             Sharing::Shared => write!(value, "{token} mode=shared {label}"),
             Sharing::Permits(_) => write!(value, "{token} mode=permits {label}"),
         };
-        let (in_line, attempts) = (AtomicU64::new(0), Mutex::default());
-        Self { keys, token, sharing, value, in_line, attempts, stands_as: None }
+        let (in_line, attempts, given_back) = Default::default();
+        Self { keys, token, sharing, value, in_line, attempts, given_back, stands_as: None }
     }
 
     /// The same acquisition of some of its keys.
@@ -177,6 +183,18 @@ impl Claim {
     /// What its last attempt may have got was given back.
     pub(crate) fn attempt_is_over(&self) {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner).over = true;
+    }
+
+    /// This one of several servers has answered its release.
+    pub(crate) fn was_given_back(&self, node: usize, quietly: bool) {
+        let loud = if quietly { 0 } else { LOUD };
+        self.given_back.fetch_or((1 << node) | loud, Ordering::AcqRel);
+    }
+
+    /// Whether this one has, and if so, whether that was quiet.
+    pub(crate) fn given_back(&self, node: usize) -> Option<bool> {
+        let bits = self.given_back.load(Ordering::Acquire);
+        (bits & (1 << node) != 0).then_some(bits & LOUD == 0)
     }
 
     /// As whom it stands in line: news for it are told to that claim.

@@ -102,6 +102,9 @@ const BATCH: usize = 100;
 /// clocks are no further apart than it takes, because the counter never falls behind the clock: a
 /// resource that checks them refuses the first of the two.
 ///
+/// A release can be lost in the same way: the lock is taken at the new master, by nobody, until its
+/// lease ends there.
+///
 /// # Replicas
 ///
 /// With `?replicas=1` an acquisition or a renewal counts only when one replica has acknowledged it
@@ -113,6 +116,9 @@ const BATCH: usize = 100;
 /// `WAIT` is no consensus: the sentinels may choose another replica, which has not got it yet. They
 /// cannot where `replicas` is the number of all replicas; but then one that is down is enough for
 /// nothing to be granted. With two replicas, `replicas=1` stands the loss of any one server.
+///
+/// A release waits for no replica: one that is lost with its master costs no more than the rest of
+/// the lease, and without replicas it would be an error after a body that has done its work.
 ///
 /// # In a cluster
 ///

@@ -71,7 +71,8 @@ impl RedlockStore {
     ///
     /// A server that was restarted may have forgotten what it granted, and how far it has counted. So
     /// it grants nothing until every lease of before has ended, and every clock is past the hints of
-    /// before: for `max_ttl` and 1 % of it and [`clock_skew`](Self::CLOCK_SKEW), by its own uptime.
+    /// before: for `max_ttl` and 1 % of it and [`clock_skew`](Self::CLOCK_SKEW), by its own uptime;
+    /// it tells that in whole seconds, so it may be one second more.
     /// Options that ask for a longer lease are refused. With `durable=true` in the URL none of this is
     /// so: it says that every server has each write on its disk before it answers (`appendonly yes`,
     /// `appendfsync always`).
@@ -85,12 +86,13 @@ impl RedlockStore {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] if there are fewer than three: of two, both would have to be up.
+    /// [`Error::InvalidOptions`] if there are fewer than 3 (of two, both would have to be up) or more
+    /// than 63.
     pub fn new(nodes: impl IntoIterator<Item = Arc<dyn Store>>) -> Result<Self, Error> {
         let nodes: Vec<_> = nodes.into_iter().collect();
-        if nodes.len() < 3 {
+        if !(3..=63).contains(&nodes.len()) {
             return Err(Error::InvalidOptions(format!(
-                "a quorum of {} is none: name three servers or more, or one with `redis://`",
+                "a quorum of {} is none: name 3 to 63 servers, or one with `redis://`",
                 nodes.len()
             )));
         }
@@ -154,18 +156,19 @@ impl Store for RedlockStore {
             .iter()
             .cloned()
             .map(|release| Releasing { claim: last_attempt(release.claim), ..release });
-        let batch: Arc<[_]> = batch.collect();
-        let ask = move |node: Arc<dyn Store>| {
+        let batch: Arc<[Releasing]> = batch.collect();
+        let ask = move |(nth, node): (usize, Arc<dyn Store>)| {
             let batch = batch.clone();
             async move {
                 let held = |answer| answer == Release::Released;
                 let answers = node.release(&batch).await;
+                batch.iter().for_each(|one| one.claim.was_given_back(nth, one.quietly));
                 answers.into_iter().map(|answer| answer.map(held)).collect()
             }
         };
         Box::pin(async move {
             let needed = releases.iter().map(|one| self.quorum.needed(one.claim.sharing()));
-            let mut round = Round::new(self.nodes.iter().cloned().map(ask));
+            let mut round = Round::new(self.nodes.iter().cloned().enumerate().map(ask));
             let answers = ballot::count(self.quorum, needed, &mut round).await;
             round.see_through();
             let released = |held| if held { Release::Released } else { Release::NotHeld };

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{Cli, Fault, Proxy, RedisServer, assert_nothing_left_within};
+use tokio::task::yield_now;
+use tokio::time::timeout;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -36,7 +38,16 @@ impl World {
         let server = RedisServer::start().await;
         let proxy = Proxy::start(server.addr()).await;
         let url = format!("{}?connections=1&{settings}", server.url_through(&proxy));
-        let manager = LockManager::connect(&url).await.unwrap();
+        // What suits these tests may be too short for a busy machine to connect in.
+        let connect = async {
+            loop {
+                match LockManager::connect(&url).await {
+                    Ok(manager) => break manager,
+                    Err(_) => yield_now().await,
+                }
+            }
+        };
+        let manager = timeout(LIMIT, connect).await.expect("it connects");
         let cli = server.cli().await;
         Self { server, cli, proxy, manager }
     }

@@ -4,6 +4,8 @@
 //! `LOCKATTR_CHAOS_SECONDS=600 cargo test -p lockattr-tests --test it redlock::chaos -- --nocapture`
 //! does it for ten minutes; `LOCKATTR_CHAOS_SEED` does the same faults again.
 
+#![allow(clippy::print_stdout, reason = "what it takes to see a failed run again")]
+
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lockattr::{Error, LockManager, LockOptions, LostReason};
 use lockattr_tests::{
-    Independents, RedisServer, assert_nobody_listens, assert_nothing_left, eventually, node,
+    Fault, Independents, RedisServer, assert_nobody_listens, assert_nothing_left, eventually, node,
 };
 use tokio::time::{Instant, timeout};
 
@@ -165,6 +165,48 @@ fn patient_again() -> LockOptions {
     LockOptions::new().wait(LIMIT)
 }
 
+/// At one of them a claim that waits may be told nothing as yet and so does not ask there, but over
+/// the other connection it gives back: by then it has the lock from the others, and has worked.
+///
+/// Red without: the release behind an answer that came late (`see_through_late`).
+#[tokio::test]
+async fn an_acquire_that_is_executed_after_its_release_is_undone() {
+    let servers = Independents::start(5).await;
+    let url = servers.url_through_proxies().await + "?durable=true&ttl=60s&connect_timeout=10s";
+    let slow = &servers.proxies().await[4];
+    let other = LockManager::connect(&servers.url_with("durable=true")).await.unwrap();
+    slow.always("subscribe", Fault::Delay(Duration::from_millis(700)));
+    let manager = LockManager::connect(&url).await.unwrap();
+    let keys = ["a", "b", "c", "d"];
+    let held = futures_util::future::try_join_all(
+        keys.iter().map(|key| other.acquire(key, LockOptions::new())),
+    );
+    let held = held.await.unwrap();
+    let waiting = keys.map(|key| {
+        let manager = manager.clone();
+        tokio::spawn(async move {
+            manager.acquire(key, LockOptions::new()).await.unwrap().release().await.unwrap();
+        })
+    });
+    for node in servers.nodes().iter().take(4) {
+        let cli = node.cli().await;
+        let in_line = async || {
+            let lines = cli.query::<Vec<String>>(&["KEYS", "lockattr:line*"]).await;
+            lines.len() == keys.len()
+        };
+        eventually(LIMIT, "all stand in line", in_line).await;
+    }
+    for guard in held {
+        guard.release().await.unwrap();
+    }
+    for waiter in waiting {
+        waiter.await.unwrap();
+    }
+    let late = async || slow.answered("acquire") >= 2 * keys.len();
+    eventually(LIMIT, "all are asked for", late).await;
+    assert_nothing_left(&servers).await;
+}
+
 /// Processes on all five: nobody waits for a lease to end, nothing is lost, nothing stays.
 #[tokio::test]
 async fn processes_take_turns_and_lose_nothing() {
@@ -201,7 +243,7 @@ async fn an_acquire_is_one_command_to_each_server() {
         manager.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
     }
     for proxy in proxies {
-        eventually(LIMIT, "all have released", async || proxy.answered("release") == 3).await;
+        eventually(LIMIT, "all have released", async || proxy.answered("release") >= 3).await;
         proxy.clear_log();
     }
     for _ in 0..20 {
@@ -211,8 +253,11 @@ async fn an_acquire_is_one_command_to_each_server() {
         guard.release().await.unwrap();
     }
     for proxy in proxies {
-        eventually(LIMIT, "all have released", async || proxy.answered("release") == 23).await;
-        assert_eq!(proxy.log().len(), 40, "{:?}", proxy.log());
+        eventually(LIMIT, "all have released", async || proxy.answered("release") >= 23).await;
+        // On a busy machine a release may be sent twice: the order of two answers was not seen.
+        let log = proxy.log();
+        let acquires = log.iter().filter(|name| *name != "release" && *name != "ping").count();
+        assert_eq!(acquires, 20, "{log:?}");
     }
     assert_nothing_left(&servers).await;
 }

@@ -41,8 +41,25 @@ impl GrantsFrom {
     }
 }
 
-/// Whole seconds, rounded down: less than it is.
+/// How long at least. What the server says is the difference of two readings of its clock in whole
+/// seconds: one that started a moment before the second was full says 1 a moment after.
 fn uptime(info: &str) -> Option<Duration> {
     let seconds = info.lines().find_map(|line| line.strip_prefix("uptime_in_seconds:"))?;
-    seconds.trim().parse().ok().map(Duration::from_secs)
+    let told: u64 = seconds.trim().parse().ok()?;
+    Some(Duration::from_secs(told.saturating_sub(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Red without: the second less in `uptime`.
+    #[test]
+    fn a_server_is_held_for_no_older_than_it_certainly_is() {
+        let told = |seconds: u64| uptime(&format!("# Server\r\nuptime_in_seconds:{seconds}\r\n"));
+        assert_eq!(told(0), Some(Duration::ZERO));
+        assert_eq!(told(1), Some(Duration::ZERO), "it may have started just now");
+        assert_eq!(told(60), Some(Duration::from_secs(59)));
+        assert_eq!(uptime("# Server\r\nuptime_in_days:7\r\n"), None);
+    }
 }

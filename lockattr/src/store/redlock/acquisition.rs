@@ -1,5 +1,6 @@
 //! One attempt on all nodes: counted as the answers come, given back where it came to nothing.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -52,7 +53,7 @@ impl RedlockStore {
                 break;
             }
         }
-        for (node, answer) in round.see_through() {
+        for (node, answer) in self.see_through_late(round, &wish.claim) {
             votes.count(node, answer);
         }
         let outcome = match votes.are_enough() {
@@ -101,6 +102,31 @@ impl RedlockStore {
         )))
     }
 
+    /// Sees the questions of an attempt through. One that had to wait for its connection, or for its
+    /// subscription, may be executed after the release of what it asked for; that is then sent again.
+    fn see_through_late<F>(
+        &self,
+        round: Round<F>,
+        attempt: &Arc<Claim>,
+    ) -> VecDeque<(usize, F::Output)>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let (nodes, attempt) = (self.nodes.clone(), attempt.clone());
+        round.see_through_and(move |node| {
+            let (nth, node, attempt) = (node, nodes[node].clone(), attempt.clone());
+            async move {
+                // If not, the release comes behind, as its answer does.
+                let Some(quietly) = attempt.given_back(nth) else { return };
+                let releasing = Releasing::new(attempt);
+                let releases = [if quietly { releasing.quietly() } else { releasing }];
+                // Unknown, if it fails: then the lease ends by itself.
+                let _answers = node.release(&releases).await;
+            }
+        })
+    }
+
     /// Gives back what an attempt may have got from these nodes; in silence, if the claim comes back.
     /// Waits for so many of them, so that its next attempt is not in its own way, and not for those
     /// that hang: what they execute later is that of another owner.
@@ -112,9 +138,14 @@ impl RedlockStore {
         comes_back: bool,
     ) {
         let release = |node: usize| {
+            let (nth, attempt) = (node, attempt.clone());
             let (node, releasing) = (self.nodes[node].clone(), Releasing::new(attempt.clone()));
             let releases = [if comes_back { releasing.quietly() } else { releasing }];
-            async move { node.release(&releases).await.pop() }
+            async move {
+                let answer = node.release(&releases).await.pop();
+                attempt.was_given_back(nth, comes_back);
+                answer
+            }
         };
         let mut round = Round::new(nodes.into_iter().map(release));
         let mut answered = 0;

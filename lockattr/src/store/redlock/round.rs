@@ -57,13 +57,29 @@ where
 {
     /// Sees to it that those who have not answered yet are asked to the end; what has come and was
     /// not looked at.
-    pub(super) fn see_through(mut self) -> VecDeque<(usize, F::Output)> {
+    pub(super) fn see_through(self) -> VecDeque<(usize, F::Output)> {
+        self.see_through_and(|_| std::future::ready(()))
+    }
+
+    /// The same, and does this about each node when its answer comes.
+    pub(super) fn see_through_and<D>(
+        mut self,
+        then: impl Fn(usize) -> D + Send + 'static,
+    ) -> VecDeque<(usize, F::Output)>
+    where
+        D: Future<Output = ()> + Send + 'static,
+    {
         let came = std::mem::take(&mut self.came);
         // Outside of a runtime nothing can be asked; then nothing was.
         if self.open.iter().any(Option::is_some)
             && let Ok(runtime) = Handle::try_current()
         {
-            runtime.spawn(async move { while self.next().await.is_some() {} });
+            runtime.spawn(async move {
+                while let Some((node, _)) = self.next().await {
+                    // Of its own: the others are not to wait for it.
+                    tokio::spawn(then(node));
+                }
+            });
         }
         came
     }

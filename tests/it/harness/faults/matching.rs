@@ -124,7 +124,10 @@ async fn our_scripts_go_by_their_names() {
     guard.extend(LIMIT * 2).await.unwrap();
     manager.holder("a").await.unwrap().unwrap();
     guard.release().await.unwrap();
-    assert_eq!(setup.proxy.log(), ["acquire", "renew", "holder", "release"]);
+    let mut log = setup.proxy.log();
+    // Whether others wait, asked behind a release by a command of the server's own.
+    log.retain(|name| name != "exists");
+    assert_eq!(log, ["acquire", "renew", "holder", "release"]);
     setup.proxy.clear_log();
     assert_eq!(setup.proxy.log(), [""; 0]);
     assert_eq!((setup.proxy.seen("acquire"), setup.proxy.answered("acquire")), (1, 1));

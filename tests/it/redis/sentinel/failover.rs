@@ -77,6 +77,34 @@ async fn a_lock_that_its_replicas_never_got_is_lost_and_its_holder_told_in_time(
     assert_nothing_left(&sentinels).await;
 }
 
+/// What asynchronous replication can lose besides: the lock is taken, by nobody, until its lease
+/// ends. No release waits for a replica, with `replicas=1` neither.
+///
+/// Red without: the end of every lease in the store itself (`PX` in `acquire_free.lua`).
+#[tokio::test]
+async fn a_release_that_its_replicas_never_got_costs_the_rest_of_the_lease() {
+    let sentinels = Sentinels::start().await;
+    let manager = LockManager::connect(sentinels.url_with("replicas=1")).await.unwrap();
+    let asked = Instant::now();
+    let held = manager.acquire("a", LockOptions::new().ttl(LIMIT)).await.unwrap();
+    replicated(&sentinels).await;
+    let old = sentinels.master().await;
+    let replicas = sentinels.replicas().await;
+    replicas.iter().for_each(|replica| replica.stop_signal());
+    // What a socket holds would still arrive.
+    let cli = old.cli().await;
+    cli.query::<u64>(&["CLIENT", "KILL", "TYPE", "replica"]).await;
+    held.release().await.expect("answered, by the master alone");
+    assert_eq!(cli.value("lock:a").await, None);
+    old.kill();
+    replicas.iter().for_each(|replica| replica.continue_signal());
+    sentinels.failed_over(old).await;
+    let next = manager.acquire("a", LockOptions::new().wait(LIMIT * 3)).await.unwrap();
+    assert!(asked.elapsed() >= LIMIT * 9 / 10, "free after {:?} at the new one", asked.elapsed());
+    next.release().await.unwrap();
+    assert_nothing_left(&sentinels).await;
+}
+
 /// Red without: those in line being told to ask again when their connection is gone
 /// (`Post::interrupted`).
 #[tokio::test]

@@ -11,6 +11,9 @@ use tokio::time::sleep;
 
 use super::LIMIT;
 
+/// What ends by itself, if a second failover undoes a release: it waits for no replica.
+const TTL: Duration = Duration::from_secs(30);
+
 /// The promise: of all acquisitions that were answered before their master was killed, each is at
 /// the new master. Counted over four failovers, in each of them at least 25. In every other the
 /// replicas are cut off for a tenth of a second before the kill, and acquisitions go on.
@@ -21,7 +24,7 @@ async fn no_lock_is_lost_when_the_master_is_killed_right_after_the_acquire() {
     let sentinels = Sentinels::start().await;
     let mut answered = 0;
     for round in 0..4 {
-        let url = sentinels.url_with("replicas=1&ttl=60s&connections=4");
+        let url = sentinels.url_with("replicas=1&ttl=30s&connections=4");
         let manager = LockManager::connect(url).await.unwrap();
         let (count, over) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
         let mut tasks = JoinSet::new();
@@ -66,7 +69,9 @@ async fn no_lock_is_lost_when_the_master_is_killed_right_after_the_acquire() {
         drop(held);
         old.revive().await;
         sentinels.settled().await;
-        assert_nothing_left_within(&sentinels, LIMIT).await;
+        // Where the machine is so slow that the sentinels hold the new master for down as well,
+        // what was just given back there is taken at the third, until its lease ends.
+        assert_nothing_left_within(&sentinels, TTL + LIMIT).await;
     }
     assert!(answered >= 100, "{answered} acquisitions were answered");
 }

@@ -12,7 +12,8 @@ use super::{connect, told};
 /// The files of one server are good for all: they have one authority.
 fn with_files(url: &str, server: &RedisServer, authority: bool) -> String {
     let (cert, key) = (server.client_cert_path(), server.client_key_path());
-    let files = format!("{url}&cert={}&key={}", cert.display(), key.display());
+    // On a busy machine so many handshakes take longer than the half second that there is by default.
+    let files = format!("{url}&connect_timeout=10s&cert={}&key={}", cert.display(), key.display());
     match authority {
         true => format!("{files}&ca={}", server.ca_path().display()),
         false => files,
