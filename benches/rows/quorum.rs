@@ -1,6 +1,7 @@
 //! A majority of five servers: beside one of them, beside `rslock` on the same five, with two away,
 //! and over a network.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -25,8 +26,8 @@ enum Way {
 }
 
 impl Way {
-    async fn to(url: &str) -> Self {
-        Self::Ours(LockManager::connect(url).await.expect("the servers answer"))
+    async fn to(url: &str) -> Arc<Self> {
+        Arc::new(Self::Ours(LockManager::connect(url).await.expect("the servers answer")))
     }
 
     /// How long it took to have it.
@@ -70,20 +71,25 @@ impl Taken {
     }
 }
 
-async fn round(way: &Way) -> Histogram<u64> {
-    let mut taken = Histogram::new(3).expect("three digits");
-    let ends = Instant::now() + ROUND;
-    let mut key = 0;
-    while Instant::now() < ends {
-        let nanos = way.hold(key % KEYS).await.as_nanos();
-        taken.record(u64::try_from(nanos).unwrap_or(u64::MAX)).expect("it resizes");
-        key += 1;
-    }
-    taken
+/// In a task of its own, as a service handles a request.
+async fn round(way: &Arc<Way>) -> Histogram<u64> {
+    let way = way.clone();
+    let holds = async move {
+        let mut taken = Histogram::new(3).expect("three digits");
+        let ends = Instant::now() + ROUND;
+        let mut key = 0;
+        while Instant::now() < ends {
+            let nanos = way.hold(key % KEYS).await.as_nanos();
+            taken.record(u64::try_from(nanos).unwrap_or(u64::MAX)).expect("it resizes");
+            key += 1;
+        }
+        taken
+    };
+    tokio::spawn(holds).await.expect("no panic")
 }
 
 /// All in turn, ABBA…, for `time` each.
-async fn in_turn<const N: usize>(ways: [&Way; N], time: Duration) -> [Taken; N] {
+async fn in_turn<const N: usize>(ways: [&Arc<Way>; N], time: Duration) -> [Taken; N] {
     let mut all =
         ways.map(|_| Taken { all: Histogram::new(3).expect("three digits"), medians: Vec::new() });
     for way in ways {
@@ -112,7 +118,7 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
     let five = Way::to(&servers.url_with("durable=true")).await;
     let one = Way::to(&servers.node(0).url()).await;
     let urls: Vec<_> = servers.nodes().iter().map(RedisServer::url).collect();
-    let rslock = Way::Rslock(rslock::LockManager::new(urls));
+    let rslock = Arc::new(Way::Rslock(rslock::LockManager::new(urls)));
     let [ours, theirs, single] = in_turn([&five, &rslock, &one], time).await;
     note(report, "lockattr, five", &ours);
     note(report, "rslock, the same five", &theirs);
