@@ -1,6 +1,8 @@
 //! `cargo xtask test`: the servers first, then every test there is, then those that start servers
 //! on the newest of them.
 
+use std::process::Command;
+
 use crate::newest::{self, Newest};
 use crate::{child, servers};
 
@@ -10,12 +12,22 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let mut tests = child::cargo(&["test", "--workspace", "--all-features"]);
     // Some tests are of what only those can do.
     tests.args(arranged(words)).envs(newest.iter().flatten().map(Newest::named));
+    in_parallel(&mut tests);
     child::run(&mut tests)?;
     // Who asks for some tests, or for another server, has an answer now.
     if words.is_empty() && std::env::var_os(servers::REDIS).is_none() {
         on_newest(newest)
     } else {
         Ok(())
+    }
+}
+
+/// Most tests wait for servers, not for a core: as many as there are cores leave half of the time
+/// unused.
+fn in_parallel(tests: &mut Command) {
+    if std::env::var_os("RUST_TEST_THREADS").is_none() {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        tests.env("RUST_TEST_THREADS", (2 * cores).to_string());
     }
 }
 
@@ -34,6 +46,7 @@ fn on_newest(newest: Result<Vec<Newest>, String>) -> Result<(), String> {
         // The features as above, or all would be built again.
         let mut tests = child::cargo(&["test", "--workspace", "--all-features", "--test", "it"]);
         tests.env(servers::REDIS, program).envs(newest.iter().map(Newest::named));
+        in_parallel(&mut tests);
         if let Err(failure) = child::run(&mut tests) {
             failures.push(format!("on {version}: {failure}"));
         }

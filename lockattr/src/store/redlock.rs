@@ -41,6 +41,8 @@ use round::Round;
 ///   they came as long as the stores agree on it.
 ///
 /// A store that may have forgotten what it granted must not grant: see [`MAX_TTL`](Self::MAX_TTL).
+/// For that the user of a server needs `+info`, besides the rights that
+/// [`RedisStore`](crate::store::RedisStore) names.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

@@ -8,9 +8,18 @@ use lockattr_tests::{
 };
 use tokio::time::{Instant, timeout};
 
+use crate::redis::RIGHTS;
+
 const LIMIT: Duration = Duration::from_secs(20);
 /// Servers of a test are young: they would sit out what a restart made them forget.
 const OLD: &str = "durable=true";
+
+/// Five that nobody else has: when one of them is killed, another test's server may come to listen on
+/// its port, and must not grant anything here.
+async fn five_of_our_own() -> Independents {
+    let servers = RedisServer::builder().password("nobody else's");
+    Independents::builder().servers(servers).start().await
+}
 
 async fn cycle(manager: &LockManager) {
     let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
@@ -23,7 +32,7 @@ async fn cycle(manager: &LockManager) {
 /// Red without: a majority being enough (all, in `Quorum::majority`).
 #[tokio::test]
 async fn two_of_five_may_be_down_and_come_back() {
-    let servers = Independents::start(5).await;
+    let servers = five_of_our_own().await;
     let manager = LockManager::connect(&servers.url_with(OLD)).await.unwrap();
     cycle(&manager).await;
     servers.kill(0);
@@ -64,7 +73,7 @@ async fn two_of_five_may_stand_still_and_go_on() {
 #[tokio::test]
 async fn three_of_five_down_or_still_are_an_outage_in_time_and_no_body_runs() {
     for killed in [true, false] {
-        let servers = Independents::start(5).await;
+        let servers = five_of_our_own().await;
         let manager = LockManager::connect(&servers.url_with(OLD)).await.unwrap();
         for n in 0..3 {
             match killed {
@@ -90,7 +99,7 @@ async fn three_of_five_down_or_still_are_an_outage_in_time_and_no_body_runs() {
 /// Red without: a majority being enough (all, in `Quorum::majority`).
 #[tokio::test]
 async fn a_holder_keeps_its_lease_while_three_are_up_and_learns_in_time_when_they_are_not() {
-    let servers = Independents::start(5).await;
+    let servers = five_of_our_own().await;
     let url = servers.url_with("durable=true&ttl=1s");
     let manager = LockManager::connect(&url).await.unwrap();
     let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
@@ -304,4 +313,37 @@ async fn servers_that_keep_every_write_on_disk_forget_nothing() {
     assert!(next.fencing_token() > token);
     next.release().await.unwrap();
     assert_nothing_left(&servers).await;
+}
+
+/// A user with the rights that the docs of the stores name is enough.
+///
+/// Red without: `+info` in them.
+#[tokio::test]
+async fn a_user_with_the_rights_that_the_docs_name_is_enough() {
+    let rights = format!("{RIGHTS} +info");
+    let server = RedisServer::builder().password("harness").user("locker", "s3cret", &rights);
+    let servers = Independents::builder().count(3).servers(server).start().await;
+    let hosts: Vec<_> = servers.nodes().iter().map(RedisServer::addr).collect();
+    let url = format!(
+        "redlock://locker:s3cret@{}/?ttl=1s&max_ttl=1s&clock_skew=0s&wait=20s",
+        hosts.join(",")
+    );
+    let manager = LockManager::builder().url(&url).build().unwrap();
+    let other = LockManager::builder().url(&url).build().unwrap();
+    let held = manager.acquire("a", LockOptions::new()).await.unwrap();
+    let waits = tokio::spawn(async move { other.acquire("a", LockOptions::new()).await });
+    assert!(manager.holder("a").await.unwrap().is_some());
+    held.release().await.unwrap();
+    waits.await.unwrap().unwrap().release().await.unwrap();
+    assert_nothing_left(&servers).await;
+    for node in servers.nodes() {
+        type Entry = std::collections::HashMap<String, redis::Value>;
+        let log: Vec<Entry> = node.cli().await.query(&["ACL", "LOG"]).await;
+        let refused = log.iter().map(|entry| format!("{:?}", entry["object"]));
+        // The client's own name and version, and commands that only newer servers have, if allowed.
+        let known = ["setinfo", "delex", "delifeq", "cad"];
+        let refused: Vec<_> =
+            refused.filter(|what| !known.iter().any(|known| what.contains(known))).collect();
+        assert!(refused.is_empty(), "{refused:?}");
+    }
 }
