@@ -77,11 +77,12 @@ async fn a_slot_moves_with_its_keys_in_halves_or_at_once() {
 #[tokio::test]
 #[should_panic(expected = "still has subscribers to [\"{product:42}\"]")]
 async fn a_sharded_subscription_does_not_go_unseen() {
-    let cluster = Cluster::shared().await;
+    // Not the shared one: others listen there.
+    let cluster = Cluster::start().await;
     let client = redis::Client::open(format!("{}?protocol=resp3", {
         cluster.node_of("{product:42}").await.url()
     }));
     let mut subscriber = client.unwrap().get_multiplexed_async_connection().await.unwrap();
     redis::cmd("SSUBSCRIBE").arg("{product:42}").exec_async(&mut subscriber).await.unwrap();
-    assert_nobody_listens(cluster).await;
+    assert_nobody_listens(&cluster).await;
 }
