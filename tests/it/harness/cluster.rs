@@ -7,7 +7,7 @@ const KEY: &str = "lock:{product:42}";
 
 #[tokio::test]
 async fn every_key_has_its_node_and_that_node_a_replica() {
-    let cluster = Cluster::shared().await;
+    let cluster = Cluster::start().await;
     assert_eq!(cluster.nodes().len(), 6);
     for key in ["foo", "{product:42}", KEY, "a{}b", "a}{b}c"] {
         let node = cluster.node_of(key).await;
@@ -19,7 +19,7 @@ async fn every_key_has_its_node_and_that_node_a_replica() {
         let error = replica.cli().await.try_query::<()>(&["GET", key]).await.unwrap_err();
         assert_eq!(error.code(), Some("MOVED"), "{error}");
     }
-    assert_nothing_left(cluster).await;
+    assert_nothing_left(&cluster).await;
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn a_slot_moves_with_its_keys_in_halves_or_at_once() {
 #[tokio::test]
 #[should_panic(expected = "still has subscribers to [\"{product:42}\"]")]
 async fn a_sharded_subscription_does_not_go_unseen() {
-    // Not the shared one: others listen there.
+    // Not the shared one, here and above: others use that.
     let cluster = Cluster::start().await;
     let client = redis::Client::open(format!("{}?protocol=resp3", {
         cluster.node_of("{product:42}").await.url()
