@@ -54,6 +54,7 @@ fn main() -> ExitCode {
         }
         Mode::Worker(words) => worker::main(&words),
         Mode::Leases { arrival } => runtime().block_on(rows::leases::measure(&arrival, seconds)),
+        Mode::Hold { url, key } => runtime().block_on(rows::recovery::hold(&url, &key)),
         Mode::Instructions { of, count } => {
             instructions::execute(of, count).expect("nobody else wants the keys");
         }

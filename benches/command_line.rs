@@ -7,7 +7,7 @@ use crate::rows::Row;
 
 pub(crate) const USAGE: &str = "\
 usage: cargo bench -p lockattr-benches [-- [row NAME]... [--seconds N]]
-rows: uncontended, keys, hot-key, processes, wait, reentry, attribute, leases";
+rows: uncontended, keys, hot-key, processes, wait, reentry, attribute, leases, quorum, engines, recovery";
 
 /// How long each way is measured in each row, over all rounds, unless said otherwise.
 const SECONDS: f64 = 2.0;
@@ -30,6 +30,8 @@ pub(crate) enum Mode {
     Worker(Vec<String>),
     /// Ten thousand leases, in a process of their own for the sake of their memory.
     Leases { arrival: String },
+    /// One that holds a lock until it is killed.
+    Hold { url: String, key: String },
     /// So many times the same work, for valgrind to count.
     Instructions { of: Work, count: u64 },
 }
@@ -48,6 +50,11 @@ impl CommandLine {
                 "--seconds" => read.seconds = read_seconds(next()?)?,
                 "worker" => read.mode = Mode::Worker(words.by_ref().cloned().collect()),
                 "leases" => read.mode = Mode::Leases { arrival: next()?.clone() },
+                "hold" => {
+                    let url = value(next()?, "url")?;
+                    let key = value(words.next().ok_or("`hold` says no key")?, "key")?;
+                    read.mode = Mode::Hold { url, key };
+                }
                 "instructions" => {
                     let of = Work::named(next()?)?;
                     let count = next()?.parse().map_err(|_| "not a count".to_owned())?;
@@ -61,6 +68,11 @@ impl CommandLine {
         }
         Ok(read)
     }
+}
+
+fn value(word: &str, name: &str) -> Result<String, String> {
+    let value = word.strip_prefix(name).and_then(|word| word.strip_prefix('='));
+    Ok(value.ok_or_else(|| format!("`{word}` is not {name}=…"))?.to_owned())
 }
 
 fn read_seconds(word: &str) -> Result<Duration, String> {

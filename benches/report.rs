@@ -6,6 +6,8 @@ mod table;
 
 use std::fmt;
 
+use hdrhistogram::Histogram;
+
 use crate::peers::Peer;
 use crate::rounds::{Measured, Spread};
 use csv::Csv;
@@ -15,6 +17,9 @@ use table::{figure, head, line};
 /// The columns of `measures.csv`.
 const MEASURES: &str = "row,peer,cores,processes,tasks,keys,rate,rate_min,rate_max,wait_p50_ns,\
     wait_p99_ns,wait_max_ns,commands,server_us,hand_offs,commands_per_hand_off,share_min_max,body_ns";
+
+/// The columns of `latencies.csv`.
+const LATENCIES: &str = "row,what,work,count,p50_ns,p90_ns,p99_ns,max_ns";
 
 /// The columns of `bars.csv`.
 const BARS: &str = "row,what,value,min,max,unit,bar,met";
@@ -58,6 +63,7 @@ pub(crate) struct Report {
     row: &'static str,
     measures: Csv,
     bars: Csv,
+    latencies: Csv,
     missed: Vec<String>,
 }
 
@@ -69,7 +75,8 @@ impl Report {
         println!("{cores} cores; load before we begin: {}", load.trim_end());
         println!("{LEGEND}");
         let (measures, bars) = (Csv::open("measures.csv", MEASURES), Csv::open("bars.csv", BARS));
-        Self { row: "", measures, bars, missed: Vec::new() }
+        let latencies = Csv::open("latencies.csv", LATENCIES);
+        Self { row: "", measures, bars, latencies, missed: Vec::new() }
     }
 
     /// A new row begins; what earlier runs said of it is forgotten.
@@ -78,6 +85,7 @@ impl Report {
         self.row = row;
         self.measures.forget(row);
         self.bars.forget(row);
+        self.latencies.forget(row);
     }
 
     /// A peer that cannot be measured.
@@ -107,6 +115,17 @@ impl Report {
             fields.push(measured.body.as_nanos().to_string());
             self.measures.push(self.row, &fields);
         }
+    }
+
+    /// How long one kind of work took, each time, in nanoseconds.
+    pub(crate) fn latency(&mut self, what: &str, work: &str, taken: &Histogram<u64>) {
+        let [p50, p90, p99, max] = [0.5, 0.9, 0.99, 1.0].map(|q| taken.value_at_quantile(q));
+        let [a, b, c, d] = [p50, p90, p99, max].map(|nanos| figure(nanos as f64 / 1e3));
+        println!("  {what:<22}{work:<22}p50 {a:>8}   p90 {b:>8}   p99 {c:>8}   max {d:>8} µs");
+        let numbers = [taken.len(), p50, p90, p99, max].map(|number| number.to_string());
+        let mut fields = vec![what.to_owned(), work.to_owned()];
+        fields.extend(numbers);
+        self.latencies.push(self.row, &fields);
     }
 
     /// Something worth a line of its own.
@@ -146,6 +165,7 @@ impl Report {
     pub(crate) fn finish(mut self) {
         self.measures.write();
         self.bars.write();
+        self.latencies.write();
         println!("\nbelow their bars: {}", self.missed.len());
         for line in &self.missed {
             println!("{line}");

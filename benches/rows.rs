@@ -1,14 +1,20 @@
 //! The rows: one for each line of what the project promises about its speed.
 
 mod attribute;
+mod engines;
+mod etcd;
 mod hot_key;
 mod keys;
 pub(crate) mod leases;
+mod mysql;
+mod postgres;
 mod processes;
 mod quorum;
+pub(crate) mod recovery;
 mod reentry;
 mod uncontended;
 mod wait;
+mod zookeeper;
 
 use std::time::Duration;
 
@@ -30,10 +36,16 @@ pub(crate) enum Row {
     Attribute,
     Leases,
     Quorum,
+    Postgres,
+    Mysql,
+    Zookeeper,
+    Etcd,
+    Engines,
+    Recovery,
 }
 
 impl Row {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Uncontended,
         Self::Keys,
         Self::HotKey,
@@ -43,6 +55,12 @@ impl Row {
         Self::Attribute,
         Self::Leases,
         Self::Quorum,
+        Self::Postgres,
+        Self::Mysql,
+        Self::Zookeeper,
+        Self::Etcd,
+        Self::Engines,
+        Self::Recovery,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -56,6 +74,12 @@ impl Row {
             Self::Attribute => "attribute",
             Self::Leases => "leases",
             Self::Quorum => "quorum",
+            Self::Engines => "engines",
+            Self::Recovery => "recovery",
+            Self::Postgres => "postgres",
+            Self::Mysql => "mysql",
+            Self::Zookeeper => "zookeeper",
+            Self::Etcd => "etcd",
         }
     }
 
@@ -76,6 +100,12 @@ impl Row {
             Self::Attribute => attribute::measure(report, time).await,
             Self::Leases => leases::compare(report, time).await,
             Self::Quorum => quorum::measure(report, time).await,
+            Self::Engines => engines::measure(report, time).await,
+            Self::Recovery => recovery::measure(report).await,
+            Self::Postgres => postgres::measure(report, time).await,
+            Self::Mysql => mysql::measure(report, time).await,
+            Self::Zookeeper => zookeeper::measure(report, time).await,
+            Self::Etcd => etcd::measure(report, time).await,
         }
     }
 }

@@ -45,6 +45,12 @@ impl<T> Mutex<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Instant(pub(crate) Duration);
 
+impl Instant {
+    pub(crate) fn saturating_duration_since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
 impl Add<Duration> for Instant {
     type Output = Self;
 

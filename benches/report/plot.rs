@@ -22,21 +22,27 @@ pub(crate) struct Plot<'a> {
     pub(crate) lines: Vec<Line>,
 }
 
-/// One peer in it.
+/// One of those that are compared.
 #[derive(Clone)]
 pub(crate) struct Line {
-    peer: Peer,
+    name: &'static str,
+    style: (RGBColor, u32),
     points: Vec<(f64, f64)>,
 }
 
 impl Line {
     pub(crate) fn of(peer: Peer) -> Self {
-        Self { peer, points: Vec::new() }
+        Self { name: peer.name(), style: style(peer), points: Vec::new() }
+    }
+
+    /// One that is no peer, in the `nth` of a few colors.
+    pub(crate) fn named(name: &'static str, nth: usize, points: Vec<(f64, f64)>) -> Self {
+        Self { name, style: (COLORS[nth % COLORS.len()], 2), points }
     }
 
     /// One more point, if the peer was measured there.
     pub(crate) fn push(&mut self, x: usize, all: &[Measured], y: impl Fn(&Measured) -> f64) {
-        let measured = all.iter().find(|measured| measured.peer == self.peer);
+        let measured = all.iter().find(|measured| measured.peer.name() == self.name);
         let point = measured.map(|measured| (x as f64, y(measured)));
         // A logarithm knows no zero.
         self.points.extend(point.filter(|&(_, y)| y > 0.0));
@@ -69,7 +75,7 @@ impl Plot<'_> {
             .y_label_formatter(&|y| short(*y))
             .draw()?;
         for line in &self.lines {
-            let (color, width) = style(line.peer);
+            let (color, width) = line.style;
             let stroke = color.stroke_width(width);
             chart.draw_series(LineSeries::new(line.points.iter().copied(), stroke))?;
             let dots =
@@ -90,14 +96,14 @@ impl Plot<'_> {
         let end = |line: &Line| line.points.last().map_or(0.0, |&(_, y)| y);
         lines.sort_by(|a, b| end(b).total_cmp(&end(a)));
         for (n, line) in lines.into_iter().enumerate() {
-            let (color, width) = style(line.peer);
+            let (color, width) = line.style;
             let (left, y) = (SIZE.0 as i32 - 160, 60 + 24 * n as i32);
             root.draw(&PathElement::new(
                 vec![(left, y), (left + 22, y)],
                 color.stroke_width(width),
             ))?;
             let font = (FONT, 14).into_font().color(&INK);
-            root.draw(&Text::new(line.peer.name(), (left + 30, y - 7), font))?;
+            root.draw(&Text::new(line.name, (left + 30, y - 7), font))?;
         }
         Ok(())
     }
@@ -113,6 +119,17 @@ impl Plot<'_> {
         Some((left..right, 10f64.powf(low)..10f64.powf(high)))
     }
 }
+
+/// For those that are no peers: to be told apart on white and on black, and by most eyes.
+const COLORS: [RGBColor; 7] = [
+    RGBColor(47, 129, 247),
+    RGBColor(217, 95, 2),
+    RGBColor(27, 158, 119),
+    RGBColor(231, 41, 138),
+    RGBColor(230, 171, 2),
+    RGBColor(117, 112, 179),
+    RGBColor(128, 136, 146),
+];
 
 /// The same peer looks the same everywhere: ours broad, a crate with its own pause darker than with
 /// a short one.

@@ -39,6 +39,9 @@ impl Shop for WebShop {
         'life1: 'async_trait,
         Self: 'async_trait,
     {
+        ::lockattr::__private::register! {
+            "::sell", ["product:<id>:<name>"]
+        }
         ::std::boxed::Box::pin(async move {
             let lockattr_call = ::lockattr::__private::Call::new(
                 ::core::concat!(::core::module_path!(), "::sell"),
@@ -47,7 +50,7 @@ impl Shop for WebShop {
                     .placeholder(&(id), ::core::option::Option::Some(':'))
                     .text(":")
                     .placeholder(&(name), ::core::option::Option::None),
-                ::lockattr::LockOptions::new(),
+                ::lockattr::LockOptions::new().template("product:<id>:<name>"),
             );
             let outcome = match ::lockattr::__private::enter(lockattr_call).await {
                 ::core::result::Result::Ok(lockattr_entry) => {

@@ -2,10 +2,15 @@
 use lockattr::Error;
 /// Imports in chunks.
 pub async fn import() -> Result<u32, Error> {
+    ::lockattr::__private::register! {
+        "::import", ["import"], "max_hold" = "\"5m\"", "on_lost" = "error", "release" =
+        "background"
+    }
     let lockattr_call = ::lockattr::__private::Call::new(
         ::core::concat!(::core::module_path!(), "::import"),
         ::lockattr::__private::KeyBuilder::new().text("import"),
         ::lockattr::LockOptions::new()
+            .template("import")
             .max_hold(::core::time::Duration::from_secs(300))
             .on_lost(::lockattr::OnLost::Error)
             .release(::lockattr::Release::Background),
@@ -32,10 +37,15 @@ pub async fn import() -> Result<u32, Error> {
 }
 /// Imports again.
 pub async fn import_again() -> Result<u32, Error> {
+    ::lockattr::__private::register! {
+        "::import_again", ["import"], "renew" = "false", "reentrant" = "false", "on_lost"
+        = "ignore", "release" = "await"
+    }
     let lockattr_call = ::lockattr::__private::Call::new(
         ::core::concat!(::core::module_path!(), "::import_again"),
         ::lockattr::__private::KeyBuilder::new().text("import"),
         ::lockattr::LockOptions::new()
+            .template("import")
             .renew(false)
             .on_lost(::lockattr::OnLost::Ignore)
             .reentrant(false)

@@ -13,13 +13,16 @@ impl Counter {
         &mut self,
         more: u64,
     ) -> Pin<Box<dyn Future<Output = Result<u64, Error>> + Send + '_>> {
+        ::lockattr::__private::register! {
+            "::add", ["counter:<self.0>"]
+        }
         ::std::boxed::Box::pin(async move {
             let lockattr_call = ::lockattr::__private::Call::new(
                 ::core::concat!(::core::module_path!(), "::add"),
                 ::lockattr::__private::KeyBuilder::new()
                     .text("counter:")
                     .placeholder(&(self.0), ::core::option::Option::None),
-                ::lockattr::LockOptions::new(),
+                ::lockattr::LockOptions::new().template("counter:<self.0>"),
             );
             let outcome = match ::lockattr::__private::enter(lockattr_call).await {
                 ::core::result::Result::Ok(lockattr_entry) => {
@@ -61,13 +64,16 @@ impl Counter {
 }
 /// Half of it.
 pub fn half(of: &u64) -> BoxFuture<'_, Result<u64, Error>> {
+    ::lockattr::__private::register! {
+        "::half", ["half:<of>"]
+    }
     ::std::boxed::Box::pin(async move {
         let lockattr_call = ::lockattr::__private::Call::new(
             ::core::concat!(::core::module_path!(), "::half"),
             ::lockattr::__private::KeyBuilder::new()
                 .text("half:")
                 .placeholder(&(of), ::core::option::Option::None),
-            ::lockattr::LockOptions::new(),
+            ::lockattr::LockOptions::new().template("half:<of>"),
         );
         let outcome = match ::lockattr::__private::enter(lockattr_call).await {
             ::core::result::Result::Ok(lockattr_entry) => {

@@ -6,10 +6,15 @@ pub mod framework {
 }
 /// Locks through the framework.
 pub async fn through_a_framework() -> Result<u64, Error> {
+    self::framework::lockattr::__private::register! {
+        "::through_a_framework", ["a"], "lease" = "lease", "on_lost" = "ignore", "crate"
+        = "self :: framework :: lockattr"
+    }
     let lockattr_call = self::framework::lockattr::__private::Call::new(
         ::core::concat!(::core::module_path!(), "::through_a_framework"),
         self::framework::lockattr::__private::KeyBuilder::new().text("a"),
         self::framework::lockattr::LockOptions::new()
+            .template("a")
             .on_lost(self::framework::lockattr::OnLost::Ignore),
     );
     let outcome = match self::framework::lockattr::__private::enter(lockattr_call).await

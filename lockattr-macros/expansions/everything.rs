@@ -12,6 +12,15 @@ impl Account {
     #[must_use = "money"]
     #[allow(clippy::unused_self)]
     pub async fn pay_out(&mut self, currency: &str, patience: u8) -> Result<u64, Error> {
+        ::lockattr::__private::register! {
+            "::pay_out", ["bank<<{<self.id>}:<currency.trim_matches('>')>"], "ttl" =
+            "\"1m30s\"", "retry" = "2 * 5", "retry_delay" = "\"150ms\"", "wait" =
+            "Duration :: from_millis (u64 :: from (patience))", "renew" = "true",
+            "max_hold" = "\"1h\"", "hold_at_least" = "\"1m\"", "on_busy" =
+            "return (Ok (0))", "on_lost" = "cancel", "on_unavailable" = "error",
+            "reentrant" = "patience > 0", "mode" = "exclusive", "release" = "background",
+            "manager" = "& self . locks", "lease" = "lease", "crate" = ":: lockattr"
+        }
         let lockattr_call = ::lockattr::__private::Call::new(
                 ::core::concat!(::core::module_path!(), "::pay_out"),
                 ::lockattr::__private::KeyBuilder::new()
@@ -23,6 +32,7 @@ impl Account {
                         ::core::option::Option::None,
                     ),
                 ::lockattr::LockOptions::new()
+                    .template("bank<<{<self.id>}:<currency.trim_matches('>')>")
                     .ttl(::core::time::Duration::from_secs(90))
                     .retry(2 * 5)
                     .retry_delay(::core::time::Duration::from_millis(150))

@@ -4,11 +4,16 @@ use lockattr::Error;
 const TTL: Duration = Duration::from_secs(20);
 /// Renames a report.
 pub async fn rename(old: String, new: String) -> Result<String, Error> {
+    ::lockattr::__private::register! {
+        "::rename", ["format ! (\"report:{}\" , old . to_lowercase ())"], "ttl" = "TTL",
+        "wait" = "\"1s 500ms\"", "retry_delay" = "\"250us\""
+    }
     let lockattr_call = ::lockattr::__private::Call::new(
         ::core::concat!(::core::module_path!(), "::rename"),
         ::lockattr::__private::KeyBuilder::new()
             .verbatim(&(format!("report:{}", old.to_lowercase()))),
         ::lockattr::LockOptions::new()
+            .template("format ! (\"report:{}\" , old . to_lowercase ())")
             .ttl(TTL)
             .retry_delay(::core::time::Duration::new(0, 250000))
             .wait(::core::time::Duration::from_millis(1500)),

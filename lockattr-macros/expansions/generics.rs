@@ -9,6 +9,9 @@ pub async fn print<'a, T, const N: usize>(
 where
     T: Display + ?Sized,
 {
+    ::lockattr::__private::register! {
+        "::print", ["print:<what>:<N>"]
+    }
     let lockattr_call = ::lockattr::__private::Call::new(
         ::core::concat!(::core::module_path!(), "::print"),
         ::lockattr::__private::KeyBuilder::new()
@@ -16,7 +19,7 @@ where
             .placeholder(&(what), ::core::option::Option::Some(':'))
             .text(":")
             .placeholder(&(N), ::core::option::Option::None),
-        ::lockattr::LockOptions::new(),
+        ::lockattr::LockOptions::new().template("print:<what>:<N>"),
     );
     let outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {
@@ -44,10 +47,13 @@ where
 ///
 /// `byte` can be read as long as the slice.
 pub async unsafe fn peek<'a>(byte: *const u8, _: &'a [u8]) -> Result<&'a u8, Error> {
+    ::lockattr::__private::register! {
+        "::peek", ["byte"]
+    }
     let lockattr_call = ::lockattr::__private::Call::new(
         ::core::concat!(::core::module_path!(), "::peek"),
         ::lockattr::__private::KeyBuilder::new().text("byte"),
-        ::lockattr::LockOptions::new(),
+        ::lockattr::LockOptions::new().template("byte"),
     );
     let outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {

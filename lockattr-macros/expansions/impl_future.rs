@@ -3,13 +3,16 @@ use std::future::Future;
 use lockattr::Error;
 /// Doubles it.
 pub fn double(of: u64) -> impl Future<Output = Result<u64, Error>> + Send {
+    ::lockattr::__private::register! {
+        "::double", ["double:<of>"]
+    }
     async move {
         let lockattr_call = ::lockattr::__private::Call::new(
             ::core::concat!(::core::module_path!(), "::double"),
             ::lockattr::__private::KeyBuilder::new()
                 .text("double:")
                 .placeholder(&(of), ::core::option::Option::None),
-            ::lockattr::LockOptions::new(),
+            ::lockattr::LockOptions::new().template("double:<of>"),
         );
         let outcome = match ::lockattr::__private::enter(lockattr_call).await {
             ::core::result::Result::Ok(lockattr_entry) => {

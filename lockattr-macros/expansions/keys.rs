@@ -2,6 +2,10 @@
 use lockattr::Error;
 /// Moves money.
 pub async fn transfer(from: u64, to: Account, day: u32) -> Result<u64, Error> {
+    ::lockattr::__private::register! {
+        "::transfer", ["account:<from>", "account:<to.id>", "format ! (\"day:{day}\")"],
+        "ttl" = "\"5s\""
+    }
     let lockattr_call = ::lockattr::__private::Call::all(
         ::core::concat!(::core::module_path!(), "::transfer"),
         [
@@ -13,7 +17,14 @@ pub async fn transfer(from: u64, to: Account, day: u32) -> Result<u64, Error> {
                 .placeholder(&(to.id), ::core::option::Option::None),
             ::lockattr::__private::KeyBuilder::new().verbatim(&(format!("day:{day}"))),
         ],
-        ::lockattr::LockOptions::new().ttl(::core::time::Duration::from_secs(5)),
+        ::lockattr::LockOptions::new()
+            .template(
+                ::core::concat!(
+                    "account:<from>", ", ", "account:<to.id>", ", ",
+                    "format ! (\"day:{day}\")"
+                ),
+            )
+            .ttl(::core::time::Duration::from_secs(5)),
     );
     let outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {

@@ -2,12 +2,15 @@
 use lockattr::Error;
 /// Writes an invoice.
 pub async fn write(number: u64) -> Result<u64, Error> {
+    ::lockattr::__private::register! {
+        "::write", ["invoice:<number>"], "lease" = "held"
+    }
     let lockattr_call = ::lockattr::__private::Call::new(
         ::core::concat!(::core::module_path!(), "::write"),
         ::lockattr::__private::KeyBuilder::new()
             .text("invoice:")
             .placeholder(&(number), ::core::option::Option::None),
-        ::lockattr::LockOptions::new(),
+        ::lockattr::LockOptions::new().template("invoice:<number>"),
     );
     let outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {

@@ -2,12 +2,15 @@
 use lockattr::Error;
 /// Moves money between two accounts.
 pub async fn transfer(from: u64, to: u64) -> Result<u64, Error> {
+    ::lockattr::__private::register! {
+        "::transfer", ["account:<from>"]
+    }
     let lockattr_call = ::lockattr::__private::Call::new(
         ::core::concat!(::core::module_path!(), "::transfer"),
         ::lockattr::__private::KeyBuilder::new()
             .text("account:")
             .placeholder(&(from), ::core::option::Option::None),
-        ::lockattr::LockOptions::new(),
+        ::lockattr::LockOptions::new().template("account:<from>"),
     );
     let outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {
@@ -19,12 +22,15 @@ pub async fn transfer(from: u64, to: u64) -> Result<u64, Error> {
                         return output;
                     }
                     {
+                        ::lockattr::__private::register! {
+                            "::transfer", ["account:<to>"]
+                        }
                         let lockattr_call = ::lockattr::__private::Call::new(
                             ::core::concat!(::core::module_path!(), "::transfer"),
                             ::lockattr::__private::KeyBuilder::new()
                                 .text("account:")
                                 .placeholder(&(to), ::core::option::Option::None),
-                            ::lockattr::LockOptions::new(),
+                            ::lockattr::LockOptions::new().template("account:<to>"),
                         );
                         let outcome = match ::lockattr::__private::enter(lockattr_call)
                             .await

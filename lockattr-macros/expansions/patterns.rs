@@ -13,6 +13,9 @@ pub async fn total(
     mut sums: Vec<u32>,
     _: &str,
 ) -> Result<Vec<u32>, Error> {
+    ::lockattr::__private::register! {
+        "::total", ["{<customer>}:<items[0]>:<left + right>"]
+    }
     let lockattr_call = ::lockattr::__private::Call::new(
         ::core::concat!(::core::module_path!(), "::total"),
         ::lockattr::__private::KeyBuilder::new()
@@ -22,7 +25,7 @@ pub async fn total(
             .placeholder(&(items[0]), ::core::option::Option::Some(':'))
             .text(":")
             .placeholder(&(left + right), ::core::option::Option::None),
-        ::lockattr::LockOptions::new(),
+        ::lockattr::LockOptions::new().template("{<customer>}:<items[0]>:<left + right>"),
     );
     let outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {

@@ -2,10 +2,13 @@
 use lockattr::Error;
 /// Calls a partner that allows a few connections.
 pub async fn call(connections: u32) -> Result<Option<u32>, Error> {
+    ::lockattr::__private::register! {
+        "::call", ["partner"], "permits" = "connections / 2", "on_busy" = "skip"
+    }
     let lockattr_call = ::lockattr::__private::Call::new(
         ::core::concat!(::core::module_path!(), "::call"),
         ::lockattr::__private::KeyBuilder::new().text("partner"),
-        ::lockattr::LockOptions::new().permits(connections / 2),
+        ::lockattr::LockOptions::new().template("partner").permits(connections / 2),
     );
     let outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {

@@ -9,12 +9,16 @@ impl From<lockattr::Error> for OrderError {
 }
 /// Takes `quantity` off the shelf.
 pub async fn deduct(id: u64, quantity: u32) -> Result<(), OrderError> {
+    ::lockattr::__private::register! {
+        "::deduct", ["product:<id>"], "ttl" = "\"10s\"", "retry" = "10"
+    }
     let lockattr_call = ::lockattr::__private::Call::new(
         ::core::concat!(::core::module_path!(), "::deduct"),
         ::lockattr::__private::KeyBuilder::new()
             .text("product:")
             .placeholder(&(id), ::core::option::Option::None),
         ::lockattr::LockOptions::new()
+            .template("product:<id>")
             .ttl(::core::time::Duration::from_secs(10))
             .retry(10),
     );

@@ -5,12 +5,15 @@ pub async fn refresh(
     id: u64,
     old: String,
 ) -> Result<String, Box<dyn std::error::Error>> {
+    ::lockattr::__private::register! {
+        "::refresh", ["price:<id>"], "on_busy" = "return (Ok (old))"
+    }
     let lockattr_call = ::lockattr::__private::Call::new(
         ::core::concat!(::core::module_path!(), "::refresh"),
         ::lockattr::__private::KeyBuilder::new()
             .text("price:")
             .placeholder(&(id), ::core::option::Option::None),
-        ::lockattr::LockOptions::new(),
+        ::lockattr::LockOptions::new().template("price:<id>"),
     );
     let outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {

@@ -2,12 +2,17 @@
 use lockattr::Error;
 /// Runs once a night, on one node.
 pub async fn nightly(night: &str) -> Result<Option<usize>, Error> {
+    ::lockattr::__private::register! {
+        "::nightly", ["nightly:<night>"], "wait" = "\"0s\"", "on_busy" = "skip",
+        "hold_at_least" = "\"1m\""
+    }
     let lockattr_call = ::lockattr::__private::Call::new(
         ::core::concat!(::core::module_path!(), "::nightly"),
         ::lockattr::__private::KeyBuilder::new()
             .text("nightly:")
             .placeholder(&(night), ::core::option::Option::None),
         ::lockattr::LockOptions::new()
+            .template("nightly:<night>")
             .wait(::core::time::Duration::from_secs(0))
             .hold_at_least(::core::time::Duration::from_secs(60)),
     );

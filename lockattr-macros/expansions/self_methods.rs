@@ -10,12 +10,15 @@ pub struct Shop {
 impl Shop {
     /// Looks at the last order.
     pub async fn last(&self) -> Result<Option<&u64>, Error> {
+        ::lockattr::__private::register! {
+            "::last", ["shop:<self.region>"]
+        }
         let lockattr_call = ::lockattr::__private::Call::new(
             ::core::concat!(::core::module_path!(), "::last"),
             ::lockattr::__private::KeyBuilder::new()
                 .text("shop:")
                 .placeholder(&(self.region), ::core::option::Option::None),
-            ::lockattr::LockOptions::new(),
+            ::lockattr::LockOptions::new().template("shop:<self.region>"),
         );
         let outcome = match ::lockattr::__private::enter(lockattr_call).await {
             ::core::result::Result::Ok(lockattr_entry) => {
@@ -39,6 +42,9 @@ impl Shop {
     }
     /// Adds an order.
     pub async fn add(&mut self, order: u64) -> Result<&mut Vec<u64>, Error> {
+        ::lockattr::__private::register! {
+            "::add", ["shop:<self.region>:<order>"]
+        }
         let lockattr_call = ::lockattr::__private::Call::new(
             ::core::concat!(::core::module_path!(), "::add"),
             ::lockattr::__private::KeyBuilder::new()
@@ -46,7 +52,7 @@ impl Shop {
                 .placeholder(&(self.region), ::core::option::Option::Some(':'))
                 .text(":")
                 .placeholder(&(order), ::core::option::Option::None),
-            ::lockattr::LockOptions::new(),
+            ::lockattr::LockOptions::new().template("shop:<self.region>:<order>"),
         );
         let outcome = match ::lockattr::__private::enter(lockattr_call).await {
             ::core::result::Result::Ok(lockattr_entry) => {
@@ -73,12 +79,15 @@ impl Shop {
     }
     /// Closes the shop.
     pub(crate) async fn close(self: Arc<Self>) -> Result<Arc<Self>, Error> {
+        ::lockattr::__private::register! {
+            "::close", ["shop:<self.region>"]
+        }
         let lockattr_call = ::lockattr::__private::Call::new(
             ::core::concat!(::core::module_path!(), "::close"),
             ::lockattr::__private::KeyBuilder::new()
                 .text("shop:")
                 .placeholder(&(self.region), ::core::option::Option::None),
-            ::lockattr::LockOptions::new(),
+            ::lockattr::LockOptions::new().template("shop:<self.region>"),
         );
         let outcome = match ::lockattr::__private::enter(lockattr_call).await {
             ::core::result::Result::Ok(lockattr_entry) => {

@@ -2,12 +2,17 @@
 use lockattr::Error;
 /// Reads the prices.
 pub async fn report(shop: &str) -> Result<usize, Error> {
+    ::lockattr::__private::register! {
+        "::report", ["prices:<shop>"], "mode" = "shared"
+    }
     let lockattr_call = ::lockattr::__private::Call::new(
         ::core::concat!(::core::module_path!(), "::report"),
         ::lockattr::__private::KeyBuilder::new()
             .text("prices:")
             .placeholder(&(shop), ::core::option::Option::None),
-        ::lockattr::LockOptions::new().mode(::lockattr::Mode::Shared),
+        ::lockattr::LockOptions::new()
+            .template("prices:<shop>")
+            .mode(::lockattr::Mode::Shared),
     );
     let outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {

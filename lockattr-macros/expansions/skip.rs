@@ -2,12 +2,17 @@
 use lockattr::Error;
 /// Sends the night's invoices on one node.
 pub async fn nightly(night: &str) -> Result<Option<usize>, Error> {
+    ::lockattr::__private::register! {
+        "::nightly", ["nightly:<night>"], "wait" = "\"0s\"", "on_busy" = "skip"
+    }
     let lockattr_call = ::lockattr::__private::Call::new(
         ::core::concat!(::core::module_path!(), "::nightly"),
         ::lockattr::__private::KeyBuilder::new()
             .text("nightly:")
             .placeholder(&(night), ::core::option::Option::None),
-        ::lockattr::LockOptions::new().wait(::core::time::Duration::from_secs(0)),
+        ::lockattr::LockOptions::new()
+            .template("nightly:<night>")
+            .wait(::core::time::Duration::from_secs(0)),
     );
     let outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {
@@ -31,10 +36,13 @@ pub async fn nightly(night: &str) -> Result<Option<usize>, Error> {
 }
 /// Warms a cache on one node.
 pub async fn warm() {
+    ::lockattr::__private::register! {
+        "::warm", ["warm"], "on_busy" = "skip"
+    }
     let lockattr_call = ::lockattr::__private::Call::new(
         ::core::concat!(::core::module_path!(), "::warm"),
         ::lockattr::__private::KeyBuilder::new().text("warm"),
-        ::lockattr::LockOptions::new(),
+        ::lockattr::LockOptions::new().template("warm"),
     );
     let outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {

@@ -2,11 +2,14 @@
 use lockattr::Error;
 /// Was `#[tokio::test] async fn only_one_at_a_time() { … }`.
 pub fn only_one_at_a_time() {
+    ::lockattr::__private::register! {
+        "::only_one_at_a_time", ["test-database"], "on_busy" = "skip"
+    }
     let body = async {
         let lockattr_call = ::lockattr::__private::Call::new(
             ::core::concat!(::core::module_path!(), "::only_one_at_a_time"),
             ::lockattr::__private::KeyBuilder::new().text("test-database"),
-            ::lockattr::LockOptions::new(),
+            ::lockattr::LockOptions::new().template("test-database"),
         );
         let outcome = match ::lockattr::__private::enter(lockattr_call).await {
             ::core::result::Result::Ok(lockattr_entry) => {
@@ -46,11 +49,15 @@ pub fn only_one_at_a_time() {
 }
 /// Was `#[tokio::main] async fn migrate() -> Result<(), Error> { … }`.
 pub fn migrate() -> Result<(), Error> {
+    ::lockattr::__private::register! {
+        "::migrate", ["migration"], "max_hold" = "\"1h\""
+    }
     let body = async {
         let lockattr_call = ::lockattr::__private::Call::new(
             ::core::concat!(::core::module_path!(), "::migrate"),
             ::lockattr::__private::KeyBuilder::new().text("migration"),
             ::lockattr::LockOptions::new()
+                .template("migration")
                 .max_hold(::core::time::Duration::from_secs(3600)),
         );
         let outcome = match ::lockattr::__private::enter(lockattr_call).await {

@@ -8,12 +8,16 @@ pub struct Orders {
 impl Orders {
     /// Sells, under a lock if there is anything to sell.
     pub async fn sell(&self, id: u64, quantity: u32) -> Result<u32, Error> {
+        ::lockattr::__private::register! {
+            "::sell", ["order:<id>"], "when" = "quantity > 0", "manager" =
+            "& self . locks"
+        }
         let lockattr_call = ::lockattr::__private::Call::new(
                 ::core::concat!(::core::module_path!(), "::sell"),
                 ::lockattr::__private::KeyBuilder::new()
                     .text("order:")
                     .placeholder(&(id), ::core::option::Option::None),
-                ::lockattr::LockOptions::new(),
+                ::lockattr::LockOptions::new().template("order:<id>"),
             )
             .when(quantity > 0)
             .manager(&self.locks);
@@ -40,10 +44,13 @@ impl Orders {
 }
 /// Warms a cache, twice rather than never.
 pub async fn warm() -> Result<(), Error> {
+    ::lockattr::__private::register! {
+        "::warm", ["warm"], "manager" = "\"caches\"", "on_unavailable" = "run_unlocked"
+    }
     let lockattr_call = ::lockattr::__private::Call::new(
             ::core::concat!(::core::module_path!(), "::warm"),
             ::lockattr::__private::KeyBuilder::new().text("warm"),
-            ::lockattr::LockOptions::new(),
+            ::lockattr::LockOptions::new().template("warm"),
         )
         .manager_named("caches")
         .run_unlocked_if_unavailable();

@@ -1,23 +1,31 @@
 //! What stands between the attribute's parentheses, option by option.
 
+use std::collections::VecDeque;
+
 use proc_macro2::{Span, TokenStream, TokenTree};
+use syn::buffer::Cursor;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
-use syn::{Error, Expr, Ident, LitStr, Path, Token};
+use syn::{Error, Expr, Ident, LitStr, Path, Token, parenthesized, token};
 
 use crate::duration::Time;
 use crate::key::{Key, Locked};
 use crate::mistakes::Mistakes;
 use crate::options::{self, Spec};
 use crate::value::{Manager, OnBusy};
+use crate::written::written;
 
 /// The options as they are written; what is not there has the runtime's default.
 #[derive(Default)]
 pub(crate) struct Args {
     /// Named so far and where, whatever became of the values.
     named: Vec<(&'static str, Span)>,
+    /// The values of those that could be read, as they are written.
+    written: Vec<(&'static str, String)>,
     /// Probably meant by names that are no options.
     meant: Vec<&'static str>,
+    /// What stands in `defaults(…)`, not yet read.
+    defaults: VecDeque<TokenStream>,
     pub(crate) key: Option<Key>,
     pub(crate) keys: Option<Vec<Key>>,
     pub(crate) ttl: Option<Time>,
@@ -43,11 +51,7 @@ pub(crate) struct Args {
 impl Args {
     /// Reads every option that can be read.
     pub(crate) fn parse(tokens: TokenStream, mistakes: &mut Mistakes) -> Self {
-        let mut args = Self::default();
-        let read = |input: ParseStream<'_>| args.read(input, mistakes);
-        if let Err(mistake) = read.parse2(tokens) {
-            mistakes.push(mistake);
-        }
+        let args = Self::parse_some(tokens, mistakes);
         if !args.mentions("key") && !args.mentions("keys") {
             let sentence = "missing `key` or `keys`: write what to lock, as in \
                             `key = \"product:<id>\"` or \
@@ -57,10 +61,35 @@ impl Args {
         args
     }
 
+    /// The same, where what to lock may stand elsewhere.
+    pub(crate) fn parse_some(tokens: TokenStream, mistakes: &mut Mistakes) -> Self {
+        let mut args = Self::default();
+        let mut next = Some(tokens);
+        while let Some(tokens) = next {
+            let level = Level { said_before: args.named.len(), overruled: Vec::new() };
+            args.read_level(level, tokens, mistakes);
+            next = args.defaults.pop_front();
+        }
+        args
+    }
+
+    fn read_level(&mut self, mut level: Level, tokens: TokenStream, mistakes: &mut Mistakes) {
+        let read = |input: ParseStream<'_>| self.read(&mut level, input, mistakes);
+        if let Err(mistake) = read.parse2(tokens) {
+            mistakes.push(mistake);
+        }
+    }
+
     /// What to lock, if that could be read.
     pub(crate) fn locked(&self) -> Option<Locked<'_>> {
         let all = || self.keys.as_deref().map(Locked::All);
         self.key.as_ref().map(Locked::One).or_else(all)
+    }
+
+    /// The options but for `key` and `keys`, with their values as they are written.
+    pub(crate) fn written(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let options = self.written.iter().map(|(option, value)| (*option, value.as_str()));
+        options.filter(|(option, _)| !matches!(*option, "key" | "keys"))
     }
 
     /// Whether the option is there under its name, or under one that may have been meant for it.
@@ -74,13 +103,23 @@ impl Args {
         Some(self.named[one.max(other)].1)
     }
 
+    /// Where the option is named.
+    pub(crate) fn span_of(&self, option: &str) -> Option<Span> {
+        self.place(option).map(|place| self.named[place].1)
+    }
+
     fn place(&self, option: &str) -> Option<usize> {
         self.named.iter().position(|(named, _)| *named == option)
     }
 
-    fn read(&mut self, input: ParseStream<'_>, mistakes: &mut Mistakes) -> syn::Result<()> {
+    fn read(
+        &mut self,
+        level: &mut Level,
+        input: ParseStream<'_>,
+        mistakes: &mut Mistakes,
+    ) -> syn::Result<()> {
         while !input.is_empty() {
-            if let Err(mistake) = self.read_option(input) {
+            if let Err(mistake) = self.read_option(level, input) {
                 mistakes.push(mistake);
                 skip_to_comma(input)?;
             } else if !input.is_empty() && !input.peek(Token![,]) {
@@ -96,7 +135,7 @@ impl Args {
         Ok(())
     }
 
-    fn read_option(&mut self, input: ParseStream<'_>) -> syn::Result<()> {
+    fn read_option(&mut self, level: &mut Level, input: ParseStream<'_>) -> syn::Result<()> {
         if input.peek(LitStr) {
             let text: LitStr = input.parse()?;
             self.named.push(("key", text.span()));
@@ -107,15 +146,25 @@ impl Args {
             return Err(input.error(format!("expected an option: {}", options::expected())));
         }
         let name = input.call(Ident::parse_any)?;
+        if name == "defaults" {
+            return self.put_defaults_aside(&name, input);
+        }
         let Some(option) = Spec::named(&name.to_string()) else {
             self.meant.extend(options::meant(&name.to_string()));
             return Err(Error::new(name.span(), options::unknown(&name.to_string())));
         };
-        if self.place(option.name).is_some() {
+        let place = self.place(option.name);
+        let twice = place.is_some_and(|place| place >= level.said_before);
+        if twice || level.overruled.contains(&option.name) {
             let sentence = format!("`{name}` is given twice: leave one of them out");
             return Err(Error::new(name.span(), sentence));
         }
-        self.named.push((option.name, name.span()));
+        let overruled = place.is_some() || self.rules_out(option.name, level);
+        if overruled {
+            level.overruled.push(option.name);
+        } else {
+            self.named.push((option.name, name.span()));
+        }
         if !input.peek(Token![=]) {
             let sentence = format!("`{name}` needs a value: write {}", option.example());
             return Err(Error::new(name.span(), sentence));
@@ -125,8 +174,59 @@ impl Args {
             let sentence = format!("`{name}` needs a value: write {}", option.example());
             return Err(Error::new(equals.span, sentence));
         }
-        (option.read)(self, option.name, input)
+        if overruled {
+            // Read all the same, for its mistakes.
+            return (option.read)(&mut Self::default(), option.name, input);
+        }
+        let value = input.cursor();
+        (option.read)(self, option.name, input)?;
+        let value = written(&tokens_between(value, input.cursor()));
+        self.written.push((option.name, value));
+        Ok(())
     }
+
+    /// Whether what was said before leaves no room for a default.
+    fn rules_out(&self, option: &str, level: &Level) -> bool {
+        let said = |other| self.place(other).is_some_and(|place| place < level.said_before);
+        match option {
+            "key" => said("keys"),
+            "keys" => said("key"),
+            "mode" => said("permits"),
+            "permits" => said("mode"),
+            _ => false,
+        }
+    }
+
+    fn put_defaults_aside(&mut self, name: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
+        if !input.peek(token::Paren) {
+            let sentence =
+                "`defaults` takes options in parentheses: write `defaults(ttl = \"30s\")`";
+            return Err(Error::new(name.span(), sentence));
+        }
+        let content;
+        parenthesized!(content in input);
+        self.defaults.push_back(content.parse()?);
+        Ok(())
+    }
+}
+
+fn tokens_between(mut start: Cursor<'_>, end: Cursor<'_>) -> TokenStream {
+    let mut tokens = TokenStream::new();
+    while start != end
+        && let Some((token, next)) = start.token_tree()
+    {
+        tokens.extend([token]);
+        start = next;
+    }
+    tokens
+}
+
+/// The options between one pair of parentheses: those of the attribute, or of its `defaults(…)`.
+struct Level {
+    /// How many were named outside of it, which overrule it.
+    said_before: usize,
+    /// Those in it that are.
+    overruled: Vec<&'static str>,
 }
 
 /// A bad option ends at the next comma, and the one after it is read again.

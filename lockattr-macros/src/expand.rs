@@ -5,9 +5,11 @@
 //! whose scope there is code of the user's begin with `lockattr_`, so that the compiler offers none
 //! of them for a name that it does not know.
 
-mod call;
+pub(crate) mod call;
 mod output;
+mod register;
 mod stand_in;
+mod stream;
 
 use proc_macro2::{Delimiter, Group, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -15,6 +17,7 @@ use syn::spanned::Spanned;
 use syn::{Error, Path, Type, parse_quote};
 
 use crate::args::Args;
+use crate::impl_block::ImplBlock;
 use crate::key::Locked;
 use crate::locked_fn::{Block, Body, LockedFn};
 use crate::mistakes::Mistakes;
@@ -24,14 +27,20 @@ use crate::value::OnBusy;
 use output::{erase_impl_trait, output};
 use stand_in::stand_in;
 
-/// The attribute: a function under a lock, or the mistakes beside an item that causes no others.
+/// The attribute: over an `impl` block, defaults for those in it; else a function under a lock, or the mistakes beside an item that causes no others.
 pub(crate) fn distributed_lock(args: TokenStream, item: &TokenStream) -> TokenStream {
+    if let Some(block) = ImplBlock::of(item) {
+        return block.with_defaults(args);
+    }
     let mut mistakes = Mistakes::default();
     let args = Args::parse(args, &mut mistakes);
     let function = mistakes.keep(syn::parse2::<LockedFn>(item.clone()));
     let body = function.as_ref().and_then(|function| mistakes.keep(Body::of(function)));
     let params = function.as_ref().map(|function| Params::of(&function.sig));
     valid::check(&args, params.as_ref(), &mut mistakes);
+    if body.as_ref().is_some_and(Body::is_plain) {
+        valid::check_plain(&args, &mut mistakes);
+    }
     match (mistakes.into_error(), &function, &body, args.locked()) {
         (None, Some(function), Some(body), Some(locked)) => {
             Expansion::new(&args, locked, function, body).function()
@@ -61,7 +70,9 @@ impl<'a> Expansion<'a> {
     fn new(args: &'a Args, locked: Locked<'a>, function: &'a LockedFn, body: &'a Body) -> Self {
         let output = match body {
             Body::Future { shape, .. } => shape.output.clone(),
-            Body::Async(_) | Body::TokioEntry(_) => output(&function.sig),
+            Body::Async(_) | Body::TokioEntry(_) | Body::Plain(_) | Body::Stream { .. } => {
+                output(&function.sig)
+            }
         };
         Self {
             args,
@@ -81,6 +92,8 @@ impl<'a> Expansion<'a> {
             Body::TokioEntry(entry) => {
                 entry.with_block(&self.under_lock(&returning(&self.output, &entry.block)))
             }
+            Body::Plain(block) => self.under_lock(&returning(&self.output, block)),
+            Body::Stream { shape, block } => self.stream(shape, block),
             Body::Future { shape, block } => {
                 let building = returning(&erase_impl_trait(shape.future.clone()), block);
                 let building = async_move(&building, *braces);
@@ -99,8 +112,13 @@ impl<'a> Expansion<'a> {
         };
         // In the user's own braces the function stays the user's: the compiler points at it when it
         // speaks of it. Not so around a lone `async` block, which clippy takes for an `async fn`.
-        let opaque = matches!(self.body, Body::Future { shape, .. } if !shape.boxed);
-        let mut block = Group::new(Delimiter::Brace, inside);
+        let opaque = match self.body {
+            Body::Future { shape, .. } => !shape.boxed,
+            Body::Stream { shape, .. } => !shape.boxed,
+            _ => false,
+        };
+        let register = self.register();
+        let mut block = Group::new(Delimiter::Brace, quote! { #register #inside });
         block.set_span(if opaque { site.located_at(*braces) } else { *braces });
         quote! { #(#attrs)* #vis #sig #block }
     }
@@ -110,13 +128,22 @@ impl<'a> Expansion<'a> {
         let Self { args, lockattr, output, .. } = self;
         let site = Span::mixed_site();
         let call = self.call();
-        let lease = args.lease.as_ref().map(|_| {
-            quote_spanned! {site=> let lockattr_lease = lockattr_entry.lease(); }
-        });
-        let named = args.lease.as_ref().map(|name| {
-            quote_spanned! {site=> let #name: &#lockattr::Lease = &lockattr_lease; }
-        });
-        let body = async_move(&quote! { #named #body }, self.function.block.braces);
+        let (lease, named) = self.lease();
+        let braces = self.function.block.braces;
+        let body = quote! { #named #body };
+        let (enter, run) = if self.body.is_plain() {
+            let body = closure(&body, braces);
+            (
+                quote_spanned! {site=> #lockattr::__private::enter_blocking(lockattr_call) },
+                quote_spanned! {site=> lockattr_entry.run_blocking(#body) },
+            )
+        } else {
+            let body = async_move(&body, braces);
+            (
+                quote_spanned! {site=> #lockattr::__private::enter(lockattr_call).await },
+                quote_spanned! {site=> lockattr_entry.run(#body).await },
+            )
+        };
         let busy = match &args.on_busy {
             Some(OnBusy::Return(value)) => {
                 let at_value = site.located_at(value.span());
@@ -138,16 +165,29 @@ impl<'a> Expansion<'a> {
         };
         quote_spanned! {site=>
             let lockattr_call = #call;
-            let outcome = match #lockattr::__private::enter(lockattr_call).await {
+            let outcome = match #enter {
                 ::core::result::Result::Ok(lockattr_entry) => {
                     #lease
-                    lockattr_entry.run(#body).await
+                    #run
                 }
                 #busy
                 ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
             };
             outcome.unwrap_or_else(|error| #lockattr::__private::#refusal::<#output>(error))
         }
+    }
+
+    /// What takes the lease out of the entry, and what gives it its name in the body.
+    fn lease(&self) -> (Option<TokenStream>, Option<TokenStream>) {
+        let Self { args, lockattr, .. } = self;
+        let site = Span::mixed_site();
+        let taken = args.lease.as_ref().map(|_| {
+            quote_spanned! {site=> let lockattr_lease = lockattr_entry.lease(); }
+        });
+        let named = args.lease.as_ref().map(|name| {
+            quote_spanned! {site=> let #name: &#lockattr::Lease = &lockattr_lease; }
+        });
+        (taken, named)
     }
 }
 
@@ -173,4 +213,11 @@ fn async_move(inside: &TokenStream, braces: Span) -> TokenStream {
     let mut block = Group::new(Delimiter::Brace, inside.clone());
     block.set_span(braces);
     quote_spanned! {braces=> async move #block }
+}
+
+/// The same on the calling thread: so that a `return` in the user's block ends there.
+fn closure(inside: &TokenStream, braces: Span) -> TokenStream {
+    let mut block = Group::new(Delimiter::Brace, inside.clone());
+    block.set_span(braces);
+    quote_spanned! {braces=> move || #block }
 }

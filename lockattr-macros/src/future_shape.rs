@@ -20,6 +20,10 @@ impl FutureShape {
         let ReturnType::Type(_, future) = output else {
             return None;
         };
+        Self::of_type(future)
+    }
+
+    pub(crate) fn of_type(future: &Type) -> Option<Self> {
         let future = unwrapped(future);
         let (output, boxed) = match future {
             Type::ImplTrait(opaque) => (future_output(&opaque.bounds)?, false),
@@ -47,7 +51,7 @@ fn boxed_output(future: &Type, path: &Path) -> Option<Type> {
 }
 
 /// The `T` of a `name<T>`.
-fn the_argument_of<'a>(segment: &'a PathSegment, name: &str) -> Option<&'a Type> {
+pub(crate) fn the_argument_of<'a>(segment: &'a PathSegment, name: &str) -> Option<&'a Type> {
     if segment.ident != name {
         return None;
     }
@@ -71,7 +75,7 @@ fn future_output(bounds: &Punctuated<TypeParamBound, Token![+]>) -> Option<Type>
     })
 }
 
-fn generics(segment: &PathSegment) -> Option<&AngleBracketedGenericArguments> {
+pub(crate) fn generics(segment: &PathSegment) -> Option<&AngleBracketedGenericArguments> {
     match &segment.arguments {
         PathArguments::AngleBracketed(arguments) => Some(arguments),
         _ => None,
@@ -79,7 +83,7 @@ fn generics(segment: &PathSegment) -> Option<&AngleBracketedGenericArguments> {
 }
 
 /// The type without parentheses, and without the invisible ones of `macro_rules!`.
-fn unwrapped(mut ty: &Type) -> &Type {
+pub(crate) fn unwrapped(mut ty: &Type) -> &Type {
     loop {
         ty = match ty {
             Type::Group(group) => &group.elem,

@@ -80,7 +80,7 @@ impl Key {
         mistakes.into_error().map_or(Ok(keys), Err)
     }
 
-    fn from_expr(expr: Expr) -> Self {
+    pub(crate) fn from_expr(expr: Expr) -> Self {
         match expr {
             Expr::Lit(ExprLit { lit: Lit::Str(literal), .. }) => {
                 let (template, faults) = Template::parse(&literal.value());

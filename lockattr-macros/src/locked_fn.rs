@@ -10,6 +10,7 @@ use syn::{
 
 use crate::future_shape::FutureShape;
 use crate::mistakes::Mistakes;
+use crate::stream_shape::{Lazy, StreamShape, outlives_the_call};
 use crate::tokio_entry::TokioEntry;
 
 /// A function, whether or not it can run under a lock.
@@ -67,6 +68,10 @@ pub(crate) enum Body {
     Async(Block),
     /// A body that builds a future and returns it.
     Future { shape: Box<FutureShape>, block: Block },
+    /// A body that builds a stream and returns it.
+    Stream { shape: Box<StreamShape>, block: Block },
+    /// The body of a plain function, which runs on the calling thread.
+    Plain(Block),
     /// What `#[tokio::main]` or `#[tokio::test]` has left of an `async fn`.
     TokioEntry(TokioEntry),
 }
@@ -91,52 +96,60 @@ impl Parse for LockedFn {
 impl Body {
     /// What the function has to wrap, if it can run under a lock.
     pub(crate) fn of(function: &LockedFn) -> syn::Result<Self> {
-        let LockedFn { attrs, sig, block, .. } = function;
+        let LockedFn { sig, block, .. } = function;
         refuse_qualifiers(sig)?;
+        refuse_lazy_output(sig)?;
         if sig.asyncness.is_some() {
             return Ok(Self::Async(block.clone()));
         }
         if let Some(shape) = FutureShape::of(&sig.output) {
             return Ok(Self::Future { shape: Box::new(shape), block: block.clone() });
         }
+        if let Some(shape) = StreamShape::of(&sig.output) {
+            return Ok(Self::Stream { shape: Box::new(shape), block: block.clone() });
+        }
         if let Some(entry) = TokioEntry::of(&block.inside) {
             return Ok(Self::TokioEntry(entry));
         }
-        let sentence = if is_entry(attrs, sig) {
-            format!(
-                "`#[distributed_lock]` needs an `async fn`: write `async fn {}`, or put \
-                 `#[distributed_lock]` above the attribute that made it an ordinary one",
-                sig.ident
-            )
-        } else {
-            format!(
-                "`#[distributed_lock]` needs an `async fn`, or one that returns a boxed future: \
-                 write `async fn {}`",
-                sig.ident
-            )
-        };
-        Err(Error::new(sig.fn_token.span, sentence))
+        Ok(Self::Plain(block.clone()))
+    }
+
+    /// Whether it runs on the calling thread, where nothing can cancel it.
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self, Self::Plain(_))
     }
 }
 
-fn is_entry(attrs: &[Attribute], sig: &Signature) -> bool {
-    let named_test = |attr: &Attribute| {
-        let name = attr.path().segments.last();
-        name.is_some_and(|name| name.ident == "test")
+/// Refuses what would be locked while it is made, and not while it runs.
+fn refuse_lazy_output(sig: &Signature) -> syn::Result<()> {
+    let is_async = sig.asyncness.is_some();
+    let Some((lazy, kind)) = outlives_the_call(&sig.output, is_async) else {
+        return Ok(());
     };
-    sig.ident == "main" || attrs.iter().any(named_test)
+    let name = &sig.ident;
+    let sentence = match kind {
+        Lazy::Stream => format!(
+            "the lock would be given back as soon as this stream is made: write `fn {name}(…) -> impl \
+             Stream<Item = Result<_, E>>`, which holds it until the stream ends, or lock in a function \
+             of its own what makes the stream"
+        ),
+        Lazy::Future => format!(
+            "the lock would be given back as soon as this future is made: write `async fn {name}`"
+        ),
+    };
+    Err(Error::new_spanned(lazy, sentence))
 }
 
 /// What no lock can be put around, all of it at once.
 fn refuse_qualifiers(sig: &Signature) -> syn::Result<()> {
     let mut mistakes = Mistakes::default();
     if let Some(constness) = sig.constness {
-        let sentence = "a `const fn` cannot wait for a lock: write `async fn`";
+        let sentence = "a `const fn` cannot wait for a lock: leave `const` out";
         mistakes.push(Error::new(constness.span, sentence));
     }
     if let Some(abi) = &sig.abi {
-        let sentence = "an `extern` function cannot wait for a lock: put `#[distributed_lock]` on an \
-                        `async fn` that it calls";
+        let sentence = "an `extern` function cannot say that the lock was refused: put \
+                        `#[distributed_lock]` on a function that it calls";
         mistakes.push(Error::new(abi.extern_token.span, sentence));
     }
     if let ReturnType::Type(_, output) = &sig.output
@@ -159,7 +172,7 @@ fn refuse_other_items(input: ParseStream<'_>) -> syn::Result<()> {
         let word = ahead.call(Ident::parse_any)?;
         let name = word.to_string();
         let sentence = match name.as_str() {
-            "impl" | "trait" | "mod" => {
+            "trait" | "mod" => {
                 format!(
                     "`#[distributed_lock]` goes on a function: put it on those inside this `{name}`"
                 )
@@ -170,7 +183,7 @@ fn refuse_other_items(input: ParseStream<'_>) -> syn::Result<()> {
                 ahead.parse::<Option<syn::LitStr>>()?;
                 continue;
             }
-            _ => format!("`#[distributed_lock]` goes on an `async fn`, not on this `{name}`"),
+            _ => format!("`#[distributed_lock]` goes on a function, not on this `{name}`"),
         };
         return Err(Error::new(word.span(), sentence));
     }

@@ -1,5 +1,6 @@
 //! Tests outside of a compiler: what each input becomes, and what is said about it.
 
+mod defaults;
 mod durations;
 mod expansions;
 mod items;

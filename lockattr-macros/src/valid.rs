@@ -33,6 +33,18 @@ pub(crate) fn check(args: &Args, params: Option<&Params>, mistakes: &mut Mistake
     }
 }
 
+/// Checks the options beside the kind of function that they stand over.
+pub(crate) fn check_plain(args: &Args, mistakes: &mut Mistakes) {
+    if args.on_lost == Some("cancel")
+        && let Some(at) = args.span_of("on_lost")
+    {
+        let sentence = "`on_lost = cancel` cannot stop a plain function, which runs on the calling \
+                        thread: write `on_lost = error` (the default there) or `on_lost = ignore`, and \
+                        ask `lockattr::current()` in the body, or make it an `async fn`";
+        mistakes.push(Error::new(at, sentence));
+    }
+}
+
 /// Options of which only one may be there, whatever their values; said at the later one.
 fn check_pairs(args: &Args, mistakes: &mut Mistakes) {
     let pairs = [

@@ -3,14 +3,20 @@
 //! A future written by hand, because every `async fn` around a body would hold it twice: once as
 //! its argument and once while it awaits it.
 
+mod blocking;
+mod stream;
+
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
+use tracing::Span;
 
 use crate::chain::{self, Chained};
 use crate::options::{Release, Terms};
 use crate::{Error, LockGuard, LostReason, OnLost};
+pub(crate) use blocking::{run_blocking, run_unlocked_blocking};
+pub(crate) use stream::{LockedStream, Opening};
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -35,7 +41,8 @@ enum Held {
     Unlocked,
     Running {
         guard: LockGuard,
-        terms: Terms,
+        on_lost: OnLost,
+        release: Release,
         /// Wakes the body to be cancelled; made when it first has to wait.
         ended: Option<Boxed<LostReason>>,
     },
@@ -47,9 +54,9 @@ enum Held {
 }
 
 /// Runs `body` under `guard`.
-pub(crate) fn run<B: Future>(guard: LockGuard, terms: Terms, body: B) -> Run<B> {
+pub(crate) fn run<B: Future>(guard: LockGuard, terms: &Terms, body: B) -> Run<B> {
     let body = Some(guard.inside(body));
-    Run { body, held: Held::Running { guard, terms, ended: None }, output: None }
+    Run { body, held: Held::running(guard, terms), output: None }
 }
 
 /// Runs `body` without a lock of its own, in the call chain as it is.
@@ -63,7 +70,7 @@ impl<B: Future> Future for Run<B> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         if let Some(body) = this.body.as_mut().as_pin_mut() {
-            let output = ready!(this.held.poll_body(body, context));
+            let output = ready!(this.held.poll_body(context, |context| body.poll(context)));
             this.body.set(None);
             *this.output = Some(output);
         }
@@ -74,22 +81,30 @@ impl<B: Future> Future for Run<B> {
 }
 
 impl Held {
+    fn running(guard: LockGuard, terms: &Terms) -> Self {
+        let Terms { on_lost, release, .. } = *terms;
+        Self::Running { guard, on_lost, release, ended: None }
+    }
+
     /// Polls the body, unless the lease is lost and the terms say that this cancels it.
-    fn poll_body<B: Future>(
+    fn poll_body<T>(
         &mut self,
-        body: Pin<&mut B>,
         context: &mut Context<'_>,
-    ) -> Poll<Result<B::Output, Error>> {
-        let Self::Running { guard, terms: Terms { on_lost: OnLost::Cancel, .. }, ended } = self
-        else {
-            return body.poll(context).map(Ok);
+        poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<Result<T, Error>> {
+        let Self::Running { guard, on_lost, ended, .. } = self else {
+            return poll(context).map(Ok);
         };
+        let _inside = guard.span().map(Span::enter);
+        if *on_lost != OnLost::Cancel {
+            return poll(context).map(Ok);
+        }
         // The clock decides, before every poll: a process that slept past its deadline gets here
         // before any timer has fired.
         if let Err(error) = guard.ensure_held() {
             return Poll::Ready(Err(error));
         }
-        if let Poll::Ready(output) = body.poll(context) {
+        if let Poll::Ready(output) = poll(context) {
             return Poll::Ready(Ok(output));
         }
         let ended = ended.get_or_insert_with(|| Box::pin(guard.frame().hold.clone().ended()));
@@ -99,15 +114,15 @@ impl Held {
     /// Gives the lock back.
     fn poll_release(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         if let Self::Running { .. } = self
-            && let Self::Running { guard, terms, .. } = std::mem::replace(self, Self::Unlocked)
+            && let Self::Running { guard, on_lost, release, .. } =
+                std::mem::replace(self, Self::Unlocked)
         {
-            let on_lost = terms.on_lost;
             // A nested call asks no store, so it needs no future.
             if guard.is_nested() {
                 return Poll::Ready(judge(guard.ensure_held(), guard.key(), on_lost));
             }
             let key = guard.key().to_owned();
-            let released: Boxed<_> = match terms.release {
+            let released: Boxed<_> = match release {
                 Release::Await => Box::pin(guard.release()),
                 Release::Background => Box::pin(guard.release_in_background()),
             };

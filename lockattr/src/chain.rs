@@ -12,6 +12,7 @@ use crate::Lease;
 use crate::default_manager;
 use crate::gate::{self, Gate};
 use crate::hold::Hold;
+use crate::site::Site;
 use crate::store::Sharing;
 use crate::watchdog::Watchdog;
 
@@ -23,6 +24,8 @@ tokio::task_local! {
 #[derive(Debug)]
 pub(crate) struct Inside {
     entry: Arc<Frame>,
+    /// What kind of lock was asked for, where the options said.
+    site: Option<Site>,
     around: Option<Arc<Inside>>,
 }
 
@@ -89,7 +92,7 @@ fn innermost() -> Option<Arc<Inside>> {
 pub(crate) fn find(watchdog: &Arc<Watchdog>, key: &str) -> Option<Arc<Frame>> {
     let found = INNERMOST.try_with(|innermost| {
         let mut inside = innermost.as_ref();
-        while let Some(Inside { entry, around }) = inside.map(Arc::as_ref) {
+        while let Some(Inside { entry, around, .. }) = inside.map(Arc::as_ref) {
             let mut keys = entry.hold.claim().keys().iter();
             if Arc::ptr_eq(&entry.watchdog, watchdog) && keys.any(|held| held.as_str() == key) {
                 return Some(entry.clone());
@@ -101,24 +104,46 @@ pub(crate) fn find(watchdog: &Arc<Watchdog>, key: &str) -> Option<Arc<Frame>> {
     found.ok().flatten()
 }
 
+/// All entries that the running code is inside of, of any manager, the innermost first; and what kind of
+/// lock each asked for.
+pub(crate) fn entries() -> impl Iterator<Item = (Arc<Frame>, Option<Site>)> {
+    std::iter::successors(innermost(), |inside| inside.around.clone())
+        .map(|inside| (inside.entry.clone(), inside.site))
+}
+
 /// A future in the call chain.
 pub(crate) type Chained<F> = TaskLocalFuture<Option<Arc<Inside>>, F>;
 
-/// Runs `future` inside these entries, the last of them innermost, and inside of what this code is
-/// inside of.
-pub(crate) fn inside<F: Future>(
-    entries: impl IntoIterator<Item = Arc<Frame>>,
-    future: F,
-) -> Chained<F> {
-    let around = entries
-        .into_iter()
-        .fold(innermost(), |around, entry| Some(Arc::new(Inside { entry, around })));
-    INNERMOST.scope(around, future)
-}
-
 /// Runs `future` inside of what this code is inside of.
 pub(crate) fn as_it_is<F: Future>(future: F) -> Chained<F> {
-    INNERMOST.scope(innermost(), future)
+    Place::here().run_future(future)
+}
+
+/// Where running code stands in the call chain.
+#[derive(Clone, Debug)]
+pub(crate) struct Place(Option<Arc<Inside>>);
+
+impl Place {
+    /// Where this code stands.
+    pub(crate) fn here() -> Self {
+        Self(innermost())
+    }
+
+    /// Inside these entries, the last of them innermost, and inside of what this code is inside of.
+    pub(crate) fn inside(entries: impl IntoIterator<Item = (Arc<Frame>, Option<Site>)>) -> Self {
+        let enter = |around, (entry, site)| Some(Arc::new(Inside { entry, site, around }));
+        Self(entries.into_iter().fold(innermost(), enter))
+    }
+
+    /// Runs `work` there, on this thread.
+    pub(crate) fn run<T>(&self, work: impl FnOnce() -> T) -> T {
+        INNERMOST.sync_scope(self.0.clone(), work)
+    }
+
+    /// Runs `future` there.
+    pub(crate) fn run_future<F: Future>(self, future: F) -> Chained<F> {
+        INNERMOST.scope(self.0, future)
+    }
 }
 
 /// The lease of the innermost hold that the running code is inside of, in any function below it.
@@ -174,4 +199,33 @@ pub fn current() -> Option<Lease> {
 /// ```
 pub fn inherit<F: Future>(future: F) -> impl Future<Output = F::Output> {
     default_manager::as_it_is(as_it_is(future))
+}
+
+/// Carries the call chain along into plain code on another thread, as [`inherit`] does into a task: what
+/// it calls enters the holds around this call again.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), lockattr::Error> {
+/// use lockattr::{LockManager, distributed_lock};
+///
+/// #[distributed_lock(key = "stock")]
+/// fn count() -> Result<u32, lockattr::Error> {
+///     Ok(lockattr::current().map_or(0, |lease| lease.depth()))
+/// }
+///
+/// #[distributed_lock(key = "stock")]
+/// async fn audit() -> Result<u32, lockattr::Error> {
+///     let count = lockattr::inherit_blocking(count);
+///     tokio::task::spawn_blocking(count).await.expect("it does not panic")
+/// }
+///
+/// let manager = LockManager::connect("memory://").await?;
+/// assert_eq!(manager.scope(audit()).await?, 2);
+/// # Ok(())
+/// # }
+/// ```
+pub fn inherit_blocking<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+    let (place, scope) = (Place::here(), default_manager::Scope::here());
+    move || scope.run(|| place.run(work))
 }

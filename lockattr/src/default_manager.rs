@@ -13,7 +13,15 @@ static DEFAULT: OnceCell<LockManager> = OnceCell::new();
 static NAMED: Lazy<RwLock<HashMap<String, LockManager>>> = Lazy::new(RwLock::default);
 
 tokio::task_local! {
-    static SCOPED: Option<LockManager>;
+    static SCOPED: Option<Scoping>;
+}
+
+/// The manager of a scope.
+#[derive(Clone, Debug)]
+pub(crate) struct Scoping {
+    manager: LockManager,
+    /// Whether it stands in for all named ones too.
+    has_all_names: bool,
 }
 
 pub(crate) fn install(manager: LockManager) -> Result<(), Error> {
@@ -38,10 +46,13 @@ pub(crate) fn install_as(name: &str, manager: LockManager) -> Result<(), Error> 
 
 /// The manager of the scope this runs in, else the default one.
 pub(crate) fn default_manager() -> Result<LockManager, Error> {
-    scoped().or_else(|| DEFAULT.get().cloned()).ok_or(Error::NoManager)
+    scoped().map(|scope| scope.manager).or_else(|| DEFAULT.get().cloned()).ok_or(Error::NoManager)
 }
 
 pub(crate) fn named_manager(name: &str) -> Result<LockManager, Error> {
+    if let Some(scope) = scoped().filter(|scope| scope.has_all_names) {
+        return Ok(scope.manager);
+    }
     let named = NAMED.read().unwrap_or_else(PoisonError::into_inner);
     named.get(name).cloned().ok_or_else(|| {
         tracing::error!(name, "no lock manager is installed under this name");
@@ -49,19 +60,46 @@ pub(crate) fn named_manager(name: &str) -> Result<LockManager, Error> {
     })
 }
 
-fn scoped() -> Option<LockManager> {
+fn scoped() -> Option<Scoping> {
     SCOPED.try_with(Option::clone).ok().flatten()
 }
 
 /// A future that runs in a scope.
-pub(crate) type Scoped<F> = TaskLocalFuture<Option<LockManager>, F>;
+pub(crate) type Scoped<F> = TaskLocalFuture<Option<Scoping>, F>;
 
 /// Runs `future` with `manager` as the default one.
 pub(crate) fn scope<F: Future>(manager: LockManager, future: F) -> Scoped<F> {
-    SCOPED.scope(Some(manager), future)
+    SCOPED.scope(Some(Scoping { manager, has_all_names: false }), future)
+}
+
+/// Runs `future` with `manager` as the default one and under every name.
+#[cfg(feature = "testing")]
+pub(crate) fn scope_of_all<F: Future>(manager: LockManager, future: F) -> Scoped<F> {
+    SCOPED.scope(Some(Scoping { manager, has_all_names: true }), future)
 }
 
 /// Runs `future` in the scope that this code is in.
 pub(crate) fn as_it_is<F: Future>(future: F) -> Scoped<F> {
     SCOPED.scope(scoped(), future)
+}
+
+/// The scope that running code is in, if it is in one.
+#[derive(Clone, Debug)]
+pub(crate) struct Scope(Option<Scoping>);
+
+impl Scope {
+    /// That of this code.
+    pub(crate) fn here() -> Self {
+        Self(scoped())
+    }
+
+    /// That of `manager`.
+    pub(crate) fn of(manager: LockManager) -> Self {
+        Self(Some(Scoping { manager, has_all_names: false }))
+    }
+
+    /// Runs `work` in it, on this thread.
+    pub(crate) fn run<T>(self, work: impl FnOnce() -> T) -> T {
+        SCOPED.sync_scope(self.0, work)
+    }
 }

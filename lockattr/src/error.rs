@@ -13,6 +13,7 @@ use crate::holder::rounded;
 /// | variant | what to do |
 /// |---|---|
 /// | [`Contended`](Self::Contended) | try later; `holder` tells who has it |
+/// | [`Deadlock`](Self::Deadlock) | give back what is held, try again; and take the locks in one order |
 /// | [`Lost`](Self::Lost) | stop, and check what the work has done so far |
 /// | [`Store`](Self::Store) | look at the store |
 /// | [`ShutDown`](Self::ShutDown) | nothing: the process is on its way out |
@@ -55,6 +56,18 @@ pub enum Error {
         waited: Duration,
         /// Who holds it, where the store could say.
         holder: Option<Box<Holder>>,
+    },
+    /// The call waits for others that wait, in the end, for what its own call chain holds. Only where
+    /// [`deadlocks`](crate::LockManagerBuilder::deadlocks) are looked for, and for one of the circle:
+    /// the others go on when this one has given back what it holds.
+    #[error("{}", Circle { circle, holds })]
+    Deadlock {
+        /// What was asked for.
+        key: String,
+        /// What stands in the way, from `key` on: each lock, and who holds it and waits for the next.
+        circle: Vec<(String, Holder)>,
+        /// What the last of them waits for, and this call chain holds.
+        holds: String,
     },
     /// The lease ended while the work went on: stop, and check what it has done.
     #[error("the lease on `{key}` was lost: {reason}; stop, and check what the work has done")]
@@ -219,6 +232,28 @@ impl fmt::Display for Named<'_> {
             Some(holder) => holder.fmt(f),
             None => f.write_str("another holder"),
         }
+    }
+}
+
+struct Circle<'a> {
+    circle: &'a [(String, Holder)],
+    holds: &'a str,
+}
+
+impl fmt::Display for Circle<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (nth, (key, holder)) in self.circle.iter().enumerate() {
+            match nth {
+                0 => write!(f, "`{key}` is held by {holder}")?,
+                _ => write!(f, ", which waits for `{key}`, held by {holder}")?,
+            }
+        }
+        write!(
+            f,
+            ", which waits for `{}`, held by this call chain: a deadlock; give back what is held and \
+             try again, and take these locks in one order everywhere, or together with `keys`",
+            self.holds
+        )
     }
 }
 

@@ -1,7 +1,9 @@
 //! Fencing tokens: numbers that only grow, so that a resource can refuse a holder that slept.
 
 use std::fmt;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
+
+use crate::machine::since_1970;
 
 /// Bits left free below the store's counter, for hand-overs that do not ask the store.
 pub(crate) const HAND_OVER_BITS: u32 = 10;
@@ -44,6 +46,14 @@ impl FencingToken {
         Self((counter << HAND_OVER_BITS) & (u64::MAX >> 1))
     }
 
+    /// The token of an acquisition, by a counter that a server told: none if it cannot be one, and
+    /// would become a number that is smaller than others, or is given twice.
+    #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
+    pub(crate) fn read(counter: u64) -> Option<Self> {
+        let token = Self::from_counter(counter);
+        (counter > 0 && token.counter() == counter).then_some(token)
+    }
+
     /// The counter that [`from_counter`](Self::from_counter) made it of.
     pub(crate) const fn counter(self) -> u64 {
         self.0 >> HAND_OVER_BITS
@@ -84,6 +94,6 @@ impl From<FencingToken> for i64 {
 /// What the clock shows in a counter. A counter that follows it where it can goes on in a store
 /// which forgot everything.
 pub(crate) fn clock() -> u64 {
-    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().saturating_sub(EPOCH);
+    let now = since_1970().saturating_sub(EPOCH);
     u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
 }

@@ -1,5 +1,6 @@
 //! The guard that owns a hold, and gives it back on every way out.
 
+mod blocking;
 mod held;
 
 use std::fmt;
@@ -7,8 +8,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use tokio::time::Instant;
+use tracing::Span;
 
-use crate::chain::{self, Chained, Turn};
+use crate::chain::{Chained, Place, Turn};
+use crate::observe::Watched;
+use crate::site::Site;
 use crate::{Error, Lease, LostReason};
 use held::Owned;
 pub(crate) use held::{Ahead, Lines};
@@ -45,6 +49,10 @@ pub struct LockGuard {
     grip: Grip,
     /// Of several keys, those that were entered again: their turns end with the guard.
     also: Vec<LockGuard>,
+    /// What kind of lock was asked for, where the options say.
+    site: Option<Site>,
+    /// Who looks on, if anybody. The last field: by then it is decided how the hold ended.
+    watched: Watched,
 }
 
 /// How a guard lets go.
@@ -62,7 +70,23 @@ impl LockGuard {
     }
 
     fn of(lease: Lease, grip: Grip) -> Self {
-        Self { lease, grip, also: Vec::new() }
+        Self { lease, grip, also: Vec::new(), site: None, watched: Watched::default() }
+    }
+
+    /// The same, of this kind of lock.
+    pub(crate) fn at(mut self, site: Option<Site>) -> Self {
+        self.site = site;
+        self
+    }
+
+    /// Somebody looks on from here to the end of the hold.
+    pub(crate) fn watch(&mut self, watched: Watched) {
+        self.watched = watched;
+    }
+
+    /// The span that belongs to the hold.
+    pub(crate) fn span(&self) -> Option<&Span> {
+        self.watched.span()
     }
 
     /// The same, with the turns of other keys that were entered again.
@@ -101,19 +125,23 @@ impl LockGuard {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn release(self) -> Result<(), Error> {
+    pub async fn release(mut self) -> Result<(), Error> {
+        self.watched.done();
         let held = self.lease.ensure_held();
-        match self.grip {
+        let released = match &mut self.grip {
             Grip::Turn { .. } => held,
-            Grip::Lock(mut owned) => {
+            Grip::Lock(owned) => {
                 let answer = owned.release().await;
                 held.and(answer)
             }
-        }
+        };
+        self.watched.given_back(&released);
+        released
     }
 
     /// Gives the lock back without waiting for the answer; the release is sent when this returns.
-    pub(crate) async fn release_in_background(self) -> Result<(), Error> {
+    pub(crate) async fn release_in_background(mut self) -> Result<(), Error> {
+        self.watched.done();
         let held = self.lease.ensure_held();
         if let Grip::Lock(mut owned) = self.grip {
             owned.release_in_background().await;
@@ -146,8 +174,13 @@ impl LockGuard {
 
     /// As [`scope`](Self::scope), with a type that can be named.
     pub(crate) fn inside<F: Future>(&self, future: F) -> Chained<F> {
-        let also = self.also.iter().map(|guard| guard.lease.frame());
-        chain::inside(also.chain([self.lease.frame()]).cloned(), future)
+        self.place().run_future(future)
+    }
+
+    /// Where code stands that runs as part of this hold.
+    pub(crate) fn place(&self) -> Place {
+        let guards = self.also.iter().chain([self]);
+        Place::inside(guards.map(|guard| (guard.lease.frame().clone(), guard.site)))
     }
 
     /// Whether a shutdown of its manager ended the hold.
@@ -172,5 +205,25 @@ impl Deref for LockGuard {
 impl fmt::Debug for LockGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("LockGuard").field(&self.lease).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{LockManager, LockOptions};
+
+    /// Red without: `Debug` of either; an owner token in one would be a key to the lock.
+    #[tokio::test]
+    async fn a_guard_shows_in_a_log_what_it_holds_and_not_by_which_token() {
+        let manager = LockManager::connect("memory://").await.unwrap();
+        let guard = manager.acquire("product:42", LockOptions::new()).await.unwrap();
+        let nested = guard.scope(manager.acquire("product:42", LockOptions::new())).await.unwrap();
+        let token = guard.lease.frame().hold.claim().token().to_string();
+        for (guard, depth) in [(&guard, "depth: 1,"), (&nested, "depth: 2,")] {
+            let shown = format!("{guard:?}");
+            assert!(shown.starts_with(r#"LockGuard(Lease { key: "product:42""#), "{shown}");
+            assert!(shown.contains(depth), "{shown}");
+            assert!(!shown.contains(&token) && !shown.contains(&token[16..]), "{shown}");
+        }
     }
 }

@@ -177,6 +177,7 @@ impl Hold {
                 return reason;
             }
             tokio::select! {
+                biased;
                 () = signal.as_mut() => {}
                 () = sleep_until(self.valid_until()) => {}
             }
@@ -248,3 +249,6 @@ pub(crate) fn validity(ttl: Duration) -> Duration {
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

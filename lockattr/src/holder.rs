@@ -6,6 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
+use crate::machine::since_1970;
+
 /// What would break the `name=value` words of a label apart.
 const RESERVED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'=');
 
@@ -46,6 +48,35 @@ pub struct Holder {
     pub since: Option<SystemTime>,
     /// How long the lease still runs if nobody renews it; `None` if it never ends.
     pub remaining: Option<Duration>,
+    /// What it waits for, if this is a note about that.
+    pub(crate) waits: Option<Box<Waits>>,
+}
+
+/// What a call waits for, as others can read it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Waits {
+    /// Of this call and no other.
+    pub(crate) id: u64,
+    /// Since when it holds the lock at which the note lies, as that lock's own value says.
+    pub(crate) holds_since: u64,
+    /// The locks, as they are named in the store.
+    pub(crate) names: Vec<String>,
+}
+
+impl Waits {
+    /// A word for a label, and the space before it.
+    pub(crate) fn word(&self) -> String {
+        let names: Vec<_> = self.names.iter().map(|name| encoded(name)).collect();
+        format!(" waits={}/{}/{}", self.id, self.holds_since, encoded(&names.join(" ")))
+    }
+
+    fn read(word: &str) -> Option<Self> {
+        let (id, rest) = word.split_once('/')?;
+        let (since, names) = rest.split_once('/')?;
+        let (id, holds_since) = (id.parse().ok()?, since.parse().ok()?);
+        let name = |name| percent_decode_str(name).decode_utf8_lossy().into_owned();
+        Some(Self { id, holds_since, names: names.split(' ').map(name).collect() })
+    }
 }
 
 impl Holder {
@@ -57,11 +88,14 @@ impl Holder {
                 continue;
             };
             let value = percent_decode_str(value).decode_utf8_lossy();
+            // Others write labels too, and they stand in errors and logs: no line of their own there.
+            let value = value.replace(char::is_control, "\u{fffd}");
             match name {
-                "service" => holder.service = Some(value.into_owned()),
-                "host" => holder.host = Some(value.into_owned()),
+                "service" => holder.service = Some(value),
+                "host" => holder.host = Some(value),
                 "pid" => holder.process = value.parse().ok(),
-                "function" => holder.function = Some(value.into_owned()),
+                "waits" => holder.waits = Waits::read(&value).map(Box::new),
+                "function" => holder.function = Some(value),
                 "since" => {
                     let since = value.parse().ok().map(Duration::from_millis);
                     holder.since = since.and_then(|ms| SystemTime::UNIX_EPOCH.checked_add(ms));
@@ -70,6 +104,12 @@ impl Holder {
             }
         }
         holder
+    }
+
+    /// Since when it has the lock, in milliseconds as in its label; zero if that is not said.
+    pub(crate) fn since_millis(&self) -> u64 {
+        let since = self.since.and_then(|since| since.duration_since(SystemTime::UNIX_EPOCH).ok());
+        since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 
     /// Whether two stores name the same holder: how long its lease runs differs from one to the
@@ -129,7 +169,7 @@ impl Identity {
 
     /// Who asks now, for a lock's value.
     pub(crate) fn label(&self, function: Option<&str>) -> String {
-        let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_millis();
+        let since = since_1970().as_millis();
         // Divided as 64 bits; good for half a billion years.
         let since = u64::try_from(since).unwrap_or(u64::MAX).to_string();
         let mut label = ["since=", &since, " ", &self.words].concat();
@@ -149,4 +189,17 @@ fn program_name() -> String {
     let program = std::env::current_exe().ok();
     let name = program.as_deref().and_then(|path| path.file_stem());
     name.map_or_else(|| "unknown".into(), |name| name.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Red without: the `replace` in `from_value`.
+    #[test]
+    fn a_label_is_no_line_of_its_own_in_a_log() {
+        let holder = Holder::from_value("0 service=a%0Aroot%1B[2J host=b%0D", None);
+        assert!(!holder.to_string().contains(char::is_control), "{holder}");
+        assert_eq!(holder.host.as_deref(), Some("b\u{fffd}"));
+    }
 }

@@ -43,6 +43,11 @@ impl LockKey {
         Ok(Self { name: [prefix, key].concat().into(), prefix: prefix.len() })
     }
 
+    /// The lock that has this name in the store, prefix and all.
+    pub(crate) fn named(name: &str) -> Self {
+        Self { name: name.into(), prefix: 0 }
+    }
+
     /// The key as the caller named it.
     pub fn as_str(&self) -> &str {
         &self.name[self.prefix..]
@@ -76,5 +81,29 @@ impl fmt::Display for LockKey {
 impl fmt::Debug for LockKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "LockKey({:?})", self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LockKey, in_one_order};
+
+    /// Red without: the prefix kept apart from the key.
+    #[test]
+    fn a_key_is_shown_to_people_without_its_prefix_and_to_the_store_with_it() {
+        let key = LockKey::new("lock:", "product:42").unwrap();
+        assert_eq!((key.as_str(), key.name()), ("product:42", "lock:product:42"));
+        assert_eq!(key.to_string(), "product:42");
+        assert_eq!(format!("{key:?}"), "LockKey(\"lock:product:42\")");
+    }
+
+    /// Red without: `sort_by` or `dedup`.
+    #[test]
+    fn several_keys_have_one_order_and_each_counts_once() {
+        let key = |key| LockKey::new("lock:", key).unwrap();
+        let ordered = [key("a"), key("b"), key("c")];
+        for named in [["c", "a", "b", "a"], ["b", "b", "c", "a"]] {
+            assert_eq!(in_one_order(named.map(key).to_vec()), ordered);
+        }
     }
 }

@@ -72,3 +72,46 @@ impl Write for Escaped<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::{self, Display};
+
+    use super::KeyBuilder;
+
+    /// Prints half of itself and refuses.
+    struct Half;
+
+    impl Display for Half {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("half")?;
+            Err(fmt::Error)
+        }
+    }
+
+    /// Red without: any of the characters in `is_special`.
+    #[test]
+    fn a_value_is_escaped_and_a_text_is_not() {
+        let values = [
+            ("a%b", None, "a%25b"),
+            ("a:b", None, "a%3Ab"),
+            ("{a}", None, "%7Ba%7D"),
+            ("a\nb", None, "a%0Ab"),
+            ("a/b", Some('/'), "a%2Fb"),
+            ("aéb", Some('é'), "a%C3%A9b"),
+            ("a/é", None, "a/é"),
+        ];
+        for (value, next, escaped) in values {
+            let key = KeyBuilder::new().text("{a}:").placeholder(value, next).verbatim("{%}/");
+            assert_eq!(key.finish(), Some(format!("{{a}}:{escaped}{{%}}/")), "{value:?}");
+        }
+    }
+
+    /// Red without: `failed` noted in either, or `finish` looking at it.
+    #[test]
+    fn a_value_that_refuses_to_print_itself_makes_no_key() {
+        let key = || KeyBuilder::new().text("a:");
+        assert_eq!(key().placeholder(&Half, None).placeholder("b", None).finish(), None);
+        assert_eq!(key().verbatim(&Half).verbatim("b").finish(), None);
+    }
+}

@@ -10,6 +10,7 @@ use crate::chain::Frame;
 use crate::key::LockKey;
 use crate::options::check_ttl;
 use crate::store::{Renew, Renewal};
+use crate::thread_kind::may_wait;
 use crate::{Error, FencingToken, LostReason};
 
 /// A claim with an end, as its holder sees it: cheap to clone, and no hold by itself.
@@ -180,6 +181,30 @@ impl Lease {
                 Err(hold.lost(LostReason::Taken))
             }
         }
+    }
+
+    /// [Extends](Self::extend) the lease, and waits for the answer on this thread.
+    ///
+    /// # Errors
+    ///
+    /// As `extend`, and [`Error::InvalidOptions`] on a thread that runs async tasks.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), lockattr::Error> {
+    /// use std::time::Duration;
+    /// use lockattr::{LockManager, LockOptions};
+    ///
+    /// let manager = LockManager::connect_blocking("memory://")?;
+    /// let guard = manager.acquire_blocking("import", LockOptions::new())?;
+    /// guard.extend_blocking(Duration::from_secs(60))?;
+    /// assert!(guard.remaining() > Duration::from_secs(50));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn extend_blocking(&self, ttl: Duration) -> Result<(), Error> {
+        may_wait(self.key())?;
+        let lease = self.clone();
+        self.frame.watchdog.block_on(self.key(), async move { lease.extend(ttl).await })?
     }
 }
 

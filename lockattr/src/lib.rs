@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod assert_held;
 mod body;
 mod chain;
 mod default_manager;
@@ -8,32 +9,52 @@ mod error;
 mod fencing;
 mod gate;
 mod guard;
+mod held_lock;
 mod hold;
 mod holder;
 mod key;
 mod key_template;
 mod lease;
 mod line;
+// Beside `line.rs` and not in it: the models take that file into a crate of their own.
+#[cfg(test)]
+#[path = "line/tests.rs"]
+mod line_tests;
+mod lock_order;
+mod machine;
 mod manager;
+mod observe;
 mod options;
+mod registry;
 mod retry;
 mod settings;
+mod site;
 pub mod store;
 mod store_url;
 mod sync;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod thread_kind;
 mod token;
 mod watchdog;
 
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
+#[cfg(feature = "__sim")]
+#[doc(hidden)]
+#[path = "sim.rs"]
+pub mod __sim;
 
-pub use chain::{current, inherit};
+pub use assert_held::held;
+pub use chain::{current, inherit, inherit_blocking};
 pub use error::{Error, LostReason};
 pub use fencing::FencingToken;
 pub use guard::LockGuard;
+pub use held_lock::HeldLock;
 pub use holder::Holder;
 pub use lease::Lease;
+pub use lock_order::LockInversion;
 /// # Example
 ///
 /// ```
@@ -62,3 +83,5 @@ pub use lease::Lease;
 pub use lockattr_macros::distributed_lock;
 pub use manager::{LockManager, LockManagerBuilder};
 pub use options::{LockOptions, Mode, OnLost, Release};
+#[cfg(feature = "registry")]
+pub use registry::{AnnotatedLock, registry};

@@ -164,7 +164,12 @@ fn take_kept<W, T>(lines: &mut HashMap<Box<str>, Line<W, T>>, name: Option<&str>
     let kept: Vec<_> = match name {
         Some(name) if !lines.get(name).is_some_and(is_kept) => Vec::new(),
         Some(name) => lines.remove(name).into_iter().collect(),
-        None => lines.extract_if(|_, line| is_kept(line)).map(|(_, line)| line).collect(),
+        None => {
+            let mut kept: Vec<_> = lines.extract_if(|_, line| is_kept(line)).collect();
+            // A map's own order differs from run to run.
+            kept.sort_by(|(one, _), (other, _)| one.cmp(other));
+            kept.into_iter().map(|(_, line)| line).collect()
+        }
     };
     kept.into_iter().filter_map(|line| line.kept).map(|kept| kept.0).collect()
 }

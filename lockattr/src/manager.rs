@@ -1,8 +1,14 @@
 //! The manager: a store, defaults, and everything a program asks of them.
 
 mod acquire;
+#[cfg(feature = "postgres")]
+mod acquire_in;
 mod asking;
+mod blocking;
 mod builder;
+mod deadlock;
+mod reenter;
+mod report;
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,10 +21,12 @@ use crate::guard::Lines;
 use crate::holder::Identity;
 use crate::key::LockKey;
 use crate::line::Limits;
+use crate::lock_order::LockOrder;
+use crate::observe;
 use crate::settings::Settings;
 use crate::store::{Inbox, Store};
 use crate::watchdog::Watchdog;
-use crate::{Error, Holder, Lease, LockGuard, LockOptions, body, default_manager};
+use crate::{Error, Lease, LockGuard, LockOptions, body, default_manager};
 
 /// Hands out locks from one store; cheap to clone, all clones are the same manager.
 ///
@@ -33,6 +41,10 @@ use crate::{Error, Holder, Lease, LockGuard, LockOptions, body, default_manager}
 /// | `redlock://[[user]:password@]host[:port],host,…[/database]` | a majority of independent servers: [`RedlockStore`](crate::store::RedlockStore) |
 /// | `redis+sentinel://[[user]:password@]h1[:port],h2,…/master-name[?db=…&tls=true&sentinel_user=…&sentinel_pass=…]` | the server that these sentinels name as the master; user and password are that server's |
 /// | `redis+cluster://[[user]:password@]host[:port],…[?tls=true]` | a cluster, of which any nodes are named (feature `redis`; with TLS, `tls`) |
+/// | `postgres://[user[:password]@]host[:port][,…]/database[?lock=session]` | a PostgreSQL database (feature `postgres`): leases in a table, or locks of a session |
+/// | `mysql://user[:password]@host[:port]/database[?lock=session]` | a MySQL or MariaDB database (feature `mysql`), in the same two forms |
+/// | `zookeeper://host[:port],…[/chroot]` | a ZooKeeper ensemble (feature `zookeeper`) |
+/// | `etcd://[user:password@]host[:port],…` | an etcd cluster (feature `etcd`; with TLS, `tls`) |
 ///
 /// The query sets the manager's defaults, `redis://db/?prefix=shop:&ttl=5s&wait=3s`: see
 /// [`LockManagerBuilder`] for all of them.
@@ -58,6 +70,7 @@ struct Shared {
     identity: Identity,
     watchdog: Arc<Watchdog>,
     inbox: Arc<Inbox>,
+    lock_order: LockOrder,
 }
 
 impl Drop for Shared {
@@ -134,14 +147,22 @@ impl LockManager {
         let limits = Limits { count: settings.hand_overs, time: settings.hand_over_time };
         let watchdog = Arc::new(Watchdog::new(store, Lines::new(limits), settings.linger));
         let lines = Arc::downgrade(watchdog.lines());
-        let inbox = Arc::new(Inbox::new(move |name| {
+        let inbox = Inbox::new(move |name| {
             if let Some(lines) = lines.upgrade() {
                 // What was only kept is given back.
                 drop(lines.wanted(name, Instant::now()));
             }
+        });
+        let loses = Arc::downgrade(&watchdog);
+        let inbox = Arc::new(inbox.on_lost(move |token| {
+            if let Some(watchdog) = loses.upgrade() {
+                watchdog.lost(token);
+            }
         }));
         watchdog.store().listen(&inbox);
-        Self { shared: Arc::new(Shared { settings, identity, watchdog, inbox }) }
+        observe::describe();
+        let lock_order = LockOrder::default();
+        Self { shared: Arc::new(Shared { settings, identity, watchdog, inbox, lock_order }) }
     }
 
     /// Makes this the default manager of the process: the one that annotated functions use.
@@ -287,9 +308,7 @@ impl LockManager {
         options: LockOptions,
     ) -> Result<LockGuard, Error> {
         let terms = options.resolve(&self.shared.settings)?;
-        let keys: Vec<_> =
-            keys.into_iter().map(|key| self.key(key.as_ref())).collect::<Result<_, _>>()?;
-        self.acquire_all_on(&terms, keys).await
+        self.acquire_all_on(&terms, self.all_keys(keys)?).await
     }
 
     /// Asks for the lock once: `None` if another holder has it.
@@ -321,11 +340,7 @@ impl LockManager {
     ) -> Result<Option<LockGuard>, Error> {
         let mut terms = options.resolve(&self.shared.settings)?;
         terms.patience = terms.patience.once();
-        match self.acquire_on(&terms, key.as_ref()).await {
-            Ok(guard) => Ok(Some(guard)),
-            Err(Error::Contended { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
+        if_free(self.acquire_on(&terms, key.as_ref()).await)
     }
 
     /// Runs `body` under the lock and gives it back afterwards, however the body ends: what the
@@ -366,37 +381,7 @@ impl LockManager {
         let terms = options.resolve(&self.shared.settings)?;
         let guard = self.acquire_on(&terms, key.as_ref()).await?;
         let lease = Lease::clone(&guard);
-        body::run(guard, terms, async move { body(&lease).await }).await
-    }
-
-    /// Who has the lock now: a report, out of date as soon as it is made.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Store`] if the store could not be asked, [`Error::InvalidKey`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Only looks; can be dropped at any time.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), lockattr::Error> {
-    /// use lockattr::{LockManager, LockOptions};
-    ///
-    /// let manager = LockManager::connect("memory://").await?;
-    /// let guard = manager.acquire("product:42", LockOptions::new().function("main")).await?;
-    /// let holder = manager.holder("product:42").await?.expect("we hold it");
-    /// assert_eq!(holder.function.as_deref(), Some("main"));
-    /// guard.release().await?;
-    /// assert!(manager.holder("product:42").await?.is_none());
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn holder(&self, key: impl AsRef<str>) -> Result<Option<Holder>, Error> {
-        let key = self.key(key.as_ref())?;
-        let holder = self.shared.watchdog.store().holder(&key).await;
-        holder.map_err(|error| error.about(key.as_str()))
+        body::run(guard, &terms, async move { body(&lease).await }).await
     }
 
     /// Stops granting, signals every body that runs under a lock of this manager, waits for them
@@ -435,8 +420,29 @@ impl LockManager {
         }
     }
 
+    #[cfg(feature = "testing")]
+    pub(crate) fn watchdog(&self) -> &Arc<Watchdog> {
+        &self.shared.watchdog
+    }
+
+    fn all_keys(
+        &self,
+        keys: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<Vec<LockKey>, Error> {
+        keys.into_iter().map(|key| self.key(key.as_ref())).collect()
+    }
+
     pub(crate) fn settings(&self) -> &Settings {
         &self.shared.settings
+    }
+}
+
+/// What came of asking once: `None` if another holder has it.
+fn if_free(outcome: Result<LockGuard, Error>) -> Result<Option<LockGuard>, Error> {
+    match outcome {
+        Ok(guard) => Ok(Some(guard)),
+        Err(Error::Contended { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -4,9 +4,11 @@ mod choices;
 mod terms;
 
 use std::ops::RangeInclusive;
+use std::panic::Location;
 use std::time::Duration;
 
 use crate::Error;
+use crate::site::Site;
 pub use choices::{Mode, OnLost, Release};
 pub(crate) use terms::Terms;
 
@@ -43,12 +45,14 @@ pub struct LockOptions {
     renew: bool,
     max_hold: Option<Duration>,
     hold_at_least: Option<Duration>,
-    on_lost: OnLost,
+    /// What is not said depends on whether the body can be cancelled.
+    on_lost: Option<OnLost>,
     reentrant: bool,
     mode: Option<Mode>,
     permits: Option<u32>,
     release: Release,
     function: Option<&'static str>,
+    site: Option<Site>,
 }
 
 impl Default for LockOptions {
@@ -68,12 +72,13 @@ impl LockOptions {
             renew: true,
             max_hold: None,
             hold_at_least: None,
-            on_lost: OnLost::Cancel,
+            on_lost: None,
             reentrant: true,
             mode: None,
             permits: None,
             release: Release::Await,
             function: None,
+            site: None,
         }
     }
 
@@ -145,9 +150,10 @@ impl LockOptions {
 
     /// What happens to the body of [`with_lock`](crate::LockManager::with_lock) or of an annotated
     /// function when the lease is lost. A guard taken by hand tells through
-    /// [`lost`](crate::Lease::lost) instead.
+    /// [`lost`](crate::Lease::lost) instead. What runs on the calling thread cannot be cancelled: there
+    /// it is [`Error`](OnLost::Error) by default, and [`Cancel`](OnLost::Cancel) is refused.
     pub const fn on_lost(mut self, on_lost: OnLost) -> Self {
-        self.on_lost = on_lost;
+        self.on_lost = Some(on_lost);
         self
     }
 
@@ -193,6 +199,24 @@ impl LockOptions {
         self.function = Some(function);
         self
     }
+
+    /// What all locks of this kind are called together: what spans and metrics name, and what the
+    /// [order of locks](crate::LockManagerBuilder::lock_order) is about. The attribute does it by
+    /// itself, with its template.
+    ///
+    /// ```
+    /// use lockattr::LockOptions;
+    ///
+    /// # let id = 42;
+    /// let key = format!("product:{id}");
+    /// let options = LockOptions::new().template("product:<id>");
+    /// # drop((key, options));
+    /// ```
+    #[track_caller]
+    pub const fn template(mut self, template: &'static str) -> Self {
+        self.site = Some(Site { template, place: Location::caller() });
+        self
+    }
 }
 
 /// Refuses a TTL that no store takes, or that is beyond the `longest` of this one.
@@ -207,7 +231,8 @@ fn check_longest(option: &str, time: Duration, longest: Duration) -> Result<(), 
     if time > longest {
         return Err(refused(format!(
             "`{option}` is {time:?}, and this store takes leases of {longest:?} at most: set its \
-             `max_ttl`, for every process alike"
+             `max_ttl`, for every process alike, or its `session_timeout`, where it has one, to twice \
+             as much"
         )));
     }
     Ok(())

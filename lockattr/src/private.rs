@@ -1,9 +1,27 @@
 //! What the attribute's expansion calls. Not for use by hand: it changes without notice.
 
+#[path = "private/blocking.rs"]
+mod blocking;
+#[path = "private/stream.rs"]
+mod stream;
+
+pub use crate::__register as register;
+pub use crate::assert_held::unheld;
 use crate::default_manager::{default_manager, named_manager};
+pub use blocking::enter_blocking;
+pub use stream::{
+    Either, ItemsOf, RejectedItem, SkippedWithRoom, SkippedWithout, Stream, reject_item, stream,
+};
+
+use crate::key::LockKey;
 pub use crate::key_template::KeyBuilder;
 use crate::options::Terms;
+#[cfg(feature = "registry")]
+pub use crate::registry::{ANNOTATED, annotated};
 use crate::{Error, Lease, LockGuard, LockManager, LockOptions, body};
+#[cfg(feature = "registry")]
+pub use linkme;
+pub use lockattr_macros::assert_held;
 
 /// One call of an annotated function: what its attribute says, evaluated.
 #[derive(Debug)]
@@ -81,16 +99,36 @@ pub async fn enter(call: Call) -> Result<Entry, Error> {
     let manager = call.manager.unwrap_or_else(default_manager)?;
     let terms = call.options.resolve(manager.settings())?;
     let key = printed(call.key)?;
-    let outcome = if call.others.is_empty() {
-        manager.acquire_on(&terms, &key).await
-    } else {
-        let others = call.others.into_iter().map(|other| manager.key(&printed(other)?));
-        let keys = others.chain([manager.key(&key)]).collect::<Result<_, _>>()?;
-        manager.acquire_all_on(&terms, keys).await
+    let outcome = match several(&manager, &key, call.others)? {
+        None => manager.acquire_on(&terms, &key).await,
+        Some(keys) => manager.acquire_all_on(&terms, keys).await,
     };
+    entered(outcome, terms, &key, call.run_unlocked)
+}
+
+/// All keys of a call, where it has others than the first.
+fn several(
+    manager: &LockManager,
+    first: &str,
+    others: Vec<Option<String>>,
+) -> Result<Option<Vec<LockKey>>, Error> {
+    if others.is_empty() {
+        return Ok(None);
+    }
+    let others = others.into_iter().map(|other| manager.key(&printed(other)?));
+    others.chain([manager.key(first)]).collect::<Result<_, _>>().map(Some)
+}
+
+/// What comes of an acquisition.
+fn entered(
+    outcome: Result<LockGuard, Error>,
+    terms: Terms,
+    key: &str,
+    run_unlocked: bool,
+) -> Result<Entry, Error> {
     match outcome {
         Ok(guard) => Ok(Entry { held: Some((guard, terms)) }),
-        Err(error @ Error::Store { .. }) if call.run_unlocked => {
+        Err(error @ Error::Store { .. }) if run_unlocked => {
             tracing::warn!(key, %error, "running without the lock, as `on_unavailable` says");
             Ok(Entry { held: None })
         }
@@ -115,7 +153,7 @@ impl Entry {
     /// Runs the body and gives the lock back.
     pub fn run<B: Future>(self, body: B) -> impl Future<Output = Result<B::Output, Error>> {
         match self.held {
-            Some((guard, terms)) => body::run(guard, terms, body),
+            Some((guard, terms)) => body::run(guard, &terms, body),
             None => body::run_unlocked(body),
         }
     }

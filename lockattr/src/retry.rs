@@ -24,6 +24,11 @@ impl Patience {
         Self { retry: Some(0), wait: None, ..self }
     }
 
+    /// Whether it asks once and never waits.
+    pub(crate) fn is_once(&self) -> bool {
+        self.retry == Some(0) || self.wait == Some(Duration::ZERO)
+    }
+
     /// Starts to count: the first attempt is about to be made.
     pub(crate) fn start(self, now: Instant) -> Attempts {
         let deadline = self.wait.and_then(|wait| now.checked_add(wait));

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::Error;
+use crate::observe::Audience;
 use crate::options::{check_retry_and_wait, check_retry_delay, check_ttl};
 
 /// A manager's defaults for every acquisition, and its own name.
@@ -25,6 +26,12 @@ pub(crate) struct Settings {
     pub(crate) server: ServerSettings,
     /// The longest lease that the store takes.
     pub(crate) longest_ttl: Duration,
+    /// Whether the order is looked at in which locks are taken inside each other.
+    pub(crate) lock_order: bool,
+    /// Whether those who wait inside of a hold look for a circle of waiting.
+    pub(crate) deadlocks: bool,
+    /// Who records what is locked.
+    pub(crate) audience: Audience,
 }
 
 impl Default for Settings {
@@ -42,13 +49,16 @@ impl Default for Settings {
             hand_over_time: Duration::from_millis(20),
             server: ServerSettings::default(),
             longest_ttl: Duration::MAX,
+            lock_order: cfg!(debug_assertions),
+            deadlocks: false,
+            audience: Audience::default(),
         }
     }
 }
 
 /// The names a URL's query may set, for the message about an unknown one.
 pub(crate) const NAMES: &str = "`prefix`, `service`, `ttl`, `wait`, `retry`, `retry_delay`, `shutdown_limit`, `linger`, \
-     `hand_overs`, `hand_over_time`";
+     `hand_overs`, `hand_over_time`, `lock_order`, `deadlocks`";
 
 impl Settings {
     /// Takes one setting out of a URL's query; `false` if it is not a manager's.
@@ -68,6 +78,8 @@ impl Settings {
             "linger" => self.linger = duration(name, value)?,
             "hand_overs" => self.hand_overs = number(name, value)?,
             "hand_over_time" => self.hand_over_time = duration(name, value)?,
+            "lock_order" => self.lock_order = switch(name, value)?,
+            "deadlocks" => self.deadlocks = switch(name, value)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -119,7 +131,7 @@ impl Default for ServerSettings {
 
 impl ServerSettings {
     /// As [`Settings::set`].
-    #[cfg(feature = "redis")]
+    #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
     pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<bool, Error> {
         match name {
             "connections" => self.connections = number(name, value)?,
@@ -144,10 +156,11 @@ impl ServerSettings {
             ("response_timeout", self.response_timeout),
             ("heartbeat", self.heartbeat),
         ];
-        match times.iter().find(|(_, time)| time.is_zero()) {
-            Some((name, _)) => Err(Error::InvalidOptions(format!("`{name}` must not be zero"))),
-            None => self.tls.check(),
+        if let Some((name, _)) = times.iter().find(|(_, time)| time.is_zero()) {
+            return Err(Error::InvalidOptions(format!("`{name}` must not be zero")));
         }
+        times.iter().try_for_each(|(name, time)| check_longest(name, *time))?;
+        self.tls.check()
     }
 }
 
@@ -170,12 +183,31 @@ impl TlsFiles {
     }
 }
 
+/// Longer than anything here lasts, and no sum of a few of them is more than a clock can show.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+fn check_longest(name: &str, time: Duration) -> Result<(), Error> {
+    if time > LONGEST {
+        return Err(Error::InvalidOptions(format!("`{name}` is longer than a century")));
+    }
+    Ok(())
+}
+
 /// Reads `10s`, `500ms`, `1m30s`.
 pub(crate) fn duration(name: &str, value: &str) -> Result<Duration, Error> {
-    humantime::parse_duration(value).map_err(|_| {
+    let duration = humantime::parse_duration(value).map_err(|_| {
         Error::InvalidOptions(format!(
             "`{name}={value}` in the URL is not a duration: write it like `10s` or `500ms`"
         ))
+    })?;
+    check_longest(name, duration)?;
+    Ok(duration)
+}
+
+/// Reads `true` or `false`.
+fn switch(name: &str, value: &str) -> Result<bool, Error> {
+    value.parse().map_err(|_| {
+        Error::InvalidOptions(format!("`{name}={value}` in the URL must be `true` or `false`"))
     })
 }
 
@@ -184,4 +216,26 @@ fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Error> {
     value.parse().map_err(|_| {
         Error::InvalidOptions(format!("`{name}={value}` in the URL is not a whole number in range"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LockManager;
+
+    /// Red without: `check_longest`, in `duration` and in `ServerSettings::check`.
+    #[test]
+    fn a_time_that_no_clock_could_be_set_to_is_refused() {
+        let refused = |builder: crate::LockManagerBuilder| {
+            let error = builder.build().map(drop).unwrap_err().to_string();
+            assert!(error.contains("longer than a century"), "{error}");
+        };
+        for setting in ["linger", "hand_over_time", "wait"] {
+            let url = format!("memory://?{setting}=500000000000y");
+            refused(LockManager::builder().url(url));
+        }
+        refused(LockManager::builder().url("memory://").heartbeat(Duration::MAX));
+        #[cfg(feature = "redis")]
+        refused(LockManager::builder().url("redlock://a,b,c?max_ttl=500000000000y"));
+    }
 }

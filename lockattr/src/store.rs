@@ -1,5 +1,6 @@
 //! The seam to where locks are kept, and its contract.
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,26 +9,59 @@ use std::time::Duration;
 pub use crate::error::StoreError;
 pub use crate::key::LockKey;
 pub use crate::token::OwnerToken;
-use crate::{FencingToken, Holder};
+use crate::{FencingToken, HeldLock, Holder};
 
+#[cfg(any(feature = "redis", feature = "mysql"))]
+mod answers;
 mod claim;
+#[cfg(feature = "etcd")]
+mod etcd;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing;
 mod inbox;
 mod inboxes;
+#[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
+mod mail;
 mod memory;
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(any(feature = "zookeeper", feature = "etcd"))]
+mod ordered;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
 mod redlock;
 mod request;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod rows;
+#[cfg(feature = "zookeeper")]
+mod zookeeper;
 
 pub use claim::{Claim, Sharing};
+#[cfg(feature = "etcd")]
+pub use etcd::EtcdStore;
 pub(crate) use inbox::NET;
 pub use inbox::{Expected, Grant, Inbox, News};
 pub(crate) use inboxes::Inboxes;
+#[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
+pub(crate) use mail::Mail;
 pub use memory::MemoryStore;
+#[cfg(feature = "mysql")]
+pub use mysql::MysqlStore;
+#[cfg(feature = "postgres")]
+pub(crate) use postgres::{InTransactions, in_transactions, open as open_postgres};
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresSessionStore, PostgresStore, PostgresTransaction};
 #[cfg(feature = "redis")]
 pub use redis::RedisStore;
 pub use redlock::RedlockStore;
 pub use request::{Acquiring, Releasing, Renewal, Waiting};
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) use rows::Rows;
+#[cfg(feature = "zookeeper")]
+pub use zookeeper::ZookeeperStore;
 
 /// What a store's method returns: boxed, because a manager holds its store as `dyn Store`.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -41,16 +75,22 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///   the caller acts accordingly: it undoes an acquire, and tries a renewal again.
 /// * **Every method compares the owner token**, in one atomic step with what it changes.
 /// * **An acquire is repeatable**: if the lock already carries this claim's token, because an
-///   earlier answer was lost, it is granted again and the lease starts anew.
+///   earlier answer was lost, it is granted again, under the same number or a greater one, and the
+///   lease starts anew.
 /// * **Fencing tokens only grow**, per key, across releases, expiries, and a store that lost its
 ///   memory.
 /// * **A lease ends by itself** `ttl` after the store received the command, without a command.
 /// * **No store retries or waits.** Patience belongs to the manager. A store that can keep a line
 ///   of its own lets a claim [stand in it](Waiting::InLine), grants the lock to the first in line as it becomes free, and tells that claim's [inbox](Self::listen).
 /// * **The line is served in order**, and nobody overtakes: neither does a claim that only asks
-///   once, nor one that could share the lock with its holders. Only a claim for several keys is
+///   once, nor one that could share the lock with its holders. Only a claim for several keys may be
 ///   overtaken, for a second, while one of the others is taken.
 /// * **A release takes a claim out of the line too**: who stops waiting releases.
+/// * **A loss that the store hears of by itself** is told to the claim's [inbox](Inbox::lost).
+/// * **Only what is held is listed**: no lines, no counters, no lease that has ended, and nothing that
+///   is kept under other names than those asked for.
+/// * **An eviction is a release by somebody else**: the next in line has the lock at once, under a greater
+///   fencing token, and nothing that the evicted holder does later takes it from that one again.
 /// * **Batches answer one by one**, in the order asked: one bad key never stops the others.
 /// * **Commands that one task sends for one key take effect in that order.** A future that was
 ///   polled once has sent its command.
@@ -67,7 +107,7 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// # let _ = node;
 /// # Ok::<(), lockattr::Error>(())
 /// ```
-pub trait Store: Debug + Send + Sync + 'static {
+pub trait Store: Any + Debug + Send + Sync {
     /// Takes the lock if it is free or already this claim's; else the claim waits as it
     /// [says](Waiting). One that stands in line keeps its place when it asks again.
     ///
@@ -96,6 +136,37 @@ pub trait Store: Debug + Send + Sync + 'static {
         key: &'a LockKey,
     ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>>;
 
+    /// All locks that are held under names that begin with `prefix`, in any order; their keys are what
+    /// comes after it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store could not be asked about all of them, or cannot list locks: it then
+    /// says so, as one does that has no method for it.
+    fn survey<'a>(
+        &'a self,
+        _prefix: &'a str,
+    ) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
+        let sentence = "this store cannot list its locks: ask who has one of them by its key";
+        Box::pin(std::future::ready(Err(StoreError::new(sentence).not_sent())))
+    }
+
+    /// Takes a lock from all who have it, whoever they are, and hands it to the next in line. Whether
+    /// anybody had it.
+    ///
+    /// The holder is not asked. It hears of it with its next renewal, or earlier, which says that the
+    /// claim has its locks [no longer](Renew::NotHeld); one that has several keys loses all of them
+    /// with the first.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if nobody knows whether it was taken, or the store cannot take it: it then says
+    /// what to do instead.
+    fn evict<'a>(&'a self, _key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
+        let sentence = "this store cannot take a lock from its holder: end the holder's process";
+        Box::pin(std::future::ready(Err(StoreError::new(sentence).not_sent())))
+    }
+
     /// Whether the store answers at all; asked once when a manager connects.
     fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>>;
 
@@ -106,6 +177,11 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// Why this key cannot be locked here, if it cannot: a name that the store itself uses.
     fn refuses(&self, _key: &LockKey) -> Option<String> {
+        None
+    }
+
+    /// Why this claim cannot be granted here, whoever else asks: what the store has no locks for.
+    fn refuses_claim(&self, _claim: &Claim) -> Option<String> {
         None
     }
 }

@@ -7,6 +7,14 @@ use url::Url;
 
 use crate::Error;
 use crate::settings::{self, Settings};
+#[cfg(feature = "etcd")]
+use crate::store::EtcdStore;
+#[cfg(feature = "mysql")]
+use crate::store::MysqlStore;
+#[cfg(feature = "zookeeper")]
+use crate::store::ZookeeperStore;
+#[cfg(feature = "postgres")]
+use crate::store::open_postgres;
 use crate::store::{MemoryStore, Store};
 #[cfg(feature = "redis")]
 use crate::store::{RedisStore, RedlockStore};
@@ -33,12 +41,29 @@ pub(crate) fn open(text: &str, settings: &mut Settings) -> Result<Arc<dyn Store>
         }
         #[cfg(feature = "redis")]
         "redlock" => Ok(Arc::new(RedlockStore::at(urls, rest, &settings.server)?)),
+        #[cfg(feature = "zookeeper")]
+        "zookeeper" => Ok(Arc::new(ZookeeperStore::at(&urls, &rest, &settings.server)?)),
+        #[cfg(not(feature = "zookeeper"))]
+        scheme @ "zookeeper" => Err(missing_feature(scheme, "zookeeper")),
+        #[cfg(feature = "etcd")]
+        "etcd" => Ok(Arc::new(EtcdStore::at(&urls, &rest, settings.server.clone())?)),
+        #[cfg(not(feature = "etcd"))]
+        scheme @ "etcd" => Err(missing_feature(scheme, "etcd")),
         #[cfg(not(feature = "redis"))]
         scheme @ ("redis" | "redis+unix" | "rediss" | "redis+sentinel" | "redis+cluster"
         | "redlock") => Err(missing_feature(scheme, "redis")),
+        #[cfg(feature = "postgres")]
+        "postgres" | "postgresql" => open_postgres(&urls, rest, settings.server.clone()),
+        #[cfg(not(feature = "postgres"))]
+        scheme @ ("postgres" | "postgresql") => Err(missing_feature(scheme, "postgres")),
+        #[cfg(feature = "mysql")]
+        "mysql" => Ok(Arc::new(MysqlStore::at(urls, &rest, settings.server.clone())?)),
+        #[cfg(not(feature = "mysql"))]
+        scheme @ "mysql" => Err(missing_feature(scheme, "mysql")),
         other => Err(Error::InvalidOptions(format!(
             "no store is called `{other}://`: there are `memory://`, `redis://`, `rediss://`, \
-             `redis+unix://`, `redis+sentinel://`, `redis+cluster://` and `redlock://`"
+             `redis+unix://`, `redis+sentinel://`, `redis+cluster://`, `redlock://`, \
+             `postgres://`, `mysql://`, `zookeeper://` and `etcd://`"
         ))),
     }
 }
@@ -126,7 +151,7 @@ fn missing_feature(scheme: &str, feature: &str) -> Error {
 /// The error for a setting that neither the manager nor the store knows. Does not quote what may
 /// be the rest of a password with an `&` in it.
 pub(crate) fn unknown_setting(query: &[(String, String)], name: &str, stores: &str) -> Error {
-    let secret = query.iter().any(|(name, _)| name.ends_with("pass"));
+    let secret = query.iter().any(|(name, _)| name.ends_with("pass") || name == "password");
     let named = if secret { String::new() } else { format!(" `{name}`") };
     Error::InvalidOptions(format!(
         "the URL sets something unknown{named}: there are {}{stores}",
@@ -155,4 +180,17 @@ pub(crate) fn shown(urls: &[Url]) -> String {
 fn host(url: &Url) -> String {
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     [url.host_str().unwrap_or_default(), &port].concat()
+}
+
+#[cfg(all(test, feature = "postgres"))]
+mod tests {
+    use crate::LockManager;
+
+    /// Red without: `password` in `unknown_setting`.
+    #[test]
+    fn what_may_be_the_rest_of_a_password_is_not_told() {
+        let url = "postgres://h1?password=s3cr3t&gehe1m";
+        let error = LockManager::builder().url(url).build().unwrap_err().to_string();
+        assert!(!error.contains("gehe1m") && !error.contains("s3cr3t"), "{error}");
+    }
 }

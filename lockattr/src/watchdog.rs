@@ -8,6 +8,7 @@ mod batch;
 mod kept;
 mod last_resort;
 mod leases;
+mod own_runtime;
 mod queue;
 mod releases;
 mod task;
@@ -27,9 +28,10 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::guard::Lines;
 use crate::hold::Hold;
 use crate::line::Kept;
-use crate::store::{Releasing, Store};
+use crate::store::{OwnerToken, Releasing, Store};
 use crate::{Error, LostReason};
 use batch::send_releases;
+use own_runtime::OwnRuntime;
 use queue::Queue;
 use releases::PendingRelease;
 use task::Runner;
@@ -53,6 +55,7 @@ pub(crate) struct Watchdog {
     released: Condvar,
     /// Signalled when nothing more is granted.
     stopped: Notify,
+    own_runtime: OwnRuntime,
 }
 
 impl Watchdog {
@@ -66,6 +69,7 @@ impl Watchdog {
             settled: Notify::new(),
             released: Condvar::new(),
             stopped: Notify::new(),
+            own_runtime: OwnRuntime::default(),
         }
     }
 
@@ -136,6 +140,30 @@ impl Watchdog {
         self.settled();
     }
 
+    /// The store says by itself that the claim with this token has lost its lock.
+    pub(crate) fn lost(&self, token: OwnerToken) {
+        let holds = self.queue().leases.of(token);
+        // Not while the queue is locked: whoever is woken may want it.
+        for hold in holds {
+            let key = hold.claim().key().as_str();
+            tracing::warn!(key, "the lease was lost: the store no longer has it as ours");
+            hold.lose(LostReason::Taken);
+        }
+    }
+
+    /// The lease of the claim with this token is over, for its holder as for the store.
+    #[cfg(feature = "testing")]
+    pub(crate) fn expired(&self, token: OwnerToken) {
+        let holds = self.queue().leases.of(token);
+        holds.iter().for_each(|hold| hold.lose(LostReason::Expired));
+    }
+
+    /// Returns once nothing is to be given back any more.
+    #[cfg(feature = "testing")]
+    pub(crate) async fn gave_back(&self) {
+        self.until(|queue| queue.releases.none_owed()).await;
+    }
+
     /// Gives a lock back that nobody waits for, until its lease has ended by itself.
     pub(crate) fn release_later(self: &Arc<Self>, lock: Releasing, until: Instant, held: bool) {
         let now = Instant::now();
@@ -171,6 +199,7 @@ impl Watchdog {
     fn ensure_driven(self: &Arc<Self>) {
         if self.start().is_err() {
             self.send_what_nobody_sends();
+            self.wait_for_own_runtime();
         }
     }
 
@@ -188,6 +217,8 @@ impl Watchdog {
         }
         // Not while the queue is locked: they go into it.
         drop(self.lines.take_kept(None));
+        self.settled.notify_waiters();
+        self.wait_for_own_runtime();
     }
 
     /// Returns once nothing more may be acquired.
@@ -250,6 +281,9 @@ impl Watchdog {
         let queue = self.queue();
         if queue.closing {
             queue.wake();
+        }
+        if queue.releases.none_owed() {
+            self.own_runtime.settled();
         }
         drop(queue);
         self.settled.notify_waiters();

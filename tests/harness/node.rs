@@ -90,6 +90,11 @@ impl Node {
         }
     }
 
+    /// The same for an answer that may take its time; `None` where the node ended or stayed silent.
+    pub async fn line_within(&mut self, limit: Duration) -> Option<String> {
+        timeout(limit, self.lines.next_line()).await.ok()?.ok()?
+    }
+
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.process.id()

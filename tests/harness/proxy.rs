@@ -6,38 +6,16 @@ mod replies;
 mod resp;
 mod script;
 
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, JoinSet};
 
-use crate::port::free_port;
+use crate::network::{Flow, Gateway, Switches, flowing, locked};
 
 pub use script::Fault;
 use script::Script;
-
-/// What happens to the bytes of one direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Flow {
-    #[default]
-    Pass,
-    /// Taken from the sender and kept for later, in order.
-    Hold,
-    /// Taken from the sender and dropped; only the end of the stream still passes.
-    Swallow,
-}
-
-/// The switches, as every connection sees them.
-#[derive(Debug, Clone, Copy, Default)]
-struct Switches {
-    requests: Flow,
-    replies: Flow,
-    delay: Duration,
-}
 
 /// What a connection obeys and reports to.
 #[derive(Debug, Clone)]
@@ -49,9 +27,7 @@ struct Controls {
 impl Controls {
     /// How one direction flows, as soon as it does.
     async fn flow(&mut self, direction: fn(&Switches) -> Flow) -> Flow {
-        let now = self.switches.wait_for(|now| direction(now) != Flow::Hold).await;
-        // The proxy is gone when its switches are; so will the connection be.
-        now.map_or(Flow::Pass, |now| direction(&now))
+        flowing(&mut self.switches, direction).await
     }
 }
 
@@ -61,25 +37,21 @@ impl Controls {
 /// REPLY`, `MONITOR`, or RESP2 for subscribers. Only whole requests and replies pass.
 #[derive(Debug)]
 pub struct Proxy {
-    addr: SocketAddr,
+    gateway: Gateway,
     upstream: Arc<str>,
     switches: watch::Sender<Switches>,
     script: Arc<Mutex<Script>>,
-    links: Arc<Mutex<JoinSet<()>>>,
-    accepting: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Proxy {
     /// Starts a proxy to `upstream` (`127.0.0.1:6390`) that lets everything pass.
     pub async fn start(upstream: impl Into<Arc<str>>) -> Self {
-        let listener = listen().await;
+        let (gateway, listener) = Gateway::bind().await;
         let proxy = Self {
-            addr: listener.local_addr().expect("a bound listener"),
+            gateway,
             upstream: upstream.into(),
             switches: watch::Sender::new(Switches::default()),
             script: Arc::new(Mutex::new(Script::new())),
-            links: Arc::default(),
-            accepting: Mutex::new(None),
         };
         proxy.accept_from(listener);
         proxy
@@ -87,7 +59,7 @@ impl Proxy {
 
     /// `127.0.0.1:PORT`, where clients connect.
     pub fn addr(&self) -> String {
-        self.addr.to_string()
+        self.gateway.addr()
     }
 
     /// Everything passes again, both ways and without delay, what was held as well; all rules are
@@ -167,18 +139,12 @@ impl Proxy {
 
     /// Ends all connections; new ones are welcome. Returns once they are closed, on both sides.
     pub async fn cut(&self) {
-        let mut links = std::mem::take(&mut *locked(&self.links));
-        links.shutdown().await;
+        self.gateway.cut().await;
     }
 
     /// New connections are refused by the system, as if nobody listened. Those that are open go on.
     pub async fn refuse(&self) {
-        let accepting = locked(&self.accepting).take();
-        if let Some(accepting) = accepting {
-            accepting.abort();
-            // The listener is closed when its task is gone.
-            accepting.await.ok();
-        }
+        self.gateway.refuse().await;
     }
 
     /// Takes new connections again after [`refuse`](Self::refuse), on the same port.
@@ -187,17 +153,14 @@ impl Proxy {
     ///
     /// When somebody else has taken the port meanwhile.
     pub async fn accept(&self) {
-        if locked(&self.accepting).is_none() {
-            let listener = TcpListener::bind(self.addr).await;
-            self.accept_from(listener.unwrap_or_else(|error| panic!("{}: {error}", self.addr)));
+        if let Some(listener) = self.gateway.bind_again().await {
+            self.accept_from(listener);
         }
     }
 
     /// How many connections are open.
     pub fn connections(&self) -> usize {
-        let mut links = locked(&self.links);
-        while links.try_join_next().is_some() {}
-        links.len()
+        self.gateway.connections()
     }
 
     fn script(&self) -> MutexGuard<'_, Script> {
@@ -205,41 +168,10 @@ impl Proxy {
     }
 
     fn accept_from(&self, listener: TcpListener) {
-        let links = Arc::clone(&self.links);
-        let upstream = Arc::clone(&self.upstream);
-        let switches = self.switches.subscribe();
-        let script = Arc::clone(&self.script);
-        let accepting = tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                let controls = Controls { switches: switches.clone(), script: Arc::clone(&script) };
-                locked(&links).spawn(link::run(client, Arc::clone(&upstream), controls));
-            }
+        let (switches, script) = (self.switches.subscribe(), Arc::clone(&self.script));
+        self.gateway.accept(listener, Arc::clone(&self.upstream), move |client, server| {
+            let controls = Controls { switches: switches.clone(), script: Arc::clone(&script) };
+            link::run(client, server, controls)
         });
-        *locked(&self.accepting) = Some(accepting);
     }
-}
-
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        if let Some(accepting) = locked(&self.accepting).take() {
-            accepting.abort();
-        }
-        locked(&self.links).abort_all();
-    }
-}
-
-/// Not a port of the system's choice, for the reason given in `port.rs`: it must stay ours while we
-/// refuse.
-async fn listen() -> TcpListener {
-    loop {
-        match TcpListener::bind((Ipv4Addr::LOCALHOST, free_port())).await {
-            Ok(listener) => return listener,
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
-            Err(error) => panic!("a loopback port: {error}"),
-        }
-    }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,6 +2,7 @@
 
 mod builder;
 mod config;
+mod engine;
 mod launch;
 mod replica;
 mod tls;

@@ -9,16 +9,31 @@ fn read(path: &str) -> Option<String> {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).ok()
 }
 
-/// `redis::away::gone` as a file's text and a function's name.
+/// `redis::away::gone` as a file's text and a function's name; `cli::run::gone` is one of the
+/// command's.
 fn find(test: &str) -> Option<(String, &str)> {
     let (module, name) = test.rsplit_once("::")?;
-    Some((read(&format!("it/{}.rs", module.replace("::", "/")))?, name))
+    let (directory, module) = match module.strip_prefix("cli::") {
+        Some(module) => ("../cli/tests", module),
+        None => ("it", module),
+    };
+    Some((read(&format!("{directory}/{}.rs", module.replace("::", "/")))?, name))
 }
 
 /// What stands above a function: its comment and its attributes.
 fn above<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    let (before, _) = text.split_once(&format!("fn {name}("))?;
+    let (before, _) =
+        ["(", "<"].iter().find_map(|end| text.split_once(&format!("fn {name}{end}")))?;
     Some(before.rsplit_once("\n\n").map_or(before, |(_, above)| above))
+}
+
+/// What runs on every engine is seen red on the first of them.
+fn as_run(test: &str) -> String {
+    match test.strip_prefix("engine_faults::").and_then(|test| test.split_once("::")) {
+        Some((_, name)) => format!("it::engine_faults::redis::{name}"),
+        None if test.starts_with("cli::") => test.to_owned(),
+        None => format!("it::{test}"),
+    }
 }
 
 fn fault(test: &str, guards: &str) -> Option<&'static str> {
@@ -26,7 +41,9 @@ fn fault(test: &str, guards: &str) -> Option<&'static str> {
     match above(&text, name) {
         None => Some("no such test"),
         Some(above) if !above.contains("/// Red without:") => Some("red without what?"),
-        Some(_) if !guards.contains(&format!("test: it::{test}\n")) => Some("no guard for it"),
+        Some(_) if !guards.contains(&format!("test: {}\n", as_run(test))) => {
+            Some("no guard for it")
+        }
         Some(_) => None,
     }
 }

@@ -10,4 +10,6 @@ mod node;
 mod proxy;
 mod redis_server;
 mod sentinels;
+mod shelf;
 mod tls;
+mod wire;

@@ -1,6 +1,7 @@
 //! One suite for every store: what `lockattr::store::Store` promises in its documentation.
 
 mod asked;
+mod circles;
 mod counts;
 mod fleet;
 mod keys;
@@ -8,6 +9,7 @@ mod line;
 mod one;
 mod sharing;
 mod stays;
+mod survey;
 mod told;
 
 use std::sync::Arc;
@@ -20,6 +22,9 @@ type AnyStore = Arc<dyn Store>;
 const TTL: Duration = Duration::from_secs(20);
 const LONGER: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(40);
+
+/// Short, and yet longer than the next one takes to ask while many tests share two cores.
+const MEANWHILE: Duration = Duration::from_millis(400);
 
 /// Runs every test of the suite against each store: `$fleet` starts what it takes.
 macro_rules! store_contract {
@@ -71,10 +76,24 @@ macro_rules! store_contract {
                 several_keys_are_taken_together_or_not_at_all,
                 several_keys_are_renewed_and_given_back_as_one,
                 the_same_keys_in_another_order_take_turns,
-                a_claim_for_several_keys_is_overtaken_while_another_is_taken,
                 a_claim_for_several_keys_is_not_overtaken_for_ever,
                 several_keys_are_shared,
                 batches_with_several_keys_answer_one_by_one,
+            ]);
+            store_contract!($fleet, circles, [
+                a_circle_of_two_processes_is_broken_and_named,
+                a_circle_of_three_processes_is_broken_by_one,
+                a_note_that_is_left_is_not_believed,
+            ]);
+            store_contract!($fleet, survey, [
+                what_is_held_is_listed_and_nothing_else,
+                those_who_share_a_lock_are_counted,
+                those_who_have_a_permit_are_counted,
+                an_evicted_lock_goes_to_the_next_in_line,
+                a_free_lock_is_evicted_from_nobody,
+                a_shared_lock_is_evicted_from_all,
+                a_claim_for_several_keys_loses_all_with_one,
+                a_claim_that_waits_for_several_keys_has_none,
             ]);
             #[tokio::test]
             async fn claims_of_a_manager_that_is_gone_are_passed_over() {
@@ -103,7 +122,37 @@ store_contract!(
     sentinel: super::fleet::OnSentinel,
     replicas: super::fleet::WithReplicas,
     redis_with_least_rights: super::fleet::WithLeastRights,
+    postgres: super::fleet::OnPostgres,
+    mysql: super::fleet::OnMysql,
+    zookeeper: super::fleet::OnZooKeeper,
+    etcd: super::fleet::OnEtcd,
 );
+
+/// And where a claim for several keys does not keep others from what it cannot have yet: not so
+/// where the engine itself keeps the order.
+mod handed_on {
+    macro_rules! handed_on {
+        ($($name:ident: $fleet:ident),* $(,)?) => {
+            $(mod $name {
+                store_contract!(crate::store_contract::fleet::$fleet, keys, [
+                    a_claim_for_several_keys_is_overtaken_while_another_is_taken,
+                ]);
+            })*
+        };
+    }
+
+    handed_on!(
+        memory: InMemory,
+        quorum: QuorumInMemory,
+        redis: OnRedis,
+        cluster: OnCluster,
+        redlock: OnRedlock,
+        sentinel: OnSentinel,
+        replicas: WithReplicas,
+        postgres: OnPostgres,
+        mysql: OnMysql,
+    );
+}
 
 /// And what those can do besides of which a quorum is made.
 mod one_of_many {
@@ -126,4 +175,110 @@ mod one_of_many {
     }
 
     one_of_many!(memory: crate::store_contract::fleet::InMemory, redis: crate::store_contract::fleet::OnRedis);
+}
+
+/// And what holds where a lock belongs to a connection: without a TTL, without a name of the holder,
+/// and for one key alone.
+mod sessions {
+    macro_rules! sessions {
+        ($($name:ident: $fleet:ident),* $(,)?) => {
+            $(mod $name {
+                store_contract!(crate::store_contract::fleet::$fleet, one, [
+                    the_same_claim_is_granted_again_without_end,
+                    a_released_lock_is_free,
+                    a_stale_release_frees_nobody,
+                    a_second_release_is_not_held,
+                    a_renewal_resurrects_nothing,
+                    an_empty_batch_has_no_answers,
+                ]);
+                store_contract!(crate::store_contract::fleet::$fleet, counts, [
+                    fencing_tokens_grow_in_order,
+                    one_of_many_gets_it,
+                    a_counter_under_the_lock_loses_nothing,
+                ]);
+                store_contract!(crate::store_contract::fleet::$fleet, line, [
+                    a_granted_claim_that_asks_again_has_the_lock_still,
+                    a_claim_that_is_released_leaves_the_line,
+                    fencing_tokens_grow_over_grants_too,
+                ]);
+                store_contract!(crate::store_contract::fleet::$fleet, survey, [
+                    locks_without_names_cannot_be_listed,
+                    an_evicted_lock_goes_to_the_next_in_line,
+                    a_free_lock_is_evicted_from_nobody,
+                ]);
+            })*
+        };
+    }
+
+    sessions!(mysql: OnMysqlSessions, postgres: OnPostgresSessions);
+}
+
+/// PostgreSQL takes no zero byte in what it hashes, and a key with one is refused.
+mod any_key {
+    mod mysql {
+        store_contract!(
+            crate::store_contract::fleet::OnMysqlSessions,
+            counts,
+            [odd_keys_are_kept_apart,]
+        );
+    }
+}
+
+/// And what those of them can do besides that know their holders, and whose locks can be shared.
+mod shared_sessions {
+    macro_rules! shared_sessions {
+        ($($name:ident: $fleet:ident),* $(,)?) => {
+            $(mod $name {
+                use crate::store_contract::fleet::{Fleet, $fleet};
+
+                store_contract!($fleet, one, [
+                    a_free_lock_is_acquired,
+                    a_held_lock_says_by_whom,
+                    the_same_claim_is_granted_again,
+                    a_lease_ends_by_itself,
+                    a_renewed_lease_runs_on,
+                    a_renewal_never_shortens,
+                    batches_answer_one_by_one_in_order,
+                ]);
+                store_contract!($fleet, line, [
+                    those_in_line_are_granted_in_the_order_they_came,
+                    a_claim_that_asks_again_keeps_its_place,
+                    a_holder_is_told_that_others_wait,
+                ]);
+                store_contract!($fleet, circles, [
+                    a_circle_of_two_processes_is_broken_and_named,
+                ]);
+                store_contract!($fleet, stays, [
+                    a_lock_may_stay_taken_for_longer_than_its_lease,
+                    a_lock_that_is_not_held_does_not_stay_taken,
+                ]);
+                store_contract!($fleet, sharing, [
+                    those_that_share_hold_together_and_an_exclusive_one_apart,
+                    an_exclusive_claim_is_not_overtaken_by_those_that_could_share,
+                    one_sharer_lets_go_of_nothing_but_its_own,
+                ]);
+                store_contract!($fleet, keys, [
+                    several_keys_are_taken_together_or_not_at_all,
+                    several_keys_are_renewed_and_given_back_as_one,
+                    the_same_keys_in_another_order_take_turns,
+                    several_keys_are_shared,
+                    batches_with_several_keys_answer_one_by_one,
+                ]);
+                store_contract!($fleet, survey, [
+                    a_shared_lock_is_evicted_from_all,
+                    a_claim_for_several_keys_loses_all_with_one,
+                ]);
+                #[tokio::test]
+                async fn claims_of_a_manager_that_is_gone_are_passed_over() {
+                    let fleet = $fleet::start().await;
+                    crate::store_contract::line::claims_of_a_manager_that_is_gone_are_passed_over(
+                        fleet,
+                    )
+                    .await;
+                }
+            })*
+        };
+    }
+
+    shared_sessions!(postgres: OnPostgresSessions);
 }

@@ -1,4 +1,4 @@
-//! `node lock url=… [counter=…] [trust=ca.pem]`: takes and gives locks on order, and shuts down at the end.
+//! `node lock url=… [counter=…] [shelf=…] [trust=ca.pem]`: takes and gives locks on order, and shuts down at the end.
 //!
 //! | order | answer |
 //! |---|---|
@@ -8,7 +8,8 @@
 //! | `release` | `released`, or `refused ERROR` |
 //! | `fence KEY COUNT` | COUNT lines, each the fencing token of one acquisition and release |
 //! | `add COUNT` | `added COUNT`: so often read the key `count` of `counter`, which is `url` by default, and written it back one higher, under a lock |
-//! | `write` | `written`, or `refused ERROR` where `ensure_held` says that the lock is not ours any more |
+//! | `write` | `written`, or `refused ERROR` where `ensure_held` says that the lock is not ours any more; on the `shelf`, if one is given |
+//! | `left` | `left MILLISECONDS`: how long the lease is still good, or 0 |
 
 use std::error::Error;
 use std::os::unix::process::CommandExt;
@@ -16,6 +17,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use lockattr::{Lease, LockGuard, LockManager, LockOptions, Mode};
+use lockattr_tests::Shelf;
 use redis::AsyncCommands;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, stdin, stdout};
 
@@ -27,6 +29,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         return Err(again_trusting(&trust).into());
     }
     let url: String = arguments.get_or("url", String::new())?;
+    let shelf: String = arguments.get_or("shelf", String::new())?;
     let counter: String = arguments.get_or("counter", url.clone())?;
     let manager = LockManager::connect(&url).await?;
     let mut held: Option<LockGuard> = None;
@@ -46,6 +49,17 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
                 Ok(()) => "released".into(),
                 Err(error) => format!("refused {error}"),
             },
+            ["write"] if !shelf.is_empty() => {
+                let lease = held.as_ref().ok_or("nothing is held")?;
+                match Shelf::at(&shelf).add(lease, Duration::ZERO).await? {
+                    true => "written".into(),
+                    false => format!("refused {}", lease.ensure_held().expect_err("it is lost")),
+                }
+            }
+            ["left"] => {
+                let left = held.as_ref().map(|lease| lease.remaining().as_millis());
+                format!("left {}", left.unwrap_or(0))
+            }
             ["write"] => match held.as_ref().ok_or("nothing is held")?.ensure_held() {
                 Ok(()) => "written".into(),
                 Err(error) => format!("refused {error}"),

@@ -3,10 +3,13 @@
 
 mod arguments;
 mod echo;
+mod exhibit;
 mod job;
 mod leave;
 mod lock;
+mod plain;
 mod server;
+mod work;
 
 use std::process::ExitCode;
 
@@ -20,12 +23,15 @@ async fn main() -> ExitCode {
     };
     let done = match arguments.verb() {
         "echo" => echo::run(&arguments).await,
+        "exhibit" => exhibit::run(&arguments).await,
         "job" => job::run(&arguments).await,
         "leave" => leave::run(&arguments).await,
         "lock" => lock::run(&arguments).await,
+        "plain" => plain::run(&arguments).await,
         "server" => server::run().await,
+        "work" => work::run(&arguments).await,
         verb => {
-            let verbs = "echo, job, leave, lock, server";
+            let verbs = "echo, exhibit, job, leave, lock, plain, server, work";
             return refuse(&format!("no verb `{verb}`; there are: {verbs}"));
         }
     };

@@ -1,5 +1,6 @@
 //! The programs that a command starts: printed, run at the project's root, and their failure told.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
@@ -29,7 +30,7 @@ pub(crate) fn run(command: &mut Command) -> Result<(), String> {
 }
 
 /// Whether a program can be started and succeeds, quietly.
-pub(crate) fn succeeds(program: &str, words: &[&str]) -> bool {
+pub(crate) fn succeeds(program: impl AsRef<OsStr>, words: &[&str]) -> bool {
     Command::new(program).args(words).output().is_ok_and(|output| output.status.success())
 }
 
@@ -39,7 +40,7 @@ pub(crate) fn root() -> &'static Path {
 }
 
 /// The command as one would type it, without the directories of its program.
-fn tell(command: &Command) -> String {
+pub(crate) fn tell(command: &Command) -> String {
     let mut told = String::new();
     let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
     for (name, value) in set {

@@ -1,13 +1,19 @@
 //! The project's own commands, for people and for CI: `cargo xtask help`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 
+mod again;
 mod bless;
 mod child;
 mod ci;
+#[cfg(test)]
+mod dependencies;
 mod guards;
 mod install;
 mod newest;
+mod recordings;
 mod servers;
+mod soak;
+mod table;
 mod test;
 
 use std::process::ExitCode;
@@ -26,6 +32,14 @@ cargo xtask bless
 cargo xtask guards [WORD…]
     Takes each guard in tests/guards/ out of a copy of the code and sees its tests fail; with WORDs,
     only the guards and tests that have one in their name. Some twenty seconds each.
+cargo xtask soak [--minutes N] [--seed S] [--on NAME,…]
+    Random faults over random work of several processes, on every topology or those named, for two
+    minutes by default; judges what they wrote down. A round that fails prints the command that has
+    it again. `cargo xtask soak --help` says what else there is.
+cargo xtask table
+    Runs the tests that start servers, and prints how many there are for each store, by suite.
+cargo xtask recordings
+    Makes the pictures in docs/recordings/ anew: the command `lockattr` in a real terminal.
 cargo xtask ci [STEP…]
     All that CI runs, or only these steps: the same as .ci/run.
 cargo xtask help
@@ -45,6 +59,9 @@ fn main() -> ExitCode {
         "bless" if rest.is_empty() => bless::run(),
         "guards" => guards::run(rest),
         "ci" => ci::run(rest),
+        "soak" => soak::run(rest),
+        "table" if rest.is_empty() => table::run(),
+        "recordings" if rest.is_empty() => recordings::run(),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;

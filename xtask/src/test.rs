@@ -4,54 +4,71 @@
 use std::process::Command;
 
 use crate::newest::{self, Newest};
-use crate::{child, servers};
+use crate::{again, child, servers};
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     servers::ensure_all()?;
     let newest = newest::obtain();
-    let mut tests = child::cargo(&["test", "--workspace", "--all-features"]);
-    // Some tests are of what only those can do.
-    tests.args(arranged(words)).envs(newest.iter().flatten().map(Newest::named));
-    in_parallel(&mut tests);
-    child::run(&mut tests)?;
-    // Who asks for some tests, or for another server, has an answer now.
-    if words.is_empty() && std::env::var_os(servers::REDIS).is_none() {
-        on_newest(newest)
-    } else {
-        Ok(())
+    let tests = || {
+        let mut tests = child::cargo(&["test", "--workspace", "--all-features"]);
+        // Some tests are of what only those can do.
+        tests.envs(newest.iter().flatten().map(Newest::named));
+        in_parallel(&mut tests);
+        tests
+    };
+    if !words.is_empty() {
+        return child::run(tests().args(arranged(words)));
     }
+    let mut rare = again::run(tests().arg("--no-fail-fast"), tests)?;
+    // Who asks for another server has an answer now.
+    if std::env::var_os(servers::REDIS).is_none() {
+        rare.extend(on_newest(&newest)?);
+    }
+    for test in rare {
+        eprintln!("xtask: RED ONCE among others, green twice alone: {test}. Please report it.");
+    }
+    Ok(())
 }
 
 /// Most tests wait for servers, not for a core: as many as there are cores leave half of the time
 /// unused.
-fn in_parallel(tests: &mut Command) {
+pub(crate) fn in_parallel(tests: &mut Command) {
     if std::env::var_os("RUST_TEST_THREADS").is_none() {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         tests.env("RUST_TEST_THREADS", (2 * cores).to_string());
     }
 }
 
+/// What a newer Redis makes no difference to.
+const OTHER_ENGINES: [&str; 4] = ["postgres", "mysql", "zookeeper", "etcd"];
+
 /// The tests that start servers, once on each of the newest; all of them, and then the verdict.
-fn on_newest(newest: Result<Vec<Newest>, String>) -> Result<(), String> {
+/// Which were red once.
+fn on_newest(newest: &Result<Vec<Newest>, String>) -> Result<Vec<String>, String> {
     let newest = match newest {
         Ok(newest) => newest,
         Err(reason) => {
             eprintln!("xtask: NOT RUN on the newest Redis and Valkey: {reason}");
-            return Ok(());
+            return Ok(Vec::new());
         }
     };
-    let mut failures = Vec::new();
-    for Newest { program, version, .. } in &newest {
+    let (mut rare, mut failures) = (Vec::new(), Vec::new());
+    for Newest { program, version, .. } in newest {
         eprintln!("xtask: on {version}");
         // The features as above, or all would be built again.
-        let mut tests = child::cargo(&["test", "--workspace", "--all-features", "--test", "it"]);
-        tests.env(servers::REDIS, program).envs(newest.iter().map(Newest::named));
-        in_parallel(&mut tests);
-        if let Err(failure) = child::run(&mut tests) {
-            failures.push(format!("on {version}: {failure}"));
+        let tests = || {
+            let mut tests = child::cargo(&["test", "--workspace", "--all-features"]);
+            tests.env(servers::REDIS, program).envs(newest.iter().map(Newest::named));
+            in_parallel(&mut tests);
+            tests
+        };
+        let others = OTHER_ENGINES.iter().flat_map(|engine| ["--skip", engine]);
+        match again::run(tests().args(["--test", "it", "--"]).args(others), tests) {
+            Ok(red_once) => rare.extend(red_once),
+            Err(failure) => failures.push(format!("on {version}: {failure}")),
         }
     }
-    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
+    if failures.is_empty() { Ok(rare) } else { Err(failures.join("\n")) }
 }
 
 /// Cargo takes one filter before its `--`; the tests take any number behind it.

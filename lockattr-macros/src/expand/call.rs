@@ -1,7 +1,8 @@
 //! What the attribute says, as a value for the runtime.
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, quote_spanned};
+use syn::Path;
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
@@ -9,6 +10,7 @@ use super::Expansion;
 use crate::key::{Key, Locked, placed_at};
 use crate::key_template::{Part, Template};
 use crate::value::Manager;
+use crate::written::written;
 
 impl Expansion<'_> {
     /// The expression of type `Call`.
@@ -49,16 +51,7 @@ impl Expansion<'_> {
     }
 
     fn key(&self, key: &Key) -> TokenStream {
-        let lockattr = &self.lockattr;
-        let site = Span::mixed_site();
-        let parts = match key {
-            Key::Template { template, literal, .. } => parts(template, literal.span()),
-            Key::Expr(expr) => {
-                let site = site.located_at(expr.span());
-                quote_spanned! {site=> .verbatim(&(#expr)) }
-            }
-        };
-        quote_spanned! {site=> #lockattr::__private::KeyBuilder::new() #parts }
+        built(&self.lockattr, key)
     }
 
     /// The `LockOptions`, with a method for each option that is there.
@@ -89,8 +82,54 @@ impl Expansion<'_> {
             let name = Ident::new(name, site);
             Some(quote_spanned! {site=> .#name(#value) })
         });
-        quote_spanned! {site=> #lockattr::LockOptions::new() #(#setters)* }
+        let template = self.template();
+        quote_spanned! {site=> #lockattr::LockOptions::new().template(#template) #(#setters)* }
     }
+
+    /// What all keys of this attribute are called together: as it is written there.
+    fn template(&self) -> TokenStream {
+        let site = Span::mixed_site();
+        match &*self.templates() {
+            [template] => template.clone(),
+            [first, rest @ ..] => {
+                quote_spanned! {site=> ::core::concat!(#first #(, ", ", #rest)*) }
+            }
+            [] => quote_spanned! {site=> "" },
+        }
+    }
+
+    /// What each of them is called.
+    pub(super) fn templates(&self) -> Vec<TokenStream> {
+        match self.locked {
+            Locked::One(key) => vec![as_written(key)],
+            Locked::All(keys) => keys.iter().map(as_written).collect(),
+        }
+    }
+}
+
+/// The template, or the expression in its place.
+pub(crate) fn as_written(key: &Key) -> TokenStream {
+    match key {
+        Key::Template { literal, .. } => literal.to_token_stream(),
+        Key::Expr(expr) => {
+            let mut text = Literal::string(&written(&expr.to_token_stream()));
+            text.set_span(Span::mixed_site());
+            text.into_token_stream()
+        }
+    }
+}
+
+/// The expression of type `KeyBuilder`.
+pub(crate) fn built(lockattr: &Path, key: &Key) -> TokenStream {
+    let site = Span::mixed_site();
+    let parts = match key {
+        Key::Template { template, literal, .. } => parts(template, literal.span()),
+        Key::Expr(expr) => {
+            let site = site.located_at(expr.span());
+            quote_spanned! {site=> .verbatim(&(#expr)) }
+        }
+    };
+    quote_spanned! {site=> #lockattr::__private::KeyBuilder::new() #parts }
 }
 
 fn tokens(value: Option<&impl ToTokens>) -> Option<TokenStream> {

@@ -8,6 +8,7 @@ use super::output::{has_impl_trait, output};
 use crate::args::Args;
 use crate::future_shape::FutureShape;
 use crate::locked_fn::LockedFn;
+use crate::stream_shape::StreamShape;
 
 /// The function as it is, so that editors still understand it; without its body where that counts
 /// on the name that `lease` would have given it.
@@ -27,6 +28,9 @@ pub(super) fn stand_in(args: &Args, function: &LockedFn, item: &TokenStream) -> 
 /// A body of any type; none where the type has to be inferred from it.
 fn diverging(sig: &Signature) -> Option<TokenStream> {
     let panic = quote_spanned! {Span::mixed_site()=> ::core::unreachable!() };
+    if StreamShape::of(&sig.output).is_some_and(|shape| !shape.boxed) {
+        return None;
+    }
     match FutureShape::of(&sig.output) {
         Some(shape) if !shape.boxed => {
             (!has_impl_trait(shape.output)).then(|| quote! { async { #panic } })

@@ -1,6 +1,6 @@
 //! What the attribute may stand on.
 
-use super::{check_complaints, complaints, expand};
+use super::{check_complaints, expand};
 
 const KEY: &str = "key = \"stock\"";
 
@@ -16,6 +16,15 @@ fn functions_that_can_be_locked() {
         "fn f() -> impl Future<Output = ()> + Send { x() }",
         "fn f() -> impl Send + std::future::Future<Output = impl Display> { x() }",
         "fn f() -> (impl Future<Output = ()>) { x() }",
+        "fn f() -> impl Stream<Item = Result<u8, E>> + Send { x() }",
+        "fn f() -> impl futures::TryStream<Ok = u8, Error = E> { x() }",
+        "fn f() -> ::core::pin::Pin<Box<dyn a::Stream<Item = u8> + 'a>> { x() }",
+        "fn f() -> BoxStream<'static, u8> { x() }",
+        "fn f(&mut self, _: impl Display) -> Result<&mut u8, E> { 1 }",
+        "unsafe fn f() {}",
+        "fn main() -> Result<(), E> { rt().block_on(async {}) }",
+        "#[core::prelude::v1::test] fn main() {}",
+        "fn go() -> Result<(), E> { let body = async { 1 }; tokio::spawn(body); }",
         "fn main() { let body = async { 1 }; rt().block_on(body) }",
         "fn main() { let span; {} { if false {} { let body = async { 1 }; rt().block_on(body) } } }",
     ] {
@@ -27,30 +36,15 @@ fn functions_that_can_be_locked() {
 fn functions_that_cannot() {
     check_complaints(
         KEY,
-        "fn deduct(id: u64) -> u64 { id }",
-        &["`#[distributed_lock]` needs an `async fn`, or one that returns a boxed future: write \
-           `async fn deduct`"],
-    );
-    for item in ["fn main() { rt().block_on(async {}) }", "#[core::prelude::v1::test] fn main() {}"]
-    {
-        check_complaints(
-            KEY,
-            item,
-            &["`#[distributed_lock]` needs an `async fn`: write `async fn main`, or put \
-               `#[distributed_lock]` above the attribute that made it an ordinary one"],
-        );
-    }
-    check_complaints(
-        KEY,
         "const fn f() {}",
-        &["a `const fn` cannot wait for a lock: write `async fn`"],
+        &["a `const fn` cannot wait for a lock: leave `const` out"],
     );
     check_complaints(
         KEY,
         "pub extern \"C\" fn f() {}",
         &[
-            "an `extern` function cannot wait for a lock: put `#[distributed_lock]` on an `async fn` \
-           that it calls",
+            "an `extern` function cannot say that the lock was refused: put `#[distributed_lock]` on a \
+           function that it calls",
         ],
     );
     check_complaints(
@@ -70,19 +64,46 @@ fn functions_that_cannot() {
 }
 
 #[test]
-fn a_variable_called_body_is_not_yet_tokio() {
-    let said = complaints(KEY, "fn go() { let body = async { 1 }; tokio::spawn(body); }");
-    assert!(said[0].ends_with("write `async fn go`"), "{said:?}");
+fn what_would_be_locked_only_while_it_is_made() {
+    let stream = "the lock would be given back as soon as this stream is made: write `fn f(…) -> impl \
+                  Stream<Item = Result<_, E>>`, which holds it until the stream ends, or lock in a \
+                  function of its own what makes the stream";
+    for item in [
+        "async fn f() -> impl Stream<Item = u8> { x() }",
+        "async fn f() -> Result<BoxStream<'static, u8>, E> { x() }",
+        "fn f() -> Result<impl a::Stream<Item = u8>, E> { x() }",
+        "fn f() -> Option<Pin<Box<dyn Stream<Item = u8> + Send>>> { x() }",
+    ] {
+        check_complaints(KEY, item, &[stream]);
+    }
+    for item in [
+        "fn f() -> Result<impl Future<Output = u8>, E> { x() }",
+        "fn f() -> Option<BoxFuture<'a, u8>> {}",
+    ] {
+        let future =
+            "the lock would be given back as soon as this future is made: write `async fn f`";
+        check_complaints(KEY, item, &[future]);
+    }
+    check_complaints(KEY, "async fn f() -> Result<BoxFuture<'static, u8>, E> { x() }", &[]);
+}
+
+#[test]
+fn nothing_cancels_a_plain_function() {
+    let cancel = "key = \"stock\", on_lost = cancel";
+    let sentence = "`on_lost = cancel` cannot stop a plain function, which runs on the calling thread: \
+                    write `on_lost = error` (the default there) or `on_lost = ignore`, and ask \
+                    `lockattr::current()` in the body, or make it an `async fn`";
+    check_complaints(cancel, "fn f() {}", &[sentence]);
+    for item in
+        ["async fn f() {}", "fn f() -> impl Stream<Item = u8> {}", "fn f() -> BoxFuture<'a, u8> {}"]
+    {
+        check_complaints(cancel, item, &[]);
+    }
 }
 
 #[test]
 fn other_items() {
-    for (word, item) in [
-        ("impl", "impl A { async fn f() {} }"),
-        ("impl", "unsafe impl A for B {}"),
-        ("trait", "pub unsafe trait A {}"),
-        ("mod", "pub(crate) mod a { }"),
-    ] {
+    for (word, item) in [("trait", "pub unsafe trait A {}"), ("mod", "pub(crate) mod a { }")] {
         let sentence = format!(
             "`#[distributed_lock]` goes on a function: put it on those inside this `{word}`"
         );
@@ -101,14 +122,14 @@ fn other_items() {
         ("macro_rules", "macro_rules! a { () => {} }"),
         ("println", "println!();"),
     ] {
-        let sentence = format!("`#[distributed_lock]` goes on an `async fn`, not on this `{word}`");
+        let sentence = format!("`#[distributed_lock]` goes on a function, not on this `{word}`");
         check_complaints(KEY, item, &[&sentence]);
     }
 }
 
 #[test]
 fn the_item_stays_beside_its_mistakes() {
-    let item = "impl A { async fn f() { 1 } }";
+    let item = "mod a { async fn f() { 1 } }";
     let expanded = expand("key = \"<\"", item).to_string();
     let untouched = item.parse::<proc_macro2::TokenStream>().expect("tokens").to_string();
     assert!(expanded.starts_with(&untouched), "{expanded}");

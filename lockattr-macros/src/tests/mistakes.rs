@@ -380,7 +380,7 @@ fn a_lease_needs_a_lock() {
 
 #[test]
 fn mistakes_of_attribute_and_function_come_together() {
-    let said = complaints("key = \"<\", ttl = 10", "fn deduct(id: u64) {}");
+    let said = complaints("key = \"<\", ttl = 10", "const fn deduct(id: u64) {}");
     assert_eq!(said.len(), 3, "{said:#?}");
     let said = complaints("key = \"<ids>:{id}:<>\", ttl = 10", "async fn deduct(id: u64) {}");
     assert_eq!(said.len(), 4, "{said:#?}");

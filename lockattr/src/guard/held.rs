@@ -9,6 +9,7 @@ use super::{Grip, LockGuard};
 use crate::chain::Frame;
 use crate::hold::{Granted, Hold, validity};
 use crate::line::{self, Next};
+use crate::observe;
 use crate::options::Terms;
 use crate::store::{self, Claim, Releasing};
 use crate::watchdog::Watchdog;
@@ -47,15 +48,20 @@ impl Owned {
         let answer = held.frame.watchdog.store().release(&releases).await.pop();
         match answer {
             Some(Ok(store::Release::Released)) => {
+                observe::release("released");
                 self.given_back();
                 Ok(())
             }
             Some(Ok(store::Release::NotHeld)) | None => {
+                observe::release("not_held");
                 self.given_back();
                 Err(hold.lost(LostReason::Taken))
             }
             // Dropping `self` goes on trying.
-            Some(Err(error)) => Err(error.about(&hold.claim().named())),
+            Some(Err(error)) => {
+                observe::release("unknown");
+                Err(error.about(&hold.claim().named()))
+            }
         }
     }
 

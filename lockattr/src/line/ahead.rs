@@ -47,7 +47,7 @@ impl<W, T> Ahead<W, T> {
         }
         let Limits { count, time } = self.lines.limits;
         if let Some((since, passed)) = &mut line.wanted {
-            if *passed >= count || now >= *since + time {
+            if *passed >= count || now.saturating_duration_since(*since) >= time {
                 return nobody;
             }
             *passed += 1;

@@ -1,21 +1,25 @@
-//! One acquisition: enter again, or stand in line until the lock is handed over or patience ends.
+//! One acquisition: enter again (`reenter.rs`), or stand in line until the lock is handed over or
+//! patience ends.
 
-use std::pin::pin;
 use std::sync::Arc;
 
+use futures_util::future::OptionFuture;
 use tokio::task::coop::consume_budget;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::LockManager;
 use super::asking::{Asking, Refusal};
-use crate::chain::{self, Frame};
+use crate::chain;
 use crate::guard::Ahead;
-use crate::key::{LockKey, in_one_order, named};
+use crate::key::{LockKey, named};
 use crate::line::{Came, Joined};
+use crate::machine::random_fraction;
+use crate::observe::Wait;
 use crate::options::Terms;
 use crate::retry::Attempts;
+use crate::site::Site;
 use crate::store::{Claim, Sharing};
-use crate::{Error, Holder, LockGuard, LostReason};
+use crate::{Error, Holder, LockGuard};
 
 impl LockManager {
     pub(crate) async fn acquire_on(&self, terms: &Terms, key: &str) -> Result<LockGuard, Error> {
@@ -23,7 +27,7 @@ impl LockManager {
         consume_budget().await;
         // Before anything is made for it: a call that enters again costs next to nothing.
         if let Some(outer) = chain::find(&self.shared.watchdog, key) {
-            return enter_again(terms, &outer, key).await;
+            return self.enter_again(terms, &outer, key).await;
         }
         self.acquire_new(terms, Box::new([self.key(key)?])).await
     }
@@ -34,18 +38,10 @@ impl LockManager {
         terms: &Terms,
         keys: Vec<LockKey>,
     ) -> Result<LockGuard, Error> {
-        let (mut also, mut entered) = (Vec::new(), Vec::<Arc<Frame>>::new());
-        let mut rest = Vec::new();
-        for key in in_one_order(keys) {
-            let Some(outer) = chain::find(&self.shared.watchdog, key.as_str()) else {
-                rest.push(key);
-                continue;
-            };
-            // One entry may hold several of them, and has one gate.
-            if !entered.iter().any(|frame| Arc::ptr_eq(frame, &outer)) {
-                also.push(enter_again(terms, &outer, key.as_str()).await?);
-                entered.push(outer);
-            }
+        let (entries, rest) = self.in_chain(keys);
+        let mut also = Vec::new();
+        for (outer, key) in &entries {
+            also.push(self.enter_again(terms, outer, key.as_str()).await?);
         }
         if !rest.is_empty() {
             return Ok(self.acquire_new(terms, rest.into()).await?.and(also));
@@ -56,7 +52,36 @@ impl LockManager {
         }
     }
 
-    async fn acquire_new(&self, terms: &Terms, keys: Box<[LockKey]>) -> Result<LockGuard, Error> {
+    pub(super) async fn acquire_new(
+        &self,
+        terms: &Terms,
+        keys: Box<[LockKey]>,
+    ) -> Result<LockGuard, Error> {
+        if let Some(site) = terms.site {
+            self.look_at_order(terms, site);
+        }
+        let wait = Wait::begin(terms, &keys, &self.shared.settings.audience);
+        let outcome = wait.instrument(self.acquire_unobserved(terms, keys, &wait)).await;
+        let mut outcome = outcome.map(|guard| guard.at(terms.site));
+        wait.over(&mut outcome);
+        outcome
+    }
+
+    /// What waits inside of other holds should do so in one order everywhere.
+    fn look_at_order(&self, terms: &Terms, inner: Site) {
+        if self.shared.settings.lock_order && !terms.patience.is_once() {
+            let around = chain::entries()
+                .filter(|(entry, _)| Arc::ptr_eq(&entry.watchdog, &self.shared.watchdog));
+            self.shared.lock_order.takes(inner, around.filter_map(|(_, site)| site));
+        }
+    }
+
+    async fn acquire_unobserved(
+        &self,
+        terms: &Terms,
+        keys: Box<[LockKey]>,
+        observed: &Wait,
+    ) -> Result<LockGuard, Error> {
         let watchdog = &self.shared.watchdog;
         // First of all, also for what an earlier runtime left behind: it may be this very key's
         // release.
@@ -71,11 +96,13 @@ impl LockManager {
                 }
             }
         }
-        let wait = self.wait_and_ask(terms, &keys, ahead);
+        let search = self.search(terms, &keys);
+        let wait = self.wait_and_ask(terms, &keys, ahead, observed);
         tokio::select! {
             biased;
             outcome = wait => outcome,
             () = watchdog.stopped() => Err(shut_down(&named(&keys))),
+            Some(deadlock) = OptionFuture::from(search) => Err(deadlock),
         }
     }
 
@@ -84,12 +111,13 @@ impl LockManager {
         terms: &Terms,
         keys: &[LockKey],
         mut ahead: Option<Ahead>,
+        observed: &Wait,
     ) -> Result<LockGuard, Error> {
         let shared = &self.shared;
         let mut attempts = terms.patience.start(Instant::now());
         match local_line(terms, keys) {
             Some(name) if ahead.is_none() => {
-                match self.stand_in_line(terms, name, &mut attempts).await {
+                match self.stand_in_line(terms, name, &mut attempts, observed).await {
                     Ok(guard) => return Ok(guard),
                     Err(place) => ahead = place,
                 }
@@ -99,6 +127,9 @@ impl LockManager {
         }
         let label = shared.identity.label(terms.function);
         let claim = Claim::with(shared.inbox.id(), keys.into(), terms.sharing, &label);
+        if let Some(why) = shared.watchdog.store().refuses_claim(&claim) {
+            return Err(Error::InvalidOptions(why));
+        }
         let mut asking = Asking::new(shared, claim, terms, ahead);
         // After it is noted that we ask, so that a shutdown either is seen here or sees this.
         if shared.watchdog.is_shut_down() {
@@ -112,7 +143,7 @@ impl LockManager {
                 Ok(guard) => return Ok(guard),
                 Err(refusal) => refusal,
             };
-            let (now, random) = (Instant::now(), rand::random());
+            let (now, random) = (Instant::now(), random_fraction());
             let again = match &refusal {
                 Refusal::Held { in_line: Some(soon), .. } => {
                     attempts.look_again(now, *soon, random)
@@ -125,6 +156,7 @@ impl LockManager {
                     Refusal::Unknown(error) => error.about(&named(keys)),
                 });
             };
+            observed.waits();
             if let Some(guard) = asking.granted_before(until).await {
                 return Ok(guard);
             }
@@ -138,6 +170,7 @@ impl LockManager {
         terms: &Terms,
         name: &str,
         attempts: &mut Attempts,
+        observed: &Wait,
     ) -> Result<LockGuard, Option<Ahead>> {
         if attempts.is_once() {
             return Err(None);
@@ -148,7 +181,8 @@ impl LockManager {
             }
             Joined::Behind(place) => place,
         };
-        let ends = attempts.line_ends(Instant::now(), rand::random());
+        let ends = attempts.line_ends(Instant::now(), random_fraction());
+        observed.waits();
         match timeout_at(ends, place.turn()).await {
             Ok(Came::Lock(guard)) if guard.ensure_held().is_ok() => Ok(guard),
             // It lay too long before this task was polled.
@@ -180,72 +214,16 @@ async fn revive(terms: &Terms, ahead: Ahead, kept: Option<LockGuard>) -> Result<
 /// The name of the lock, if its line in this process hands it on: one key, for one holder.
 fn local_line<'a>(terms: &Terms, keys: &'a [LockKey]) -> Option<&'a str> {
     match keys {
-        [key] if terms.sharing == Sharing::Exclusive => Some(key.name()),
+        [key] if terms.sharing == Sharing::Exclusive && !terms.by_store => Some(key.name()),
         _ => None,
     }
 }
 
-/// Waits for this call's turn inside a hold of its own chain.
-async fn enter_again(terms: &Terms, outer: &Arc<Frame>, key: &str) -> Result<LockGuard, Error> {
-    let held = outer.hold.check(Instant::now());
-    if held == Err(LostReason::ShutDown) {
-        return Err(shut_down(key));
-    }
-    if !terms.reentrant {
-        return Err(Error::Reentered { key: key.to_owned() });
-    }
-    check_sharing(terms.sharing, outer.sharing, key)?;
-    held.map_err(|reason| outer.hold.lost(reason))?;
-    if let Some(turn) = outer.try_turn(terms.sharing) {
-        return Ok(LockGuard::reentered(turn));
-    }
-    let mut attempts = terms.patience.start(Instant::now());
-    attempts.begin();
-    // In line from here on, so that the turns are taken in the order of the calls.
-    let turn = pin!(outer.turn(terms.sharing));
-    let ended = pin!(outer.hold.clone().ended());
-    let ends = attempts.line_ends(Instant::now(), rand::random());
-    tokio::select! {
-        biased;
-        reason = ended => Err(outer.hold.lost(reason)),
-        turn = turn => Ok(LockGuard::reentered(turn)),
-        () = sleep_until(ends) => Err(contended(key, &attempts, own_label(outer))),
-    }
-}
-
-/// Refuses what could never be granted: who is inside waits for nobody to be inside.
-fn check_sharing(inner: Sharing, outer: Sharing, key: &str) -> Result<(), Error> {
-    let (inner, outer) = match (inner, outer) {
-        (_, Sharing::Exclusive)
-        | (Sharing::Shared, Sharing::Shared)
-        | (Sharing::Permits(_), Sharing::Permits(_)) => return Ok(()),
-        (inner, outer) => (described(inner), described(outer)),
-    };
-    Err(Error::InvalidOptions(format!(
-        "this call chain holds `{key}` {outer}, and inside of that it can never be had {inner}: \
-         take it {inner} where the chain begins"
-    )))
-}
-
-fn described(sharing: Sharing) -> &'static str {
-    match sharing {
-        Sharing::Exclusive => "with `mode = exclusive`",
-        Sharing::Shared => "with `mode = shared`",
-        Sharing::Permits(_) => "with `permits`",
-    }
-}
-
-/// The label of a hold of this process, for those who wait for it inside the chain.
-fn own_label(frame: &Frame) -> Option<Box<Holder>> {
-    let remaining = frame.hold.valid_until().saturating_duration_since(Instant::now());
-    Some(Box::new(Holder::from_value(frame.hold.claim().value(), Some(remaining))))
-}
-
-fn shut_down(key: &str) -> Error {
+pub(super) fn shut_down(key: &str) -> Error {
     Error::ShutDown { key: key.to_owned() }
 }
 
-fn contended(key: &str, attempts: &Attempts, holder: Option<Box<Holder>>) -> Error {
+pub(super) fn contended(key: &str, attempts: &Attempts, holder: Option<Box<Holder>>) -> Error {
     let now = Instant::now();
     Error::Contended {
         key: key.to_owned(),

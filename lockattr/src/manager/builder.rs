@@ -15,7 +15,7 @@ use crate::store_url;
 /// What the URL's query says wins over what the program says, so that whoever runs a service can
 /// change it without a new build. The query knows these settings by the same names: `prefix`,
 /// `service`, `ttl`, `wait`, `retry`, `retry_delay`, `shutdown_limit`, `linger`, `hand_overs`,
-/// `hand_over_time`, and where the store has a server `connections`, `connect_timeout`,
+/// `hand_over_time`, `lock_order`, `deadlocks`, and where the store has a server `connections`, `connect_timeout`,
 /// `response_timeout`, `heartbeat` and `replicas`, and where it is reached by TLS `ca`, `cert` and
 /// `key`.
 ///
@@ -128,6 +128,33 @@ impl LockManagerBuilder {
         self
     }
 
+    /// Whether the order is looked at in which locks are taken inside each other: in debug builds by
+    /// default.
+    ///
+    /// Where `order:<id>` is taken inside `product:<id>` here and the other way round there, two
+    /// calls wait for each other one day. That is a warning event with all places in the code, once,
+    /// on the first day; and one of [`LockManager::inversions`]. It is about what
+    /// [waits](crate::LockOptions::wait): a call that asks once cannot wait in a circle. As
+    /// [lockdep](https://docs.kernel.org/locking/lockdep-design.html) does in Linux.
+    pub fn lock_order(mut self, look: bool) -> Self {
+        self.settings.lock_order = look;
+        self
+    }
+
+    /// Whether a call that waits inside of a hold looks for a circle of waiting calls, whatever
+    /// processes they are in: not by default.
+    ///
+    /// It then tells the others in the store what it waits for, and follows what they wait for. One
+    /// of the circle gets [`Error::Deadlock`] within a second, which names the others, where all of
+    /// them would wait until their patience ends. What waits for nobody or is not inside of a hold,
+    /// costs nothing; what waits inside of one for longer than a tenth of a second costs a few
+    /// commands. All managers of the fleet have to be set to it. Permits are no part of it: who waits
+    /// for one of several is not stuck while another may give one back.
+    pub fn deadlocks(mut self, look: bool) -> Self {
+        self.settings.deadlocks = look;
+        self
+    }
+
     /// Over how many connections the keys are spread, where the store has a server: 2 by default,
     /// 1 to 64.
     pub fn connections(mut self, connections: usize) -> Self {
@@ -200,6 +227,13 @@ impl LockManagerBuilder {
     /// A file in PEM with the private key to [`cert`](Self::cert), without a passphrase.
     pub fn key(mut self, file: impl Into<PathBuf>) -> Self {
         self.settings.server.tls.key = Some(file.into());
+        self
+    }
+
+    /// Who records what is locked.
+    #[cfg(feature = "testing")]
+    pub(crate) fn audience(mut self, audience: crate::observe::Audience) -> Self {
+        self.settings.audience = audience;
         self
     }
 

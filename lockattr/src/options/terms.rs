@@ -9,6 +9,7 @@ use super::{
 use crate::Error;
 use crate::retry::Patience;
 use crate::settings::Settings;
+use crate::site::Site;
 use crate::store::Sharing;
 
 impl LockOptions {
@@ -40,12 +41,29 @@ impl LockOptions {
             renew: self.renew,
             max_hold: self.max_hold,
             hold_at_least: self.hold_at_least,
-            on_lost: self.on_lost,
+            on_lost: self.on_lost.unwrap_or_default(),
             reentrant: self.reentrant,
             sharing,
             release: self.release,
             function: self.function,
+            site: self.site,
+            by_store: false,
         })
+    }
+
+    /// The same for a body that runs on the calling thread, where nothing can cancel it.
+    pub(crate) fn resolve_blocking(&self, defaults: &Settings) -> Result<Terms, Error> {
+        let on_lost = match self.on_lost {
+            Some(OnLost::Cancel) => {
+                return Err(refused(
+                    "`on_lost` is `Cancel`, and nothing can stop code that runs on the calling \
+                     thread: take `Error` or `Ignore`, and ask `ensure_held()` in the body"
+                        .into(),
+                ));
+            }
+            other => other.unwrap_or(OnLost::Error),
+        };
+        Ok(Terms { on_lost, ..self.resolve(defaults)? })
     }
 
     fn check_hold_at_least(&self, ttl: Duration) -> Result<(), Error> {
@@ -97,4 +115,7 @@ pub(crate) struct Terms {
     pub(crate) sharing: Sharing,
     pub(crate) release: Release,
     pub(crate) function: Option<&'static str>,
+    pub(crate) site: Option<Site>,
+    /// The store grants it each time: it is neither had from another hold of this process nor handed on.
+    pub(crate) by_store: bool,
 }

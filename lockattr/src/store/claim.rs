@@ -2,11 +2,12 @@
 
 use std::fmt::{self, Debug, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{Inbox, LockKey, Waiting};
 use crate::key::{in_one_order, named};
+use crate::machine::random_bits;
 use crate::token::OwnerToken;
 
 /// With whom a claim shares its lock.
@@ -64,15 +65,15 @@ struct Attempts {
     begun: bool,
     /// None for the first, which is the claim itself.
     last: Option<Arc<Claim>>,
-    /// Whether the last has been given back.
-    over: bool,
+    /// Whether the last may have something still.
+    stands: bool,
 }
 
 impl Claim {
     /// A claim with an owner token of its own, and a label that says who asks. It stands alone: no
     /// inbox hears of it.
     pub fn new(key: LockKey, label: &str) -> Self {
-        Self::with(rand::random(), Box::new([key]), Sharing::Exclusive, label)
+        Self::with(random_bits(), Box::new([key]), Sharing::Exclusive, label)
     }
 
     /// A claim as the manager with this inbox makes it: for `key` and all of `others` together,
@@ -92,10 +93,7 @@ impl Claim {
 
     /// A claim of the manager with `inbox` for all of `keys`, of which there is at least one.
     pub(crate) fn with(inbox: u64, keys: Box<[LockKey]>, sharing: Sharing, label: &str) -> Self {
-        Self::owned_by(OwnerToken::random(inbox), keys, sharing, label)
-    }
-
-    fn owned_by(token: OwnerToken, keys: Box<[LockKey]>, sharing: Sharing, label: &str) -> Self {
+        let token = OwnerToken::random(inbox);
         let mut value = String::with_capacity(48 + label.len());
         // Writing to a string cannot fail.
         let _never = match sharing {
@@ -103,18 +101,25 @@ impl Claim {
             Sharing::Shared => write!(value, "{token} mode=shared {label}"),
             Sharing::Permits(_) => write!(value, "{token} mode=permits {label}"),
         };
+        Self::owned_by(token, keys, sharing, value, None)
+    }
+
+    fn owned_by(
+        token: OwnerToken,
+        keys: Box<[LockKey]>,
+        sharing: Sharing,
+        value: String,
+        stands_as: Option<Arc<Self>>,
+    ) -> Self {
         let (in_line, attempts, given_back) = Default::default();
-        Self { keys, token, sharing, value, in_line, attempts, given_back, stands_as: None }
+        Self { keys, token, sharing, value, in_line, attempts, given_back, stands_as }
     }
 
     /// The same acquisition of some of its keys.
     #[cfg(feature = "redis")]
     pub(crate) fn part(self: &Arc<Self>, keys: Box<[LockKey]>) -> Self {
-        Self {
-            value: self.value.clone(),
-            stands_as: Some(self.clone()),
-            ..Self::owned_by(self.token, keys, self.sharing, "")
-        }
+        let value = self.value.clone();
+        Self::owned_by(self.token, keys, self.sharing, value, Some(self.clone()))
     }
 
     /// What is asked for; the first of them, where there are several.
@@ -153,36 +158,33 @@ impl Claim {
     /// attempt asked after they have executed what a later one did: itself the first time, then one
     /// with a new token, that stands in line in the same place.
     pub(crate) fn next_attempt(self: &Arc<Self>) -> Arc<Self> {
-        let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
-        attempts.over = false;
+        let mut attempts = self.attempts();
+        attempts.stands = true;
         if !std::mem::replace(&mut attempts.begun, true) {
             return self.clone();
         }
         let label = self.value.split_once(' ').map_or("", |(_, label)| label);
         let token = OwnerToken::random(self.token.inbox());
-        let mut next = Self {
-            value: [&token.to_string(), " ", label].concat(),
-            ..Self::owned_by(token, self.keys.clone(), self.sharing, "")
-        };
-        next.stands_as = Some(self.clone());
+        let value = [&token.to_string(), " ", label].concat();
+        let keys = self.keys.clone();
+        let next = Self::owned_by(token, keys, self.sharing, value, Some(self.clone()));
         attempts.last.insert(Arc::new(next)).clone()
     }
 
-    /// The attempt that was begun last; `None` if there was none.
-    pub(crate) fn last_attempt(self: &Arc<Self>) -> Option<Arc<Self>> {
-        let attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
-        attempts.begun.then(|| attempts.last.clone().unwrap_or_else(|| self.clone()))
+    /// The attempt that was begun last: whose the lock is, if it was granted.
+    pub(crate) fn last_attempt(self: &Arc<Self>) -> Arc<Self> {
+        self.attempts().last.clone().unwrap_or_else(|| self.clone())
     }
 
-    /// The attempt that may have something; `None` if it was given back.
+    /// The same, unless it has nothing any more: there was none, or it was given back.
     pub(crate) fn standing_attempt(self: &Arc<Self>) -> Option<Arc<Self>> {
-        let over = self.attempts.lock().unwrap_or_else(PoisonError::into_inner).over;
-        self.last_attempt().filter(|_| !over)
+        let stands = self.attempts().stands;
+        stands.then(|| self.last_attempt())
     }
 
     /// What its last attempt may have got was given back.
     pub(crate) fn attempt_is_over(&self) {
-        self.attempts.lock().unwrap_or_else(PoisonError::into_inner).over = true;
+        self.attempts().stands = false;
     }
 
     /// This one of several servers has answered its release.
@@ -223,6 +225,11 @@ impl Claim {
         let told = halves & 1 == 1;
         let waiting = if told { Waiting::Told { again: true } } else { Waiting::InLine };
         (halves > 0).then(|| (Duration::from_millis(halves / 2), waiting))
+    }
+
+    fn attempts(&self) -> MutexGuard<'_, Attempts> {
+        // Nothing in there can panic half-way, so a poisoned lock is still good.
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

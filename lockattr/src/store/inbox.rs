@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::FencingToken;
+use crate::machine::random_bits;
 use crate::token::OwnerToken;
 
 /// A manager's inbox: what its claims wait for, and where stores put the news.
@@ -50,7 +51,18 @@ pub struct Inbox {
     id: u64,
     expected: Mutex<HashMap<OwnerToken, Arc<Slot>>>,
     on_wanted: OnWanted,
+    on_lost: OnLost,
+    /// Where it is at the other end of a wire, what sends it the news.
+    #[cfg(any(feature = "__sim", feature = "testing"))]
+    on_news: Option<OnNews>,
 }
+
+/// What is told the news for a claim.
+#[cfg(any(feature = "__sim", feature = "testing"))]
+type OnNews = Box<dyn Fn(OwnerToken, News) + Send + Sync>;
+
+/// What is told that a claim has lost its lock.
+type OnLost = Box<dyn Fn(OwnerToken) + Send + Sync>;
 
 /// What is told that a lock is wanted.
 type OnWanted = Box<dyn Fn(Option<&str>) + Send + Sync>;
@@ -94,7 +106,35 @@ impl Inbox {
     /// An inbox; `on_wanted` is told the name of each lock of its manager that others now wait for,
     /// or none where that may be any of them.
     pub fn new(on_wanted: impl Fn(Option<&str>) + Send + Sync + 'static) -> Self {
-        Self { id: rand::random(), expected: Mutex::default(), on_wanted: Box::new(on_wanted) }
+        let (id, expected) = (random_bits(), Mutex::default());
+        Self {
+            id,
+            expected,
+            on_wanted: Box::new(on_wanted),
+            on_lost: Box::new(|_token| {}),
+            #[cfg(any(feature = "__sim", feature = "testing"))]
+            on_news: None,
+        }
+    }
+
+    /// What stands for the inbox of this number in a server that is simulated or scripted: it is told
+    /// nothing itself.
+    #[cfg(any(feature = "__sim", feature = "testing"))]
+    #[doc(hidden)]
+    pub fn beyond_a_wire(
+        id: u64,
+        on_wanted: impl Fn(Option<&str>) + Send + Sync + 'static,
+        on_news: impl Fn(OwnerToken, News) + Send + Sync + 'static,
+    ) -> Self {
+        Self { id, on_news: Some(Box::new(on_news)), ..Self::new(on_wanted) }
+    }
+
+    /// The same; `on_lost` is told the token of each claim of its manager that has lost its lock
+    /// before its lease was over.
+    #[must_use]
+    pub fn on_lost(mut self, on_lost: impl Fn(OwnerToken) + Send + Sync + 'static) -> Self {
+        self.on_lost = Box::new(on_lost);
+        self
     }
 
     /// What the tokens of its manager's claims begin with.
@@ -116,9 +156,18 @@ impl Inbox {
     /// Messages may have been lost: all that wait ask again now, and any lock may be wanted.
     pub fn ask_all_again(&self) {
         (self.on_wanted)(None);
-        let slots: Vec<_> = self.expected().values().cloned().collect();
+        let mut slots: Vec<_> =
+            self.expected().iter().map(|(token, slot)| (*token, slot.clone())).collect();
+        // A map's own order differs from run to run, and a simulated one is to be repeated.
+        slots.sort_unstable_by_key(|(token, _)| token.order());
         let now = Instant::now();
-        slots.iter().for_each(|slot| slot.put(News::AskAgain(now)));
+        slots.iter().for_each(|(_, slot)| slot.put(News::AskAgain(now)));
+    }
+
+    /// The claim with this token has its lock no more, for certain, though its lease is not over: a
+    /// store that hears of that says so, and its next renewal need not find out.
+    pub fn lost(&self, token: OwnerToken) {
+        (self.on_lost)(token);
     }
 
     /// Others wait for the lock of this name, which a claim of this manager has.
@@ -136,6 +185,10 @@ impl Inbox {
 
     /// Puts news where the claim with this token looks for them.
     pub(crate) fn tell(&self, token: OwnerToken, news: News) {
+        #[cfg(any(feature = "__sim", feature = "testing"))]
+        if let Some(on_news) = &self.on_news {
+            return on_news(token, news);
+        }
         let slot = self.expected().get(&token).cloned();
         if let Some(slot) = slot {
             slot.put(news);

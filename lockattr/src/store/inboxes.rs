@@ -23,7 +23,7 @@ impl Inboxes {
     }
 
     /// All of them.
-    #[cfg(feature = "redis")]
+    #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
     pub(crate) fn all(&self) -> Vec<Arc<Inbox>> {
         self.lock().values().filter_map(Weak::upgrade).collect()
     }

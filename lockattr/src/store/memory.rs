@@ -11,7 +11,7 @@ use super::{
     Acquire, Acquiring, Claim, Inbox, Inboxes, LockKey, News, OwnerToken, Release, Releasing,
     Renew, Renewal, Store, StoreError, StoreFuture,
 };
-use crate::Holder;
+use crate::{HeldLock, Holder};
 use locks::Locks;
 
 /// Locks in the memory of this process, on tokio's clock, so that a paused clock drives them.
@@ -132,6 +132,14 @@ impl Store for MemoryStore {
         key: &'a LockKey,
     ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
         Box::pin(async move { Ok(self.with(|locks, post| locks.holder(key, post.now))) })
+    }
+
+    fn survey<'a>(&'a self, prefix: &'a str) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
+        Box::pin(async move { Ok(self.with(|locks, post| locks.survey(prefix, post.now))) })
+    }
+
+    fn evict<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move { Ok(self.with(|locks, post| locks.evict(key, post))) })
     }
 
     fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {

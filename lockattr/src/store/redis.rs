@@ -8,6 +8,8 @@ mod call;
 mod cluster;
 mod config;
 mod connect;
+#[cfg(fuzzing)]
+pub mod fuzzed;
 mod line;
 mod link;
 mod listener;
@@ -21,6 +23,7 @@ mod scripts;
 mod sentinels;
 mod servers;
 mod several;
+mod survey;
 mod tls;
 
 use std::fmt;
@@ -32,13 +35,12 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::{
-    Acquire, Acquiring, Claim, Inbox, LockKey, Release, Releasing, Renew, Renewal, Store,
-    StoreError, StoreFuture, Waiting,
+    Acquire, Acquiring, Inbox, LockKey, Release, Releasing, Renew, Renewal, Store, StoreError,
+    StoreFuture, Waiting,
 };
 use crate::settings::ServerSettings;
 use crate::store_url::{StoreUrl, shown};
-use crate::{Error, Holder};
-use batch::Item;
+use crate::{Error, HeldLock, Holder};
 use call::Call;
 use cluster::Cluster;
 use config::Config;
@@ -57,9 +59,6 @@ const FENCE: &str = "lockattr:fence";
 const LINE: &str = "lockattr:line:";
 const LINE_OF: &str = "lockattr:line-of:";
 
-/// Most locks in one script: a longer one would keep the server's other clients waiting.
-const BATCH: usize = 100;
-
 /// Locks in one Redis or Valkey server (7.0 and later), or in a cluster of them, over a small pool of
 /// connections to each.
 ///
@@ -77,6 +76,8 @@ const BATCH: usize = 100;
 ///     +hello +ping +select +script|load +evalsha +subscribe +publish +get +set +del +exists +pttl
 ///     +pexpire +time +zadd +zcard +zrange +zrem +zremrangebyscore +zrank +zscore
 /// ```
+///
+/// With `+scan` besides, it may [list what is held](crate::LockManager::held_locks).
 ///
 /// With one right more, a release costs the server a third: `+delex` where it is Redis 8.4 or later,
 /// `+delifeq` where it is Valkey 9.0 or later, `+cad` where it is Tair. Who has all rights need not
@@ -176,13 +177,13 @@ impl RedisStore {
         query: &[(String, String)],
         defaults: ServerSettings,
     ) -> Result<Self, Error> {
-        let address = shown(&urls);
         if urls[0].scheme() == "redis+cluster" {
             let scripts = Arc::new(Scripts::of_a_cluster());
             let cluster = Cluster::open(&urls, query, defaults, &scripts)?;
-            return Ok(Self { servers: Servers::Cluster(cluster), address, scripts });
+            let (servers, address) = (Servers::Cluster(cluster), shown(&urls));
+            return Ok(Self { servers, address, scripts });
         }
-        Ok(Self::of(&Config::read(urls, query, defaults)?, address))
+        Ok(Self::of(&Config::read(urls, query, defaults)?))
     }
 
     /// One of a quorum, whose other servers take its place while it may have forgotten leases, none
@@ -193,14 +194,12 @@ impl RedisStore {
         defaults: ServerSettings,
         forgets: Option<Duration>,
     ) -> Result<Self, Error> {
-        let urls = vec![url];
-        let address = shown(&urls);
-        let config = Config::read(urls, query, defaults)?;
-        Ok(Self::of(&Config { forgets, ..config }, address))
+        let config = Config::read(vec![url], query, defaults)?;
+        Ok(Self::of(&Config { forgets, ..config }))
     }
 
-    fn of(config: &Config, address: String) -> Self {
-        let scripts = Arc::new(Scripts::new());
+    fn of(config: &Config) -> Self {
+        let (scripts, address) = (Arc::new(Scripts::new()), config.address.clone());
         Self { servers: Servers::one(config, &scripts), address, scripts }
     }
 
@@ -264,42 +263,6 @@ impl RedisStore {
     }
 }
 
-impl Item for Renewal {
-    fn claim(&self) -> &Arc<Claim> {
-        &self.claim
-    }
-
-    fn of(&self, claim: Arc<Claim>) -> Self {
-        Self { claim, ..self.clone() }
-    }
-
-    fn does(&self) -> Does {
-        Does::Lengthen
-    }
-
-    fn script<'s>(store: &'s RedisStore, items: &[&Self], fence: &str) -> Call<'s> {
-        request::renew(&store.scripts, items, fence)
-    }
-}
-
-impl Item for Releasing {
-    fn claim(&self) -> &Arc<Claim> {
-        &self.claim
-    }
-
-    fn of(&self, claim: Arc<Claim>) -> Self {
-        Self { claim, ..self.clone() }
-    }
-
-    fn does(&self) -> Does {
-        if self.after.is_zero() { Does::Free } else { Does::Shorten }
-    }
-
-    fn script<'s>(store: &'s RedisStore, items: &[&Self], fence: &str) -> Call<'s> {
-        request::release(&store.scripts, items, fence)
-    }
-}
-
 impl Store for RedisStore {
     fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
         Box::pin(self.ask(asked))
@@ -346,14 +309,26 @@ impl Store for RedisStore {
         })
     }
 
+    fn survey<'a>(&'a self, prefix: &'a str) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
+        Box::pin(self.survey_all(prefix))
+    }
+
+    fn evict<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.evict_all(key))
+    }
+
     fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
         Box::pin(self.servers.ping())
     }
 
     fn refuses(&self, key: &LockKey) -> Option<String> {
-        let ours = [FENCE, LINE, LINE_OF].iter().any(|name| key.name().starts_with(name));
-        ours.then(|| "names like this are the store's own".into())
+        is_ours(key.name()).then(|| "names like this are the store's own".into())
     }
+}
+
+/// Whether the store itself uses names like this.
+fn is_ours(name: &str) -> bool {
+    [FENCE, LINE, LINE_OF].iter().any(|ours| name.starts_with(ours))
 }
 
 fn nonsense() -> StoreError {

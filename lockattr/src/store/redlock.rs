@@ -4,7 +4,9 @@ mod acquisition;
 mod ballot;
 mod poll;
 mod quorum;
+mod recount;
 mod round;
+mod tally;
 #[cfg(feature = "redis")]
 mod url;
 mod votes;
@@ -17,10 +19,11 @@ use super::{
     Acquire, Acquiring, Claim, Inbox, LockKey, Release, Releasing, Renew, Renewal, Store,
     StoreError, StoreFuture,
 };
-use crate::{Error, Holder, fencing};
+use crate::{Error, HeldLock, Holder, fencing};
 use poll::Poll;
 use quorum::Quorum;
 use round::Round;
+use tally::Tally;
 
 /// Locks that are had where a majority of independent stores grants them: Redlock (Sanfilippo,
 /// *Distributed locks with Redis*), with fencing tokens.
@@ -105,15 +108,27 @@ impl RedlockStore {
     /// What the clock shows, for all nodes alike.
     fn next_hint(&self) -> u64 {
         let now = fencing::clock();
-        let next = |last: u64| Some(now.max(last + 1));
-        let last = self.hint.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
-        last.map_or(now, |last| now.max(last + 1))
+        let next = |last: u64| now.max(last + 1);
+        let advance = |last| Some(next(last));
+        self.hint.fetch_update(Ordering::Relaxed, Ordering::Relaxed, advance).map_or(now, next)
     }
-}
 
-/// Who has what a claim was granted.
-fn last_attempt(claim: Arc<Claim>) -> Arc<Claim> {
-    claim.last_attempt().unwrap_or(claim)
+    /// What a majority of the nodes says of each of these claims, one question to each node; the
+    /// others are seen through.
+    async fn count<'a, F>(
+        &self,
+        claims: impl Iterator<Item = &'a Arc<Claim>>,
+        questions: impl Iterator<Item = F>,
+    ) -> Vec<Result<bool, StoreError>>
+    where
+        F: Future<Output = Vec<Result<bool, StoreError>>> + Send + 'static,
+    {
+        let needed = claims.map(|claim| self.quorum.needed(claim.sharing()));
+        let mut round = Round::new(questions);
+        let answers = ballot::count(self.quorum, needed, &mut round).await;
+        round.see_through();
+        answers
+    }
 }
 
 impl Store for RedlockStore {
@@ -130,9 +145,8 @@ impl Store for RedlockStore {
         renewals: &'a [Renewal],
     ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
         Box::pin(async move {
-            let renew =
-                |renewal: Renewal| Renewal { claim: last_attempt(renewal.claim), ..renewal };
-            let batch: Arc<[_]> = renewals.iter().cloned().map(renew).collect();
+            let renew = |one: &Renewal| Renewal { claim: one.claim.last_attempt(), ..one.clone() };
+            let batch: Arc<[_]> = renewals.iter().map(renew).collect();
             let ask = |node: Arc<dyn Store>| {
                 let batch = batch.clone();
                 async move {
@@ -141,10 +155,8 @@ impl Store for RedlockStore {
                     answers.into_iter().map(|answer| answer.map(held)).collect()
                 }
             };
-            let needed = renewals.iter().map(|one| self.quorum.needed(one.claim.sharing()));
-            let mut round = Round::new(self.nodes.iter().cloned().map(ask));
-            let answers = ballot::count(self.quorum, needed, &mut round).await;
-            round.see_through();
+            let claims = batch.iter().map(|one| &one.claim);
+            let answers = self.count(claims, self.nodes.iter().cloned().map(ask)).await;
             let renewed = |held| if held { Renew::Renewed } else { Renew::NotHeld };
             answers.into_iter().map(|answer| answer.map(renewed)).collect()
         })
@@ -154,25 +166,22 @@ impl Store for RedlockStore {
         &'a self,
         releases: &'a [Releasing],
     ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
-        let batch = releases
-            .iter()
-            .cloned()
-            .map(|release| Releasing { claim: last_attempt(release.claim), ..release });
-        let batch: Arc<[Releasing]> = batch.collect();
-        let ask = move |(nth, node): (usize, Arc<dyn Store>)| {
-            let batch = batch.clone();
-            async move {
-                let held = |answer| answer == Release::Released;
-                let answers = node.release(&batch).await;
-                batch.iter().for_each(|one| one.claim.was_given_back(nth, one.quietly));
-                answers.into_iter().map(|answer| answer.map(held)).collect()
-            }
-        };
         Box::pin(async move {
-            let needed = releases.iter().map(|one| self.quorum.needed(one.claim.sharing()));
-            let mut round = Round::new(self.nodes.iter().cloned().enumerate().map(ask));
-            let answers = ballot::count(self.quorum, needed, &mut round).await;
-            round.see_through();
+            let release =
+                |one: &Releasing| Releasing { claim: one.claim.last_attempt(), ..one.clone() };
+            let batch: Arc<[_]> = releases.iter().map(release).collect();
+            let ask = |(nth, node): (usize, Arc<dyn Store>)| {
+                let batch = batch.clone();
+                async move {
+                    let held = |answer| answer == Release::Released;
+                    let answers = node.release(&batch).await;
+                    batch.iter().for_each(|one| one.claim.was_given_back(nth, one.quietly));
+                    answers.into_iter().map(|answer| answer.map(held)).collect()
+                }
+            };
+            let claims = batch.iter().map(|one| &one.claim);
+            let questions = self.nodes.iter().cloned().enumerate().map(ask);
+            let answers = self.count(claims, questions).await;
             let released = |held| if held { Release::Released } else { Release::NotHeld };
             answers.into_iter().map(|answer| answer.map(released)).collect()
         })
@@ -191,6 +200,39 @@ impl Store for RedlockStore {
                 }
             }
             poll.outcome()
+        })
+    }
+
+    /// All nodes are waited for: on which of them a lock is, nobody knows before.
+    fn survey<'a>(&'a self, prefix: &'a str) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
+        Box::pin(async move {
+            let mut round = Round::new(self.nodes.iter().map(|node| node.survey(prefix)));
+            let mut tally = Tally::of(self.quorum);
+            while let Some((_, answer)) = round.next().await {
+                tally.add(answer);
+            }
+            tally.outcome()
+        })
+    }
+
+    /// On a majority, so that whoever had it has none any more.
+    fn evict<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move {
+            let mut round = Round::new(self.nodes.iter().map(|node| node.evict(key)));
+            let (majority, mut had, mut had_not) = (self.quorum.majority(), 0, 0);
+            let mut failed = StoreError::new("too few answered");
+            while let Some((_, answer)) = round.next().await {
+                match answer {
+                    Ok(true) => had += 1,
+                    Ok(false) => had_not += 1,
+                    Err(error) => failed = error,
+                }
+            }
+            if had + had_not < majority {
+                return Err(failed);
+            }
+            // It may have been on those too that did not answer.
+            Ok(had > 0 && had_not + majority <= self.nodes.len())
         })
     }
 

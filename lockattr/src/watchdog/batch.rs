@@ -13,6 +13,7 @@ use super::Watchdog;
 use super::queue::TRY_AGAIN;
 use super::releases::PendingRelease;
 use crate::LostReason;
+use crate::observe;
 use crate::store::{Release, Renew, Renewal, StoreError};
 
 /// A batch on its way, up to what its answers change.
@@ -99,10 +100,12 @@ impl Watchdog {
         let Some(hold) = self.queue().leases.hold(id) else { return };
         match answer {
             Ok(Renew::Renewed) => {
+                observe::renewal("renewed");
                 hold.renewed(asked, renewal.ttl);
                 self.queue().leases.renewed(id, asked, renewal.ttl);
             }
             Ok(Renew::NotHeld) => {
+                observe::renewal("not_held");
                 // Not where it is being released, which may have overtaken the renewal.
                 if hold.is_kept(Instant::now()) {
                     tracing::warn!(key, "the lease was lost: the store no longer has it as ours");
@@ -110,6 +113,7 @@ impl Watchdog {
                 hold.lose(LostReason::Taken);
             }
             Err(error) => {
+                observe::renewal("unknown");
                 tracing::debug!(key, %error, "a renewal got no answer; trying again");
                 self.queue().leases.renew_again(id, Instant::now());
             }
@@ -120,13 +124,16 @@ impl Watchdog {
         let key = release.lock.claim.key().as_str();
         match answer {
             Err(error) => {
+                observe::release("unknown");
                 tracing::debug!(key, %error, "a release got no answer; trying again");
                 self.queue().release_again(release, Instant::now());
                 return;
             }
-            Ok(Release::Released) => {}
+            Ok(Release::Released) => observe::release("released"),
+            // Of what was never ours, or lost before, that is no news.
             Ok(Release::NotHeld) => {
                 if release.held {
+                    observe::release("not_held");
                     tracing::warn!(key, "the lock was no longer ours when it was released");
                 }
             }

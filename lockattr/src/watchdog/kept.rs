@@ -42,3 +42,33 @@ impl Kept {
         self.timers.first().map(|(at, _)| *at)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+
+    use super::Kept;
+
+    const LATER: Duration = Duration::from_secs(1);
+
+    /// Red without: the look in `look_at` whether it has a timer, or the comparison in `due`.
+    #[test]
+    fn a_kept_lock_is_looked_after_once_at_the_first_time_that_was_said() {
+        let mut kept = Kept::default();
+        let at = Instant::now();
+        assert_eq!(kept.next(), None);
+        kept.look_at("b", at + LATER);
+        kept.look_at("a", at);
+        kept.look_at("a", at - LATER);
+        kept.look_at("a", at + LATER);
+        assert_eq!(kept.next(), Some(at));
+        assert!(kept.due(at - Duration::from_nanos(1)).is_empty());
+        assert_eq!(kept.due(at).join(" "), "a");
+        assert_eq!((kept.due(at), kept.next()), (Vec::new(), Some(at + LATER)));
+        kept.look_at("a", at + LATER);
+        assert_eq!(kept.due(at + LATER).join(" "), "a b");
+        assert_eq!(kept.next(), None);
+    }
+}

@@ -27,7 +27,7 @@ pub(super) struct LastResort {
     /// The runtime that it has made for itself.
     pub(super) runtime: Option<runtime::Id>,
     /// Whether somebody has waited for it in vain: the next need not.
-    vain: bool,
+    pub(super) vain: bool,
 }
 
 impl Watchdog {

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::queue::TRY_AGAIN;
 use crate::hold::Hold;
-use crate::store::Renewal;
+use crate::store::{OwnerToken, Renewal};
 
 /// A renewal may come by this part of its TTL too early, to travel in one batch with others: a tenth
 /// of the time between two.
@@ -126,14 +126,20 @@ impl Leases {
         self.watched.get(&id).map(|watched| watched.hold.clone())
     }
 
+    /// Those of the claim with this token.
+    pub(super) fn of(&self, token: OwnerToken) -> Vec<Arc<Hold>> {
+        let holds = self.watched.values().map(|watched| &watched.hold);
+        holds.filter(|hold| hold.claim().token() == token).cloned().collect()
+    }
+
     pub(super) fn all(&self) -> Vec<Arc<Hold>> {
-        self.watched.values().map(|watched| watched.hold.clone()).collect()
+        in_order(self.watched.iter().map(|(id, watched)| (*id, watched.hold.clone())))
     }
 
     /// Stops watching them all.
     pub(super) fn abandon(&mut self) -> Vec<Arc<Hold>> {
         self.timers.clear();
-        self.watched.drain().map(|(_, watched)| watched.hold).collect()
+        in_order(self.watched.drain().map(|(id, watched)| (id, watched.hold)))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -154,6 +160,16 @@ impl Watched {
     }
 }
 
+/// By their numbers: a map's own order differs from run to run.
+fn in_order(holds: impl Iterator<Item = (u64, Arc<Hold>)>) -> Vec<Arc<Hold>> {
+    let mut holds: Vec<_> = holds.collect();
+    holds.sort_by_key(|(id, _)| *id);
+    holds.into_iter().map(|(_, hold)| hold).collect()
+}
+
 fn earlier(renew_at: Option<Instant>, deadline: Instant) -> Instant {
     renew_at.map_or(deadline, |renew_at| renew_at.min(deadline))
 }
+
+#[cfg(test)]
+mod tests;

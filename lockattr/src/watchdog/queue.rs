@@ -150,6 +150,11 @@ impl Queue {
         self.runners.contains_key(&runtime)
     }
 
+    /// Whether there is a task on `runtime`, and on no other.
+    pub(super) fn is_driven_by_only(&self, runtime: runtime::Id) -> bool {
+        self.runners.len() == 1 && self.is_driven_by(runtime)
+    }
+
     /// Notes a task on `runtime`, unless there is one; what wakes it.
     pub(super) fn enter(&mut self, runtime: runtime::Id) -> Option<Arc<Notify>> {
         if self.is_driven_by(runtime) {
@@ -198,38 +203,4 @@ impl Queue {
 }
 
 #[cfg(test)]
-mod tests {
-    use tokio::runtime::{Builder, Handle};
-
-    use super::Queue;
-
-    /// Work put down between a task's last look and its end would otherwise find it still there.
-    ///
-    /// Red without: `leave_if_done` taking the task off in the same breath.
-    #[test]
-    fn a_task_that_may_leave_is_gone_at_once() {
-        let runtime = Builder::new_current_thread().build().unwrap();
-        let runtime = runtime.block_on(async { Handle::current().id() });
-        let mut queue = Queue::default();
-        assert!(queue.enter(runtime).is_some());
-        assert!(!queue.leave_if_done(runtime), "guards may still come");
-        queue.closing = true;
-        assert!(queue.leave_if_done(runtime));
-        assert!(queue.enter(runtime).is_some(), "the next task starts");
-    }
-
-    /// Red without: the look in `leave` whose the place is.
-    #[test]
-    fn a_task_that_has_left_takes_no_successor_along() {
-        let runtime = Builder::new_current_thread().build().unwrap();
-        let runtime = runtime.block_on(async { Handle::current().id() });
-        let mut queue = Queue { closing: true, ..Queue::default() };
-        let first = queue.enter(runtime).unwrap();
-        assert!(queue.leave_if_done(runtime));
-        let second = queue.enter(runtime).unwrap();
-        drop(queue.leave(runtime, &first));
-        assert!(queue.is_driven_by(runtime));
-        drop(queue.leave(runtime, &second));
-        assert!(!queue.is_driven_by(runtime));
-    }
-}
+mod tests;

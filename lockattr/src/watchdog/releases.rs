@@ -130,3 +130,6 @@ impl Releases {
         self.owed == 0
     }
 }
+
+#[cfg(test)]
+mod tests;

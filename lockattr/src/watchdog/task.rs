@@ -70,6 +70,7 @@ impl Runner {
             let next = due.next.unwrap_or_else(Instant::now);
             // No branch waits for another: a store that hangs delays no deadline.
             tokio::select! {
+                biased;
                 Some(()) = under_way.next() => {}
                 () = self.wake.notified() => {}
                 () = sleep_until(next), if due.next.is_some() => {}

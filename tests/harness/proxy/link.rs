@@ -2,7 +2,6 @@
 //! that obeys the switches and the rules.
 
 use std::io;
-use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -31,15 +30,7 @@ struct Request {
 }
 
 /// Carries frames both ways until both sides have closed, or either has failed.
-pub(super) async fn run(client: TcpStream, upstream: Arc<str>, controls: Controls) {
-    // A server that is down closes the client's connection: the task ends here and drops it.
-    let Ok(server) = TcpStream::connect(&*upstream).await else {
-        return;
-    };
-    for stream in [&client, &server] {
-        // Ours must be no slower than a cable. Where it cannot be set, it is only slower.
-        stream.set_nodelay(true).ok();
-    }
+pub(super) async fn run(client: TcpStream, server: TcpStream, controls: Controls) {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let (requests, queue) = unbounded_channel();

@@ -4,50 +4,45 @@ use std::path::Path;
 
 use super::builder::{Mode, RedisServerBuilder};
 use super::tls;
-use crate::port::free_port;
+use crate::port::Port;
 
 pub(super) const FILE: &str = "redis.conf";
 pub(super) const SOCKET: &str = "redis.sock";
 pub(super) const LOG: &str = "redis.log";
 
-/// The builder's wishes with the ports found for them.
+/// The builder's wishes, and the ports kept for them.
 #[derive(Debug)]
 pub(super) struct Config {
     wishes: RedisServerBuilder,
-    port: u16,
-    tls_port: Option<u16>,
-    bus_port: Option<u16>,
+    port: Port,
+    tls_port: Option<Port>,
+    bus_port: Option<Port>,
 }
 
 impl Config {
-    pub(super) fn with_free_ports(wishes: RedisServerBuilder) -> Self {
-        let port = free_port();
-        let tls_port = wishes.authority.is_some().then(free_port);
+    pub(super) fn new(wishes: RedisServerBuilder) -> Self {
+        let port = Port::free();
+        let tls_port = wishes.authority.is_some().then(Port::free);
         // Ten thousand above the other by default, where outgoing connections have theirs.
-        let bus_port = (wishes.mode == Mode::ClusterNode).then(free_port);
+        let bus_port = (wishes.mode == Mode::ClusterNode).then(Port::free);
         Self { wishes, port, tls_port, bus_port }
     }
 
-    /// For the next try, after somebody was quicker to bind.
-    pub(super) fn with_other_ports(self) -> Self {
-        Self::with_free_ports(self.wishes)
-    }
-
     pub(super) fn port(&self) -> u16 {
-        self.port
+        self.port.number()
     }
 
     pub(super) fn tls_port(&self) -> Option<u16> {
-        self.tls_port
+        self.tls_port.as_ref().map(Port::number)
     }
 
     pub(super) fn bus_port(&self) -> Option<u16> {
-        self.bus_port
+        self.bus_port.as_ref().map(Port::number)
     }
 
     /// Where other servers reach this one.
     pub(super) fn peer_port(&self) -> u16 {
-        self.tls_port.filter(|_| self.wishes.tls_among_servers).unwrap_or(self.port)
+        self.tls_port().filter(|_| self.wishes.tls_among_servers).unwrap_or(self.port())
     }
 
     pub(super) fn password(&self) -> Option<&str> {
@@ -93,7 +88,7 @@ impl Config {
         for (name, password, rules) in &self.wishes.users {
             lines.push(format!("user {name} on {} {rules}", quoted(&format!(">{password}"))));
         }
-        if let Some(port) = self.tls_port {
+        if let Some(port) = &self.tls_port {
             lines.push(format!("tls-port {port}"));
             lines.push(format!("tls-auth-clients {}", yes(self.wishes.tls_clients)));
             lines.push(format!("tls-ca-cert-file {}", path(tls::CA)));
@@ -101,7 +96,7 @@ impl Config {
             lines.push(format!("tls-key-file {}", path(tls::LEAF_KEY)));
             lines.push(format!("tls-replication {}", yes(self.wishes.tls_among_servers)));
         }
-        if let Some(port) = self.bus_port {
+        if let Some(port) = &self.bus_port {
             lines.push("cluster-enabled yes".to_owned());
             lines.push(format!("cluster-port {port}"));
             lines.push(format!("tls-cluster {}", yes(self.wishes.tls_among_servers)));

@@ -19,9 +19,6 @@ use crate::process::Process;
 /// Names another program than the `redis-server` on the `PATH`.
 const PROGRAM: &str = "LOCKATTR_REDIS_SERVER";
 
-/// Each try takes other ports; somebody else may be as quick as we are, but not this often.
-const TRIES: usize = 20;
-
 /// Why a server did not start.
 enum Failure {
     PortTaken,
@@ -37,23 +34,15 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A new server on ports found for it.
+/// A new server on ports of its own.
 pub(super) async fn launch(wishes: RedisServerBuilder) -> RedisServer {
     let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");
-    let mut config = Config::with_free_ports(wishes);
-    for _ in 0..TRIES {
-        config.write(directory.path());
-        match boot(&config, directory.path()).await {
-            Ok(process) => {
-                let process = Mutex::new(Some(process));
-                let stopped = AtomicBool::new(false);
-                return RedisServer { process, stopped, config, directory };
-            }
-            Err(Failure::PortTaken) => config = config.with_other_ports(),
-            Err(failure) => panic!("{failure}"),
-        }
-    }
-    panic!("no free port for redis-server in {TRIES} tries");
+    let config = Config::new(wishes);
+    config.write(directory.path());
+    let process =
+        boot(&config, directory.path()).await.unwrap_or_else(|failure| panic!("{failure}"));
+    let (process, stopped) = (Mutex::new(Some(process)), AtomicBool::new(false));
+    RedisServer { process, stopped, config, directory }
 }
 
 /// The same server again. The system may still be clearing up after the last life, so a taken port

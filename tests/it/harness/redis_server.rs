@@ -5,7 +5,7 @@ use std::time::Duration;
 use lockattr_tests::{RedisServer, assert_nothing_left, eventually};
 use redis::{Client, ErrorKind, RedisResult, TlsCertificates};
 
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(12);
 
 async fn ping(client: RedisResult<Client>) -> RedisResult<String> {
     let mut connection = client?.get_multiplexed_async_connection().await?;

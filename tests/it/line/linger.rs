@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockattr::{LockManager, LockOptions, Mode};
+use lockattr::{Error, LockManager, LockOptions, LostReason, Mode};
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 
@@ -179,6 +179,32 @@ async fn one_that_is_lost_while_it_lingers_is_asked_for_again() {
     sleep(60 * SECOND).await;
     guard.ensure_held().unwrap();
     guard.release().await.unwrap();
+}
+
+/// Its lease is the one that lies ready only where that has the same length and no other end.
+///
+/// Red without: either half of `lies_ready` in `LockGuard::revive`.
+#[tokio::test(start_paused = true)]
+async fn who_takes_it_has_a_lease_of_his_own_length_and_his_own_cap() {
+    let store = Scripted::new();
+    let manager = lingering(&store, 3600 * SECOND);
+    used(&manager).await;
+    let longer = manager.acquire("a", LockOptions::new().ttl(4 * SECOND)).await.unwrap();
+    sleep(SECOND + 100 * MS).await;
+    assert!(longer.remaining() > 3 * SECOND, "renewed as before");
+    longer.release().await.unwrap();
+    assert_eq!(store.calls().acquires, 1);
+
+    let store = Scripted::new();
+    let manager = lingering(&store, 3600 * SECOND);
+    used(&manager).await;
+    let capped = manager.acquire("a", LockOptions::new().max_hold(10 * SECOND)).await.unwrap();
+    assert_eq!(store.calls().acquires, 1);
+    sleep(9 * SECOND).await;
+    capped.ensure_held().unwrap();
+    sleep(SECOND).await;
+    let lost = capped.ensure_held().unwrap_err();
+    assert!(matches!(lost, Error::Lost { reason: LostReason::MaxHold, .. }), "{lost}");
 }
 
 /// Whoever asks here for what is only kept here gets it, however he wants it.

@@ -84,7 +84,7 @@ async fn without_the_replica_nothing_is_granted_and_nothing_stays_locked() {
     world.replica.stop_signal();
     let asked = Instant::now();
     let error = world.manager.acquire("a", once()).await.unwrap_err();
-    assert!(asked.elapsed() < Duration::from_secs(3), "after {:?}", asked.elapsed());
+    assert!(asked.elapsed() < Duration::from_secs(9), "after {:?}", asked.elapsed());
     let Error::Store { ref source, .. } = error else { panic!("{error:?}") };
     let told = source.to_string();
     assert!(told.starts_with("0 of the 1 replicas") && told.contains("500ms"), "{told}");

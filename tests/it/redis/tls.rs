@@ -167,7 +167,7 @@ async fn who_is_not_trusted_is_told_why_and_runs_no_body() {
             let body = async |_: &Lease| panic!("a body without its lock");
             let refused = manager.with_lock("a", LockOptions::new().retry(0), body).await;
             let refused = refused.map(|()| "granted").unwrap_err();
-            assert!(began.elapsed() < SOON, "{case}: {:?}", began.elapsed());
+            assert!(began.elapsed() < SOON * 3, "{case}: {:?}", began.elapsed());
             for error in [connected, refused] {
                 assert!(matches!(error, Error::Store { .. }), "{case}: {error:?}");
                 let told = told(&error);

@@ -348,3 +348,37 @@ async fn a_user_with_the_rights_that_the_docs_name_is_enough() {
         assert!(refused.is_empty(), "{refused:?}");
     }
 }
+
+/// Red without: the majority in `Store::evict` and `Store::survey` of `RedlockStore`.
+#[tokio::test]
+async fn an_operator_needs_a_majority_and_no_more() {
+    let servers = five_of_our_own().await;
+    let url = servers.url_with(OLD);
+    let [here, there] = [LockManager::connect(&url).await, LockManager::connect(&url).await];
+    let (here, there) = (here.unwrap(), there.unwrap());
+    let guard = here.acquire("a", LockOptions::new().ttl(LIMIT)).await.unwrap();
+    // What one server has was granted by no majority.
+    let cli = servers.nodes()[1].cli().await;
+    cli.query::<()>(&["SET", "lock:stray", "x", "PX", "60000"]).await;
+    servers.kill(0);
+    servers.kill(3);
+    let waiting = tokio::spawn(async move { there.acquire("a", LockOptions::new()).await });
+    eventually(LIMIT, "it stands in line", async || {
+        let held = here.held_locks().await.unwrap();
+        assert_eq!(held.iter().map(|held| held.key.as_str()).collect::<Vec<_>>(), ["a"]);
+        held[0].waiting == 1
+    })
+    .await;
+    assert!(here.force_release("a").await.unwrap());
+    let next = timeout(LIMIT, waiting).await.expect("it is its turn").unwrap().unwrap();
+    assert!(next.fencing_token() > guard.fencing_token());
+    let lost = guard.release().await;
+    assert!(matches!(lost, Err(Error::Lost { reason: LostReason::Taken, .. })), "{lost:?}");
+    next.ensure_held().unwrap();
+    next.release().await.unwrap();
+
+    servers.kill(4);
+    for refused in [here.held_locks().await.map(drop), here.force_release("a").await.map(drop)] {
+        assert!(matches!(refused, Err(Error::Store { .. })), "{refused:?}");
+    }
+}

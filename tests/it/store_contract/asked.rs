@@ -12,7 +12,7 @@ use super::AnyStore;
 pub(super) const LABEL: &str =
     "since=1700000000000 service=a%20contract host=here pid=7 function=suite::test";
 
-/// What all locks of the suite have before their keys.
+/// What all locks of the suite have before that.
 pub(super) const PREFIX: &str = "contract:";
 
 thread_local! {
@@ -25,9 +25,13 @@ pub(super) fn keep_apart_by(prefix: &str) {
     APART.set(prefix.to_owned());
 }
 
+/// What all locks of this test have before their keys.
+pub(super) fn prefix() -> String {
+    [PREFIX, &APART.with_borrow(String::clone)].concat()
+}
+
 pub(super) fn key(key: &str) -> LockKey {
-    let prefix = [PREFIX, &APART.with_borrow(String::clone)].concat();
-    LockKey::new(&prefix, key).expect("a good key")
+    LockKey::new(&prefix(), key).expect("a good key")
 }
 
 pub(super) fn claim(named: &str) -> Arc<Claim> {

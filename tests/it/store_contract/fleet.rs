@@ -1,5 +1,12 @@
 //! What the suite runs on, and the managers that it plays: each with an inbox, and claims that wait.
 
+mod etcd;
+mod mysql;
+mod mysql_session;
+mod postgres;
+mod postgres_session;
+mod zookeeper;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,11 +19,18 @@ use lockattr::store::{
 };
 use lockattr_tests::{Cluster, Independents, RedisServer, Sentinels, eventually};
 use tokio::sync::OnceCell;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+pub(super) use zookeeper::OnZooKeeper;
 
 use super::asked::{LABEL, PREFIX, keep_apart_by, key};
 use super::{AnyStore, TTL};
 use crate::redis::RIGHTS;
+pub(super) use etcd::OnEtcd;
+pub(super) use mysql::OnMysql;
+pub(super) use mysql_session::OnMysqlSessions;
+pub(super) use postgres::OnPostgres;
+pub(super) use postgres_session::OnPostgresSessions;
 
 /// One store, seen from as many processes as a test needs.
 pub(super) trait Fleet {
@@ -105,7 +119,8 @@ pub(super) struct WithLeastRights(RedisServer);
 
 impl Fleet for WithLeastRights {
     async fn start() -> Self {
-        let rights = format!("{RIGHTS} ~{PREFIX}*");
+        // And the one right more that the docs tell for listing what is held.
+        let rights = format!("{RIGHTS} ~{PREFIX}* +scan");
         // The default user's password keeps a store from being that one by mistake.
         let server = RedisServer::builder().password("harness").user("locker", "s3cret", &rights);
         let server = server.start().await;
@@ -340,11 +355,16 @@ impl Waiter {
                     News::AskAgain(at) => at,
                 };
                 sleep_until(asked).await;
-                let since = Instant::now();
-                if let Ok(Acquire::Acquired { fencing, wanted }) =
-                    self.store.acquire(&self.waits()).await
-                {
-                    return Grant::new(fencing, since, wanted);
+                loop {
+                    let since = Instant::now();
+                    match self.store.acquire(&self.waits()).await {
+                        Ok(Acquire::Acquired { fencing, wanted }) => {
+                            return Grant::new(fencing, since, wanted);
+                        }
+                        Ok(_) => break,
+                        // Nobody knows what became of it, so nobody tells: a manager asks again.
+                        Err(_) => sleep(TTL / 100).await,
+                    }
                 }
             }
         };

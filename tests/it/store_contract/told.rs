@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout};
 
 use super::asked::{acquired, claim, key, release};
 use super::fleet::Manager;
-use super::{AnyStore, SHORT, TTL};
+use super::{AnyStore, MEANWHILE, SHORT, TTL};
 
 /// A counter in the year 2100: beyond any clock.
 const LATER: u64 = 2_400_000_000_000_000;
@@ -72,11 +72,11 @@ pub(super) async fn who_stands_in_line_is_granted_the_lock_unasked(store: AnySto
 /// The place in line of who has what it waited for must not stay behind.
 pub(super) async fn who_takes_the_lock_unasked_has_left_the_line(store: AnyStore) {
     let manager = Manager::on(&store);
-    let (holder, waiter) = (manager.wants("early").for_so_long(SHORT), manager.wants("early"));
+    let (holder, waiter) = (manager.wants("early").for_so_long(MEANWHILE), manager.wants("early"));
     let waiter = waiter.told();
     holder.gets().await;
     waiter.stands().await;
-    tokio::time::sleep(2 * SHORT).await;
+    tokio::time::sleep(2 * MEANWHILE).await;
     assert!(!waiter.gets().await.1, "nobody else waits");
     waiter.releases().await;
     assert!(!manager.wants("early").gets().await.1, "its place stayed behind");

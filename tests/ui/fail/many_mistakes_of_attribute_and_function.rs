@@ -4,7 +4,7 @@ struct Shop;
 
 impl Shop {
     #[distributed_lock(key = "", ttl = "1ms", fair = true)]
-    fn restock(&self) -> Result<(), Error> {
+    const fn restock(&self) -> Result<(), Error> {
         Ok(())
     }
 }

@@ -38,6 +38,42 @@ macro_rules! key_from {
 key_from!(concatenated, concat!("product", ":", 7));
 key_from!(expression, 6 * 7);
 
+// Attributes, options and a whole function come from the caller.
+macro_rules! with_defaults {
+    ($(#[$attr:meta])* ($($options:tt)*) $function:item) => {
+        $(#[$attr])*
+        #[distributed_lock(defaults(ttl = "30s", retry = 1), $($options)*)]
+        $function
+    };
+}
+
+with_defaults! {
+    /// Documented.
+    #[must_use]
+    (key = "whole:<id>", retry = 2)
+    fn whole(id: u64) -> Result<u64, Error> {
+        Ok(id)
+    }
+}
+
+// An `impl` block, its defaults and the attribute itself from three hands.
+macro_rules! block {
+    ($lock:meta, $key:expr, $body:block) => {
+        struct Block(u64);
+
+        #[distributed_lock(key = $key)]
+        impl Block {
+            #[$lock]
+            fn key(&self) -> Result<String, Error> $body
+
+            #[distributed_lock(key = "<self.0>")]
+            fn own_key(&self) -> Result<String, Error> $body
+        }
+    };
+}
+
+block!(distributed_lock, "block", { Ok(lockattr::current().unwrap().key().to_owned()) });
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let manager = LockManager::connect("memory://").await.unwrap();
@@ -45,4 +81,13 @@ async fn main() {
     assert_eq!(manager.scope(name("tea")).await.unwrap(), "name:tea tea");
     assert_eq!(manager.scope(concatenated(1)).await.unwrap(), "product:7 1");
     assert_eq!(manager.scope(expression(1)).await.unwrap(), "42 1");
+    tokio::task::spawn_blocking(move || {
+        manager.scope_blocking(|| {
+            assert_eq!(whole(7).unwrap(), 7);
+            assert_eq!(Block(3).key().unwrap(), "block");
+            assert_eq!(Block(3).own_key().unwrap(), "3");
+        });
+    })
+    .await
+    .unwrap();
 }

@@ -82,13 +82,15 @@ impl Tree {
         fs::write(self.root.join(file), text).map_err(|error| format!("{file}: {error}"))
     }
 
-    /// `it::timing::…` is a test of the program `it`, `lib::hold::…` one of the runtime's own.
+    /// `it::timing::…` is a test of the program `it`, `lib::hold::…` one of the runtime's own,
+    /// `cli::run::…` one of the command's.
     fn test(&self, test: &str) -> Result<Outcome, String> {
         let (program, name) = test.split_once("::").unwrap_or(("", test));
         let target: &[&str] = match program {
             "it" => &["--package", "lockattr-tests", "--test", "it"],
             "lib" => &["--package", "lockattr", "--lib"],
-            _ => return Err(format!("`{test}` begins neither with `it::` nor with `lib::`")),
+            "cli" => &["--package", "lockattr-cli", "--test", "cli"],
+            _ => return Err(format!("`{test}` begins with none of `it::`, `lib::` and `cli::`")),
         };
         let mut cargo = child::cargo(&["test", "--all-features"]);
         cargo.args(target).args(["--", "--exact", name]);

@@ -3,6 +3,9 @@
 //! The same rules as in the Redis scripts (`redis/line.lua`), so that a test on the memory store
 //! tells something about both.
 
+#[cfg(feature = "testing")]
+mod script;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +18,7 @@ use crate::store::{
     Acquire, Acquiring, Claim, Grant, LockKey, NET, News, Release, Releasing, Renew, Renewal,
     Sharing, Waiting,
 };
-use crate::{FencingToken, Holder};
+use crate::{FencingToken, HeldLock, Holder};
 
 /// How long a claim for several keys is overtaken while another of them is taken.
 const OVERTAKEN: Duration = Duration::from_secs(1);
@@ -40,6 +43,7 @@ struct Lock {
 struct Held {
     claim: Arc<Claim>,
     ends: Instant,
+    fencing: FencingToken,
 }
 
 #[derive(Clone, Debug)]
@@ -68,14 +72,14 @@ impl Locks {
         // It may be free for the line, if its last holder's lease has ended by itself.
         let (granted, served) = self.serve(claim.keys().to_vec(), Some((claim, *hint)), post);
         if let Some(granted) = granted {
-            self.tell_sooner(claim, None, post);
+            self.tell_sooner(claim.keys(), None, post);
             return granted;
         }
         if !served && self.admit(claim) && self.nobody_waits(claim) {
             // All who stood in line were gone.
             return self.grant(claim, ttl, *hint, post.now);
         }
-        let (holder, ends) = (self.holder_of(claim, post.now), self.ends(claim));
+        let (holder, ends) = (self.holder_of(claim, post.now), self.ends(claim.keys()));
         let in_line = in_line.then(|| ends.map_or(NET, |ends| NET.min(ends - post.now)));
         Acquire::Held { holder: holder.map(Box::new), in_line }
     }
@@ -98,7 +102,7 @@ impl Locks {
             self.leave_later(claim, post.now + release.after, post);
             return Release::Released;
         }
-        let ended = self.ends(claim);
+        let ended = self.ends(claim.keys());
         for key in claim.keys() {
             if let Some(lock) = self.by_name.get_mut(key.name()) {
                 lock.holders.retain(|held| held.claim.token() != claim.token());
@@ -112,13 +116,40 @@ impl Locks {
         if !held {
             return Release::NotHeld;
         }
-        self.tell_sooner(claim, ended, post);
+        self.tell_sooner(claim.keys(), ended, post);
         Release::Released
     }
 
     pub(super) fn holder(&self, key: &LockKey, now: Instant) -> Option<Holder> {
         let held = self.by_name.get(key.name())?.holders.iter().find(|held| held.ends > now)?;
         Some(held.label(now))
+    }
+
+    pub(super) fn survey(&self, prefix: &str, now: Instant) -> Vec<HeldLock> {
+        let shown = |name: &str, lock: &Lock| {
+            let key = name.strip_prefix(prefix).filter(|key| !key.is_empty())?;
+            let held = lock.holders.iter().filter(|held| held.ends > now);
+            let first = held.clone().min_by_key(|held| held.ends)?;
+            let mut report = HeldLock::new(key, first.label(now));
+            report.holders = u32::try_from(held.count()).unwrap_or(u32::MAX);
+            report.shared = first.claim.sharing() != Sharing::Exclusive;
+            report.waiting = u64::try_from(lock.line.len()).unwrap_or(u64::MAX);
+            report.fencing_token = Some(first.fencing);
+            Some(report)
+        };
+        self.by_name.iter().filter_map(|(name, lock)| shown(name, lock)).collect()
+    }
+
+    pub(super) fn evict(&mut self, key: &LockKey, post: &mut Post<'_>) -> bool {
+        let Some(lock) = self.by_name.get_mut(key.name()) else { return false };
+        let evicted = std::mem::take(&mut lock.holders);
+        let ended = evicted.iter().map(|held| held.ends).filter(|ends| *ends > post.now).min();
+        let key = std::slice::from_ref(key);
+        let _nobody_asked = self.serve(key.to_vec(), None, post);
+        if ended.is_some() {
+            self.tell_sooner(key, ended, post);
+        }
+        ended.is_some()
     }
 
     /// Lets the lock of a claim end at `at`, and tells those in line when.
@@ -134,12 +165,12 @@ impl Locks {
 
     /// Those in line count on a lease that would have ended at `ended`, or on none. If the one after
     /// it ends sooner, the first of them has to know that.
-    fn tell_sooner(&self, claim: &Claim, ended: Option<Instant>, post: &mut Post<'_>) {
-        let Some(ends) = self.ends(claim) else { return };
+    fn tell_sooner(&self, keys: &[LockKey], ended: Option<Instant>, post: &mut Post<'_>) {
+        let Some(ends) = self.ends(keys) else { return };
         if ended.is_some_and(|ended| ends >= ended) {
             return;
         }
-        for key in claim.keys() {
+        for key in keys {
             let line = self.by_name.get(key.name()).into_iter().flat_map(|lock| &lock.line);
             for waiting in line {
                 if post.tell(&waiting.claim, News::AskAgain(ends)) {
@@ -202,7 +233,7 @@ impl Locks {
         let grant = Grant::new(fencing, post.now, !self.nobody_waits(&waiting.claim));
         let there = post.tell(&waiting.claim, News::Granted(grant));
         if there {
-            self.hold(&waiting.claim, post.now + waiting.ttl);
+            self.hold(&waiting.claim, post.now + waiting.ttl, fencing);
         }
         there
     }
@@ -215,8 +246,9 @@ impl Locks {
         now: Instant,
     ) -> Acquire {
         self.take_out(claim);
-        self.hold(claim, now + ttl);
-        Acquire::Acquired { fencing: self.next_token(hint), wanted: !self.nobody_waits(claim) }
+        let fencing = self.next_token(hint);
+        self.hold(claim, now + ttl, fencing);
+        Acquire::Acquired { fencing, wanted: !self.nobody_waits(claim) }
     }
 
     fn next_token(&mut self, hint: Option<u64>) -> FencingToken {
@@ -224,11 +256,11 @@ impl Locks {
         FencingToken::from_counter(self.counter)
     }
 
-    fn hold(&mut self, claim: &Arc<Claim>, ends: Instant) {
+    fn hold(&mut self, claim: &Arc<Claim>, ends: Instant, fencing: FencingToken) {
         for key in claim.keys() {
             let lock = self.by_name.entry(key.name().into()).or_default();
             lock.holders.retain(|held| held.claim.token() != claim.token());
-            lock.holders.push(Held { claim: claim.clone(), ends });
+            lock.holders.push(Held { claim: claim.clone(), ends, fencing });
         }
     }
 
@@ -314,16 +346,16 @@ impl Locks {
 
     /// Who stands in the way.
     fn holder_of(&self, claim: &Claim, now: Instant) -> Option<Holder> {
-        self.holders(claim).next().map(|held| held.label(now))
+        self.holders(claim.keys()).next().map(|held| held.label(now))
     }
 
     /// When the first of the leases in the way ends, if nothing happens.
-    fn ends(&self, claim: &Claim) -> Option<Instant> {
-        self.holders(claim).map(|held| held.ends).min()
+    fn ends(&self, keys: &[LockKey]) -> Option<Instant> {
+        self.holders(keys).map(|held| held.ends).min()
     }
 
-    fn holders(&self, claim: &Claim) -> impl Iterator<Item = &Held> {
-        let locks = claim.keys().iter().filter_map(|key| self.by_name.get(key.name()));
+    fn holders(&self, keys: &[LockKey]) -> impl Iterator<Item = &Held> {
+        let locks = keys.iter().filter_map(|key| self.by_name.get(key.name()));
         locks.flat_map(|lock| &lock.holders)
     }
 

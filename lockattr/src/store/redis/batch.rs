@@ -5,13 +5,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use redis::Value;
 
 use super::call::Call;
 use super::node::Does;
 use super::replicas::Answer;
 use super::servers::Place;
-use super::{BATCH, RedisStore};
+use super::{RedisStore, nonsense, request};
 use crate::store::{Claim, Release, Releasing, Renew, Renewal, StoreError};
+
+/// Most locks in one script: a longer one would keep the server's other clients waiting.
+const BATCH: usize = 100;
 
 /// What can be asked for a claim, and so for each part of it.
 pub(super) trait Item: Clone {
@@ -24,6 +28,42 @@ pub(super) trait Item: Clone {
     fn does(&self) -> Does;
 
     fn script<'s>(store: &'s RedisStore, items: &[&Self], fence: &str) -> Call<'s>;
+}
+
+impl Item for Renewal {
+    fn claim(&self) -> &Arc<Claim> {
+        &self.claim
+    }
+
+    fn of(&self, claim: Arc<Claim>) -> Self {
+        Self { claim, ..self.clone() }
+    }
+
+    fn does(&self) -> Does {
+        Does::Lengthen
+    }
+
+    fn script<'s>(store: &'s RedisStore, items: &[&Self], fence: &str) -> Call<'s> {
+        request::renew(&store.scripts, items, fence)
+    }
+}
+
+impl Item for Releasing {
+    fn claim(&self) -> &Arc<Claim> {
+        &self.claim
+    }
+
+    fn of(&self, claim: Arc<Claim>) -> Self {
+        Self { claim, ..self.clone() }
+    }
+
+    fn does(&self) -> Does {
+        if self.after.is_zero() { Does::Free } else { Does::Shorten }
+    }
+
+    fn script<'s>(store: &'s RedisStore, items: &[&Self], fence: &str) -> Call<'s> {
+        request::release(&store.scripts, items, fence)
+    }
 }
 
 impl RedisStore {
@@ -97,17 +137,17 @@ impl RedisStore {
         items: &[&I],
     ) -> Vec<Result<bool, StoreError>> {
         let script = I::script(self, items, &self.servers.fence(place));
-        match self.servers.invoke::<String>(place, does, &script).await {
+        match self.servers.invoke::<Value>(place, does, &script).await {
             Ok((Answer { value, replicated }, _)) => {
-                let mut held = value.bytes();
-                let missing = || StoreError::new("the server's answer was too short");
-                let counts = |held| match held {
-                    // That it is not held is a fact, whatever the replicas have.
-                    Some(b'1') => replicated.clone().map(|()| true),
-                    Some(_) => Ok(false),
-                    None => Err(missing()),
+                let Some(held) = request::held(&value, items.len()) else {
+                    return vec![Err(nonsense()); items.len()];
                 };
-                items.iter().map(|_| counts(held.next())).collect()
+                let counts = |held| match held {
+                    true => replicated.clone().map(|()| true),
+                    // That it is not held is a fact, whatever the replicas have.
+                    false => Ok(false),
+                };
+                held.into_iter().map(counts).collect()
             }
             Err(error) => vec![Err(error); items.len()],
         }

@@ -160,6 +160,17 @@ impl Cluster {
         join_all(members.iter().map(|member| member.ping())).await.into_iter().collect()
     }
 
+    /// The names of all that the masters have under `prefix`.
+    pub(super) async fn names(&self, prefix: &str) -> Result<Vec<Vec<u8>>, StoreError> {
+        // Of a master that is not known, nothing would be listed.
+        self.refresh().await?;
+        let mut members: Vec<_> = self.known().owners.iter().flatten().cloned().collect();
+        members.sort_unstable_by_key(Arc::as_ptr);
+        members.dedup_by(|one, other| Arc::ptr_eq(one, other));
+        let names = join_all(members.iter().map(|member| member.names(prefix))).await;
+        Ok(names.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
+    }
+
     /// How many connections each node has for commands.
     pub(super) fn connections(&self) -> usize {
         self.timing.connections
@@ -280,4 +291,10 @@ impl Known {
 /// Host and port of a URL; the port is that of Redis where it names none.
 fn address(url: &Url) -> Option<String> {
     Some(format!("{}:{}", url.host_str()?, url.port().unwrap_or(6379)))
+}
+
+/// The door to the map for fuzzers.
+#[cfg(fuzzing)]
+pub(super) fn is_a_map(reply: redis::Value) -> bool {
+    map::read(reply).is_some()
 }

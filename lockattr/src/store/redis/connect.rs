@@ -49,7 +49,9 @@ impl Link {
             });
         let inboxes = self.post.as_ref().map(|post| post.ids()).unwrap_or_default();
         let server = &self.config.server;
-        let connect = async |Clients { client, plain: old_client, .. }: &Clients| {
+        let connect = async |clients: &Clients| {
+            let Clients { client, plain: old_client, address } = clients;
+            let address = address.clone();
             let connected = client.get_multiplexed_async_connection_with_config(&config).await;
             let pushes = !matches!(&connected, Err(error) if cannot_push(error));
             let mut connection = match connected {
@@ -88,24 +90,13 @@ impl Link {
                 };
             }
             let (listener, native) = (listener.map(Arc::new), native.map(Arc::new));
-            Ok((connection, listener, Arc::new(Mutex::new(subscribed)), grants, native))
+            let subscribed = Arc::new(Mutex::new(subscribed));
+            Ok(Live { connection, pulse, id, address, subscribed, listener, grants, native })
         };
         let connecting = async {
             let clients = server.find().await?;
-            let address = clients.address.clone();
-            match connect(&clients).await {
-                Ok((connection, listener, subscribed, grants, native)) => Ok(Live {
-                    connection,
-                    pulse,
-                    id,
-                    address,
-                    subscribed,
-                    listener,
-                    grants,
-                    native,
-                }),
-                Err(error) => Err(error_from(&address, error).not_sent()),
-            }
+            let connected = connect(&clients).await;
+            connected.map_err(|error| error_from(&clients.address, error).not_sent())
         };
         // One limit for the whole of it: the client's own covers only parts.
         match timeout(timing.connect_timeout, connecting).await {

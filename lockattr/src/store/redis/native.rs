@@ -85,17 +85,11 @@ impl Native {
         both.add_command(delete).cmd("EXISTS").arg(line_of(lock, FENCE));
         let mut replies = all_replies(&mut both, connection).await?.into_iter();
         let deleted = match replies.next() {
-            Some(Ok(deleted)) => deleted == Value::Int(1),
+            Some(Ok(deleted)) => deleted,
             Some(Err(error)) => return self.is_no_answer(error),
             None => return Ok(Deleted::AskTheScript),
         };
-        let waited_for = !matches!(replies.next(), Some(Ok(Value::Int(0))));
-        Ok(match (deleted, waited_for) {
-            (true, false) => Deleted::Done,
-            (true, true) => Deleted::HandOn,
-            (false, false) => Deleted::NotHeld,
-            (false, true) => Deleted::AskTheScript,
-        })
+        Ok(deletion(&deleted, replies.next().and_then(Result::ok).as_ref()))
     }
 
     /// Whether the script can do better than this error.
@@ -115,6 +109,17 @@ impl Native {
             return Ok(Deleted::AskTheScript);
         }
         Err(error)
+    }
+}
+
+/// What the answers to the deletion, and to whether there is a line, come to.
+pub(super) fn deletion(deleted: &Value, line: Option<&Value>) -> Deleted {
+    let nobody_waits = line == Some(&Value::Int(0));
+    match (deleted, nobody_waits) {
+        (Value::Int(1), true) => Deleted::Done,
+        (Value::Int(1), false) => Deleted::HandOn,
+        (Value::Int(0), true) => Deleted::NotHeld,
+        _ => Deleted::AskTheScript,
     }
 }
 
@@ -180,6 +185,17 @@ impl Sought {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Red without: the zero in `deletion`.
+    #[test]
+    fn only_a_zero_says_that_it_was_not_ours() {
+        let nobody_waits = Some(&Value::Int(0));
+        assert_eq!(deletion(&Value::Int(0), nobody_waits), Deleted::NotHeld);
+        for odd in [Value::Nil, Value::Int(2), Value::Okay] {
+            assert_eq!(deletion(&odd, nobody_waits), Deleted::AskTheScript);
+            assert_eq!(deletion(&Value::Int(1), Some(&odd)), Deleted::HandOn);
+        }
+    }
 
     #[test]
     fn a_sought_lock_is_remembered_for_a_few_releases() {

@@ -1,10 +1,11 @@
 //! One server, over a small pool of connections.
 
+use std::error::Error as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use redis::{FromRedisValue, RedisResult};
+use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, RedisResult, ServerErrorKind};
 
 use super::call::Call;
 use super::config::Config;
@@ -13,6 +14,7 @@ use super::native::Deleted;
 use super::post::Post;
 use super::replicas::{Answer, Replicas};
 use super::scripts::Scripts;
+use super::survey::{Page, scan};
 use crate::store::{LockKey, Releasing, StoreError};
 
 /// The connection on which messages come in.
@@ -134,6 +136,27 @@ impl Node {
         link.note(&live, outcome)
     }
 
+    /// Runs a command that has no key.
+    pub(super) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
+        let link = self.link(0, Does::Look);
+        let mut live = link.get().await?;
+        let outcome = command.query_async(&mut live.connection).await;
+        link.note(&live, outcome)
+    }
+
+    /// The names of all that the server has under `prefix`, some of them perhaps twice.
+    pub(super) async fn names(&self, prefix: &str) -> Result<Vec<Vec<u8>>, StoreError> {
+        let (mut names, mut cursor) = (Vec::new(), b"0".to_vec());
+        loop {
+            let (next, page): Page = self.ask(&scan(&cursor, prefix)).await.map_err(advised)?;
+            names.extend(page);
+            cursor = next;
+            if cursor == b"0" {
+                return Ok(names);
+            }
+        }
+    }
+
     /// Sees to it that messages for this inbox come in.
     pub(super) async fn subscribe(&self, inbox: u64) -> Result<(), StoreError> {
         self.links[INBOX].subscribe(inbox).await
@@ -153,5 +176,18 @@ impl Node {
     /// How many connections there are.
     pub(super) fn connections(&self) -> usize {
         self.links.len()
+    }
+}
+
+/// What to do about it, where a user may not list names.
+fn advised(error: StoreError) -> StoreError {
+    let said = error.source().and_then(|said| said.downcast_ref::<RedisError>());
+    let forbidden = ErrorKind::Server(ServerErrorKind::NoPerm);
+    match said.is_some_and(|said| said.kind() == forbidden) {
+        true => StoreError::new(format!(
+            "{error}; give the user the right to list locks: `ACL SETUSER … +scan`"
+        ))
+        .with_source(error),
+        false => error,
     }
 }

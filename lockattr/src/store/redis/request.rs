@@ -10,6 +10,7 @@ use super::call::Call;
 use super::cluster::hash_tag;
 use super::scripts::Scripts;
 use super::{LINE, LINE_OF};
+use crate::store::answers::held_each;
 use crate::store::{Acquire, Acquiring, Claim, LockKey, NET, Releasing, Renewal, Sharing, Waiting};
 use crate::{FencingToken, Holder};
 
@@ -104,7 +105,7 @@ pub(super) fn granted(reply: Value, in_line: bool) -> Option<(Acquire, Option<u6
     let parts = match reply {
         Value::Int(number) => {
             let number = u64::try_from(number).ok()?;
-            let fencing = FencingToken::from_counter(number / 2);
+            let fencing = FencingToken::read(number / 2)?;
             return Some((Acquire::Acquired { fencing, wanted: number % 2 == 1 }, None));
         }
         Value::Array(parts) => parts,
@@ -125,6 +126,12 @@ pub(super) fn granted(reply: Value, in_line: bool) -> Option<(Acquire, Option<u6
     }
 }
 
+/// Reads the answer of `renew.lua` or `release.lua` about so many claims: whether each had its locks.
+pub(super) fn held(reply: &Value, asked: usize) -> Option<Vec<bool>> {
+    let Value::BulkString(answers) = reply else { return None };
+    held_each(answers).filter(|held| held.len() == asked)
+}
+
 /// Reads the answer of `holder.lua`.
 pub(super) fn held_by(reply: Value) -> Option<Holder> {
     let Value::Array(parts) = reply else { return None };
@@ -133,7 +140,7 @@ pub(super) fn held_by(reply: Value) -> Option<Holder> {
 }
 
 /// Time left is negative for a key without end.
-fn holder(value: &[u8], left: i64) -> Holder {
+pub(super) fn holder(value: &[u8], left: i64) -> Holder {
     let remaining = u64::try_from(left).ok().map(Duration::from_millis);
     Holder::from_value(&String::from_utf8_lossy(value), remaining)
 }
@@ -168,4 +175,32 @@ fn mode(claim: &Claim) -> Cow<'static, str> {
 /// every lease allows for.
 fn millis(ttl: Duration) -> u64 {
     u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Value {
+        Value::BulkString(text.into())
+    }
+
+    /// Red without: the `_ => None` in `held`, or its look at how many there are.
+    #[test]
+    fn only_ones_and_zeros_for_each_claim_say_what_is_held() {
+        assert_eq!(held(&text("10"), 2), Some(vec![true, false]));
+        let odd = [text("1"), text("111"), text("1x"), Value::Int(10), Value::Nil];
+        for reply in odd {
+            assert_eq!(held(&reply, 2), None, "{reply:?}");
+        }
+    }
+
+    /// Red without: `FencingToken::read`.
+    #[test]
+    fn a_number_that_no_counter_shows_is_no_grant() {
+        assert!(matches!(granted(Value::Int(84), false), Some((Acquire::Acquired { .. }, None))));
+        for number in [0, 1, -1, -84, i64::MIN, i64::MAX] {
+            assert_eq!(granted(Value::Int(number), false), None, "{number}");
+        }
+    }
 }

@@ -8,6 +8,9 @@ pub(super) struct Scripts {
     pub(super) renew: Script,
     pub(super) release: Script,
     pub(super) holder: Script,
+    /// These two are loaded when they are first needed: no program that only locks needs them.
+    pub(super) survey: Script,
+    pub(super) evict: Script,
 }
 
 /// A script of several files, one after another.
@@ -26,6 +29,8 @@ impl Scripts {
             renew: script!("count.lua", "publish.lua", "line.lua", "renew.lua"),
             release: script!("count.lua", "release_alone.lua", "publish.lua", "line.lua", "release.lua"),
             holder: script!("count.lua", "publish.lua", "line.lua", "holder.lua"),
+            survey: script!("count.lua", "publish.lua", "line.lua", "survey.lua"),
+            evict: script!("count.lua", "publish.lua", "line.lua", "evict.lua"),
         }
     }
 
@@ -37,10 +42,12 @@ impl Scripts {
             renew: script!("count.lua", "spublish.lua", "line.lua", "renew.lua"),
             release: script!("count.lua", "release_alone.lua", "spublish.lua", "line.lua", "release.lua"),
             holder: script!("count.lua", "spublish.lua", "line.lua", "holder.lua"),
+            survey: script!("count.lua", "spublish.lua", "line.lua", "survey.lua"),
+            evict: script!("count.lua", "spublish.lua", "line.lua", "evict.lua"),
         }
     }
 
-    /// Loads all of them in one trip. Where the server forgets one later, the client loads it
+    /// Loads those that every program needs in one trip. Where the server forgets one later, the client loads it
     /// again; loaded here, the first call of each is one command, and so keeps its place among
     /// those for the same key.
     pub(super) async fn load(

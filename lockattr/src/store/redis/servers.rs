@@ -124,6 +124,14 @@ impl Servers {
         }
     }
 
+    /// The names of all that they have under `prefix`.
+    pub(super) async fn names(&self, prefix: &str) -> Result<Vec<Vec<u8>>, StoreError> {
+        match self {
+            Self::One(node, _) => node.names(prefix).await,
+            Self::Cluster(cluster) => cluster.names(prefix).await,
+        }
+    }
+
     /// How many connections each server has for commands.
     pub(super) fn connections(&self) -> usize {
         match self {

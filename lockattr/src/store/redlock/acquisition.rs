@@ -8,8 +8,9 @@ use tokio::time::Instant;
 use super::RedlockStore;
 use super::round::Round;
 use super::votes::Votes;
+use crate::machine::random_fraction;
 use crate::store::{
-    Acquire, Acquiring, Claim, Releasing, Renew, Renewal, Store, StoreError, Waiting,
+    Acquire, Acquiring, Claim, Releasing, Renew, Renewal, Sharing, Store, StoreError, Waiting,
 };
 
 impl RedlockStore {
@@ -41,25 +42,17 @@ impl RedlockStore {
         }
         let began = Instant::now();
         let needed = self.quorum.needed(asked.claim.sharing());
-        let mut votes = Votes::of(self.nodes.len(), needed);
         let ask = |node: Arc<dyn Store>| {
             let wish = wish.clone();
             async move { node.acquire(&wish).await }
         };
-        let mut round = Round::new(self.nodes.iter().cloned().map(ask));
-        while let Some((node, answer)) = round.next().await {
-            votes.count(node, answer);
-            if votes.are_enough() || votes.are_contention() {
-                break;
-            }
-        }
-        for (node, answer) in self.see_through_late(round, &wish.claim) {
-            votes.count(node, answer);
-        }
+        let round = Round::new(self.nodes.iter().cloned().map(ask));
+        let decided = |votes: &Votes| votes.are_enough() || votes.are_contention();
+        let votes = self.votes(round, &wish.claim, needed, decided).await;
         let outcome = match votes.are_enough() {
             true => self.issue(&wish, &votes, needed).await,
             false if votes.are_contention() => {
-                let (holder, again) = votes.contention(began.elapsed(), rand::random());
+                let (holder, again) = votes.contention(began.elapsed(), random_fraction());
                 Ok(Acquire::Held { holder, in_line: waits.then_some(again) })
             }
             false => Err(votes.outage()),
@@ -73,8 +66,9 @@ impl RedlockStore {
     }
 
     /// The number of an acquisition that enough nodes have granted, once enough of them know it: they
-    /// gave it themselves, or took it while the lock was still this attempt's. Those whose answer is
-    /// not known do not count, or a number could be issued twice (`docs/fencing-over-redlock.md`).
+    /// gave it themselves, or took it while the lock was still this attempt's, and nobody's beside it.
+    /// Those whose answer is not known do not count, or a number could be issued twice
+    /// (`docs/fencing-over-redlock.md`).
     async fn issue(
         &self,
         wish: &Acquiring,
@@ -85,6 +79,9 @@ impl RedlockStore {
         let acquired = Acquire::Acquired { fencing, wanted: votes.wanted() };
         if !is_to_be_written {
             return Ok(acquired);
+        }
+        if wish.claim.sharing() != Sharing::Exclusive {
+            return self.recount(wish, votes, needed).await;
         }
         let write_back = [Renewal::new(wish.claim.clone(), wish.ttl).fenced(fencing)];
         let mut round = Round::new(votes.granted().map(|node| self.nodes[node].renew(&write_back)));
@@ -102,6 +99,29 @@ impl RedlockStore {
         )))
     }
 
+    /// What the nodes say to an attempt, counted until it is `decided`.
+    pub(super) async fn votes<F>(
+        &self,
+        mut round: Round<F>,
+        attempt: &Arc<Claim>,
+        needed: usize,
+        decided: impl Fn(&Votes) -> bool,
+    ) -> Votes
+    where
+        F: Future<Output = Result<Acquire, StoreError>> + Send + 'static,
+    {
+        let mut votes = Votes::of(self.nodes.len(), needed);
+        while !decided(&votes)
+            && let Some((node, answer)) = round.next().await
+        {
+            votes.count(node, answer);
+        }
+        for (node, answer) in self.see_through_late(round, attempt) {
+            votes.count(node, answer);
+        }
+        votes
+    }
+
     /// Sees the questions of an attempt through. One that had to wait for its connection, or for its
     /// subscription, may be executed after the release of what it asked for; that is then sent again.
     fn see_through_late<F>(
@@ -114,16 +134,12 @@ impl RedlockStore {
         F::Output: Send + 'static,
     {
         let (nodes, attempt) = (self.nodes.clone(), attempt.clone());
-        round.see_through_and(move |node| {
-            let (nth, node, attempt) = (node, nodes[node].clone(), attempt.clone());
-            async move {
-                // If not, the release comes behind, as its answer does.
-                let Some(quietly) = attempt.given_back(nth) else { return };
-                let releasing = Releasing::new(attempt);
-                let releases = [if quietly { releasing.quietly() } else { releasing }];
-                // Unknown, if it fails: then the lease ends by itself.
-                let _answers = node.release(&releases).await;
-            }
+        round.see_through_and(move |nth| {
+            // If it was not, the release comes behind, as its answer does.
+            let quietly = attempt.given_back(nth)?;
+            let (node, releases) = (nodes[nth].clone(), [releasing(&attempt, quietly)]);
+            // Unknown, if it fails: then the lease ends by itself.
+            Some(async move { drop(node.release(&releases).await) })
         })
     }
 
@@ -139,8 +155,7 @@ impl RedlockStore {
     ) {
         let release = |node: usize| {
             let (nth, attempt) = (node, attempt.clone());
-            let (node, releasing) = (self.nodes[node].clone(), Releasing::new(attempt.clone()));
-            let releases = [if comes_back { releasing.quietly() } else { releasing }];
+            let (node, releases) = (self.nodes[node].clone(), [releasing(&attempt, comes_back)]);
             async move {
                 let answer = node.release(&releases).await.pop();
                 attempt.was_given_back(nth, comes_back);
@@ -156,4 +171,8 @@ impl RedlockStore {
         }
         round.see_through();
     }
+}
+
+fn releasing(attempt: &Arc<Claim>, quietly: bool) -> Releasing {
+    Releasing { quietly, ..Releasing::new(attempt.clone()) }
 }

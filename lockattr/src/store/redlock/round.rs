@@ -1,7 +1,7 @@
 //! One question to all nodes at once, and their answers as they come.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
+use std::future::{Ready, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -58,13 +58,13 @@ where
     /// Sees to it that those who have not answered yet are asked to the end; what has come and was
     /// not looked at.
     pub(super) fn see_through(self) -> VecDeque<(usize, F::Output)> {
-        self.see_through_and(|_| std::future::ready(()))
+        self.see_through_and(|_| None::<Ready<()>>)
     }
 
-    /// The same, and does this about each node when its answer comes.
+    /// The same, and does what there is to do about each node when its answer comes.
     pub(super) fn see_through_and<D>(
         mut self,
-        then: impl Fn(usize) -> D + Send + 'static,
+        then: impl Fn(usize) -> Option<D> + Send + 'static,
     ) -> VecDeque<(usize, F::Output)>
     where
         D: Future<Output = ()> + Send + 'static,
@@ -76,8 +76,10 @@ where
         {
             runtime.spawn(async move {
                 while let Some((node, _)) = self.next().await {
-                    // Of its own: the others are not to wait for it.
-                    tokio::spawn(then(node));
+                    if let Some(work) = then(node) {
+                        // Of its own: the others are not to wait for it.
+                        tokio::spawn(work);
+                    }
                 }
             });
         }

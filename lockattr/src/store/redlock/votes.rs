@@ -53,15 +53,23 @@ impl Votes {
     /// back. One that gave a greater number than enough others did is left out, as if its answer had
     /// been lost.
     pub(super) fn number(&self) -> (FencingToken, bool) {
-        let numbers = self.by_node.iter().filter_map(|vote| match vote {
+        match self.agreed() {
+            Some(number) => (number, false),
+            None => (self.numbers().max().unwrap_or(FencingToken::from_counter(0)), true),
+        }
+    }
+
+    /// The number that enough nodes gave, if there is one.
+    pub(super) fn agreed(&self) -> Option<FencingToken> {
+        let gave = |number| self.numbers().filter(|&other| other == number).count();
+        self.numbers().find(|&number| gave(number) >= self.needed)
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = FencingToken> {
+        self.by_node.iter().filter_map(|vote| match vote {
             Vote::Yes { fencing, .. } => Some(*fencing),
             _ => None,
-        });
-        let gave = |number| numbers.clone().filter(|&other| other == number).count();
-        match numbers.clone().find(|&number| gave(number) >= self.needed) {
-            Some(number) => (number, false),
-            None => (numbers.max().unwrap_or(FencingToken::from_counter(0)), true),
-        }
+        })
     }
 
     /// Whether others wait for it, somewhere.

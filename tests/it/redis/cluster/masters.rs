@@ -35,10 +35,13 @@ async fn a_master_that_dies_costs_a_failover_and_no_lease() {
     let free = keys_beside(&cluster, "a", true, 1).await.remove(0);
     let elsewhere = keys_beside(&cluster, "a", false, 1).await.remove(0);
     master.kill();
-    let others = Instant::now();
+    let first = {
+        let (manager, free) = (manager.clone(), free.clone());
+        tokio::spawn(async move { first_acquire(&manager, &free).await })
+    };
     acquire(&manager, &elsewhere).await.release().await.unwrap();
-    assert!(others.elapsed() < Duration::from_millis(500), "{:?}", others.elapsed());
-    let took = first_acquire(&manager, &free).await;
+    assert!(!first.is_finished(), "the other masters' locks wait for no failover");
+    let took = first.await.unwrap();
     eprintln!("the first acquire of a dead master's slot after {took:?}");
     cluster.failed_over(master).await;
     // The lease went along, as far as it was copied, and is renewed where it is now.
@@ -161,18 +164,17 @@ async fn a_shard_that_is_gone_is_an_error_in_time_and_no_harm_to_the_others() {
         async move { manager.acquire_all(&keys, LockOptions::new()).await }
     });
     sleep(Duration::from_millis(100)).await;
-    let free = Instant::now();
     acquire(&manager, &other).await.release().await.unwrap();
-    assert!(free.elapsed() < Duration::from_millis(400), "{:?}", free.elapsed());
+    assert!(!both.is_finished(), "it stood in nobody's way while it was tried");
     let both = both.await.unwrap();
     assert!(matches!(both, Err(Error::Store { .. })), "{both:?}");
-    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    assert!(began.elapsed() < LIMIT, "{:?}", began.elapsed());
 
     let began = Instant::now();
     for _ in 0..20 {
         acquire(&manager, &other).await.release().await.unwrap();
     }
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     drop(manager);
     // What may have been granted there is asked to be given back for as long as it could last.
     sleep(Duration::from_secs(2)).await;

@@ -107,10 +107,12 @@ impl Member {
 
     /// Runs a command that has no key.
     pub(super) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
-        let link = self.node.link(0, Does::Look);
-        let mut live = link.get().await?;
-        let outcome = command.query_async(&mut live.connection).await;
-        link.note(&live, outcome)
+        self.node.ask(command).await
+    }
+
+    /// The names of all that it has under `prefix`.
+    pub(super) async fn names(&self, prefix: &str) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.node.names(prefix).await
     }
 
     /// Asks on every connection whether the node answers.

@@ -1,0 +1,179 @@
+//! ZooKeeper: beside the recipe for a lock that its Rust client has, on the same three servers.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use lockattr::{LockManager, LockOptions};
+use lockattr_tests::{Engine, ZooKeeper};
+use tokio::time::{Instant, sleep};
+use zookeeper_client::{Acls, Client, CreateMode, LockOptions as TheirOptions, LockPrefix};
+
+use crate::report::{Bar, Report};
+use crate::rounds::Spread;
+
+/// Short, in turn for both: noise comes and goes.
+const ROUND: Duration = Duration::from_millis(200);
+
+/// How long a holder holds, so that the next stands in line for certain.
+const HELD: Duration = Duration::from_millis(5);
+
+/// Who takes a lock and gives it back, as two processes.
+#[derive(Clone)]
+enum Way {
+    Ours(LockManager),
+    Theirs(Client),
+}
+
+impl Way {
+    /// Holds it for `held`; how long it took to have it, and when that was, and to give it back.
+    async fn hold(&self, key: &str, held: Duration, let_go: &Mutex<Option<Instant>>) -> Held {
+        let began = Instant::now();
+        match self {
+            Self::Ours(manager) => {
+                let guard = manager.acquire(key, LockOptions::new()).await.expect("its turn");
+                let had = note(began, let_go);
+                pause(held).await;
+                leaves(let_go);
+                guard.release().await.expect("ours");
+                Held { whole: began.elapsed(), ..had }
+            }
+            Self::Theirs(client) => {
+                let dir = format!("/theirs/{key}");
+                let parents = CreateMode::Container.with_acls(Acls::anyone_all());
+                let options = TheirOptions::new(Acls::anyone_all());
+                let options = options.with_ancestor_options(parents).expect("a directory");
+                let prefix = LockPrefix::new_curator(&dir, "lock-").expect("a good name");
+                let lock = client.lock(prefix, b"", options).await.expect("its turn");
+                let had = note(began, let_go);
+                pause(held).await;
+                leaves(let_go);
+                // Dropped, it would be given back by a task, and nobody knew when.
+                let path = lock.lock_path().to_owned();
+                std::mem::forget(lock);
+                client.delete(&path, None).await.expect("ours");
+                Held { whole: began.elapsed(), ..had }
+            }
+        }
+    }
+}
+
+/// How long it took.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    acquire: Duration,
+    /// Since the one before let go.
+    handed: Option<Duration>,
+    whole: Duration,
+}
+
+fn note(began: Instant, let_go: &Mutex<Option<Instant>>) -> Held {
+    let acquire = began.elapsed();
+    let handed = let_go.lock().expect("no panic").take().map(|since| since.elapsed());
+    Held { acquire, handed, whole: acquire }
+}
+
+async fn pause(held: Duration) {
+    if !held.is_zero() {
+        sleep(held).await;
+    }
+}
+
+fn leaves(let_go: &Mutex<Option<Instant>>) {
+    *let_go.lock().expect("no panic") = Some(Instant::now());
+}
+
+/// Takings of one way: all of them, and the medians of the rounds.
+struct Taken {
+    all: Histogram<u64>,
+    medians: Vec<f64>,
+}
+
+impl Taken {
+    fn new() -> Self {
+        Self { all: Histogram::new(3).expect("three digits"), medians: Vec::new() }
+    }
+
+    fn add(&mut self, times: impl Iterator<Item = Duration>) {
+        let mut round = Histogram::<u64>::new(3).expect("three digits");
+        for time in times {
+            let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+            round.record(nanos).expect("it resizes");
+        }
+        self.medians.push(round.value_at_quantile(0.5) as f64);
+        self.all.add(round).expect("alike");
+    }
+
+    /// Round by round, because both met the same noise.
+    fn over(&self, other: &Self) -> Spread {
+        let ratios = self.medians.iter().zip(&other.medians).map(|(one, other)| one / other);
+        Spread::of(ratios).expect("there was a round")
+    }
+
+    fn note(&self, report: &mut Report, name: &str) {
+        let [p50, p99] = [0.5, 0.99].map(|part| self.all.value_at_quantile(part) as f64 / 1e3);
+        report.note(&format!("{name:<34} p50 {p50:>8.1} us   p99 {p99:>8.1} us"));
+    }
+}
+
+/// As many as there are ways take turns at one key, each in a task of its own, as services do.
+async fn round(ways: &[Way], key: &str, held: Duration) -> Vec<Held> {
+    let (ends, let_go) = (Instant::now() + ROUND, Arc::new(Mutex::new(None)));
+    let tasks: Vec<_> = ways
+        .iter()
+        .map(|way| {
+            let (way, key, let_go) = (way.clone(), key.to_owned(), let_go.clone());
+            tokio::spawn(async move {
+                let mut all = Vec::new();
+                while Instant::now() < ends {
+                    all.push(way.hold(&key, held, &let_go).await);
+                }
+                all
+            })
+        })
+        .collect();
+    let mut all = Vec::new();
+    for task in tasks {
+        all.extend(task.await.expect("no panic"));
+    }
+    all
+}
+
+pub(super) async fn measure(report: &mut Report, time: Duration) {
+    report.row("zookeeper", "three servers, uncontended and from hand to hand");
+    let ensemble = ZooKeeper::start().await;
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..2 {
+        let manager = LockManager::connect(&ensemble.url()).await.expect("the servers answer");
+        ours.push(Way::Ours(manager));
+        let hosts = ensemble.addrs().join(",");
+        let connector = Client::connector().with_session_timeout(Duration::from_secs(20));
+        theirs.push(Way::Theirs(connector.connect(&hosts).await.expect("the servers answer")));
+    }
+    let rounds = (time.as_nanos() / ROUND.as_nanos()).max(3);
+    let mut taken = [&ours, &theirs].map(|ways| (ways, [(); 3].map(|()| Taken::new())));
+    // Java compiles as it goes.
+    for _ in 0..10 {
+        for (ways, _) in &taken {
+            round(&ways[..1], "alone", Duration::ZERO).await;
+            round(ways, "handed", HELD).await;
+        }
+    }
+    for nth in 0..rounds {
+        for turn in 0..2 {
+            let (ways, [acquire, whole, handed]) = &mut taken[usize::from(nth % 2 == turn)];
+            let alone = round(&ways[..1], "alone", Duration::ZERO).await;
+            acquire.add(alone.iter().map(|held| held.acquire));
+            whole.add(alone.iter().map(|held| held.whole));
+            let both = round(ways, "handed", HELD).await;
+            handed.add(both.iter().filter_map(|held| held.handed));
+        }
+    }
+    let [(_, ours), (_, theirs)] = &taken;
+    for (nth, what) in ["acquire", "acquire and release", "hand-over"].into_iter().enumerate() {
+        ours[nth].note(report, &format!("{what}, lockattr"));
+        theirs[nth].note(report, &format!("{what}, the client's recipe"));
+        let ratio = ours[nth].over(&theirs[nth]);
+        report.bar(&format!("{what} over the recipe's, p50"), ratio, "x", Bar::AtMost(1.0));
+    }
+}

@@ -1,0 +1,85 @@
+//! A nightly job on three nodes: each of them starts it, one of them runs it, all know who did.
+//!
+//! ```text
+//! cargo run --example nightly                                        # three tasks, in memory
+//! LOCKATTR_URL=redis://127.0.0.1/ cargo run --example nightly        # three processes
+//! ```
+#![allow(clippy::print_stdout, reason = "a program that talks to a person")]
+
+mod fleet;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fleet::Anything;
+use lockattr::store::MemoryStore;
+use lockattr::{Error, LockManager, distributed_lock};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+const NODES: [&str; 3] = ["node-1", "node-2", "node-3"];
+const NIGHT: &str = "2026-11-20";
+
+/// By how much the clocks of two nodes differ: the job starts there so much later. It takes less.
+const SKEW: Duration = Duration::from_millis(500);
+
+/// Sends the night's invoices, once in the fleet; `None` on the nodes that came second.
+///
+/// * `wait = "0s", on_busy = skip`: who comes second has nothing to wait for.
+/// * `hold_at_least`: more than the clocks differ and less than a day. Without it, the node whose
+///   clock is last would find the lock free again, and send everything a second time.
+/// * `max_hold`: a job that hangs is dropped at its await; the next night is not its prisoner.
+/// * `ttl`: for so long nobody takes over from a node that died. Its successor begins anew, so what is
+///   sent has to be marked as sent, invoice by invoice.
+#[distributed_lock(
+    key = "nightly:invoices:<night>",
+    wait = "0s",
+    on_busy = skip,
+    ttl = "10s",
+    hold_at_least = "3s",
+    max_hold = "1h"
+)]
+async fn send_invoices(night: &str, node: &str) -> Result<Option<u32>, Error> {
+    println!("{node}: sends the invoices of {night}");
+    sleep(SKEW / 2).await;
+    Ok(Some(1200))
+}
+
+/// Two o'clock at night on one node.
+async fn two_o_clock(manager: LockManager, node: &str) -> Result<(), Error> {
+    let late = NODES.iter().take_while(|name| **name != node).count();
+    sleep(SKEW * u32::try_from(late).unwrap_or_default()).await;
+    match manager.scope(send_invoices(NIGHT, node)).await? {
+        Some(invoices) => println!("{node}: {invoices} invoices sent"),
+        None => match manager.holder(format!("nightly:invoices:{NIGHT}")).await? {
+            Some(holder) => println!("{node}: nothing to do, this night is that of {holder}"),
+            None => println!("{node}: nothing to do, and who did it is gone"),
+        },
+    }
+    manager.shutdown().await;
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Anything> {
+    let url = std::env::var("LOCKATTR_URL").unwrap_or_else(|_| "memory://".into());
+    if let Some(node) = std::env::args().nth(1) {
+        let manager = LockManager::builder().url(&url).service(&node).connect().await?;
+        return Ok(two_o_clock(manager, &node).await?);
+    }
+    println!("02:00 on {} nodes", NODES.len());
+    if !fleet::is_memory(&url) {
+        fleet::run(&NODES, &[]).await?;
+        return Ok(());
+    }
+    let memory = Arc::new(MemoryStore::new());
+    let mut nodes = JoinSet::new();
+    for node in NODES {
+        let manager = LockManager::builder().store(memory.clone()).service(node).build()?;
+        nodes.spawn(two_o_clock(manager, node));
+    }
+    while let Some(node) = nodes.join_next().await {
+        node??;
+    }
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! The partner: answers as many as it allows, and refuses the others.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::client::AT_ONCE;
+
+/// How long it thinks about a question.
+const THINKS: Duration = Duration::from_millis(30);
+
+/// Listens until dropped.
+pub(crate) struct Partner {
+    address: SocketAddr,
+    book: Arc<Book>,
+    listens: JoinHandle<()>,
+}
+
+/// What it has seen.
+#[derive(Default)]
+struct Book {
+    calls: AtomicU32,
+    now: AtomicU32,
+    most: AtomicU32,
+    refused: AtomicU32,
+}
+
+impl Partner {
+    pub(crate) async fn open() -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let (address, book) = (listener.local_addr()?, Arc::<Book>::default());
+        let kept = book.clone();
+        let listens = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let book = kept.clone();
+                tokio::spawn(async move { book.answer(stream).await });
+            }
+        });
+        Ok(Self { address, book, listens })
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How many calls there were, how many at once, and how many it refused.
+    pub(crate) fn seen(&self) -> (u32, u32, u32) {
+        let Book { calls, most, refused, .. } = &*self.book;
+        (calls.load(SeqCst), most.load(SeqCst), refused.load(SeqCst))
+    }
+}
+
+impl Drop for Partner {
+    fn drop(&mut self) {
+        self.listens.abort();
+    }
+}
+
+impl Book {
+    async fn answer(&self, stream: TcpStream) -> io::Result<()> {
+        let mut stream = BufReader::new(stream);
+        let mut question = String::new();
+        stream.read_line(&mut question).await?;
+        self.calls.fetch_add(1, SeqCst);
+        let at_once = self.now.fetch_add(1, SeqCst) + 1;
+        self.most.fetch_max(at_once, SeqCst);
+        let answer = if at_once <= AT_ONCE {
+            sleep(THINKS).await;
+            "yes\n"
+        } else {
+            self.refused.fetch_add(1, SeqCst);
+            "too many\n"
+        };
+        // Before the answer: who has it may let the next one ask.
+        self.now.fetch_sub(1, SeqCst);
+        stream.write_all(answer.as_bytes()).await
+    }
+}

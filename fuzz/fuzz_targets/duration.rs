@@ -1,0 +1,33 @@
+//! Durations: what is read prints back as the same, in a URL and in the attribute alike, and what
+//! cannot be read has a sentence.
+
+#![no_main]
+
+use std::time::{Duration, Instant};
+
+use libfuzzer_sys::fuzz_target;
+use lockattr::store::fuzzing::duration;
+use lockattr_fuzz_attribute::fuzzing::duration as of_the_attribute;
+
+const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+fuzz_target!(|text: &str| {
+    let (in_url, in_attribute) = (duration(text), of_the_attribute(text));
+    match (&in_url, &in_attribute) {
+        (Ok(one), Ok(other)) => {
+            assert_eq!(one, other);
+            // What is added to a clock has to fit into it.
+            let _later = Instant::now() + *one * 2;
+            let printed = format!("{}", humanly(*one));
+            assert_eq!(duration(&printed).ok(), Some(*one), "{printed}");
+        }
+        (Err(error), Ok(long)) => assert!(*long > CENTURY, "{error}"),
+        (Err(one), Err(other)) => assert!(!one.to_string().is_empty() && !other.is_empty()),
+        (Ok(_), Err(error)) => panic!("the attribute alone refuses {text:?}: {error}"),
+    }
+});
+
+/// As whole nanoseconds, which need no rounding.
+fn humanly(duration: Duration) -> String {
+    format!("{}s {}ns", duration.as_secs(), duration.subsec_nanos())
+}

@@ -1,0 +1,135 @@
+//! Any message for an inbox: a claim has a lock by no other words than `granted`, its own token, a
+//! number and a time; its lease does not begin later than now; nobody else hears of it.
+
+#![no_main]
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use arbitrary::Arbitrary;
+use futures_util::FutureExt;
+use libfuzzer_sys::fuzz_target;
+use lockattr::store::fuzzing::{postgres, redis as store};
+use lockattr::store::{Claim, Expected, Inbox, LockKey, News, OwnerToken, Sharing};
+use redis::{PushInfo, PushKind, Value};
+use tokio::time::Instant;
+
+#[derive(Arbitrary, Debug)]
+struct Input<'a> {
+    clock: Option<u64>,
+    channel: Channel<'a>,
+    words: Vec<Word<'a>>,
+    kind: u8,
+}
+
+#[derive(Arbitrary, Debug)]
+enum Channel<'a> {
+    Ours,
+    Any(&'a str),
+}
+
+/// The words that mean something, in any order, and any others.
+#[derive(Arbitrary, Debug)]
+enum Word<'a> {
+    Granted,
+    Later,
+    Wanted,
+    Token,
+    TokenInCapitals,
+    AnothersToken,
+    Number(u64),
+    Signed(i64),
+    Any(&'a str),
+}
+
+thread_local! {
+    /// An inbox with two who wait: claims are made once, as their tokens are random.
+    static WORLD: RefCell<World> = RefCell::new(World::new());
+}
+
+struct World {
+    inbox: Arc<Inbox>,
+    tokens: [OwnerToken; 2],
+    waits: [Expected; 2],
+}
+
+impl World {
+    fn new() -> Self {
+        let inbox = Arc::new(Inbox::new(|_name| {}));
+        let claim = || {
+            let key = LockKey::new("lock:", "a").expect("a key");
+            Claim::of(&inbox, key, [], Sharing::Exclusive, "").token()
+        };
+        let tokens = [claim(), claim()];
+        let waits = tokens.map(|token| inbox.expect(token));
+        Self { inbox, tokens, waits }
+    }
+}
+
+fuzz_target!(|input: Input<'_>| {
+    WORLD.with_borrow(|World { inbox, tokens: [ours, another], waits }| {
+        let words: Vec<_> = input.words.iter().map(|word| said(word, *ours, *another)).collect();
+        let message = words.join(" ");
+        let number = format!("{:016x}", inbox.id());
+        for from_redis in [false, true] {
+            let prefix = if from_redis { "lockattr:inbox:" } else { "lockattr_inbox_" };
+            let channel = match &input.channel {
+                Channel::Ours => [prefix, &number].concat(),
+                Channel::Any(name) => (*name).to_owned(),
+            };
+            match from_redis {
+                true => store::pushed(inbox, input.clock, &push(input.kind, &channel, &message)),
+                false => postgres::notified(inbox, input.clock, &channel, &message),
+            }
+            for (token, waits) in [ours, another].into_iter().zip(waits) {
+                let Some(news) = waits.news().now_or_never() else { continue };
+                check(&news, &message, *token, input.clock);
+            }
+        }
+    });
+});
+
+fn check(news: &News, message: &str, token: OwnerToken, clock: Option<u64>) {
+    let mut words = message.split(' ');
+    let (kind, named) = (words.next(), words.next());
+    match news {
+        News::Granted(grant) => {
+            assert_eq!((kind, named), (Some("granted"), Some(&*token.to_string())), "{message}");
+            let number: u64 = words.next().and_then(|word| word.parse().ok()).expect("a number");
+            assert_eq!(grant.fencing.get(), number << 10);
+            assert!(number > 0 && words.next().is_some_and(|word| word.parse::<u64>().is_ok()));
+            assert!(words.next().is_some() && clock.is_some(), "{message}");
+            assert!(grant.since <= Instant::now(), "a lease from the future");
+        }
+        News::AskAgain(at) => {
+            let net = Instant::now() + std::time::Duration::from_secs(15);
+            assert!(*at <= net, "a claim sleeps for ever");
+        }
+    }
+}
+
+fn said(word: &Word<'_>, ours: OwnerToken, another: OwnerToken) -> String {
+    match word {
+        Word::Granted => "granted".into(),
+        Word::Later => "later".into(),
+        Word::Wanted => "wanted".into(),
+        Word::Token => ours.to_string(),
+        Word::TokenInCapitals => ours.to_string().to_uppercase(),
+        Word::AnothersToken => another.to_string(),
+        Word::Number(number) => number.to_string(),
+        Word::Signed(number) => format!("{number:+}"),
+        Word::Any(text) => (*text).to_owned(),
+    }
+}
+
+fn push(kind: u8, channel: &str, message: &str) -> PushInfo {
+    let text = |text: &str| Value::BulkString(text.into());
+    let (kind, data) = match kind % 5 {
+        0 => (PushKind::Message, vec![text(channel), text(message)]),
+        1 => (PushKind::SMessage, vec![text(channel), text(message)]),
+        2 => (PushKind::SUnsubscribe, vec![text(channel)]),
+        3 => (PushKind::PMessage, vec![text(channel), text(channel), text(message)]),
+        _ => (PushKind::Message, vec![text(channel), Value::Int(1), text(message)]),
+    };
+    PushInfo { kind, data }
+}

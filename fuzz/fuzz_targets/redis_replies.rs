@@ -1,0 +1,48 @@
+//! Any bytes for an answer of Redis: only a positive whole number is a grant, only a `1` in the place of
+//! a claim is "held", and only a `0` is "lost".
+
+#![no_main]
+
+use libfuzzer_sys::{Corpus, fuzz_target};
+use lockattr::store::fuzzing::redis as store;
+use lockattr::store::{Acquire, Release};
+use redis::Value;
+
+fuzz_target!(|bytes: &[u8]| -> Corpus {
+    let Ok(reply) = redis::parse_redis_value(bytes) else { return Corpus::Reject };
+    for in_line in [false, true] {
+        match store::acquired(reply.clone(), in_line) {
+            Some(Acquire::Acquired { fencing, wanted }) => {
+                let Value::Int(number) = reply else { panic!("{reply:?} is no grant") };
+                let counter = u64::try_from(number / 2).expect("a positive number");
+                assert!(counter > 0 && fencing.get() == counter << 10, "{number} became {fencing}");
+                assert_eq!(wanted, number % 2 == 1);
+            }
+            Some(Acquire::Held { holder, in_line: again }) => {
+                assert!(matches!(&reply, Value::Array(parts) if parts.len() == 3), "{reply:?}");
+                assert_eq!(again.is_some(), in_line);
+                // No claim sleeps for longer than the net under lost messages.
+                assert!(again.is_none_or(|again| again.as_secs() <= 15));
+                // It stands in the words of an error.
+                let _shown = holder.map(|holder| format!("{holder} {holder:?}"));
+            }
+            None => {}
+        }
+    }
+    let shown = store::held_by(reply.clone()).map(|holder| holder.to_string());
+    assert!(shown.is_none_or(|shown| !shown.is_empty()));
+    let _map = store::is_a_map(reply.clone());
+    if let Value::Array(two) = &reply {
+        match store::released(two.first().unwrap_or(&Value::Nil), two.get(1)) {
+            Some(Release::Released) => assert_eq!(two[..2], [Value::Int(1), Value::Int(0)]),
+            Some(Release::NotHeld) => assert_eq!(two[..2], [Value::Int(0), Value::Int(0)]),
+            None => {}
+        }
+    }
+    for asked in 0..4 {
+        let Some(held) = store::held(&reply, asked) else { continue };
+        let written: String = held.iter().map(|held| if *held { '1' } else { '0' }).collect();
+        assert_eq!((&reply, held.len()), (&Value::BulkString(written.into()), asked));
+    }
+    Corpus::Keep
+});

@@ -1,0 +1,86 @@
+//! Any URL of any scheme: no panic, nothing is contacted, and no part of a password is told by an
+//! error, however the rest of the URL is mistyped.
+
+#![no_main]
+
+use std::time::Duration;
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use lockattr::LockManager;
+
+const SCHEMES: [&str; 13] = [
+    "memory",
+    "redis",
+    "rediss",
+    "redis+unix",
+    "redis+sentinel",
+    "redis+cluster",
+    "redlock",
+    "postgres",
+    "postgresql",
+    "mysql",
+    "zookeeper",
+    "etcd",
+    "",
+];
+
+/// What may be seen nowhere: both ends of a password.
+const HALVES: [&str; 2] = ["s3cr3t", "gehe1m"];
+
+#[derive(Arbitrary, Debug)]
+struct Input<'a> {
+    scheme: u8,
+    /// What somebody forgot to encode between the two halves.
+    forgotten: Option<&'a str>,
+    /// The password stands in the query, where the scheme has it there.
+    in_query: bool,
+    rest: &'a str,
+    times: [u64; 3],
+}
+
+fuzz_target!(|input: Input<'_>| {
+    let Input { scheme, forgotten, in_query, rest, times } = input;
+    let scheme = SCHEMES[usize::from(scheme) % SCHEMES.len()];
+    let pass = match scheme {
+        "redis+unix" => Some("/tmp/socket?pass"),
+        "redis+sentinel" => Some("h1,h2/name?sentinel_pass"),
+        "postgres" | "postgresql" => Some("h1?password"),
+        _ => None,
+    };
+    let url = match (scheme, forgotten) {
+        // What goes on as another setting, with a value, cannot be told from one.
+        (_, Some(between)) if in_query && pass.is_some() && !between.contains('=') => {
+            let pass = pass.unwrap_or_default();
+            format!("{scheme}://{pass}={}{between}{}", HALVES[0], HALVES[1])
+        }
+        ("", _) => rest.to_owned(),
+        (_, None) => format!("{scheme}://{rest}"),
+        (_, Some(between)) => {
+            format!("{scheme}://user:{}{between}{}@h1,h2,h3{rest}", HALVES[0], HALVES[1])
+        }
+    };
+    let has_password = forgotten.is_some() && !scheme.is_empty();
+    // Whoever writes an end of it somewhere else has told it himself.
+    let told = HALVES.map(|half| has_password && !rest.contains(half));
+    let sees = |shown: &str| {
+        for (half, told) in HALVES.iter().zip(told) {
+            assert!(!told || !shown.contains(half), "{url:?} is told: {shown}");
+        }
+    };
+    let [one, two, three] = times.map(Duration::from_secs);
+    let builder = LockManager::builder().url(&url);
+    let builder = match scheme.len() % 2 {
+        0 => builder,
+        _ => builder.connect_timeout(one).response_timeout(two).heartbeat(three),
+    };
+    sees(&format!("{builder:?}"));
+    match builder.build() {
+        Ok(manager) => sees(&format!("{manager:?}")),
+        Err(error) => {
+            let shown = format!("{error} {error:?}");
+            assert!(!shown.trim().is_empty());
+            sees(&shown);
+        }
+    }
+});

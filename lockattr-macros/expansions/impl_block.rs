@@ -1,0 +1,42 @@
+impl Cart {
+    async fn add(&mut self, item: Item) -> Result<(), Error> {
+        ::lockattr::__private::register! {
+            "::add", ["cart:<self.id>"], "ttl" = "\"5s\"", "manager" = "& self . locks"
+        }
+        let lockattr_call = ::lockattr::__private::Call::new(
+                ::core::concat!(::core::module_path!(), "::add"),
+                ::lockattr::__private::KeyBuilder::new()
+                    .text("cart:")
+                    .placeholder(&(self.id), ::core::option::Option::None),
+                ::lockattr::LockOptions::new()
+                    .template("cart:<self.id>")
+                    .ttl(::core::time::Duration::from_secs(5)),
+            )
+            .manager(&self.locks);
+        let outcome = match ::lockattr::__private::enter(lockattr_call).await {
+            ::core::result::Result::Ok(lockattr_entry) => {
+                lockattr_entry
+                    .run(async move {
+                        #[allow(unreachable_code)]
+                        if false {
+                            let output: Result<(), Error> = loop {};
+                            return output;
+                        }
+                        {
+                            self.items.push(item);
+                            Ok(())
+                        }
+                    })
+                    .await
+            }
+            ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        };
+        outcome
+            .unwrap_or_else(|error| ::lockattr::__private::reject::<
+                Result<(), Error>,
+            >(error))
+    }
+    fn total(&self) -> u64 {
+        self.items.iter().map(|item| item.price).sum()
+    }
+}

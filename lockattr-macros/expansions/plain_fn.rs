@@ -1,0 +1,41 @@
+fn deduct(id: u64, stock: &mut u32) -> Result<u32, Error> {
+    ::lockattr::__private::register! {
+        "::deduct", ["product:<id>"], "on_busy" = "return (Ok (0))", "lease" = "lease"
+    }
+    let lockattr_call = ::lockattr::__private::Call::new(
+        ::core::concat!(::core::module_path!(), "::deduct"),
+        ::lockattr::__private::KeyBuilder::new()
+            .text("product:")
+            .placeholder(&(id), ::core::option::Option::None),
+        ::lockattr::LockOptions::new().template("product:<id>"),
+    );
+    let outcome = match ::lockattr::__private::enter_blocking(lockattr_call) {
+        ::core::result::Result::Ok(lockattr_entry) => {
+            let lockattr_lease = lockattr_entry.lease();
+            lockattr_entry
+                .run_blocking(move || {
+                    let lease: &::lockattr::Lease = &lockattr_lease;
+                    #[allow(unreachable_code)]
+                    if false {
+                        let output: Result<u32, Error> = loop {};
+                        return output;
+                    }
+                    {
+                        *stock -= 1;
+                        Ok(*stock)
+                    }
+                })
+        }
+        ::core::result::Result::Err(
+            lockattr_error,
+        ) if ::lockattr::__private::is_busy(&lockattr_error) => {
+            let value: Result<u32, Error> = Ok(0);
+            ::core::result::Result::Ok(value)
+        }
+        ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+    };
+    outcome
+        .unwrap_or_else(|error| ::lockattr::__private::reject::<
+            Result<u32, Error>,
+        >(error))
+}

@@ -1,0 +1,87 @@
+impl Desk {
+    fn rows(&self) -> impl Stream<Item = Result<Row, Error>> + Send {
+        ::lockattr::__private::register! {
+            "::rows", ["export:<self.region>"]
+        }
+        let lockattr_refuse = ::lockattr::__private::reject_item::<Result<Row, Error>>;
+        ::lockattr::__private::stream(
+            async move {
+                let lockattr_call = ::lockattr::__private::Call::new(
+                    ::core::concat!(::core::module_path!(), "::rows"),
+                    ::lockattr::__private::KeyBuilder::new()
+                        .text("export:")
+                        .placeholder(&(self.region), ::core::option::Option::None),
+                    ::lockattr::LockOptions::new().template("export:<self.region>"),
+                );
+                match ::lockattr::__private::enter(lockattr_call).await {
+                    ::core::result::Result::Ok(lockattr_entry) => {
+                        ::core::result::Result::Ok(
+                            lockattr_entry
+                                .stream(
+                                    move || {
+                                        #[allow(unreachable_code)]
+                                        if false {
+                                            let output: _ = loop {};
+                                            return output;
+                                        }
+                                        { self.database.rows() }
+                                    },
+                                    lockattr_refuse,
+                                ),
+                        )
+                    }
+                    ::core::result::Result::Err(error) => {
+                        ::core::result::Result::Err(error)
+                    }
+                }
+            },
+            lockattr_refuse,
+        )
+    }
+}
+fn ticks() -> BoxStream<'static, u32> {
+    ::lockattr::__private::register! {
+        "::ticks", ["ticks"], "on_busy" = "skip"
+    }
+    let lockattr_refuse = {
+        #[allow(unused_imports)]
+        use ::lockattr::__private::{SkippedWithRoom as _, SkippedWithout as _};
+        (&::lockattr::__private::ItemsOf::<
+            <BoxStream<'static, u32> as ::lockattr::__private::Stream>::Item,
+        >::new())
+            .skip()
+    };
+    ::std::boxed::Box::pin(
+        ::lockattr::__private::stream(
+            async move {
+                let lockattr_call = ::lockattr::__private::Call::new(
+                    ::core::concat!(::core::module_path!(), "::ticks"),
+                    ::lockattr::__private::KeyBuilder::new().text("ticks"),
+                    ::lockattr::LockOptions::new().template("ticks"),
+                );
+                match ::lockattr::__private::enter(lockattr_call).await {
+                    ::core::result::Result::Ok(lockattr_entry) => {
+                        ::core::result::Result::Ok(
+                            lockattr_entry
+                                .stream(
+                                    move || {
+                                        #[allow(unreachable_code)]
+                                        if false {
+                                            let output: BoxStream<'static, u32> = loop {};
+                                            return output;
+                                        }
+                                        { Box::pin(stream::iter(0..3)) }
+                                    },
+                                    lockattr_refuse,
+                                ),
+                        )
+                    }
+                    ::core::result::Result::Err(error) => {
+                        ::core::result::Result::Err(error)
+                    }
+                }
+            },
+            lockattr_refuse,
+        ),
+    )
+}

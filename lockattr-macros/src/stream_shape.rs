@@ -1,0 +1,115 @@
+//! Recognises functions that return a stream, by the way their return type is written.
+
+use syn::punctuated::Punctuated;
+use syn::{Path, ReturnType, Token, Type, TypeParamBound, parse_quote};
+
+use crate::future_shape::{FutureShape, generics, the_argument_of, unwrapped};
+
+/// The return type of a function that yields items.
+pub(crate) struct StreamShape {
+    pub(crate) stream: Type,
+    pub(crate) item: Item,
+    /// `Pin<Box<…>>` under any name, and not `impl Stream`.
+    pub(crate) boxed: bool,
+}
+
+/// What the stream yields.
+pub(crate) enum Item {
+    Named(Type),
+    /// That of an alias, which is asked for it.
+    Of(Type),
+}
+
+impl StreamShape {
+    pub(crate) fn of(output: &ReturnType) -> Option<Self> {
+        let ReturnType::Type(_, stream) = output else {
+            return None;
+        };
+        Self::of_type(stream)
+    }
+
+    fn of_type(stream: &Type) -> Option<Self> {
+        let stream = unwrapped(stream);
+        let (item, boxed) = match stream {
+            Type::ImplTrait(opaque) => (Item::Named(stream_item(&opaque.bounds)?), false),
+            Type::Path(path) => (boxed_item(stream, &path.path)?, true),
+            _ => return None,
+        };
+        Some(Self { stream: stream.clone(), item, boxed })
+    }
+}
+
+/// What in the return type is made under the lock and runs after it: a future or a stream inside of a
+/// `Result` or an `Option`, and a stream that an `async fn` returns.
+pub(crate) fn outlives_the_call(output: &ReturnType, is_async: bool) -> Option<(&Type, Lazy)> {
+    let ReturnType::Type(_, output) = output else {
+        return None;
+    };
+    let mut ty = unwrapped(output);
+    let mut wrapped = is_async;
+    while let Type::Path(path) = ty
+        && let Some(last) = path.path.segments.last()
+        && let Some(inner) =
+            the_argument_of(last, "Result").or_else(|| the_argument_of(last, "Option"))
+    {
+        (ty, wrapped) = (inner, true);
+    }
+    if !wrapped {
+        return None;
+    }
+    if StreamShape::of_type(ty).is_some() {
+        return Some((ty, Lazy::Stream));
+    }
+    // What an `async fn` returns as a future has been so before.
+    let future = !is_async && FutureShape::of_type(ty).is_some();
+    future.then_some((ty, Lazy::Future))
+}
+
+/// What runs only when it is polled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lazy {
+    Future,
+    Stream,
+}
+
+/// The `T` of a `Pin<Box<dyn Stream<Item = T>>>`; an alias is asked for its `Item`.
+fn boxed_item(stream: &Type, path: &Path) -> Option<Item> {
+    let last = path.segments.last()?;
+    if last.ident.to_string().ends_with("BoxStream") {
+        return Some(Item::Of(stream.clone()));
+    }
+    let Type::Path(boxed) = the_argument_of(last, "Pin")? else {
+        return None;
+    };
+    match the_argument_of(boxed.path.segments.last()?, "Box")? {
+        Type::TraitObject(object) => stream_item(&object.bounds).map(Item::Named),
+        Type::ImplTrait(opaque) => stream_item(&opaque.bounds).map(Item::Named),
+        _ => None,
+    }
+}
+
+/// The `T` of a `Stream<Item = T>` among the bounds, which for a `TryStream` is a `Result`.
+fn stream_item(bounds: &Punctuated<TypeParamBound, Token![+]>) -> Option<Type> {
+    bounds.iter().find_map(|bound| {
+        let TypeParamBound::Trait(bound) = bound else {
+            return None;
+        };
+        let last = bound.path.segments.last()?;
+        let assigned = |name: &str| {
+            generics(last)?.args.iter().find_map(|argument| match argument {
+                syn::GenericArgument::AssocType(assoc) if assoc.ident == name => {
+                    Some(assoc.ty.clone())
+                }
+                _ => None,
+            })
+        };
+        match last.ident.to_string().as_str() {
+            "Stream" => assigned("Item"),
+            "TryStream" => {
+                let (ok, error) = (assigned("Ok")?, assigned("Error")?);
+                Some(parse_quote!(::core::result::Result<#ok, #error>))
+            }
+            _ => None,
+        }
+    })
+}

@@ -1,0 +1,137 @@
+//! A body that is a stream: held from its first poll to its end.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures_util::Stream;
+use pin_project_lite::pin_project;
+
+use super::Held;
+use crate::chain::Place;
+use crate::options::Terms;
+use crate::{Error, LockGuard};
+
+/// What the stream says of a refusal or a loss, if its items have room for that.
+pub(crate) type Refuse<T> = fn(Error) -> Option<T>;
+
+pin_project! {
+    /// A stream under a lock, which it gives back after its last item.
+    #[must_use]
+    pub struct LockedStream<S: Stream> {
+        // Dropped as soon as it is done or cancelled, before the release.
+        #[pin]
+        stream: Option<S>,
+        place: Place,
+        held: Held,
+        cancelled: Option<Error>,
+        refuse: Refuse<S::Item>,
+    }
+}
+
+impl<S: Stream> LockedStream<S> {
+    /// Makes the stream, in the call chain that it is going to be polled in.
+    pub(crate) fn new(
+        held: Option<(LockGuard, Terms)>,
+        make: impl FnOnce() -> S,
+        refuse: Refuse<S::Item>,
+    ) -> Self {
+        let place = held.as_ref().map_or_else(Place::here, |(guard, _)| guard.place());
+        let stream = Some(place.run(make));
+        let held = match held {
+            Some((guard, terms)) => Held::running(guard, &terms),
+            None => Held::Unlocked,
+        };
+        Self { stream, place, held, cancelled: None, refuse }
+    }
+}
+
+impl<S: Stream> Stream for LockedStream<S> {
+    type Item = S::Item;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<S::Item>> {
+        let mut this = self.project();
+        if let Some(stream) = this.stream.as_mut().as_pin_mut() {
+            let next = |context: &mut Context<'_>| this.place.run(|| stream.poll_next(context));
+            match ready!(this.held.poll_body(context, next)) {
+                Ok(Some(item)) => return Poll::Ready(Some(item)),
+                Ok(None) => {}
+                Err(lost) => *this.cancelled = Some(lost),
+            }
+            this.stream.set(None);
+        }
+        let released = ready!(this.held.poll_release(context));
+        *this.held = Held::Unlocked;
+        let outcome = this.cancelled.take().map_or(released, Err);
+        Poll::Ready(outcome.err().and_then(this.refuse))
+    }
+}
+
+pin_project! {
+    /// A stream that takes its lock when it is first polled.
+    #[must_use = "the lock is taken and the stream begins when it is polled"]
+    pub struct Opening<F, S: Stream> {
+        #[pin]
+        state: State<F, S>,
+        refuse: Refuse<S::Item>,
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    enum State<F, S> {
+        Closed { #[pin] opens: F },
+        Open { #[pin] stream: S },
+        Over,
+    }
+}
+
+impl<F, S: Stream> Opening<F, S> {
+    /// Lets `opens` take the lock.
+    pub(crate) fn new(opens: F, refuse: Refuse<S::Item>) -> Self {
+        Self { state: State::Closed { opens }, refuse }
+    }
+}
+
+impl<F, S> Stream for Opening<F, S>
+where
+    F: Future<Output = Result<S, Error>>,
+    S: Stream,
+{
+    type Item = S::Item;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<S::Item>> {
+        let mut this = self.project();
+        loop {
+            match this.state.as_mut().project() {
+                StateProj::Closed { opens } => match ready!(opens.poll(context)) {
+                    Ok(stream) => this.state.set(State::Open { stream }),
+                    Err(error) => {
+                        this.state.set(State::Over);
+                        return Poll::Ready((this.refuse)(error));
+                    }
+                },
+                StateProj::Open { stream } => {
+                    let next = ready!(stream.poll_next(context));
+                    if next.is_none() {
+                        this.state.set(State::Over);
+                    }
+                    return Poll::Ready(next);
+                }
+                StateProj::Over => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+impl<S: Stream> fmt::Debug for LockedStream<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockedStream").finish_non_exhaustive()
+    }
+}
+
+impl<F, S: Stream> fmt::Debug for Opening<F, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opening").finish_non_exhaustive()
+    }
+}

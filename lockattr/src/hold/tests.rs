@@ -1,0 +1,182 @@
+//! What a hold says at the very instants where it turns: no store, no timer, and no waiting.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::runtime::Builder;
+use tokio::time::{Instant, advance};
+
+use super::{Granted, Hold, validity};
+use crate::store::{Claim, LockKey};
+use crate::{Error, FencingToken, LostReason};
+
+const TTL: Duration = Duration::from_secs(10);
+/// Ten seconds, less 1 % and 2 ms.
+const VALID: Duration = Duration::from_millis(9_898);
+const INSTANT: Duration = Duration::from_nanos(1);
+
+fn granted() -> Granted {
+    let claim = Arc::new(Claim::new(LockKey::new("lock:", "a").unwrap(), ""));
+    let fencing = FencingToken::from_counter(7);
+    Granted { claim, fencing, asked: Instant::now(), ttl: TTL, renew: true, max_hold: None }
+}
+
+/// A hold of ten seconds, and when it was asked for.
+fn hold() -> (Hold, Instant) {
+    let granted = granted();
+    let asked = granted.asked;
+    (Hold::new(granted), asked)
+}
+
+fn capped_at(max_hold: Duration) -> (Hold, Instant) {
+    let granted = Granted { max_hold: Some(max_hold), ..granted() };
+    let asked = granted.asked;
+    (Hold::new(granted), asked)
+}
+
+/// Red without: the comparison of `check` with the deadline, or what `validity` takes off.
+#[test]
+fn a_lease_is_ours_until_its_deadline_and_not_at_it() {
+    let (hold, asked) = hold();
+    assert_eq!(validity(TTL), VALID);
+    assert_eq!(hold.valid_until(), asked + VALID);
+    let last = asked + VALID - INSTANT;
+    assert_eq!(hold.check(last), Ok(()));
+    assert!(hold.is_kept(last) && hold.ensure_held(last).is_ok());
+    assert!(!hold.is_kept(asked + VALID));
+    assert_eq!(hold.check(asked + VALID), Err(LostReason::Expired));
+    assert_eq!(hold.check(last), Err(LostReason::Expired), "it never comes back");
+    let error = hold.ensure_held(last).unwrap_err();
+    assert!(matches!(error, Error::Lost { key, reason: LostReason::Expired } if key == "a"));
+}
+
+/// Red without: any arm of the phases in `check`, or the exchange in `lose`.
+#[test]
+fn a_hold_tells_the_first_reason_of_its_end() {
+    let reasons = [
+        LostReason::Expired,
+        LostReason::Taken,
+        LostReason::MaxHold,
+        LostReason::ShutDown,
+        LostReason::Released,
+    ];
+    for (reason, later) in reasons.into_iter().zip(reasons.into_iter().cycle().skip(1)) {
+        let (hold, asked) = hold();
+        hold.lose(reason);
+        hold.lose(later);
+        assert_eq!(hold.check(asked), Err(reason));
+        // The store keeps it for one whom a shutdown only told to stop.
+        assert_eq!(hold.is_kept(asked), reason == LostReason::ShutDown);
+        assert!(!hold.is_kept(asked + VALID));
+    }
+}
+
+/// Red without: the clamp in `at_most`, or what `capped` compares.
+#[test]
+fn max_hold_caps_each_renewal_and_then_ends_the_hold() {
+    let (hold, asked) = capped_at(Duration::from_secs(25));
+    assert_eq!(hold.renewal_ttl(asked + Duration::from_secs(5)), TTL);
+    assert_eq!(hold.renewal_ttl(asked + Duration::from_secs(20)), Duration::from_secs(5));
+    assert_eq!(hold.renewal_ttl(asked + Duration::from_secs(26)), Duration::ZERO);
+    assert_eq!(hold.at_most(TTL * 9, asked), Duration::from_secs(25));
+    assert!(hold.renew_at(asked, TTL).is_some());
+    assert_eq!(hold.check(asked + VALID), Err(LostReason::Expired), "it could have lasted longer");
+
+    let (hold, asked) = capped_at(TTL);
+    assert_eq!(hold.renew_at(asked, TTL), None, "it lasts as long as it may");
+    assert_eq!(hold.check(asked + VALID), Err(LostReason::MaxHold));
+}
+
+/// Red without: `/ 3` in `renew_at`, or its look at `renew`.
+#[test]
+fn a_lease_wants_to_be_renewed_after_a_third_of_it() {
+    let (hold, asked) = hold();
+    let sent = asked + Duration::from_secs(1);
+    assert_eq!(hold.renew_at(sent, TTL * 3), Some(sent + TTL));
+    let fixed = Hold::new(Granted { renew: false, ..granted() });
+    assert_eq!(fixed.renew_at(sent, TTL), None);
+}
+
+/// Red without: `fetch_max` in `renewed`, or the place from which it counts.
+#[tokio::test(start_paused = true)]
+async fn a_renewal_counts_from_before_it_was_sent_and_never_shortens() {
+    let (hold, asked) = hold();
+    let sent = asked + Duration::from_secs(4);
+    hold.renewed(sent, TTL);
+    assert_eq!(hold.valid_until(), sent + VALID);
+    hold.renewed(sent, TTL / 2);
+    assert_eq!(hold.valid_until(), sent + VALID);
+    advance(Duration::from_secs(14)).await;
+    hold.renewed(Instant::now(), TTL);
+    assert_eq!(hold.valid_until(), sent + VALID, "a lease that lapsed stays lost");
+}
+
+/// Red without: `fetch_max` in `lengthen`.
+#[test]
+fn every_later_renewal_is_as_long_as_the_longest_that_was_asked_for() {
+    let (hold, asked) = hold();
+    hold.lengthen(TTL * 2);
+    hold.lengthen(TTL);
+    assert_eq!((hold.ttl(), hold.renewal_ttl(asked)), (TTL * 2, TTL * 2));
+}
+
+/// Red without: the TTL that `store_lets_go_at` adds, or what `asking_for` notes.
+#[test]
+fn the_store_has_let_go_when_the_longest_lease_it_was_asked_for_is_over() {
+    let (hold, asked) = hold();
+    assert_eq!(hold.store_lets_go_at(), asked + TTL + TTL);
+    let sent = asked + Duration::from_secs(3);
+    hold.asking_for(sent, TTL * 4);
+    assert_eq!(hold.store_lets_go_at(), sent + TTL * 4 + TTL);
+    assert_eq!(hold.valid_until(), asked + VALID, "nobody has answered");
+}
+
+/// Red without: `saturating_duration_since(now)` in `handed_over`, or what it is taken from.
+#[test]
+fn who_is_handed_a_lease_has_what_is_left_of_it() {
+    let (hold, asked) = hold();
+    hold.asking_for(asked, TTL * 2);
+    let now = asked + Duration::from_secs(3);
+    let next = hold.handed_over(FencingToken::from_counter(8), TTL, None, now);
+    assert_eq!(next.valid_until(), asked + VALID);
+    assert_eq!(next.store_lets_go_at(), asked + TTL * 2 + TTL);
+    assert_eq!(next.check(now), Ok(()));
+    // Seven seconds are left, and six may be held: a cap that is reached needs no renewal.
+    let capped = |max_hold| hold.handed_over(hold.fencing(), TTL, Some(max_hold), now);
+    assert_eq!(capped(Duration::from_secs(6)).renew_at(now, TTL), None);
+    assert!(capped(Duration::from_secs(8)).renew_at(now, TTL).is_some());
+    let lapsed = hold.handed_over(hold.fencing(), TTL, None, asked + TTL);
+    assert_eq!(lapsed.check(asked + TTL), Err(LostReason::Expired));
+}
+
+/// Whose runtime does not drive its timers (a worker that has them may be in a long computation) is
+/// told all the same.
+///
+/// Red without: `signal_end`, or the `notify_waiters` of `lose`.
+#[test]
+fn a_deadline_is_signalled_to_who_waits_where_no_timer_fires() {
+    struct Told(AtomicBool);
+    impl Wake for Told {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Release);
+        }
+    }
+    let undriven = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let _inside = undriven.enter();
+    let hold = Arc::new(hold().0);
+    let told = Arc::new(Told(AtomicBool::new(false)));
+    let waker = Waker::from(told.clone());
+    let mut ended = Box::pin(hold.clone().ended());
+    assert!(ended.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    // The clock goes on with the first poll; no second one is needed.
+    assert!(advance(VALID).now_or_never().is_none());
+    assert_eq!(Instant::now(), hold.valid_until());
+    assert!(!told.0.load(Ordering::Acquire), "nobody drives that timer");
+    hold.signal_end();
+    assert!(told.0.load(Ordering::Acquire));
+    let end = ended.as_mut().poll(&mut Context::from_waker(&waker));
+    assert_eq!(end, Poll::Ready(LostReason::Expired));
+}

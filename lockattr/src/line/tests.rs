@@ -1,0 +1,196 @@
+//! Who is next in the line of a process, and who goes without: one step after the other. What other
+//! orders of these steps come to, the models look at.
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::time::Instant;
+
+use crate::line::{Ahead, Came, Joined, Kept, Limits, Lines, Next, Place};
+use crate::sync::Arc;
+
+type Line = Arc<Lines<u32, &'static str>>;
+
+const SECOND: Duration = Duration::from_secs(1);
+const INSTANT: Duration = Duration::from_nanos(1);
+
+/// Lines in which a lock is handed on twice, within ten seconds, while another process waits.
+fn lines() -> (Line, Instant) {
+    (Lines::new(Limits { count: 2, time: SECOND * 10 }), Instant::now())
+}
+
+/// The place in front, where nothing is kept.
+fn ahead(lines: &Line, name: &str) -> Ahead<u32, &'static str> {
+    match lines.join(name, 0) {
+        Joined::Ahead(ahead, None) => ahead,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn behind<const N: usize>(lines: &Line, wants: [u32; N]) -> [Place<u32, &'static str>; N] {
+    wants.map(|wants| match lines.join("a", wants) {
+        Joined::Behind(place) => place,
+        Joined::Ahead(..) => panic!("there is somebody ahead"),
+    })
+}
+
+fn asks(place: &mut Place<u32, &'static str>) -> Option<Ahead<u32, &'static str>> {
+    match place.turn().now_or_never()? {
+        Came::Ask(ahead) => Some(ahead),
+        Came::Lock(lock) => panic!("{lock} was not to be handed over"),
+    }
+}
+
+/// The same for any that wants the lock: what the one that got it wanted.
+fn hands(ahead: &Ahead<u32, &'static str>, now: Instant) -> Result<u32, bool> {
+    match ahead.next(now, |_| true) {
+        Next::Hand(waiter) => Ok(*waiter.wants()),
+        Next::Nobody { wanted } => Err(wanted),
+    }
+}
+
+/// Red without: `leave`, the `Drop` that calls it, or the number of each place.
+#[test]
+fn the_place_in_front_goes_on_to_those_who_are_left_in_their_order() {
+    let (lines, _) = lines();
+    let first = ahead(&lines, "a");
+    assert!(lines.try_join("a").is_none(), "somebody is ahead");
+    let [mut second, third, mut fourth, fifth] = behind(&lines, [2, 3, 4, 5]);
+    drop(third);
+    assert!(asks(&mut second).is_none());
+    drop(first);
+    let in_front = asks(&mut second).expect("its turn");
+    assert!(asks(&mut fourth).is_none());
+    drop(in_front);
+    drop(asks(&mut fourth).expect("its turn"));
+    // Told already, and gone before it looked.
+    drop(fifth);
+    let (in_front, kept) = lines.try_join("a").expect("the line is empty");
+    assert!(kept.is_none());
+    assert!(format!("{in_front:?}").starts_with(r#"Ahead { name: "a""#));
+}
+
+/// Red without: the `Drop` of a place that was told.
+#[test]
+fn a_turn_that_nobody_takes_goes_to_the_next() {
+    let (lines, now) = lines();
+    let first = ahead(&lines, "a");
+    let [second, mut third] = behind(&lines, [2, 3]);
+    assert!(format!("{second:?}").starts_with(r#"Place { name: "a""#));
+    drop(first);
+    drop(second);
+    let in_front = asks(&mut third).expect("its turn");
+    let [fourth] = behind(&lines, [4]);
+    let Next::Hand(waiter) = in_front.next(now, |_| true) else { panic!("one waits") };
+    drop(fourth);
+    assert_eq!(waiter.hand("lock"), Err("lock"), "it is gone");
+}
+
+/// Red without: the look at `fits` in `next`, or what `hand` sends.
+#[test]
+fn a_lock_is_handed_to_the_first_in_line_if_it_fits_and_to_nobody_else() {
+    let (lines, now) = lines();
+    let first = ahead(&lines, "a");
+    assert_eq!(hands(&first, now), Err(false), "nobody waits");
+    let [mut second, mut third] = behind(&lines, [2, 3]);
+    assert!(matches!(first.next(now, |wants| *wants == 3), Next::Nobody { wanted: false }));
+    let Next::Hand(waiter) = first.next(now, |wants| *wants == 2) else { panic!("it fits") };
+    assert_eq!(waiter.hand("lock"), Ok(()));
+    assert!(matches!(second.turn().now_or_never(), Some(Came::Lock("lock"))));
+    assert!(asks(&mut third).is_none());
+}
+
+/// Red without: either limit in `next`, or the count of it.
+#[test]
+fn while_another_process_waits_a_lock_is_handed_on_so_often_and_so_long() {
+    let (lines, now) = lines();
+    let first = ahead(&lines, "a");
+    let _places = behind(&lines, [2, 3, 4, 5, 6, 7, 8, 9]);
+    first.granted(false, now);
+    assert_eq!([(); 3].map(|()| hands(&first, now)), [Ok(2), Ok(3), Ok(4)], "nobody else waits");
+    assert!(lines.wanted(Some("b"), now).is_empty() && lines.wanted(Some("a"), now).is_empty());
+    // Said again, it is the same wish.
+    assert!(lines.wanted(None, now + SECOND * 9).is_empty());
+    assert_eq!(hands(&first, now + SECOND * 10 - INSTANT), Ok(5));
+    assert_eq!(hands(&first, now + SECOND * 10), Err(true), "for so long");
+    assert_eq!(hands(&first, now), Ok(6));
+    assert_eq!(hands(&first, now), Err(true), "so often");
+    // Asked anew, the store let the others pass; some of them still wait.
+    first.granted(false, now + SECOND * 10);
+    assert_eq!(hands(&first, now + SECOND * 19), Ok(7));
+    assert_eq!(hands(&first, now + SECOND * 20), Err(true));
+}
+
+/// Red without: `wanted` noted in `granted`, or taken back in `leave`.
+#[test]
+fn a_grant_that_says_that_others_wait_begins_to_count() {
+    let (lines, now) = lines();
+    let first = ahead(&lines, "a");
+    let [mut second, _third] = behind(&lines, [2, 3]);
+    first.granted(true, now);
+    assert_eq!(hands(&first, now + SECOND * 10), Err(true));
+    drop(first);
+    let in_front = asks(&mut second).expect("its turn");
+    assert_eq!(hands(&in_front, now + SECOND * 10), Ok(3), "the store will say it again");
+}
+
+/// Red without: what is kept in `keep`, or taken in `join` and `try_join`.
+#[test]
+fn a_kept_lock_goes_to_the_next_call() {
+    let (lines, now) = lines();
+    assert_eq!(ahead(&lines, "a").keep("lock", now + SECOND), Ok(()));
+    let Joined::Ahead(again, Some("lock")) = lines.join("a", 0) else { panic!("it was kept") };
+    assert_eq!(again.keep("lock", now + SECOND), Ok(()));
+    let (again, kept) = lines.try_join("a").expect("nobody has it");
+    assert_eq!(kept, Some("lock"));
+    assert!(matches!(lines.kept("a", now), Kept::Gone), "it is taken");
+    let _place = behind(&lines, [2]);
+    drop(again);
+}
+
+/// Red without: either look in `keep`.
+#[test]
+fn no_lock_is_kept_from_one_who_waits_here_or_elsewhere() {
+    let (lines, now) = lines();
+    let first = ahead(&lines, "a");
+    let [mut second] = behind(&lines, [2]);
+    assert_eq!(first.keep("lock", now + SECOND), Err("lock"));
+    let in_front = asks(&mut second).expect("its turn");
+    in_front.granted(true, now);
+    assert_eq!(in_front.keep("lock", now + SECOND), Err("lock"));
+    assert!(matches!(lines.kept("a", now), Kept::Gone));
+}
+
+/// Red without: the comparison in `kept`, or the line taken out behind it.
+#[test]
+fn a_lock_is_kept_until_its_time_and_not_at_it() {
+    let (lines, now) = lines();
+    assert!(matches!(lines.kept("a", now), Kept::Gone));
+    assert_eq!(ahead(&lines, "a").keep("lock", now + SECOND), Ok(()));
+    let Kept::Until(until) = lines.kept("a", now + SECOND - INSTANT) else { panic!("early") };
+    assert_eq!(until, now + SECOND);
+    assert!(matches!(lines.kept("a", now + SECOND), Kept::Over("lock")));
+    assert!(matches!(lines.kept("a", now + SECOND), Kept::Gone));
+    drop(ahead(&lines, "a"));
+}
+
+/// Red without: the looks of `take_kept` at the name and at what is kept.
+#[test]
+fn a_lock_that_is_wanted_elsewhere_is_given_up_where_it_is_only_kept() {
+    let (lines, now) = lines();
+    let keep = |name, lock| assert_eq!(ahead(&lines, name).keep(lock, now + SECOND), Ok(()));
+    let busy = ahead(&lines, "busy");
+    keep("b", "lock of b");
+    keep("a", "lock of a");
+    assert_eq!(lines.wanted(Some("a"), now), ["lock of a"]);
+    assert!(lines.wanted(Some("a"), now).is_empty() && lines.wanted(Some("busy"), now).is_empty());
+    keep("a", "lock of a");
+    assert_eq!(lines.wanted(None, now), ["lock of a", "lock of b"]);
+    keep("a", "lock of a");
+    keep("b", "lock of b");
+    assert_eq!(lines.take_kept(Some("b")), ["lock of b"]);
+    assert!(lines.take_kept(Some("busy")).is_empty() && lines.take_kept(Some("b")).is_empty());
+    assert_eq!(lines.take_kept(None), ["lock of a"]);
+    assert!(matches!(lines.join("busy", 0), Joined::Behind(_)), "somebody has it");
+    assert_eq!(busy.keep("lock", now + SECOND), Err("lock"), "it is wanted");
+}

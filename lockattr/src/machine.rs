@@ -1,0 +1,29 @@
+//! What a process hears from the machine it runs on: chance, and what its calendar shows.
+//!
+//! One place for both, so that a simulation can say them (`sim.rs`) and repeat a run.
+
+use std::time::{Duration, SystemTime};
+
+/// Bits that nobody can foresee.
+pub(crate) fn random_bits() -> u64 {
+    #[cfg(feature = "__sim")]
+    if let Some(bits) = crate::__sim::said(|machine| machine.random_bits()) {
+        return bits;
+    }
+    rand::random()
+}
+
+/// In `0..1`.
+pub(crate) fn random_fraction() -> f64 {
+    // As many bits as a fraction has.
+    (random_bits() >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// How long ago 1970 began, by the calendar.
+pub(crate) fn since_1970() -> Duration {
+    #[cfg(feature = "__sim")]
+    if let Some(time) = crate::__sim::said(|machine| machine.since_1970()) {
+        return time;
+    }
+    SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()
+}

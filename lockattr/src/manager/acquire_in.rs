@@ -1,0 +1,150 @@
+//! A lock inside a transaction that the caller has already.
+
+use tokio::time::Instant;
+
+use super::LockManager;
+use crate::chain;
+use crate::key::LockKey;
+use crate::store::{InTransactions, PostgresTransaction, StoreError, in_transactions};
+use crate::{Error, FencingToken, LockOptions};
+
+impl LockManager {
+    /// Takes the lock of `key` in an open transaction of the caller's own: it is free again when that
+    /// is committed or rolled back, and never before.
+    ///
+    /// For those who have a transaction anyway, in the database where this manager's locks are
+    /// (`postgres://…`, in either form). It keeps out, and is kept out by, everybody who takes the same
+    /// key in another way: by the attribute, by [`acquire`](Self::acquire), in another transaction.
+    /// There is no guard, no TTL and no renewal: if the connection ends, the server rolls the
+    /// transaction back. Waits as the manager's `wait` and `retry` say.
+    ///
+    /// | what is locked | take |
+    /// |---|---|
+    /// | a row that is there, by those who all write it | `SELECT … FOR UPDATE`, without lockattr |
+    /// | what has no row as yet, or many, or none of this database; and all of it happens in transactions | this |
+    /// | anything that takes longer than a transaction should | the attribute |
+    ///
+    /// The lock goes with a savepoint too: `ROLLBACK TO` one that was set before gives it back. A
+    /// commit tells the next in line at once; after a rollback it finds out within a second.
+    ///
+    /// Two transactions that take two keys crosswise wait for each other until the `wait` of one is
+    /// over, which is `Contended`; with `lock=session` the database notices, and ends one of them. There, too,
+    /// a `wait` that is over is the end of the transaction: it can only be rolled back.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire) has them. [`Error::Store`] also if the transaction fails, and
+    /// [`Error::InvalidOptions`] if the manager's store is not PostgreSQL, the transaction is in another
+    /// database, or this call chain holds the key already.
+    ///
+    /// # Cancel safety
+    ///
+    /// If dropped, the transaction may have the lock: it has to be rolled back.
+    ///
+    /// ```no_run
+    /// # async fn pay(client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use lockattr::LockManager;
+    ///
+    /// let manager = LockManager::connect("postgres://app@db.example/shop").await?;
+    ///
+    /// let mut transaction = client.transaction().await?;
+    /// let token = manager.acquire_in(&mut transaction, "invoice:2026-11").await?;
+    /// transaction.execute("INSERT INTO invoices (month, fence) VALUES ($1, $2)",
+    ///     &[&"2026-11", &i64::from(token)]).await?;
+    /// transaction.commit().await?; // and now the next one may
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn acquire_in<T: PostgresTransaction>(
+        &self,
+        transaction: &mut T,
+        key: impl AsRef<str>,
+    ) -> Result<FencingToken, Error> {
+        let key = self.key(key.as_ref())?;
+        let store = self.shared.watchdog.store().clone();
+        let Some(store) = in_transactions(&*store) else {
+            return Err(Error::InvalidOptions(
+                "`acquire_in` locks in a PostgreSQL transaction, and this manager's locks are \
+                 elsewhere: connect it to that database (`postgres://…`)"
+                    .into(),
+            ));
+        };
+        if chain::find(&self.shared.watchdog, key.as_str()).is_some() {
+            return Err(Error::InvalidOptions(format!(
+                "this call chain holds `{key}` already, and its transaction would wait for that: \
+                 take it in the transaction alone, or not in there"
+            )));
+        }
+        let number = store.number(&key).await.map_err(|error| error.about(key.as_str()))?;
+        match store.by_lease() {
+            true => self.by_lease(store, transaction, key, number).await,
+            false => self.in_line(store, transaction, key, number).await,
+        }
+    }
+
+    /// Keeps others out by a lease until the transaction does.
+    async fn by_lease<T: PostgresTransaction>(
+        &self,
+        store: &dyn InTransactions,
+        transaction: &mut T,
+        key: LockKey,
+        number: i64,
+    ) -> Result<FencingToken, Error> {
+        let mut terms = LockOptions::new().resolve(&self.shared.settings)?;
+        // It must go back to the store, which then knows that the transaction is next.
+        terms.by_store = true;
+        let guard = self.acquire_new(&terms, Box::new([key.clone()])).await?;
+        let statement = store.statement(&key, None);
+        let pid = transaction.ask(&statement, number).await.map_err(|error| failed(&key, error))?;
+        // If it was ours all the time until here, it is the transaction's now.
+        guard.ensure_held()?;
+        let seen = store.sees(number, pid).await.map_err(|error| error.about(key.as_str()))?;
+        let token = guard.fencing_token();
+        match guard.release().await {
+            // What is not known goes back when its lease ends; the transaction has the lock.
+            Ok(()) | Err(Error::Store { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        seen.map(|_| token).ok_or_else(|| elsewhere(&key))
+    }
+
+    /// Lets the transaction stand in the server's own line.
+    async fn in_line<T: PostgresTransaction>(
+        &self,
+        store: &dyn InTransactions,
+        transaction: &mut T,
+        key: LockKey,
+        number: i64,
+    ) -> Result<FencingToken, Error> {
+        let patience = LockOptions::new().resolve(&self.shared.settings)?.patience;
+        let (wait, asked) = (patience.wait, Instant::now());
+        let statement = store.statement(&key, wait);
+        let pid = transaction.ask(&statement, number).await.map_err(|error| {
+            let waited = asked.elapsed();
+            match wait.is_some_and(|wait| waited >= wait) {
+                true => Error::Contended {
+                    key: key.as_str().to_owned(),
+                    attempts: 1,
+                    waited,
+                    holder: None,
+                },
+                false => failed(&key, error),
+            }
+        })?;
+        let seen = store.sees(number, pid).await.map_err(|error| error.about(key.as_str()))?;
+        seen.flatten().ok_or_else(|| elsewhere(&key))
+    }
+}
+
+fn failed(key: &LockKey, error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+    let source = StoreError::new(format!("the caller's transaction: {why}")).with_source(error);
+    source.about(key.as_str())
+}
+
+fn elsewhere(key: &LockKey) -> Error {
+    Error::InvalidOptions(format!(
+        "the transaction that was to lock `{key}` is not in the database where this manager's locks \
+         are, so that it keeps nobody out: connect the manager to the transaction's database"
+    ))
+}

@@ -1,0 +1,283 @@
+//! The manager for threads that wait: the same calls, without `await`.
+
+use tracing::instrument::{Instrument, WithSubscriber};
+
+use super::{LockManager, LockManagerBuilder, if_free};
+use crate::body;
+use crate::chain::{self, Place};
+use crate::default_manager::Scope;
+use crate::key::{LockKey, named};
+use crate::options::Terms;
+use crate::thread_kind::may_wait;
+use crate::{Error, Holder, Lease, LockGuard, LockOptions};
+
+/// For programs, threads and functions that are not async.
+///
+/// Such a call waits on its own thread. What has to be asked of the store, and the renewals of what is
+/// held, happen on a thread that the manager starts for the first of them; no tokio runtime is needed
+/// around it. Inside of one these calls belong into `tokio::task::spawn_blocking`: on a thread that runs
+/// async tasks they are refused with [`Error::InvalidOptions`], unless they enter a hold of their own call
+/// chain again, for which nobody has to wait.
+///
+/// They go by the machine's clock, also where a test has paused tokio's.
+#[expect(clippy::needless_pass_by_value, reason = "the async forms take their options so")]
+impl LockManager {
+    /// [Connects](Self::connect) to the store that `url` names, and waits for its answer.
+    ///
+    /// # Errors
+    ///
+    /// As `connect`, and [`Error::InvalidOptions`] on a thread that runs async tasks.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{LockManager, distributed_lock};
+    ///
+    /// #[distributed_lock(key = "product:<id>")]
+    /// fn deduct(id: u64) -> Result<u64, lockattr::Error> {
+    ///     Ok(id)
+    /// }
+    ///
+    /// LockManager::connect_blocking("memory://")?.install()?;
+    /// assert_eq!(deduct(42)?, 42);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn connect_blocking(url: impl AsRef<str>) -> Result<Self, Error> {
+        Self::builder().url(url).connect_blocking()
+    }
+
+    /// [Runs](Self::scope) `work` with this as the default manager, whatever is installed.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{LockManager, distributed_lock};
+    ///
+    /// #[distributed_lock(key = "report")]
+    /// fn report() -> Result<u32, lockattr::Error> {
+    ///     Ok(7)
+    /// }
+    ///
+    /// let manager = LockManager::connect_blocking("memory://")?;
+    /// assert_eq!(manager.scope_blocking(report)?, 7);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn scope_blocking<T>(&self, work: impl FnOnce() -> T) -> T {
+        Scope::of(self.clone()).run(work)
+    }
+
+    /// [Waits](Self::acquire) for the lock on this thread, and takes it.
+    ///
+    /// # Errors
+    ///
+    /// As `acquire`, and [`Error::InvalidOptions`] on a thread that runs async tasks.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{LockManager, LockOptions};
+    ///
+    /// let manager = LockManager::connect_blocking("memory://")?;
+    /// let guard = manager.acquire_blocking("product:42", LockOptions::new())?;
+    /// guard.release_blocking()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn acquire_blocking(
+        &self,
+        key: impl AsRef<str>,
+        options: LockOptions,
+    ) -> Result<LockGuard, Error> {
+        let terms = options.resolve(self.settings())?;
+        self.acquire_on_blocking(&terms, key.as_ref())
+    }
+
+    /// [Waits](Self::acquire_all) for the locks of all `keys` on this thread, and takes them together.
+    ///
+    /// # Errors
+    ///
+    /// As `acquire_all`, and [`Error::InvalidOptions`] on a thread that runs async tasks.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{LockManager, LockOptions};
+    ///
+    /// let manager = LockManager::connect_blocking("memory://")?;
+    /// let both = manager.acquire_all_blocking(["account:7", "account:3"], LockOptions::new())?;
+    /// both.release_blocking()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn acquire_all_blocking(
+        &self,
+        keys: impl IntoIterator<Item = impl AsRef<str>>,
+        options: LockOptions,
+    ) -> Result<LockGuard, Error> {
+        let terms = options.resolve(self.settings())?;
+        self.acquire_all_on_blocking(&terms, self.all_keys(keys)?)
+    }
+
+    /// [Asks](Self::try_acquire) for the lock once: `None` if another holder has it.
+    ///
+    /// # Errors
+    ///
+    /// As `try_acquire`, and [`Error::InvalidOptions`] on a thread that runs async tasks.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{LockManager, LockOptions};
+    ///
+    /// let manager = LockManager::connect_blocking("memory://")?;
+    /// let first = manager.try_acquire_blocking("nightly", LockOptions::new())?;
+    /// let second = manager.try_acquire_blocking("nightly", LockOptions::new())?;
+    /// assert!(first.is_some() && second.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn try_acquire_blocking(
+        &self,
+        key: impl AsRef<str>,
+        options: LockOptions,
+    ) -> Result<Option<LockGuard>, Error> {
+        let mut terms = options.resolve(self.settings())?;
+        terms.patience = terms.patience.once();
+        if_free(self.acquire_on_blocking(&terms, key.as_ref()))
+    }
+
+    /// [Runs](Self::with_lock) `body` under the lock, on this thread: what the attribute over a plain
+    /// function comes down to.
+    ///
+    /// A lost lease cannot stop it; it comes out as [`Error::Lost`] afterwards, unless
+    /// [`OnLost::Ignore`](crate::OnLost::Ignore) was asked for. A long body asks
+    /// [`ensure_held`](Lease::ensure_held) now and then.
+    ///
+    /// # Errors
+    ///
+    /// As `with_lock`, and [`Error::InvalidOptions`] on a thread that runs async tasks, or for
+    /// [`OnLost::Cancel`](crate::OnLost::Cancel).
+    ///
+    /// ```
+    /// # fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{LockManager, LockOptions};
+    ///
+    /// let manager = LockManager::connect_blocking("memory://")?;
+    /// let mut stock = 10;
+    /// let left = manager.with_lock_blocking("stock", LockOptions::new(), |lease| {
+    ///     stock -= 1;
+    ///     println!("sold under token {}", lease.fencing_token());
+    ///     stock
+    /// });
+    /// assert_eq!(left?, 9);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_lock_blocking<T>(
+        &self,
+        key: impl AsRef<str>,
+        options: LockOptions,
+        body: impl FnOnce(&Lease) -> T,
+    ) -> Result<T, Error> {
+        let terms = options.resolve_blocking(self.settings())?;
+        let guard = self.acquire_on_blocking(&terms, key.as_ref())?;
+        let lease = Lease::clone(&guard);
+        body::run_blocking(guard, &terms, || body(&lease))
+    }
+
+    /// [Who has](Self::holder) the lock now.
+    ///
+    /// # Errors
+    ///
+    /// As `holder`, and [`Error::InvalidOptions`] on a thread that runs async tasks.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), lockattr::Error> {
+    /// let manager = lockattr::LockManager::connect_blocking("memory://")?;
+    /// assert!(manager.holder_blocking("product:42")?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn holder_blocking(&self, key: impl AsRef<str>) -> Result<Option<Holder>, Error> {
+        let (manager, key) = (self.clone(), key.as_ref().to_owned());
+        self.wait_for(&key.clone(), async move { manager.holder(key).await })
+    }
+
+    /// [Stops](Self::shutdown) granting, signals every body, waits for them to stop, and gives everything
+    /// back: the last thing before the process ends, for what is given back in the background.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] on a thread that runs async tasks, and [`Error::Store`] if no thread
+    /// could be started; then nothing was done.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), lockattr::Error> {
+    /// let manager = lockattr::LockManager::connect_blocking("memory://")?;
+    /// manager.shutdown_blocking()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn shutdown_blocking(&self) -> Result<(), Error> {
+        let manager = self.clone();
+        self.wait_for("", async move {
+            manager.shutdown().await;
+            Ok(())
+        })
+    }
+
+    pub(crate) fn acquire_on_blocking(&self, terms: &Terms, key: &str) -> Result<LockGuard, Error> {
+        if let Some(outer) = chain::find(&self.shared.watchdog, key)
+            && let Some(guard) = self.try_enter_again(terms, &outer, key)?
+        {
+            return Ok(guard);
+        }
+        let (manager, terms, key) = (self.clone(), terms.clone(), key.to_owned());
+        self.wait_for(&key.clone(), async move { manager.acquire_on(&terms, &key).await })
+    }
+
+    pub(crate) fn acquire_all_on_blocking(
+        &self,
+        terms: &Terms,
+        keys: Vec<LockKey>,
+    ) -> Result<LockGuard, Error> {
+        if let Some(guard) = self.try_enter_all_again(terms, &keys)? {
+            return Ok(guard);
+        }
+        let (manager, terms) = (self.clone(), terms.clone());
+        self.wait_for(&named(&keys), async move { manager.acquire_all_on(&terms, keys).await })
+    }
+
+    /// Waits for what has to be asked of the store, about `key`.
+    fn wait_for<T: Send + 'static>(
+        &self,
+        key: &str,
+        asks: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        may_wait(key)?;
+        // Its span is one inside of the caller's, though it is made on another thread.
+        let asks = Place::here().run_future(asks).in_current_span().with_current_subscriber();
+        self.shared.watchdog.block_on(key, asks)?
+    }
+}
+
+impl LockManagerBuilder {
+    /// Makes the manager and [checks](Self::connect) that the store answers, on this thread.
+    ///
+    /// # Errors
+    ///
+    /// As `connect`, and [`Error::InvalidOptions`] on a thread that runs async tasks.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::LockManager;
+    ///
+    /// let manager = LockManager::builder().url("memory://").service("orders").connect_blocking()?;
+    /// # drop(manager);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn connect_blocking(self) -> Result<LockManager, Error> {
+        let manager = self.build()?;
+        let store = manager.shared.watchdog.store().clone();
+        manager.wait_for("", async move { store.ping().await.map_err(|error| error.about("")) })?;
+        Ok(manager)
+    }
+}

@@ -1,0 +1,206 @@
+//! Circles of calls that wait for each other, in whatever processes: found while they wait.
+//!
+//! Who waits inside of a hold leaves a note in the store for each lock that it holds: what it waits
+//! for. The note is itself a lock, of whoever waits, so that every store can keep it and it goes away
+//! with its process. Then it follows the notes, from the lock that it waits for to what the holder of
+//! that waits for, and so on. Each leaves its notes before it looks, so the last one to come sees the
+//! whole circle.
+//!
+//! A note may be out of date as soon as it is read. But if two rounds find the same waits, one after
+//! the other, all of them were there between the two: that is a circle, and nobody in a circle ever
+//! leaves it by itself.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::LockManager;
+use crate::chain;
+use crate::holder::Waits;
+use crate::key::{LockKey, named};
+use crate::machine::random_bits;
+use crate::options::Terms;
+use crate::store::{Acquiring, Claim, Releasing, Sharing};
+use crate::{Error, Holder};
+
+/// What precedes the name of a lock in the name of its note.
+const NOTES: &str = "lockattr:waits:";
+
+/// Most waits are over by then, and cost nothing.
+const FIRST_LOOK: Duration = Duration::from_millis(100);
+
+/// Then after this long, and each time after twice as long, up to the second.
+const NEXT_LOOK: Duration = Duration::from_millis(200);
+const SELDOM: Duration = Duration::from_secs(10);
+
+/// How long a note stays without its process.
+const TTL: Duration = Duration::from_secs(30);
+
+/// How many looks a circle is left to the one that is to break it, who may not look at all.
+const PATIENCE: u32 = 3;
+
+/// No circle is longer.
+const LONGEST: usize = 64;
+
+/// Ends with the error, if there is a circle.
+pub(super) type Search = Pin<Box<dyn Future<Output = Error> + Send>>;
+
+/// A call that waits for some locks inside holds on others.
+struct Waiter {
+    manager: LockManager,
+    waits_for: Vec<LockKey>,
+    holds: Vec<LockKey>,
+    id: u64,
+    notes: Vec<Note>,
+}
+
+/// What the others see of it, at one of the locks that it holds.
+struct Note {
+    claim: Arc<Claim>,
+    /// Since when it is there.
+    left: Option<Instant>,
+}
+
+/// A lock in the way, and who holds it and waits himself.
+#[derive(Clone)]
+struct Step {
+    key: String,
+    holder: Holder,
+    waits: Waits,
+}
+
+impl LockManager {
+    /// Looks for a circle beside a call that waits for `keys`, if that is wished and there may be
+    /// one.
+    pub(super) fn search(&self, terms: &Terms, keys: &[LockKey]) -> Option<Search> {
+        let settings = &self.shared.settings;
+        if !settings.deadlocks || terms.patience.is_once() {
+            return None;
+        }
+        let mut holds = Vec::new();
+        for (entry, _) in chain::entries() {
+            let is_ours = Arc::ptr_eq(&entry.watchdog, &self.shared.watchdog);
+            // Who waits for one of several permits is not stuck while another may be given back.
+            if is_ours && !matches!(entry.sharing, Sharing::Permits(_)) {
+                let claim = entry.hold.claim();
+                holds.extend(claim.keys().iter().map(|key| (key.clone(), claim.clone())));
+            }
+        }
+        if holds.is_empty() {
+            return None;
+        }
+        let id = random_bits();
+        let names: Vec<_> = keys.iter().map(|key| key.name().to_owned()).collect();
+        let label = self.shared.identity.label(terms.function);
+        let note = |(held, claim): &(LockKey, Arc<Claim>)| {
+            let holds_since = Holder::from_value(claim.value(), None).since_millis();
+            let label = label.clone() + &Waits { id, holds_since, names: names.clone() }.word();
+            let keys = Box::new([LockKey::new(NOTES, held.name()).ok()?]);
+            let claim = Claim::with(self.shared.inbox.id(), keys, Sharing::Exclusive, &label);
+            Some(Note { claim: Arc::new(claim), left: None })
+        };
+        let notes = holds.iter().filter_map(note).collect();
+        let holds = holds.into_iter().map(|(key, _)| key).collect();
+        let (manager, waits_for) = (self.clone(), keys.to_vec());
+        Some(Box::pin(Waiter { manager, waits_for, holds, id, notes }.search()))
+    }
+}
+
+impl Waiter {
+    async fn search(mut self) -> Error {
+        let mut pause = FIRST_LOOK;
+        for look in 1_u32.. {
+            sleep(pause).await;
+            pause = if look == 1 { NEXT_LOOK } else { (pause * 2).min(SELDOM) };
+            self.leave_notes().await;
+            let Some(circle) = self.circle().await else { continue };
+            let again = self.circle().await;
+            let ids = |circle: &[Step]| circle.iter().map(|step| step.waits.id).collect::<Vec<_>>();
+            if again.is_none_or(|again| ids(&again) != ids(&circle)) {
+                continue;
+            }
+            // One of the circle is enough, and all agree which.
+            if look >= PATIENCE || ids(&circle).iter().all(|id| *id < self.id) {
+                return self.named(circle);
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Leaves the notes, or has them stay.
+    async fn leave_notes(&mut self) {
+        let store = self.manager.shared.watchdog.store();
+        for note in &mut self.notes {
+            let now = Instant::now();
+            if note.left.is_none_or(|left| now > left + TTL / 3) {
+                // Whatever comes of it: without a note the circle is seen from elsewhere, or ends
+                // by patience as it would without any.
+                note.left = Some(now);
+                drop(store.acquire(&Acquiring::new(note.claim.clone(), TTL)).await);
+            }
+        }
+    }
+
+    /// The way from a lock that is waited for to one that is held here.
+    async fn circle(&self) -> Option<Vec<Step>> {
+        let first = self.waits_for.iter().map(|key| (key.name().to_owned(), Vec::new()));
+        let (mut open, mut seen) = (first.collect::<Vec<(String, Vec<Step>)>>(), Vec::new());
+        while let Some((name, way)) = open.pop() {
+            if seen.contains(&name) || way.len() >= LONGEST {
+                continue;
+            }
+            seen.push(name.clone());
+            let Some((holder, waits)) = self.note_at(&name).await else { continue };
+            let way = [way, vec![Step { key: name, holder, waits: waits.clone() }]].concat();
+            if self.held_here(&waits).is_some() {
+                return Some(way);
+            }
+            open.extend(waits.names.into_iter().map(|name| (name, way.clone())));
+        }
+        None
+    }
+
+    /// What is held here of what somebody waits for.
+    fn held_here(&self, waits: &Waits) -> Option<&LockKey> {
+        self.holds.iter().find(|held| waits.names.iter().any(|name| name == held.name()))
+    }
+
+    /// The note at a lock, if it is that of the lock's holder and not one that is left of a process
+    /// which is gone.
+    async fn note_at(&self, lock: &str) -> Option<(Holder, Waits)> {
+        let store = self.manager.shared.watchdog.store();
+        let note = LockKey::new(NOTES, lock).ok()?;
+        let mut waiter = store.holder(&note).await.ok()??;
+        let waits = waiter.waits.take()?;
+        let holder = store.holder(&LockKey::named(lock)).await.ok()??;
+        let is_his = holder.since_millis() == waits.holds_since
+            && (&holder.host, holder.process) == (&waiter.host, waiter.process);
+        // Since when the note is there says nothing of the lock.
+        (waiter.since, waiter.remaining) = (None, None);
+        is_his.then_some((waiter, *waits))
+    }
+
+    fn named(&self, circle: Vec<Step>) -> Error {
+        let prefix = &self.manager.shared.settings.prefix;
+        let shown = |name: &str| name.strip_prefix(prefix.as_str()).unwrap_or(name).to_owned();
+        let closes = circle.last().and_then(|last| self.held_here(&last.waits));
+        Error::Deadlock {
+            key: named(&self.waits_for),
+            holds: closes.map(|key| key.as_str().to_owned()).unwrap_or_default(),
+            circle: circle.into_iter().map(|step| (shown(&step.key), step.holder)).collect(),
+        }
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        for note in &self.notes {
+            if let Some(left) = note.left {
+                let watchdog = &self.manager.shared.watchdog;
+                watchdog.release_later(Releasing::new(note.claim.clone()), left + TTL, false);
+            }
+        }
+    }
+}

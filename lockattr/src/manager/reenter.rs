@@ -1,0 +1,158 @@
+//! Entering a hold of the call's own chain again, which asks no store.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use tokio::time::{Instant, sleep_until};
+
+use super::LockManager;
+use super::acquire::{contended, shut_down};
+use crate::chain::{self, Frame};
+use crate::key::{LockKey, in_one_order};
+use crate::machine::random_fraction;
+use crate::observe::{self, Wait};
+use crate::options::Terms;
+use crate::store::Sharing;
+use crate::{Error, Holder, LockGuard, LostReason};
+
+/// Enters a hold of the call's own chain again, if nobody else is inside of it.
+fn try_enter_again(
+    terms: &Terms,
+    outer: &Arc<Frame>,
+    key: &str,
+) -> Result<Option<LockGuard>, Error> {
+    let held = outer.hold.check(Instant::now());
+    if held == Err(LostReason::ShutDown) {
+        return Err(shut_down(key));
+    }
+    if !terms.reentrant {
+        return Err(Error::Reentered { key: key.to_owned() });
+    }
+    check_sharing(terms.sharing, outer.sharing, key)?;
+    held.map_err(|reason| outer.hold.lost(reason))?;
+    let Some(turn) = outer.try_turn(terms.sharing) else { return Ok(None) };
+    observe::reentered(terms);
+    Ok(Some(LockGuard::reentered(turn).at(terms.site)))
+}
+
+impl LockManager {
+    pub(super) async fn enter_again(
+        &self,
+        terms: &Terms,
+        outer: &Arc<Frame>,
+        key: &str,
+    ) -> Result<LockGuard, Error> {
+        let wait = Wait::inside(terms, key, &self.shared.settings.audience);
+        let mut outcome = enter_again(terms, outer, key, &wait).await;
+        wait.over(&mut outcome);
+        outcome
+    }
+
+    /// Enters a hold of the call's own chain again, if nobody else is inside of it.
+    pub(super) fn try_enter_again(
+        &self,
+        terms: &Terms,
+        outer: &Arc<Frame>,
+        key: &str,
+    ) -> Result<Option<LockGuard>, Error> {
+        let Some(mut outcome) = try_enter_again(terms, outer, key).transpose() else {
+            return Ok(None);
+        };
+        Wait::inside(terms, key, &self.shared.settings.audience).over(&mut outcome);
+        outcome.map(Some)
+    }
+
+    /// Enters the holds on all of `keys` again, if this call chain has them and nobody else is inside.
+    pub(super) fn try_enter_all_again(
+        &self,
+        terms: &Terms,
+        keys: &[LockKey],
+    ) -> Result<Option<LockGuard>, Error> {
+        let (entries, rest) = self.in_chain(keys.to_vec());
+        if !rest.is_empty() {
+            return Ok(None);
+        }
+        let mut also = Vec::new();
+        for (outer, key) in &entries {
+            let Some(guard) = self.try_enter_again(terms, outer, key.as_str())? else {
+                return Ok(None);
+            };
+            also.push(guard);
+        }
+        Ok(also.pop().map(|innermost| innermost.and(also)))
+    }
+
+    /// The entries of this call chain that hold some of `keys`, each once and with one that it holds;
+    /// and those that the chain does not hold.
+    pub(super) fn in_chain(
+        &self,
+        keys: Vec<LockKey>,
+    ) -> (Vec<(Arc<Frame>, LockKey)>, Vec<LockKey>) {
+        let (mut entries, mut rest) = (Vec::<(Arc<Frame>, LockKey)>::new(), Vec::new());
+        for key in in_one_order(keys) {
+            match chain::find(&self.shared.watchdog, key.as_str()) {
+                // One entry may hold several of them, and has one gate.
+                Some(outer) if entries.iter().any(|(known, _)| Arc::ptr_eq(known, &outer)) => {}
+                Some(outer) => entries.push((outer, key)),
+                None => rest.push(key),
+            }
+        }
+        (entries, rest)
+    }
+}
+
+/// Waits for this call's turn inside a hold of its own chain.
+async fn enter_again(
+    terms: &Terms,
+    outer: &Arc<Frame>,
+    key: &str,
+    observed: &Wait,
+) -> Result<LockGuard, Error> {
+    if let Some(guard) = try_enter_again(terms, outer, key)? {
+        return Ok(guard);
+    }
+    let mut attempts = terms.patience.start(Instant::now());
+    attempts.begin();
+    // In line from here on, so that the turns are taken in the order of the calls.
+    let turn = pin!(outer.turn(terms.sharing));
+    let ended = pin!(outer.hold.clone().ended());
+    let ends = attempts.line_ends(Instant::now(), random_fraction());
+    observed.waits();
+    tokio::select! {
+        biased;
+        reason = ended => Err(outer.hold.lost(reason)),
+        turn = turn => {
+            observe::reentered(terms);
+            Ok(LockGuard::reentered(turn).at(terms.site))
+        }
+        () = sleep_until(ends) => Err(contended(key, &attempts, own_label(outer))),
+    }
+}
+
+/// Refuses what could never be granted: who is inside waits for nobody to be inside.
+fn check_sharing(inner: Sharing, outer: Sharing, key: &str) -> Result<(), Error> {
+    let (inner, outer) = match (inner, outer) {
+        (_, Sharing::Exclusive)
+        | (Sharing::Shared, Sharing::Shared)
+        | (Sharing::Permits(_), Sharing::Permits(_)) => return Ok(()),
+        (inner, outer) => (described(inner), described(outer)),
+    };
+    Err(Error::InvalidOptions(format!(
+        "this call chain holds `{key}` {outer}, and inside of that it can never be had {inner}: \
+         take it {inner} where the chain begins"
+    )))
+}
+
+fn described(sharing: Sharing) -> &'static str {
+    match sharing {
+        Sharing::Exclusive => "with `mode = exclusive`",
+        Sharing::Shared => "with `mode = shared`",
+        Sharing::Permits(_) => "with `permits`",
+    }
+}
+
+/// The label of a hold of this process, for those who wait for it inside the chain.
+fn own_label(frame: &Frame) -> Option<Box<Holder>> {
+    let remaining = frame.hold.valid_until().saturating_duration_since(Instant::now());
+    Some(Box::new(Holder::from_value(frame.hold.claim().value(), Some(remaining))))
+}

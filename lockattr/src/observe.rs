@@ -1,0 +1,230 @@
+//! What becomes of acquisitions and holds, for whoever operates the program: spans and events of
+//! `tracing`, and metrics.
+//!
+//! Only looks. Where nobody does, it costs an acquisition one look at a flag.
+
+mod metrics;
+#[cfg(not(feature = "testing"))]
+mod nobody;
+mod span;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::Span;
+use tracing::instrument::Instrumented;
+
+use crate::key::{LockKey, named};
+use crate::options::Terms;
+#[cfg(feature = "testing")]
+pub(crate) use crate::testing::audience::{Audience, Seat};
+use crate::{Error, LockGuard, LostReason};
+#[cfg(not(feature = "testing"))]
+pub(crate) use nobody::{Audience, Seat};
+
+/// What locks are called whose options name no template.
+pub(crate) const UNNAMED: &str = "unnamed";
+
+/// An acquisition that is under way. Dropped before its end, it was given up by its caller.
+pub(crate) struct Wait {
+    observed: Option<Box<Observed>>,
+    seat: Seat,
+}
+
+/// A hold that is under way. Dropped, it is over.
+#[derive(Debug, Default)]
+pub(crate) struct Watched {
+    observed: Option<Box<Observed>>,
+    seat: Seat,
+}
+
+/// An acquisition, and then its hold.
+#[derive(Debug)]
+struct Observed {
+    key: String,
+    template: &'static str,
+    /// Since when it waits, or holds.
+    since: Instant,
+    /// How long it was held, without the time that giving it back took.
+    held: Option<Duration>,
+    span: Span,
+    /// How the hold ended, where that is known better than by its state.
+    outcome: Option<&'static str>,
+    hold: Option<Arc<crate::hold::Hold>>,
+}
+
+impl Wait {
+    /// An acquisition begins.
+    pub(crate) fn begin(terms: &Terms, keys: &[LockKey], audience: &Audience) -> Self {
+        let seat = audience.seat(terms, keys.iter().map(LockKey::as_str));
+        let seen = span::is_seen();
+        if !(metrics::ARE_KEPT || seen) {
+            return Self { observed: None, seat };
+        }
+        let template = terms.site.map_or(UNNAMED, |site| site.template);
+        // Metrics have no use for it.
+        let key = if seen { named(keys) } else { String::new() };
+        let span = if seen { span::of(&key, template, terms.sharing) } else { Span::none() };
+        metrics::waits(template, 1.0);
+        let since = Instant::now();
+        let observed =
+            Observed { key, template, since, held: None, span, outcome: None, hold: None };
+        Self { observed: Some(Box::new(observed)), seat }
+    }
+
+    /// A nested call wants to enter again.
+    pub(crate) fn inside(terms: &Terms, key: &str, audience: &Audience) -> Self {
+        Self { observed: None, seat: audience.seat(terms, [key].into_iter()).nested() }
+    }
+
+    /// Others have the lock: from here on it waits.
+    pub(crate) fn waits(&self) {
+        self.seat.waits();
+    }
+
+    /// The acquisition, inside its span.
+    pub(crate) fn instrument<F: Future>(&self, acquisition: F) -> Instrumented<F> {
+        let span = self.observed.as_ref().map_or_else(Span::none, |observed| observed.span.clone());
+        tracing::Instrument::instrument(acquisition, span)
+    }
+
+    /// The acquisition is over.
+    pub(crate) fn over(mut self, outcome: &mut Result<LockGuard, Error>) {
+        let mut seat = std::mem::take(&mut self.seat);
+        seat.over(outcome);
+        let mut observed = self.observed.take();
+        if let Some(observed) = &mut observed {
+            let waited = observed.waited();
+            match outcome {
+                Ok(guard) => observed.acquired(guard, waited),
+                Err(error) => observed.refused(error, waited),
+            }
+        }
+        if let Ok(guard) = outcome {
+            guard.watch(Watched { observed, seat });
+        }
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        if let Some(observed) = self.observed.take() {
+            let waited = observed.waited();
+            observed.gave_up("cancelled", waited, None);
+        }
+    }
+}
+
+/// Says what the metrics are, to the recorder that is installed by now.
+pub(crate) fn describe() {
+    metrics::describe();
+}
+
+/// A nested call has entered a hold again.
+pub(crate) fn reentered(terms: &Terms) {
+    metrics::acquired(terms.site.map_or(UNNAMED, |site| site.template), "reentered", None);
+}
+
+/// A renewal was answered, or not.
+pub(crate) fn renewal(outcome: &'static str) {
+    metrics::command("lockattr.renewals", outcome);
+}
+
+/// A release was answered, or not.
+pub(crate) fn release(outcome: &'static str) {
+    metrics::command("lockattr.releases", outcome);
+}
+
+impl Observed {
+    fn waited(&self) -> Duration {
+        metrics::waits(self.template, -1.0);
+        self.since.elapsed()
+    }
+
+    fn acquired(&mut self, guard: &LockGuard, waited: Duration) {
+        let fencing = guard.fencing_token();
+        metrics::acquired(self.template, "acquired", Some(waited));
+        metrics::holds(self.template, 1.0);
+        span::acquired(&self.span, &self.key, self.template, fencing, waited);
+        self.since = Instant::now();
+        self.hold = Some(guard.frame().hold.clone());
+    }
+
+    fn refused(&self, error: &Error, waited: Duration) {
+        self.gave_up(named_error(error), waited, Some(error));
+    }
+
+    fn gave_up(&self, outcome: &'static str, waited: Duration, error: Option<&Error>) {
+        metrics::acquired(self.template, outcome, Some(waited));
+        span::refused(&self.span, &self.key, self.template, outcome, waited, error);
+    }
+}
+
+impl Watched {
+    /// The span that the hold's body runs in.
+    pub(crate) fn span(&self) -> Option<&Span> {
+        self.observed.as_ref().map(|observed| &observed.span)
+    }
+
+    /// The holder has done its work.
+    pub(crate) fn done(&mut self) {
+        if let Some(observed) = &mut self.observed {
+            observed.held = Some(observed.since.elapsed());
+        }
+    }
+
+    /// What came of giving it back.
+    pub(crate) fn given_back(&mut self, answer: &Result<(), Error>) {
+        if let Err(Error::Lost { reason, .. }) = answer {
+            self.seat.lost(*reason);
+            if let Some(observed) = &mut self.observed {
+                observed.outcome = Some(named_reason(*reason));
+            }
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let Some(Observed { template, key, span, since, held, outcome, hold: Some(hold) }) =
+            self.observed.as_deref()
+        else {
+            return;
+        };
+        let held = held.unwrap_or_else(|| since.elapsed());
+        let outcome = outcome.unwrap_or_else(|| match hold.check(Instant::now()) {
+            Ok(()) => "released",
+            Err(reason) => named_reason(reason),
+        });
+        metrics::holds(template, -1.0);
+        metrics::held(template, outcome, held);
+        span::ended(span, key, template, hold.fencing(), outcome, held);
+    }
+}
+
+/// The stable name of a refusal.
+fn named_error(error: &Error) -> &'static str {
+    match error {
+        Error::Contended { .. } => "contended",
+        Error::Store { .. } => "unavailable",
+        Error::Lost { .. } => "lost",
+        Error::ShutDown { .. } => "shut_down",
+        Error::Deadlock { .. } => "deadlock",
+        _ => "invalid",
+    }
+}
+
+/// The stable name of an end.
+fn named_reason(reason: LostReason) -> &'static str {
+    match reason {
+        LostReason::Expired => "expired",
+        LostReason::Taken => "taken",
+        LostReason::MaxHold => "max_hold",
+        LostReason::ShutDown => "shut_down",
+        LostReason::Released => "released",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! Metrics, through the facade `metrics`: by template and outcome, never by key.
+//!
+//! The names are those that the docs and the dashboard have: change them nowhere alone.
+
+use std::time::Duration;
+
+#[cfg(feature = "metrics")]
+use metrics::{counter, gauge, histogram};
+
+/// Whether anybody may keep them.
+pub(super) const ARE_KEPT: bool = cfg!(feature = "metrics");
+
+/// One more, or one less, is on its way to a lock.
+pub(super) fn waits(template: &'static str, change: f64) {
+    #[cfg(feature = "metrics")]
+    gauge!("lockattr.waiting", "template" => template).increment(change);
+    #[cfg(not(feature = "metrics"))]
+    let _ = (template, change);
+}
+
+/// One more, or one less, has a lock.
+pub(super) fn holds(template: &'static str, change: f64) {
+    #[cfg(feature = "metrics")]
+    gauge!("lockattr.held", "template" => template).increment(change);
+    #[cfg(not(feature = "metrics"))]
+    let _ = (template, change);
+}
+
+/// An acquisition is over; `waited` is not said of a nested call.
+pub(super) fn acquired(template: &'static str, outcome: &'static str, waited: Option<Duration>) {
+    #[cfg(feature = "metrics")]
+    {
+        let labels = [("template", template), ("outcome", outcome)];
+        counter!("lockattr.acquisitions", &labels).increment(1);
+        if let Some(waited) = waited {
+            histogram!("lockattr.wait.duration", &labels).record(waited);
+        }
+    }
+    #[cfg(not(feature = "metrics"))]
+    let _ = (template, outcome, waited);
+}
+
+/// A hold is over.
+pub(super) fn held(template: &'static str, outcome: &'static str, held: Duration) {
+    #[cfg(feature = "metrics")]
+    histogram!("lockattr.hold.duration", "template" => template, "outcome" => outcome).record(held);
+    #[cfg(not(feature = "metrics"))]
+    let _ = (template, outcome, held);
+}
+
+/// A renewal or a release was answered, or not.
+pub(super) fn command(name: &'static str, outcome: &'static str) {
+    #[cfg(feature = "metrics")]
+    counter!(name, "outcome" => outcome).increment(1);
+    #[cfg(not(feature = "metrics"))]
+    let _ = (name, outcome);
+}
+
+/// Says what each of them is and counts in, to the recorder that is installed.
+pub(super) fn describe() {
+    #[cfg(feature = "metrics")]
+    described();
+}
+
+#[cfg(feature = "metrics")]
+fn described() {
+    use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
+    describe_counter!(
+        "lockattr.acquisitions",
+        Unit::Count,
+        "Acquisitions that are over, by outcome"
+    );
+    describe_histogram!(
+        "lockattr.wait.duration",
+        Unit::Seconds,
+        "From the call to the lock, or to the refusal"
+    );
+    describe_histogram!(
+        "lockattr.hold.duration",
+        Unit::Seconds,
+        "From the lock to its end, by how that came"
+    );
+    describe_gauge!("lockattr.held", Unit::Count, "Locks that this process holds");
+    describe_gauge!(
+        "lockattr.waiting",
+        Unit::Count,
+        "Acquisitions that are under way in this process"
+    );
+    describe_counter!("lockattr.renewals", Unit::Count, "Leases renewed, or not, by outcome");
+    describe_counter!("lockattr.releases", Unit::Count, "Locks given back, or not, by outcome");
+}

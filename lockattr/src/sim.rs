@@ -1,0 +1,74 @@
+//! What `sim/` needs of the runtime and no user does: to say what a machine says, and to tell an inbox
+//! over a wire of its own.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::store::{Inbox, Mail};
+
+/// What the machine says under which a simulated process runs.
+pub trait Machine {
+    /// For owner tokens, inboxes and pauses.
+    fn random_bits(&self) -> u64;
+
+    /// The calendar.
+    fn since_1970(&self) -> Duration;
+}
+
+thread_local! {
+    static MACHINE: RefCell<Option<Rc<dyn Machine>>> = const { RefCell::new(None) };
+}
+
+/// From now on this machine speaks to all that runs on this thread; `None` for the real one.
+pub fn run_on(machine: Option<Rc<dyn Machine>>) {
+    MACHINE.with(|current| current.replace(machine));
+}
+
+pub(crate) fn said<T>(ask: impl FnOnce(&dyn Machine) -> T) -> Option<T> {
+    MACHINE.try_with(|machine| machine.borrow().as_deref().map(ask)).ok().flatten()
+}
+
+/// The inboxes of a store and the words by which its server tells them: those that the stores use
+/// whose servers speak such words.
+#[derive(Default)]
+pub struct Post(Mail);
+
+impl Post {
+    /// Serves this inbox too.
+    pub fn add(&self, inbox: &Arc<Inbox>) {
+        self.0.inboxes.add(inbox);
+    }
+
+    /// The inboxes that there are, by their numbers.
+    pub fn inboxes(&self) -> Vec<Arc<Inbox>> {
+        let mut inboxes = self.0.inboxes.all();
+        inboxes.sort_by_key(|inbox| inbox.id());
+        inboxes
+    }
+
+    /// What the server's clock showed in the answer to a question sent at `asked`.
+    pub fn saw_clock(&self, asked: Instant, micros: u64) {
+        self.0.saw_clock(asked, micros);
+    }
+
+    /// The connection on which the messages came is gone.
+    pub fn interrupted(&self) {
+        self.0.interrupted();
+    }
+
+    /// Delivers a message.
+    pub fn deliver(&self, inbox: u64, message: &str) {
+        self.0.deliver(inbox, message);
+    }
+}
+
+impl fmt::Debug for Post {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Post")
+    }
+}

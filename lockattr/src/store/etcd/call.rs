@@ -1,0 +1,70 @@
+//! One question over one channel, or a stream of them.
+
+use futures_util::Stream;
+use prost::Message;
+use tonic::client::Grpc;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::Channel;
+use tonic::{IntoStreamingRequest, Request, Response, Status, Streaming};
+use tonic_prost::ProstCodec;
+
+use super::failure::Failure;
+
+pub(super) const TXN: &str = "/etcdserverpb.KV/Txn";
+pub(super) const RANGE: &str = "/etcdserverpb.KV/Range";
+pub(super) const GRANT: &str = "/etcdserverpb.Lease/LeaseGrant";
+pub(super) const REVOKE: &str = "/etcdserverpb.Lease/LeaseRevoke";
+pub(super) const KEEP_ALIVE: &str = "/etcdserverpb.Lease/LeaseKeepAlive";
+pub(super) const WATCH: &str = "/etcdserverpb.Watch/Watch";
+pub(super) const STATUS: &str = "/etcdserverpb.Maintenance/Status";
+pub(super) const AUTHENTICATE: &str = "/etcdserverpb.Auth/Authenticate";
+
+/// Asks once.
+pub(super) async fn unary<Q, A>(
+    channel: &Channel,
+    token: Option<&MetadataValue<Ascii>>,
+    address: &str,
+    path: &'static str,
+    request: Q,
+) -> Result<A, Failure>
+where
+    Q: Message + 'static,
+    A: Message + Default + 'static,
+{
+    let mut client = Grpc::new(channel.clone()).max_decoding_message_size(usize::MAX);
+    let said = |status| Failure::said(address, &status);
+    let unready = |error: tonic::transport::Error| said(Status::from_error(error.into()));
+    client.ready().await.map_err(unready)?;
+    let request = with_token(Request::new(request), token);
+    let path = path.parse().map_err(|_| Failure::unknown(format!("`{path}` is no path")))?;
+    let answer = client.unary(request, path, ProstCodec::<Q, A>::default()).await;
+    answer.map(Response::into_inner).map_err(said)
+}
+
+/// Opens a stream; returns when the member has begun to answer.
+pub(super) async fn stream<Q, A>(
+    channel: &Channel,
+    token: Option<&MetadataValue<Ascii>>,
+    path: &'static str,
+    requests: impl Stream<Item = Q> + Send + 'static,
+) -> Result<Streaming<A>, Status>
+where
+    Q: Message + 'static,
+    A: Message + Default + 'static,
+{
+    let mut client = Grpc::new(channel.clone()).max_decoding_message_size(usize::MAX);
+    client.ready().await.map_err(|error| Status::from_error(error.into()))?;
+    let mut request = with_token(requests.into_streaming_request(), token);
+    // The stream is to end where its member has no leader: it hears nothing new then.
+    request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
+    let path = path.parse().map_err(|_| Status::internal("not a path"))?;
+    let answer = client.streaming(request, path, ProstCodec::<Q, A>::default()).await;
+    answer.map(Response::into_inner)
+}
+
+fn with_token<T>(mut request: Request<T>, token: Option<&MetadataValue<Ascii>>) -> Request<T> {
+    if let Some(token) = token {
+        request.metadata_mut().insert("token", token.clone());
+    }
+    request
+}

@@ -1,0 +1,190 @@
+//! The watches of one connection, all on one stream. Each is for one event, and taken back when it
+//! is dropped.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use futures_util::stream::poll_fn;
+use tokio::sync::{mpsc, oneshot};
+use tonic::Streaming;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::Channel;
+
+use super::call::{WATCH, stream};
+use super::messages::{
+    WatchCancelRequest, WatchCreateRequest, WatchFilter, WatchRequest, WatchResponse, WatchWish,
+};
+
+/// Who waits for what.
+pub(super) struct Watches {
+    channel: Channel,
+    token: Option<MetadataValue<Ascii>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// To the member; none while there is no stream.
+    wishes: Option<mpsc::UnboundedSender<WatchRequest>>,
+    slots: HashMap<i64, Slot>,
+    last_id: i64,
+    ended: bool,
+}
+
+/// Where the news of one watch go. What is dropped unused says that nobody can tell.
+struct Slot {
+    created: Option<oneshot::Sender<()>>,
+    event: oneshot::Sender<()>,
+}
+
+/// One watch, for the event that comes first.
+pub(super) struct Watch {
+    watches: Arc<Watches>,
+    id: i64,
+    created: Option<oneshot::Receiver<()>>,
+    event: oneshot::Receiver<()>,
+}
+
+/// What was watched for, or nobody can tell any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    Event,
+    Nothing,
+}
+
+impl Watches {
+    pub(super) fn new(channel: Channel, token: Option<MetadataValue<Ascii>>) -> Self {
+        Self { channel, token, state: Mutex::default() }
+    }
+
+    /// Watches for this key to be removed.
+    pub(super) fn removal(self: &Arc<Self>, key: &str) -> Watch {
+        self.watch(key.into(), Vec::new(), WatchFilter::NoPut)
+    }
+
+    /// Watches for a key of this range to be written.
+    pub(super) fn arrival(self: &Arc<Self>, from: &str, end: Vec<u8>) -> Watch {
+        self.watch(from.into(), end, WatchFilter::NoDelete)
+    }
+
+    /// From now on, not from a revision that was read before: a watch of the past is served every
+    /// 100 ms only, until it has caught up. So what happened since has to be looked at once more,
+    /// when the watch is [there](Watch::is_there).
+    fn watch(self: &Arc<Self>, key: Vec<u8>, range_end: Vec<u8>, without: WatchFilter) -> Watch {
+        let (created_sender, created) = oneshot::channel();
+        let (event_sender, event) = oneshot::channel();
+        let mut state = self.state();
+        state.last_id += 1;
+        let id = state.last_id;
+        if !state.ended {
+            let slot = Slot { created: Some(created_sender), event: event_sender };
+            state.slots.insert(id, slot);
+            let wish =
+                WatchCreateRequest { key, range_end, filters: vec![without.into()], watch_id: id };
+            self.send(&mut state, WatchWish::Create(wish));
+        }
+        drop(state);
+        Watch { watches: self.clone(), id, created: Some(created), event }
+    }
+
+    fn send(self: &Arc<Self>, state: &mut State, wish: WatchWish) {
+        let wish = WatchRequest { wish: Some(wish) };
+        let Some(wishes) = &state.wishes else {
+            let (wishes, receiver) = mpsc::unbounded_channel();
+            // Cannot fail: we have the receiver.
+            drop(wishes.send(wish));
+            state.wishes = Some(wishes);
+            let (channel, token) = (self.channel.clone(), self.token.clone());
+            tokio::spawn(listen(Arc::downgrade(self), channel, token, receiver));
+            return;
+        };
+        // Fails only if the stream has just ended, and then all are told so.
+        drop(wishes.send(wish));
+    }
+
+    /// Nobody hears anything any more.
+    pub(super) fn end(&self) {
+        let mut state = self.state();
+        state.ended = true;
+        state.wishes = None;
+        state.slots.clear();
+    }
+
+    pub(super) fn have_ended(&self) -> bool {
+        self.state().ended
+    }
+
+    fn take_in(&self, said: &WatchResponse) {
+        let mut state = self.state();
+        if let Some(slot) = state.slots.get_mut(&said.watch_id)
+            && said.created
+            && let Some(created) = slot.created.take()
+        {
+            let _unheard = created.send(());
+        }
+        if !said.events.is_empty()
+            && let Some(slot) = state.slots.remove(&said.watch_id)
+        {
+            let _unheard = slot.event.send(());
+        }
+        if said.canceled {
+            // A watch that was refused has no number, but then its time to be created runs out.
+            state.slots.remove(&said.watch_id);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Holds nothing of the connection while it waits, but the stream itself.
+async fn listen(
+    watches: Weak<Watches>,
+    channel: Channel,
+    token: Option<MetadataValue<Ascii>>,
+    mut wishes: mpsc::UnboundedReceiver<WatchRequest>,
+) {
+    let wishes = poll_fn(move |cx| wishes.poll_recv(cx));
+    let opened = stream(&channel, token.as_ref(), WATCH, wishes).await;
+    let opened: Result<Streaming<WatchResponse>, _> = opened;
+    if let Ok(mut stream) = opened {
+        while let Ok(Some(said)) = stream.message().await {
+            let Some(watches) = watches.upgrade() else { return };
+            watches.take_in(&said);
+        }
+    }
+    if let Some(watches) = watches.upgrade() {
+        watches.end();
+    }
+}
+
+impl Watch {
+    /// Returns once the member watches; whether it does.
+    pub(super) async fn is_there(&mut self) -> bool {
+        match self.created.take() {
+            Some(created) => created.await.is_ok(),
+            None => true,
+        }
+    }
+
+    /// Returns once it happened, or nobody can tell.
+    pub(super) async fn seen(&mut self) -> Seen {
+        match (&mut self.event).await {
+            Ok(()) => Seen::Event,
+            Err(_) => Seen::Nothing,
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let mut state = self.watches.state();
+        state.slots.remove(&self.id);
+        if let Some(wishes) = &state.wishes {
+            let cancel = WatchWish::Cancel(WatchCancelRequest { watch_id: self.id });
+            // Fails only where the stream has ended, and the watch with it.
+            drop(wishes.send(WatchRequest { wish: Some(cancel) }));
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What a server says to the inboxes of a store, in the words that all servers use:
+//!
+//! ```text
+//! granted TOKEN NUMBER MICROS WANTED   the lock is that claim's since then, by the server's clock
+//! later TOKEN MILLIS                   it has to ask again so much later
+//! wanted NAME                          others wait for this lock
+//! ```
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Grant, Inbox, Inboxes, NET, OwnerToken};
+use crate::FencingToken;
+
+/// The inboxes, and what is known of the clock of the server that tells them.
+#[derive(Debug, Default)]
+pub(crate) struct Mail {
+    pub(crate) inboxes: Arc<Inboxes>,
+    clock: Mutex<Option<ServerClock>>,
+    /// Whether a grant counts only once it is asked for again, in a way that counts.
+    to_be_confirmed: bool,
+}
+
+/// What the server's clock showed at a moment that was not before `asked`.
+///
+/// The lease of a grant begins when the server grants it, and that is not known here: the message
+/// may have come late. But the server says in it what its clock shows, as it did in the answer that
+/// told the claim to wait; so much later than that question the lease began.
+#[derive(Clone, Copy, Debug)]
+struct ServerClock {
+    asked: Instant,
+    micros: u64,
+}
+
+impl ServerClock {
+    /// An instant that is certainly not after the one in which the server's clock showed `micros`,
+    /// as long as it runs within 1 % of ours, which is what every lease allows for.
+    fn no_later_than(self, micros: u64) -> Instant {
+        match micros.checked_sub(self.micros) {
+            Some(after) => self.asked + Duration::from_micros(after - after / 100),
+            None => {
+                let before =
+                    Duration::from_micros((self.micros - micros).saturating_mul(101) / 100);
+                self.asked.checked_sub(before).unwrap_or(self.asked)
+            }
+        }
+    }
+}
+
+impl Mail {
+    pub(crate) fn new(inboxes: Arc<Inboxes>, to_be_confirmed: bool) -> Self {
+        Self { inboxes, clock: Mutex::default(), to_be_confirmed }
+    }
+
+    /// Takes note of what the server's clock showed in the answer to a question sent at `asked`.
+    pub(crate) fn saw_clock(&self, asked: Instant, micros: u64) {
+        *self.clock() = Some(ServerClock { asked, micros });
+    }
+
+    /// The next connection may be to another server, with another clock.
+    pub(crate) fn forget_clock(&self) {
+        *self.clock() = None;
+    }
+
+    /// The connection on which the messages came is gone, and messages with it.
+    pub(crate) fn interrupted(&self) {
+        self.forget_clock();
+        self.inboxes.all().iter().for_each(|inbox| inbox.ask_all_again());
+    }
+
+    /// Delivers a message to the inbox with this number.
+    pub(crate) fn deliver(&self, id: u64, message: &str) {
+        // One whose manager is gone may still be listened for.
+        let Some(inbox) = self.inboxes.get(id) else { return };
+        if self.read(&inbox, message).is_none() {
+            tracing::warn!(inbox = id, "a message that makes no sense was passed over");
+        }
+    }
+
+    fn read(&self, inbox: &Inbox, message: &str) -> Option<()> {
+        let (kind, rest) = message.split_once(' ')?;
+        if kind == "wanted" {
+            inbox.wanted(rest);
+            return Some(());
+        }
+        let mut words = rest.split(' ');
+        let token = OwnerToken::parse(words.next()?)?;
+        let number = words.next()?.parse().ok()?;
+        match kind {
+            "granted" => {
+                let fencing = FencingToken::read(number)?;
+                let granted_at = words.next()?.parse().ok()?;
+                let wanted = words.next()? != "0";
+                let clock = *self.clock();
+                match clock {
+                    Some(clock) if !self.to_be_confirmed => {
+                        let since = clock.no_later_than(granted_at).min(Instant::now());
+                        inbox.granted(token, Grant::new(fencing, since, wanted));
+                    }
+                    // It overtook the answer that told to wait, or is to be confirmed.
+                    _ => inbox.ask_again(token, Instant::now()),
+                }
+            }
+            "later" => {
+                let after = Duration::from_millis(number).min(NET);
+                inbox.ask_again(token, Instant::now() + after);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn clock(&self) -> MutexGuard<'_, Option<ServerClock>> {
+        self.clock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::store::{Claim, LockKey, News, Sharing};
+
+    fn told(message: impl Fn(&str) -> String) -> Option<News> {
+        let (mail, inbox) = (Mail::default(), Arc::new(Inbox::new(|_name| {})));
+        mail.inboxes.add(&inbox);
+        mail.saw_clock(Instant::now(), 5_000_000);
+        let key = LockKey::new("lock:", "a").unwrap();
+        let token = Claim::of(&inbox, key, [], Sharing::Exclusive, "").token();
+        let expected = inbox.expect(token);
+        mail.deliver(inbox.id(), &message(&token.to_string()));
+        expected.news().now_or_never()
+    }
+
+    /// Red without: the net in `later`, or `FencingToken::read`.
+    #[tokio::test]
+    async fn only_a_whole_grant_is_one_and_nobody_sleeps_beyond_the_net() {
+        let granted = told(|token| format!("granted {token} 5 5000000 0"));
+        assert!(matches!(granted, Some(News::Granted(_))), "{granted:?}");
+        for rest in ["", " 5", " 5 5", " 0 5 0", " -5 5 0", " 18446744073709551615 5 0"] {
+            let news = told(|token| format!("granted {token}{rest}"));
+            assert_eq!(news, None, "{rest}");
+        }
+        let Some(News::AskAgain(at)) = told(|token| format!("later {token} {}", u64::MAX)) else {
+            panic!("it is told nothing");
+        };
+        assert!(at <= Instant::now() + NET);
+    }
+}

@@ -1,0 +1,140 @@
+-- Takes locks that are free, or takes again those that this claim has already; gets in line for them
+-- if they are not and it waits. All of them or none.
+--
+-- p_names is the name of the lock; of several, each with its length in 8 digits before it.
+--
+-- Returns its number or NULL, whether others wait, a holder's value, the microseconds until a lease
+-- ends or NULL, and the server's clock.
+CREATE PROCEDURE lockattr_v1_acquire(
+  IN p_count INT, IN p_names LONGBLOB, IN p_token VARBINARY(32), IN p_value VARBINARY(8192),
+  IN p_ttl BIGINT, IN p_mode VARBINARY(1), IN p_permits BIGINT,
+  IN p_ear VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin, IN p_waits INT)
+  SQL SECURITY INVOKER
+main: BEGIN
+  DECLARE v_now, v_number, v_ends, v_first, v_came BIGINT;
+  DECLARE v_id BINARY(32);
+  DECLARE v_ids, v_left LONGBLOB DEFAULT '';
+  DECLARE v_name, v_value, v_holder VARBINARY(8192);
+  DECLARE v_token VARBINARY(32);
+  DECLARE v_held VARBINARY(1);
+  DECLARE v_ear VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin;
+  DECLARE v_bells LONGTEXT CHARACTER SET ascii COLLATE ascii_bin DEFAULT '';
+  DECLARE v_length, v_has, v_in_line, v_waiting, v_total, v_holders, v_refused, v_served, v_heard
+    INT DEFAULT 0;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+
+  START TRANSACTION;
+  SET v_now = TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6));
+  IF p_count = 1 AND p_mode = 'x' THEN
+    -- The usual case: one lock, which nobody has and nobody waits for.
+    SET v_ids = UNHEX(SHA2(p_names, 256));
+    INSERT INTO lockattr_locks (id, seat, name, mode, token, value, ear, ends, waiting, holders)
+      VALUES (v_ids, '', p_names, 'x', p_token, p_value, p_ear, v_now + p_ttl, 0, 1)
+      ON DUPLICATE KEY UPDATE holders = holders;
+    IF ROW_COUNT() = 1 THEN
+      SET v_number = v_now;
+      INSERT INTO lockattr_fence (slot, last) VALUES (ORD(v_ids), v_now)
+        ON DUPLICATE KEY UPDATE last = LAST_INSERT_ID(GREATEST(last + 1, v_now));
+      IF ROW_COUNT() <> 1 THEN
+        SET v_number = LAST_INSERT_ID();
+      END IF;
+      COMMIT;
+      SELECT v_number, 0, NULL, NULL, NULL;
+      LEAVE main;
+    END IF;
+  ELSE
+    -- In the order in which everybody names them.
+    WHILE LENGTH(p_names) > 0 DO
+      IF p_count = 1 THEN
+        SET v_name = p_names, p_names = '';
+      ELSE
+        SET v_length = LEFT(p_names, 8);
+        SET v_name = SUBSTRING(p_names, 9, v_length), p_names = SUBSTRING(p_names, 9 + v_length);
+      END IF;
+      SET v_id = UNHEX(SHA2(v_name, 256)), v_ids = CONCAT(v_ids, v_id);
+      INSERT INTO lockattr_locks (id, seat, name, mode, token, value, ear, ends, waiting, holders)
+        VALUES (v_id, '', v_name, '-', '', '', '', v_now, 0, 0)
+        ON DUPLICATE KEY UPDATE holders = holders;
+    END WHILE;
+  END IF;
+
+  -- Their rows are locked. What is there?
+  SET v_now = TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)), v_left = v_ids;
+  WHILE LENGTH(v_left) > 0 DO
+    SET v_id = LEFT(v_left, 32), v_left = SUBSTRING(v_left, 33);
+    CALL lockattr_v1_expire(v_id, v_now);
+    SELECT COUNT(*) + v_has INTO v_has FROM lockattr_locks WHERE id = v_id AND token = p_token;
+    SELECT waiting + v_total INTO v_total FROM lockattr_locks WHERE id = v_id AND seat = '';
+  END WHILE;
+
+  IF v_has = p_count THEN
+    -- The lease begins anew.
+    SET v_left = v_ids;
+    WHILE LENGTH(v_left) > 0 DO
+      SET v_id = LEFT(v_left, 32), v_left = SUBSTRING(v_left, 33);
+      UPDATE lockattr_locks SET ends = v_now + p_ttl, ear = p_ear
+        WHERE id = v_id AND token = p_token;
+      UPDATE lockattr_locks SET ends = LEAST(ends, v_now + p_ttl) WHERE id = v_id AND seat = '';
+    END WHILE;
+    CALL lockattr_v1_count(v_ids, v_now, v_number);
+  ELSE
+    IF NOT p_waits AND v_total > 0 THEN
+      -- They may be free for the line, if the last holder's lease has ended by itself.
+      CALL lockattr_v1_serve(v_ids, '', v_now, v_bells, v_number, v_served);
+      SET v_total = 0;
+    END IF;
+    -- All who stood in line may have been gone.
+    SET v_left = v_ids;
+    WHILE LENGTH(v_left) > 0 AND NOT p_waits DO
+      SET v_id = LEFT(v_left, 32), v_left = SUBSTRING(v_left, 33);
+      SELECT mode, holders, waiting INTO v_held, v_holders, v_waiting
+        FROM lockattr_locks WHERE id = v_id AND seat = '';
+      SET v_total = v_total + v_waiting;
+      SET v_refused = v_refused OR NOT (v_held = '-' OR (p_mode = 's' AND v_held = 's')
+        OR (p_mode = 'p' AND v_held = 'p' AND v_holders < p_permits));
+    END WHILE;
+    IF p_waits OR (v_total = 0 AND NOT v_refused) THEN
+      SELECT COUNT(*) INTO v_in_line FROM lockattr_line WHERE token = p_token;
+      IF v_in_line > 0 THEN
+        UPDATE lockattr_line SET ear = p_ear, ttl = p_ttl WHERE token = p_token;
+      ELSE
+        SET v_left = v_ids;
+        WHILE LENGTH(v_left) > 0 DO
+          SET v_id = LEFT(v_left, 32), v_left = SUBSTRING(v_left, 33), v_came = NULL;
+          UPDATE lockattr_locks SET waiting = waiting + 1 WHERE id = v_id AND seat = '';
+          SELECT MAX(came) INTO v_came FROM lockattr_line WHERE id = v_id;
+          INSERT INTO lockattr_line (id, came, token, value, ear, mode, permits, ttl, together)
+            VALUES (v_id, GREATEST(v_now, IFNULL(v_came, 0) + 1), p_token, p_value, p_ear, p_mode,
+              p_permits, p_ttl, p_count);
+          SELECT mode, token, ear, name INTO v_held, v_token, v_ear, v_name
+            FROM lockattr_locks WHERE id = v_id AND seat = '';
+          IF v_held = 'x' THEN
+            CALL lockattr_v1_tell(v_ear, v_token, CONCAT('wanted ', v_name), v_bells, v_heard);
+          END IF;
+        END WHILE;
+      END IF;
+      CALL lockattr_v1_serve(v_ids, p_token, v_now, v_bells, v_number, v_heard);
+      SET v_served = v_served OR v_heard;
+    END IF;
+  END IF;
+
+  SET v_left = v_ids, v_total = 0;
+  WHILE LENGTH(v_left) > 0 DO
+    SET v_id = LEFT(v_left, 32), v_left = SUBSTRING(v_left, 33), v_ends = NULL;
+    IF v_served THEN
+      CALL lockattr_v1_sooner(v_id, NULL, v_now, v_bells);
+    END IF;
+    SELECT value, ends INTO v_value, v_ends FROM lockattr_locks
+      WHERE id = v_id AND token <> '' ORDER BY ends - v_now LIMIT 1;
+    IF v_ends IS NOT NULL THEN
+      SET v_holder = IFNULL(v_holder, v_value);
+      SET v_first = LEAST(IFNULL(v_first, v_ends), v_ends);
+    END IF;
+    SELECT waiting + v_total INTO v_total FROM lockattr_locks WHERE id = v_id AND seat = '';
+    -- Made for a claim that did not get what it asked for.
+    DELETE FROM lockattr_locks WHERE id = v_id AND seat = '' AND mode = '-' AND waiting = 0;
+  END WHILE;
+  COMMIT;
+  CALL lockattr_v1_ring(v_bells);
+  SELECT v_number, v_total > 0, v_holder, v_first - v_now, v_now;
+END

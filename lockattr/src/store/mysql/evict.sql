@@ -1,0 +1,35 @@
+-- Takes one lock from all who have it, and hands it to those whose turn it is.
+--
+-- Returns a string: 1 if anybody had it, else 0.
+CREATE PROCEDURE lockattr_v1_evict(IN p_name VARBINARY(8192))
+  SQL SECURITY INVOKER
+BEGIN
+  DECLARE v_now, v_ends, v_number BIGINT;
+  DECLARE v_id BINARY(32) DEFAULT UNHEX(SHA2(p_name, 256));
+  DECLARE v_mode VARBINARY(1) DEFAULT NULL;
+  DECLARE v_bells LONGTEXT CHARACTER SET ascii COLLATE ascii_bin DEFAULT '';
+  DECLARE v_had, v_served INT DEFAULT 0;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+
+  START TRANSACTION;
+  SELECT mode INTO v_mode FROM lockattr_locks WHERE id = v_id AND seat = '' FOR UPDATE;
+  -- Without a row, nobody has it and nobody waits for it.
+  IF v_mode IS NOT NULL THEN
+    SET v_now = TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6));
+    CALL lockattr_v1_expire(v_id, v_now);
+    SELECT MIN(ends) INTO v_ends FROM lockattr_locks WHERE id = v_id AND token <> '';
+    IF v_ends IS NOT NULL THEN
+      SET v_had = 1;
+      DELETE FROM lockattr_locks WHERE id = v_id AND seat <> '';
+      UPDATE lockattr_locks SET mode = '-', token = '', holders = 0, ends = v_now
+        WHERE id = v_id AND seat = '';
+    END IF;
+    CALL lockattr_v1_serve(v_id, NULL, v_now, v_bells, v_number, v_served);
+    IF v_had THEN
+      CALL lockattr_v1_sooner(v_id, v_ends, v_now, v_bells);
+    END IF;
+  END IF;
+  COMMIT;
+  CALL lockattr_v1_ring(v_bells);
+  SELECT IF(v_had, '1', '0');
+END

@@ -1,0 +1,154 @@
+//! Locks that are rows with an end: asked over a few connections, by one `CALL` each time.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use tokio::time::Instant;
+
+use super::config::Config;
+use super::lane::{Ask, Lane};
+use super::post::Post;
+use super::{request, survey};
+use crate::store::{
+    Acquire, Acquiring, Claim, Inbox, LockKey, Release, Releasing, Renew, Renewal, StoreError,
+    Waiting,
+};
+use crate::{HeldLock, Holder};
+
+/// Most claims in one statement. Each release is a transaction, which may wait for the disk.
+const RENEWALS: usize = 100;
+const RELEASES: usize = 20;
+
+pub(super) struct Leases {
+    lanes: Box<[Lane]>,
+    post: Arc<Post>,
+}
+
+impl Leases {
+    pub(super) fn new(config: &Arc<Config>) -> Self {
+        let lanes = (0..config.timing.connections).map(|_| Lane::new(config.clone())).collect();
+        Self { lanes, post: Post::new(config.clone()) }
+    }
+
+    pub(super) fn listen(&self, inbox: &Arc<Inbox>) {
+        self.post.add(inbox);
+    }
+
+    pub(super) async fn acquire(&self, asked: &Acquiring) -> Result<Acquire, StoreError> {
+        let waits = asked.waiting != Waiting::Not;
+        // First of all: a grant that is told to nobody would be passed on.
+        let ear = match waits || self.post.is_read() {
+            true => self.post.ear().await,
+            false => Ok("".into()),
+        };
+        let ear = match ear {
+            Err(error) if waits => return Err(error),
+            ear => ear.unwrap_or_default(),
+        };
+        if waits {
+            asked.claim.enters_line(asked.ttl, Waiting::InLine);
+        }
+        let sent = Instant::now();
+        let rows = self.lane(&asked.claim).ask(request::acquire(asked, &ear)).await?;
+        let (answer, clock) = request::granted(rows, waits).ok_or_else(nonsense)?;
+        if let Some(micros) = clock {
+            self.post.saw_clock(sent, micros);
+        }
+        Ok(answer)
+    }
+
+    /// Whether each claim had its locks: one statement for each connection and so many claims, all
+    /// at once, and the answers in the order of `items`.
+    async fn ask_about<I>(
+        &self,
+        items: &[I],
+        most: usize,
+        claim: impl Fn(&I) -> &Claim,
+        statement: impl Fn(&[&I]) -> Ask,
+    ) -> Vec<Result<bool, StoreError>> {
+        let mut by_lane = vec![Vec::new(); self.lanes.len()];
+        for (index, item) in items.iter().enumerate() {
+            by_lane[self.place(claim(item))].push(index);
+        }
+        let mut asked = Vec::new();
+        for (lane, mut indices) in self.lanes.iter().zip(by_lane) {
+            // In one order, so that no two batches wait for each other.
+            indices.sort_by_key(|&index| claim(&items[index]).key().name());
+            for indices in indices.chunks(most) {
+                let batch: Vec<&I> = indices.iter().map(|&index| &items[index]).collect();
+                asked.push((indices.to_vec(), lane.ask(statement(&batch))));
+            }
+        }
+        let mut answers = vec![Err(nonsense()); items.len()];
+        let replies = asked.into_iter().map(async |(indices, reply)| (indices, reply.await));
+        for (indices, reply) in join_all(replies).await {
+            let held = reply.and_then(|rows| request::held(rows).ok_or_else(nonsense));
+            for (nth, index) in indices.into_iter().enumerate() {
+                answers[index] = match &held {
+                    Ok(held) => held.get(nth).copied().ok_or_else(nonsense),
+                    Err(error) => Err(error.clone()),
+                };
+            }
+        }
+        answers
+    }
+
+    /// Which connection is asked about a claim: always the same one, so that the order is kept.
+    fn place(&self, claim: &Claim) -> usize {
+        self.place_of(claim.key())
+    }
+
+    fn place_of(&self, key: &LockKey) -> usize {
+        let mut hasher = DefaultHasher::new();
+        key.name().hash(&mut hasher);
+        // Of the remainder by a `usize`, nothing is cut off.
+        (hasher.finish() % self.lanes.len() as u64) as usize
+    }
+
+    fn lane(&self, claim: &Claim) -> &Lane {
+        self.lane_of(claim.key())
+    }
+
+    fn lane_of(&self, key: &LockKey) -> &Lane {
+        &self.lanes[self.place_of(key)]
+    }
+
+    pub(super) async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Renew, StoreError>> {
+        let statement = |batch: &[&Renewal]| request::renew(batch.iter().copied());
+        let held = self.ask_about(renewals, RENEWALS, |item| &*item.claim, statement).await;
+        let renewed = |held| if held { Renew::Renewed } else { Renew::NotHeld };
+        held.into_iter().map(|held| held.map(renewed)).collect()
+    }
+
+    pub(super) async fn release(&self, releases: &[Releasing]) -> Vec<Result<Release, StoreError>> {
+        let statement = |batch: &[&Releasing]| request::release(batch.iter().copied());
+        let held = self.ask_about(releases, RELEASES, |item| &*item.claim, statement).await;
+        let released = |held| if held { Release::Released } else { Release::NotHeld };
+        held.into_iter().map(|held| held.map(released)).collect()
+    }
+
+    pub(super) async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
+        let rows = self.lanes[0].ask(request::holder(key)).await?;
+        let held = |row| request::held_by(row).ok_or_else(nonsense);
+        rows.into_iter().next().map(held).transpose()
+    }
+
+    pub(super) async fn survey(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
+        let rows = self.lanes[0].ask(survey::survey(prefix)).await?;
+        survey::held(rows, prefix).ok_or_else(nonsense)
+    }
+
+    pub(super) async fn evict(&self, key: &LockKey) -> Result<bool, StoreError> {
+        let rows = self.lane_of(key).ask(survey::evict(key)).await?;
+        survey::evicted(rows).ok_or_else(nonsense)
+    }
+
+    pub(super) async fn ping(&self) -> Result<(), StoreError> {
+        self.lanes[0].ask(request::ping()).await.map(drop)
+    }
+}
+
+fn nonsense() -> StoreError {
+    StoreError::new("the server's answer makes no sense")
+}

@@ -1,0 +1,136 @@
+//! What goes into the procedures, and what their answers mean.
+
+use std::time::Duration;
+
+use mysql_async::{Params, Row, Value};
+
+use super::lane::{Ask, Wanted};
+use crate::store::answers::held_each;
+use crate::store::{Acquire, Acquiring, Claim, LockKey, NET, Releasing, Renewal, Sharing, Waiting};
+use crate::{FencingToken, Holder};
+
+/// `acquire.sql` for a claim; what concerns it is told to `ear`.
+pub(super) fn acquire(asked: &Acquiring, ear: &str) -> Ask {
+    let Acquiring { claim, ttl, waiting, .. } = asked;
+    let (mode, permits) = match claim.sharing() {
+        Sharing::Exclusive => ("x", 0),
+        Sharing::Shared => ("s", 0),
+        Sharing::Permits(permits) => ("p", permits),
+    };
+    let values: [Value; 9] = [
+        claim.keys().len().into(),
+        names(claim).into(),
+        claim.token().to_string().into(),
+        claim.value().into(),
+        micros(*ttl).into(),
+        mode.into(),
+        permits.into(),
+        ear.into(),
+        (*waiting != Waiting::Not).into(),
+    ];
+    Ask {
+        statement: "CALL lockattr_v1_acquire(?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        params: Params::Positional(values.into()),
+        wanted: Wanted::ByWhoAsked,
+    }
+}
+
+/// `renew.sql` for a batch.
+pub(super) fn renew<'a>(renewals: impl Iterator<Item = &'a Renewal>) -> Ask {
+    let mut items = Vec::new();
+    renewals.for_each(|Renewal { claim, ttl, .. }| add(&mut items, claim, micros(*ttl)));
+    let (statement, wanted) = ("CALL lockattr_v1_renew(?)", Wanted::InAnyCase);
+    Ask { statement, params: (items,).into(), wanted }
+}
+
+/// `releases.sql` for a batch.
+pub(super) fn release<'a>(releases: impl Iterator<Item = &'a Releasing>) -> Ask {
+    let mut items = Vec::new();
+    releases.for_each(|Releasing { claim, after, .. }| {
+        add(&mut items, claim, if after.is_zero() { 0 } else { micros(*after) });
+    });
+    let (statement, wanted) = ("CALL lockattr_v1_releases(?)", Wanted::Once);
+    Ask { statement, params: (items,).into(), wanted }
+}
+
+/// Who has a lock; of several, who has it for the shortest time.
+pub(super) fn holder(key: &LockKey) -> Ask {
+    let statement = "SELECT value, ends - TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)) \
+                     FROM lockattr_locks WHERE id = UNHEX(SHA2(?, 256)) AND token <> '' AND \
+                     ends - TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)) > 0 \
+                     ORDER BY ends + 0 LIMIT 1";
+    let params = (key.name().as_bytes(),).into();
+    Ask { statement, params, wanted: Wanted::ByWhoAsked }
+}
+
+pub(super) fn ping() -> Ask {
+    Ask { statement: "DO 0", params: Params::Empty, wanted: Wanted::ByWhoAsked }
+}
+
+/// The locks of a claim: one as it is; of several, each with its length before it.
+fn names(claim: &Claim) -> Vec<u8> {
+    match claim.keys() {
+        [key] => key.name().into(),
+        keys => {
+            let each = keys.iter().map(|key| format!("{:08}{}", key.name().len(), key.name()));
+            each.collect::<String>().into()
+        }
+    }
+}
+
+fn add(items: &mut Vec<u8>, claim: &Claim, number: u64) {
+    let names = names(claim);
+    items.extend(format!("{:04}{:08}", claim.keys().len(), names.len()).bytes());
+    items.extend(names);
+    items.extend(format!("{}{number:020}", claim.token()).bytes());
+}
+
+/// Reads the answer of `acquire.sql`, and what the server's clock showed.
+pub(super) fn granted(rows: Vec<Row>, in_line: bool) -> Option<(Acquire, Option<u64>)> {
+    let row = rows.into_iter().next()?;
+    said(mysql_async::from_row_opt(row).ok()?, in_line)
+}
+
+/// What the columns of that answer come to.
+pub(super) fn said(columns: Answer, in_line: bool) -> Option<(Acquire, Option<u64>)> {
+    let (number, wanted, value, left, clock) = columns;
+    if let Some(number) = number {
+        let fencing = FencingToken::read(number)?;
+        return Some((Acquire::Acquired { fencing, wanted: wanted == Some(1) }, clock));
+    }
+    let holder = value.map(|value| Box::new(holder_of(&value, left)));
+    // A moment later it is certainly over.
+    let again = |left: i64| NET.min(from_micros(left) + Duration::from_millis(1));
+    let in_line = in_line.then(|| left.map_or(NET, again));
+    Some((Acquire::Held { holder, in_line }, clock))
+}
+
+pub(super) type Answer = (Option<u64>, Option<i64>, Option<Vec<u8>>, Option<i64>, Option<u64>);
+
+/// Reads the answer to [`holder`].
+pub(super) fn held_by(row: Row) -> Option<Holder> {
+    let (value, left): (Vec<u8>, i64) = mysql_async::from_row_opt(row).ok()?;
+    Some(holder_of(&value, Some(left)))
+}
+
+/// Reads what there is for each of a batch: whether the claim had its locks.
+pub(super) fn held(rows: Vec<Row>) -> Option<Vec<bool>> {
+    let answers: Vec<u8> =
+        mysql_async::from_row_opt::<(Vec<u8>,)>(rows.into_iter().next()?).ok()?.0;
+    held_each(&answers)
+}
+
+fn holder_of(value: &[u8], left: Option<i64>) -> Holder {
+    Holder::from_value(&String::from_utf8_lossy(value), left.map(from_micros))
+}
+
+fn from_micros(micros: i64) -> Duration {
+    Duration::from_micros(u64::try_from(micros).unwrap_or_default())
+}
+
+/// Longer than anything, and yet no overflow when it is added to a clock.
+const FOR_EVER: u64 = 1 << 60;
+
+fn micros(ttl: Duration) -> u64 {
+    u64::try_from(ttl.as_micros()).unwrap_or(FOR_EVER).clamp(1, FOR_EVER)
+}

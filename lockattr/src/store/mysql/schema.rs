@@ -1,0 +1,94 @@
+//! The tables and the rules in the database, and how they get there.
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Error};
+
+/// The statements of a file are apart by this.
+const APART: &str = ";;";
+
+const TABLES: &str = include_str!("tables.sql");
+
+/// In the order in which they are made: the last says that all are there.
+const PROCEDURES: [&str; 15] = [
+    include_str!("count.sql"),
+    include_str!("expire.sql"),
+    include_str!("tell.sql"),
+    include_str!("ring.sql"),
+    include_str!("sooner.sql"),
+    include_str!("serve.sql"),
+    include_str!("acquire.sql"),
+    include_str!("release.sql"),
+    include_str!("releases.sql"),
+    include_str!("renew.sql"),
+    include_str!("news.sql"),
+    include_str!("sweep.sql"),
+    include_str!("session.sql"),
+    include_str!("evict.sql"),
+    include_str!("ready.sql"),
+];
+
+/// As a program for the `mysql` client.
+pub(super) const MIGRATION: &str = concat!(
+    "SET SESSION sql_mode = 'STRICT_ALL_TABLES';\nDELIMITER ;;\n",
+    include_str!("tables.sql"),
+    ";;\n",
+    include_str!("count.sql"),
+    ";;\n",
+    include_str!("expire.sql"),
+    ";;\n",
+    include_str!("tell.sql"),
+    ";;\n",
+    include_str!("ring.sql"),
+    ";;\n",
+    include_str!("sooner.sql"),
+    ";;\n",
+    include_str!("serve.sql"),
+    ";;\n",
+    include_str!("acquire.sql"),
+    ";;\n",
+    include_str!("release.sql"),
+    ";;\n",
+    include_str!("releases.sql"),
+    ";;\n",
+    include_str!("renew.sql"),
+    ";;\n",
+    include_str!("news.sql"),
+    ";;\n",
+    include_str!("sweep.sql"),
+    ";;\n",
+    include_str!("session.sql"),
+    ";;\n",
+    include_str!("evict.sql"),
+    ";;\n",
+    include_str!("ready.sql"),
+    ";;\nDELIMITER ;\n",
+);
+
+const NO_SUCH_PROCEDURE: u16 = 1305;
+const PROCEDURE_EXISTS: u16 = 1304;
+
+/// Whether all is there.
+pub(super) async fn is_there(connection: &mut Conn) -> Result<bool, Error> {
+    match connection.query_drop("CALL lockattr_v1_ready()").await {
+        Err(Error::Server(error)) if error.code == NO_SUCH_PROCEDURE => Ok(false),
+        outcome => outcome.map(|()| true),
+    }
+}
+
+/// Makes what is missing. Several processes may do so at once: one after the other is quicker, and it
+/// is right without, too.
+pub(super) async fn make(connection: &mut Conn) -> Result<(), Error> {
+    let lock = "SELECT GET_LOCK(CONCAT('lockattr:schema:', LEFT(MD5(DATABASE()), 16)), 10)";
+    let _held: Option<Option<i64>> = connection.query_first(lock).await?;
+    for table in TABLES.split(APART) {
+        connection.query_drop(table).await?;
+    }
+    for procedure in PROCEDURES {
+        match connection.query_drop(procedure).await {
+            Err(Error::Server(error)) if error.code == PROCEDURE_EXISTS => {}
+            outcome => outcome?,
+        }
+    }
+    let unlock = "DO RELEASE_LOCK(CONCAT('lockattr:schema:', LEFT(MD5(DATABASE()), 16)))";
+    connection.query_drop(unlock).await
+}

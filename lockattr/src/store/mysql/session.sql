@@ -1,0 +1,23 @@
+-- Takes a lock that belongs to the session, and not to a row: in the server's own line, for so many
+-- seconds. Its name there is kept apart from those of other databases.
+--
+-- Returns whether it was had, the number of the acquisition, and the name of the lock on the server.
+CREATE PROCEDURE lockattr_v1_session(IN p_name VARBINARY(8192), IN p_seconds INT)
+  SQL SECURITY INVOKER
+BEGIN
+  DECLARE v_lock VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin;
+  DECLARE v_got INT;
+  DECLARE v_number BIGINT;
+  SET v_lock = CONCAT('lockattr:lock:', LEFT(SHA2(CONCAT(DATABASE(), '/', p_name), 256), 50));
+  SET v_got = GET_LOCK(v_lock, p_seconds);
+  IF v_got = 1 THEN
+    -- As lockattr_v1_count does, without a call.
+    SET v_number = TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6));
+    INSERT INTO lockattr_fence (slot, last) VALUES (ORD(UNHEX(SHA2(p_name, 256))), v_number)
+      ON DUPLICATE KEY UPDATE last = LAST_INSERT_ID(GREATEST(last + 1, v_number));
+    IF ROW_COUNT() <> 1 THEN
+      SET v_number = LAST_INSERT_ID();
+    END IF;
+  END IF;
+  SELECT v_got, v_number, v_lock;
+END

@@ -1,0 +1,214 @@
+//! Locks that belong to connections (`GET_LOCK`): each to one of its own, with which it ends.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Error, ServerError};
+use tokio::runtime::{self, Handle};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::config::Config;
+use super::connect::{Live, error_from};
+use super::session::{Command, Session};
+use crate::Holder;
+use crate::store::{
+    Acquire, Acquiring, Inbox, Inboxes, LockKey, OwnerToken, Release, Releasing, Renew, Renewal,
+    StoreError,
+};
+
+/// Which connection has a lock.
+const HOLDS: &str = "SELECT IS_USED_LOCK(CONCAT('lockattr:lock:', \
+                     LEFT(SHA2(CONCAT(DATABASE(), '/', ?), 256), 50)))";
+
+/// Codes of the server's, for a connection that is gone and for one that is another user's.
+const NO_SUCH_THREAD: u16 = 1094;
+const NOT_OWNER: u16 = 1095;
+
+/// Who is asked about a claim: the task that has its connection.
+type Asked = UnboundedSender<Command>;
+
+/// All of a store: those that have locks or wait for them, and some with nothing to do.
+pub(super) struct Sessions {
+    pub(super) config: Arc<Config>,
+    pub(super) inboxes: Inboxes,
+    by_token: Mutex<HashMap<OwnerToken, Asked>>,
+    /// By runtime, because a connection dies with the runtime that made it.
+    idle: Mutex<Vec<(runtime::Id, Asked)>>,
+}
+
+impl Sessions {
+    pub(super) fn new(config: Arc<Config>) -> Arc<Self> {
+        let (inboxes, by_token, idle) = Default::default();
+        Arc::new(Self { config, inboxes, by_token, idle })
+    }
+
+    pub(super) fn listen(&self, inbox: &Arc<Inbox>) {
+        self.inboxes.add(inbox);
+    }
+
+    pub(super) async fn acquire(
+        self: &Arc<Self>,
+        asked: &Acquiring,
+    ) -> Result<Acquire, StoreError> {
+        let token = asked.claim.token();
+        let session = match self.of(token) {
+            Some(session) => session,
+            None => self.begin(token)?,
+        };
+        let (told, answer) = oneshot::channel();
+        let (asked, back) = (asked.clone(), session.clone());
+        let _ended = session.send(Command::Take { asked, back, told });
+        drop(session);
+        let limit = self.config.timing.connect_timeout + self.config.timing.response_timeout;
+        self.answer(answer, limit).await.unwrap_or_else(|| Err(self.silent(limit)))
+    }
+
+    pub(super) async fn renew(&self, renewal: &Renewal) -> Result<Renew, StoreError> {
+        // Without its connection, the lock is gone.
+        let Some(session) = self.of(renewal.claim.token()) else { return Ok(Renew::NotHeld) };
+        let (told, answer) = oneshot::channel();
+        let _ended = session.send(Command::Renew { ttl: renewal.ttl, told });
+        let limit = self.config.timing.response_timeout;
+        match timeout(limit, answer).await {
+            Ok(answer) => Ok(answer.unwrap_or(Renew::NotHeld)),
+            Err(_) => Err(self.silent(limit)),
+        }
+    }
+
+    pub(super) async fn release(&self, releasing: &Releasing) -> Result<Release, StoreError> {
+        let token = releasing.claim.token();
+        let Some(session) = self.of(token) else { return Ok(Release::NotHeld) };
+        let (told, answer) = oneshot::channel();
+        let back = session.clone();
+        let _ended = session.send(Command::Release { after: releasing.after, back, told });
+        drop(session);
+        let limit = self.config.timing.response_timeout;
+        match timeout(limit, answer).await {
+            Ok(answer) => Ok(answer.unwrap_or(Release::NotHeld)),
+            Err(_) => Err(self.silent(limit)),
+        }
+    }
+
+    /// Whether anybody has it: the server does not say more than by which connection.
+    pub(super) async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
+        let mut live = Live::connect(&self.config, None).await?;
+        let asking = live.connection.exec_first::<Option<u64>, _, _>(HOLDS, (key.name(),));
+        let limit = self.config.timing.response_timeout;
+        let answer = match timeout(limit, asking).await {
+            Ok(answer) => answer.map_err(|error| error_from(&self.config.address, error)),
+            Err(_) => Err(self.silent(limit)),
+        };
+        live.leave();
+        Ok(answer?.flatten().map(|_| Holder::default()))
+    }
+
+    /// Ends the connection that has it, and with that nothing else: each lock has one of its own.
+    pub(super) async fn evict(&self, key: &LockKey) -> Result<bool, StoreError> {
+        let mut live = Live::connect(&self.config, None).await?;
+        let asking = async {
+            let id: Option<Option<u64>> = live.connection.exec_first(HOLDS, (key.name(),)).await?;
+            let Some(id) = id.flatten() else { return Ok(None) };
+            Ok(Some((id, live.connection.query_drop(format!("KILL {id}")).await)))
+        };
+        let limit = self.config.timing.response_timeout;
+        let answer: Result<_, Error> = match timeout(limit, asking).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                live.leave();
+                return Err(self.silent(limit));
+            }
+        };
+        live.leave();
+        let failed = |error| error_from(&self.config.address, error);
+        match answer.map_err(failed)? {
+            None => Ok(false),
+            // The second: it has ended by itself meanwhile.
+            Some((_, Ok(()) | Err(Error::Server(ServerError { code: NO_SUCH_THREAD, .. })))) => {
+                Ok(true)
+            }
+            Some((id, Err(Error::Server(ServerError { code: NOT_OWNER, .. })))) => {
+                let sentence = format!(
+                    "{}: the connection that has it is another user's: end it as one who may, with \
+                     `KILL {id}`",
+                    self.config.address
+                );
+                Err(StoreError::new(sentence).not_sent())
+            }
+            Some((_, Err(error))) => Err(failed(error)),
+        }
+    }
+
+    pub(super) async fn ping(&self) -> Result<(), StoreError> {
+        Live::connect(&self.config, None).await.map(|live| drop(live.leave()))
+    }
+
+    /// The claim is over: its connection may serve another.
+    pub(super) fn ended(&self, token: OwnerToken, back: Option<(runtime::Id, Asked)>) {
+        self.tokens().remove(&token);
+        let mut idle = self.idle();
+        idle.retain(|(_, session)| !session.is_closed());
+        if let Some((runtime, session)) = back {
+            let others = idle.iter().filter(|(of, _)| *of == runtime).count();
+            // Else it ends, because nobody can ask it any more.
+            if others < self.config.timing.connections {
+                idle.push((runtime, session));
+            }
+        }
+    }
+
+    /// The session of a claim, if it has one still.
+    fn of(&self, token: OwnerToken) -> Option<Asked> {
+        let mut tokens = self.tokens();
+        let session = tokens.get(&token)?;
+        if session.is_closed() {
+            tokens.remove(&token);
+            return None;
+        }
+        Some(session.clone())
+    }
+
+    /// A session for this claim: an idle one, or one that connects.
+    fn begin(self: &Arc<Self>, token: OwnerToken) -> Result<Asked, StoreError> {
+        let runtime = Handle::try_current().map_err(|_| {
+            StoreError::new("it can only be asked inside a tokio runtime").not_sent()
+        })?;
+        let idle = {
+            let mut idle = self.idle();
+            idle.retain(|(_, session)| !session.is_closed());
+            let found = idle.iter().rposition(|(of, _)| *of == runtime.id());
+            found.map(|found| idle.swap_remove(found).1)
+        };
+        let session = idle.unwrap_or_else(|| {
+            let (session, commands) = unbounded_channel();
+            runtime.spawn(Session::new(self, runtime.id()).run(commands));
+            session
+        });
+        self.tokens().insert(token, session.clone());
+        Ok(session)
+    }
+
+    async fn answer<T>(
+        &self,
+        answer: oneshot::Receiver<Result<T, StoreError>>,
+        limit: Duration,
+    ) -> Option<Result<T, StoreError>> {
+        let ended = || StoreError::new("the connection that was to have the lock has ended");
+        Some(timeout(limit, answer).await.ok()?.unwrap_or_else(|_| Err(ended())))
+    }
+
+    fn silent(&self, limit: Duration) -> StoreError {
+        StoreError::new(format!("no answer from {} within {limit:?}", self.config.address))
+    }
+
+    fn tokens(&self) -> MutexGuard<'_, HashMap<OwnerToken, Asked>> {
+        self.by_token.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<(runtime::Id, Asked)>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,50 @@
+-- A row for each lock that somebody has or waits for (seat ''), which is also what makes changes of
+-- it one after the other; and one for each of those who share it (seat = owner token). Times are in
+-- microseconds since 2024-01-01, by the server's clock.
+CREATE TABLE IF NOT EXISTS lockattr_locks (
+  id BINARY(32) NOT NULL COMMENT 'SHA-256 of the name',
+  seat VARBINARY(32) NOT NULL,
+  name VARBINARY(8192) NOT NULL,
+  mode VARBINARY(1) NOT NULL COMMENT 'x exclusive, s shared, p permits, - nobody',
+  token VARBINARY(32) NOT NULL COMMENT 'whose it is; empty where nobody has it alone',
+  value VARBINARY(8192) NOT NULL COMMENT 'owner token and holder label',
+  ear VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  ends BIGINT NOT NULL COMMENT 'of a shared lock: not after the first end',
+  waiting INT NOT NULL COMMENT 'how many stand in line',
+  holders INT NOT NULL,
+  PRIMARY KEY (id, seat),
+  KEY (ends)
+) ENGINE=InnoDB
+;;
+-- Who stands in line: a row for each key of each claim.
+CREATE TABLE IF NOT EXISTS lockattr_line (
+  id BINARY(32) NOT NULL,
+  came BIGINT NOT NULL,
+  token VARBINARY(32) NOT NULL,
+  value VARBINARY(8192) NOT NULL,
+  ear VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  mode VARBINARY(1) NOT NULL,
+  permits BIGINT NOT NULL,
+  ttl BIGINT NOT NULL,
+  together INT NOT NULL COMMENT 'how many keys the claim has',
+  PRIMARY KEY (id, came),
+  KEY (token)
+) ENGINE=InnoDB
+;;
+-- What the listening connections are told, until they have read it.
+CREATE TABLE IF NOT EXISTS lockattr_news (
+  id BIGINT NOT NULL AUTO_INCREMENT,
+  ear VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  inbox VARBINARY(16) NOT NULL,
+  message VARBINARY(8300) NOT NULL,
+  taken TINYINT NOT NULL DEFAULT 0,
+  PRIMARY KEY (id),
+  KEY (ear)
+) ENGINE=InnoDB
+;;
+-- The last fencing number of all locks whose ids begin with the same byte.
+CREATE TABLE IF NOT EXISTS lockattr_fence (
+  slot TINYINT UNSIGNED NOT NULL,
+  last BIGINT NOT NULL,
+  PRIMARY KEY (slot)
+) ENGINE=InnoDB

@@ -1,0 +1,80 @@
+//! What the public stores over an ensemble have in common.
+
+/// Makes a store's `Store` that of the [`OrderedStore`](super::OrderedStore) in its field `store`.
+macro_rules! ordered_store {
+    ($store:ty) => {
+        impl $crate::store::Store for $store {
+            fn acquire<'a>(
+                &'a self,
+                asked: &'a $crate::store::Acquiring,
+            ) -> $crate::store::StoreFuture<
+                'a,
+                Result<$crate::store::Acquire, $crate::store::StoreError>,
+            > {
+                self.store.acquire(asked)
+            }
+
+            fn listen(&self, inbox: &std::sync::Arc<$crate::store::Inbox>) {
+                self.store.listen(inbox);
+            }
+
+            fn renew<'a>(
+                &'a self,
+                renewals: &'a [$crate::store::Renewal],
+            ) -> $crate::store::StoreFuture<
+                'a,
+                Vec<Result<$crate::store::Renew, $crate::store::StoreError>>,
+            > {
+                self.store.renew(renewals)
+            }
+
+            fn release<'a>(
+                &'a self,
+                releases: &'a [$crate::store::Releasing],
+            ) -> $crate::store::StoreFuture<
+                'a,
+                Vec<Result<$crate::store::Release, $crate::store::StoreError>>,
+            > {
+                self.store.release(releases)
+            }
+
+            fn holder<'a>(
+                &'a self,
+                key: &'a $crate::store::LockKey,
+            ) -> $crate::store::StoreFuture<
+                'a,
+                Result<Option<$crate::Holder>, $crate::store::StoreError>,
+            > {
+                self.store.holder(key)
+            }
+
+            fn survey<'a>(
+                &'a self,
+                prefix: &'a str,
+            ) -> $crate::store::StoreFuture<
+                'a,
+                Result<Vec<$crate::HeldLock>, $crate::store::StoreError>,
+            > {
+                self.store.survey(prefix)
+            }
+
+            fn evict<'a>(
+                &'a self,
+                key: &'a $crate::store::LockKey,
+            ) -> $crate::store::StoreFuture<'a, Result<bool, $crate::store::StoreError>> {
+                self.store.evict(key)
+            }
+
+            fn ping(
+                &self,
+            ) -> $crate::store::StoreFuture<'_, Result<(), $crate::store::StoreError>> {
+                self.store.ping()
+            }
+
+            fn longest_ttl(&self) -> std::time::Duration {
+                self.store.longest_ttl()
+            }
+        }
+    };
+}
+pub(crate) use ordered_store;

@@ -1,0 +1,124 @@
+//! Asking for locks, and getting in line for them.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::sync::oneshot;
+
+use super::claims::{Held, State, later};
+use super::look::{Stood, held_by};
+use super::session::Session;
+use super::wait::{Waits, wait};
+use super::{Inner, refused};
+use crate::FencingToken;
+use crate::store::{Acquire, Acquiring, NET, Sharing, StoreError, Waiting};
+
+/// The fencing token with this number.
+pub(super) fn counted(number: i64) -> FencingToken {
+    FencingToken::from_counter(number.unsigned_abs())
+}
+
+impl Inner {
+    pub(super) async fn acquire(
+        self: &Arc<Self>,
+        asked: &Acquiring,
+    ) -> Result<Acquire, StoreError> {
+        let Acquiring { claim, ttl, waiting, .. } = asked;
+        if let Some(why) = refused(claim.sharing()) {
+            return Err(StoreError::new(why).not_sent());
+        }
+        let in_line = *waiting != Waiting::Not;
+        match self.claims.state(claim.token()) {
+            Some(State::Held(held)) if !held.stays => {
+                let (held_still, wanted) = self.look(claim, &held).await?;
+                if held_still {
+                    self.claims.run_on(claim.token(), *ttl);
+                    return Ok(Acquire::Acquired { fencing: held.fencing, wanted });
+                }
+                self.claims.remove(claim.token());
+            }
+            Some(State::Waits(waits)) if !waits.is_over() => {
+                let pid = waits.pid.load(Ordering::Acquire);
+                let Stood { holder, .. } = self.stands(claim, pid).await?;
+                return Ok(Acquire::Held { holder, in_line: in_line.then_some(NET) });
+            }
+            Some(_) => self.undo(claim),
+            None => {}
+        }
+        let session = self.shared(claim.key()).await?;
+        let holder = match self.claims.ask(claim, &session) {
+            Ok(()) => match self.take(asked, &session).await? {
+                Some(acquired) => return Ok(acquired),
+                None => None,
+            },
+            // One of this process; a session would get it twice.
+            Err((other, ends)) => {
+                let share = [claim, &other].iter().all(|it| it.sharing() == Sharing::Shared);
+                if share && !in_line {
+                    let own = self.sessions.own(self).await?;
+                    if self.claims.ask(claim, &own).is_ok()
+                        && let Some(acquired) = self.take(asked, &own).await?
+                    {
+                        return Ok(acquired);
+                    }
+                    self.sessions.put_back(&own);
+                }
+                Some(held_by(&other, ends))
+            }
+        };
+        if in_line {
+            return self.line_up(asked).await;
+        }
+        let holder = match holder {
+            Some(holder) => Some(holder),
+            None => self.holder(claim.key()).await?,
+        };
+        Ok(Acquire::Held { holder: holder.map(Box::new), in_line: None })
+    }
+
+    /// Tries to take the locks on this session, where it was noted that the claim asks.
+    pub(super) async fn take(
+        self: &Arc<Self>,
+        asked: &Acquiring,
+        on: &Arc<Session>,
+    ) -> Result<Option<Acquire>, StoreError> {
+        let claim = &asked.claim;
+        match on.take(claim, asked.ttl).await {
+            Ok((_, Some(number))) => {
+                let (on, fencing) = (on.clone(), counted(number));
+                let held = Held { on, fencing, ends: later(asked.ttl), stays: false };
+                if !self.claims.hold(claim, held) {
+                    return Err(StoreError::new("the connection has ended that had it"));
+                }
+                Ok(Some(Acquire::Acquired { fencing, wanted: false }))
+            }
+            Ok((taken, None)) => {
+                let some: Vec<_> =
+                    claim.keys().iter().zip(taken).filter(|(_, taken)| *taken).collect();
+                if !some.is_empty() {
+                    let names: Vec<_> = some.iter().map(|(key, _)| key.name()).collect();
+                    let shared = claim.sharing() == Sharing::Shared;
+                    on.unlock_all_of(&names, shared).await.map_err(|failure| failure.error)?;
+                }
+                self.claims.remove(claim.token());
+                Ok(None)
+            }
+            Err(failure) => {
+                // An error does not take advisory locks along.
+                self.undo(claim);
+                Err(failure.error)
+            }
+        }
+    }
+
+    pub(super) async fn line_up(
+        self: &Arc<Self>,
+        asked: &Acquiring,
+    ) -> Result<Acquire, StoreError> {
+        let waits = Waits::new();
+        self.claims.wait(&asked.claim, &waits);
+        let (told, stood) = oneshot::channel();
+        tokio::spawn(wait(self.clone(), asked.clone(), waits, told));
+        stood.await.unwrap_or_else(|_| Err(StoreError::new("its runtime has ended, or it gave up")))
+    }
+}

@@ -1,0 +1,42 @@
+//! The task that stays with a session: gives back what nobody renewed, and asks now and then whether
+//! the server is still there.
+
+use std::sync::atomic::Ordering;
+use std::sync::{PoisonError, Weak};
+
+use tokio::time::{Instant, timeout_at};
+
+use super::Inner;
+use super::session::Session;
+
+/// Holds neither the session nor its store while it sleeps.
+pub(super) async fn keep(session: Weak<Session>, inner: Weak<Inner>) {
+    let mut beat = Instant::now();
+    loop {
+        let until = {
+            let (Some(session), Some(inner)) = (session.upgrade(), inner.upgrade()) else { return };
+            if session.is_over() {
+                return;
+            }
+            let now = Instant::now();
+            let (over, next) = inner.claims.lapsed(session.id, now);
+            for claim in over {
+                // If that fails, the session is left, and the lock goes with it.
+                let _left = session.unlock(&claim).await;
+                inner.sessions.put_back(&session);
+            }
+            if now >= beat {
+                beat = now + inner.config.timing.heartbeat;
+                let silent = !session.answered.swap(false, Ordering::Relaxed);
+                if silent && !session.waits.load(Ordering::Acquire) {
+                    let _left = session.run("").await;
+                }
+            }
+            // What came meanwhile is told by `sooner`.
+            *session.next.lock().unwrap_or_else(PoisonError::into_inner) = next;
+            next.map_or(beat, |next| next.min(beat))
+        };
+        let Some(sooner) = session.upgrade().map(|session| session.sooner.clone()) else { return };
+        let _earlier = timeout_at(until, sooner.notified()).await;
+    }
+}

@@ -1,0 +1,48 @@
+//! Who holds, for those who look at the server's sessions: a session has one name, and many locks.
+
+use crate::Holder;
+use crate::store::Claim;
+
+/// What the name of a session of ours begins with.
+const OURS: &str = "lockattr ";
+
+/// The server keeps so many bytes.
+const LONGEST: usize = 63;
+
+/// The statement that names a session by the service, host and process of this claim; unless the URL
+/// has named it.
+pub(super) fn says(claim: &Claim) -> String {
+    let words = claim
+        .value()
+        .split(' ')
+        .filter(|word| ["service=", "host=", "pid="].iter().any(|name| word.starts_with(name)));
+    let mut name = OURS.trim_end().to_owned();
+    // Where `standard_conforming_strings` is off, a backslash would take the next quote along.
+    for word in words.filter(|word| word.is_ascii() && !word.contains('\\')) {
+        if name.len() + 1 + word.len() <= LONGEST {
+            name.push(' ');
+            name.push_str(word);
+        }
+    }
+    let name = name.replace('\'', "''");
+    format!(
+        "select set_config('application_name', '{name}', false)
+         where current_setting('application_name') = '{}';",
+        OURS.trim_end()
+    )
+}
+
+/// The holder whose session has this name, and whose client has this address.
+pub(super) fn read(name: Option<&str>, address: Option<String>) -> Holder {
+    let mut holder = match name.and_then(|name| name.strip_prefix(OURS)) {
+        Some(words) => Holder::from_value(words, None),
+        None => Holder {
+            service: name.filter(|name| !name.is_empty()).map(str::to_owned),
+            ..Holder::default()
+        },
+    };
+    if holder.host.is_none() {
+        holder.host = address;
+    }
+    holder
+}

@@ -1,0 +1,53 @@
+//! Giving locks back, and getting out of line.
+
+use futures_util::FutureExt;
+use tokio::time::timeout;
+
+use super::Inner;
+use super::claims::{Held, State};
+use crate::store::{Claim, Release, Releasing, StoreError};
+
+impl Inner {
+    pub(super) async fn release(&self, releasing: &Releasing) -> Result<Release, StoreError> {
+        let Releasing { claim, after, .. } = releasing;
+        let answer = |held| if held { Release::Released } else { Release::NotHeld };
+        match self.claims.state(claim.token()) {
+            Some(State::Held(held)) if !held.stays && !after.is_zero() => {
+                let (held, _) = self.look(claim, &held).await?;
+                if held {
+                    self.claims.stay(claim.token(), *after);
+                }
+                return Ok(answer(held));
+            }
+            _ => {}
+        }
+        match self.claims.remove(claim.token()) {
+            Some(State::Asked(on) | State::Held(Held { on, .. })) if !on.is_over() => {
+                let held = on.unlock(claim).await.map_err(|failure| failure.error)?;
+                self.sessions.put_back(&on);
+                Ok(answer(held))
+            }
+            Some(State::Waits(waits)) => {
+                waits.give_up();
+                let limit = self.config.timing.response_timeout;
+                timeout(limit, waits.over()).await.map_err(|_| {
+                    StoreError::new(format!("it still stands in the server's line after {limit:?}"))
+                })?;
+                Ok(Release::NotHeld)
+            }
+            _ => Ok(Release::NotHeld),
+        }
+    }
+
+    /// Forgets a claim; what it may have got where it asked is given back behind that question.
+    pub(super) fn undo(&self, claim: &Claim) {
+        match self.claims.remove(claim.token()) {
+            Some(State::Asked(on) | State::Held(Held { on, .. })) if !on.is_over() => {
+                // Polled once it is sent. If it fails, the session is left.
+                let _sent = on.unlock(claim).now_or_never();
+            }
+            Some(State::Waits(waits)) => waits.give_up(),
+            _ => {}
+        }
+    }
+}

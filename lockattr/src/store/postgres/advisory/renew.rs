@@ -1,0 +1,68 @@
+//! Renewing is asking whether locks are held still: they have no TTL at the server.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+
+use super::super::failure::Failure;
+use super::Inner;
+use super::claims::State;
+use super::session::Session;
+use crate::store::{LockKey, Renew, Renewal, StoreError};
+
+impl Inner {
+    /// Renews what is held on one session, in one statement.
+    pub(super) async fn renew_on(
+        &self,
+        on: &Session,
+        renewals: &[&Renewal],
+    ) -> Vec<Result<Renew, StoreError>> {
+        let names: Vec<_> =
+            renewals.iter().flat_map(|it| it.claim.keys()).map(LockKey::name).collect();
+        let (held, wanted) = match on.look(&names).await {
+            Ok(answer) => answer,
+            Err(Failure { error, .. }) => return vec![Err(error); renewals.len()],
+        };
+        let mut answers = held.into_iter().zip(wanted);
+        let mut renewed = |renewal: &Renewal| {
+            let mut all = true;
+            for key in renewal.claim.keys() {
+                let (held, wanted) = answers.next().unwrap_or_default();
+                all &= held;
+                if wanted && held {
+                    self.wanted(renewal.claim.token(), key.name());
+                }
+            }
+            if all {
+                self.claims.run_on(renewal.claim.token(), renewal.ttl);
+                return Renew::Renewed;
+            }
+            self.undo(&renewal.claim);
+            Renew::NotHeld
+        };
+        renewals.iter().map(|renewal| Ok(renewed(renewal))).collect()
+    }
+
+    pub(super) async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Renew, StoreError>> {
+        let mut by_session = HashMap::<u64, (Arc<Session>, Vec<usize>)>::new();
+        for (index, renewal) in renewals.iter().enumerate() {
+            match self.claims.state(renewal.claim.token()) {
+                Some(State::Held(held)) if !held.stays && !held.on.is_over() => {
+                    by_session.entry(held.on.id).or_insert_with(|| (held.on, vec![])).1.push(index);
+                }
+                _ => {}
+            }
+        }
+        let asked = by_session.into_values().map(|(on, those)| async move {
+            let batch: Vec<_> = those.iter().map(|&index| &renewals[index]).collect();
+            let answers = self.renew_on(&on, &batch).await;
+            those.into_iter().zip(answers).collect::<Vec<_>>()
+        });
+        let mut answers = vec![Ok(Renew::NotHeld); renewals.len()];
+        for (index, answer) in join_all(asked).await.into_iter().flatten() {
+            answers[index] = answer;
+        }
+        answers
+    }
+}

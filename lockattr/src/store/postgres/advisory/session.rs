@@ -1,0 +1,209 @@
+//! One connection whose server process holds locks: made ready, asked, and left.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::runtime;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tokio_postgres::tls::NoTlsStream;
+use tokio_postgres::{Client, Connection, NoTls, Socket, Statement};
+
+use super::super::config::Config;
+use super::super::driver::{self, Driver};
+use super::super::failure::{connected, failure_of};
+use super::super::pooler;
+use super::keeper::keep;
+use super::{Inner, words};
+use crate::store::{Claim, StoreError};
+
+/// A connection, and the server process at its other end.
+pub(super) struct Session {
+    /// Which of this process' sessions.
+    pub(super) id: u64,
+    /// The server's process, which has the locks.
+    pub(super) pid: i32,
+    /// When that began, which makes its number unique.
+    pub(super) began: String,
+    /// It ends with this one.
+    pub(super) runtime: runtime::Id,
+    /// Whether it was made for one claim that had to wait.
+    pub(super) own: bool,
+    /// Whether it stands in the server's line, and cannot answer.
+    pub(super) waits: AtomicBool,
+    pub(super) client: Client,
+    pub(super) statements: Statements,
+    pub(super) config: Arc<Config>,
+    /// The longest lease that the server was told of, in seconds.
+    longest: AtomicU64,
+    labelled: OnceLock<()>,
+    pub(super) answered: AtomicBool,
+    /// When its keeper looks again, and what wakes it earlier.
+    pub(super) next: Mutex<Option<Instant>>,
+    pub(super) sooner: Arc<Notify>,
+    driver: AbortHandle,
+}
+
+pub(super) struct Statements {
+    pub(super) take: Statement,
+    pub(super) lock: Statement,
+    pub(super) unlock: Statement,
+    pub(super) look: Statement,
+    pub(super) stands: Statement,
+    pub(super) holder: Statement,
+}
+
+impl Session {
+    /// Connects, and makes the connection ready.
+    pub(super) async fn open(inner: &Arc<Inner>, own: bool) -> Result<Arc<Self>, StoreError> {
+        pooler::refuse(&inner.config).await?;
+        let opened = connected(&inner.config, Self::establish(inner, own)).await;
+        opened.map_err(StoreError::not_sent)
+    }
+
+    async fn establish(inner: &Arc<Inner>, own: bool) -> Result<Arc<Self>, StoreError> {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let runtime = runtime::Handle::try_current()
+            .map_err(|_| StoreError::new("it can only be asked inside a tokio runtime"))?;
+        let config = &inner.config;
+        let failed = |error| failure_of(&config.address, error).error;
+        let id = LAST.fetch_add(1, Ordering::Relaxed);
+        let (client, connection) = config.server.connect(NoTls).await.map_err(failed)?;
+        let driver = Driver::start(drive(connection, id, Arc::downgrade(inner)));
+        let begin = begin(config, &inner.left());
+        let (set, who, take, lock, unlock, look, stands, holder) = tokio::try_join!(
+            client.batch_execute(&begin),
+            client.simple_query(pooler::WHO),
+            client.prepare(words::TRY),
+            client.prepare(words::LOCK),
+            client.prepare(words::UNLOCK),
+            client.prepare(words::LOOK),
+            client.prepare(words::STANDS),
+            client.prepare(words::HOLDER),
+        )
+        .map_err(failed)?;
+        let () = set;
+        let (pid, began) = pooler::who(&who).ok_or_else(|| {
+            StoreError::new(format!("{}: no answer to who it is", config.address))
+        })?;
+        client.batch_execute(&format!("listen {}{pid}", words::CHANNEL)).await.map_err(failed)?;
+        let session = Arc::new(Self {
+            id,
+            pid,
+            began,
+            runtime: runtime.id(),
+            own,
+            waits: AtomicBool::new(false),
+            client,
+            statements: Statements { take, lock, unlock, look, stands, holder },
+            config: config.clone(),
+            longest: AtomicU64::new(0),
+            labelled: OnceLock::new(),
+            answered: AtomicBool::new(true),
+            next: Mutex::new(None),
+            sooner: Arc::default(),
+            driver: driver.keep(),
+        });
+        inner.opened(&session);
+        tokio::spawn(keep(Arc::downgrade(&session), Arc::downgrade(inner)));
+        Ok(session)
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.client.is_closed() || self.driver.is_finished()
+    }
+
+    /// Ends it. What it was asked and has not answered stays unknown; the server lets go of its locks
+    /// as soon as it notices.
+    pub(super) fn leave(&self) {
+        self.driver.abort();
+    }
+
+    /// Before a claim is asked for, on the way: whose session it is, for those who look, and how long
+    /// its locks may outlast a client that has vanished.
+    pub(super) fn prepare_for(&self, claim: &Claim, ttl: Duration) {
+        let mut first = String::new();
+        let seconds = ttl.as_secs().clamp(1, 86_400) + 1;
+        if self.longest.fetch_max(seconds, Ordering::Relaxed) < seconds {
+            // Longer than the lease, or who gets in meanwhile would be a second one.
+            let (idle, each, millis) = (seconds.div_ceil(2), seconds.div_ceil(4), seconds * 1_250);
+            first = format!(
+                "select set_config(name, value, false) from (values
+                    ('tcp_keepalives_idle', '{idle}'), ('tcp_keepalives_interval', '{each}'),
+                    ('tcp_keepalives_count', '3'), ('tcp_user_timeout', '{millis}')
+                ) as ours (name, value) join pg_settings using (name);"
+            );
+        }
+        if self.labelled.set(()).is_ok() {
+            first.push_str(&super::label::says(claim));
+        }
+        if !first.is_empty() {
+            // Polled once it is sent, in front of what is asked next; nobody needs its answer.
+            let sent = self.client.batch_execute(&first);
+            let _sent = futures_util::FutureExt::now_or_never(sent);
+        }
+    }
+
+    /// Its keeper has to look then at the latest.
+    pub(super) fn ends_sooner(&self, ends: Instant) {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        if next.is_none_or(|next| ends < next) {
+            *next = Some(ends);
+            self.sooner.notify_one();
+        }
+    }
+}
+
+/// What the database, its owner or the user's role may have set otherwise; and the end of sessions
+/// that were left because they did not answer, which have their locks for as long as the server
+/// thinks them alive.
+fn begin(config: &Config, left: &[(i32, String)]) -> String {
+    let beat = config.timing.heartbeat.as_millis().max(1);
+    let left: String = left
+        .iter()
+        .map(|(pid, began)| {
+            format!(
+                "select pg_terminate_backend(pid) from pg_stat_activity
+                 where pid = {pid} and backend_start = '{began}';"
+            )
+        })
+        .collect();
+    format!(
+        "select set_config(name, value, false) from (values
+            -- It waits in line for as long as that takes.
+            ('statement_timeout', '0'), ('lock_timeout', '0'),
+            ('default_transaction_isolation', 'read committed'),
+            ('idle_session_timeout', '0'), ('client_min_messages', 'error'),
+            -- One that waits in line is looked after too.
+            ('client_connection_check_interval', '{beat}')
+        ) as ours (name, value) join pg_settings using (name);
+        {left}"
+    )
+}
+
+/// Reads and writes for a connection until it ends, and then says so: however it ends, also with its
+/// runtime.
+async fn drive(connection: Connection<Socket, NoTlsStream>, id: u64, inner: Weak<Inner>) {
+    let ended = Ended { id, inner };
+    driver::drive(connection, |told| {
+        if let Some(inner) = ended.inner.upgrade() {
+            inner.is_wanted(told.channel(), told.payload());
+        }
+    })
+    .await;
+}
+
+struct Ended {
+    id: u64,
+    inner: Weak<Inner>,
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        if let Some(inner) = self.inner.upgrade() {
+            inner.lost(self.id);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! A claim in the server's line: a statement on a session of its own that is answered when its turn
+//! has come.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use tokio::sync::{Notify, oneshot, watch};
+use tokio::time::timeout;
+use tokio_postgres::error::SqlState;
+
+use super::super::failure::failure_of;
+use super::Inner;
+use super::acquire::counted;
+use super::claims::{Held, later};
+use super::look::Stood;
+use super::session::Session;
+use crate::store::{Acquire, Acquiring, NET, StoreError};
+
+/// A claim that waits.
+pub(super) struct Waits {
+    gives_up: Notify,
+    over: watch::Sender<bool>,
+    /// The server process that stands in line for it, once there is one.
+    pub(super) pid: AtomicI32,
+}
+
+impl Waits {
+    pub(super) fn new() -> Arc<Self> {
+        let over = watch::Sender::new(false);
+        Arc::new(Self { gives_up: Notify::new(), over, pid: AtomicI32::new(0) })
+    }
+
+    pub(super) fn give_up(&self) {
+        self.gives_up.notify_one();
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        *self.over.borrow()
+    }
+
+    /// Returns once it stands in line no more.
+    pub(super) async fn over(&self) {
+        // The sender lives as long as this does.
+        let mut over = self.over.subscribe();
+        let _never = over.wait_for(|over| *over).await;
+    }
+}
+
+/// Says that it is over, however the task ends.
+struct Over<'a>(&'a Waits);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.over.send_replace(true);
+    }
+}
+
+type Told = oneshot::Sender<Result<Acquire, StoreError>>;
+
+/// What became of the statement.
+enum Outcome {
+    Answered(Result<(i64, i64, bool), tokio_postgres::Error>),
+    GaveUp,
+}
+
+/// Stands in line until the lock is granted or the claim gives up; `told` hears that it stands there.
+pub(super) async fn wait(inner: Arc<Inner>, asked: Acquiring, waits: Arc<Waits>, told: Told) {
+    let _over = Over(&waits);
+    let session = tokio::select! {
+        biased;
+        () = waits.gives_up.notified() => return,
+        session = inner.sessions.own(&inner) => session,
+    };
+    let session = match session {
+        Ok(session) => session,
+        Err(error) => {
+            inner.claims.remove(asked.claim.token());
+            let _gone = told.send(Err(error));
+            return;
+        }
+    };
+    waits.pid.store(session.pid, Ordering::Release);
+    session.waits.store(true, Ordering::Release);
+    let mut told = Some(told);
+    let mut locked = pin!(session.lock(&asked.claim, asked.ttl));
+    let outcome = {
+        let mut in_line = pin!(stands(&inner, &asked, session.pid));
+        loop {
+            tokio::select! {
+                biased;
+                () = waits.gives_up.notified() => break Outcome::GaveUp,
+                answer = &mut locked => break Outcome::Answered(answer),
+                stood = &mut in_line, if told.is_some() => {
+                    let _gone = told.take().map(|told| told.send(stood));
+                }
+            }
+        }
+    };
+    match outcome {
+        Outcome::Answered(Ok((clock, number, wanted))) => {
+            session.waits.store(false, Ordering::Release);
+            granted(&inner, &asked, &session, (clock, number, wanted), told).await;
+        }
+        Outcome::Answered(Err(error)) => {
+            // Some of several locks may be held: they go with the session.
+            session.leave();
+            let was_there = inner.claims.remove(asked.claim.token()).is_some();
+            let error = failure_of(&inner.config.address, error).error;
+            match told {
+                Some(told) => drop(told.send(Err(error))),
+                None if was_there => inner.ask_again(asked.claim.token()),
+                None => {}
+            }
+        }
+        Outcome::GaveUp => {
+            let answer = async {
+                inner.cancel(&asked.claim, session.pid).await.ok()?;
+                timeout(inner.config.timing.response_timeout, locked).await.ok()
+            };
+            let ended = matches!(answer.await, Some(Err(error))
+                if error.code() == Some(&SqlState::QUERY_CANCELED));
+            // It may have been granted at the same time. If it was not ended by our word, that word
+            // may still come, and end something else.
+            if ended && session.run("select pg_advisory_unlock_all()").await.is_ok() {
+                session.waits.store(false, Ordering::Release);
+                inner.sessions.put_back(&session);
+            } else {
+                session.leave();
+            }
+        }
+    }
+}
+
+/// Asks until the server says that the claim stands in its line: before that, one that comes later
+/// might be before it.
+async fn stands(inner: &Arc<Inner>, asked: &Acquiring, pid: i32) -> Result<Acquire, StoreError> {
+    loop {
+        let Stood { now, holder } = inner.stands(&asked.claim, pid).await?;
+        if now {
+            return Ok(Acquire::Held { holder, in_line: Some(NET) });
+        }
+    }
+}
+
+async fn granted(
+    inner: &Arc<Inner>,
+    asked: &Acquiring,
+    session: &Arc<Session>,
+    (clock, number, wanted): (i64, i64, bool),
+    told: Option<Told>,
+) {
+    let claim = &asked.claim;
+    let fencing = counted(number);
+    let held = Held { on: session.clone(), fencing, ends: later(asked.ttl), stays: false };
+    if !inner.claims.hold(claim, held) {
+        // It gave up at the same moment.
+        if session.unlock(claim).await.is_ok() {
+            inner.sessions.put_back(session);
+        }
+        return;
+    }
+    match told {
+        Some(told) => {
+            let _gone = told.send(Ok(Acquire::Acquired { fencing, wanted }));
+        }
+        None => {
+            let (token, wanted) = (claim.token(), u8::from(wanted));
+            let message = format!("granted {token} {number} {clock} {wanted}");
+            inner.mail.deliver(token.inbox(), &message);
+        }
+    }
+}

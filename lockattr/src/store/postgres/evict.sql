@@ -1,0 +1,35 @@
+-- 9: taking a lock from its holder, for operators.
+
+-- Takes a lock from all who have it, and hands it to those whose turn it is.
+--
+-- Returns 1 if anybody had it, 0 if nobody had; or, negative, the number of the server process whose
+-- transaction has it until that ends.
+create or replace function lockattr_evict_1(lock bytea) returns integer
+language plpgsql as $$
+declare
+  moment timestamptz;
+  ended timestamptz;
+  process integer;
+begin
+  perform lockattr_guard_1(array[lock]);
+  moment := clock_timestamp();
+  if lockattr_taken_by_a_transaction_1(array[lock]) then
+    select pid into process from pg_locks
+    where locktype = 'advisory' and objsubid = 1 and granted and pid <> pg_backend_pid()
+      and classid::bigint << 32 | objid::bigint = lockattr_transaction_1(lock)
+      and database = (select oid from pg_database where datname = current_database())
+    limit 1;
+    -- If it has ended meanwhile, nobody has the lock.
+    return coalesce(-process, 0);
+  end if;
+  ended := lockattr_ends_1(array[lock], moment);
+  delete from lockattr_leases where name = lock;
+  delete from lockattr_shares where name = lock;
+  perform lockattr_serve_1(array[lock], null, moment);
+  if ended is not null then
+    perform lockattr_tell_sooner_1(lock, ended, moment);
+  end if;
+  return (ended is not null)::integer;
+end
+$$;
+

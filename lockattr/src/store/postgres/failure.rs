@@ -1,0 +1,95 @@
+//! What an error of the client's means here.
+
+use std::error::Error as _;
+
+use tokio::time::timeout;
+use tokio_postgres::error::{DbError, Severity, SqlState};
+
+use super::config::Config;
+use crate::store::StoreError;
+
+/// A question without an answer.
+pub(super) struct Failure {
+    pub(super) error: StoreError,
+    /// Whether the connection is of no use any more, or is better made anew.
+    pub(super) ends_connection: bool,
+    /// Whether the server took it back because of another transaction: it can be asked again.
+    pub(super) lost_a_conflict: bool,
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self { error, ends_connection: false, lost_a_conflict: false }
+    }
+}
+
+/// After these the next connection finds another server, or makes the tables.
+const ANEW: &[SqlState] = &[
+    SqlState::READ_ONLY_SQL_TRANSACTION,
+    SqlState::UNDEFINED_FUNCTION,
+    SqlState::UNDEFINED_TABLE,
+    SqlState::UNDEFINED_PSTATEMENT,
+];
+
+/// A deadlock, a transaction that cannot be put in any order, and what `guard.sql` raises.
+const CONFLICTS: &[&str] = &["40P01", "40001", "LA001"];
+
+/// The connection, or why there is none in the time that it may take.
+pub(super) async fn connected<T>(
+    config: &Config,
+    connecting: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let (address, limit) = (&config.address, config.timing.connect_timeout);
+    timeout(limit, connecting).await.unwrap_or_else(|_| {
+        Err(StoreError::new(format!("no connection to {address} within {limit:?}")))
+    })
+}
+
+/// The answer to what was asked, or why there is none that counts.
+pub(super) async fn answered<T>(
+    config: &Config,
+    asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Result<T, Failure> {
+    let (address, limit) = (&config.address, config.timing.response_timeout);
+    match timeout(limit, asked).await {
+        Ok(answer) => answer.map_err(|error| failure_of(address, error)),
+        Err(_) => {
+            let error = StoreError::new(format!("no answer from {address} within {limit:?}"));
+            Err(Failure { error, ends_connection: true, lost_a_conflict: false })
+        }
+    }
+}
+
+pub(super) fn failure_of(address: &str, error: tokio_postgres::Error) -> Failure {
+    let Some(said) = error.as_db_error() else {
+        let reason = error.source().map(|source| format!(": {source}")).unwrap_or_default();
+        let sentence = format!("{address}: {error}{reason}");
+        let error = StoreError::new(sentence).with_source(error);
+        return Failure { error, ends_connection: true, lost_a_conflict: false };
+    };
+    let code = said.code();
+    let fatal = said.parsed_severity() != Some(Severity::Error);
+    let (ends_connection, lost_a_conflict) =
+        (fatal || ANEW.contains(code), CONFLICTS.contains(&code.code()));
+    let told = StoreError::new(format!("{address}: {}", told(said)));
+    // An error ends its transaction, and with that all that was done in it. One that ends the session
+    // may come after the commit.
+    let told = if fatal { told } else { told.not_sent() };
+    Failure { error: told.with_source(error), ends_connection, lost_a_conflict }
+}
+
+fn told(said: &DbError) -> String {
+    let hint = said.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+    let advice = match *said.code() {
+        SqlState::READ_ONLY_SQL_TRANSACTION => {
+            ": it is a standby, or read-only; name the primary, or all servers with \
+             `target_session_attrs=read-write`"
+        }
+        SqlState::INSUFFICIENT_PRIVILEGE => {
+            ": lockattr's tables are missing or this user has no rights on them; run the migration \
+             that `PostgresStore::MIGRATION` is, as a user who may, and grant them"
+        }
+        _ => "",
+    };
+    format!("{}{hint}{advice}", said.message())
+}

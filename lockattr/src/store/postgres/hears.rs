@@ -1,0 +1,105 @@
+//! The connection that listens: for all inboxes of a store, in one runtime.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio_postgres::{Client, Error, Notification};
+
+use super::failure::Failure;
+use super::link::{Link, Live, Role};
+use super::transaction::ENDED;
+use super::waiting::Waiting;
+use crate::store::{Mail, StoreError};
+
+/// The channel of an inbox is this and its number; the functions find the number in the token.
+const CHANNEL: &str = "lockattr_inbox_";
+
+/// A connection that listens, and is asked nothing else: a busy one hears late, and whether it is
+/// there is asked on others.
+pub(super) struct Hears(pub(super) Mail, pub(super) Waiting);
+
+impl Default for Hears {
+    fn default() -> Self {
+        Self(Mail::new(Arc::default(), false), Waiting::default())
+    }
+}
+
+/// What claims in line are known to be heard by.
+pub(super) struct Ear {
+    /// Its place, whose advisory lock this connection holds for as long as it is there.
+    number: i64,
+    /// The inboxes whose channels it listens to.
+    listens: Mutex<HashSet<u64>>,
+}
+
+impl Role for Hears {
+    type Session = Arc<Ear>;
+
+    async fn begin(&self, client: &Client, place: i64) -> Result<Arc<Ear>, Error> {
+        let inboxes: HashSet<_> = self.0.inboxes.all().iter().map(|inbox| inbox.id()).collect();
+        let channels: String = inboxes.iter().map(|&inbox| listen(inbox)).collect();
+        let channels = format!("listen {ENDED}; {channels}");
+        client.batch_execute(&channels).await?;
+        Ok(Arc::new(Ear { number: place, listens: Mutex::new(inboxes) }))
+    }
+
+    fn heard(&self, notification: &Notification) {
+        self.told(notification.channel(), notification.payload());
+    }
+
+    fn interrupted(&self) {
+        self.0.interrupted();
+    }
+}
+
+impl Hears {
+    pub(super) fn told(&self, channel: &str, payload: &str) {
+        if channel == ENDED {
+            self.1.ask_again(&self.0.inboxes, &unhex(payload));
+            return;
+        }
+        let inbox = channel.strip_prefix(CHANNEL);
+        let inbox = inbox.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        let Some(inbox) = inbox else { return };
+        match payload.strip_prefix("wanted ").map(unhex) {
+            Some(name) => self.0.deliver(inbox, &["wanted ", &name].concat()),
+            None => self.0.deliver(inbox, payload),
+        }
+    }
+}
+
+impl Link<Hears> {
+    /// Sees to it that messages for this inbox come in; the ear that hears them.
+    pub(super) async fn hear(self: &Arc<Self>, inbox: u64) -> Result<i64, StoreError> {
+        let live = self.get().await?;
+        if !live.session.listens().contains(&inbox) {
+            let asked = self.answer(&live, listen_on(&live, inbox)).await;
+            // Nothing was asked of the store as yet.
+            asked.map_err(|Failure { error, .. }| error.not_sent())?;
+            live.session.listens().insert(inbox);
+        }
+        Ok(live.session.number)
+    }
+}
+
+async fn listen_on(live: &Live<Hears>, inbox: u64) -> Result<(), Error> {
+    live.client.batch_execute(&listen(inbox)).await
+}
+
+impl Ear {
+    fn listens(&self) -> std::sync::MutexGuard<'_, HashSet<u64>> {
+        self.listens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn listen(inbox: u64) -> String {
+    format!("listen {CHANNEL}{inbox:016x}; ")
+}
+
+/// The name of a lock, which may have bytes that a message may not.
+fn unhex(digits: &str) -> String {
+    let pairs = digits.as_bytes().chunks_exact(2);
+    let bytes =
+        pairs.filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
+    String::from_utf8_lossy(&bytes.collect::<Vec<_>>()).into_owned()
+}

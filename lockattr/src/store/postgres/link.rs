@@ -1,0 +1,230 @@
+//! A connection that is always there: made when first needed, replaced when it fails or falls
+//! silent.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::Shared;
+use tokio::runtime::{self, Handle};
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tokio_postgres::tls::NoTlsStream;
+use tokio_postgres::{Client, Connection, NoTls, Notification, Socket};
+
+use super::config::Config;
+use super::driver::{self, Driver};
+use super::failure::{Failure, answered, connected, failure_of};
+use super::pooler;
+use super::pulse::{Pulse, keep_line};
+use super::session;
+use crate::store::StoreError;
+
+/// How long a failure to connect is told to those who ask next, before it is tried again.
+const FAILURE_LASTS: Duration = Duration::from_millis(50);
+
+/// What a connection is for.
+pub(super) trait Role: Send + Sync + 'static {
+    /// What it is ready with.
+    type Session: Clone + Send + Sync;
+
+    /// Makes a new connection ready, in the place with this number.
+    fn begin(
+        &self,
+        client: &Client,
+        place: i64,
+    ) -> impl Future<Output = Result<Self::Session, tokio_postgres::Error>> + Send;
+
+    /// The server said something unasked.
+    fn heard(&self, _notification: &Notification) {}
+
+    /// The connection is gone.
+    fn interrupted(&self) {}
+}
+
+/// One place in the pool.
+pub(super) struct Link<R: Role> {
+    pub(super) config: Config,
+    pub(super) role: Arc<R>,
+    /// By runtime, because a connection dies with the runtime that made it, and a manager may
+    /// serve several. Few, so a hash of each would take longer than to look at all.
+    lines: Mutex<Vec<(runtime::Id, Line<R>)>>,
+    last_id: AtomicU64,
+    /// What its places are numbered by, one for each runtime: nobody else's.
+    numbers: RandomState,
+}
+
+/// How it stands with one runtime's connection.
+enum Line<R: Role> {
+    /// Made by a task of its own, so that a caller without patience does not end it for the others.
+    Connecting(u64, Shared<oneshot::Receiver<Outcome<R>>>),
+    Live(Live<R>),
+    Failed(Instant, StoreError),
+}
+
+/// What became of an attempt to connect.
+pub(super) type Outcome<R> = Result<Live<R>, StoreError>;
+
+/// A connection that is thought to work.
+pub(super) struct Live<R: Role> {
+    pub(super) client: Arc<Client>,
+    pub(super) session: R::Session,
+    pub(super) pulse: Arc<Pulse>,
+    id: u64,
+    /// The task that reads and writes for it.
+    driver: AbortHandle,
+}
+
+impl<R: Role> Clone for Live<R> {
+    fn clone(&self) -> Self {
+        let Self { client, session, pulse, id, driver } = self;
+        let (client, session, pulse) = (client.clone(), session.clone(), pulse.clone());
+        Self { client, session, pulse, id: *id, driver: driver.clone() }
+    }
+}
+
+impl<R: Role> Link<R> {
+    pub(super) fn new(config: Config, role: Arc<R>) -> Arc<Self> {
+        let (lines, last_id, numbers) = Default::default();
+        Arc::new(Self { config, role, lines, last_id, numbers })
+    }
+
+    /// The connection, made now if there is none.
+    pub(super) async fn get(self: &Arc<Self>) -> Outcome<R> {
+        let runtime = Handle::try_current().map_err(|_| {
+            StoreError::new("it can only be asked inside a tokio runtime").not_sent()
+        })?;
+        let attempt = {
+            let mut lines = self.lines();
+            let line = lines.iter().find(|(of, _)| *of == runtime.id());
+            match line.map(|(_, line)| line) {
+                Some(Line::Live(live)) if !live.client.is_closed() => return Ok(live.clone()),
+                Some(Line::Failed(at, error)) if at.elapsed() < FAILURE_LASTS => {
+                    return Err(error.clone());
+                }
+                Some(Line::Connecting(_, attempt)) => attempt.clone(),
+                _ => {
+                    let id = self.last_id.fetch_add(1, Ordering::Relaxed);
+                    let (sender, receiver) = oneshot::channel();
+                    let attempt = receiver.shared();
+                    put(&mut lines, runtime.id(), Line::Connecting(id, attempt.clone()));
+                    runtime.spawn(keep_line(self.clone(), runtime.id(), id, sender));
+                    attempt
+                }
+            }
+        };
+        attempt.await.unwrap_or_else(|_| {
+            Err(StoreError::new("the runtime that connected to it has ended").not_sent())
+        })
+    }
+
+    /// The answer to what was asked on `live`, or why there is none that counts.
+    pub(super) async fn answer<T>(
+        &self,
+        live: &Live<R>,
+        asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, Failure> {
+        let answer = answered(&self.config, asked).await;
+        match &answer {
+            Ok(_) => live.pulse.replied(),
+            Err(failure) if failure.ends_connection => self.forget(live.id),
+            Err(_) => {}
+        }
+        answer
+    }
+
+    /// Connects, in the place that `id` was given.
+    pub(super) async fn connect(self: &Arc<Self>, runtime: runtime::Id, id: u64) -> Outcome<R> {
+        let established = async {
+            // In a time of its own, and only once in a while.
+            pooler::refuse(&self.config).await?;
+            // One limit for the whole of it: the client's own covers only parts.
+            connected(&self.config, self.establish(runtime, id)).await
+        };
+        let outcome = established.await.map_err(StoreError::not_sent);
+        let line = match &outcome {
+            Ok(live) => Line::Live(live.clone()),
+            Err(error) => Line::Failed(Instant::now(), error.clone()),
+        };
+        put(&mut self.lines(), runtime, line);
+        // It may have ended before it was in its place.
+        if let Ok(live) = &outcome
+            && live.client.is_closed()
+        {
+            self.forget(id);
+        }
+        outcome
+    }
+
+    async fn establish(self: &Arc<Self>, runtime: runtime::Id, id: u64) -> Outcome<R> {
+        let failed = |error| failure_of(&self.config.address, error).error;
+        let (client, connection) = self.config.server.connect(NoTls).await.map_err(failed)?;
+        let pulse = Arc::<Pulse>::default();
+        let driving = drive(connection, Arc::downgrade(self), self.role.clone(), pulse.clone(), id);
+        let driver = Driver::start(driving);
+        let place = self.numbers.hash_one(runtime).cast_signed();
+        session::begin(&client, &self.config, place).await?;
+        let session = self.role.begin(&client, place).await.map_err(failed)?;
+        let (client, driver) = (Arc::new(client), driver.keep());
+        Ok(Live { client, session, pulse, id, driver })
+    }
+
+    /// The connection with this id, if it is still in use.
+    pub(super) fn live_with(&self, id: u64) -> Option<Live<R>> {
+        self.lines().iter().find_map(|(_, line)| match line {
+            Line::Live(live) if live.id == id => Some(live.clone()),
+            _ => None,
+        })
+    }
+
+    /// Uses the connection with this id no more: what it was asked and has not answered stays
+    /// unknown.
+    pub(super) fn forget(&self, id: u64) {
+        let mut left = None;
+        self.lines().retain(|(_, line)| match line {
+            Line::Live(live) if live.id == id => {
+                left = Some(live.clone());
+                false
+            }
+            Line::Connecting(other, _) => *other != id,
+            Line::Live(_) => true,
+            Line::Failed(at, _) => at.elapsed() < FAILURE_LASTS,
+        });
+        if let Some(live) = left {
+            live.driver.abort();
+            self.role.interrupted();
+        }
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Vec<(runtime::Id, Line<R>)>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Puts a runtime's line in the place of the one it had.
+fn put<R: Role>(lines: &mut Vec<(runtime::Id, Line<R>)>, runtime: runtime::Id, line: Line<R>) {
+    lines.retain(|(of, _)| *of != runtime);
+    lines.push((runtime, line));
+}
+
+/// Reads and writes for a connection until it ends.
+async fn drive<R: Role>(
+    connection: Connection<Socket, NoTlsStream>,
+    link: Weak<Link<R>>,
+    role: Arc<R>,
+    pulse: Arc<Pulse>,
+    id: u64,
+) {
+    driver::drive(connection, |notification| {
+        pulse.replied();
+        role.heard(notification);
+    })
+    .await;
+    if let Some(link) = link.upgrade() {
+        link.forget(id);
+    }
+}

@@ -1,0 +1,159 @@
+//! Looks for a pooler that gives a connection another server process for each transaction: there a
+//! session's locks, its `LISTEN` and its settings are somebody else's a moment later.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{try_join, try_join3};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
+
+use super::config::Config;
+use super::failure::{connected, failure_of};
+use crate::store::StoreError;
+
+/// What was found out about the way to the server.
+#[derive(Clone, Default)]
+pub(super) struct Way(Arc<Mutex<Option<Looked>>>);
+
+/// When it was, and what came of it.
+type Looked = (Instant, Result<(), StoreError>);
+
+/// How long a failure is told to those who ask next.
+const FAILURE_LASTS: Duration = Duration::from_millis(50);
+
+/// It may be another by then.
+const LASTS: Duration = Duration::from_secs(60);
+
+/// How often they are asked, because others may come and go in the same pool.
+const ROUNDS: usize = 3;
+
+/// The server's process, and when it began.
+pub(super) const WHO: &str = "select pg_backend_pid(), backend_start::text from pg_stat_activity \
+                   where pid = pg_backend_pid()";
+
+const COMMIT: &str = "select pg_backend_pid(), backend_start::text from pg_stat_activity \
+                      where pid = pg_backend_pid(); commit";
+
+/// Refuses a way through such a pooler. Looks once in a while for all connections of a store.
+///
+/// Two connections begin a transaction each, so that two of the pool's server processes are taken. A
+/// pooler that gives away the last one used, or has no more than two, has given them that of the
+/// first connection; one that gives them away in turns gives the first connection another. So
+/// somebody is where somebody else is, or where he was not before.
+pub(super) async fn refuse(config: &Config) -> Result<(), StoreError> {
+    let mut looked = config.way.0.lock().await;
+    match &*looked {
+        Some((at, Ok(()))) if at.elapsed() < LASTS => return Ok(()),
+        // Of those who waited meanwhile.
+        Some((at, Err(error))) if at.elapsed() < FAILURE_LASTS => return Err(error.clone()),
+        _ => {}
+    }
+    let outcome = look(config).await.map_err(StoreError::not_sent);
+    *looked = Some((Instant::now(), outcome.clone()));
+    outcome
+}
+
+async fn look(config: &Config) -> Result<(), StoreError> {
+    let connect = || Other::connect(config);
+    let (first, second, third) = try_join3(connect(), connect(), connect()).await?;
+    let one = ask(config, &first.0, WHO).await?;
+    let (mut two, mut three) = (None, None);
+    for _ in 0..ROUNDS {
+        // One after the other: the second may have taken the only process there is.
+        for (other, seen) in [(&second, &mut two), (&third, &mut three)] {
+            let inside = other.begin(config).await?;
+            if inside == one || *seen.get_or_insert_with(|| inside.clone()) != inside {
+                return Err(refused(&config.address));
+            }
+        }
+        let still = ask(config, &first.0, WHO).await?;
+        let (second, third) = try_join(second.commit(config), third.commit(config)).await?;
+        if two == three
+            || still != one
+            || [Some(second), Some(third)] != [two.clone(), three.clone()]
+        {
+            return Err(refused(&config.address));
+        }
+    }
+    Ok(())
+}
+
+/// Another connection, that ends with this value.
+struct Other(Client, tokio::task::AbortHandle);
+
+impl Other {
+    async fn connect(config: &Config) -> Result<Self, StoreError> {
+        let failed = |error| failure_of(&config.address, error).error;
+        let connecting = async { config.server.connect(NoTls).await.map_err(failed) };
+        let (client, connection) = connected(config, connecting).await?;
+        Ok(Self(client, tokio::spawn(connection).abort_handle()))
+    }
+
+    async fn begin(&self, config: &Config) -> Result<Process, StoreError> {
+        let begin = format!("begin; {WHO}");
+        match timeout(config.timing.response_timeout, self.0.simple_query(&begin)).await {
+            Ok(Ok(said)) => who(&said).ok_or_else(|| refused(&config.address)),
+            // A pool by statement has no transactions.
+            Ok(Err(error)) if error.as_db_error().is_some() => Err(refused(&config.address)),
+            Ok(Err(error)) => Err(failure_of(&config.address, error).error),
+            Err(_) => Err(too_small(config)),
+        }
+    }
+
+    /// Who it is after the transaction.
+    async fn commit(&self, config: &Config) -> Result<Process, StoreError> {
+        let (committed, after) =
+            tokio::join!(ask(config, &self.0, COMMIT), ask(config, &self.0, WHO));
+        committed.and(after)
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        self.1.abort();
+    }
+}
+
+/// A server process, and when it began.
+type Process = (i32, String);
+
+async fn ask(config: &Config, client: &Client, words: &str) -> Result<Process, StoreError> {
+    let limit = config.timing.response_timeout;
+    let said = timeout(limit, client.simple_query(words)).await.map_err(|_| {
+        StoreError::new(format!("no answer from {} within {limit:?}", config.address))
+    })?;
+    let said = said.map_err(|error| failure_of(&config.address, error).error)?;
+    who(&said).ok_or_else(|| {
+        StoreError::new(format!("{} does not say which process answers", config.address))
+    })
+}
+
+/// What a simple query for a process and its beginning answered.
+pub(super) fn who(said: &[SimpleQueryMessage]) -> Option<Process> {
+    said.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => {
+            Some((row.get(0)?.parse().ok()?, row.get(1).unwrap_or_default().to_owned()))
+        }
+        _ => None,
+    })
+}
+
+/// What is told then, and what to do.
+pub(super) fn refused(address: &str) -> StoreError {
+    StoreError::new(format!(
+        "{address} is a pooler in transaction or statement mode: a connection has another server \
+         process each time, and what belongs to one (locks, `LISTEN`, settings) is lost or somebody \
+         else's; connect to the database itself, or to a pool in session mode"
+    ))
+}
+
+fn too_small(config: &Config) -> StoreError {
+    let limit = config.timing.response_timeout;
+    let (address, most) = (&config.address, config.timing.connections + 2);
+    StoreError::new(format!(
+        "{address} took another connection and did not answer on it within {limit:?}: if it is a \
+         pooler in session mode, its pool is too small or full; this process needs {most} at least"
+    ))
+}

@@ -1,0 +1,45 @@
+-- 8: keeping locks.
+
+-- Makes leases run on, where the claim still has its locks. For each claim: how many locks it has, of
+-- all that are named one after the other; its owner token; its TTL in milliseconds.
+--
+-- Returns for each claim whether it still has all its locks.
+create or replace function lockattr_renew_1(
+  sizes integer[], names_of_all bytea[], owners bytea[], ttls bigint[]
+) returns boolean[]
+language plpgsql as $$
+declare
+  number bigint;
+  moment timestamptz;
+  answers boolean[];
+begin
+  -- Who takes a lock whose lease has ended must not see it renewed at the same time.
+  for number in select distinct lockattr_number_1(lock) from unnest(names_of_all) as lock order by 1 loop
+    perform pg_advisory_xact_lock(number);
+  end loop;
+  moment := clock_timestamp();
+  with claims as (
+    select nth, owner, moment + ttl * interval '1 millisecond' as ends_at,
+      sum(size) over (order by nth) - size as first, size
+    from unnest(owners, sizes, ttls) with ordinality as claim (owner, size, ttl, nth)
+  ), locks as (
+    select nth, owner, ends_at, size, names_of_all[first + place] as lock
+    from claims, generate_series(1, size) as place
+  ), alone as (
+    -- Never shorter than it is: a renewal may overtake a longer one that was sent before.
+    update lockattr_leases set ends = greatest(ends, ends_at) from locks
+    where name = lock and token = owner and ends > moment
+    returning nth
+  ), shared as (
+    update lockattr_shares set ends = greatest(ends, ends_at) from locks
+    where name = lock and token = owner and ends > moment
+    returning nth
+  ), held as (
+    select nth, count(*) as locks from (select nth from alone union all select nth from shared) as it
+    group by nth
+  )
+  select array_agg(coalesce(held.locks, 0) = claims.size order by claims.nth) into answers
+  from claims left join held using (nth);
+  return answers;
+end
+$$;

@@ -1,0 +1,80 @@
+//! What each connection begins with: its settings, the tables, and that it is the only one in its
+//! place.
+
+use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
+
+use super::PostgresStore;
+use super::config::Config;
+use super::failure::failure_of;
+use crate::store::StoreError;
+
+/// Makes a new connection fit for locking, in the place with this number.
+pub(super) async fn begin(client: &Client, config: &Config, place: i64) -> Result<(), StoreError> {
+    let failed = |error| failure_of(&config.address, error).error;
+    let (settings, alone) = (settings(config), alone_in(place));
+    // All in one trip.
+    let (set, alone, there) = tokio::join!(
+        client.batch_execute(&settings),
+        client.batch_execute(&alone),
+        client.simple_query(IS_THERE)
+    );
+    set.and(alone).map_err(failed)?;
+    match there {
+        Ok(_) => Ok(()),
+        Err(error) if is_missing(&error) => client.batch_execute(&install()).await.map_err(failed),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// What the database, its owner or the user's role may have set otherwise.
+fn settings(config: &Config) -> String {
+    // As far as the server, and its system, can count.
+    let limit = config.timing.response_timeout.as_millis().clamp(1, 2_000_000_000);
+    let beat = config.timing.heartbeat.as_secs().clamp(1, 32_767);
+    format!(
+        // Only what this server knows of it.
+        "select set_config(name, value, false) from (values
+            -- What we give up waiting for, the server gives up doing.
+            ('statement_timeout', '{limit}'), ('lock_timeout', '0'),
+            -- The functions look at what others have just committed.
+            ('default_transaction_isolation', 'read committed'),
+            -- A line may be silent for as long as a lock is held.
+            ('idle_session_timeout', '0'),
+            -- A client that is gone without a word must not be taken for one that listens.
+            ('tcp_keepalives_idle', '{beat}'), ('tcp_keepalives_interval', '{beat}'),
+            ('tcp_keepalives_count', '3'),
+            -- A plan made while the tables were empty serves when they are not.
+            ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'),
+            ('plan_cache_mode', 'force_generic_plan'),
+            ('client_min_messages', 'error')
+        ) as ours (name, value) join pg_settings using (name)"
+    )
+}
+
+/// Ends the session that was left in this place, if the server has it still, and takes the advisory
+/// lock that each holds for as long as it is there. What was asked on a connection that fell silent
+/// may lie in a frozen server's socket: it must not be executed behind what is asked on this one.
+fn alone_in(place: i64) -> String {
+    format!(
+        "select pg_terminate_backend(pid) from pg_locks
+            where locktype = 'advisory' and objsubid = 1 and granted
+                and classid::bigint << 32 | objid::bigint = {place}
+                and database = (select oid from pg_database where datname = current_database());
+        select pg_advisory_lock({place})"
+    )
+}
+
+/// An error where the functions of this version are missing.
+const IS_THERE: &str = "select 'lockattr_renew_1'::regproc";
+
+fn is_missing(error: &tokio_postgres::Error) -> bool {
+    let missing = [&SqlState::UNDEFINED_FUNCTION, &SqlState::UNDEFINED_TABLE];
+    error.code().is_some_and(|code| missing.contains(&code))
+}
+
+/// In one transaction, and in one process at a time.
+fn install() -> String {
+    let number = i64::from_be_bytes(*b"lockattr");
+    format!("select pg_advisory_xact_lock({number});\n{}", PostgresStore::MIGRATION)
+}

@@ -1,0 +1,52 @@
+//! The doors to this engine for [`fuzzing`](crate::store::fuzzing).
+
+#![allow(missing_docs, reason = "the doors are named after the rooms")]
+
+use std::sync::Arc;
+
+use redis::{PushInfo, Value};
+use tokio::time::Instant;
+
+use super::cluster;
+use super::native::{Deleted, deletion};
+use super::post::Post;
+use super::request;
+use crate::Holder;
+use crate::store::{Acquire, Inbox, Release};
+
+pub fn acquired(reply: Value, in_line: bool) -> Option<Acquire> {
+    request::granted(reply, in_line).map(|(answer, _clock)| answer)
+}
+
+pub fn held(reply: &Value, asked: usize) -> Option<Vec<bool>> {
+    request::held(reply, asked)
+}
+
+pub fn held_by(reply: Value) -> Option<Holder> {
+    request::held_by(reply)
+}
+
+/// What a release without a script comes to; none if a script has to say.
+pub fn released(deleted: &Value, line: Option<&Value>) -> Option<Release> {
+    match deletion(deleted, line) {
+        Deleted::Done => Some(Release::Released),
+        Deleted::NotHeld => Some(Release::NotHeld),
+        Deleted::HandOn | Deleted::AskTheScript => None,
+    }
+}
+
+pub fn is_a_map(reply: Value) -> bool {
+    cluster::is_a_map(reply)
+}
+
+/// What a server pushes is delivered, after its clock showed `clock`.
+pub fn pushed(inbox: &Arc<Inbox>, clock: Option<u64>, push: &PushInfo) {
+    for post in [Post::new(false), Post::of_a_node(&Arc::default(), false)] {
+        post.add(inbox);
+        if let Some(micros) = clock {
+            post.saw_clock(Instant::now(), micros);
+        }
+        post.is_taken(push);
+        post.deliver_push(push);
+    }
+}

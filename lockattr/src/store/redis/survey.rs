@@ -1,0 +1,171 @@
+//! For operators: all locks that are held under a prefix, and taking one from its holder.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::{StreamExt, stream};
+use redis::{Cmd, Value};
+
+use super::call::Call;
+use super::node::Does;
+use super::request::{holder, line_of};
+use super::servers::Place;
+use super::{RedisStore, is_ours, nonsense};
+use crate::HeldLock;
+use crate::store::{LockKey, StoreError};
+
+/// Most locks in one script: a longer one would keep the server's other clients waiting.
+const BATCH: usize = 100;
+
+/// So many scripts are under way at once: more would only wait in the connection, where their time to
+/// answer runs already.
+const AT_ONCE: usize = 32;
+
+/// So many names the server looks at for one answer.
+const PAGE: usize = 1000;
+
+/// What a server says while it lists its names: where to go on, and some of them.
+pub(super) type Page = (Vec<u8>, Vec<Vec<u8>>);
+
+impl RedisStore {
+    /// What is held under names that begin with `prefix`.
+    pub(super) async fn survey_all(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
+        let mut by_place = BTreeMap::<_, Vec<_>>::new();
+        // The servers may name one several times.
+        let names: BTreeSet<_> = self.servers.names(prefix).await?.into_iter().collect();
+        for name in names {
+            // What is no text was locked by nobody who could be asked for it.
+            let Ok(name) = String::from_utf8(name) else { continue };
+            let place = match name.strip_prefix(prefix).map(|key| LockKey::new(prefix, key)) {
+                Some(Ok(key)) if !is_ours(&name) => self.servers.place(&key),
+                _ => continue,
+            };
+            by_place.entry(place).or_default().push(name);
+        }
+        let mut asked = Vec::new();
+        for (place, names) in &by_place {
+            asked.extend(names.chunks(BATCH).map(|names| self.survey_in(*place, names, prefix)));
+        }
+        let mut asked = asked.into_iter();
+        let mut held = match asked.next() {
+            // Alone: it may load the script, once for all.
+            Some(first) => first.await?,
+            None => return Ok(Vec::new()),
+        };
+        let mut answers = stream::iter(asked).buffer_unordered(AT_ONCE);
+        while let Some(answer) = answers.next().await {
+            held.extend(answer?);
+        }
+        Ok(held)
+    }
+
+    async fn survey_in(
+        &self,
+        place: Place,
+        names: &[String],
+        prefix: &str,
+    ) -> Result<Vec<HeldLock>, StoreError> {
+        let bytes = names.iter().map(|name| 2 * name.len() + 24).sum();
+        let mut script = Call::new(&self.scripts.survey, 2 * names.len(), bytes);
+        let fence = self.servers.fence(place);
+        for name in names {
+            script.arg(name.as_str()).arg(line_of(name, &fence));
+        }
+        let (reply, _) = self.servers.invoke(place, Does::Look, &script).await?;
+        held(&reply.value, names, prefix).ok_or_else(nonsense)
+    }
+
+    /// Takes a lock from all who have it.
+    pub(super) async fn evict_all(&self, key: &LockKey) -> Result<bool, StoreError> {
+        let (place, name) = (self.servers.place(key), key.name());
+        let fence = self.servers.fence(place);
+        let mut script = Call::new(&self.scripts.evict, 3, 3 * name.len() + 64);
+        script.arg(&*fence).arg(name).arg(line_of(name, &fence));
+        let (reply, _) = self.servers.invoke::<i64>(place, Does::Free, &script).await?;
+        match reply.value {
+            0 => Ok(false),
+            1 => Ok(true),
+            -1 => Err(StoreError::new(format!(
+                "what is kept under `{name}` is no lock: look at it (`TYPE`), and delete it by hand"
+            ))),
+            _ => Err(nonsense()),
+        }
+    }
+}
+
+/// The next page of the names that begin with `prefix`.
+pub(super) fn scan(cursor: &[u8], prefix: &str) -> Cmd {
+    let mut scan = redis::cmd("SCAN");
+    scan.arg(cursor).arg("MATCH").arg(pattern(prefix)).arg("COUNT").arg(PAGE);
+    scan
+}
+
+/// What matches all that begins with `prefix`, and nothing else.
+fn pattern(prefix: &str) -> String {
+    let mut pattern = String::with_capacity(prefix.len() + 1);
+    for letter in prefix.chars() {
+        if matches!(letter, '*' | '?' | '[' | ']' | '^' | '-' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    pattern.push('*');
+    pattern
+}
+
+/// Reads the answer of `survey.lua` about these names.
+pub(super) fn held(reply: &Value, names: &[String], prefix: &str) -> Option<Vec<HeldLock>> {
+    let Value::Array(answers) = reply else { return None };
+    let read = |answer: &Value| {
+        let Value::Array(parts) = answer else { return None };
+        let [
+            Value::Int(nth),
+            Value::BulkString(value),
+            Value::Int(left),
+            Value::Int(sharers),
+            Value::Int(waiting),
+        ] = parts.as_slice()
+        else {
+            return None;
+        };
+        let name = names.get(usize::try_from(*nth).ok()?.checked_sub(1)?)?;
+        let mut held = HeldLock::new(name.strip_prefix(prefix)?, holder(value, *left));
+        held.shared = *sharers > 0;
+        held.holders = u32::try_from(*sharers).ok()?.max(1);
+        held.waiting = u64::try_from(*waiting).ok()?;
+        Some(held)
+    };
+    answers.iter().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Red without: the backslash in `pattern`.
+    #[test]
+    fn a_prefix_is_taken_by_the_letter() {
+        assert_eq!(pattern("lock:"), "lock:*");
+        assert_eq!(pattern("a*[b-c]?^\\"), "a\\*\\[b\\-c\\]\\?\\^\\\\*");
+        assert_eq!(pattern(""), "*");
+    }
+
+    /// Red without: a check of any of the numbers.
+    #[test]
+    fn an_answer_about_other_locks_than_were_asked_for_makes_no_sense() {
+        let names = ["lock:a".to_owned(), "lock:b".to_owned()];
+        let answer = |numbers: [i64; 4]| {
+            let [nth, left, sharers, waiting] = numbers.map(Value::Int);
+            let value = Value::BulkString(b"0 service=x".to_vec());
+            let one = Value::Array(vec![nth, value, left, sharers, waiting]);
+            held(&Value::Array(vec![one]), &names, "lock:")
+        };
+        let read = answer([2, 500, 3, 4]).unwrap().remove(0);
+        assert_eq!((read.key.as_str(), read.holders, read.shared), ("b", 3, true));
+        assert_eq!((read.waiting, read.holder.service.as_deref()), (4, Some("x")));
+        assert_eq!(answer([1, -1, 0, 0]).unwrap()[0].holder.remaining, None);
+        for odd in [[0, 0, 0, 0], [3, 0, 0, 0], [-1, 0, 0, 0], [1, 0, -1, 0], [1, 0, 0, -1]] {
+            assert_eq!(answer(odd), None, "{odd:?}");
+        }
+        assert_eq!(held(&Value::Nil, &names, "lock:"), None);
+    }
+}

@@ -1,0 +1,57 @@
+//! The number of an acquisition that shares its lock, where the nodes do not agree on one.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::RedlockStore;
+use super::round::Round;
+use super::votes::Votes;
+use crate::store::{Acquire, Acquiring, Store, StoreError, Waiting};
+
+/// How often a number is asked for that nobody overtakes.
+const TRIES: usize = 5;
+
+impl RedlockStore {
+    /// A number that enough nodes have given: no node gives one twice, so nobody else can have enough
+    /// of it. The nodes that granted are asked again, for one that is beyond all of theirs.
+    ///
+    /// The greatest must not be written back where a lock is shared: a node may have given it to
+    /// another, who has the lock there at the same time.
+    pub(super) async fn recount(
+        &self,
+        wish: &Acquiring,
+        votes: &Votes,
+        needed: usize,
+    ) -> Result<Acquire, StoreError> {
+        let granted: Vec<usize> = votes.granted().collect();
+        let (mut greatest, _) = votes.number();
+        for _ in 0..TRIES {
+            self.hint.fetch_max(greatest.counter(), Ordering::Relaxed);
+            let again = wish.clone().waiting(Waiting::Not).hint(self.next_hint());
+            let ask = |(nth, node): (usize, &Arc<dyn Store>)| {
+                let (node, again) = (Arc::clone(node), again.clone());
+                let is_asked = granted.contains(&nth);
+                async move {
+                    match is_asked {
+                        true => node.acquire(&again).await,
+                        false => Err(StoreError::new("it has not granted the lock").not_sent()),
+                    }
+                }
+            };
+            let round = Round::new(self.nodes.iter().enumerate().map(ask));
+            let agreed = |counted: &Votes| counted.agreed().is_some();
+            let counted = self.votes(round, &wish.claim, needed, agreed).await;
+            if let Some(fencing) = counted.agreed() {
+                let wanted = votes.wanted() || counted.wanted();
+                return Ok(Acquire::Acquired { fencing, wanted });
+            }
+            if !counted.are_enough() {
+                break;
+            }
+            greatest = greatest.max(counted.number().0);
+        }
+        Err(StoreError::new(format!(
+            "its fencing token is to be given by {needed} servers alike, and was not"
+        )))
+    }
+}

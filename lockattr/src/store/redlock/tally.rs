@@ -1,0 +1,112 @@
+//! What is held, by what a majority of the nodes lists. Pure.
+
+use std::collections::BTreeMap;
+
+use super::quorum::Quorum;
+use crate::store::StoreError;
+use crate::{HeldLock, Holder};
+
+/// The lists of those who have answered, and an error of the others.
+pub(super) struct Tally {
+    quorum: Quorum,
+    lists: Vec<Vec<HeldLock>>,
+    error: Option<StoreError>,
+}
+
+impl Tally {
+    pub(super) fn of(quorum: Quorum) -> Self {
+        Self { quorum, lists: Vec::new(), error: None }
+    }
+
+    pub(super) fn add(&mut self, answer: Result<Vec<HeldLock>, StoreError>) {
+        match answer {
+            Ok(list) => self.lists.push(list),
+            Err(error) => self.error = Some(error),
+        }
+    }
+
+    /// Nobody has what no majority has granted.
+    pub(super) fn outcome(self) -> Result<Vec<HeldLock>, StoreError> {
+        let majority = self.quorum.majority();
+        if self.lists.len() < majority {
+            return Err(self.error.unwrap_or_else(|| StoreError::new("too few answered")));
+        }
+        let mut by_key = BTreeMap::<_, Vec<_>>::new();
+        for held in self.lists.into_iter().flatten() {
+            by_key.entry(held.key.clone()).or_default().push(held);
+        }
+        Ok(by_key.into_values().filter_map(|said| agreed(&said, majority)).collect())
+    }
+}
+
+/// What so many nodes say of one lock. Of those who share it each node may name another.
+fn agreed(said: &[HeldLock], majority: usize) -> Option<HeldLock> {
+    let same = |one: &HeldLock| -> Vec<&HeldLock> {
+        let same = |other: &&HeldLock| match one.shared {
+            true => other.shared,
+            false => !other.shared && one.holder.is_same(&other.holder),
+        };
+        said.iter().filter(same).collect()
+    };
+    let same = said.iter().map(same).find(|same| same.len() >= majority)?;
+    let first = same[0];
+    // The lease ends with the first of theirs.
+    let remaining = same.iter().filter_map(|held| held.holder.remaining).min();
+    let holder = Holder { remaining, ..first.holder.clone() };
+    let mut agreed = HeldLock { holder, fencing_token: None, ..first.clone() };
+    // What a majority has at least.
+    let nth = |mut numbers: Vec<u64>| {
+        numbers.sort_unstable_by(|one, other| other.cmp(one));
+        numbers[majority - 1]
+    };
+    let holders = nth(same.iter().map(|held| held.holders.into()).collect());
+    agreed.holders = u32::try_from(holders).unwrap_or(u32::MAX);
+    agreed.waiting = nth(same.iter().map(|held| held.waiting).collect());
+    Some(agreed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn held(key: &str, by: &str, left: u64) -> HeldLock {
+        HeldLock::new(key, Holder::from_value(by, Some(Duration::from_secs(left))))
+    }
+
+    fn shared(by: &str, holders: u32, waiting: u64) -> HeldLock {
+        HeldLock { holders, shared: true, waiting, ..held("s", by, 9) }
+    }
+
+    fn tally(lists: impl IntoIterator<Item = Vec<HeldLock>>) -> Result<Vec<HeldLock>, StoreError> {
+        let mut tally = Tally::of(Quorum::of(5));
+        lists.into_iter().for_each(|list| tally.add(Ok(list)));
+        tally.add(Err(StoreError::new("down")));
+        tally.outcome()
+    }
+
+    /// Red without: the comparison with `majority`, in `agreed` or in `outcome`.
+    #[test]
+    fn a_lock_counts_where_a_majority_names_the_same_holder() {
+        let (ours, other) = (held("a", "pid=1", 9), held("a", "pid=2", 9));
+        let sooner = held("a", "pid=1", 5);
+        let all = tally([vec![ours.clone()], vec![sooner.clone()], vec![ours.clone()], vec![]]);
+        assert_eq!(all.unwrap(), [sooner], "the lease ends with the first of theirs");
+        let split = tally([vec![ours.clone()], vec![ours.clone()], vec![other], vec![]]);
+        assert_eq!(split.unwrap(), []);
+        let few = tally([vec![ours.clone()], vec![ours]]).unwrap_err();
+        assert_eq!(few.to_string(), "down");
+    }
+
+    /// Red without: the sort in `nth`, or `majority` in it.
+    #[test]
+    fn so_many_share_it_as_a_majority_has_at_least() {
+        let said = [shared("pid=1", 1, 4), shared("pid=2", 3, 0), shared("pid=3", 2, 2)];
+        let agreed = tally(said.map(|one| vec![one])).unwrap().remove(0);
+        assert_eq!((agreed.holders, agreed.waiting, agreed.shared), (1, 0, true));
+        let said = [shared("pid=1", 3, 4), shared("pid=2", 3, 1), shared("pid=3", 2, 2)];
+        let agreed = tally(said.into_iter().chain([shared("", 0, 0)]).map(|one| vec![one]));
+        assert_eq!(agreed.map(|it| (it[0].holders, it[0].waiting)).unwrap(), (2, 1));
+    }
+}

@@ -1,0 +1,126 @@
+//! The way between managers and the scripted store: whether requests get there, and answers back.
+
+use std::pin::pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+
+use crate::store::StoreError;
+
+/// How long a request waits for an answer: what the stores with a server have as
+/// `response_timeout`.
+const NO_ANSWER_AFTER: Duration = Duration::from_secs(1);
+
+/// What becomes of requests now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Weather {
+    /// They are answered.
+    #[default]
+    Fair,
+    /// They are refused.
+    Cut,
+    /// They get nowhere.
+    Hanging,
+    /// They take effect, and nobody hears.
+    AnswersLost,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Network {
+    state: Mutex<State>,
+    mended: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    weather: Weather,
+    /// How long each request takes.
+    delay: Duration,
+    /// How many of the next are refused.
+    failing: u32,
+    requests: u64,
+}
+
+impl Network {
+    pub(super) fn set(&self, weather: Weather) {
+        let mut state = self.state();
+        state.weather = weather;
+        if weather == Weather::Fair {
+            state.failing = 0;
+            state.delay = Duration::ZERO;
+        }
+        drop(state);
+        self.mended.notify_waiters();
+    }
+
+    pub(super) fn delay(&self, delay: Duration) {
+        self.state().delay = delay;
+    }
+
+    pub(super) fn fail_next(&self, requests: u32) {
+        self.state().failing = requests;
+    }
+
+    /// How many requests were sent so far.
+    pub(super) fn requests(&self) -> u64 {
+        self.state().requests
+    }
+
+    /// Whether what the store says by itself arrives.
+    pub(super) fn carries_news(&self) -> bool {
+        self.state().weather == Weather::Fair
+    }
+
+    /// Sends a request, and waits for its answer.
+    pub(super) async fn send<T>(&self, request: impl FnOnce() -> T) -> Result<T, StoreError> {
+        let (weather, delay) = self.next();
+        if !delay.is_zero() {
+            sleep(delay).await;
+        }
+        match weather {
+            Weather::Fair => Ok(request()),
+            Weather::Cut => Err(StoreError::new("the test has cut it off")),
+            Weather::Hanging => {
+                timeout(NO_ANSWER_AFTER, self.until_it_moves()).await.map_err(|_| no_answer())?;
+                Ok(request())
+            }
+            Weather::AnswersLost => {
+                drop(request());
+                sleep(NO_ANSWER_AFTER).await;
+                Err(no_answer())
+            }
+        }
+    }
+
+    /// What becomes of the next request.
+    fn next(&self) -> (Weather, Duration) {
+        let mut state = self.state();
+        state.requests += 1;
+        let weather = if state.failing > 0 { Weather::Cut } else { state.weather };
+        state.failing = state.failing.saturating_sub(1);
+        (weather, state.delay)
+    }
+
+    async fn until_it_moves(&self) {
+        loop {
+            let mut mended = pin!(self.mended.notified());
+            // Listen first, look second: a change in between is then not missed.
+            mended.as_mut().enable();
+            if self.state().weather != Weather::Hanging {
+                return;
+            }
+            mended.await;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing in there can panic half-way, so a poisoned lock is still good.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn no_answer() -> StoreError {
+    StoreError::new("no answer within 1s, as the test wants it")
+}

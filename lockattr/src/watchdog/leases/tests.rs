@@ -1,0 +1,133 @@
+//! When each lease is renewed, and with which others: on instants of our own, without a store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Leases, TRY_AGAIN};
+use crate::FencingToken;
+use crate::hold::{Granted, Hold};
+use crate::store::{Claim, LockKey};
+
+const SECOND: Duration = Duration::from_secs(1);
+/// Renewed after ten seconds, and up to one second too early.
+const TTL: Duration = Duration::from_secs(30);
+const INSTANT: Duration = Duration::from_nanos(1);
+
+/// Watches a hold asked for at `asked`; its number.
+fn watch(leases: &mut Leases, asked: Instant, ttl: Duration, renew: bool) -> u64 {
+    let claim = Arc::new(Claim::new(LockKey::new("lock:", "a").unwrap(), ""));
+    let fencing = FencingToken::from_counter(7);
+    let granted = Granted { claim, fencing, asked, ttl, renew, max_hold: None };
+    leases.watch(Arc::new(Hold::new(granted)), asked, ttl).0
+}
+
+/// The numbers of those to be renewed, and how many are over.
+fn due(leases: &mut Leases, now: Instant) -> (Vec<u64>, usize) {
+    let (due, over) = leases.due(now);
+    (due.into_iter().map(|(id, _)| id).collect(), over.len())
+}
+
+/// Red without: the counting in `watch`, or any of the looks by number or by token.
+#[test]
+fn each_lease_is_found_by_its_number_and_by_its_token_until_it_is_forgotten() {
+    let (mut leases, now) = (Leases::default(), Instant::now());
+    assert!(leases.is_empty() && leases.next().is_none());
+    let first = watch(&mut leases, now, TTL, true);
+    let second = watch(&mut leases, now, TTL, true);
+    let third = watch(&mut leases, now, TTL, true);
+    assert!(!leases.is_empty());
+    assert_eq!(leases.next(), Some(now + TTL / 3));
+    let holds = [first, second, third].map(|id| leases.hold(id).unwrap());
+    for (hold, listed) in holds.iter().zip(leases.all()) {
+        assert!(Arc::ptr_eq(hold, &listed), "in their order");
+        let of_it = leases.of(hold.claim().token());
+        assert!(matches!(&of_it[..], [one] if Arc::ptr_eq(one, hold)));
+    }
+    assert_eq!(leases.all().len(), 3);
+    leases.forget(second);
+    assert!(leases.hold(second).is_none());
+    assert_eq!(due(&mut leases, now + TTL / 3), (vec![first, third], 0));
+    assert_eq!(leases.abandon().len(), 2);
+    assert!(leases.is_empty() && leases.all().is_empty() && leases.next().is_none());
+}
+
+/// Red without: the comparison in `due` of the timer with the clock.
+#[test]
+fn nothing_is_renewed_alone_before_its_time() {
+    let (mut leases, now) = (Leases::default(), Instant::now());
+    let id = watch(&mut leases, now, TTL, true);
+    assert_eq!(due(&mut leases, now + TTL / 3 - INSTANT), (vec![], 0));
+    assert_eq!(due(&mut leases, now + TTL / 3), (vec![id], 0));
+    assert_eq!(due(&mut leases, now + TTL / 3), (vec![], 0), "it is under way");
+}
+
+/// Red without: `early` on either side of `due`.
+#[test]
+fn a_renewal_comes_along_if_it_is_due_within_a_tenth_of_its_time() {
+    let (mut leases, now) = (Leases::default(), Instant::now());
+    let due_at = now + TTL / 3;
+    let first = watch(&mut leases, now, TTL, true);
+    let near = watch(&mut leases, now + SECOND, TTL, true);
+    watch(&mut leases, now + SECOND + INSTANT, TTL, true);
+    // A tenth of a second is its own tenth: what the first may, it may not.
+    let short = watch(&mut leases, due_at - SECOND * 4 / 5, SECOND * 3, true);
+    let short_near = watch(&mut leases, due_at - SECOND * 9 / 10, SECOND * 3, true);
+    assert_eq!(due(&mut leases, due_at), (vec![first, short_near, near], 0));
+    assert_eq!(leases.next(), Some(due_at + SECOND / 5), "the short one's own time");
+    assert_eq!(due(&mut leases, due_at + SECOND / 5), (vec![short], 0), "and nobody else's");
+}
+
+/// Red without: the parts of `again`, or what `renewed` and `renew_again` set.
+#[test]
+fn a_renewal_is_tried_again_by_a_part_of_the_time_that_is_left() {
+    let (mut leases, now) = (Leases::default(), Instant::now());
+    let id = watch(&mut leases, now, TTL, true);
+    let deadline = leases.hold(id).unwrap().valid_until();
+    let sent = now + TTL / 3;
+    assert_eq!(due(&mut leases, sent), (vec![id], 0));
+    assert_eq!(leases.next(), Some(sent + (deadline - sent) / 3), "beside itself, if it hangs");
+    leases.renew_again(id, sent + SECOND);
+    let again = sent + SECOND + (deadline - sent - SECOND) / 10;
+    assert_eq!(leases.next(), Some(again), "refused, it need not be waited for");
+    leases.renew_again(id, deadline - SECOND / 10);
+    assert_eq!(leases.next(), Some(deadline - SECOND / 10 + TRY_AGAIN));
+    leases.renew_again(id, deadline - INSTANT);
+    assert_eq!(leases.next(), Some(deadline), "no try is later than the end");
+    leases.renewed(id, sent, TTL);
+    assert_eq!(leases.next(), Some(sent + TTL / 3));
+    assert_eq!(due(&mut leases, sent + TTL / 3), (vec![id], 0));
+}
+
+/// Red without: the look in `due` whether it is kept.
+#[test]
+fn a_lease_whose_deadline_has_passed_is_over_and_asked_for_no_more() {
+    let (mut leases, now) = (Leases::default(), Instant::now());
+    let renewed = watch(&mut leases, now, TTL, true);
+    let fixed = watch(&mut leases, now, TTL, false);
+    let deadline = leases.hold(fixed).unwrap().valid_until();
+    assert_eq!(due(&mut leases, now + TTL / 3), (vec![renewed], 0));
+    leases.renewed(renewed, now + TTL, TTL);
+    assert_eq!(leases.next(), Some(deadline), "a lease that is not renewed ends");
+    assert_eq!(due(&mut leases, deadline), (vec![], 2));
+    assert_eq!(leases.next(), None);
+    assert!(!leases.is_empty(), "its guard has not let go");
+}
+
+/// Red without: the look in `hand_over` at the last hold's renewal, or the time that it sets.
+#[test]
+fn a_lease_that_was_not_renewed_is_so_at_once_when_it_is_handed_over() {
+    let (mut leases, now) = (Leases::default(), Instant::now());
+    let renewed = watch(&mut leases, now, TTL, true);
+    let fixed = watch(&mut leases, now, TTL, false);
+    for (id, at_once) in [(renewed, false), (fixed, true)] {
+        let hold = leases.hold(id).unwrap();
+        let next = Arc::new(hold.handed_over(hold.fencing(), TTL, None, now + SECOND));
+        assert_eq!(leases.hand_over(id, &next, now + SECOND), at_once);
+        assert!(Arc::ptr_eq(&leases.hold(id).unwrap(), &next));
+    }
+    assert_eq!(due(&mut leases, now + SECOND), (vec![fixed], 0));
+    let hold = leases.hold(fixed).unwrap();
+    assert!(!leases.hand_over(fixed + 1, &hold, now), "nobody has that number");
+}

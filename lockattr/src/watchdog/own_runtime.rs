@@ -1,0 +1,137 @@
+//! The manager's own runtime, for threads that wait: one thread, started by the first of them, that ends
+//! once its manager is gone and nothing is held or owed any more.
+//!
+//! What such a thread runs under its lock, it runs itself. Only what has to be asked of the store, and
+//! the renewals, happen here: so they go on however long the thread computes.
+
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::runtime::{self, Builder, Handle, Runtime};
+
+use super::Watchdog;
+use super::queue::Queue;
+use crate::Error;
+use crate::store::StoreError;
+
+/// How long a drop on such a thread waits for a store that does not answer: the process may be about to
+/// end, and nobody else would wait for this thread.
+const HOLDS_UP: Duration = Duration::from_secs(1);
+
+/// The thread, while there is one.
+#[derive(Default)]
+pub(super) struct OwnRuntime(Mutex<Own>);
+
+#[derive(Default)]
+struct Own {
+    handle: Option<Handle>,
+    /// How many threads wait for something that runs there.
+    waiting: usize,
+    /// Whether somebody has waited in vain for what is owed: the next need not.
+    vain: bool,
+}
+
+impl OwnRuntime {
+    fn own(&self) -> MutexGuard<'_, Own> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn id(&self) -> Option<runtime::Id> {
+        self.own().handle.as_ref().map(Handle::id)
+    }
+
+    /// Nothing is owed any more: who waits next does so in hope.
+    pub(super) fn settled(&self) {
+        self.own().vain = false;
+    }
+}
+
+impl Watchdog {
+    /// Runs `future` on the manager's own runtime, and waits for it on this thread. A panic goes on here.
+    pub(crate) fn block_on<F>(self: &Arc<Self>, key: &str, future: F) -> Result<F::Output, Error>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        let handle = self.own_runtime().map_err(|error| error.about(key))?;
+        let (answer, answered) = sync_channel(1);
+        handle.spawn(async move {
+            let outcome = AssertUnwindSafe(future).catch_unwind().await;
+            // Who waits for it is there until it has come.
+            answer.send(outcome).ok();
+        });
+        let outcome = answered.recv();
+        self.own_runtime.own().waiting -= 1;
+        self.settled();
+        match outcome {
+            Ok(Ok(output)) => Ok(output),
+            Ok(Err(panic)) => resume_unwind(panic),
+            Err(_) => Err(StoreError::new("the thread that asks it has ended").about(key)),
+        }
+    }
+
+    /// The runtime, which does not end before `waiting` is less again.
+    fn own_runtime(self: &Arc<Self>) -> Result<Handle, StoreError> {
+        let mut own = self.own_runtime.own();
+        let handle = match &own.handle {
+            Some(handle) => handle.clone(),
+            None => {
+                let handle = self.start_thread().map_err(|error| {
+                    StoreError::new("no thread to ask it on").not_sent().with_source(error)
+                })?;
+                own.handle.insert(handle).clone()
+            }
+        };
+        own.waiting += 1;
+        Ok(handle)
+    }
+
+    fn start_thread(self: &Arc<Self>) -> Result<Handle, std::io::Error> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let watchdog = self.clone();
+        let thread = thread::Builder::new().name("lockattr".into());
+        thread.spawn(move || watchdog.drive_own(&runtime))?;
+        Ok(handle)
+    }
+
+    /// What the thread does: everything on it is a task.
+    fn drive_own(&self, runtime: &Runtime) {
+        let id = runtime.handle().id();
+        runtime.block_on(async {
+            loop {
+                let unused = |queue: &Queue| {
+                    queue.closing && !queue.is_driven_by(id) && self.own_runtime.own().waiting == 0
+                };
+                self.until(unused).await;
+                let mut own = self.own_runtime.own();
+                // Whoever comes next starts another.
+                if own.waiting == 0 {
+                    own.handle = None;
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Waits until what is owed is given back, if this thread is in no runtime and nobody but the own one
+    /// sees to it.
+    pub(super) fn wait_for_own_runtime(&self) {
+        let Some(id) = self.own_runtime.id() else { return };
+        if Handle::try_current().is_ok() || self.own_runtime.own().vain {
+            return;
+        }
+        let queue = self.queue();
+        if !queue.is_driven_by_only(id) {
+            return;
+        }
+        let owes = |queue: &mut Queue| !queue.releases.none_owed() && queue.is_driven_by(id);
+        let waited = self.released.wait_timeout_while(queue, HOLDS_UP, owes);
+        let (queue, outcome) = waited.unwrap_or_else(PoisonError::into_inner);
+        self.own_runtime.own().vain = outcome.timed_out();
+        drop(queue);
+    }
+}

@@ -1,0 +1,219 @@
+//! Who is woken for what, and when a task may end: on instants of our own, without a store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::runtime::{self, Builder, Handle};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::{LastResort, PendingRelease, Queue};
+use crate::hold::{Granted, Hold};
+use crate::store::{Claim, LockKey, Releasing};
+use crate::{FencingToken, LostReason};
+
+const SECOND: Duration = Duration::from_secs(1);
+const TTL: Duration = Duration::from_secs(30);
+
+fn some_runtime() -> runtime::Id {
+    let runtime = Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async { Handle::current().id() })
+}
+
+fn claim() -> Arc<Claim> {
+    Arc::new(Claim::new(LockKey::new("lock:", "a").unwrap(), ""))
+}
+
+fn hold(asked: Instant) -> Arc<Hold> {
+    let (claim, fencing) = (claim(), FencingToken::from_counter(7));
+    Arc::new(Hold::new(Granted { claim, fencing, asked, ttl: TTL, renew: true, max_hold: None }))
+}
+
+fn release(until: Instant) -> PendingRelease {
+    PendingRelease::new(Releasing::new(claim()), until, true, until)
+}
+
+/// Whether it was woken since the last look.
+fn was_woken(wake: &Arc<Notify>) -> bool {
+    wake.notified().now_or_never().is_some()
+}
+
+/// Work put down between a task's last look and its end would otherwise find it still there.
+///
+/// Red without: `leave_if_done` taking the task off in the same breath.
+#[test]
+fn a_task_that_may_leave_is_gone_at_once() {
+    let (mut queue, runtime) = (Queue::default(), some_runtime());
+    assert!(queue.is_driven_by_none());
+    assert!(queue.enter(runtime).is_some());
+    assert!(queue.enter(runtime).is_none(), "one is enough");
+    assert!(queue.is_driven_by(runtime) && !queue.is_driven_by_none());
+    assert!(!queue.leave_if_done(runtime), "guards may still come");
+    queue.closing = true;
+    assert!(queue.leave_if_done(runtime));
+    assert!(queue.is_driven_by_none());
+    assert!(queue.enter(runtime).is_some(), "the next task starts");
+}
+
+/// Red without: any of the three looks in `leave_if_done`.
+#[test]
+fn a_task_stays_while_a_lease_is_held_or_a_lock_is_owed() {
+    let (mut queue, runtime, now) = (Queue::default(), some_runtime(), Instant::now());
+    let _wake = queue.enter(runtime);
+    queue.closing = true;
+    let (id, _) = queue.watch(hold(now), now, TTL);
+    assert!(!queue.leave_if_done(runtime));
+    queue.leases.forget(id);
+    queue.release(release(now + TTL), now);
+    assert!(!queue.leave_if_done(runtime));
+    assert_eq!(queue.due(runtime, now).releases.len(), 1);
+    assert!(!queue.leave_if_done(runtime), "it is on its way");
+    queue.releases.settled();
+    assert!(queue.leave_if_done(runtime));
+}
+
+/// Red without: the look in `leave` whose the place is.
+#[test]
+fn a_task_that_has_left_takes_no_successor_along() {
+    let runtime = some_runtime();
+    let mut queue = Queue { closing: true, ..Queue::default() };
+    let first = queue.enter(runtime).unwrap();
+    assert!(queue.leave_if_done(runtime));
+    let second = queue.enter(runtime).unwrap();
+    drop(queue.leave(runtime, &first));
+    assert!(queue.is_driven_by(runtime));
+    drop(queue.leave(runtime, &second));
+    assert!(!queue.is_driven_by(runtime));
+}
+
+/// Red without: `adopted_on` or `wake` in `leave`.
+#[test]
+fn a_task_that_leaves_gives_up_what_it_had_and_wakes_the_others() {
+    let (mut queue, here, there) = (Queue::default(), some_runtime(), some_runtime());
+    let mine = queue.enter(here).unwrap();
+    let other = queue.enter(there).unwrap();
+    assert!(queue.adopt(here, Box::pin(async {})).is_none());
+    assert_eq!(queue.leave(here, &mine).len(), 1);
+    assert!(was_woken(&other));
+    assert!(queue.adopt(here, Box::pin(async {})).is_some(), "it has gone");
+}
+
+/// Red without: `adopt` or `notify_one` in `Queue::adopt`.
+#[test]
+fn what_a_caller_left_behind_goes_to_the_task_of_its_runtime() {
+    let (mut queue, here, there) = (Queue::default(), some_runtime(), some_runtime());
+    let (mine, other) = (queue.enter(here).unwrap(), queue.enter(there).unwrap());
+    assert!(queue.adopt(here, Box::pin(async {})).is_none());
+    assert!(was_woken(&mine) && !was_woken(&other));
+    assert!(queue.due(there, Instant::now()).adopted.is_empty());
+    assert_eq!(queue.due(here, Instant::now()).adopted.len(), 1);
+}
+
+/// Red without: the comparison in `watch` with the time until which the tasks sleep.
+#[test]
+fn a_new_lease_wakes_the_tasks_only_if_it_is_due_before_all_others() {
+    let (mut queue, runtime, now) = (Queue::default(), some_runtime(), Instant::now());
+    let wake = queue.enter(runtime).unwrap();
+    assert_eq!(queue.watch(hold(now), now, TTL), (1, true), "they sleep for ever");
+    assert!(was_woken(&wake));
+    assert_eq!(queue.due(runtime, now).next, Some(now + TTL / 3));
+    assert_eq!(queue.watch(hold(now), now, TTL), (2, false));
+    assert_eq!(queue.watch(hold(now), now + SECOND, TTL), (3, false));
+    assert!(!was_woken(&wake));
+    assert_eq!(queue.watch(hold(now), now, TTL / 2), (4, true));
+    assert!(was_woken(&wake));
+}
+
+/// Red without: `look_at`, `closing`, or the comparison, in `keeps`.
+#[test]
+fn a_kept_lock_is_looked_after_in_time_unless_the_manager_is_closing() {
+    let (mut queue, runtime, now) = (Queue::default(), some_runtime(), Instant::now());
+    let wake = queue.enter(runtime).unwrap();
+    assert!(queue.keeps("b", now + SECOND * 2) && was_woken(&wake));
+    assert_eq!(queue.due(runtime, now).next, Some(now + SECOND * 2));
+    assert!(queue.keeps("c", now + SECOND * 2) && queue.keeps("d", now + SECOND * 3));
+    assert!(!was_woken(&wake));
+    assert!(queue.keeps("a", now + SECOND) && was_woken(&wake));
+    let due = queue.due(runtime, now + SECOND);
+    assert_eq!((&*due.lingered.join(" "), due.next), ("a", Some(now + SECOND * 2)));
+    queue.closing = true;
+    assert!(!queue.keeps("a", now));
+    assert!(!was_woken(&wake));
+    assert_eq!(queue.due(runtime, now + SECOND).next, Some(now + SECOND * 2));
+}
+
+/// Red without: `insert` or `wake`, in each of the ways into the queue.
+#[test]
+fn every_release_that_is_put_down_wakes_the_tasks() {
+    let (mut queue, runtime, now) = (Queue::default(), some_runtime(), Instant::now());
+    let wake = queue.enter(runtime).unwrap();
+    let ways: [fn(&mut Queue, PendingRelease, Instant); 3] =
+        [Queue::release, Queue::put_back, Queue::release_again];
+    for put_down in ways {
+        put_down(&mut queue, release(now + TTL), now);
+        assert!(was_woken(&wake));
+        assert_eq!(queue.due(runtime, now + SECOND).releases.len(), 1);
+    }
+    queue.put_back(release(now + TTL), now + SECOND * 9);
+    assert!(was_woken(&wake) && queue.due(runtime, now).releases.is_empty());
+    queue.hurry();
+    assert!(was_woken(&wake));
+    assert_eq!(queue.due(runtime, now).releases.len(), 1);
+}
+
+/// Red without: any part of `needs_last_resort`.
+#[test]
+fn the_last_resort_is_needed_where_something_is_owed_that_no_task_sees_to() {
+    let (mut queue, runtime, thread) = (Queue::default(), some_runtime(), some_runtime());
+    assert!(!queue.needs_last_resort(), "nothing is owed");
+    queue.releases.sent_by_caller();
+    assert!(queue.needs_last_resort());
+    let wake = queue.enter(runtime).unwrap();
+    assert!(!queue.needs_last_resort(), "a task sees to it");
+    queue.last_resort = Some(LastResort { runtime: Some(thread), vain: false });
+    let _of_thread = queue.enter(thread);
+    assert!(!queue.needs_last_resort());
+    drop(queue.leave(runtime, &wake));
+    assert!(queue.last_resort.is_some(), "that was not the thread's task");
+    assert!(queue.needs_last_resort(), "the thread may be about to end");
+    queue.remove(thread);
+    assert!(queue.last_resort.is_none() && queue.is_driven_by_none());
+}
+
+/// Red without: either look at `shut_down`.
+#[test]
+fn after_a_shutdown_a_new_hold_is_lost_from_the_beginning() {
+    let (mut queue, now) = (Queue::default(), Instant::now());
+    let first = hold(now);
+    let (id, _) = queue.watch(first.clone(), now, TTL);
+    queue.shut_down = true;
+    assert_eq!(first.check(now), Ok(()), "the shutdown itself tells it");
+    let next = Arc::new(first.handed_over(first.fencing(), TTL, None, now));
+    queue.hand_over(id, &next, now);
+    assert_eq!(next.check(now), Err(LostReason::ShutDown));
+    let late = hold(now);
+    queue.watch(late.clone(), now, TTL);
+    assert_eq!(late.check(now), Err(LostReason::ShutDown));
+}
+
+/// Red without: the hand-over to the leases, or the wake behind it.
+#[test]
+fn a_lease_that_was_not_renewed_wakes_the_tasks_when_it_is_handed_over() {
+    let (mut queue, runtime, now) = (Queue::default(), some_runtime(), Instant::now());
+    let wake = queue.enter(runtime).unwrap();
+    let fencing = FencingToken::from_counter(7);
+    let fixed =
+        Granted { claim: claim(), fencing, asked: now, ttl: TTL, renew: false, max_hold: None };
+    let fixed = Arc::new(Hold::new(fixed));
+    let (id, _) = queue.watch(fixed.clone(), now, TTL);
+    assert!(was_woken(&wake));
+    let next = Arc::new(fixed.handed_over(fencing, TTL, None, now));
+    queue.hand_over(id, &next, now);
+    assert!(was_woken(&wake));
+    assert!(Arc::ptr_eq(&queue.leases.hold(id).unwrap(), &next));
+    assert_eq!(queue.due(runtime, now).renewals.len(), 1);
+    let third = Arc::new(next.handed_over(fencing, TTL, None, now));
+    queue.hand_over(id, &third, now);
+    assert!(!was_woken(&wake), "it is renewed as it was");
+}

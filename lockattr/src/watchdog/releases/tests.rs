@@ -1,0 +1,142 @@
+//! Which releases are due when, and how many are owed: on instants of our own, without a store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::{self, Builder, Handle};
+use tokio::time::Instant;
+
+use super::{LONGEST_PAUSE, PendingRelease, Releases, TRY_AGAIN};
+use crate::store::{Claim, LockKey, Releasing};
+
+const LATER: Duration = Duration::from_secs(10);
+const INSTANT: Duration = Duration::from_nanos(1);
+
+fn lock(key: &str) -> Releasing {
+    Releasing::new(Arc::new(Claim::new(LockKey::new("lock:", key).unwrap(), "")))
+}
+
+/// A release that is worth a try until `until`.
+fn release(key: &str, until: Instant) -> PendingRelease {
+    PendingRelease::new(lock(key), until, true, until)
+}
+
+fn keys(due: &[PendingRelease]) -> Vec<&str> {
+    due.iter().map(|release| release.lock.claim.key().as_str()).collect()
+}
+
+fn some_runtime() -> runtime::Id {
+    let runtime = Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async { Handle::current().id() })
+}
+
+/// Red without: the counting in `add` and `settled`, or the number that keeps two of one instant
+/// apart.
+#[test]
+fn each_lock_is_sent_once_and_owed_until_it_is_settled() {
+    let (mut releases, now) = (Releases::default(), Instant::now());
+    assert!(releases.none_owed() && releases.next().is_none());
+    releases.add(release("a", now + LATER), now);
+    releases.add(release("b", now + LATER), now);
+    assert_eq!(releases.next(), Some(now));
+    assert!(releases.due(now - INSTANT).is_empty(), "not before its time");
+    let due = releases.due(now);
+    assert_eq!(keys(&due), ["a", "b"]);
+    assert!(due.iter().all(|release| release.held));
+    assert!(releases.due(now).is_empty() && releases.next().is_none());
+    assert!(!releases.none_owed(), "they are on their way");
+    releases.settled();
+    assert!(!releases.none_owed());
+    releases.settled();
+    assert!(releases.none_owed());
+}
+
+/// Red without: the counting in `sent_by_caller`, or the comparison in `adopted_on`.
+#[test]
+fn what_a_caller_left_behind_is_adopted_where_it_was_sent() {
+    let (here, there) = (some_runtime(), some_runtime());
+    let mut releases = Releases::default();
+    releases.sent_by_caller();
+    releases.sent_by_caller();
+    releases.adopt(there, Box::pin(async {}));
+    assert!(releases.adopted_on(here).is_empty());
+    assert_eq!(releases.adopted_on(there).len(), 1);
+    assert!(releases.adopted_on(there).is_empty(), "it has been taken");
+    releases.settled();
+    assert!(!releases.none_owed());
+    releases.settled();
+    assert!(releases.none_owed());
+}
+
+/// If it is gone the next time, that may have been the first time's doing.
+///
+/// Red without: `held = false` or `insert` in `put_back`.
+#[test]
+fn what_is_put_back_is_still_owed_and_no_news_any_more() {
+    let (mut releases, now) = (Releases::default(), Instant::now());
+    releases.add(release("a", now + LATER), now);
+    let sent = releases.due(now).pop().unwrap();
+    releases.put_back(sent, now + LATER);
+    assert!(releases.due(now + LATER - INSTANT).is_empty());
+    let due = releases.due(now + LATER);
+    assert_eq!(keys(&due), ["a"]);
+    assert!(!due[0].held);
+    releases.settled();
+    assert!(releases.none_owed());
+}
+
+/// Red without: `/ 20`, or either end of the clamp, in `again`.
+#[test]
+fn a_release_without_an_answer_is_tried_again_after_a_part_of_the_time_that_is_left() {
+    let now = Instant::now();
+    let pauses = [
+        (Duration::from_secs(10), Duration::from_millis(500)),
+        (Duration::from_secs(60), LONGEST_PAUSE),
+        (Duration::from_millis(100), TRY_AGAIN),
+        (TRY_AGAIN + INSTANT, TRY_AGAIN),
+    ];
+    for (left, pause) in pauses {
+        let mut releases = Releases::default();
+        releases.sent_by_caller();
+        releases.again(release("a", now + left), now);
+        assert_eq!(releases.next(), Some(now + pause), "{left:?}");
+        assert!(!releases.none_owed());
+    }
+}
+
+/// Red without: the comparison in `again` with the end of the lease, or `settled` behind it.
+#[test]
+fn a_release_is_not_tried_again_when_the_store_has_let_go_by_itself() {
+    let now = Instant::now();
+    for left in [Duration::ZERO, TRY_AGAIN] {
+        let mut releases = Releases::default();
+        releases.sent_by_caller();
+        releases.again(release("a", now + left), now);
+        assert_eq!(releases.next(), None, "{left:?}");
+        assert!(releases.none_owed());
+    }
+}
+
+/// Red without: `hurry`, or its look whether there is anything to hurry.
+#[test]
+fn a_hurry_makes_all_due_that_wait_and_none_that_come_later() {
+    let (mut releases, now) = (Releases::default(), Instant::now());
+    releases.hurry();
+    releases.add(release("a", now + LATER), now + LATER);
+    assert!(releases.due(now).is_empty(), "it came after the hurry");
+    releases.hurry();
+    assert_eq!(keys(&releases.due(now)), ["a"]);
+    releases.add(release("b", now + LATER), now + LATER);
+    assert!(releases.due(now).is_empty());
+}
+
+/// Red without: `stays_until`, or the time that `sent` takes off it.
+#[test]
+fn what_stays_taken_does_so_until_the_same_instant_whenever_it_is_sent() {
+    let now = Instant::now();
+    let release = PendingRelease::new(lock("a").after(LATER), now + LATER, true, now);
+    assert_eq!(release.sent(now).after, LATER);
+    assert_eq!(release.sent(now + LATER / 4).after, LATER * 3 / 4);
+    assert_eq!(release.sent(now + LATER * 2).after, Duration::ZERO);
+    assert_eq!(PendingRelease::new(lock("b"), now, true, now).sent(now).after, Duration::ZERO);
+}

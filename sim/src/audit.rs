@@ -1,0 +1,35 @@
+//! What is left in the servers when all is over: nothing may be.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockattr::store::{Acquire, Acquiring, Claim, LockKey, Releasing, Store};
+
+use crate::client::{Habit, WireStore};
+use crate::life::Life;
+use crate::parcels::Parcels;
+use crate::turn::KEYS;
+
+/// Asks each of these servers for each lock: it must be free, and nobody stand in line for it.
+pub(crate) async fn audit(servers: Vec<String>, parcels: Parcels) -> Vec<String> {
+    let mut left = Vec::new();
+    for server in servers {
+        let store = WireStore::new(&server, parcels.clone(), Life::default(), Habit::Right);
+        for key in KEYS {
+            let name = LockKey::new("lock:", key).expect("a good key");
+            match store.holder(&name).await {
+                Ok(None) => {}
+                Ok(Some(holder)) => left.push(format!("{server}: `{key}` is held by {holder}")),
+                Err(error) => left.push(format!("{server}: {error}")),
+            }
+            let claim = Arc::new(Claim::new(name, "service=audit"));
+            let asked = Acquiring::new(claim.clone(), Duration::from_secs(1));
+            match store.acquire(&asked).await {
+                Ok(Acquire::Acquired { wanted: false, .. }) => {}
+                other => left.push(format!("{server}: `{key}` is not free: {other:?}")),
+            }
+            drop(store.release(&[Releasing::new(claim)]).await);
+        }
+    }
+    left
+}

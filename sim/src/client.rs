@@ -1,0 +1,152 @@
+//! A process's store: asks one server over the simulated network, as the Redis store asks Redis.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockattr::Holder;
+use lockattr::store::{
+    Acquire, Acquiring, Inbox, LockKey, Release, Releasing, Renew, Renewal, Store, StoreError,
+    StoreFuture, Waiting,
+};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout};
+
+use crate::life::Life;
+use crate::line::Shared;
+use crate::parcels::{Answer, Parcels, Question};
+
+/// How long an answer may take, and how long a connection.
+pub(crate) const RESPONSE: Duration = Duration::from_millis(300);
+
+/// What the client does with what it hears. All but the first are wrong, and here to be found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Habit {
+    /// As the Redis store does.
+    #[default]
+    Right,
+    /// The lease of a grant begins when its message comes.
+    DatesGrantsLate,
+    /// A renewal that got no answer counts as one that did.
+    TakesSilenceForYes,
+}
+
+/// The locks of one server.
+#[derive(Debug)]
+pub(crate) struct WireStore {
+    line: Arc<Shared>,
+    life: Life,
+    habit: Habit,
+}
+
+impl WireStore {
+    /// The server of this name, asked by a process for as long as it lives. Contacts nobody yet.
+    pub(crate) fn new(address: &str, parcels: Parcels, life: Life, habit: Habit) -> Self {
+        let line = Arc::new(Shared::new(address, parcels, life.clone(), habit));
+        Self { line, life, habit }
+    }
+
+    async fn ask(&self, question: Question) -> Result<Answer, StoreError> {
+        if self.life.is_over() {
+            return Err(StoreError::new("the process is dead").not_sent());
+        }
+        let live = self.line.get().await?;
+        let (tells, told) = oneshot::channel();
+        let gone = || StoreError::new("the connection is gone");
+        live.asks.send((question, tells)).map_err(|_| gone().not_sent())?;
+        match timeout(RESPONSE, told).await {
+            Ok(answer) => answer.map_err(|_| gone()),
+            Err(_) => {
+                live.suspected.notify_one();
+                Err(StoreError::new("no answer in time"))
+            }
+        }
+    }
+
+    /// Asks for each of a batch what only a batch can be asked for.
+    async fn ask_all<T>(
+        &self,
+        many: usize,
+        question: Question,
+        read: impl FnOnce(Answer) -> Option<Vec<T>>,
+    ) -> Vec<Result<T, StoreError>> {
+        match self.ask(question).await.map(read) {
+            Ok(answers) => answers.unwrap_or_default().into_iter().map(Ok).collect(),
+            Err(error) => (0..many).map(|_| Err(error.clone())).collect(),
+        }
+    }
+}
+
+impl Store for WireStore {
+    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+        Box::pin(async move {
+            let sent = Instant::now();
+            match self.ask(Question::Acquire(asked.clone())).await? {
+                Answer::Acquire(answer, clock) => {
+                    // As the script does, which tells its clock to those only who wait.
+                    let waits = asked.waiting != Waiting::Not;
+                    if waits && matches!(answer, Acquire::Held { .. }) {
+                        self.line.post.saw_clock(sent, clock);
+                    }
+                    Ok(answer)
+                }
+                other => panic!("{other:?} is no answer to an acquire"),
+            }
+        })
+    }
+
+    fn listen(&self, inbox: &Arc<Inbox>) {
+        self.line.post.add(inbox);
+    }
+
+    fn renew<'a>(
+        &'a self,
+        renewals: &'a [Renewal],
+    ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
+        Box::pin(async move {
+            let read = |answer| match answer {
+                Answer::Renew(answers) => Some(answers),
+                _ => None,
+            };
+            let question = Question::Renew(renewals.to_vec());
+            let answers = self.ask_all(renewals.len(), question, read).await;
+            if self.habit == Habit::TakesSilenceForYes {
+                return answers.into_iter().map(|one| one.or(Ok(Renew::Renewed))).collect();
+            }
+            answers
+        })
+    }
+
+    fn release<'a>(
+        &'a self,
+        releases: &'a [Releasing],
+    ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
+        Box::pin(async move {
+            if self.life.is_over() {
+                // Clearing away what a killed process had in memory must not wait for anything.
+                return releases.iter().map(|_| Ok(Release::NotHeld)).collect();
+            }
+            let read = |answer| match answer {
+                Answer::Release(answers) => Some(answers),
+                _ => None,
+            };
+            let question = Question::Release(releases.to_vec());
+            self.ask_all(releases.len(), question, read).await
+        })
+    }
+
+    fn holder<'a>(
+        &'a self,
+        key: &'a LockKey,
+    ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
+        Box::pin(async move {
+            match self.ask(Question::Holder(key.clone())).await? {
+                Answer::Holder(holder) => Ok(holder),
+                other => panic!("{other:?} is no answer to a question for the holder"),
+            }
+        })
+    }
+
+    fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move { self.ask(Question::Ping).await.map(|_| ()) })
+    }
+}

@@ -1,0 +1,154 @@
+//! Servers that are wrong, each in one way, so that it can be seen that they are found out.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use lockattr::store::{
+    Acquire, Acquiring, Claim, Inbox, LockKey, MemoryStore, Release, Releasing, Renew, Renewal,
+    Sharing, Store, StoreError, StoreFuture,
+};
+use lockattr::{FencingToken, Holder};
+
+/// What a server does wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// A release frees the lock, whoever sent it.
+    ReleasesForAnybody,
+    /// A lease does not end by itself.
+    ForgetsToExpire,
+    /// Every tenth refusal is a grant.
+    GrantsTwice,
+    /// It counts its fencing tokens by its clock alone, which is set back now and then.
+    CountsBackwards,
+    /// A lease ends at its half.
+    ExpiresEarly,
+}
+
+/// A server with a flaw.
+pub(crate) struct WrongStore {
+    inner: MemoryStore,
+    flaw: Flaw,
+    memory: Mutex<Memory>,
+}
+
+#[derive(Default)]
+struct Memory {
+    /// Who asked for each lock last and was not refused at once.
+    holders: HashMap<String, Arc<Claim>>,
+    refusals: u64,
+    grants: u64,
+}
+
+/// As good as for ever, in a simulation.
+const FOR_EVER: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl WrongStore {
+    /// Right but for this.
+    pub(crate) fn new(flaw: Flaw) -> Self {
+        Self { inner: MemoryStore::new(), flaw, memory: Mutex::default() }
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lasts(&self, ttl: Duration) -> Duration {
+        match self.flaw {
+            Flaw::ForgetsToExpire => FOR_EVER,
+            Flaw::ExpiresEarly => ttl / 2,
+            _ => ttl,
+        }
+    }
+
+    fn told(&self, asked: &Acquiring, answer: Acquire) -> Acquire {
+        let mut memory = self.memory();
+        match answer {
+            Acquire::Acquired { fencing, wanted } => {
+                memory.grants += 1;
+                let name = asked.claim.key().name().to_owned();
+                memory.holders.insert(name, asked.claim.clone());
+                let backwards =
+                    self.flaw == Flaw::CountsBackwards && memory.grants.is_multiple_of(8);
+                let number = if backwards { fencing.get() / 2 } else { fencing.get() };
+                Acquire::Acquired { fencing: FencingToken::from_counter(number >> 10), wanted }
+            }
+            held @ Acquire::Held { .. } => {
+                memory.refusals += 1;
+                let alone = asked.claim.sharing() == Sharing::Exclusive;
+                if self.flaw != Flaw::GrantsTwice || !alone || !memory.refusals.is_multiple_of(10) {
+                    return held;
+                }
+                let fencing = asked.hint.unwrap_or(2_000_000_000_000_000);
+                Acquire::Acquired {
+                    fencing: FencingToken::from_counter(fencing + memory.refusals),
+                    wanted: true,
+                }
+            }
+        }
+    }
+}
+
+impl Store for WrongStore {
+    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+        Box::pin(async move {
+            let mut wish = asked.clone();
+            wish.ttl = self.lasts(asked.ttl);
+            let answer = self.inner.acquire(&wish).await?;
+            Ok(self.told(asked, answer))
+        })
+    }
+
+    fn listen(&self, inbox: &Arc<Inbox>) {
+        self.inner.listen(inbox);
+    }
+
+    fn renew<'a>(
+        &'a self,
+        renewals: &'a [Renewal],
+    ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
+        Box::pin(async move {
+            let mut wishes = renewals.to_vec();
+            wishes.iter_mut().for_each(|wish| wish.ttl = self.lasts(wish.ttl));
+            self.inner.renew(&wishes).await
+        })
+    }
+
+    fn release<'a>(
+        &'a self,
+        releases: &'a [Releasing],
+    ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
+        Box::pin(async move {
+            let mut answers = self.inner.release(releases).await;
+            if self.flaw == Flaw::ReleasesForAnybody {
+                for (release, answer) in releases.iter().zip(&mut answers) {
+                    let name = release.claim.key().name();
+                    let holder = self.memory().holders.get(name).cloned();
+                    if let Some(holder) = holder {
+                        *answer = Ok(Release::Released);
+                        drop(self.inner.release(&[Releasing::new(holder)]).await);
+                    }
+                }
+            }
+            answers
+        })
+    }
+
+    fn holder<'a>(
+        &'a self,
+        key: &'a LockKey,
+    ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
+        self.inner.holder(key)
+    }
+
+    fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
+        self.inner.ping()
+    }
+}
+
+impl fmt::Debug for WrongStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WrongStore").field(&self.flaw).finish()
+    }
+}

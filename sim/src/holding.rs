@@ -1,0 +1,78 @@
+//! A hold as its holder writes it down: dropped, it was given back, and nobody knows how that went.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use lockattr::{Error, Lease, LockGuard};
+use lockattr_history::{Call, Op, Recorder};
+
+use crate::life::Life;
+
+/// One hold of one call chain, of one key or several.
+#[derive(Debug)]
+pub(crate) struct Holding {
+    recorder: Recorder,
+    life: Life,
+    chain: u32,
+    keys: Vec<&'static str>,
+    over: Cell<bool>,
+}
+
+impl Holding {
+    pub(crate) fn new(recorder: Recorder, life: Life, chain: u32, keys: &[&'static str]) -> Self {
+        Self { recorder, life, chain, keys: keys.to_vec(), over: Cell::new(false) }
+    }
+
+    pub(crate) fn asks(&self, key: &str, op: Op) -> Call {
+        self.recorder.invoke(self.chain, key, op)
+    }
+
+    fn asks_all(&self, op: Op) -> Vec<Call> {
+        self.keys.iter().map(|key| self.asks(key, op)).collect()
+    }
+
+    /// Looks whether it is still held.
+    pub(crate) fn check(&self, lease: &Lease) -> bool {
+        let asked = self.asks_all(Op::Check);
+        let held = lease.ensure_held().is_ok();
+        asked.into_iter().for_each(|call| if held { call.ok(None) } else { call.fail() });
+        held
+    }
+
+    /// Has the lease last longer.
+    pub(crate) async fn extended(&self, lease: &Lease, ttl: Duration) {
+        let asked = self.asks_all(Op::Renew);
+        match lease.extend(ttl).await {
+            Ok(()) => asked.into_iter().for_each(|call| call.ok(None)),
+            Err(Error::Lost { .. }) => asked.into_iter().for_each(Call::fail),
+            Err(_) => asked.into_iter().for_each(Call::unknown),
+        }
+    }
+
+    /// Leaves what was entered again.
+    pub(crate) fn leaves(&self, key: &str, inner: LockGuard) {
+        let asked = self.asks(key, Op::Leave);
+        drop(inner);
+        asked.ok(None);
+    }
+
+    /// It is told that it holds no more.
+    pub(crate) fn lost(self) {
+        self.over.set(true);
+        self.keys.iter().for_each(|key| self.recorder.lost(self.chain, key));
+    }
+
+    /// It is about to be given back.
+    pub(crate) fn releases(self) -> Vec<Call> {
+        self.over.set(true);
+        self.asks_all(Op::Release)
+    }
+}
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        if !self.over.get() && !self.life.is_over() {
+            self.asks_all(Op::Release).into_iter().for_each(Call::unknown);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! A connection that is always there: made when first needed, replaced when it fails or falls
+//! silent, as `store/redis/link.rs` and `line.rs` have it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::Shared as Several;
+use lockattr::__sim::Post;
+use lockattr::FencingToken;
+use lockattr::store::{Grant, OwnerToken, StoreError};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::{Instant, sleep_until, timeout};
+use turmoil::net::TcpStream;
+
+use crate::client::{Habit, RESPONSE};
+use crate::life::Life;
+use crate::parcels::{Answer, Parcel, Parcels, Question};
+use crate::server::PORT;
+use crate::wire::Wire;
+
+/// How long a failure to connect is told to those who ask next, before it is tried again.
+const FAILURE_LASTS: Duration = Duration::from_millis(50);
+
+/// After how long without an answer the server is asked whether it is there.
+const HEARTBEAT: Duration = Duration::from_millis(500);
+
+/// What all who ask this server have in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    address: String,
+    parcels: Parcels,
+    habit: Habit,
+    pub(crate) post: Post,
+    life: Life,
+    line: Mutex<Line>,
+}
+
+#[derive(Debug)]
+enum Line {
+    None,
+    Connecting(Several<oneshot::Receiver<Outcome>>),
+    Live(Live),
+    Failed(Instant, StoreError),
+}
+
+type Outcome = Result<Live, StoreError>;
+type Ask = (Question, oneshot::Sender<Answer>);
+
+/// A connection that is thought to work.
+#[derive(Clone, Debug)]
+pub(crate) struct Live {
+    pub(crate) asks: mpsc::UnboundedSender<Ask>,
+    pub(crate) suspected: Arc<Notify>,
+}
+
+impl Shared {
+    pub(crate) fn new(address: &str, parcels: Parcels, life: Life, habit: Habit) -> Self {
+        let (address, line) = (address.to_owned(), Mutex::new(Line::None));
+        Self { address, parcels, habit, post: Post::default(), life, line }
+    }
+
+    /// The connection, made now if there is none: by a task of its own, so that a caller without
+    /// patience does not end it for the others.
+    pub(crate) async fn get(self: &Arc<Self>) -> Outcome {
+        let attempt = {
+            let mut line = self.line();
+            match &*line {
+                Line::Live(live) => return Ok(live.clone()),
+                Line::Failed(at, error) if at.elapsed() < FAILURE_LASTS => {
+                    return Err(error.clone());
+                }
+                Line::Connecting(attempt) => attempt.clone(),
+                Line::None | Line::Failed(..) => {
+                    let (tells, told) = oneshot::channel();
+                    // Not a `watch`, which wakes those who wait in an order of chance.
+                    let told = told.shared();
+                    *line = Line::Connecting(told.clone());
+                    let (life, keeps) = (self.life.clone(), keep_line(self.clone(), tells));
+                    tokio::spawn(async move {
+                        tokio::select! {
+                            biased;
+                            () = life.is_ended() => {}
+                            () = keeps => {}
+                        }
+                    });
+                    told
+                }
+            }
+        };
+        let given_up = |_| Err(StoreError::new("nobody connects any more").not_sent());
+        attempt.await.unwrap_or_else(given_up)
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Connects and asks to be told what concerns the inboxes.
+    async fn connect(&self) -> std::io::Result<Wire> {
+        let stream = TcpStream::connect((self.address.as_str(), PORT)).await?;
+        let mut wire = Wire::new(stream, self.parcels.clone());
+        let inboxes = self.post.inboxes().iter().map(|inbox| inbox.id()).collect();
+        let number = wire.ask(Question::Listen(inboxes)).await?;
+        loop {
+            match wire.hear().await? {
+                Parcel::Answer(answered, _) if answered == number => return Ok(wire),
+                parcel => self.deliver(parcel),
+            }
+        }
+    }
+
+    /// What a server said without being asked.
+    fn deliver(&self, parcel: Parcel) {
+        let Parcel::News(inbox, words) = parcel else { return };
+        if self.habit == Habit::DatesGrantsLate
+            && let Some(rest) = words.strip_prefix("granted ")
+        {
+            return self.deliver_late(inbox, rest);
+        }
+        self.post.deliver(inbox, &words);
+    }
+
+    /// The mistake that the clock in a grant is there to avoid.
+    fn deliver_late(&self, inbox: u64, words: &str) {
+        let mut words = words.split(' ');
+        let token = words.next().and_then(OwnerToken::parse);
+        let number = words.next().and_then(|number| number.parse().ok());
+        let inbox = self.post.inboxes().into_iter().find(|one| one.id() == inbox);
+        if let (Some(token), Some(number), Some(inbox)) = (token, number, inbox) {
+            let fencing = FencingToken::from_counter(number);
+            inbox.granted(token, Grant::new(fencing, Instant::now(), true));
+        }
+    }
+}
+
+/// Connects, tells how that went, and stays with the connection for as long as it answers.
+async fn keep_line(shared: Arc<Shared>, told: oneshot::Sender<Outcome>) {
+    let connected = timeout(RESPONSE, shared.connect()).await;
+    let failed = |sentence: String| StoreError::new(sentence).not_sent();
+    let wire = match connected {
+        Ok(Ok(wire)) => wire,
+        unreachable => {
+            let error = failed(format!("no connection to {}: {unreachable:?}", shared.address));
+            *shared.line() = Line::Failed(Instant::now(), error.clone());
+            return drop(told.send(Err(error)));
+        }
+    };
+    let (asks, asked) = mpsc::unbounded_channel();
+    let suspected = Arc::<Notify>::default();
+    let live = Live { asks, suspected: suspected.clone() };
+    *shared.line() = Line::Live(live.clone());
+    drop(told.send(Ok(live)));
+    // Not while it waits: who drops the store closes the connection.
+    let shared = {
+        let weak = Arc::downgrade(&shared);
+        drop(shared);
+        weak
+    };
+    stay(&shared, wire, asked, &suspected).await;
+    if let Some(shared) = shared.upgrade() {
+        *shared.line() = Line::None;
+        shared.post.interrupted();
+    }
+}
+
+/// Until the connection ends, or nobody answers, or nobody asks any more.
+async fn stay(
+    shared: &Weak<Shared>,
+    mut wire: Wire,
+    mut asked: mpsc::UnboundedReceiver<Ask>,
+    suspected: &Notify,
+) {
+    // In order: when they are given up, those who wait are woken in it.
+    let mut open = BTreeMap::new();
+    let mut looks = Instant::now() + HEARTBEAT;
+    let mut ping = None;
+    loop {
+        tokio::select! {
+            biased;
+            heard = wire.hear() => {
+                let (Ok(parcel), Some(shared)) = (heard, shared.upgrade()) else { return };
+                match parcel {
+                    Parcel::Answer(number, answer) => {
+                        if ping == Some(number) {
+                            ping = None;
+                        }
+                        if ping.is_none() {
+                            looks = Instant::now() + HEARTBEAT;
+                        }
+                        if let Some(tells) = open.remove(&number) {
+                            // Nobody listens any more where the patience was over.
+                            let _nobody: Result<(), _> = oneshot::Sender::send(tells, answer);
+                        }
+                    }
+                    news => shared.deliver(news),
+                }
+            }
+            ask = asked.recv() => {
+                let Some((question, tells)) = ask else { return };
+                let Ok(number) = wire.ask(question).await else { return };
+                open.insert(number, tells);
+            }
+            () = suspected.notified(), if ping.is_none() => looks = Instant::now(),
+            () = sleep_until(looks) => {
+                if ping.is_some() {
+                    return;
+                }
+                let Ok(number) = wire.ask(Question::Ping).await else { return };
+                (ping, looks) = (Some(number), Instant::now() + RESPONSE);
+            }
+        }
+    }
+}

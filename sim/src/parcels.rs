@@ -1,0 +1,86 @@
+//! What travels between a process and a server. The network carries its number, eight bytes; what
+//! the number stands for lies here. A message that the network loses is one that nobody collects.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lockattr::Holder;
+use lockattr::store::{Acquire, Acquiring, LockKey, Release, Releasing, Renew, Renewal};
+
+/// One message.
+#[derive(Debug)]
+pub(crate) enum Parcel {
+    /// From a process; the number comes back with the answer.
+    Question(u64, Question),
+    /// From a server.
+    Answer(u64, Answer),
+    /// From a server to an inbox, in the words of Redis.
+    News(u64, String),
+}
+
+/// What a process asks.
+#[derive(Debug)]
+pub(crate) enum Question {
+    /// To be told what concerns these inboxes, from now on and on this connection.
+    Listen(Vec<u64>),
+    /// `Store::acquire`.
+    Acquire(Acquiring),
+    /// `Store::renew`.
+    Renew(Vec<Renewal>),
+    /// `Store::release`.
+    Release(Vec<Releasing>),
+    /// `Store::holder`.
+    Holder(LockKey),
+    /// Whether anybody is there.
+    Ping,
+}
+
+/// What a server answers.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// To `Acquire`, and what the server's clock shows, in microseconds.
+    Acquire(Acquire, u64),
+    /// To `Renew`, one by one.
+    Renew(Vec<Renew>),
+    /// To `Release`, one by one.
+    Release(Vec<Release>),
+    /// To `Holder`.
+    Holder(Option<Holder>),
+    /// To all else.
+    Done,
+}
+
+/// All that is on its way, in one simulated world.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Parcels(Arc<Mutex<Depot>>);
+
+#[derive(Debug, Default)]
+struct Depot {
+    last: u64,
+    waiting: HashMap<u64, Parcel>,
+}
+
+impl Parcels {
+    /// Puts a message on its way: what the network has to carry.
+    pub(crate) fn send(&self, parcel: Parcel) -> [u8; 8] {
+        let mut depot = self.depot();
+        depot.last += 1;
+        let number = depot.last;
+        depot.waiting.insert(number, parcel);
+        number.to_be_bytes()
+    }
+
+    /// What the network has brought.
+    ///
+    /// # Panics
+    ///
+    /// If it brought the same twice, or half of it: no such network is simulated.
+    pub(crate) fn collect(&self, bytes: [u8; 8]) -> Parcel {
+        let number = u64::from_be_bytes(bytes);
+        self.depot().waiting.remove(&number).expect("a message comes once")
+    }
+
+    fn depot(&self) -> MutexGuard<'_, Depot> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

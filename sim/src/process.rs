@@ -1,0 +1,146 @@
+//! A process: a manager, tasks that want locks, and an end.
+
+use std::cell::{Cell, RefCell};
+use std::future::pending;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockattr::LockManager;
+use lockattr::store::{RedlockStore, Store};
+use lockattr_history::{Event, Recorder};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::client::{Habit, WireStore};
+use crate::ledger::Ledger;
+use crate::life::Life;
+use crate::machine::{Machine, clock};
+use crate::parcels::Parcels;
+use crate::plan::{Setup, Topology};
+use crate::task::Task;
+
+/// How long a process that has let go of everything is left to tell its servers so.
+const LEAVES: Duration = Duration::from_secs(3);
+
+/// One place for a process; when it dies, another begins there.
+#[derive(Debug)]
+pub(crate) struct Process {
+    /// Its place.
+    pub(crate) number: usize,
+    /// How it is set up.
+    pub(crate) setup: Setup,
+    /// What its servers are, and which of them it asks.
+    pub(crate) topology: Topology,
+    /// The numbers of the servers that it asks.
+    pub(crate) servers: Vec<usize>,
+    /// How it reads what they say.
+    pub(crate) habit: Habit,
+    /// How long it begins new work.
+    pub(crate) works: Duration,
+    /// What its work is drawn from.
+    pub(crate) seed: u64,
+    /// The messages of its world.
+    pub(crate) parcels: Parcels,
+    /// What its locks are for.
+    pub(crate) ledger: Ledger,
+    /// The machine that it runs on.
+    pub(crate) machine: Rc<Machine>,
+    /// By how many microseconds its calendar is ahead.
+    pub(crate) ahead: Rc<Cell<i64>>,
+    /// Which life it lives.
+    pub(crate) life: RefCell<Life>,
+    /// The history of each of its lives.
+    pub(crate) recorders: RefCell<Vec<Recorder>>,
+    /// What its tasks found that must not be.
+    pub(crate) findings: RefCell<Vec<String>>,
+    /// Whether it has done its work.
+    pub(crate) done: Cell<bool>,
+}
+
+impl Process {
+    /// Its name in the network.
+    #[must_use]
+    pub(crate) fn name(number: usize) -> String {
+        format!("process-{number}")
+    }
+
+    /// What its host runs, in each of its lives.
+    ///
+    /// # Errors
+    ///
+    /// None: what goes wrong is a panic.
+    pub(crate) async fn run(self: Rc<Self>) -> turmoil::Result {
+        let life = Life::default();
+        self.life.replace(life.clone());
+        self.machine.has_calendar(self.ahead.clone());
+        let lives = self.recorders.borrow().len();
+        // Lives of one process are far apart, so that each has a number of its own.
+        let number = u32::try_from(self.number * 1000 + lives).expect("few");
+        let recorder = Recorder::in_memory(number, clock);
+        self.recorders.borrow_mut().push(recorder.clone());
+        let setup = &self.setup;
+        let manager = LockManager::builder()
+            .store(self.store(&life))
+            .service(Self::name(self.number))
+            .linger(setup.linger)
+            .hand_overs(setup.hand_overs)
+            .hand_over_time(setup.hand_over_time)
+            .shutdown_limit(Duration::from_secs(1))
+            .build()?;
+        let mut tasks = JoinSet::new();
+        for nth in 0..setup.tasks {
+            let dice = (self.seed << 16) ^ u64::from(number << 4 | nth);
+            let task = Task {
+                nth,
+                process: self.clone(),
+                manager: manager.clone(),
+                recorder: recorder.clone(),
+                life: life.clone(),
+            };
+            tasks.spawn_local(task.run(StdRng::seed_from_u64(dice)));
+        }
+        while let Some(ended) = tasks.join_next().await {
+            ended?;
+        }
+        if setup.shuts_down {
+            manager.shutdown().await;
+        }
+        drop(manager);
+        sleep(LEAVES).await;
+        self.done.set(true);
+        pending().await
+    }
+
+    /// It dies: nothing that is still in its memory counts from now on.
+    pub(crate) fn dies(&self) {
+        self.life.borrow().end();
+        self.done.set(false);
+    }
+
+    /// What all of its lives did.
+    #[must_use]
+    pub(crate) fn history(&self) -> Vec<Event> {
+        self.recorders.borrow().iter().flat_map(Recorder::events).collect()
+    }
+
+    fn store(&self, life: &Life) -> Arc<dyn Store> {
+        let server = |server: &usize| {
+            let (address, parcels) = (server_name(*server), self.parcels.clone());
+            Arc::new(WireStore::new(&address, parcels, life.clone(), self.habit)) as Arc<dyn Store>
+        };
+        let mut servers = self.servers.iter().map(server);
+        match self.topology {
+            Topology::Alone => servers.next().expect("it asks one server"),
+            Topology::Redlock => Arc::new(RedlockStore::new(servers).expect("enough servers")),
+        }
+    }
+}
+
+/// A server's name in the network.
+#[must_use]
+pub(crate) fn server_name(number: usize) -> String {
+    format!("server-{number}")
+}

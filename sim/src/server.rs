@@ -1,0 +1,174 @@
+//! A server: the rules of the Redis scripts behind a simulated socket.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockattr::FencingToken;
+use lockattr::store::{Inbox, News, OwnerToken, Store};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+use turmoil::net::{TcpListener, TcpStream};
+
+use crate::machine::elapsed;
+use crate::parcels::{Answer, Parcel, Parcels, Question};
+
+/// Where every server listens.
+pub(crate) const PORT: u16 = 6379;
+
+/// After how long without a word a connection counts as dead: nobody hears the end of one whose
+/// network was cut first. Its inboxes are told in vain until then.
+const KEEP_ALIVE: Duration = Duration::from_secs(3);
+
+/// Bits of a fencing token below the counter that a server's words carry.
+const COUNTER: u32 = 10;
+
+/// One server; what it keeps outlives its process.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// What it keeps.
+    pub(crate) store: Arc<dyn Store>,
+    /// By how much its clock runs too fast, in parts of a thousand.
+    pub(crate) fast: i32,
+    /// Whether its process runs.
+    pub(crate) power: watch::Sender<bool>,
+    /// The messages of its world.
+    pub(crate) parcels: Parcels,
+}
+
+impl Server {
+    /// A server over `store`, that is on.
+    pub(crate) fn new(store: Arc<dyn Store>, fast: i32, parcels: Parcels) -> Arc<Self> {
+        let power = watch::Sender::new(true);
+        Arc::new(Self { store, fast, power, parcels })
+    }
+
+    /// What its host runs.
+    ///
+    /// # Errors
+    ///
+    /// None that a simulated network has.
+    pub(crate) async fn run(self: Arc<Self>) -> turmoil::Result {
+        let mut power = self.power.subscribe();
+        loop {
+            power.wait_for(|on| *on).await?;
+            let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT)).await?;
+            let mut connections = JoinSet::new();
+            loop {
+                tokio::select! {
+                    biased;
+                    off = power.wait_for(|on| !*on) => {
+                        off?;
+                        break;
+                    }
+                    accepted = listener.accept() => {
+                        let (stream, _) = accepted?;
+                        connections.spawn(self.clone().serve(stream));
+                    }
+                }
+            }
+            drop(listener);
+            connections.shutdown().await;
+        }
+    }
+
+    /// One connection, until it ends. Its inboxes are nobody's then.
+    async fn serve(self: Arc<Self>, mut stream: TcpStream) {
+        let (says, mut said) = mpsc::unbounded_channel();
+        let mut inboxes = Vec::new();
+        let mut bytes = [0; 8];
+        let mut heard = Instant::now();
+        loop {
+            tokio::select! {
+                biased;
+                Some(parcel) = said.recv() => {
+                    if stream.write_all(&self.parcels.send(parcel)).await.is_err() {
+                        return;
+                    }
+                }
+                read = stream.read(&mut bytes) => {
+                    let Ok(8) = read else { return };
+                    heard = Instant::now();
+                    let Parcel::Question(number, question) = self.parcels.collect(bytes) else {
+                        panic!("a process asks");
+                    };
+                    if let Question::Listen(ids) = &question {
+                        for &id in ids {
+                            let inbox = Arc::new(self.inbox(id, &says));
+                            self.store.listen(&inbox);
+                            inboxes.push(inbox);
+                        }
+                    }
+                    let answer = self.answer(question).await;
+                    // The other end is above.
+                    says.send(Parcel::Answer(number, answer)).ok();
+                }
+                () = sleep_until(heard + KEEP_ALIVE) => return,
+            }
+        }
+    }
+
+    /// What stands here for the inbox of a process.
+    fn inbox(self: &Arc<Self>, id: u64, says: &mpsc::UnboundedSender<Parcel>) -> Inbox {
+        let (wanted, news, server) = (says.clone(), says.clone(), self.clone());
+        let on_wanted = move |name: Option<&str>| {
+            let name = name.expect("a server names the lock");
+            wanted.send(Parcel::News(id, format!("wanted {name}"))).ok();
+        };
+        let on_news = move |token, about| {
+            news.send(Parcel::News(id, server.words(token, &about))).ok();
+        };
+        Inbox::beyond_a_wire(id, on_wanted, on_news)
+    }
+
+    /// News as the scripts word them.
+    fn words(&self, token: OwnerToken, news: &News) -> String {
+        match news {
+            News::Granted(grant) => {
+                let (number, wanted) = (grant.fencing.get() >> COUNTER, u8::from(grant.wanted));
+                debug_assert_eq!(FencingToken::from_counter(number), grant.fencing);
+                format!("granted {token} {number} {} {wanted}", self.clock())
+            }
+            News::AskAgain(at) => {
+                let later = at.saturating_duration_since(Instant::now());
+                format!("later {token} {}", later.as_micros().div_ceil(1000))
+            }
+        }
+    }
+
+    async fn answer(&self, question: Question) -> Answer {
+        match question {
+            Question::Listen(_) | Question::Ping => Answer::Done,
+            Question::Acquire(mut asked) => {
+                asked.ttl = self.counted(asked.ttl);
+                let answer = self.store.acquire(&asked).await;
+                Answer::Acquire(answer.expect("memory fails never"), self.clock())
+            }
+            Question::Renew(mut renewals) => {
+                renewals.iter_mut().for_each(|one| one.ttl = self.counted(one.ttl));
+                let answers = self.store.renew(&renewals).await;
+                Answer::Renew(answers.into_iter().map(|one| one.expect("as above")).collect())
+            }
+            Question::Release(releases) => {
+                let answers = self.store.release(&releases).await;
+                Answer::Release(answers.into_iter().map(|one| one.expect("as above")).collect())
+            }
+            Question::Holder(key) => {
+                Answer::Holder(self.store.holder(&key).await.expect("as above"))
+            }
+        }
+    }
+
+    /// How long a time is that its clock calls so.
+    fn counted(&self, time: Duration) -> Duration {
+        time.mul_f64(1.0 - f64::from(self.fast) / 1000.0)
+    }
+
+    /// What its clock shows, in microseconds: it need not have begun when ours did.
+    fn clock(&self) -> u64 {
+        let micros = elapsed().as_micros() as f64 * (1.0 + f64::from(self.fast) / 1000.0);
+        1_000_000_000 + micros as u64
+    }
+}

@@ -1,0 +1,120 @@
+//! Many worlds, one seed after the other, and what they come to together.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fmt;
+use std::time::Duration;
+
+use lockattr_history::Judged;
+
+use crate::outcome::Outcome;
+use crate::plan::{KINDS, Plan, Topology};
+use crate::world::{Wrong, run};
+
+/// Which seeds, of how many threads that share them, this one takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    /// Its number.
+    pub nth: u64,
+    /// How many share.
+    pub of: u64,
+}
+
+/// What many worlds come to.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    /// The worlds.
+    pub seeds: u64,
+    /// How long they were, together.
+    pub simulated: Duration,
+    /// Questions to a lock.
+    pub operations: u64,
+    /// Locks that were had.
+    pub acquired: u64,
+    /// Of them, those that were entered again.
+    pub reentered: u64,
+    /// Times a holder was told that it lost its lock.
+    pub lost: u64,
+    /// Writes under a lock.
+    pub written: u64,
+    /// What went wrong, by kind.
+    pub injected: [u64; KINDS.len()],
+}
+
+/// The seeds to run: `LOCKATTR_SIM_SEED` only, or the first `LOCKATTR_SIM_SEEDS`, or the first `usual`.
+///
+/// # Panics
+///
+/// If one of them is no number.
+#[must_use]
+pub fn seeds(usual: u64) -> std::ops::Range<u64> {
+    let number = |name: &str| {
+        let number = env::var(name).ok()?;
+        Some(number.parse::<u64>().unwrap_or_else(|_| panic!("{name}={number} is no number")))
+    };
+    match number("LOCKATTR_SIM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("LOCKATTR_SIM_SEEDS").unwrap_or(usual),
+    }
+}
+
+/// Runs a share of these seeds over these servers.
+///
+/// # Errors
+///
+/// What was found, with the commands that show it again.
+pub fn sweep(
+    seeds: impl IntoIterator<Item = u64>,
+    topology: Topology,
+    share: Share,
+) -> Result<Figures, String> {
+    let (mut figures, mut found) = (Figures::default(), BTreeSet::new());
+    let mut report = String::new();
+    for seed in seeds.into_iter().filter(|seed| seed % share.of == share.nth) {
+        let outcome = run(&Plan::draw(seed, topology), Wrong::Nothing);
+        match outcome.judge() {
+            Ok(judged) => figures.add(&outcome, &judged),
+            Err(what) => {
+                report.push_str(&format!("seed {seed} over {topology:?}:\n{what}"));
+                found.insert(seed);
+            }
+        }
+    }
+    for seed in &found {
+        report.push_str(&format!(
+            "again: LOCKATTR_SIM_SEED={seed} cargo test -p lockattr-sim --test seeds -- --nocapture\n"
+        ));
+    }
+    if found.is_empty() { Ok(figures) } else { Err(report) }
+}
+
+impl Figures {
+    fn add(&mut self, outcome: &Outcome, judged: &Judged) {
+        self.seeds += 1;
+        self.simulated += outcome.simulated;
+        self.operations += outcome.operations();
+        self.acquired += judged.acquired;
+        self.reentered += judged.reentered;
+        self.lost += judged.lost;
+        self.written += outcome.written;
+        for (sum, more) in self.injected.iter_mut().zip(outcome.injected) {
+            *sum += more;
+        }
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seeds, operations, acquired, reentered, lost, written, .. } = self;
+        let hours = self.simulated.as_secs_f64() / 3600.0;
+        write!(
+            f,
+            "{seeds} seeds, {hours:.2} simulated hours, {operations} operations, {acquired} acquired, \
+             {reentered} re-entered, {lost} lost, {written} written;"
+        )?;
+        for (kind, many) in KINDS.iter().zip(self.injected) {
+            write!(f, " {kind}: {many},")?;
+        }
+        f.write_str(" violations: 0")
+    }
+}

@@ -1,0 +1,209 @@
+//! A task of a process: takes its turns, and writes down what it asks and what it is told.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use lockattr::{Error, Lease, LockGuard, LockManager, LockOptions};
+use lockattr_history::{Call, Op, Recorder};
+use rand::RngExt;
+use rand::rngs::StdRng;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::holding::Holding;
+use crate::life::Life;
+use crate::machine::elapsed;
+use crate::process::Process;
+use crate::turn::{End, Step, Turn};
+
+/// How often a body looks whether it still holds.
+const LOOKS: Duration = Duration::from_millis(7);
+
+/// How much longer than its patience an acquisition may take: for the last answer, and for giving
+/// back what it may have been granted, each on servers that do not answer.
+const AND_NO_LONGER: Duration = Duration::from_secs(3);
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) nth: u32,
+    pub(crate) process: Rc<Process>,
+    pub(crate) manager: LockManager,
+    pub(crate) recorder: Recorder,
+    pub(crate) life: Life,
+}
+
+impl Task {
+    pub(crate) async fn run(self, mut dice: StdRng) {
+        let mut turns = 0;
+        while elapsed() < self.process.works {
+            sleep(Duration::from_millis(dice.random_range(0..80))).await;
+            let turn = Turn::draw(&mut dice);
+            turns += 1;
+            // A chain of its own: what an earlier turn does not know about is none of its business.
+            let chain = self.nth << 16 | turns;
+            let taken = self.take(chain, &turn);
+            match turn.cancelled {
+                Some(limit) => drop(timeout(limit, taken).await),
+                None => taken.await,
+            }
+        }
+    }
+
+    async fn take(&self, chain: u32, turn: &Turn) {
+        if turn.end == End::Scoped {
+            return self.take_scoped(chain, turn).await;
+        }
+        let asked = self.asks(chain, turn);
+        let began = Instant::now();
+        let outcome = match &turn.keys[..] {
+            [key] if turn.wait.is_none() => {
+                let answer = self.manager.try_acquire(key, turn.options.clone()).await;
+                answer.map_err(Some).and_then(|guard| guard.ok_or(None))
+            }
+            keys => self.manager.acquire_all(keys, turn.options.clone()).await.map_err(Some),
+        };
+        self.waited(turn, began);
+        let guard = match outcome {
+            Ok(guard) => guard,
+            Err(error) => return self.refused(asked, error.as_ref()),
+        };
+        let holding = self.granted(asked, chain, turn, &guard);
+        let lease = Lease::clone(&guard);
+        let is_lost = tokio::select! {
+            biased;
+            () = lease.lost() => true,
+            () = self.body(turn, &holding, &lease, Some(&guard)) => false,
+        };
+        if is_lost {
+            holding.lost();
+            drop(guard);
+        } else if turn.end == End::Dropped {
+            // First written down, then done.
+            drop(holding);
+            drop(guard);
+        } else {
+            let releases = holding.releases();
+            match guard.release().await {
+                Ok(()) => releases.into_iter().for_each(|call| call.ok(None)),
+                Err(Error::Lost { .. }) => releases.into_iter().for_each(Call::fail),
+                Err(Error::Store { .. }) => releases.into_iter().for_each(Call::unknown),
+                Err(error) => self.finds(format!("a release said {error:?}")),
+            }
+        }
+    }
+
+    /// The same by `with_lock`: it drops the body when the lease is lost, and gives the lock back.
+    async fn take_scoped(&self, chain: u32, turn: &Turn) {
+        let mut asked = Some(self.asks(chain, turn));
+        let began = Instant::now();
+        let body = async |lease: &Lease| {
+            self.waited(turn, began);
+            let asked = asked.take().expect("a body runs once");
+            let holding = self.granted(asked, chain, turn, lease);
+            self.body(turn, &holding, lease, None).await;
+        };
+        let outcome = self.manager.with_lock(turn.keys[0], turn.options.clone(), body).await;
+        match (outcome, asked) {
+            (Ok(()) | Err(Error::Lost { .. }), None) => {}
+            (Err(error), Some(asked)) => {
+                self.waited(turn, began);
+                self.refused(asked, Some(&error));
+            }
+            (outcome, _) => self.finds(format!("`with_lock` said {outcome:?}")),
+        }
+    }
+
+    fn asks(&self, chain: u32, turn: &Turn) -> Vec<Call> {
+        let op = Op::Acquire(turn.mode);
+        turn.keys.iter().map(|key| self.recorder.invoke(chain, key, op)).collect()
+    }
+
+    fn granted(&self, asked: Vec<Call>, chain: u32, turn: &Turn, lease: &Lease) -> Holding {
+        let fence = lease.fencing_token().get();
+        asked.into_iter().for_each(|call| call.ok(Some(fence)));
+        Holding::new(self.recorder.clone(), self.life.clone(), chain, &turn.keys)
+    }
+
+    fn refused(&self, asked: Vec<Call>, error: Option<&Error>) {
+        match error {
+            None | Some(Error::Contended { .. } | Error::Lost { .. } | Error::ShutDown { .. }) => {
+                asked.into_iter().for_each(Call::fail);
+            }
+            Some(Error::Store { .. }) => asked.into_iter().for_each(Call::unknown),
+            Some(error) => self.finds(format!("an acquire said {error:?}")),
+        }
+    }
+
+    async fn body(&self, turn: &Turn, holding: &Holding, lease: &Lease, guard: Option<&LockGuard>) {
+        for step in &turn.steps {
+            match *step {
+                Step::Work(time) => self.works(time, holding, lease).await,
+                Step::Count(time) => self.counts(time, turn, holding, lease).await,
+                Step::Extend(ttl) => holding.extended(lease, ttl).await,
+                Step::Reenter(time) => {
+                    let inside = self.reenters(time, turn, holding);
+                    match guard {
+                        Some(guard) => guard.scope(inside).await,
+                        None => inside.await,
+                    }
+                }
+            }
+        }
+        holding.check(lease);
+    }
+
+    async fn works(&self, time: Duration, holding: &Holding, lease: &Lease) {
+        let until = Instant::now() + time;
+        while holding.check(lease) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            sleep(left.min(LOOKS)).await;
+        }
+    }
+
+    async fn counts(&self, time: Duration, turn: &Turn, holding: &Holding, lease: &Lease) {
+        let ledger = &self.process.ledger;
+        let read: Vec<_> = turn.keys.iter().map(|key| ledger.read(key)).collect();
+        self.works(time, holding, lease).await;
+        if holding.check(lease) {
+            for (key, number) in turn.keys.iter().zip(read) {
+                ledger.write(key, number + 1, lease.fencing_token().get());
+            }
+        }
+    }
+
+    async fn reenters(&self, time: Duration, turn: &Turn, holding: &Holding) {
+        let key = turn.keys[0];
+        let options = LockOptions::new().wait(Duration::from_secs(1));
+        let options = match turn.mode {
+            lockattr_history::Mode::Exclusive => options,
+            lockattr_history::Mode::Shared => options.mode(lockattr::Mode::Shared),
+            lockattr_history::Mode::Permits(permits) => options.permits(permits),
+        };
+        let asked = holding.asks(key, Op::Reenter);
+        match self.manager.acquire(key, options).await {
+            Ok(inner) => {
+                asked.ok(Some(inner.fencing_token().get()));
+                let inside = Lease::clone(&inner);
+                self.works(time, holding, &inside).await;
+                holding.leaves(key, inner);
+            }
+            Err(Error::Lost { .. } | Error::ShutDown { .. }) => asked.fail(),
+            Err(error) => self.finds(format!("a re-entry said {error:?}")),
+        }
+    }
+
+    fn waited(&self, turn: &Turn, began: Instant) {
+        let (waited, wait) = (began.elapsed(), turn.wait.unwrap_or_default());
+        if waited > wait + AND_NO_LONGER {
+            self.finds(format!("{:?} with a patience of {wait:?} took {waited:?}", turn.keys));
+        }
+    }
+
+    fn finds(&self, finding: impl std::fmt::Display) {
+        let name = Process::name(self.process.number);
+        self.process.findings.borrow_mut().push(format!("{name}: {finding}"));
+    }
+}

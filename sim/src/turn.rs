@@ -1,0 +1,120 @@
+//! One turn of a task: which lock it asks for and how, and what it does under it. Drawn, and pure.
+
+use std::time::Duration;
+
+use lockattr::{LockOptions, Mode};
+use lockattr_history as history;
+use rand::RngExt;
+use rand::rngs::StdRng;
+
+/// The longest lease that anybody asks for.
+pub(crate) const LONGEST_TTL: Duration = Duration::from_millis(1_500);
+
+/// What a task is about to do.
+#[derive(Clone, Debug)]
+pub(crate) struct Turn {
+    /// One key, or two that are taken together.
+    pub(crate) keys: Vec<&'static str>,
+    /// With whom they are shared.
+    pub(crate) mode: history::Mode,
+    /// The options by which they are asked for.
+    pub(crate) options: LockOptions,
+    /// How long it waits; `None` if it asks once.
+    pub(crate) wait: Option<Duration>,
+    /// What it does then.
+    pub(crate) steps: Vec<Step>,
+    /// How it lets go.
+    pub(crate) end: End,
+    /// After how long its future is dropped, wherever it stands.
+    pub(crate) cancelled: Option<Duration>,
+}
+
+/// A part of a body.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    /// Works, and looks now and then whether the lock is still held.
+    Work(Duration),
+    /// Counts: reads, works, writes.
+    Count(Duration),
+    /// Enters its hold again, and works inside.
+    Reenter(Duration),
+    /// Has the lease last longer.
+    Extend(Duration),
+}
+
+/// How a hold ends if nothing goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It is given back, and that waited for.
+    Released,
+    /// Its guard is dropped.
+    Dropped,
+    /// It was taken by `with_lock`, which does the rest.
+    Scoped,
+}
+
+/// Locks for one holder.
+const STOCK: [&str; 2] = ["stock:a", "stock:b"];
+
+/// All the locks that there are.
+pub(crate) const KEYS: [&str; 4] = ["stock:a", "stock:b", "page", "door"];
+
+/// What `door` lets in.
+const PERMITS: u32 = 2;
+
+impl Turn {
+    /// What a task does next.
+    pub(crate) fn draw(dice: &mut StdRng) -> Self {
+        let (keys, mode) = match dice.random_range(0..20) {
+            0..13 => (vec![STOCK[usize::from(dice.random_bool(0.3))]], history::Mode::Exclusive),
+            13..15 => (STOCK.to_vec(), history::Mode::Exclusive),
+            15..17 => (vec!["page"], history::Mode::Shared),
+            17 => (vec!["page"], history::Mode::Exclusive),
+            _ => (vec!["door"], history::Mode::Permits(PERMITS)),
+        };
+        let ttl = [150, 300, 600, 1_500][dice.random_range(0..4)];
+        let mut options = LockOptions::new().ttl(Duration::from_millis(ttl));
+        options = match mode {
+            history::Mode::Exclusive => options,
+            history::Mode::Shared => options.mode(Mode::Shared),
+            history::Mode::Permits(permits) => options.permits(permits),
+        };
+        let renews = dice.random_bool(0.7);
+        if !renews {
+            options = options.renew(false);
+        } else if dice.random_bool(0.1) {
+            options = options.max_hold(Duration::from_millis(ttl * 2));
+        }
+        if dice.random_bool(0.08) {
+            options = options.hold_at_least(Duration::from_millis(ttl / 2));
+        }
+        let wait = dice.random_bool(0.85).then(|| dice.random_range(100..2_500));
+        let wait = wait.map(Duration::from_millis);
+        options = options.wait(wait.unwrap_or_default());
+        let end = match dice.random_range(0..10) {
+            0..4 => End::Released,
+            4..6 => End::Dropped,
+            _ if keys.len() == 1 => End::Scoped,
+            _ => End::Released,
+        };
+        let counts = keys[0].starts_with("stock") && dice.random_bool(0.8);
+        let steps = (0..dice.random_range(0..=3)).map(|_| Step::draw(dice, counts, ttl)).collect();
+        let cancelled = dice.random_bool(0.15).then(|| dice.random_range(1..1_500));
+        let cancelled = cancelled.map(Duration::from_millis);
+        Self { keys, mode, options, wait, steps, end, cancelled }
+    }
+}
+
+impl Step {
+    fn draw(dice: &mut StdRng, counts: bool, ttl: u64) -> Self {
+        // Some bodies run longer than the lease, most do not.
+        let most = if dice.random_bool(0.2) { ttl * 2 } else { 60 };
+        let time = Duration::from_millis(dice.random_range(0..most));
+        match dice.random_range(0..10) {
+            0..6 if counts => Self::Count(time),
+            6..8 => Self::Reenter(time),
+            8 => Self::Extend(LONGEST_TTL.mul_f64(dice.random_range(0.3..1.0))),
+            _ => Self::Work(time),
+        }
+    }
+}

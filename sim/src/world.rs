@@ -1,0 +1,211 @@
+//! A world: built as its plan says, run to its end, looked over, and taken down.
+
+mod faults;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use lockattr::store::{MemoryStore, Store};
+use turmoil::{Builder, Sim};
+
+use crate::audit::audit;
+use crate::client::Habit;
+use crate::flaws::{Flaw, WrongStore};
+use crate::ledger::Ledger;
+use crate::machine::{self, Machine};
+use crate::outcome::Outcome;
+use crate::parcels::Parcels;
+use crate::plan::{KINDS, Plan};
+use crate::process::{Process, server_name};
+use crate::server::Server;
+use crate::turn::LONGEST_TTL;
+
+/// How far the simulation goes at a time, and the least that a message takes.
+const TICK: Duration = Duration::from_millis(2);
+
+/// How long all work may take, faults and patience included: who is not done by then hangs.
+const LIMIT: Duration = Duration::from_secs(40);
+
+/// What is wrong on purpose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wrong {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// All servers.
+    Servers(Flaw),
+    /// All clients.
+    Clients(Habit),
+    /// Each process takes two of the five servers for a majority: it asks only three of them.
+    SmallQuorum,
+}
+
+/// A running world.
+struct World<'a> {
+    plan: &'a Plan,
+    sim: Sim<'a>,
+    servers: Vec<Arc<Server>>,
+    processes: Vec<Rc<Process>>,
+    parcels: Parcels,
+    injected: [u64; KINDS.len()],
+}
+
+/// Runs the world of this plan.
+///
+/// # Panics
+///
+/// If the simulation itself fails, or something in it panics.
+#[must_use]
+pub fn run(plan: &Plan, wrong: Wrong) -> Outcome {
+    let machine = Machine::start(plan.seed ^ 0x6c6f_636b);
+    let ledger = Ledger::default();
+    let mut world = World::build(plan, wrong, &machine, &ledger);
+    let hangs = world.run_to_end();
+    // Leases that nobody gave back have ended by then.
+    world.goes_on(LONGEST_TTL + Duration::from_millis(500));
+    let left = world.audit();
+    let mut findings = ledger.faults();
+    findings.extend(hangs);
+    findings.extend(left);
+    let mut history = Vec::new();
+    for process in &world.processes {
+        findings.append(&mut process.findings.borrow_mut());
+        history.extend(process.history());
+    }
+    history.sort_by_key(|event| event.at);
+    let (simulated, injected) = (world.sim.elapsed(), world.injected);
+    world.processes.iter().for_each(|process| process.dies());
+    drop(world);
+    machine::stop();
+    Outcome {
+        seed: plan.seed,
+        topology: plan.topology,
+        history,
+        findings,
+        written: ledger.written(),
+        simulated,
+        injected,
+    }
+}
+
+impl<'a> World<'a> {
+    fn build(plan: &'a Plan, wrong: Wrong, machine: &Machine, ledger: &Ledger) -> Self {
+        let parcels = Parcels::default();
+        let mut sim = Builder::new()
+            .epoch(SystemTime::UNIX_EPOCH)
+            .tick_duration(TICK)
+            // Its own limit is ours.
+            .simulation_duration(LIMIT * 2)
+            .min_message_latency(Duration::from_millis(1))
+            .max_message_latency(plan.latency)
+            .tcp_capacity(1 << 16)
+            .enable_random_order()
+            .rng_seed(plan.seed)
+            .build();
+        let servers: Vec<_> = (plan.fast.iter().enumerate())
+            .map(|(number, &fast)| {
+                let store: Arc<dyn Store> = match wrong {
+                    Wrong::Servers(flaw) => Arc::new(WrongStore::new(flaw)),
+                    _ => Arc::new(MemoryStore::new()),
+                };
+                let server = Server::new(store, fast, parcels.clone());
+                let host = server.clone();
+                sim.host(server_name(number), move || host.clone().run());
+                server
+            })
+            .collect();
+        let processes = (plan.processes.iter().enumerate())
+            .map(|(number, setup)| {
+                let asks = match wrong {
+                    Wrong::SmallQuorum => (0..3).map(|nth| (number * 2 + nth) % 5).collect(),
+                    _ => (0..servers.len()).collect(),
+                };
+                let habit = if let Wrong::Clients(habit) = wrong { habit } else { Habit::Right };
+                let process = Rc::new(Process {
+                    number,
+                    setup: setup.clone(),
+                    topology: plan.topology,
+                    servers: asks,
+                    habit,
+                    works: plan.works,
+                    seed: plan.seed,
+                    parcels: parcels.clone(),
+                    ledger: ledger.clone(),
+                    machine: machine.share(),
+                    ahead: Rc::new(Cell::new(setup.ahead)),
+                    life: RefCell::default(),
+                    recorders: RefCell::default(),
+                    findings: RefCell::default(),
+                    done: Cell::new(false),
+                });
+                let host = process.clone();
+                sim.host(Process::name(number), move || host.clone().run());
+                process
+            })
+            .collect();
+        Self { plan, sim, servers, processes, parcels, injected: [0; KINDS.len()] }
+    }
+
+    /// Until everybody is done, or should be; says who is not.
+    fn run_to_end(&mut self) -> Vec<String> {
+        let plan = self.plan;
+        let begins = plan.faults.iter().map(|fault| (fault.at, true, &fault.trouble));
+        let ends = plan.faults.iter().map(|fault| (fault.until, false, &fault.trouble));
+        let mut changes: Vec<_> = begins.chain(ends).collect();
+        changes.sort_by_key(|(at, ..)| *at);
+        let mut changes = changes.into_iter().peekable();
+        loop {
+            while let Some((_, begins, trouble)) =
+                changes.next_if(|(at, ..)| *at <= self.sim.elapsed())
+            {
+                if begins {
+                    self.injected[trouble.kind()] += 1;
+                    self.begin(trouble);
+                } else {
+                    self.end(trouble);
+                }
+            }
+            self.step();
+            let all_done = self.processes.iter().all(|process| process.done.get());
+            if changes.peek().is_none() && all_done {
+                return Vec::new();
+            }
+            if self.sim.elapsed() > LIMIT {
+                let hang = self.processes.iter().filter(|process| !process.done.get());
+                let name =
+                    |process: &Rc<Process>| format!("{} hangs", Process::name(process.number));
+                return hang.map(name).collect();
+            }
+        }
+    }
+
+    fn goes_on(&mut self, time: Duration) {
+        let until = self.sim.elapsed() + time;
+        while self.sim.elapsed() < until {
+            self.step();
+        }
+    }
+
+    fn step(&mut self) {
+        if let Err(error) = self.sim.step() {
+            panic!("seed {}: {error}", self.plan.seed);
+        }
+    }
+
+    /// What is left in the servers.
+    fn audit(&mut self) -> Vec<String> {
+        let found = Rc::new(RefCell::new(None));
+        let (finds, parcels) = (found.clone(), self.parcels.clone());
+        let servers = (0..self.servers.len()).map(server_name).collect();
+        self.sim.client("auditor", async move {
+            finds.replace(Some(audit(servers, parcels).await));
+            Ok(())
+        });
+        while found.borrow().is_none() {
+            self.step();
+        }
+        found.take().expect("the audit is over")
+    }
+}

@@ -1,0 +1,75 @@
+//! What goes wrong in a world: begun, and ended.
+
+use super::World;
+use crate::plan::Trouble;
+use crate::process::{Process, server_name};
+
+impl World<'_> {
+    pub(super) fn begin(&mut self, trouble: &Trouble) {
+        if let Trouble::Kill(process) = trouble {
+            self.processes[*process].dies();
+            // Its connections end one by one, in an order. A runtime that is dropped drops its tasks
+            // in one that depends on how many tasks there ever were.
+            self.step();
+            self.sim.crash(Process::name(*process));
+            return;
+        }
+        let sim = &mut self.sim;
+        match trouble {
+            Trouble::Partition(process, servers) => {
+                links(*process, servers, |one, other| sim.partition(one, other));
+            }
+            Trouble::PartitionThere(process, servers) => {
+                links(*process, servers, |one, other| sim.partition_oneway(one, other));
+            }
+            Trouble::PartitionBack(process, servers) => {
+                links(*process, servers, |one, other| sim.partition_oneway(other, one));
+            }
+            Trouble::Hold(process, servers) => {
+                links(*process, servers, |one, other| sim.hold(one, other));
+            }
+            Trouble::Slow(process, servers, latency) => {
+                links(*process, servers, |one, other| {
+                    sim.set_link_max_message_latency(one, other, *latency);
+                });
+            }
+            Trouble::Kill(_) => {}
+            Trouble::PowerOff(server) => drop(self.servers[*server].power.send_replace(false)),
+            Trouble::Calendar(process, micros) => {
+                let ahead = &self.processes[*process].ahead;
+                ahead.set(ahead.get() + micros);
+            }
+        }
+    }
+
+    pub(super) fn end(&mut self, trouble: &Trouble) {
+        let (sim, latency) = (&mut self.sim, self.plan.latency);
+        match trouble {
+            Trouble::Partition(process, servers) => {
+                links(*process, servers, |one, other| sim.repair(one, other));
+            }
+            Trouble::PartitionThere(process, servers) => {
+                links(*process, servers, |one, other| sim.repair_oneway(one, other));
+            }
+            Trouble::PartitionBack(process, servers) => {
+                links(*process, servers, |one, other| sim.repair_oneway(other, one));
+            }
+            Trouble::Hold(process, servers) => {
+                links(*process, servers, |one, other| sim.release(one, other));
+            }
+            Trouble::Slow(process, servers, _) => links(*process, servers, |one, other| {
+                sim.set_link_max_message_latency(one, other, latency);
+            }),
+            Trouble::Kill(process) => sim.bounce(Process::name(*process)),
+            Trouble::PowerOff(server) => drop(self.servers[*server].power.send_replace(true)),
+            Trouble::Calendar(..) => {}
+        }
+    }
+}
+
+/// What is done to the links between a process and servers.
+fn links(process: usize, servers: &[usize], mut does: impl FnMut(String, String)) {
+    for server in servers {
+        does(Process::name(process), server_name(*server));
+    }
+}

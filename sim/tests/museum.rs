@@ -1,0 +1,68 @@
+//! Wrong servers, wrong clients, a wrong quorum: each is found, by the same worlds in which the
+//! runtime as it is passes, within a few seeds.
+
+use lockattr_sim::{Flaw, Habit, Plan, Topology, Wrong, run};
+
+/// After so many worlds without a finding, nothing would be found.
+const WITHIN: u64 = 60;
+
+/// Runs worlds until what is wrong there is found, and in words that fit.
+#[expect(clippy::print_stdout, reason = "the museum's label")]
+fn found(wrong: Wrong, topology: Topology, fits: &str) {
+    let mut other = String::new();
+    for seed in 0..WITHIN {
+        let Err(report) = run(&Plan::draw(seed, topology), wrong).judge() else { continue };
+        let label = report.lines().find(|line| line.contains(fits));
+        if let Some(label) = label {
+            println!("{wrong:?} over {topology:?}: seed {seed} found {label}");
+            return;
+        }
+        other.push_str(&report);
+    }
+    panic!("{wrong:?} over {topology:?} is not found by `{fits}`, but by:\n{other}");
+}
+
+#[test]
+fn a_server_that_lets_anybody_release_is_found() {
+    found(Wrong::Servers(Flaw::ReleasesForAnybody), Topology::Alone, "two holders at once");
+}
+
+#[test]
+fn a_server_that_forgets_to_expire_is_found() {
+    found(Wrong::Servers(Flaw::ForgetsToExpire), Topology::Alone, "is held by");
+}
+
+#[test]
+fn a_server_that_grants_twice_is_found() {
+    found(Wrong::Servers(Flaw::GrantsTwice), Topology::Alone, "two holders at once");
+}
+
+#[test]
+fn a_server_that_counts_backwards_is_found() {
+    found(Wrong::Servers(Flaw::CountsBackwards), Topology::Alone, "fencing token later");
+}
+
+#[test]
+fn servers_whose_leases_end_early_are_found() {
+    found(Wrong::Servers(Flaw::ExpiresEarly), Topology::Redlock, "two holders at once");
+}
+
+#[test]
+fn a_client_that_dates_a_grant_by_its_message_is_found() {
+    found(Wrong::Clients(Habit::DatesGrantsLate), Topology::Alone, "two holders at once");
+}
+
+#[test]
+fn a_client_that_takes_silence_for_a_renewal_is_found() {
+    found(Wrong::Clients(Habit::TakesSilenceForYes), Topology::Alone, "two holders at once");
+}
+
+#[test]
+fn a_quorum_of_two_of_five_is_found() {
+    found(Wrong::SmallQuorum, Topology::Redlock, "two holders at once");
+}
+
+#[test]
+fn the_numbers_under_the_lock_tell_too() {
+    found(Wrong::SmallQuorum, Topology::Redlock, "was counted");
+}

@@ -1,0 +1,59 @@
+//! The harness's own look into etcd: `etcdctl`, and the page by which members say how they are.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+/// Names another program than the `etcdctl` on the `PATH`.
+const PROGRAM: &str = "LOCKATTR_ETCDCTL";
+
+/// A member that is silent for so long is not well.
+const LIMIT: Duration = Duration::from_secs(1);
+
+/// What `etcdctl` prints, or says that is wrong.
+pub(super) async fn run(addrs: &str, words: &[&str]) -> Result<String, String> {
+    let program = std::env::var(PROGRAM).unwrap_or_else(|_| "etcdctl".to_owned());
+    let mut command = Command::new(program);
+    command.env("ETCDCTL_API", "3").args(["--endpoints", addrs]).args(words).kill_on_drop(true);
+    let output = command.output().await.map_err(|error| {
+        format!("{error}; `apt-get install etcd-client` brings it, where it is missing")
+    })?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    }
+}
+
+/// Whether this member leads.
+pub(super) async fn leads(addr: &str) -> bool {
+    let words = ["endpoint", "status", "--command-timeout=1s"];
+    let Ok(status) = run(addr, &words).await else { return false };
+    // The address, id, version, size of its data, and then this.
+    status.split(", ").nth(4) == Some("true")
+}
+
+/// Whether this member serves, and knows a leader.
+pub(super) async fn is_healthy(addr: &str) -> bool {
+    page(addr, "/health").await.is_some_and(|page| page.contains(r#""health":"true""#))
+}
+
+/// How many events this member has sent to watches.
+pub(super) async fn events(addr: &str) -> Option<u64> {
+    let page = page(addr, "/metrics").await?;
+    let count = |line: &str| line.strip_prefix("etcd_debugging_mvcc_events_total ")?.parse().ok();
+    page.lines().find_map(count)
+}
+
+async fn page(addr: &str, path: &str) -> Option<String> {
+    let look = async {
+        let mut stream = TcpStream::connect(addr).await?;
+        stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).await?;
+        let mut page = String::new();
+        stream.read_to_string(&mut page).await?;
+        Ok::<_, std::io::Error>(page)
+    };
+    timeout(LIMIT, look).await.ok()?.ok()
+}

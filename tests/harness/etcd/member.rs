@@ -1,0 +1,112 @@
+//! One process of an etcd.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::log_of;
+use crate::port::Port;
+use crate::process::Process;
+
+/// Names another program than the `etcd` on the `PATH`.
+const PROGRAM: &str = "LOCKATTR_ETCD";
+
+#[derive(Debug)]
+pub(super) struct Member {
+    name: String,
+    port: Port,
+    peer_port: Port,
+    /// Who the members are, as each of them is told.
+    cluster: String,
+    process: Option<Process>,
+    stopped: bool,
+}
+
+impl Member {
+    /// Several that are one cluster, on ports found for them.
+    pub(super) fn all(count: usize) -> Vec<Self> {
+        let names: Vec<_> = (0..count).map(|nth| (format!("m{nth}"), Port::free())).collect();
+        let peers = names.iter().map(|(name, port)| format!("{name}=http://127.0.0.1:{port}"));
+        let cluster = peers.collect::<Vec<_>>().join(",");
+        let member = |(name, peer_port)| {
+            let cluster = cluster.clone();
+            Self { name, port: Port::free(), peer_port, cluster, process: None, stopped: false }
+        };
+        names.into_iter().map(member).collect()
+    }
+
+    pub(super) fn addr(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Starts its process, with the data that it had.
+    pub(super) fn start(&mut self, directory: &Path) {
+        let program = std::env::var(PROGRAM).unwrap_or_else(|_| "etcd".to_owned());
+        let log = fs::File::create(log_of(directory, &self.name)).expect("a log file");
+        let (client, peer) =
+            (format!("http://{}", self.addr()), format!("http://127.0.0.1:{}", self.peer_port));
+        let mut command = Command::new(&program);
+        command
+            .args(["--name", &self.name, "--initial-cluster", &self.cluster])
+            .arg("--data-dir")
+            .arg(directory.join(&self.name))
+            .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
+            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
+            .args(["--initial-cluster-token", &self.cluster])
+            .args(["--heartbeat-interval", "50", "--election-timeout", "500"])
+            .args(["--unsafe-no-fsync", "--logger", "zap", "--log-outputs", "stderr"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
+        let started = Process::start(&mut command, Some(directory));
+        self.process = Some(started.unwrap_or_else(|error| match error.kind() {
+            ErrorKind::NotFound => panic!(
+                "`{program}` is not installed. `cargo xtask test` installs what the tests need \
+                 where it may; by hand: `apt-get install etcd-server etcd-client`, or set \
+                 {PROGRAM} to a server's path."
+            ),
+            _ => panic!("`{program}` could not be started: {error}"),
+        }));
+        self.stopped = false;
+    }
+
+    /// Whether it runs, and does not stand still.
+    pub(super) fn is_up(&self) -> bool {
+        self.process.is_some() && !self.stopped
+    }
+
+    pub(super) fn kill(&mut self) {
+        self.process = None;
+    }
+
+    pub(super) fn stop(&mut self) {
+        if let Some(process) = &self.process {
+            process.stop();
+            self.stopped = true;
+        }
+    }
+
+    pub(super) fn resume(&mut self) {
+        if let Some(process) = &self.process {
+            process.resume();
+            self.stopped = false;
+        }
+    }
+
+    /// An error if it has ended by itself.
+    pub(super) fn ended(&mut self, directory: &Path) -> Result<(), String> {
+        match self.process.as_mut().map(Process::ended) {
+            Some(None) => Ok(()),
+            _ => Err(self.late(directory)),
+        }
+    }
+
+    /// Why it does not serve, by its own words.
+    pub(super) fn late(&self, directory: &Path) -> String {
+        let log = fs::read_to_string(log_of(directory, &self.name)).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().rev().take(15).collect();
+        let tail: Vec<&str> = lines.into_iter().rev().collect();
+        tail.join("\n")
+    }
+}

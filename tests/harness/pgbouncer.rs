@@ -1,0 +1,75 @@
+//! A `PgBouncer` in front of a PostgreSQL of the harness.
+
+use std::fs;
+use std::net::TcpStream;
+use std::os::unix::fs::chown;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::PostgresServer;
+use crate::eventually::Patience;
+use crate::port::Port;
+use crate::postgres_server::{as_other_user, other_user};
+use crate::process::Process;
+
+const INSTALL: &str = "`cargo xtask test` installs what the tests need where it may; by hand: \
+                       `apt-get install pgbouncer`";
+
+const STARTS_WITHIN: Duration = Duration::from_secs(20);
+
+/// A pooler on a free loopback port, that ends with this value.
+#[derive(Debug)]
+pub struct PgBouncer {
+    /// Declared, and so dropped, before its directory.
+    _process: Process,
+    _directory: TempDir,
+    port: Port,
+}
+
+impl PgBouncer {
+    /// Starts one that keeps `size` connections for each database and user, and has these settings
+    /// besides: lines of its own configuration.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started.
+    pub async fn before(server: &PostgresServer, mode: &str, size: usize, settings: &str) -> Self {
+        start(server, mode, size, settings).await
+    }
+
+    /// The URL of a store in this database, behind the pooler.
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://lockattr@127.0.0.1:{}/{database}", self.port)
+    }
+}
+
+async fn start(server: &PostgresServer, mode: &str, size: usize, settings: &str) -> PgBouncer {
+    let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");
+    let (path, port) = (directory.path(), Port::free());
+    let (users, file) = (path.join("users"), path.join("ini"));
+    fs::write(&users, "\"lockattr\" \"\"\n").expect("the pooler's users are written");
+    let (to, users) = (server.addr().replace(':', " port="), users.display());
+    let ini = format!(
+        "[databases]\n* = host={to}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
+         unix_socket_dir =\nauth_type = trust\nauth_file = {users}\nmax_client_conn = 500\n\
+         pool_mode = {mode}\ndefault_pool_size = {size}\n{settings}\n"
+    );
+    fs::write(&file, ini).expect("the pooler's configuration is written");
+    if let Some((user, group)) = other_user() {
+        for path in [path, &path.join("users"), &file] {
+            chown(path, Some(user), Some(group)).expect("root gives a file away");
+        }
+    }
+    let mut command = as_other_user(std::path::Path::new("/usr/sbin/pgbouncer"));
+    command.arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let started = Process::start(&mut command, Some(path));
+    let mut process = started.unwrap_or_else(|error| panic!("pgbouncer: {error}; {INSTALL}"));
+    let mut patience = Patience::new(STARTS_WITHIN);
+    while TcpStream::connect(("127.0.0.1", port.number())).is_err() {
+        assert!(process.ended().is_none(), "pgbouncer has ended");
+        assert!(patience.pause().await, "pgbouncer is not ready");
+    }
+    PgBouncer { _process: process, _directory: directory, port }
+}

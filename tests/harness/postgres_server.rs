@@ -1,0 +1,196 @@
+//! One PostgreSQL of the test's own, or one for all tests of a program: where it listens, how it is
+//! reached, how it dies and comes back.
+
+mod launch;
+mod processes;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+pub(crate) use launch::{as_other_user, other_user};
+use tempfile::TempDir;
+use tokio::sync::OnceCell;
+use tokio_postgres::{Client, NoTls};
+
+use crate::Engine;
+use crate::port::Port;
+use crate::process::Process;
+
+/// A PostgreSQL on a free loopback port, in a directory of its own, that ends with this value. What
+/// it writes does not wait for a disk, and survives the server but not the machine.
+///
+/// The programs are those of the newest version under `/usr/lib/postgresql`, or beside the
+/// `postgres` that the environment variable `LOCKATTR_POSTGRES` names. Where the tests run as root,
+/// it runs as `postgres` or `nobody`, because it refuses root.
+///
+/// A server in a `static` is never dropped; it ends when the test program does, however that ends.
+#[derive(Debug)]
+pub struct PostgresServer {
+    process: Mutex<Option<Process>>,
+    directory: TempDir,
+    port: Port,
+}
+
+impl PostgresServer {
+    /// One server for all tests that do not break it: a schema or a database for each.
+    pub async fn shared() -> &'static Self {
+        static SHARED: OnceCell<PostgresServer> = OnceCell::const_new();
+        SHARED.get_or_init(Self::start).await
+    }
+
+    /// `127.0.0.1:PORT`.
+    pub fn addr(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// The URL of a store in a schema of its own, and that schema's name.
+    pub async fn new_schema(&self) -> (String, String) {
+        let name = new_name();
+        self.run(&format!("create schema {name}")).await;
+        (format!("{}?options=-csearch_path%3D{name}", self.url()), name)
+    }
+
+    /// The URL of a store in a database of its own, and that database's name.
+    pub async fn new_database(&self) -> (String, String) {
+        let name = new_name();
+        self.run(&format!("create database {name}")).await;
+        (format!("postgres://lockattr@{}/{name}", self.addr()), name)
+    }
+
+    /// A connection of the harness' own, for looking and for meddling.
+    ///
+    /// # Panics
+    ///
+    /// When there is none to be had.
+    pub async fn client(&self) -> Client {
+        self.client_of("postgres").await
+    }
+
+    /// The same to another database.
+    ///
+    /// # Panics
+    ///
+    /// When there is none to be had.
+    pub async fn client_of(&self, database: &str) -> Client {
+        let words = format!("host=127.0.0.1 port={} user=lockattr dbname={database}", self.port);
+        let (client, connection) =
+            tokio_postgres::connect(&words, NoTls).await.unwrap_or_else(|error| {
+                panic!("the harness cannot look into {}: {error:?}", self.addr())
+            });
+        tokio::spawn(connection);
+        client
+    }
+
+    /// Runs statements.
+    ///
+    /// # Panics
+    ///
+    /// When one fails.
+    pub async fn run(&self, statements: &str) {
+        let ran = self.client().await.batch_execute(statements).await;
+        ran.unwrap_or_else(|error| panic!("{statements}: {error:?}"));
+    }
+
+    /// Its process id in this life.
+    ///
+    /// # Panics
+    ///
+    /// When it is down.
+    pub fn pid(&self) -> u32 {
+        self.slot().as_ref().expect("the server is down").id()
+    }
+
+    /// Dies at once with all of its processes (SIGKILL). Does nothing to a server that is down.
+    pub fn kill(&self) {
+        if let Some(mut process) = self.slot().take() {
+            processes::kill_all(&mut process);
+        }
+    }
+
+    /// Comes back on the same port with its data.
+    ///
+    /// # Panics
+    ///
+    /// When it is not down.
+    pub async fn revive(&self) {
+        assert!(self.slot().is_none(), "revive() is for a server that was killed");
+        let process = launch::revive(self.directory.path(), self.port.number()).await;
+        *self.slot() = Some(process);
+    }
+
+    /// One session stands still (SIGSTOP), all others go on.
+    pub fn stop_session(&self, pid: i32) {
+        processes::stop_one(pid);
+    }
+
+    /// It goes on (SIGCONT), with what it was asked meanwhile.
+    pub fn continue_session(&self, pid: i32) {
+        processes::resume_one(pid);
+    }
+
+    /// What lockattr has left in the tables of a schema, but for the fencing counter.
+    pub async fn left_in(&self, database: &str, schema: &str) -> Vec<String> {
+        let client = self.client_of(database).await;
+        let mut left = Vec::new();
+        for table in ["leases", "shares", "line"] {
+            let there = format!("select to_regclass('{schema}.lockattr_{table}') is not null");
+            let there = client.query_one(&there, &[]).await.expect("the harness may look");
+            // Without the table nothing can be left in it.
+            if !there.get::<_, bool>(0) {
+                continue;
+            }
+            let rows = format!(
+                "select encode(name, 'escape') || ' ' || rows::text
+                 from {schema}.lockattr_{table} as rows"
+            );
+            let rows = client.query(&rows, &[]).await.expect("the harness may look");
+            left.extend(rows.iter().map(|row| format!("{table}: {}", row.get::<_, &str>(0))));
+        }
+        left
+    }
+
+    fn slot(&self) -> std::sync::MutexGuard<'_, Option<Process>> {
+        // A test that panicked inside leaves nothing half done that matters here.
+        self.process.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn with_process(&self, act: impl FnOnce(&Process)) {
+        act(self.slot().as_ref().expect("the server is down"));
+    }
+}
+
+impl Engine for PostgresServer {
+    async fn start() -> Self {
+        launch::launch().await
+    }
+
+    fn addrs(&self) -> Vec<String> {
+        vec![self.addr()]
+    }
+
+    fn url_at(&self, addrs: &[String]) -> String {
+        format!("postgres://lockattr@{}/postgres", addrs.join(","))
+    }
+
+    async fn restart(&self) {
+        self.kill();
+        self.revive().await;
+    }
+
+    fn freeze(&self) {
+        self.with_process(processes::stop_all);
+    }
+
+    fn thaw(&self) {
+        self.with_process(processes::resume_all);
+    }
+
+    async fn left(&self) -> Vec<String> {
+        self.left_in("postgres", "public").await
+    }
+}
+
+fn new_name() -> String {
+    static LAST: AtomicUsize = AtomicUsize::new(0);
+    format!("test_{}", LAST.fetch_add(1, Ordering::Relaxed))
+}

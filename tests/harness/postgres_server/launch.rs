@@ -1,0 +1,166 @@
+//! Starting the server's process: a directory, and then until it is ready, or says that its port is
+//! taken, or gives up.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::PostgresServer;
+use crate::eventually::Patience;
+use crate::port::Port;
+use crate::process::Process;
+
+/// Names another program than the newest.
+const PROGRAM: &str = "LOCKATTR_POSTGRES";
+
+const INSTALL: &str = "`cargo xtask test` installs what the tests need where it may; by hand: \
+                       `apt-get install postgresql`, or set LOCKATTR_POSTGRES to a server's path";
+
+/// How long a server may take to be ready; a loaded machine starts many at once.
+const STARTS_WITHIN: Duration = Duration::from_secs(20);
+
+/// No waiting for a disk: a killed server finds all it wrote all the same.
+const SETTINGS: &str = "
+listen_addresses = '127.0.0.1'
+unix_socket_directories = ''
+fsync = off
+full_page_writes = off
+shared_buffers = 32MB
+max_connections = 300
+logging_collector = off
+";
+
+enum Failure {
+    PortTaken,
+    Other(String),
+}
+
+/// A new server on a port of its own.
+pub(super) async fn launch() -> PostgresServer {
+    let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");
+    if let Some((user, group)) = other_user() {
+        chown(directory.path(), Some(user), Some(group)).expect("root gives a directory away");
+    }
+    let path = directory.path().to_owned();
+    let made = tokio::task::spawn_blocking(move || make_data(&path));
+    made.await.expect("the server's data is made");
+    let port = Port::free();
+    match boot(directory.path(), port.number()).await {
+        Ok(process) => PostgresServer { process: Mutex::new(Some(process)), directory, port },
+        Err(Failure::PortTaken) => panic!("postgres does not get the port {port}"),
+        Err(Failure::Other(reason)) => panic!("{reason}"),
+    }
+}
+
+/// The same server again. The system may still be clearing up after the last life.
+pub(super) async fn revive(directory: &Path, port: u16) -> Process {
+    let mut patience = Patience::new(STARTS_WITHIN);
+    loop {
+        match boot(directory, port).await {
+            Ok(process) => return process,
+            Err(Failure::PortTaken) if patience.pause().await => {}
+            Err(Failure::PortTaken) => panic!("the server does not get its port back"),
+            Err(Failure::Other(reason)) => panic!("the server does not come back: {reason}"),
+        }
+    }
+}
+
+fn make_data(directory: &Path) {
+    let mut command = as_other_user(&program("initdb"));
+    let data = directory.join("data");
+    command.args(["--username=lockattr", "--auth=trust", "--encoding=UTF8", "--locale=C"]);
+    command.args(["--no-sync", "--no-instructions"]).arg("--pgdata").arg(&data);
+    let output = command.output().unwrap_or_else(|error| panic!("initdb: {error}; {INSTALL}"));
+    assert!(output.status.success(), "initdb: {}", String::from_utf8_lossy(&output.stderr));
+    let file = data.join("postgresql.auto.conf");
+    fs::write(file, SETTINGS).expect("the server's configuration is written");
+}
+
+async fn boot(directory: &Path, port: u16) -> Result<Process, Failure> {
+    let (data, log) = (directory.join("data"), directory.join("log"));
+    let mut command = as_other_user(&program("postgres"));
+    let file = fs::File::create(&log).expect("a log file");
+    command.arg("-D").arg(&data).arg("-p").arg(port.to_string());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
+    let started = Process::start(&mut command, Some(directory));
+    let mut process = started.map_err(|error| {
+        Failure::Other(format!("postgres could not be started: {error}; {INSTALL}"))
+    })?;
+    let mut patience = Patience::new(STARTS_WITHIN);
+    loop {
+        if process.ended().is_some() {
+            return Err(diagnose(&log));
+        }
+        if is_ready(&data, process.id()) {
+            return Ok(process);
+        }
+        if !patience.pause().await {
+            return Err(diagnose(&log));
+        }
+    }
+}
+
+/// What the server writes into its own directory: its process id, and behind it in which state it
+/// is.
+fn is_ready(data: &Path, pid: u32) -> bool {
+    let said = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
+    let mut lines = said.lines().map(str::trim);
+    lines.next() == Some(&pid.to_string()) && lines.next_back() == Some("ready")
+}
+
+fn diagnose(log: &Path) -> Failure {
+    let log = fs::read_to_string(log).unwrap_or_default();
+    if log.contains("Address already in use") {
+        return Failure::PortTaken;
+    }
+    let lines: Vec<&str> = log.lines().rev().take(15).collect();
+    let tail: Vec<&str> = lines.into_iter().rev().collect();
+    Failure::Other(format!("postgres did not start:\n{}", tail.join("\n")))
+}
+
+/// One of the server's programs, which are not on the `PATH` everywhere.
+fn program(name: &str) -> PathBuf {
+    if let Ok(chosen) = std::env::var(PROGRAM) {
+        return Path::new(&chosen).with_file_name(name);
+    }
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let version = |path: &Path| path.file_name()?.to_str()?.parse::<u32>().ok();
+    let newest = versions.map(|entry| entry.path()).max_by_key(|path| version(path));
+    newest.map_or_else(|| name.into(), |newest| newest.join("bin").join(name))
+}
+
+pub(crate) fn as_other_user(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    if let Some((user, group)) = other_user() {
+        command.uid(user).gid(group);
+    }
+    // Where both may be.
+    command.current_dir("/");
+    command
+}
+
+/// As whom the server runs if we are root: user and group.
+pub(crate) fn other_user() -> Option<(u32, u32)> {
+    if fs::metadata("/proc/self").expect("a process").uid() != 0 {
+        return None;
+    }
+    let users = match fs::read_to_string("/etc/passwd") {
+        Ok(users) => users,
+        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+        Err(error) => panic!("/etc/passwd: {error}"),
+    };
+    let ids_of = |wanted: &str| {
+        let line = users.lines().find(|line| line.split(':').next() == Some(wanted))?;
+        let mut ids = line.split(':').skip(2).map_while(|id| id.parse().ok());
+        Some((ids.next()?, ids.next()?))
+    };
+    let found = ids_of("postgres").or_else(|| ids_of("nobody"));
+    Some(found.expect("a user besides root, for a server that refuses root"))
+}

@@ -1,0 +1,79 @@
+//! All processes of one server: the one that we started has a child for each connection, and those
+//! go on when it stops or dies.
+
+use std::fs;
+use std::thread::yield_now;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::process::Process;
+
+/// SIGSTOP, and returns once all stand still.
+pub(super) fn stop_all(server: &Process) {
+    // First the one that makes the others.
+    server.stop();
+    let children = children_of(server.id());
+    for &child in &children {
+        signal(child, Signal::SIGSTOP);
+    }
+    while children.iter().any(|&child| !stands_still(child)) {
+        yield_now();
+    }
+}
+
+/// SIGCONT.
+pub(super) fn resume_all(server: &Process) {
+    for child in children_of(server.id()) {
+        signal(child, Signal::SIGCONT);
+    }
+    server.resume();
+}
+
+/// SIGKILL, and returns once all are gone.
+pub(super) fn kill_all(server: &mut Process) {
+    server.stop();
+    let children = children_of(server.id());
+    for &child in &children {
+        signal(child, Signal::SIGKILL);
+    }
+    server.kill();
+    // Nobody may be left to reap them but the system's first process.
+    while children.iter().any(|&child| state(child).is_some_and(|state| state != 'Z')) {
+        yield_now();
+    }
+}
+
+/// SIGSTOP to one of them, and returns once it stands still.
+pub(super) fn stop_one(child: i32) {
+    signal(child, Signal::SIGSTOP);
+    while !stands_still(child) {
+        yield_now();
+    }
+}
+
+/// SIGCONT to one of them.
+pub(super) fn resume_one(child: i32) {
+    signal(child, Signal::SIGCONT);
+}
+
+fn signal(child: i32, signal: Signal) {
+    // It may have ended meanwhile.
+    let _gone = kill(Pid::from_raw(child), signal);
+}
+
+fn children_of(pid: u32) -> Vec<i32> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let children = children.expect("the server has a list of its children");
+    children.split_whitespace().filter_map(|child| child.parse().ok()).collect()
+}
+
+fn stands_still(pid: i32) -> bool {
+    state(pid).is_none_or(|state| matches!(state, 'T' | 'Z' | 'X'))
+}
+
+/// What the system says of a process; nothing if there is none.
+fn state(pid: i32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}

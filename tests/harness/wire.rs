@@ -1,0 +1,113 @@
+//! A network that fails on command, for any protocol: TCP proxies that know nothing of what passes
+//! over them, one in front of each server of an engine.
+
+mod link;
+mod wires;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::network::{Flow, Gateway, Switches};
+pub use wires::Wires;
+
+/// The way to one server. It ends with this value, and so do the connections over it.
+#[derive(Debug)]
+pub struct Wire {
+    gateway: Gateway,
+    upstream: Arc<str>,
+    switches: watch::Sender<Switches>,
+    /// Bytes that came from either side, whatever became of them.
+    came: Arc<AtomicU64>,
+    /// Whether bytes may have been lost since everything passed.
+    holed: AtomicBool,
+}
+
+impl Wire {
+    /// A wire to `upstream` (`127.0.0.1:5432`) over which everything passes.
+    pub async fn start(upstream: impl Into<Arc<str>>) -> Self {
+        let (gateway, listener) = Gateway::bind().await;
+        let wire = Self {
+            gateway,
+            upstream: upstream.into(),
+            switches: watch::Sender::new(Switches::default()),
+            came: Arc::default(),
+            holed: AtomicBool::new(false),
+        };
+        wire.accept_from(listener);
+        wire
+    }
+
+    /// `127.0.0.1:PORT`, where clients connect.
+    pub fn addr(&self) -> String {
+        self.gateway.addr()
+    }
+
+    /// Everything passes again, what was held as well, and new connections are welcome. No network
+    /// mends a stream with a hole in it: connections that may have lost bytes are ended.
+    pub async fn pass(&self) {
+        if self.holed.swap(false, Ordering::Relaxed) {
+            self.gateway.cut().await;
+        }
+        self.switches.send_replace(Switches::default());
+        if let Some(listener) = self.gateway.bind_again().await {
+            self.accept_from(listener);
+        }
+    }
+
+    /// Ends all connections, and has the system refuse new ones.
+    pub async fn cut(&self) {
+        self.gateway.refuse().await;
+        self.gateway.cut().await;
+    }
+
+    /// Nothing passes, either way: connections are accepted and bytes taken, and all is held for
+    /// [`pass`](Self::pass).
+    pub fn hold(&self) {
+        self.hold_replies();
+        self.switches.send_modify(|switches| switches.requests = Flow::Hold);
+    }
+
+    /// The server gets and executes everything; what it has to say is held for
+    /// [`pass`](Self::pass).
+    pub fn hold_replies(&self) {
+        self.switches.send_modify(|switches| switches.replies = Flow::Hold);
+    }
+
+    /// Nothing arrives, either way, and nobody is told.
+    pub fn swallow(&self) {
+        self.swallow_replies();
+        self.switches.send_modify(|switches| switches.requests = Flow::Swallow);
+    }
+
+    /// The server gets and executes everything; the client never hears of it.
+    pub fn swallow_replies(&self) {
+        self.holed.store(true, Ordering::Relaxed);
+        self.switches.send_modify(|switches| switches.replies = Flow::Swallow);
+    }
+
+    /// Each way takes that much longer, in order, as a long cable does. From the next bytes on.
+    pub fn delay(&self, delay: Duration) {
+        self.switches.send_modify(|switches| switches.delay = delay);
+    }
+
+    /// How many connections are open.
+    pub fn connections(&self) -> usize {
+        self.gateway.connections()
+    }
+
+    /// How many bytes have come, from either side.
+    pub fn came(&self) -> u64 {
+        self.came.load(Ordering::Relaxed)
+    }
+
+    fn accept_from(&self, listener: TcpListener) {
+        let (switches, came) = (self.switches.subscribe(), Arc::clone(&self.came));
+        self.gateway.accept(listener, Arc::clone(&self.upstream), move |client, server| {
+            link::run(client, server, switches.clone(), Arc::clone(&came))
+        });
+    }
+}

@@ -1,0 +1,95 @@
+//! One connection over a wire: two directions, each a reader that never waits and a writer that
+//! obeys the switches.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use crate::network::{Flow, Switches, flowing};
+
+/// Bytes on their way, and when they may arrive.
+struct Chunk {
+    due: Instant,
+    bytes: Vec<u8>,
+}
+
+/// Carries bytes both ways until both sides have closed, or either has failed.
+pub(super) async fn run(
+    client: TcpStream,
+    server: TcpStream,
+    switches: watch::Receiver<Switches>,
+    came: Arc<AtomicU64>,
+) {
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    // An error on one side ends the other: dropping the halves closes both sockets.
+    let both = tokio::try_join!(
+        carry(from_client, to_server, |now| now.requests, &switches, &came),
+        carry(from_server, to_client, |now| now.replies, &switches, &came),
+    );
+    both.ok();
+}
+
+async fn carry(
+    from: OwnedReadHalf,
+    to: OwnedWriteHalf,
+    direction: fn(&Switches) -> Flow,
+    switches: &watch::Receiver<Switches>,
+    came: &AtomicU64,
+) -> io::Result<()> {
+    let (queue, queued) = unbounded_channel();
+    let reading = async {
+        read(from, queue, switches, came).await;
+        Ok(())
+    };
+    tokio::try_join!(reading, write(queued, to, direction, switches))?;
+    Ok(())
+}
+
+/// Takes everything at once, so that a wire that is held does not look like a full one to the
+/// sender. One that breaks off has ended like any other.
+async fn read(
+    mut from: OwnedReadHalf,
+    queue: UnboundedSender<Chunk>,
+    switches: &watch::Receiver<Switches>,
+    came: &AtomicU64,
+) {
+    let mut buffer = vec![0; 64 * 1024];
+    while let Ok(count @ 1..) = from.read(&mut buffer).await {
+        came.fetch_add(count as u64, Ordering::Relaxed);
+        let due = Instant::now() + switches.borrow().delay;
+        if queue.send(Chunk { due, bytes: buffer[..count].to_vec() }).is_err() {
+            return;
+        }
+    }
+}
+
+async fn write(
+    mut queue: UnboundedReceiver<Chunk>,
+    mut to: OwnedWriteHalf,
+    direction: fn(&Switches) -> Flow,
+    switches: &watch::Receiver<Switches>,
+) -> io::Result<()> {
+    let mut switches = switches.clone();
+    // A stream with a hole in it carries nothing any more: later bytes would mean something else.
+    let mut holed = false;
+    while let Some(Chunk { due, bytes }) = queue.recv().await {
+        sleep_until(due).await;
+        holed |= flowing(&mut switches, direction).await == Flow::Swallow;
+        if !holed {
+            to.write_all(&bytes).await?;
+        }
+    }
+    // The sender's end passes like its bytes, behind them; and behind a hole it does not.
+    if holed || flowing(&mut switches, direction).await == Flow::Swallow {
+        std::future::pending::<()>().await;
+    }
+    to.shutdown().await
+}

@@ -1,0 +1,335 @@
+//! A ZooKeeper ensemble of the test's own.
+
+mod session;
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::OnceCell;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::Engine;
+use crate::port::Port;
+use crate::process::Process;
+
+/// Where Debian puts it; its manifest names all that it needs.
+const JAR: &str = "/usr/share/java/zookeeper.jar";
+
+/// Three Java machines on a loaded machine take their time.
+const STARTS_WITHIN: Duration = Duration::from_secs(60);
+
+/// Servers that elect one of them, all of which end with this value. They write without `fsync`, and
+/// remove the empty nodes of locks after a fifth of a second.
+///
+/// Their tick is 500 ms, and they give sessions of up to ten minutes. The jar is
+/// `/usr/share/java/zookeeper.jar`, or what the environment variable `LOCKATTR_ZOOKEEPER_JAR` names;
+/// `java` is that on the `PATH`, or what `LOCKATTR_JAVA` names.
+#[derive(Debug)]
+pub struct ZooKeeper {
+    servers: Vec<Member>,
+    chroot: String,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Member {
+    process: Mutex<Option<Process>>,
+    /// For clients, for followers and for elections.
+    ports: [Port; 3],
+    directory: TempDir,
+}
+
+impl ZooKeeper {
+    /// One ensemble for all tests of a program: each takes a [`chroot`](Self::url_below) of its own.
+    pub async fn shared() -> &'static Self {
+        static SHARED: OnceCell<ZooKeeper> = OnceCell::const_new();
+        SHARED.get_or_init(Self::start).await
+    }
+
+    /// `zookeeper://…/chroot` that no other test has.
+    pub fn url_apart(&self) -> String {
+        self.url_below(&self.addrs(), &self.chroot_apart())
+    }
+
+    /// A node that no other test has.
+    pub fn chroot_apart(&self) -> String {
+        static TESTS: AtomicUsize = AtomicUsize::new(0);
+        format!("{}/{}", self.chroot, TESTS.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The URL of locks below another node, at these addresses.
+    pub fn url_below(&self, addrs: &[String], chroot: &str) -> String {
+        format!("zookeeper://{}{chroot}", addrs.join(","))
+    }
+
+    /// Which of them leads.
+    ///
+    /// # Panics
+    ///
+    /// When none does within a minute.
+    pub async fn leader(&self) -> usize {
+        let until = Instant::now() + STARTS_WITHIN;
+        while Instant::now() < until {
+            for (nth, server) in self.servers.iter().enumerate() {
+                let said = server.four_letters("srvr").await.unwrap_or_default();
+                if said.contains("Mode: leader") {
+                    return nth;
+                }
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+        panic!("no leader: {}", self.logs());
+    }
+
+    /// One number out of what each server tells of itself (`mntr`), together.
+    ///
+    /// # Panics
+    ///
+    /// When one does not answer.
+    pub async fn sum(&self, name: &str) -> i64 {
+        let mut sum = 0;
+        for server in &self.servers {
+            let said = server.four_letters("mntr").await.expect("it answers");
+            let value = said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'));
+            sum += value.and_then(|value| value.trim().parse::<i64>().ok()).unwrap_or_default();
+        }
+        sum
+    }
+
+    /// Stops one of them where it stands (SIGSTOP).
+    pub fn freeze_one(&self, nth: usize) {
+        self.servers[nth].with(Process::stop);
+    }
+
+    /// It goes on (SIGCONT).
+    pub fn thaw_one(&self, nth: usize) {
+        self.servers[nth].with(Process::resume);
+    }
+
+    /// Kills one of them (SIGKILL).
+    pub fn kill_one(&self, nth: usize) {
+        self.servers[nth].kill();
+    }
+
+    /// Starts one that was killed, with its data.
+    pub async fn revive_one(&self, nth: usize) {
+        self.servers[nth].launch();
+        self.wait_until_up().await;
+    }
+
+    async fn wait_until_up(&self) {
+        let until = Instant::now() + STARTS_WITHIN;
+        for server in &self.servers {
+            while !server.serves().await {
+                assert!(Instant::now() < until, "it does not serve: {}", self.logs());
+                assert!(!server.has_ended(), "it ended: {}", self.logs());
+                sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+
+    fn logs(&self) -> String {
+        let log = |server: &Member| fs::read_to_string(server.directory.path().join("log"));
+        let logs = self.servers.iter().map(|server| log(server).unwrap_or_default());
+        logs.map(|log| log.chars().rev().take(2000).collect::<String>().chars().rev().collect())
+            .collect::<Vec<String>>()
+            .join("\n--\n")
+    }
+}
+
+impl Engine for ZooKeeper {
+    const SHORT: &'static str = "ttl=2s&session_timeout=4s";
+    const QUICK: &'static str = "response_timeout=500ms&connect_timeout=1s";
+    /// The session, a tick by which it is rounded up, half a tick in which the leader had not heard of
+    /// the last ping, and what three Java machines on two cores take to say so.
+    const GIVES_UP_WITHIN: Duration = Duration::from_secs(6);
+
+    async fn start() -> Self {
+        let jar = jar();
+        assert!(
+            Path::new(&jar).exists(),
+            "{jar} is missing: `apt-get install zookeeper default-jre-headless`"
+        );
+        let ports: Vec<_> = (0..3).map(|_| [(); 3].map(|()| Port::free())).collect();
+        let peers: String = ports.iter().enumerate().fold(String::new(), |peers, (nth, ports)| {
+            let [_, follow, elect] = ports;
+            format!("{peers}server.{nth}=127.0.0.1:{follow}:{elect}\n")
+        });
+        let member = |(nth, ports): (usize, [Port; 3])| {
+            let [port, ..] = &ports;
+            let directory = tempfile::Builder::new().prefix("lockattr-zookeeper-").tempdir();
+            let directory = directory.expect("a directory of its own");
+            let path = directory.path();
+            let config = format!(
+                "tickTime=500\ninitLimit=40\nsyncLimit=6\ndataDir={}\nclientPort={port}\n\
+                 clientPortAddress=127.0.0.1\nmaxSessionTimeout=600000\nminSessionTimeout=1000\n\
+                 maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n{peers}",
+                path.display(),
+            );
+            fs::write(path.join("zoo.cfg"), config).expect("it can be written");
+            fs::write(path.join("myid"), nth.to_string()).expect("it can be written");
+            let member = Member { process: Mutex::default(), ports, directory };
+            member.launch();
+            member
+        };
+        let servers = ports.into_iter().enumerate().map(member).collect();
+        let ensemble = Self { servers, chroot: "/t".into() };
+        ensemble.wait_until_up().await;
+        ensemble
+    }
+
+    fn addrs(&self) -> Vec<String> {
+        self.servers.iter().map(Member::addr).collect()
+    }
+
+    fn url_at(&self, addrs: &[String]) -> String {
+        self.url_below(addrs, &self.chroot)
+    }
+
+    async fn restart(&self) {
+        self.servers.iter().for_each(Member::kill);
+        self.servers.iter().for_each(Member::launch);
+        self.wait_until_up().await;
+    }
+
+    fn freeze(&self) {
+        (0..self.servers.len()).for_each(|nth| self.freeze_one(nth));
+    }
+
+    fn thaw(&self) {
+        (0..self.servers.len()).for_each(|nth| self.thaw_one(nth));
+    }
+
+    /// All nodes but the servers' own, and those that hold others.
+    async fn left(&self) -> Vec<String> {
+        self.left_below(&self.chroot).await
+    }
+}
+
+impl ZooKeeper {
+    /// All nodes at and below this one.
+    ///
+    /// # Panics
+    ///
+    /// When the servers cannot be asked.
+    pub async fn left_below(&self, chroot: &str) -> Vec<String> {
+        let client = zookeeper_client::Client::connect(&self.addrs().join(",")).await;
+        let client = client.expect("the harness can look");
+        let (mut left, mut look) = (Vec::new(), vec![chroot.to_owned()]);
+        client.sync("/").await.expect("it is up to date");
+        while let Some(path) = look.pop() {
+            let Ok(children) = client.list_children(&path).await else { continue };
+            look.extend(children.iter().map(|child| format!("{path}/{child}")));
+            left.push(path);
+        }
+        left
+    }
+}
+
+impl ZooKeeper {
+    /// Ends a session, as if its client had been silent for too long.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such session, or no server takes it within a minute.
+    pub async fn end_session(&self, session: u64) {
+        let (addrs, until) = (self.addrs(), Instant::now() + STARTS_WITHIN);
+        // One that has just lost its leader takes nobody.
+        for addr in addrs.iter().cycle() {
+            match session::end(addr, session).await {
+                Ok(()) => return,
+                Err(error) => assert!(Instant::now() < until, "{error}"),
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Removes a node.
+    ///
+    /// # Panics
+    ///
+    /// When it is not there.
+    pub async fn delete(&self, path: &str) {
+        let client = zookeeper_client::Client::connect(&self.addrs().join(",")).await;
+        let client = client.expect("the harness can meddle");
+        client.delete(path, None).await.expect("it is there");
+    }
+}
+
+impl Member {
+    fn addr(&self) -> String {
+        format!("127.0.0.1:{}", self.ports[0])
+    }
+
+    fn launch(&self) {
+        let path = self.directory.path();
+        let log = File::create(path.join("log")).expect("it can be written");
+        let java = std::env::var("LOCKATTR_JAVA").unwrap_or_else(|_| "java".into());
+        let mut command = Command::new(java);
+        command
+            .args([
+                "-Xmx64m",
+                "-Xms16m",
+                "-XX:TieredStopAtLevel=1",
+                "-XX:+UseSerialGC",
+                "-Xshare:auto",
+            ])
+            .args(["-Dzookeeper.forceSync=no", "-Dznode.container.checkIntervalMs=200"])
+            .args(["-Dzookeeper.extendedTypesEnabled=true", "-Dzookeeper.jmx.log4j.disable=true"])
+            .args(["-cp", &jar(), "org.apache.zookeeper.server.quorum.QuorumPeerMain"])
+            .arg(path.join("zoo.cfg"))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a handle"))
+            .stderr(log);
+        let process = Process::start(&mut command, Some(path));
+        let process =
+            process.unwrap_or_else(|error| panic!("`java` ({error}): `apt-get install zookeeper`"));
+        *self.slot() = Some(process);
+    }
+
+    fn kill(&self) {
+        if let Some(mut process) = self.slot().take() {
+            process.kill();
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.slot().as_mut().is_none_or(|process| process.ended().is_some())
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&Process) -> T) -> T {
+        act(self.slot().as_ref().expect("the server is down"))
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<Process>> {
+        // A test that panicked inside leaves nothing half done that matters here.
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it follows or leads.
+    async fn serves(&self) -> bool {
+        self.four_letters("srvr").await.is_some_and(|said| said.contains("Mode: "))
+    }
+
+    async fn four_letters(&self, word: &str) -> Option<String> {
+        let asked = async {
+            let mut stream = TcpStream::connect(self.addr()).await.ok()?;
+            stream.write_all(word.as_bytes()).await.ok()?;
+            let mut said = String::new();
+            stream.read_to_string(&mut said).await.ok()?;
+            Some(said)
+        };
+        timeout(Duration::from_secs(2), asked).await.ok()?
+    }
+}
+
+fn jar() -> String {
+    std::env::var("LOCKATTR_ZOOKEEPER_JAR").unwrap_or_else(|_| JAR.into())
+}

@@ -1,0 +1,66 @@
+//! Calls of which nobody knows, and holds that were lost.
+
+use lockattr_history::Kind;
+
+use crate::notation::broken;
+
+#[test]
+fn an_acquire_of_which_nobody_knows_may_have_been_done() {
+    assert_eq!(broken("a:acquire=unknown a:release=ok b:acquire=2 b:release=ok"), []);
+    assert_eq!(broken("a:acquire=unknown b:acquire=2 b:release=ok a:release=ok"), []);
+    assert_eq!(broken("a:acquire=unknown b:acquire=2 b:check=ok b:release=ok"), []);
+}
+
+#[test]
+fn it_was_done_once_at_most() {
+    let twice = "a:acquire=unknown a:release=ok a:release=ok";
+    assert_eq!(broken(twice), [Kind::ReleasedUnheld]);
+}
+
+#[test]
+fn it_was_done_at_no_time_when_another_held() {
+    let beside = "a:acquire=unknown b:acquire=2 a:check=ok b:check=ok";
+    assert_eq!(broken(beside), [Kind::TwoHolders]);
+}
+
+#[test]
+fn once_it_is_shown_it_keeps_others_out() {
+    let beside = "a:acquire=unknown a:check=ok b:acquire=2 a:check=ok";
+    assert_eq!(broken(beside), [Kind::TwoHolders]);
+}
+
+#[test]
+fn a_call_without_an_end_counts_as_one_of_which_nobody_knows() {
+    assert_eq!(broken("a:acquire b:acquire=1 b:check=ok b:release=ok"), []);
+}
+
+#[test]
+fn a_release_of_which_nobody_knows_may_not_have_been_done() {
+    assert_eq!(broken("a:acquire=1 a:release=unknown a:check=ok a:release=ok"), []);
+    let beside = "a:acquire=1 a:release=unknown b:acquire=2 a:check=ok";
+    assert_eq!(broken(beside), [Kind::TwoHolders]);
+}
+
+#[test]
+fn who_was_told_of_the_loss_holds_no_more() {
+    assert_eq!(broken("a:acquire=1 a:lost a:check=ok"), [Kind::CheckedUnheld]);
+    assert_eq!(broken("a:acquire=1 a:lost a:renew=ok"), [Kind::RenewedUnheld]);
+    assert_eq!(broken("a:acquire=1 a:lost a:release=ok"), [Kind::ReleasedUnheld]);
+    assert_eq!(broken("a:acquire=1 a:check=no a:check=ok"), [Kind::CheckedUnheld]);
+    assert_eq!(broken("a:acquire=1 a:release=no a:check=ok"), [Kind::CheckedUnheld]);
+}
+
+#[test]
+fn who_had_asked_before_the_loss_may_hear_of_it_later() {
+    assert_eq!(broken("a:acquire=1 a:check a:lost a:=ok"), []);
+}
+
+#[test]
+fn a_renewal_that_was_not_done_says_nothing_of_the_hold() {
+    assert_eq!(broken("a:acquire=1 a:renew=no a:check=ok a:release=ok"), []);
+}
+
+#[test]
+fn a_new_hold_is_not_lost_with_the_old_one() {
+    assert_eq!(broken("a:acquire=1 a:lost a:acquire=2 a:check=ok a:release=ok"), []);
+}

@@ -1,0 +1,66 @@
+//! Histories in a line of text: `a:acquire b:acquire a:=7 a:release=ok b:=8`.
+//!
+//! Each word is a chain, in a process of its own, and what it does: it asks (`a:acquire`), is answered
+//! (`a:=7`: ok with this fencing token; `a:=ok`, `a:=no`, `a:=unknown`), both at once
+//! (`a:acquire=7`), or is told that the hold is no more (`a:lost`). Every word is a nanosecond.
+
+use std::collections::HashMap;
+
+use lockattr_history::{Event, Kind, Mode, Op, Step, check};
+
+/// The events of a line.
+pub(crate) fn history(text: &str) -> Vec<Event> {
+    let mut events = Vec::new();
+    let mut asked = HashMap::new();
+    for (number, word) in text.split_whitespace().enumerate() {
+        let (who, what) = word.split_once(':').expect("WHO:WHAT");
+        let process = who.bytes().fold(0, |sum, byte| sum * 256 + u32::from(byte));
+        let (op, end) = match what.split_once('=') {
+            Some((op, end)) => (op, Some(end)),
+            None => (what, None),
+        };
+        let mut happens = |call, step| {
+            let (at, key) = (number as u64, "k".to_owned());
+            events.push(Event { at, process, chain: 0, call, key, step });
+        };
+        if op == "lost" {
+            happens(number as u64, Step::Lost);
+            continue;
+        }
+        if !op.is_empty() {
+            asked.insert(process, number as u64);
+            happens(number as u64, Step::Invoke(named(op)));
+        }
+        let call = asked[&process];
+        match end {
+            None => {}
+            Some("ok") => happens(call, Step::Ok(None)),
+            Some("no") => happens(call, Step::Fail),
+            Some("unknown") => happens(call, Step::Unknown),
+            Some(fence) => happens(call, Step::Ok(Some(fence.parse().expect("a fencing token")))),
+        }
+    }
+    events
+}
+
+/// The rules that it breaks, in order.
+pub(crate) fn broken(text: &str) -> Vec<Kind> {
+    let violations = check(&history(text)).err().unwrap_or_default();
+    violations.into_iter().map(|violation| violation.kind).collect()
+}
+
+fn named(op: &str) -> Op {
+    match op {
+        "acquire" => Op::Acquire(Mode::Exclusive),
+        "share" => Op::Acquire(Mode::Shared),
+        "reenter" => Op::Reenter,
+        "leave" => Op::Leave,
+        "check" => Op::Check,
+        "renew" => Op::Renew,
+        "release" => Op::Release,
+        permit => {
+            let count = permit.strip_prefix("permit").expect("an operation");
+            Op::Acquire(Mode::Permits(count.parse().expect("permitCOUNT")))
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Histories of a lock that does what it should, and such with a change that may be a lie.
+
+use std::collections::BTreeMap;
+
+use lockattr_history::{Event, Mode, Op, Step};
+
+/// Numbers that were drawn beforehand, so that a failure can be made smaller; zeros when they are
+/// used up.
+pub(crate) struct Choices<'a>(pub(crate) std::slice::Iter<'a, u8>);
+
+impl Choices<'_> {
+    fn below(&mut self, count: usize) -> usize {
+        usize::from(self.0.next().copied().unwrap_or(0)) % count
+    }
+
+    fn one_in(&mut self, count: usize) -> bool {
+        self.below(count) == count - 1
+    }
+}
+
+/// What the chains of a history use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kinds {
+    pub(crate) modes: &'static [Mode],
+    pub(crate) fenced: bool,
+}
+
+/// What a chain has, if it has it at all by now.
+#[derive(Clone, Copy)]
+struct Hold {
+    mode: Mode,
+    fence: u64,
+    entered: u32,
+}
+
+/// One call: what it was, how it ended, when it took effect, and the time around that.
+struct Call {
+    chain: u32,
+    /// None for a loss.
+    op: Option<Op>,
+    end: Step,
+    effect: u64,
+    from: u64,
+    until: u64,
+}
+
+/// Between two effects, so that calls can begin and end there in any order.
+const STEP: u64 = 100;
+
+/// `steps` things happen one by one, to a true lock; then the calls are spread so that they overlap.
+pub(crate) fn true_history(kinds: Kinds, steps: usize, choices: &mut Choices<'_>) -> Vec<Event> {
+    let mut inside: BTreeMap<u32, Hold> = BTreeMap::new();
+    let mut fence = 0;
+    let mut calls: Vec<Call> = Vec::new();
+    for step in 1..=steps as u64 {
+        let (at, chain) = (step * STEP, choices.below(3) as u32);
+        let has = inside.get(&chain).copied();
+        if has.is_some() && choices.one_in(6) {
+            inside.remove(&chain);
+            if choices.one_in(2) {
+                let (op, end) = (None, Step::Lost);
+                calls.push(Call { chain, op, end, effect: at, from: at, until: at });
+            }
+            continue;
+        }
+        let op = match (has, choices.below(6)) {
+            (None, 5) => Op::Check,
+            (None, _) => Op::Acquire(kinds.modes[choices.below(kinds.modes.len())]),
+            (Some(_), 0) => Op::Check,
+            (Some(_), 1) => Op::Renew,
+            (Some(_), 2) => Op::Reenter,
+            (Some(hold), 3) if hold.entered > 0 => Op::Leave,
+            (Some(_), _) => Op::Release,
+        };
+        let free = match op {
+            Op::Acquire(mode) => allows(&inside, mode),
+            _ => has.is_some(),
+        };
+        let unknown = choices.one_in(8);
+        // It may be that nothing was done, and that nobody knows.
+        let done = free && !(unknown && choices.one_in(2));
+        let mut told = None;
+        if done {
+            match op {
+                Op::Acquire(mode) => {
+                    fence += 1 + choices.below(2) as u64;
+                    told = Some(fence);
+                    inside.insert(chain, Hold { mode, fence, entered: 0 });
+                }
+                Op::Reenter => {
+                    let hold = inside.get_mut(&chain).expect("it has one");
+                    hold.entered += 1;
+                    told = Some(hold.fence);
+                }
+                Op::Leave => inside.get_mut(&chain).expect("it has one").entered -= 1,
+                Op::Release => drop(inside.remove(&chain)),
+                Op::Check | Op::Renew => {}
+            }
+        }
+        let end = match (unknown, done) {
+            (true, _) => Step::Unknown,
+            (false, true) => Step::Ok(told.filter(|_| kinds.fenced)),
+            (false, false) => Step::Fail,
+        };
+        let spread = |choices: &mut Choices<'_>| choices.below(4) as u64 * STEP + 1 + step % 30;
+        let (before, after) = (spread(choices), spread(choices));
+        let (from, until) = (at.saturating_sub(before), at + after);
+        calls.push(Call { chain, op: Some(op), end, effect: at, from, until });
+    }
+    apart(&mut calls);
+    events(&calls)
+}
+
+fn allows(inside: &BTreeMap<u32, Hold>, mode: Mode) -> bool {
+    let permits = inside.values().filter(|hold| matches!(hold.mode, Mode::Permits(_)));
+    match mode {
+        Mode::Exclusive => inside.is_empty(),
+        _ if inside.values().any(|hold| hold.mode == Mode::Exclusive) => false,
+        Mode::Shared => true,
+        Mode::Permits(count) => permits.count() < count as usize,
+    }
+}
+
+/// A chain asks only when it was answered: calls that would overlap in one give way, half the time
+/// between their effects each.
+fn apart(calls: &mut [Call]) {
+    let mut last: BTreeMap<u32, usize> = BTreeMap::new();
+    for place in 0..calls.len() {
+        let Some(before) = last.insert(calls[place].chain, place) else { continue };
+        let middle = u64::midpoint(calls[before].effect, calls[place].effect);
+        calls[before].until = calls[before].until.min(middle);
+        calls[place].from = calls[place].from.max(middle + 1);
+    }
+}
+
+fn events(calls: &[Call]) -> Vec<Event> {
+    let mut events = Vec::new();
+    for (call, Call { chain, op, end, from, until, .. }) in (0..).zip(calls) {
+        let event = |at, step| {
+            let (process, key) = (*chain, "k".to_owned());
+            Event { at, process, chain: 0, call, key, step }
+        };
+        match op {
+            Some(op) => events.extend([event(*from, Step::Invoke(*op)), event(*until, *end)]),
+            None => events.push(event(*until, *end)),
+        }
+    }
+    events.sort_by_key(|event| event.at);
+    number(&mut events);
+    events
+}
+
+fn number(events: &mut [Event]) {
+    for (at, event) in (0..).zip(events) {
+        event.at = at;
+    }
+}
+
+/// Changes one thing, which may turn the history into one that cannot be, or may not.
+pub(crate) fn change(kinds: Kinds, events: &mut [Event], choices: &mut Choices<'_>) {
+    if events.len() < 2 {
+        return;
+    }
+    let place = choices.below(events.len());
+    match choices.below(4) {
+        // What happened at another time than was said, as seen from the other chains.
+        0 => {
+            for place in place..events.len() - 1 {
+                if events[place].process == events[place + 1].process {
+                    break;
+                }
+                events.swap(place, place + 1);
+            }
+        }
+        1 => {
+            for place in (1..=place).rev() {
+                if events[place].process == events[place - 1].process {
+                    break;
+                }
+                events.swap(place, place - 1);
+            }
+        }
+        2 => {
+            let Some(Step::Ok(Some(fence))) =
+                events[place..].iter().map(|event| event.step).find(|step| fenced(*step))
+            else {
+                return;
+            };
+            let other = fence.saturating_sub(1 + choices.below(3) as u64).max(1);
+            let mut after = events[place..].iter_mut();
+            let told = after.find(|event| event.step == Step::Ok(Some(fence)));
+            told.expect("it is there").step = Step::Ok(Some(other));
+        }
+        _ => {
+            let lies = |event: &Event| matches!(event.step, Step::Fail | Step::Unknown);
+            let Some(lie) = (place..events.len()).find(|place| lies(&events[*place])) else {
+                return;
+            };
+            let (process, call) = (events[lie].process, events[lie].call);
+            let asked = events.iter().find(|event| (event.process, event.call) == (process, call));
+            let asked = asked.map(|event| event.step);
+            let has_fence = matches!(asked, Some(Step::Invoke(Op::Acquire(_) | Op::Reenter)));
+            let fence = 1 + choices.below(2 * events.len()) as u64 / 2;
+            events[lie].step = Step::Ok((kinds.fenced && has_fence).then_some(fence));
+        }
+    }
+    number(events);
+}
+
+fn fenced(step: Step) -> bool {
+    matches!(step, Step::Ok(Some(_)))
+}

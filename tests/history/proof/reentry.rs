@@ -1,0 +1,47 @@
+//! The reentrant mutex: only inside of a hold, and with its fencing token.
+
+use lockattr_history::Kind;
+
+use crate::notation::broken;
+
+#[test]
+fn a_hold_may_be_entered_again_and_again() {
+    let text = "a:acquire=7 a:reenter=7 a:reenter=7 a:leave=ok a:leave=ok a:release=ok";
+    assert_eq!(broken(text), []);
+}
+
+#[test]
+fn another_chain_cannot_enter_it_again() {
+    let text = "a:acquire=7 b:reenter=7 b:leave=ok a:release=ok";
+    assert_eq!(broken(text), [Kind::ReenteredUnheld]);
+}
+
+#[test]
+fn nobody_enters_a_hold_again_that_is_over() {
+    let released = "a:acquire=7 a:release=ok a:reenter=7";
+    assert_eq!(broken(released), [Kind::ReenteredUnheld]);
+    assert_eq!(broken("a:acquire=7 a:lost a:reenter=7"), [Kind::ReenteredUnheld]);
+}
+
+#[test]
+fn a_re_entry_has_the_fencing_token_of_its_hold() {
+    assert_eq!(broken("a:acquire=7 a:reenter=8"), [Kind::FenceChanged]);
+    assert_eq!(broken("a:acquire=7 a:reenter=ok"), []);
+}
+
+#[test]
+fn nobody_leaves_oftener_than_it_entered() {
+    assert_eq!(broken("a:acquire=7 a:leave=ok"), [Kind::LeftUnentered]);
+    let twice = "a:acquire=7 a:reenter=7 a:leave=ok a:leave=ok";
+    assert_eq!(broken(twice), [Kind::LeftUnentered]);
+    assert_eq!(broken("a:acquire=7 a:reenter=no a:leave=ok"), [Kind::LeftUnentered]);
+    assert_eq!(broken("a:acquire=7 a:reenter=unknown a:leave=ok"), []);
+    let anew = "a:acquire=7 a:reenter=7 a:lost a:acquire=8 a:leave=ok";
+    assert_eq!(broken(anew), [Kind::LeftUnentered]);
+}
+
+#[test]
+fn who_is_inside_again_is_inside() {
+    let beside = "a:acquire=1 b:acquire=2 b:check=ok a:reenter=1";
+    assert_eq!(broken(beside), [Kind::TwoHolders]);
+}

@@ -1,0 +1,132 @@
+//! Writing a history down.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::time::{ClockId, clock_gettime};
+
+use crate::{Event, Op, Step};
+
+/// What one process does, as it does it. Clones write to the same history.
+#[derive(Clone, Debug)]
+pub struct Recorder(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    process: u32,
+    clock: fn() -> u64,
+    calls: AtomicU64,
+    events: Mutex<Events>,
+}
+
+#[derive(Debug)]
+enum Events {
+    Memory(Vec<Event>),
+    /// Each event is written when it happens: a process that is killed leaves what it did.
+    File(File),
+}
+
+/// A call that has begun. One that is dropped without an end is one of which nobody knows.
+#[derive(Debug)]
+#[must_use]
+pub struct Call {
+    recorder: Recorder,
+    chain: u32,
+    call: u64,
+    key: String,
+}
+
+/// Nanoseconds by the machine's monotonic clock: the same for all of its processes.
+///
+/// # Panics
+///
+/// Where the system has no such clock.
+pub fn monotonic() -> u64 {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("a monotonic clock");
+    let (seconds, nanoseconds) = (now.tv_sec().unsigned_abs(), now.tv_nsec().unsigned_abs());
+    seconds * 1_000_000_000 + nanoseconds
+}
+
+impl Recorder {
+    /// Keeps the history in memory, by a clock of the test's own.
+    pub fn in_memory(process: u32, clock: fn() -> u64) -> Self {
+        Self::new(process, clock, Events::Memory(Vec::new()))
+    }
+
+    /// Appends to a file that other processes may append to as well, by the machine's clock.
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be opened.
+    pub fn to_file(process: u32, path: impl AsRef<Path>) -> io::Result<Self> {
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        Ok(Self::new(process, monotonic, Events::File(file)))
+    }
+
+    fn new(process: u32, clock: fn() -> u64, events: Events) -> Self {
+        let (calls, events) = (AtomicU64::new(0), Mutex::new(events));
+        Self(Arc::new(Inner { process, clock, calls, events }))
+    }
+
+    /// A call begins: to be said before anything is asked.
+    pub fn invoke(&self, chain: u32, key: &str, op: Op) -> Call {
+        let call = self.0.calls.fetch_add(1, Ordering::Relaxed);
+        let call = Call { recorder: self.clone(), chain, call, key: key.to_owned() };
+        call.write(Step::Invoke(op));
+        call
+    }
+
+    /// The chain was told that it holds the lock no more.
+    pub fn lost(&self, chain: u32, key: &str) {
+        let call = self.0.calls.fetch_add(1, Ordering::Relaxed);
+        Call { recorder: self.clone(), chain, call, key: key.to_owned() }.write(Step::Lost);
+    }
+
+    /// What was kept in memory so far.
+    ///
+    /// # Panics
+    ///
+    /// Where the history goes to a file: [`read`](crate::read) it.
+    pub fn events(&self) -> Vec<Event> {
+        match &*self.0.events.lock().unwrap_or_else(PoisonError::into_inner) {
+            Events::Memory(events) => events.clone(),
+            Events::File(_) => panic!("the history is in its file"),
+        }
+    }
+}
+
+impl Call {
+    /// It was done; to be said as soon as it is known, with the fencing token if it has one.
+    pub fn ok(self, fence: Option<u64>) {
+        self.write(Step::Ok(fence));
+    }
+
+    /// It was not done, and never will be.
+    pub fn fail(self) {
+        self.write(Step::Fail);
+    }
+
+    /// Nobody knows whether it was done.
+    pub fn unknown(self) {
+        self.write(Step::Unknown);
+    }
+
+    fn write(&self, step: Step) {
+        let Inner { process, clock, events, .. } = &*self.recorder.0;
+        let (process, chain, call, key) = (*process, self.chain, self.call, self.key.clone());
+        let mut events = events.lock().unwrap_or_else(PoisonError::into_inner);
+        let event = Event { at: clock(), process, chain, call, key, step };
+        match &mut *events {
+            Events::Memory(events) => events.push(event),
+            Events::File(file) => {
+                let mut line = serde_json::to_vec(&event).expect("an event is plain data");
+                line.push(b'\n');
+                // One write: lines of several processes do not mix in a file opened to append.
+                file.write_all(&line).expect("the history can be written");
+            }
+        }
+    }
+}

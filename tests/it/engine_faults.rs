@@ -1,0 +1,83 @@
+//! One suite of faults for every engine: processes that die or stand still, servers that do, and a
+//! network that fails between them.
+//!
+//! What each test sees in the end: nobody has held beside another, fencing tokens have grown, those
+//! who wait get in, and nothing of ours stays in the store. Bounds from above are the engine's
+//! promise and [`SLACK`]; bounds from below are leases, by the clock of who held them.
+
+mod case;
+mod chaos;
+mod network;
+mod processes;
+mod servers;
+
+use std::time::Duration;
+
+use case::{Case, connected, gets_in_within, patient, short, works};
+
+/// Runs every test of the suite on each engine.
+macro_rules! engine_faults {
+    ($($name:ident: $engine:ty),* $(,)?) => {
+        $(mod $name {
+            type Server = $engine;
+            // Ensembles take seconds to start. Keys and shelves are apart.
+            static SHARED: tokio::sync::OnceCell<Server> = tokio::sync::OnceCell::const_new();
+
+            engine_faults!(shared, processes, [
+                the_lock_of_a_killed_holder_is_the_next_ones_when_its_lease_has_ended,
+                the_first_in_line_that_was_killed_is_passed_over,
+                a_holder_that_stood_still_past_its_lease_writes_no_more,
+            ]);
+            engine_faults!(alone, servers, [
+                a_restart_under_a_holder_and_waiters_makes_no_second_holder,
+                servers_that_stand_still_are_an_outage_and_no_loss_of_order,
+            ]);
+            engine_faults!(shared, network, [
+                a_holder_that_is_cut_off_has_lost_before_the_next_gets_in,
+                a_holder_whose_network_is_silent_has_lost_before_the_next_gets_in,
+                a_waiter_that_is_cut_off_gets_in_when_the_network_is_back,
+                a_waiter_that_is_cut_off_gives_up_in_its_time_and_leaves_nothing,
+                an_acquire_without_an_answer_leaves_nothing,
+                a_release_without_an_answer_frees_the_lock,
+                a_caller_dropped_while_nothing_passes_leaves_nothing,
+                a_slow_network_loses_nothing,
+            ]);
+            engine_faults!(shared, chaos, [
+                a_counter_of_three_processes_loses_nothing_while_their_networks_fail,
+            ]);
+        })*
+    };
+    (shared, $file:ident, [$($test:ident),* $(,)?]) => {
+        $(#[tokio::test]
+        async fn $test() {
+            // Not a method of the server's own with the same name.
+            let start = <Server as lockattr_tests::Engine>::start;
+            let server = SHARED.get_or_init(start).await;
+            let case = crate::engine_faults::Case::among_others(server, stringify!($test));
+            crate::engine_faults::$file::$test(case).await;
+        })*
+    };
+    (alone, $file:ident, [$($test:ident),* $(,)?]) => {
+        $(#[tokio::test]
+        async fn $test() {
+            let server = <Server as lockattr_tests::Engine>::start().await;
+            let case = crate::engine_faults::Case::alone(&server, stringify!($test));
+            crate::engine_faults::$file::$test(case).await;
+        })*
+    };
+}
+
+lockattr_tests::engines!(engine_faults);
+
+/// What an overloaded machine may take beyond a promise. Less than a claim in line waits before it
+/// looks by itself, so who is forgotten until then is found out.
+const SLACK: Duration = Duration::from_secs(8);
+
+/// For what needs no timer of anybody's: less than the default lease of ten seconds.
+const SOON: Duration = Duration::from_secs(6);
+
+/// The lease under [`Engine::SHORT`].
+const TTL: Duration = Duration::from_secs(2);
+
+/// A hang is a failure, not a slow test.
+const LIMIT: Duration = Duration::from_secs(60);

@@ -1,0 +1,83 @@
+//! Networks that fail at random, each by itself, under load.
+//!
+//! `LOCKATTR_CHAOS_SECONDS=600 cargo test -p lockattr-tests --test it engine_faults::redis::a_counter
+//! -- --nocapture` does it for ten minutes; `LOCKATTR_CHAOS_SEED` does the same faults again.
+
+#![allow(clippy::print_stdout, reason = "what it takes to see a failed run again")]
+
+use std::time::Duration;
+
+use lockattr_tests::{Engine, Wires, eventually, node};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tokio::time::{Instant, sleep};
+
+use super::{Case, SLACK, short};
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|value| value.parse().expect(name))
+}
+
+/// Two holders at once end their process with a word about it, and so the test.
+///
+/// Red without: the owner token that a release compares.
+pub(super) async fn a_counter_of_three_processes_loses_nothing_while_their_networks_fail<
+    E: Engine,
+>(
+    case: Case<'_, E>,
+) {
+    let seconds = number("LOCKATTR_CHAOS_SECONDS").unwrap_or(8);
+    let seed = number("LOCKATTR_CHAOS_SEED").unwrap_or_else(rand::random);
+    println!("LOCKATTR_CHAOS_SEED={seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let (mut networks, mut nodes) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        let wires = Wires::before(case.engine).await;
+        let url = wires.url_with(&short::<E>());
+        nodes.push(node!("work", url = url, key = case.key, shelf = case.shelf.path()));
+        networks.push(wires);
+    }
+    for node in &mut nodes {
+        assert_eq!(node.line().await, "ready");
+    }
+    let ends = Instant::now() + Duration::from_secs(seconds);
+    while Instant::now() < ends {
+        fault::<E>(&networks[random.random_range(0..3)], &mut random).await;
+        sleep(Duration::from_millis(random.random_range(20..250))).await;
+    }
+    for network in &networks {
+        network.pass().await;
+    }
+    let before = case.shelf.count();
+    eventually(E::GIVES_UP_WITHIN + SLACK, "all is well again, and somebody gets in", async || {
+        case.shelf.count() > before
+    })
+    .await;
+    let mut added = 0;
+    for node in &mut nodes {
+        node.say("enough").await;
+        let answer = node.line().await;
+        let count = answer.strip_prefix("added ").and_then(|count| count.parse::<u64>().ok());
+        added += count.unwrap_or_else(|| panic!("the node said: {answer}"));
+        assert!(node.finish().await.success());
+    }
+    println!("{added} turns in {seconds} s");
+    assert_eq!(case.shelf.count(), added);
+    // What they were told in their last moment they have not read: who comes next clears up.
+    let next = case.manager().await;
+    case.acquire(&next).await.release().await.unwrap();
+    case.nothing_left().await;
+}
+
+async fn fault<E: Engine>(wires: &Wires, random: &mut StdRng) {
+    match random.random_range(0..10) {
+        // Where the connection is the lock, its end makes the next one's turn at once.
+        0 if E::OUTLIVES_ITS_CONNECTION => wires.cut().await,
+        1 if E::OUTLIVES_ITS_CONNECTION => wires.swallow_replies(),
+        2 if E::OUTLIVES_ITS_CONNECTION => wires.swallow(),
+        3 => wires.hold(),
+        4 => wires.hold_replies(),
+        5 => wires.delay(Duration::from_millis(random.random_range(1..50))),
+        _ => wires.pass().await,
+    }
+}

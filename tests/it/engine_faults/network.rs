@@ -1,0 +1,206 @@
+//! The network of one process fails, while all others have theirs.
+
+use std::time::Duration;
+
+use lockattr::{Error, LockOptions};
+use lockattr_tests::{Engine, Wires};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{Case, LIMIT, SLACK, TTL, patient, works};
+
+/// What becomes of the network of a holder.
+#[derive(Clone, Copy)]
+enum Failure {
+    /// Connections end, and new ones are refused.
+    Cut,
+    /// Nothing arrives any more, and nobody is told. What was sent arrives when it is back.
+    Silent,
+}
+
+/// Red without: the clock's part in the hold's check.
+pub(super) async fn a_holder_that_is_cut_off_has_lost_before_the_next_gets_in<E: Engine>(
+    case: Case<'_, E>,
+) {
+    away(case, Failure::Cut).await;
+}
+
+/// Red without: the clock's part in the hold's check.
+pub(super) async fn a_holder_whose_network_is_silent_has_lost_before_the_next_gets_in<E: Engine>(
+    case: Case<'_, E>,
+) {
+    away(case, Failure::Silent).await;
+}
+
+async fn away<E: Engine>(case: Case<'_, E>, failure: Failure) {
+    let wires = Wires::before(case.engine).await;
+    let manager = case.short_over(&wires).await;
+    let holder = case.acquire(&manager).await;
+    works(&case.shelf, &holder).await;
+    let (lease, key, next) = ((*holder).clone(), case.key, case.manager().await);
+    let waiting = tokio::spawn(async move {
+        let guard = next.acquire(key, patient()).await.unwrap();
+        (guard, lease.ensure_held().is_ok())
+    });
+    sleep(Duration::from_millis(100)).await;
+    match failure {
+        Failure::Cut => wires.cut().await,
+        Failure::Silent => wires.hold(),
+    }
+    let failed = Instant::now();
+    let lost = timeout(TTL + SLACK / 3, holder.lost()).await;
+    lost.expect("lost at its deadline, and not later");
+    if !E::OUTLIVES_ITS_CONNECTION {
+        // Its connection is all that the server goes by.
+        wires.pass().await;
+    }
+    let (next, both) = timeout(LIMIT, waiting).await.expect("nobody gets in").unwrap();
+    let after = failed.elapsed();
+    assert!(after < E::GIVES_UP_WITHIN + SLACK, "the next got in after {after:?}");
+    // Where the connection is the lock, the server knows of its end before its holder does.
+    assert!(!both || !E::OUTLIVES_ITS_CONNECTION, "the next got in beside the holder");
+    works(&case.shelf, &next).await;
+    assert!(!case.shelf.add(&holder, Duration::ZERO).await.unwrap(), "it writes no more");
+    holder.release().await.unwrap_err();
+    wires.pass().await;
+    // What was held has arrived by then, or has been sent again.
+    let warm = format!("{}_warm", case.key);
+    let again = timeout(LIMIT, manager.acquire(warm, patient())).await.expect("a hang").unwrap();
+    again.release().await.unwrap();
+    next.ensure_held().expect("the late release frees nobody");
+    works(&case.shelf, &next).await;
+    next.release().await.expect("it was never anybody else's meanwhile");
+    case.nothing_left().await;
+}
+
+/// It has been told nothing: neither that it is next, nor that the lock is free.
+///
+/// Red without: asking again when the connection is back.
+pub(super) async fn a_waiter_that_is_cut_off_gets_in_when_the_network_is_back<E: Engine>(
+    case: Case<'_, E>,
+) {
+    let direct = case.manager().await;
+    let holder = case.acquire(&direct).await;
+    let wires = Wires::before(case.engine).await;
+    let manager = case.manager_over(&wires).await;
+    let before = wires.came();
+    let waiting = case.waits(manager);
+    wires.settled(before, SLACK).await;
+    wires.cut().await;
+    works(&case.shelf, &holder).await;
+    holder.release().await.unwrap();
+    assert!(!waiting.is_finished(), "granted over a network that is down");
+    wires.pass().await;
+    case.gets_in_soon(waiting, Instant::now()).await;
+    case.nothing_left().await;
+}
+
+/// Red without: patience that covers outages, and an end of it.
+pub(super) async fn a_waiter_that_is_cut_off_gives_up_in_its_time_and_leaves_nothing<E: Engine>(
+    case: Case<'_, E>,
+) {
+    let direct = case.manager().await;
+    let holder = case.acquire(&direct).await;
+    let wires = Wires::before(case.engine).await;
+    let manager = case.manager_over(&wires).await;
+    for failure in [Failure::Cut, Failure::Silent] {
+        let (key, manager, before) = (case.key, manager.clone(), wires.came());
+        let (began, patience) = (Instant::now(), Duration::from_secs(2));
+        let waiting = tokio::spawn(async move {
+            manager.acquire(key, LockOptions::new().wait(patience)).await.map(|_| ())
+        });
+        wires.settled(before, patience / 2).await;
+        match failure {
+            Failure::Cut => wires.cut().await,
+            Failure::Silent => wires.hold(),
+        }
+        let given_up = timeout(LIMIT, waiting).await.expect("a hang").unwrap();
+        let after = began.elapsed();
+        let error = given_up.expect_err("the holder has it");
+        assert!(matches!(error, Error::Store { .. } | Error::Contended { .. }), "{error:?}");
+        assert!(patience <= after && after < patience + SLACK, "gave up after {after:?}");
+        wires.pass().await;
+    }
+    holder.ensure_held().unwrap();
+    works(&case.shelf, &holder).await;
+    holder.release().await.unwrap();
+    case.nothing_left().await;
+}
+
+/// Red without: the release after an acquire that got no answer.
+pub(super) async fn an_acquire_without_an_answer_leaves_nothing<E: Engine>(case: Case<'_, E>) {
+    let wires = Wires::before(case.engine).await;
+    let manager = case.manager_over(&wires).await;
+    wires.swallow_replies();
+    let asked = timeout(SLACK, manager.acquire(case.key, LockOptions::new().retry(0))).await;
+    let refused = asked.expect("an answer within its limits").map(|_| ());
+    assert!(matches!(refused, Err(Error::Store { .. })), "{refused:?}");
+    wires.pass().await;
+    let healed = Instant::now();
+    case.gets_in_soon(case.waits(case.manager().await), healed).await;
+    case.nothing_left().await;
+    case.gets_in_soon(case.waits(manager), Instant::now()).await;
+    case.nothing_left().await;
+}
+
+/// Executed, or not even heard.
+///
+/// Red without: trying a release again.
+pub(super) async fn a_release_without_an_answer_frees_the_lock<E: Engine>(case: Case<'_, E>) {
+    let wires = Wires::before(case.engine).await;
+    let manager = case.manager_over(&wires).await;
+    for executed in [true, false] {
+        let holder = case.acquire(&manager).await;
+        works(&case.shelf, &holder).await;
+        let waiting = case.waits(case.manager().await);
+        sleep(Duration::from_millis(300)).await;
+        match executed {
+            true => wires.swallow_replies(),
+            false => wires.swallow(),
+        }
+        let released = timeout(SLACK, holder.release()).await.expect("an answer within its limits");
+        assert!(matches!(released, Err(Error::Store { .. })), "{released:?}");
+        let since = Instant::now();
+        wires.pass().await;
+        case.gets_in_soon(waiting, since).await;
+        case.nothing_left().await;
+    }
+}
+
+/// Red without: the release that follows an acquire whose caller is gone.
+pub(super) async fn a_caller_dropped_while_nothing_passes_leaves_nothing<E: Engine>(
+    case: Case<'_, E>,
+) {
+    let wires = Wires::before(case.engine).await;
+    let manager = case.manager_over(&wires).await;
+    for replies_only in [false, true] {
+        let before = wires.came();
+        match replies_only {
+            true => wires.hold_replies(),
+            false => wires.hold(),
+        }
+        let (key, asking) = (case.key, manager.clone());
+        let caller = tokio::spawn(async move { asking.acquire(key, patient()).await.map(|_| ()) });
+        wires.settled(before, Duration::from_secs(1)).await;
+        caller.abort();
+        assert!(caller.await.unwrap_err().is_cancelled(), "it had no answer");
+        wires.pass().await;
+        case.gets_in_soon(case.waits(case.manager().await), Instant::now()).await;
+        case.nothing_left().await;
+    }
+    case.gets_in_soon(case.waits(manager), Instant::now()).await;
+    case.nothing_left().await;
+}
+
+/// A hundred milliseconds there and back: no fault, and none is made of it.
+pub(super) async fn a_slow_network_loses_nothing<E: Engine>(case: Case<'_, E>) {
+    let wires = Wires::before(case.engine).await;
+    let managers = [case.manager_over(&wires).await, case.manager_over(&wires).await];
+    wires.delay(Duration::from_millis(50));
+    let turns = 6;
+    let waiting: Vec<_> = (0..turns).map(|turn| case.waits(managers[turn % 2].clone())).collect();
+    for waiting in waiting {
+        timeout(LIMIT, waiting).await.expect("a hang").unwrap();
+    }
+    assert_eq!(case.shelf.count(), turns as u64);
+    case.nothing_left().await;
+}

@@ -1,0 +1,98 @@
+//! Processes that are killed (kill -9), or stand still (SIGSTOP).
+
+use std::time::Duration;
+
+use lockattr_tests::{Engine, Wires};
+use tokio::time::{Instant, sleep};
+
+use super::{Case, LIMIT, SLACK, TTL, gets_in_within, short, works};
+
+/// Red without: the time left that a refused acquire returns.
+pub(super) async fn the_lock_of_a_killed_holder_is_the_next_ones_when_its_lease_has_ended<
+    E: Engine,
+>(
+    case: Case<'_, E>,
+) {
+    let mut holder = case.node(&case.patient_url());
+    case.holds(&mut holder).await;
+    assert!(!case.left().await.is_empty(), "what is left would be seen");
+    let waiting = case.waits(case.manager().await);
+    let asked = Instant::now();
+    holder.say("left").await;
+    let answer = holder.line().await;
+    let left = answer.strip_prefix("left ").and_then(|left| left.parse().ok());
+    let left = Duration::from_millis(left.unwrap_or_else(|| panic!("the node said: {answer}")));
+    let killed = Instant::now();
+    holder.kill();
+    let got_in = case.gets_in(waiting, killed).await;
+    if E::OUTLIVES_ITS_CONNECTION {
+        let after = got_in - asked;
+        assert!(after >= left, "after {after:?}, when the lease was good for {left:?}");
+    }
+    case.nothing_left().await;
+}
+
+/// Its turn comes, and nobody is there to take it.
+///
+/// Red without: the number of those who heard a grant, and the word to the next in line that a lease
+/// ends sooner than the one before.
+pub(super) async fn the_first_in_line_that_was_killed_is_passed_over<E: Engine>(case: Case<'_, E>) {
+    let manager = case.manager().await;
+    let holder = case.acquire(&manager).await;
+    let wires = Wires::before(case.engine).await;
+    let mut head = case.node(&wires.url_with(&format!("{}&wait=60s", short::<E>())));
+    head.say(&format!("acquire {}", case.key)).await;
+    wires.settled(0, LIMIT / 6).await;
+    let waiting = case.waits(case.manager().await);
+    sleep(Duration::from_millis(300)).await;
+    works(&case.shelf, &holder).await;
+    head.kill();
+    let killed = Instant::now();
+    holder.release().await.unwrap();
+    // Less than the lease of the first holder, which is what it heard of.
+    gets_in_within(E::GIVES_UP_WITHIN + SLACK / 2, waiting, killed).await;
+    case.nothing_left().await;
+}
+
+/// Red without: the clock's part in the hold's check.
+pub(super) async fn a_holder_that_stood_still_past_its_lease_writes_no_more<E: Engine>(
+    case: Case<'_, E>,
+) {
+    let mut holder = case.node(&case.patient_url());
+    case.holds(&mut holder).await;
+    holder.say("write").await;
+    assert_eq!(holder.line().await, "written");
+    holder.stop_signal();
+    let manager = case.manager().await;
+    let next = match E::OUTLIVES_ITS_CONNECTION {
+        true => {
+            let next = case.acquire(&manager).await;
+            works(&case.shelf, &next).await;
+            Some(next)
+        }
+        // Nobody knows that it stands still; only its own clock tells it so afterwards.
+        false => {
+            sleep(TTL + Duration::from_secs(1)).await;
+            None
+        }
+    };
+    // Both orders are there when it goes on.
+    holder.say("write").await;
+    holder.say("release").await;
+    holder.continue_signal();
+    for _ in 0..2 {
+        let answer = holder.line().await;
+        assert!(answer.starts_with("refused the lease on "), "{answer}");
+    }
+    let next = match next {
+        Some(next) => {
+            next.ensure_held().expect("the late release frees nobody");
+            next
+        }
+        None => case.acquire(&manager).await,
+    };
+    works(&case.shelf, &next).await;
+    next.release().await.expect("it was never anybody else's meanwhile");
+    assert!(holder.finish().await.success());
+    case.nothing_left().await;
+}

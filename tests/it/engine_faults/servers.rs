@@ -1,0 +1,89 @@
+//! Servers that are killed and come back with their data, or stand still.
+
+use std::time::Duration;
+
+use lockattr::{Error, LockManager, LockOptions};
+use lockattr_tests::{Engine, eventually};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{Case, LIMIT, SLACK, TTL, connected, short, works};
+
+/// Red without: leases that are on the disk before they are answered.
+pub(super) async fn a_restart_under_a_holder_and_waiters_makes_no_second_holder<E: Engine>(
+    case: Case<'_, E>,
+) {
+    let first = case.manager().await;
+    let holder = case.acquire(&first).await;
+    works(&case.shelf, &holder).await;
+    let mut waiting = Vec::new();
+    for _ in 0..2 {
+        waiting.push(case.waits(case.manager().await));
+    }
+    sleep(Duration::from_millis(300)).await;
+
+    let (began, left) = (Instant::now(), holder.remaining());
+    case.engine.restart().await;
+    if E::OUTLIVES_ITS_CONNECTION && began.elapsed() < left / 2 {
+        let other = case.manager().await;
+        let got_in = other.try_acquire(case.key, LockOptions::new()).await;
+        // Looked at afterwards, so a lease that is good now was so all the time.
+        holder.ensure_held().expect("it knows of nothing, and its lease is not over");
+        assert!(!matches!(got_in, Ok(Some(_))), "a second holder: its lease did not survive");
+    }
+    case.shelf.add(&holder, Duration::from_millis(1)).await.expect("nobody beside it");
+    let count = case.shelf.count();
+    // Its lease may have been over before the servers were back.
+    holder.release().await.ok();
+    let released = Instant::now();
+    for waiting in waiting {
+        case.gets_in(waiting, released.max(Instant::now() - SLACK / 2)).await;
+    }
+    assert!(case.shelf.count() > count, "{} on the shelf, after {count}", case.shelf.count());
+    works_again(&first, case.key).await;
+    case.nothing_left().await;
+}
+
+/// Red without: the timer of `Hold::ended`.
+pub(super) async fn servers_that_stand_still_are_an_outage_and_no_loss_of_order<E: Engine>(
+    case: Case<'_, E>,
+) {
+    let manager = connected(&case.engine.url_with(&short::<E>())).await;
+    let holder = case.acquire(&manager).await;
+    works(&case.shelf, &holder).await;
+    let waiting = case.waits(case.manager().await);
+    sleep(Duration::from_millis(300)).await;
+
+    case.engine.freeze();
+    let frozen = Instant::now();
+    let asked = timeout(SLACK, manager.acquire("other", LockOptions::new().retry(0))).await;
+    let refused = asked.expect("an answer within its limits").map(|_| ());
+    assert!(matches!(refused, Err(Error::Store { .. })), "{refused:?}");
+    // A renewal may just have been answered, so the whole lease counts from here.
+    let lost = timeout(
+        (frozen + TTL + SLACK / 3).saturating_duration_since(Instant::now()),
+        holder.lost(),
+    );
+    lost.await.expect("lost at its deadline, and not later");
+    let error = holder.ensure_held().unwrap_err();
+    assert!(matches!(error, Error::Lost { .. }), "{error:?}");
+    let connect = timeout(SLACK, LockManager::connect(case.engine.url_with(&short::<E>()))).await;
+    assert!(matches!(connect.expect("an answer within its limits"), Err(Error::Store { .. })));
+    case.engine.thaw();
+
+    case.gets_in(waiting, Instant::now()).await;
+    assert!(holder.release().await.is_err(), "lost is lost");
+    works_again(&manager, case.key).await;
+    works_again(&manager, "other").await;
+    case.nothing_left().await;
+}
+
+async fn works_again(manager: &LockManager, key: &str) {
+    eventually(LIMIT, "the manager works again", async || {
+        match manager.acquire(key, LockOptions::new().retry(0)).await {
+            Ok(guard) => guard.release().await.is_ok(),
+            Err(Error::Store { .. } | Error::Contended { .. }) => false,
+            Err(other) => panic!("{other:?}"),
+        }
+    })
+    .await;
+}

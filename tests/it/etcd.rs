@@ -1,0 +1,41 @@
+//! One real etcd: what stands in it, and what happens when a member or a session goes away.
+
+mod left;
+mod members;
+mod rights;
+mod sessions;
+mod unknown;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockattr::store::{Acquire, Acquiring, Claim, LockKey, Release, Releasing, Store};
+use lockattr::{LockManager, LockOptions};
+
+/// For what takes no timer of anybody's.
+const SOON: Duration = Duration::from_secs(12);
+
+const TTL: Duration = Duration::from_secs(10);
+
+fn claim(key: &str) -> Arc<Claim> {
+    Arc::new(Claim::new(LockKey::new("etcd:", key).expect("a good key"), "service=test"))
+}
+
+async fn acquire(store: &impl Store, claim: &Arc<Claim>) -> Result<Acquire, String> {
+    let asked = Acquiring::new(claim.clone(), TTL);
+    store.acquire(&asked).await.map_err(|error| error.to_string())
+}
+
+async fn release(store: &impl Store, claim: &Arc<Claim>) -> Result<Release, String> {
+    let answer = store.release(&[Releasing::new(claim.clone())]).await.remove(0);
+    answer.map_err(|error| error.to_string())
+}
+
+async fn manager(url: &str) -> LockManager {
+    LockManager::connect(url).await.expect("etcd answers")
+}
+
+/// Who waits for as long as it takes.
+fn patient() -> LockOptions {
+    LockOptions::new().wait(Duration::from_secs(60))
+}

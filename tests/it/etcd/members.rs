@@ -1,0 +1,122 @@
+//! Members that die or stand still, and what a hand-over costs those that do not.
+
+use std::time::Duration;
+
+use lockattr::{LockGuard, LockManager, LockOptions};
+use lockattr_tests::{Engine, Etcd};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use super::{manager, patient};
+
+/// An election, and what an overloaded machine takes for it.
+const ELECTED: Duration = Duration::from_secs(20);
+
+/// Less than after what a claim in line asks again by itself.
+const PROMPT: Duration = Duration::from_secs(8);
+
+/// So that a member which is silent is found out soon.
+const QUICK: &str = "heartbeat=500ms";
+
+type Waiter = JoinHandle<Result<LockGuard, lockattr::Error>>;
+
+/// Each with connections of its own, in line one after the other.
+async fn waiters(etcd: &Etcd, count: usize) -> Vec<Waiter> {
+    let mut waiters = Vec::new();
+    for nth in 0..count {
+        let there = manager(&etcd.url_with(QUICK)).await;
+        waiters.push(tokio::spawn(async move { there.acquire("members", patient()).await }));
+        let line = async || etcd.keys("lock:members/").await.len() == nth + 2;
+        lockattr_tests::eventually(ELECTED, "it stands in line", line).await;
+    }
+    waiters
+}
+
+/// All of them in turn, one after the other; each with a greater fencing token.
+async fn all_get_in(mut held: LockGuard, waiters: Vec<Waiter>) {
+    for waiter in waiters {
+        assert!(!waiter.is_finished(), "nobody gets in beside the holder");
+        held.ensure_held().expect("held all the time");
+        let last = held.fencing_token();
+        held.release().await.unwrap();
+        held = timeout(PROMPT, waiter).await.expect("its turn").unwrap().unwrap();
+        assert!(held.fencing_token() > last);
+    }
+    held.release().await.unwrap();
+}
+
+/// Red without: going to another member.
+#[tokio::test]
+async fn a_leader_that_is_killed_takes_no_lock_and_no_place_in_line_along() {
+    let etcd = Etcd::start().await;
+    let killed = etcd.leader().await;
+    // Named first of all.
+    let mut addrs = etcd.addrs();
+    addrs.swap(0, killed);
+    let here: LockManager = manager(&etcd.url_at(&addrs)).await;
+    let held = here.acquire("members", LockOptions::new()).await.unwrap();
+    let waiters = waiters(&etcd, 3).await;
+    etcd.kill(killed);
+    etcd.leader().await;
+    // Longer than the TTL: it is renewed at another.
+    sleep(Duration::from_secs(11)).await;
+    all_get_in(held, waiters).await;
+    assert_eq!(etcd.left().await, [""; 0]);
+}
+
+/// Red without: the end of what watches a member that is left.
+#[tokio::test]
+async fn a_leader_that_stands_still_takes_no_lock_and_no_place_in_line_along() {
+    let etcd = Etcd::start().await;
+    let here = manager(&etcd.url_with(QUICK)).await;
+    let held = here.acquire("members", LockOptions::new()).await.unwrap();
+    let waiters = waiters(&etcd, 3).await;
+    let stopped = etcd.leader().await;
+    etcd.stop_signal(stopped);
+    etcd.leader().await;
+    sleep(Duration::from_secs(3)).await;
+    all_get_in(held, waiters).await;
+    etcd.continue_signal(stopped);
+    etcd.leader().await;
+    assert_eq!(etcd.left().await, [""; 0]);
+}
+
+/// Compaction forgets what was; who waits looks at what comes.
+#[tokio::test]
+async fn a_line_is_served_over_a_compaction() {
+    let etcd = Etcd::start().await;
+    let here = manager(&etcd.url()).await;
+    let held = here.acquire("members", LockOptions::new()).await.unwrap();
+    let waiters = waiters(&etcd, 2).await;
+    let status = etcd.ctl(&["put", "something", "else", "-w", "fields"]).await;
+    let revision = status.lines().find_map(|line| line.strip_prefix("\"Revision\" : "));
+    etcd.ctl(&["compaction", revision.expect("a revision")]).await;
+    all_get_in(held, waiters).await;
+    etcd.ctl(&["del", "something"]).await;
+    assert_eq!(etcd.left().await, [""; 0]);
+}
+
+/// Who waits watches the one before.
+#[tokio::test]
+async fn a_release_wakes_one_of_those_who_wait() {
+    let etcd = Etcd::start().await;
+    let here = manager(&etcd.url()).await;
+    let held = here.acquire("members", LockOptions::new()).await.unwrap();
+    let mut waiters = waiters(&etcd, 20).await;
+    let told = etcd.events().await;
+    held.release().await.unwrap();
+    let next = timeout(ELECTED, waiters.remove(0)).await.expect("its turn").unwrap().unwrap();
+    assert_eq!(etcd.events().await - told, 1, "events that watches were sent");
+    drop(next);
+    for waiter in waiters {
+        timeout(ELECTED, waiter)
+            .await
+            .expect("its turn")
+            .unwrap()
+            .unwrap()
+            .release()
+            .await
+            .unwrap();
+    }
+    assert_eq!(etcd.left().await, [""; 0]);
+}

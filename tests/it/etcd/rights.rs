@@ -1,0 +1,67 @@
+//! Users, and what they may.
+
+use lockattr::{LockManager, LockOptions};
+use lockattr_tests::{Engine, Etcd};
+
+use super::manager;
+
+/// With the rights that the docs name, and no others.
+async fn with_users() -> Etcd {
+    let etcd = Etcd::start().await;
+    for words in [
+        "user add root:root",
+        "user grant-role root root",
+        "role add locker",
+        "role grant-permission locker --prefix=true readwrite lock:",
+        "role grant-permission locker --prefix=true readwrite lockattr/session/",
+        "user add app:s3cret/",
+        "user grant-role app locker",
+        "auth enable",
+    ] {
+        etcd.ctl(&words.split(' ').collect::<Vec<_>>()).await;
+    }
+    etcd
+}
+
+/// Red without: authenticating again when a token is unknown.
+#[tokio::test]
+async fn a_user_with_the_least_rights_locks_also_after_its_token_has_ended() {
+    let etcd = with_users().await;
+    let url = etcd.url().replace("etcd://", "etcd://app:s3cret%2F@");
+    let (here, there) = (manager(&url).await, manager(&url).await);
+    for _ in 0..2 {
+        let held = here.acquire("rights", LockOptions::new()).await.unwrap();
+        let waits = {
+            let there = there.clone();
+            tokio::spawn(async move { there.acquire("rights", super::patient()).await })
+        };
+        held.release().await.unwrap();
+        waits.await.unwrap().unwrap().release().await.unwrap();
+        // A user that is deleted takes its tokens along.
+        for words in ["user delete app", "user add app:s3cret/", "user grant-role app locker"] {
+            let words = std::iter::once("--user=root:root").chain(words.split(' '));
+            etcd.ctl(&words.collect::<Vec<_>>()).await;
+        }
+    }
+    let left = etcd.ctl(&["--user=root:root", "get", "lock:", "--prefix", "--keys-only"]).await;
+    assert_eq!(left, "");
+}
+
+#[tokio::test]
+async fn who_may_not_is_told_so_and_no_password_is() {
+    let etcd = with_users().await;
+    let as_whom = |login: &str| etcd.url().replace("etcd://", &format!("etcd://{login}"));
+    for (login, says) in [
+        ("", "etcd://user:password@host/"),
+        ("app:wr0ng@", "authentication failed"),
+        ("nobody:wr0ng@", "authentication failed"),
+    ] {
+        let refused = LockManager::connect(as_whom(login)).await.expect_err("no rights");
+        let told = format!("{refused} {refused:?}");
+        assert!(told.contains(says) && !told.contains("wr0ng"), "{told}");
+    }
+    let elsewhere = manager(&(as_whom("app:s3cret%2F@") + "?prefix=other:")).await;
+    let once = LockOptions::new().wait(std::time::Duration::ZERO);
+    let refused = elsewhere.acquire("rights", once).await.expect_err("no rights");
+    assert!(refused.to_string().contains("permission denied"), "{refused}");
+}

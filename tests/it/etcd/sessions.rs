@@ -1,0 +1,80 @@
+//! The lease that carries the locks of a store.
+
+use std::time::Duration;
+
+use lockattr::store::{Acquire, EtcdStore, Release};
+use lockattr::{LockOptions, LostReason};
+use lockattr_tests::{Engine, Etcd, eventually};
+use tokio::time::timeout;
+
+use super::{SOON, TTL, acquire, claim, manager, patient, release};
+
+/// Red without: the watch of the session's key.
+#[tokio::test]
+async fn a_session_that_is_revoked_by_hand_is_lost_at_once() {
+    let etcd = Etcd::start().await;
+    // Renewals, a third of this apart, come too late to be the ones that notice.
+    let long = format!("{}?session_timeout=240s&ttl=120s", etcd.url());
+    let (here, there) = (manager(&long).await, manager(&etcd.url()).await);
+    let held = here.acquire("revoked", LockOptions::new()).await.unwrap();
+    let [session] = &etcd.leases().await[..] else { panic!("one session for one store") };
+    let waits = tokio::spawn(async move { there.acquire("revoked", patient()).await });
+    eventually(SOON, "it stands in line", async || etcd.leases().await.len() == 2).await;
+    etcd.ctl(&["lease", "revoke", session]).await;
+    timeout(SOON, held.lost()).await.expect("it is told");
+    let lockattr::Error::Lost { reason, .. } = held.ensure_held().unwrap_err() else { panic!() };
+    assert_eq!(reason, LostReason::Taken);
+    let next = timeout(SOON, waits).await.expect("it is free").unwrap().unwrap();
+    assert!(next.fencing_token() > held.fencing_token());
+    next.release().await.unwrap();
+    // A new session takes the place of the old one.
+    here.acquire("revoked", LockOptions::new()).await.unwrap().release().await.unwrap();
+    assert_eq!(etcd.left().await, [""; 0]);
+}
+
+/// Where an election let an old session live for longer than its store believed in it.
+///
+/// Red without: taking the last entry of a token for the claim's (`ordered/turns.rs`).
+#[tokio::test]
+async fn an_entry_of_an_earlier_session_is_not_taken_for_ours() {
+    let etcd = Etcd::shared().await;
+    let store = EtcdStore::open(&etcd.url()).unwrap();
+    let claim = claim("earlier");
+    let granted = etcd.ctl(&["lease", "grant", "600"]).await;
+    let earlier = granted.split(' ').nth(1).expect("lease ID granted").to_owned();
+    let entry = format!("etcd:earlier/x-{}-{earlier}", claim.token());
+    etcd.ctl(&["put", &format!("--lease={earlier}"), &entry, claim.value()]).await;
+    let answer = acquire(&store, &claim).await.unwrap();
+    assert!(matches!(answer, Acquire::Held { .. }), "{answer:?}");
+    etcd.ctl(&["lease", "revoke", &earlier]).await;
+    let answer = acquire(&store, &claim).await.unwrap();
+    assert!(matches!(answer, Acquire::Acquired { .. }), "{answer:?}");
+    assert_eq!(release(&store, &claim).await, Ok(Release::Released));
+    assert_eq!(etcd.keys("etcd:earlier/").await, [""; 0]);
+}
+
+/// Red without: keeping the lease alive.
+#[tokio::test]
+async fn a_lock_is_held_for_longer_than_a_session_lasts_by_itself() {
+    let etcd = Etcd::shared().await;
+    let url = etcd.url_with("session_timeout=2s&ttl=1s&prefix=longer:");
+    let (here, there) = (manager(&url).await, manager(&url).await);
+    let held = here.acquire("kept", LockOptions::new()).await.unwrap();
+    let once = LockOptions::new().wait(Duration::from_secs(6));
+    let other = there.acquire("kept", once).await;
+    assert!(matches!(other, Err(lockattr::Error::Contended { .. })), "{other:?}");
+    held.ensure_held().unwrap();
+    held.release().await.unwrap();
+    assert_eq!(etcd.keys("longer:").await, [""; 0]);
+}
+
+/// A `ttl` that the session may not outlast would be a promise that nobody keeps.
+#[tokio::test]
+async fn a_lease_longer_than_the_session_certainly_lives_is_refused() {
+    let etcd = Etcd::shared().await;
+    let manager = manager(&etcd.url_with("session_timeout=16s&prefix=long:")).await;
+    manager.acquire("key", LockOptions::new().ttl(TTL)).await.unwrap().release().await.unwrap();
+    let longer = LockOptions::new().ttl(TTL + Duration::from_millis(1));
+    let refused = manager.acquire("key", longer).await;
+    assert!(matches!(refused, Err(lockattr::Error::InvalidOptions(_))), "{refused:?}");
+}

@@ -1,0 +1,67 @@
+//! Questions whose answers are lost, and those that come true later.
+
+use std::time::Duration;
+
+use lockattr::store::{Acquire, EtcdStore, Release};
+use lockattr_tests::{Engine, Etcd, Wires, eventually};
+
+use super::{SOON, acquire, claim, release};
+
+const QUICK: &str = "response_timeout=300ms&connect_timeout=300ms&heartbeat=60s";
+
+/// Red without: taking an entry for ours that is there already under our token and session.
+#[tokio::test]
+async fn an_entry_whose_answer_was_lost_is_found_again() {
+    let etcd = Etcd::shared().await;
+    let wires = Wires::before(etcd).await;
+    let store = EtcdStore::open(&wires.url_with(QUICK)).unwrap();
+    let (warm, claim) = (claim("warm"), claim("lost"));
+    acquire(&store, &warm).await.unwrap();
+    wires.swallow_replies();
+    acquire(&store, &claim).await.expect_err("no answer comes");
+    wires.cut().await;
+    wires.pass().await;
+    let made = etcd.keys("etcd:lost/").await;
+    assert_eq!(made.len(), 1, "it was executed");
+    let revision = async || {
+        let told = etcd.ctl(&["get", "etcd:lost/", "--prefix", "-w", "fields"]).await;
+        let of_it = told.lines().find(|line| line.starts_with("\"CreateRevision\""));
+        of_it.expect("it is there").to_owned()
+    };
+    let first = revision().await;
+    let granted = async || matches!(acquire(&store, &claim).await, Ok(Acquire::Acquired { .. }));
+    eventually(SOON, "it is connected again", granted).await;
+    assert_eq!(etcd.keys("etcd:lost/").await, made);
+    assert_eq!(revision().await, first, "it has kept its place in line");
+    assert_eq!(release(&store, &claim).await, Ok(Release::Released));
+    release(&store, &warm).await.unwrap();
+    assert_eq!(etcd.keys("etcd:lost/").await, [""; 0]);
+}
+
+/// The member that was asked stands still, another is told to forget it, and then the first goes on.
+///
+/// Red without: the comparison with the revision of the session's key.
+#[tokio::test]
+async fn a_question_that_arrives_after_its_release_makes_no_entry() {
+    let etcd = Etcd::start().await;
+    for n in 0..5 {
+        let leader = etcd.leader().await;
+        // Followers: what a leader has not heard before it is deposed, nobody does.
+        let (asked, other) = ((leader + 1) % 3, (leader + 2) % 3);
+        let addrs = [asked, other].map(|nth| etcd.addrs()[nth].clone());
+        let store = EtcdStore::open(&format!("{}?{QUICK}", etcd.url_at(&addrs))).unwrap();
+        let (warm, claim) = (claim("warm"), claim(&format!("late{n}")));
+        etcd.stop_signal(other);
+        let connected = async || acquire(&store, &warm).await.is_ok();
+        eventually(SOON, "it is connected to the one that goes on", connected).await;
+        etcd.continue_signal(other);
+        etcd.stop_signal(asked);
+        acquire(&store, &claim).await.expect_err("it stands still");
+        let gone = async || release(&store, &claim).await == Ok(Release::NotHeld);
+        eventually(SOON * 4, "another is asked", gone).await;
+        etcd.continue_signal(asked);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(etcd.keys("etcd:late").await, [""; 0]);
+        release(&store, &warm).await.unwrap();
+    }
+}

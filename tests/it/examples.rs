@@ -1,0 +1,71 @@
+//! The example programs, as a person runs them: what they print is true, and nothing of theirs stays in
+//! the store.
+
+mod nightly;
+mod partner;
+mod transfer;
+
+use std::process::Command;
+use std::time::Duration;
+
+use lockattr_tests::{Node, PostgresServer, RedisServer, assert_nothing_left, eventually};
+
+/// Longer than any of them keeps a lock after its end.
+const SOON: Duration = Duration::from_secs(10);
+/// Longer than any of them is silent, on a busy machine.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Where its locks are.
+enum Store {
+    Memory,
+    Redis(RedisServer),
+    Postgres { url: String, schema: String },
+}
+
+impl Store {
+    async fn all() -> [Self; 3] {
+        let (url, schema) = PostgresServer::shared().await.new_schema().await;
+        [Self::Memory, Self::Redis(RedisServer::start().await), Self::Postgres { url, schema }]
+    }
+
+    /// What the program `path` says from its start to its end, which has to be a good one.
+    async fn run(&self, path: &str) -> Vec<String> {
+        let mut command = Command::new(path);
+        match self {
+            Self::Memory => command.env_remove("LOCKATTR_URL"),
+            Self::Redis(server) => command.env("LOCKATTR_URL", server.url()),
+            Self::Postgres { url, .. } => command.env("LOCKATTR_URL", url),
+        };
+        let mut program = Node::run(command);
+        let mut said = Vec::new();
+        while let Some(line) = program.line_within(SILENCE).await {
+            said.push(line);
+        }
+        assert!(program.finish().await.success(), "{path}: {said:#?}");
+        said
+    }
+
+    async fn assert_nothing_left(&self) {
+        match self {
+            Self::Memory => {}
+            Self::Redis(server) => assert_nothing_left(server).await,
+            Self::Postgres { schema, .. } => {
+                let client = PostgresServer::shared().await.client().await;
+                // Rows whose time is over are swept by later calls.
+                let taken = format!(
+                    "select (select count(*) from {schema}.lockattr_leases where ends > now())
+                     + (select count(*) from {schema}.lockattr_shares where ends > now())
+                     + (select count(*) from {schema}.lockattr_line)"
+                );
+                let free =
+                    async || client.query_one(&taken, &[]).await.unwrap().get::<_, i64>(0) == 0;
+                eventually(SOON, "nothing is taken in the schema", free).await;
+            }
+        }
+    }
+}
+
+/// How many lines have all of `words`.
+fn count(said: &[String], words: &[&str]) -> usize {
+    said.iter().filter(|line| words.iter().all(|word| line.contains(word))).count()
+}

@@ -1,0 +1,139 @@
+//! An operator lists what is held and takes a lock by force: what its holder is told, and those who
+//! wait. Paused clock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockattr::store::MemoryStore;
+use lockattr::{Error, LockManager, LockOptions, LostReason};
+use tokio::time::{Instant, sleep};
+
+use crate::support::Scripted;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn lease() -> LockOptions {
+    LockOptions::new().ttl(3 * SECOND).wait(60 * SECOND)
+}
+
+/// Managers of different services over one store, each with its prefix.
+fn managers<const N: usize>(prefixes: [&str; N]) -> [LockManager; N] {
+    let store = Arc::new(MemoryStore::new());
+    prefixes.map(|prefix| {
+        let builder = LockManager::builder().store(store.clone()).prefix(prefix);
+        builder.service(format!("of {prefix}")).build().unwrap()
+    })
+}
+
+/// Red without: the prefix or the sort in `held_locks`.
+#[tokio::test(start_paused = true)]
+async fn what_is_held_under_the_managers_own_prefix_is_listed_by_key() {
+    let [shop, other] = managers(["shop:", "other:"]);
+    let mut guards = Vec::new();
+    for key in ["c", "a", "b"] {
+        guards.push(shop.acquire(key, lease()).await.unwrap());
+    }
+    guards.push(other.acquire("d", lease()).await.unwrap());
+    let held = shop.held_locks().await.unwrap();
+    assert!(held.iter().map(|held| held.key.as_str()).eq(["a", "b", "c"]));
+    assert!(held.iter().all(|held| held.holder.service.as_deref() == Some("of shop:")));
+    drop(guards);
+    sleep(SECOND).await;
+    assert_eq!(shop.held_locks().await.unwrap(), []);
+    assert_eq!(other.held_locks().await.unwrap(), []);
+}
+
+/// Red without: the hand-over in `Locks::evict`, or the holders it takes away.
+#[tokio::test(start_paused = true)]
+async fn who_waits_has_it_at_once_and_who_had_it_is_told_at_its_next_renewal() {
+    let [here, there, operator] = managers(["", "", ""]);
+    let hangs = here.acquire("nightly", lease()).await.unwrap();
+    let waits = tokio::spawn({
+        let there = there.clone();
+        async move { there.acquire("nightly", lease()).await }
+    });
+    sleep(SECOND / 2).await;
+    let held = operator.held_locks().await.unwrap();
+    assert_eq!((held[0].waiting, held[0].fencing_token), (1, Some(hangs.fencing_token())));
+
+    let forced = Instant::now();
+    assert!(operator.force_release("nightly").await.unwrap());
+    let next = waits.await.unwrap().unwrap();
+    assert_eq!(forced.elapsed(), Duration::ZERO, "nobody waits for a lease to end");
+    assert!(next.fencing_token() > hangs.fencing_token());
+    hangs.lost().await;
+    let lost = hangs.ensure_held();
+    assert!(matches!(lost, Err(Error::Lost { reason: LostReason::Taken, .. })), "{lost:?}");
+    assert!(forced.elapsed() <= SECOND, "a third of the TTL, and not all of it");
+
+    // What the first does now is nobody's loss.
+    let released = hangs.release().await;
+    assert!(matches!(released, Err(Error::Lost { reason: LostReason::Taken, .. })), "{released:?}");
+    sleep(10 * SECOND).await;
+    next.ensure_held().unwrap();
+    next.release().await.unwrap();
+    assert!(!operator.force_release("nightly").await.unwrap(), "nobody has it");
+}
+
+/// A body that runs under it is stopped, and what it is called under says why.
+#[tokio::test(start_paused = true)]
+async fn a_body_that_runs_under_it_is_stopped() {
+    let [here, operator] = managers(["", ""]);
+    let body = here.with_lock("nightly", lease(), async |_lease| sleep(60 * SECOND).await);
+    let force = async {
+        sleep(SECOND / 2).await;
+        operator.force_release("nightly").await
+    };
+    let (ended, forced) = tokio::join!(body, force);
+    assert!(forced.unwrap());
+    assert!(matches!(ended, Err(Error::Lost { reason: LostReason::Taken, .. })), "{ended:?}");
+}
+
+/// One that holds several loses all of them, and leaves none behind.
+#[tokio::test(start_paused = true)]
+async fn who_holds_several_loses_all_with_one() {
+    let [here, operator] = managers(["", ""]);
+    let both = here.acquire_all(["a", "b"], lease()).await.unwrap();
+    assert!(operator.force_release("b").await.unwrap());
+    both.lost().await;
+    let lost = both.ensure_held();
+    assert!(matches!(lost, Err(Error::Lost { reason: LostReason::Taken, .. })), "{lost:?}");
+    drop(both);
+    sleep(SECOND / 10).await;
+    assert_eq!(operator.held_locks().await.unwrap(), [], "long before its lease would have ended");
+}
+
+/// Those of the same process stand behind the holder in a line of their own.
+#[tokio::test(start_paused = true)]
+async fn a_task_of_the_holders_own_process_gets_it_then() {
+    let [here, operator] = managers(["", ""]);
+    let hangs = here.acquire("nightly", lease()).await.unwrap();
+    let waits = tokio::spawn({
+        let here = here.clone();
+        async move { here.acquire("nightly", lease()).await }
+    });
+    sleep(SECOND / 2).await;
+    assert!(operator.force_release("nightly").await.unwrap());
+    hangs.lost().await;
+    assert!(hangs.release().await.is_err());
+    let next = waits.await.unwrap().unwrap();
+    next.ensure_held().unwrap();
+    next.release().await.unwrap();
+}
+
+/// Red without: the default bodies in `Store`, or the name of what was asked about in `held_locks`.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_can_do_neither_says_so() {
+    let manager = Scripted::new().manager();
+    let _held = manager.acquire("a", lease()).await.unwrap();
+    let said = |error: &Error| match error {
+        Error::Store { key, source } => (key.clone(), source.to_string()),
+        other => panic!("{other:?}"),
+    };
+    let (key, sentence) = said(&manager.held_locks().await.unwrap_err());
+    assert_eq!(key, "lock:*");
+    assert!(sentence.contains("cannot list"), "{sentence}");
+    let (key, sentence) = said(&manager.force_release("a").await.unwrap_err());
+    assert_eq!(key, "a");
+    assert!(sentence.contains("end the holder's process"), "{sentence}");
+}

@@ -1,0 +1,173 @@
+//! Locks that are taken inside each other: in which order, and what becomes of those who wait in a
+//! circle.
+
+use std::time::Duration;
+
+use lockattr::{Error, LockManager, LockOptions, distributed_lock};
+use tokio::time::{Instant, sleep};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn manager(query: &str) -> LockManager {
+    LockManager::builder().url(format!("memory://?{query}")).build().unwrap()
+}
+
+#[distributed_lock(key = "product:<id>")]
+async fn product(id: u64, inside: Option<u64>) -> Result<(), Error> {
+    match inside {
+        Some(inside) => Box::pin(order(inside, None)).await,
+        None => Ok(()),
+    }
+}
+
+#[distributed_lock(key = "order:<id>")]
+async fn order(id: u64, inside: Option<u64>) -> Result<(), Error> {
+    match inside {
+        Some(inside) => Box::pin(product(inside, None)).await,
+        None => Ok(()),
+    }
+}
+
+/// Red without: `look_at_order`, the `site` of a link of the chain.
+#[tokio::test]
+async fn two_orders_of_annotated_functions_are_told_once_with_all_four_places() {
+    let manager = manager("lock_order=true");
+    for id in 0..3 {
+        manager.scope(product(id, Some(id + 10))).await.unwrap();
+        assert!(manager.inversions().is_empty() || id > 0);
+        manager.scope(order(id + 20, Some(id + 30))).await.unwrap();
+    }
+    let inversions = manager.inversions();
+    let [inversion] = &inversions[..] else { panic!("{inversions:?}") };
+    let said = inversion.to_string();
+    assert_eq!(said.matches("lock_order.rs:").count(), 4, "{said}");
+    assert!(said.contains("`product:<id>` at ") && said.contains("`order:<id>` at "), "{said}");
+    assert!(inversion.templates().eq(["order:<id>", "product:<id>"]), "{said}");
+}
+
+/// Red without: the check of `lock_order`, and that of `is_once`.
+#[tokio::test]
+async fn it_is_not_looked_at_where_nobody_wants_it_nor_where_nobody_waits() {
+    let off = manager("lock_order=false");
+    off.scope(product(1, Some(1))).await.unwrap();
+    off.scope(order(1, Some(1))).await.unwrap();
+    assert!(off.inversions().is_empty());
+
+    let on = manager("lock_order=true");
+    on.scope(product(1, Some(1))).await.unwrap();
+    let outer = on.acquire("order:1", LockOptions::new().template("order:<id>")).await.unwrap();
+    let once = LockOptions::new().template("product:<id>").wait(Duration::ZERO);
+    drop(outer.scope(on.acquire("product:1", once)).await.unwrap());
+    assert!(on.inversions().is_empty(), "who asks once waits for nobody");
+}
+
+/// Red without: the chain that counts, instead of what the manager holds.
+#[tokio::test]
+async fn locks_of_other_calls_have_nothing_to_do_with_it() {
+    let manager = manager("lock_order=true");
+    let (one, other) = tokio::join!(
+        manager.scope(product(1, Some(1))),
+        manager.scope(async {
+            let _beside = manager.acquire("x", LockOptions::new().template("order:<id>")).await?;
+            product(2, None).await
+        })
+    );
+    one.unwrap();
+    other.unwrap();
+    assert!(manager.inversions().is_empty());
+}
+
+/// Debug builds look by themselves; release builds where they are asked to.
+#[tokio::test]
+async fn debug_builds_look_by_themselves() {
+    let manager = manager("");
+    manager.scope(product(1, Some(1))).await.unwrap();
+    manager.scope(order(1, Some(1))).await.unwrap();
+    assert_eq!(manager.inversions().is_empty(), !cfg!(debug_assertions));
+}
+
+#[tokio::test]
+async fn a_switch_is_on_or_off() {
+    let Err(error) = LockManager::builder().url("memory://?deadlocks=yes").build() else {
+        panic!("taken")
+    };
+    assert!(error.to_string().contains("`true` or `false`"), "{error}");
+}
+
+/// Takes `inner` inside of `outer` a little later, and says after how long that came to what.
+async fn nests(
+    manager: &LockManager,
+    outer: &str,
+    inner: &str,
+    wait: Duration,
+) -> (Duration, Result<(), Error>) {
+    let patient = LockOptions::new().wait(wait);
+    let outer = manager.acquire(outer, patient.clone()).await.unwrap();
+    sleep(SECOND).await;
+    let began = Instant::now();
+    let got = outer.scope(manager.acquire(inner, patient)).await;
+    let took = began.elapsed();
+    let done = match got {
+        Ok(guard) => guard.release().await,
+        Err(error) => Err(error),
+    };
+    outer.release().await.unwrap();
+    (took, done)
+}
+
+/// The other way would end both by their patience.
+///
+/// Red without: `search` in `acquire_unobserved`.
+#[tokio::test(start_paused = true)]
+async fn a_circle_inside_one_process_is_found_within_a_second() {
+    let manager = manager("deadlocks=true");
+    let patience = 60 * SECOND;
+    let ((one, first), (other, second)) =
+        tokio::join!(nests(&manager, "a", "b", patience), nests(&manager, "b", "a", patience));
+    assert!(one < SECOND && other < SECOND, "{one:?} {other:?}");
+    match (first, second) {
+        (Ok(()), Err(Error::Deadlock { .. })) | (Err(Error::Deadlock { .. }), Ok(())) => {}
+        both => panic!("{both:?}"),
+    }
+    assert!(manager.holder("a").await.unwrap().is_none());
+}
+
+/// Red without: the way that must end at a lock which is held here.
+#[tokio::test(start_paused = true)]
+async fn who_waits_long_for_somebody_who_works_is_in_no_circle() {
+    let manager = manager("deadlocks=true");
+    let works = async {
+        let held = manager.acquire("b", LockOptions::new()).await.unwrap();
+        sleep(30 * SECOND).await;
+        held.release().await.unwrap();
+    };
+    let ((), (waited, got)) = tokio::join!(works, nests(&manager, "a", "b", 60 * SECOND));
+    got.unwrap();
+    assert!(waited >= 28 * SECOND, "{waited:?}");
+}
+
+/// Red without: permits left out.
+#[tokio::test(start_paused = true)]
+async fn who_holds_a_permit_of_which_there_are_more_blocks_nobody_for_ever() {
+    let manager = manager("deadlocks=true");
+    let permit = LockOptions::new().permits(2).wait(20 * SECOND);
+    let other = manager.acquire("permits", permit.clone()).await.unwrap();
+    let one = async {
+        let held = manager.acquire("permits", permit.clone()).await.unwrap();
+        sleep(SECOND).await;
+        let inner = LockOptions::new().wait(20 * SECOND);
+        held.scope(manager.acquire("a", inner)).await.map(drop)
+    };
+    let two = async {
+        let held = manager.acquire("a", LockOptions::new()).await.unwrap();
+        sleep(SECOND).await;
+        held.scope(manager.acquire("permits", permit.clone())).await.map(drop)
+    };
+    let gives_back = async {
+        sleep(5 * SECOND).await;
+        other.release().await.unwrap();
+    };
+    let (one, two, ()) = tokio::join!(one, two, gives_back);
+    two.expect("the other permit comes back");
+    one.expect("and then the lock");
+}

@@ -1,0 +1,56 @@
+//! The watchdog that keeps somebody else's lock.
+
+use lockattr_tests::RedisServer;
+
+use super::stage::{OURS, Stage};
+
+pub(super) const REPORTED: &[&str] = &["renewed while another held"];
+
+/// The first stands still past its lease; the second gets in; the first goes on, and so does its
+/// watchdog.
+async fn paused_past_its_lease(algorithm: &str) -> Vec<String> {
+    let server = RedisServer::start().await;
+    let mut stage = Stage::new(algorithm, vec![server.addr()]);
+    let (first, second) = (stage.enters(), stage.enters());
+    stage.gets(first, "acquire").await;
+    stage.gets(first, "renew").await;
+    stage.sleeps_past_its_lease(first, &server).await;
+    stage.gets(second, "acquire").await;
+    stage.wakes(first);
+    stage.order(first, "renew").await;
+    stage.gets(second, "check").await;
+    stage.gets(second, "release").await;
+    stage.reports(&server).await
+}
+
+async fn nothing_fails(algorithm: &str) -> Vec<String> {
+    let server = RedisServer::start().await;
+    let mut stage = Stage::new(algorithm, vec![server.addr()]);
+    let (first, second) = (stage.enters(), stage.enters());
+    stage.gets(first, "acquire").await;
+    for _ in 0..3 {
+        stage.gets(first, "renew").await;
+        assert_eq!(stage.order(second, "acquire").await, "no");
+        stage.gets(first, "check").await;
+    }
+    stage.gets(first, "release").await;
+    stage.gets(second, "acquire").await;
+    stage.gets(second, "release").await;
+    stage.reports(&server).await
+}
+
+#[tokio::test]
+async fn it_is_right_when_nothing_fails() {
+    assert_eq!(nothing_fails("blind-watchdog").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn who_was_paused_renews_the_lock_of_the_next_and_believes_to_hold() {
+    assert_eq!(paused_past_its_lease("blind-watchdog").await, REPORTED);
+}
+
+#[tokio::test]
+async fn ours_renews_its_own_lock_only() {
+    assert_eq!(paused_past_its_lease(OURS).await, [""; 0]);
+    assert_eq!(nothing_fails(OURS).await, [""; 0]);
+}

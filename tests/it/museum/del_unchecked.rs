@@ -1,0 +1,49 @@
+//! The release of somebody else's lock.
+
+use lockattr_tests::RedisServer;
+
+use super::stage::{OURS, Stage};
+
+pub(super) const REPORTED: &[&str] = &["released while another held", "two holders at once"];
+
+/// The first stands still past its lease; the second gets in; the first goes on and gives back; and a
+/// third tries.
+async fn paused_past_its_lease(algorithm: &str) -> Vec<String> {
+    let server = RedisServer::start().await;
+    let mut stage = Stage::new(algorithm, vec![server.addr()]);
+    let (first, second, third) = (stage.enters(), stage.enters(), stage.enters());
+    stage.gets(first, "acquire").await;
+    stage.sleeps_past_its_lease(first, &server).await;
+    stage.gets(second, "acquire").await;
+    stage.gives_back_late(first, second, third).await;
+    stage.reports(&server).await
+}
+
+async fn nothing_fails(algorithm: &str) -> Vec<String> {
+    let server = RedisServer::start().await;
+    let mut stage = Stage::new(algorithm, vec![server.addr()]);
+    let (first, second) = (stage.enters(), stage.enters());
+    stage.gets(first, "acquire").await;
+    assert_eq!(stage.order(second, "acquire").await, "no");
+    stage.gets(first, "check").await;
+    stage.gets(first, "release").await;
+    stage.gets(second, "acquire").await;
+    stage.gets(second, "check").await;
+    stage.gets(second, "release").await;
+    stage.reports(&server).await
+}
+
+#[tokio::test]
+async fn it_is_right_when_nothing_fails() {
+    assert_eq!(nothing_fails("del-unchecked").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn who_was_paused_deletes_the_lock_of_the_next_and_lets_a_third_one_in() {
+    assert_eq!(paused_past_its_lease("del-unchecked").await, REPORTED);
+}
+
+#[tokio::test]
+async fn ours_leaves_the_lock_of_the_next_alone() {
+    assert_eq!(paused_past_its_lease(OURS).await, [""; 0]);
+}

@@ -1,0 +1,48 @@
+//! The lease that ends by everybody's own clock.
+
+use lockattr_tests::RedisServer;
+
+use super::stage::{OURS, Stage, TTL};
+
+pub(super) const REPORTED: &[&str] = &["two holders at once", "leaked key"];
+
+/// The second's clock is ahead of the first's by so much. Its process dies in the end.
+async fn clocks_differ(algorithm: &str, ahead: i64) -> Vec<String> {
+    let server = RedisServer::start().await;
+    let mut stage = Stage::new(algorithm, vec![server.addr()]);
+    let (first, second) = (stage.enters(), stage.enters_with_clock(ahead, 0));
+    stage.gets(first, "acquire").await;
+    stage.order(second, "acquire").await;
+    stage.order(second, "check").await;
+    stage.gets(first, "check").await;
+    // Its value was overwritten: it cannot give back what it has.
+    let given_back = stage.order(first, "release").await;
+    if given_back == "no" {
+        return stage.reports(&server).await;
+    }
+    stage.gets(second, "acquire").await;
+    stage.gets(second, "check").await;
+    stage.gets(second, "release").await;
+    stage.reports(&server).await
+}
+
+/// More than a lease.
+fn far() -> i64 {
+    i64::try_from(TTL.as_millis()).expect("a few seconds") * 10
+}
+
+#[tokio::test]
+async fn it_is_right_while_clocks_agree() {
+    assert_eq!(clocks_differ("getset", 0).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_client_whose_clock_is_ahead_takes_the_lock_from_its_holder() {
+    assert_eq!(clocks_differ("getset", far()).await, REPORTED);
+}
+
+/// It asks nobody's clock what time it is, so there is none to set wrong.
+#[tokio::test]
+async fn ours_is_right_under_the_same_steps() {
+    assert_eq!(clocks_differ(OURS, far()).await, [""; 0]);
+}

@@ -1,0 +1,88 @@
+//! The fencing token that goes back.
+
+use lockattr_tests::{Independents, Proxy, RedisServer, eventually};
+
+use super::stage::{Client, LIMIT, OURS, Stage};
+
+pub(super) const REPORTED: &[&str] = &["a smaller fencing token later"];
+
+/// Nothing gets through to these servers, and whoever asks is told so.
+async fn away(proxies: &[Proxy], numbers: &[usize]) {
+    for number in numbers {
+        proxies[*number].refuse().await;
+        proxies[*number].cut().await;
+    }
+}
+
+async fn back(proxies: &[Proxy], numbers: &[usize]) {
+    for number in numbers {
+        proxies[*number].accept().await;
+    }
+}
+
+/// Three that keep what they count.
+async fn durable() -> Independents {
+    let server = RedisServer::builder().appendonly();
+    Independents::builder().count(3).servers(server).start().await
+}
+
+/// Two attempts reach the first of three servers only, whose counter gets ahead. Then one client
+/// reaches that one and the second; and after it has given back, another reaches the second and the
+/// third.
+async fn majorities_differ(algorithm: &str) -> Vec<String> {
+    let servers = durable().await;
+    let proxies = servers.proxies().await;
+    let addrs = proxies.iter().map(Proxy::addr).collect();
+    let mut stage = Stage::new(algorithm, addrs);
+    let (first, second) = (stage.enters(), stage.enters());
+    away(proxies, &[1, 2]).await;
+    for _ in 0..2 {
+        let told = stage.order(first, "acquire").await;
+        assert!(["no", "unknown"].contains(&told.as_str()), "{algorithm}: {told}");
+    }
+    back(proxies, &[1]).await;
+    gets_in(&mut stage, first).await;
+    stage.gets(first, "check").await;
+    stage.gets(first, "release").await;
+    away(proxies, &[0]).await;
+    back(proxies, &[2]).await;
+    gets_in(&mut stage, second).await;
+    stage.gets(second, "check").await;
+    stage.gets(second, "release").await;
+    stage.reports(&servers).await
+}
+
+/// What was refused a moment ago may be refused once more.
+async fn gets_in(stage: &mut Stage<'_>, client: Client) {
+    let acquires = async || stage.order(client, "acquire").await.starts_with("yes");
+    eventually(LIMIT, "it gets in", acquires).await;
+}
+
+async fn nothing_fails(algorithm: &str) -> Vec<String> {
+    let servers = durable().await;
+    let addrs = servers.nodes().iter().map(RedisServer::addr).collect();
+    let mut stage = Stage::new(algorithm, addrs);
+    let (first, second) = (stage.enters(), stage.enters());
+    for client in [first, second, first, second] {
+        stage.gets(client, "acquire").await;
+        stage.gets(client, "check").await;
+        stage.gets(client, "release").await;
+    }
+    stage.reports(&servers).await
+}
+
+#[tokio::test]
+async fn it_is_right_when_all_servers_can_be_reached() {
+    assert_eq!(nothing_fails("redlock-max").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_later_holder_has_the_smaller_token() {
+    assert_eq!(majorities_differ("redlock-max").await, REPORTED);
+}
+
+#[tokio::test]
+async fn ours_grows_whatever_majority_is_reached() {
+    assert_eq!(majorities_differ(OURS).await, [""; 0]);
+    assert_eq!(nothing_fails(OURS).await, [""; 0]);
+}

@@ -1,0 +1,49 @@
+//! The lock that nobody has and nobody gets.
+
+use lockattr_tests::{Fault, Proxy, RedisServer, eventually};
+
+use super::stage::{KEY, OURS, Stage, TTL};
+
+pub(super) const REPORTED: &[&str] = &["leaked key"];
+
+/// The process is killed when its lock is there, and what it says next is still on the way.
+async fn killed_in_between(algorithm: &str) -> Vec<String> {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    proxy.always("expire", Fault::HoldRequest);
+    let mut stage = Stage::new(algorithm, vec![proxy.addr()]);
+    let first = stage.enters();
+    stage.tell(first, "acquire 0").await;
+    let cli = server.cli().await;
+    eventually(TTL, "it has the lock", async || cli.value(KEY).await.is_some()).await;
+    stage.kills(first);
+    stage.reports(&server).await
+}
+
+async fn nothing_fails(algorithm: &str) -> Vec<String> {
+    let server = RedisServer::start().await;
+    let mut stage = Stage::new(algorithm, vec![server.addr()]);
+    let (first, second) = (stage.enters(), stage.enters());
+    stage.gets(first, "acquire").await;
+    assert_eq!(stage.order(second, "acquire").await, "no");
+    stage.gets(first, "check").await;
+    stage.gets(first, "release").await;
+    stage.gets(second, "acquire").await;
+    // Killed too, but not in between: its key ends.
+    stage.reports(&server).await
+}
+
+#[tokio::test]
+async fn it_is_right_when_nothing_fails() {
+    assert_eq!(nothing_fails("setnx-expire").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_process_that_dies_between_two_commands_leaves_the_lock_for_ever() {
+    assert_eq!(killed_in_between("setnx-expire").await, REPORTED);
+}
+
+#[tokio::test]
+async fn ours_is_free_again_after_its_ttl() {
+    assert_eq!(killed_in_between(OURS).await, [""; 0]);
+}

@@ -1,0 +1,185 @@
+//! Where an exhibit is shown: servers, processes that take orders, and the history that they write.
+
+use std::time::Duration;
+
+use lockattr_history::{Written, Wrong, audit, check, read};
+use lockattr_tests::{Ledger, Node, RedisServer, Servers, eventually, node};
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
+
+/// What a lock's name is on the server, for all algorithms.
+pub(super) const KEY: &str = "lock:museum";
+
+/// The article's, or ours.
+pub(super) const OURS: &str = "lockattr";
+
+/// Long enough for a few steps in between on a busy machine.
+pub(super) const TTL: Duration = Duration::from_secs(2);
+
+/// Longer than a lease, and a server that is late.
+pub(super) const LIMIT: Duration = Duration::from_secs(6);
+
+/// A key that is still there so long after all are dead never ends.
+const LEAKED: &str = "leaked key";
+
+/// Processes that use one algorithm, over these servers.
+pub(super) struct Stage<'a> {
+    algorithm: &'a str,
+    addrs: Vec<String>,
+    directory: TempDir,
+    nodes: Vec<Node>,
+    fenced: bool,
+}
+
+/// One of the processes.
+#[derive(Clone, Copy)]
+pub(super) struct Client(usize);
+
+impl<'a> Stage<'a> {
+    pub(super) fn new(algorithm: &'a str, addrs: Vec<String>) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        Self { algorithm, addrs, directory, nodes: Vec::new(), fenced: false }
+    }
+
+    /// One whose ledger compares fencing tokens, or believes everyone.
+    pub(super) fn with_ledger(algorithm: &'a str, addrs: Vec<String>, fenced: bool) -> Self {
+        Self { fenced, ..Self::new(algorithm, addrs) }
+    }
+
+    /// One more process.
+    pub(super) fn enters(&mut self) -> Client {
+        self.enters_with_clock(0, 0)
+    }
+
+    /// One whose clock is `ahead` by milliseconds, or stands at `now`. Ours asks no such clock.
+    pub(super) fn enters_with_clock(&mut self, ahead: i64, now: i64) -> Client {
+        let node = node!(
+            "exhibit",
+            algorithm = self.algorithm,
+            addrs = self.addrs.join(","),
+            key = "museum",
+            ttl = TTL.as_millis(),
+            history = self.history().display(),
+            process = self.nodes.len(),
+            clock = ahead,
+            now = now,
+            ledger = self.ledger_path().display(),
+            fenced = self.fenced,
+        );
+        self.nodes.push(node);
+        Client(self.nodes.len() - 1)
+    }
+
+    /// Says what is to be done, and does not wait for it.
+    pub(super) async fn tell(&mut self, Client(client): Client, order: &str) {
+        self.nodes[client].say(order).await;
+    }
+
+    /// Has the process do something, and says what it was told.
+    pub(super) async fn order(&mut self, client: Client, order: &str) -> String {
+        self.order_chain(client, order, 0).await
+    }
+
+    /// The same of one of its threads.
+    pub(super) async fn order_chain(
+        &mut self,
+        Client(client): Client,
+        order: &str,
+        chain: u32,
+    ) -> String {
+        self.nodes[client].say(&format!("{order} {chain}")).await;
+        self.nodes[client].line().await
+    }
+
+    /// [`order`](Self::order), for what has to be done.
+    pub(super) async fn gets(&mut self, client: Client, order: &str) {
+        let told = self.order(client, order).await;
+        assert!(told.starts_with("yes"), "{}: {order}: {told}", self.algorithm);
+    }
+
+    pub(super) fn kills(&mut self, Client(client): Client) {
+        self.nodes[client].kill();
+    }
+
+    /// Stands still until the lock is free by itself.
+    pub(super) async fn sleeps_past_its_lease(
+        &mut self,
+        Client(client): Client,
+        server: &RedisServer,
+    ) {
+        self.nodes[client].stop_signal();
+        let cli = server.cli().await;
+        eventually(LIMIT, "the lease ends", async || cli.value(KEY).await.is_none()).await;
+    }
+
+    pub(super) fn wakes(&mut self, Client(client): Client) {
+        self.nodes[client].continue_signal();
+    }
+
+    /// Who stood still goes on and gives back what is the second one's by now; and a third tries.
+    pub(super) async fn gives_back_late(&mut self, first: Client, second: Client, third: Client) {
+        self.wakes(first);
+        self.order(first, "release").await;
+        self.gets(second, "check").await;
+        self.order(third, "acquire").await;
+        self.order(third, "check").await;
+        self.gets(second, "check").await;
+    }
+
+    /// What the checker reports, when all processes are dead.
+    pub(super) async fn reports(mut self, servers: &impl Servers) -> Vec<String> {
+        for node in &mut self.nodes {
+            node.kill();
+        }
+        let events = read(self.history()).expect("the history of all processes");
+        assert!(!events.is_empty(), "nothing was written down");
+        let mut reported: Vec<String> = match check(&events) {
+            Ok(_) => Vec::new(),
+            Err(found) => found.iter().map(|violation| violation.kind.to_string()).collect(),
+        };
+        reported.dedup();
+        for server in servers.servers() {
+            if is_left(server).await {
+                reported.push(LEAKED.to_owned());
+            }
+        }
+        reported
+    }
+
+    /// What is wrong with the ledger.
+    pub(super) fn audited(&self) -> Vec<Wrong> {
+        let written = Written::all(self.ledger_path().with_extension("log"));
+        let written = written.expect("all that was acknowledged");
+        assert!(!written.is_empty(), "nothing was added");
+        audit(&written, &Ledger::at(self.ledger_path(), self.fenced).held())
+            .err()
+            .unwrap_or_default()
+    }
+
+    /// The answer to what was [told](Self::tell).
+    pub(super) async fn answers(&mut self, Client(client): Client) -> String {
+        self.nodes[client].line().await
+    }
+
+    fn ledger_path(&self) -> std::path::PathBuf {
+        self.directory.path().join("ledger")
+    }
+
+    fn history(&self) -> std::path::PathBuf {
+        self.directory.path().join("history")
+    }
+}
+
+/// Whether the lock is still taken when a whole lease has passed since its last holder was killed.
+async fn is_left(server: &RedisServer) -> bool {
+    let cli = server.cli().await;
+    let ended = Instant::now() + TTL + Duration::from_secs(1);
+    while cli.value(KEY).await.is_some() {
+        // One that has no end needs no waiting for.
+        if cli.pttl(KEY).await == -1 || Instant::now() > ended {
+            return true;
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    false
+}

@@ -1,0 +1,44 @@
+//! Two owners by the same name.
+
+use lockattr_tests::RedisServer;
+
+use super::stage::{OURS, Stage};
+
+pub(super) const REPORTED: &[&str] = &["released while another held", "two holders at once"];
+
+/// When two clients ask.
+const MILLISECOND: i64 = 1_700_000_000_000;
+
+/// Two begin to ask, by these clocks. The first gets in and stands still past its lease; the second
+/// gets in; the first goes on and gives back; and a third tries.
+async fn paused_past_its_lease(algorithm: &str, clocks: [i64; 2]) -> Vec<String> {
+    let server = RedisServer::start().await;
+    let mut stage = Stage::new(algorithm, vec![server.addr()]);
+    let [first, second] = clocks.map(|now| stage.enters_with_clock(0, now));
+    let third = stage.enters();
+    stage.gets(first, "acquire").await;
+    assert_eq!(stage.order(second, "acquire").await, "no");
+    stage.sleeps_past_its_lease(first, &server).await;
+    stage.gets(second, "acquire").await;
+    stage.gives_back_late(first, second, third).await;
+    stage.reports(&server).await
+}
+
+/// Even a pause does it no harm: the names have to be the same.
+#[tokio::test]
+async fn it_is_right_while_no_two_ask_in_the_same_millisecond() {
+    let clocks = [MILLISECOND, MILLISECOND + 1];
+    assert_eq!(paused_past_its_lease("timestamp-token", clocks).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn of_two_that_asked_in_the_same_millisecond_one_deletes_the_others_lock() {
+    let clocks = [MILLISECOND, MILLISECOND];
+    assert_eq!(paused_past_its_lease("timestamp-token", clocks).await, REPORTED);
+}
+
+#[tokio::test]
+async fn ours_has_names_that_nobody_else_has() {
+    let clocks = [MILLISECOND, MILLISECOND];
+    assert_eq!(paused_past_its_lease(OURS, clocks).await, [""; 0]);
+}

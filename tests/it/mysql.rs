@@ -1,0 +1,63 @@
+//! One real MariaDB: what stands in it, who may do what, and what happens when it goes away.
+
+mod away;
+mod counts;
+mod dialect;
+mod left;
+mod reach;
+mod rights;
+mod session;
+mod waiting;
+
+use std::time::Duration;
+
+use lockattr::LockManager;
+use lockattr_tests::{MariaDb, eventually};
+use tokio::time::timeout;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// A database of the test's own, on the server of all tests.
+struct Database {
+    server: &'static MariaDb,
+    name: String,
+}
+
+impl Database {
+    async fn new() -> Self {
+        let server = MariaDb::shared().await;
+        Self { server, name: server.database().await }
+    }
+
+    fn url(&self, settings: &str) -> String {
+        // Many tests beside share two cores.
+        format!(
+            "{}?connect_timeout=10s&response_timeout=10s&{settings}",
+            self.server.url_of(&self.name)
+        )
+    }
+
+    async fn manager(&self, settings: &str) -> LockManager {
+        LockManager::connect(self.url(settings)).await.expect("it answers")
+    }
+
+    async fn number(&self, query: &str) -> i64 {
+        self.server.query::<i64>(&self.name, query).await[0]
+    }
+
+    async fn execute(&self, statement: &str) {
+        self.server.execute(&self.name, statement).await;
+    }
+
+    /// Waits until nothing is left, which may take what was told in the background.
+    async fn holds_nothing(&self) {
+        let mut left = Vec::new();
+        let empty = async || {
+            left = self.server.left_in(&self.name).await;
+            left.is_empty()
+        };
+        if timeout(LIMIT, eventually(LIMIT * 2, "nothing is left", empty)).await.is_err() {
+            panic!("{left:?}");
+        }
+    }
+}

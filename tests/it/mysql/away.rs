@@ -1,0 +1,190 @@
+//! The server is killed, stands still, or ends a connection.
+
+use std::time::Duration;
+
+use lockattr::{Error, LockManager, LockOptions};
+use lockattr_tests::{Engine, MariaDb, eventually};
+use mysql_async::prelude::Queryable;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{Database, LIMIT};
+
+async fn nothing_left(server: &MariaDb) {
+    let empty = eventually(LIMIT * 2, "nothing is left", async || server.left().await.is_empty());
+    if timeout(LIMIT, empty).await.is_err() {
+        panic!("{:?}", server.left().await);
+    }
+}
+
+/// Without patience, in which the manager would try again.
+async fn works(manager: &LockManager) {
+    let asked = manager.try_acquire("a", LockOptions::new()).await.unwrap();
+    asked.expect("it is free").release().await.unwrap();
+}
+
+/// Red without: the second try on a fresh connection (`first` in `lane.rs`).
+#[tokio::test]
+async fn a_connection_that_was_ended_while_idle_costs_nobody_an_error() {
+    let database = Database::new().await;
+    let manager = database.manager("heartbeat=60s").await;
+    for _ in 0..3 {
+        works(&manager).await;
+        let ours = format!(
+            "SELECT GROUP_CONCAT(id) FROM information_schema.processlist WHERE db = '{}' \
+             AND id <> CONNECTION_ID()",
+            database.name
+        );
+        let ids: Vec<String> = database.server.query(&database.name, &ours).await;
+        for id in ids[0].split(',') {
+            // With one of those that listen goes the other.
+            let _gone =
+                database.server.cli(&database.name).await.query_drop(format!("KILL {id}")).await;
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    works(&manager).await;
+    database.holds_nothing().await;
+}
+
+/// What the server was asked before it stood still, it may do when it goes on: then the release must
+/// come after it.
+///
+/// Red without: the release on the way out (`manager/asking.rs`).
+#[tokio::test]
+async fn an_acquire_without_an_answer_is_undone_when_the_server_goes_on() {
+    let server = MariaDb::start().await;
+    let url = format!("{}?connect_timeout=5s&response_timeout=300ms", server.url());
+    let manager = LockManager::connect(&url).await.unwrap();
+    for round in 0..5 {
+        let key = format!("a{round}");
+        // So that it is made and told where to find it.
+        manager.acquire("first", LockOptions::new()).await.unwrap().release().await.unwrap();
+        server.freeze();
+        let asked = manager.acquire(&key, LockOptions::new().wait(Duration::ZERO)).await;
+        assert!(matches!(asked, Err(Error::Store { .. })), "{asked:?}");
+        server.thaw();
+        nothing_left(&server).await;
+        sleep(Duration::from_millis(200)).await;
+        nothing_left(&server).await;
+    }
+}
+
+/// The same where the way to the server stood still, on one connection: a release over another may be
+/// quicker than that.
+///
+/// Red without: the end of the session that was left (`end` in `connect.rs`).
+#[tokio::test]
+async fn what_arrives_behind_its_release_is_not_done() {
+    let server = MariaDb::start().await;
+    let (addr, held) = way_to(server.addr()).await;
+    let query = "connections=1&connect_timeout=10s&response_timeout=1s&ttl=60s&heartbeat=60s";
+    let url = format!("{}?{query}", server.url_at(&[addr]));
+    let manager = LockManager::connect(&url).await.unwrap();
+    manager.acquire("first", LockOptions::new()).await.unwrap().release().await.unwrap();
+    // All connections that there are; not those that come.
+    held.send_modify(|held| held.below = held.made);
+    let before = held.borrow().made;
+    let asked = manager.acquire("a", LockOptions::new().wait(Duration::ZERO)).await;
+    assert!(matches!(asked, Err(Error::Store { .. })), "{asked:?}");
+    let anew = async || held.borrow().made > before;
+    eventually(LIMIT, "the release has a connection of its own", anew).await;
+    sleep(Duration::from_secs(1)).await;
+    held.send_modify(|held| held.below = 0);
+    sleep(Duration::from_millis(500)).await;
+    nothing_left(&server).await;
+}
+
+/// How many connections were made, and which of them are held: those with a smaller number.
+#[derive(Default)]
+struct Held {
+    made: usize,
+    below: usize,
+}
+
+/// A way to the server on which what clients say can be held, on some of their connections.
+async fn way_to(server: String) -> (String, watch::Sender<Held>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap().to_string();
+    let held = watch::Sender::<Held>::default();
+    let switch = held.clone();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let Ok(server) = TcpStream::connect(&server).await else { continue };
+            let nth = switch.borrow().made;
+            switch.send_modify(|held| held.made += 1);
+            let (mut from_client, mut to_client) = client.into_split();
+            let (mut from_server, mut to_server) = server.into_split();
+            tokio::spawn(async move { copy(&mut from_server, &mut to_client).await });
+            let mut switch = switch.subscribe();
+            tokio::spawn(async move {
+                let mut buffer = vec![0; 4096];
+                while let Ok(count @ 1..) = from_client.read(&mut buffer).await {
+                    switch.wait_for(|held| nth >= held.below).await.ok();
+                    if to_server.write_all(&buffer[..count]).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (addr, held)
+}
+
+/// What was committed is there still; and a release on a connection that died is sent again.
+///
+/// Red without: the second try on a fresh connection (`first` in `lane.rs`).
+#[tokio::test]
+async fn a_lock_outlives_a_restart_of_the_server() {
+    let server = MariaDb::start().await;
+    let manager =
+        LockManager::connect(server.url() + "?connect_timeout=10s&ttl=20s").await.unwrap();
+    let other = LockManager::connect(server.url() + "?connect_timeout=10s").await.unwrap();
+    let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
+    server.restart().await;
+    let asked = async || other.try_acquire("a", LockOptions::new()).await;
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(1) {
+        assert!(!matches!(asked().await, Ok(Some(_))), "granted twice");
+    }
+    guard.ensure_held().unwrap();
+    guard.release().await.unwrap();
+    other.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
+    nothing_left(&server).await;
+}
+
+/// Red without: `mail.interrupted()`, by which those who wait ask again.
+#[tokio::test]
+async fn who_waits_outlives_a_restart_of_the_server() {
+    let server = MariaDb::start().await;
+    let manager =
+        LockManager::connect(server.url() + "?connect_timeout=10s&ttl=20s&heartbeat=500ms")
+            .await
+            .unwrap();
+    let other = LockManager::connect(server.url() + "?connect_timeout=10s&ttl=20s&heartbeat=500ms")
+        .await
+        .unwrap();
+    let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
+    let next = tokio::spawn(async move {
+        let guard = other.acquire("a", LockOptions::new().wait(LIMIT * 2)).await.unwrap();
+        guard.release().await.unwrap();
+    });
+    let line = "SELECT COUNT(*) FROM lockattr_line";
+    let stands = async || server.query::<i64>("lockattr", line).await == [1];
+    eventually(LIMIT, "it stands in line", stands).await;
+    // And knows that.
+    sleep(Duration::from_millis(500)).await;
+    server.restart().await;
+    // Long before it looks by itself, fifteen seconds after it asked.
+    let hears = "SELECT COUNT(*) FROM lockattr_line \
+                 WHERE IS_USED_LOCK(CONCAT('lockattr:', ear)) IS NOT NULL";
+    let again = async || server.query::<i64>("lockattr", hears).await == [1];
+    eventually(Duration::from_secs(6), "it listens again", again).await;
+    guard.release().await.unwrap();
+    let released = Instant::now();
+    next.await.unwrap();
+    assert!(released.elapsed() < Duration::from_secs(8), "after {:?}", released.elapsed());
+    nothing_left(&server).await;
+}

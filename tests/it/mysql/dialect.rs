@@ -1,0 +1,45 @@
+//! What a server, a user or a key may be set to, and does not matter.
+
+use lockattr::{LockManager, LockOptions};
+use lockattr_tests::{MariaDb, eventually};
+
+use super::LIMIT;
+
+/// Modes that change what SQL means, another time zone, the strictest isolation, and a binary log.
+///
+/// Red without: what each connection sets first (`session_settings` in `config.rs`).
+#[tokio::test]
+async fn a_server_that_is_set_otherwise_makes_no_difference() {
+    let server = MariaDb::with(&[
+        "--sql-mode=ANSI,NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH,IGNORE_SPACE",
+        "--transaction-isolation=SERIALIZABLE",
+        "--default-time-zone=+05:45",
+        "--character-set-server=latin1",
+        "--collation-server=latin1_swedish_ci",
+        "--autocommit=0",
+        "--log-bin",
+        "--server-id=1",
+        "--binlog-format=ROW",
+    ])
+    .await;
+    server.execute("mysql", "CREATE DATABASE odd").await;
+    let url = server.url_of("odd") + "?connect_timeout=10s&response_timeout=10s";
+    let (here, there) =
+        (LockManager::connect(&url).await.unwrap(), LockManager::connect(&url).await.unwrap());
+    for key in ["a", "A", "a'b\\", "ä\"💰", "%_"] {
+        let guard = here.acquire(key, LockOptions::new()).await.unwrap();
+        assert!(there.try_acquire(key, LockOptions::new()).await.unwrap().is_none());
+        let left = there.holder(key).await.unwrap().expect("held").remaining.expect("for a while");
+        assert!(left.as_secs() >= 8 && left.as_secs() <= 10, "{left:?}");
+        let waiting = there.clone();
+        let next = tokio::spawn(async move {
+            waiting.acquire(key, LockOptions::new().wait(LIMIT)).await.unwrap().release().await
+        });
+        let line = "SELECT COUNT(*) FROM lockattr_line";
+        let stands = async || server.query::<i64>("odd", line).await == [1];
+        eventually(LIMIT, "it stands in line", stands).await;
+        guard.release().await.unwrap();
+        next.await.unwrap().unwrap();
+    }
+    eventually(LIMIT, "nothing is left", async || server.left_in("odd").await.is_empty()).await;
+}

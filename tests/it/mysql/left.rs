@@ -1,0 +1,88 @@
+//! What those leave behind who came to an end, and what clears it up.
+
+use std::time::Duration;
+
+use lockattr::{LockManager, LockOptions};
+use lockattr_tests::{eventually, node};
+use tokio::time::sleep;
+
+use super::{Database, LIMIT};
+
+/// Red without: `sweep.sql` (its call in `lane.rs`).
+#[tokio::test]
+async fn what_nobody_comes_back_for_is_swept() {
+    let database = Database::new().await;
+    let mut node = node!("lock", url = database.url("ttl=30s&wait=30s"));
+    node.say("acquire a").await;
+    assert!(node.line().await.starts_with("held "));
+    let mut waits = node!("lock", url = database.url("ttl=30s&wait=30s"));
+    waits.say("acquire a").await;
+    let line =
+        "SELECT COUNT(*) FROM lockattr_line WHERE IS_USED_LOCK(CONCAT('lockattr:', ear)) > 0";
+    eventually(LIMIT, "it stands in line", async || database.number(line).await == 1).await;
+    node.kill();
+    waits.kill();
+    eventually(LIMIT, "it is gone", async || database.number(line).await == 0).await;
+    // Two minutes later.
+    database.execute("UPDATE lockattr_locks SET ends = ends - 120000000").await;
+    // The first command on each new connection is followed by a sweep.
+    let manager = database.manager("").await;
+    manager.acquire("b", LockOptions::new()).await.unwrap().release().await.unwrap();
+    database.holds_nothing().await;
+}
+
+/// A process was told something while it died.
+///
+/// Red without: `clear_up` with each heartbeat (in `post.rs`).
+#[tokio::test]
+async fn what_came_for_a_process_that_is_gone_goes_while_another_listens() {
+    let database = Database::new().await;
+    let manager = database.manager("heartbeat=300ms").await;
+    manager.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
+    // It has looked once when it began to listen.
+    sleep(Duration::from_millis(200)).await;
+    for _ in 0..3 {
+        let news = "INSERT INTO lockattr_news (ear, inbox, message) \
+                    VALUES ('0123456789abcdef:1', '', 'wanted lock:a')";
+        database.execute(news).await;
+        database.holds_nothing().await;
+    }
+    drop(manager);
+}
+
+/// Red without: nothing in particular; an expired row must not keep the next one out.
+#[tokio::test]
+async fn a_lease_that_is_over_is_taken_over() {
+    let database = Database::new().await;
+    let mut node = node!("lock", url = database.url("ttl=30s"));
+    node.say("acquire a").await;
+    assert!(node.line().await.starts_with("held "));
+    node.kill();
+    database.execute("UPDATE lockattr_locks SET ends = ends - 60000000").await;
+    let manager = database.manager("").await;
+    let guard = manager.try_acquire("a", LockOptions::new()).await.unwrap().expect("it is over");
+    guard.release().await.unwrap();
+    database.holds_nothing().await;
+}
+
+/// Red without: a transaction that begins anew after a deadlock (`DEADLOCK` in `lane.rs`).
+#[tokio::test]
+async fn claims_for_crossing_keys_neither_fail_nor_leave_anything() {
+    let database = Database::new().await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..6_usize {
+        let url = database.url("ttl=20s");
+        tasks.spawn(async move {
+            let manager = LockManager::connect(&url).await.unwrap();
+            for round in 0..25 {
+                let keys = [0, 1, 2].map(|nth| format!("k{}", (n * 3 + round * 5 + nth * 7) % 8));
+                let patience = LockOptions::new().wait(LIMIT * 2);
+                let guard = manager.acquire_all(&keys, patience).await.unwrap();
+                guard.release().await.unwrap();
+            }
+        });
+    }
+    tokio::time::timeout(LIMIT * 2, tasks.join_all()).await.expect("all get in");
+    sleep(Duration::from_millis(10)).await;
+    database.holds_nothing().await;
+}

@@ -1,0 +1,55 @@
+//! What may stand in a `mysql://` URL, and what errors say about the server.
+
+use lockattr::{Error, LockManager, LockOptions};
+
+use super::Database;
+
+#[tokio::test]
+async fn a_url_that_makes_no_sense_is_refused_with_a_sentence() {
+    for (url, says) in [
+        ("mysql://db.example", "names the database"),
+        ("mysql://db.example/", "names the database"),
+        ("mysql://a,b/db", "one host"),
+        ("mysql://db.example/db?replicas=1", "unknown `replicas`"),
+        ("mysql://db.example/db?lock=row", "`lease`"),
+        ("mysql://db.example/db?heartbeat=0s", "must not be zero"),
+        ("mysql://u%FF@db.example/db", "not UTF-8"),
+    ] {
+        let error = LockManager::builder().url(url).build().unwrap_err();
+        assert!(matches!(error, Error::InvalidOptions(_)), "{url}: {error:?}");
+        assert!(error.to_string().contains(says), "{url}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_password_and_an_unknown_database_are_named_and_no_password() {
+    let database = Database::new().await;
+    let addr = database.server.addr();
+    for (url, says) in [
+        (format!("mysql://locker:hushhush@{addr}/{}", database.name), "Access denied"),
+        (format!("mysql://locker:s3cret@{addr}/nowhere"), "Unknown database 'nowhere'"),
+        ("mysql://locker:s3cret@127.0.0.1:1/x".into(), "127.0.0.1:1"),
+    ] {
+        let error = LockManager::connect(&url).await.unwrap_err();
+        let told = format!("{error} {error:?}");
+        assert!(matches!(error, Error::Store { .. }) && told.contains(says), "{told}");
+        assert!(told.contains("127.0.0.1"), "{told}");
+        assert!(!told.contains("hushhush") && !told.contains("s3cret"), "{told}");
+    }
+}
+
+/// A login with everything that has to be escaped in a URL.
+#[tokio::test]
+async fn a_password_is_escaped_as_in_any_url() {
+    let database = Database::new().await;
+    let name = &database.name;
+    database.execute(&format!("CREATE USER `odd@{name}` IDENTIFIED BY 'p@s/s:w?ö#d'")).await;
+    database.execute(&format!("GRANT ALL ON {name}.* TO `odd@{name}`")).await;
+    let addr = database.server.addr();
+    let url = format!(
+        "mysql://odd%40{name}:p%40s%2Fs%3Aw%3F%C3%B6%23d@{addr}/{name}?connect_timeout=10s"
+    );
+    let manager = LockManager::connect(url).await.unwrap();
+    manager.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
+    database.holds_nothing().await;
+}

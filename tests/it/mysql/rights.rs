@@ -1,0 +1,94 @@
+//! A user with the rights which the docs name, and no others.
+
+use std::process::{Command, Stdio};
+
+use lockattr::store::MysqlStore;
+use lockattr::{Error, LockManager, LockOptions};
+
+use super::{Database, LIMIT};
+
+/// Red without: `advice` in `connect.rs`; and without a right in the docs' list.
+#[tokio::test]
+async fn a_user_who_may_not_create_is_told_what_to_run_and_works_then() {
+    let database = Database::new().await;
+    let name = &database.name;
+    let rights =
+        format!("GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE ON {name}.* TO least_{name}");
+    database.execute(&format!("CREATE USER least_{name} IDENTIFIED BY 'pass'")).await;
+    database.execute(&rights).await;
+    let addr = database.server.addr();
+    let url =
+        format!("mysql://least_{name}:pass@{addr}/{name}?connect_timeout=10s&response_timeout=10s");
+    let refused = LockManager::connect(&url).await.unwrap_err();
+    let text = refused.to_string();
+    assert!(matches!(refused, Error::Store { .. }) && text.contains("MIGRATION"), "{text}");
+    assert!(!text.contains("pass"), "{text}");
+
+    migrate(&database);
+    let (manager, other) =
+        (LockManager::connect(&url).await.unwrap(), LockManager::connect(&url).await.unwrap());
+    let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
+    let next = tokio::spawn(async move {
+        let guard = other.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
+        guard.release().await.unwrap();
+    });
+    let line = "SELECT COUNT(*) FROM lockattr_line";
+    let stands = async || database.number(line).await == 1;
+    lockattr_tests::eventually(LIMIT, "it stands in line", stands).await;
+    let told = tokio::time::Instant::now();
+    guard.release().await.unwrap();
+    next.await.unwrap();
+    assert!(told.elapsed().as_secs() < 5, "it could not be woken: {:?}", told.elapsed());
+    database.holds_nothing().await;
+}
+
+/// Two users, neither of whom may `KILL` the other's queries: the docs promise ten seconds.
+///
+/// Red without: the end of the sleep (`SLEEPS` in `post.rs`).
+#[tokio::test]
+async fn who_may_not_be_woken_looks_by_itself_in_time() {
+    let database = Database::new().await;
+    let name = &database.name;
+    // So that the tables are there.
+    drop(database.manager("").await);
+    let mut managers = Vec::new();
+    for user in ["one", "other"] {
+        let user = format!("{user}_{name}");
+        database.execute(&format!("CREATE USER {user} IDENTIFIED BY 'pass'")).await;
+        let rights = "SELECT, INSERT, UPDATE, DELETE, EXECUTE";
+        database.execute(&format!("GRANT {rights} ON {name}.* TO {user}")).await;
+        let query = "ttl=60s&connect_timeout=10s&response_timeout=10s";
+        let url = format!("mysql://{user}:pass@{}/{name}?{query}", database.server.addr());
+        managers.push(LockManager::connect(&url).await.unwrap());
+    }
+    let [one, other] = managers.try_into().expect("two of them");
+    let guard = one.acquire("a", LockOptions::new()).await.unwrap();
+    let next = tokio::spawn(async move {
+        let guard = other.acquire("a", LockOptions::new().wait(LIMIT * 2)).await.unwrap();
+        guard.release().await.unwrap();
+    });
+    let line = "SELECT COUNT(*) FROM lockattr_line";
+    let stands = async || database.number(line).await == 1;
+    lockattr_tests::eventually(LIMIT, "it stands in line", stands).await;
+    let released = tokio::time::Instant::now();
+    guard.release().await.unwrap();
+    next.await.unwrap();
+    let after = released.elapsed().as_secs();
+    // Sooner, somebody has woken it.
+    assert!((3..13).contains(&after), "after {after} s");
+    database.holds_nothing().await;
+}
+
+/// As the docs say: with the client, and by somebody who may; twice does no harm.
+fn migrate(database: &Database) {
+    let addr = database.server.addr();
+    let port = addr.rsplit(':').next().expect("a port");
+    let mut client = Command::new("mariadb");
+    client.args(["--no-defaults", "--host=127.0.0.1", "--user=locker", "--password=s3cret"]);
+    client.arg(format!("--port={port}")).arg(&database.name);
+    let mut client = client.stdin(Stdio::piped()).spawn().expect("`mariadb` is on the PATH");
+    let mut stdin = client.stdin.take().expect("it is piped");
+    std::io::Write::write_all(&mut stdin, MysqlStore::MIGRATION.as_bytes()).unwrap();
+    drop(stdin);
+    assert!(client.wait().unwrap().success());
+}

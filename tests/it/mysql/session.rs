@@ -1,0 +1,171 @@
+//! `?lock=session`: locks that belong to connections.
+
+use std::time::Duration;
+
+use lockattr::{Error, LockManager, LockOptions, LostReason, Mode};
+use lockattr_tests::{eventually, node};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{Database, LIMIT};
+
+async fn manager(database: &Database) -> LockManager {
+    database.manager("lock=session&ttl=3s").await
+}
+
+/// The connections that have a lock of ours, and not only their names.
+async fn holders(database: &Database) -> Vec<i64> {
+    let lock = format!(
+        "SELECT COALESCE(IS_USED_LOCK(CONCAT('lockattr:lock:', \
+         LEFT(SHA2(CONCAT(DATABASE(), '/', 'lock:a'), 256), 50))), 0) FROM DUAL WHERE '{}' <> ''",
+        database.name
+    );
+    let ids: Vec<i64> = database.server.query(&database.name, &lock).await;
+    ids.into_iter().filter(|&id| id > 0).collect()
+}
+
+/// Red without: the look at the connection in a renewal.
+#[tokio::test]
+async fn a_lock_whose_connection_is_ended_is_lost() {
+    let database = Database::new().await;
+    let (here, there) = (manager(&database).await, manager(&database).await);
+    let guard = here.acquire("a", LockOptions::new()).await.unwrap();
+    let [id] = holders(&database).await[..] else { panic!("nobody has it") };
+    database.execute(&format!("KILL {id}")).await;
+    let other = there.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
+    assert!(other.fencing_token() > guard.fencing_token());
+    timeout(Duration::from_secs(3), guard.lost()).await.expect("it is told within a TTL");
+    let Err(Error::Lost { reason, .. }) = guard.ensure_held() else { panic!("held by two") };
+    assert!(matches!(reason, LostReason::Taken | LostReason::Expired), "{reason}");
+    drop(guard);
+    other.ensure_held().unwrap();
+    other.release().await.unwrap();
+    let free = async || holders(&database).await.is_empty();
+    eventually(LIMIT, "nobody has it", free).await;
+}
+
+#[tokio::test]
+async fn a_lock_is_held_for_longer_than_its_ttl() {
+    let database = Database::new().await;
+    let (here, there) = (manager(&database).await, manager(&database).await);
+    let options = LockOptions::new().ttl(Duration::from_millis(600));
+    let guard = here.acquire("a", options).await.unwrap();
+    sleep(Duration::from_millis(1500)).await;
+    guard.ensure_held().unwrap();
+    assert!(there.try_acquire("a", LockOptions::new()).await.unwrap().is_none());
+    guard.release().await.unwrap();
+    assert!(holders(&database).await.is_empty());
+}
+
+/// No TTL is waited for.
+///
+/// Red without: a connection for each lock (a lease would keep it for 60 s).
+#[tokio::test]
+async fn the_lock_of_a_killed_process_is_free_at_once() {
+    let database = Database::new().await;
+    let mut node = node!("lock", url = database.url("lock=session&ttl=60s"));
+    node.say("acquire a").await;
+    assert!(node.line().await.starts_with("held "));
+    let manager = manager(&database).await;
+    let waits = tokio::spawn(async move {
+        let guard = manager.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
+        guard.release().await.unwrap();
+    });
+    sleep(Duration::from_millis(300)).await;
+    assert!(!waits.is_finished());
+    node.kill();
+    timeout(Duration::from_secs(3), waits).await.expect("at once").unwrap();
+    assert!(holders(&database).await.is_empty());
+}
+
+#[tokio::test]
+async fn who_waits_is_told_in_the_order_of_the_server() {
+    let database = Database::new().await;
+    let holder = manager(&database).await;
+    let guard = holder.acquire("a", LockOptions::new()).await.unwrap();
+    let (told, mut order) = tokio::sync::mpsc::unbounded_channel();
+    let waiting = "SELECT COUNT(*) FROM information_schema.processlist \
+                   WHERE state = 'User lock' AND db = DATABASE()";
+    for nth in 0..4 {
+        let (manager, told) = (manager(&database).await, told.clone());
+        tokio::spawn(async move {
+            let guard = manager.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
+            told.send(nth).unwrap();
+            guard.release().await.unwrap();
+        });
+        let waits = async || database.number(waiting).await == nth + 1;
+        eventually(LIMIT, "it waits on the server", waits).await;
+    }
+    let began = Instant::now();
+    guard.release().await.unwrap();
+    for nth in 0..4 {
+        assert_eq!(timeout(LIMIT, order.recv()).await.expect("it is told"), Some(nth));
+    }
+    assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
+    let free = async || holders(&database).await.is_empty();
+    eventually(LIMIT, "nobody has it", free).await;
+}
+
+/// Red without: the end of the session that waits (`Session::end`): the server would give it the lock.
+#[tokio::test]
+async fn who_gives_up_waits_no_more_on_the_server() {
+    let database = Database::new().await;
+    let (here, there) = (manager(&database).await, manager(&database).await);
+    let guard = here.acquire("a", LockOptions::new()).await.unwrap();
+    let patience = LockOptions::new().wait(Duration::from_millis(300));
+    let refused = there.acquire("a", patience).await.unwrap_err();
+    assert!(matches!(refused, Error::Contended { .. }), "{refused:?}");
+    let waiting = "SELECT COUNT(*) FROM information_schema.processlist \
+                   WHERE state = 'User lock' AND db = DATABASE()";
+    let gone = async || database.number(waiting).await == 0;
+    eventually(Duration::from_millis(800), "it waits no more", gone).await;
+    guard.release().await.unwrap();
+    assert!(holders(&database).await.is_empty());
+}
+
+#[tokio::test]
+async fn what_a_connection_cannot_lock_is_refused_with_a_sentence() {
+    let database = Database::new().await;
+    let manager = manager(&database).await;
+    let shared = LockOptions::new().mode(Mode::Shared);
+    for outcome in [
+        manager.acquire("a", shared).await,
+        manager.acquire("a", LockOptions::new().permits(2)).await,
+        manager.acquire_all(["a", "b"], LockOptions::new()).await,
+    ] {
+        let error = outcome.unwrap_err();
+        assert!(matches!(error, Error::InvalidOptions(_)), "{error:?}");
+        assert!(error.to_string().contains("lock=session"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn databases_are_kept_apart() {
+    let (here, there) = (Database::new().await, Database::new().await);
+    let (one, other) = (manager(&here).await, manager(&there).await);
+    let first = one.acquire("a", LockOptions::new()).await.unwrap();
+    let second = other.try_acquire("a", LockOptions::new()).await.unwrap();
+    second.expect("another database").release().await.unwrap();
+    first.release().await.unwrap();
+}
+
+/// Red without: the arm for `NOT_OWNER` in `Sessions::evict`.
+#[tokio::test]
+async fn who_may_not_end_a_connection_is_told_what_to_do() {
+    let database = Database::new().await;
+    let here = manager(&database).await;
+    let guard = here.acquire("a", LockOptions::new()).await.unwrap();
+    let name = &database.name;
+    database.execute(&format!("CREATE USER operator_{name} IDENTIFIED BY 'pass'")).await;
+    let rights = "SELECT, INSERT, UPDATE, DELETE, EXECUTE";
+    database.execute(&format!("GRANT {rights} ON {name}.* TO operator_{name}")).await;
+    let addr = database.server.addr();
+    let url = format!(
+        "mysql://operator_{name}:pass@{addr}/{name}?lock=session&connect_timeout=10s&response_timeout=10s"
+    );
+    let operator = LockManager::connect(&url).await.unwrap();
+    let refused = operator.force_release("a").await.unwrap_err().to_string();
+    assert!(refused.contains("with `KILL ") && !refused.contains("pass"), "{refused}");
+    guard.ensure_held().unwrap();
+    assert!(here.force_release("a").await.unwrap(), "its own user may");
+    timeout(Duration::from_secs(3), guard.lost()).await.expect("it is told within a TTL");
+}

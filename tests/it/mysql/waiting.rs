@@ -1,0 +1,128 @@
+//! Who waits is told, and asks nothing meanwhile.
+
+use std::time::Duration;
+
+use lockattr::LockOptions;
+use lockattr_tests::{MariaDb, eventually, node};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{Database, LIMIT};
+
+/// Twenty processes' worth of waiters, each with four connections.
+///
+/// Red without: the long sleep (`SLEEPS` in `post.rs`).
+#[tokio::test]
+async fn twenty_waiters_ask_nothing_while_nothing_changes() {
+    let server = MariaDb::with(&[]).await;
+    server.execute("mysql", "CREATE DATABASE quiet").await;
+    let url = format!(
+        "{}?heartbeat=60s&connect_timeout=10s&response_timeout=10s&ttl=60s",
+        server.url_of("quiet")
+    );
+    let holder = lockattr::LockManager::connect(&url).await.unwrap();
+    let held = holder.acquire("a", LockOptions::new()).await.unwrap();
+    let mut waiters = JoinSet::new();
+    for _ in 0..20 {
+        let url = url.clone();
+        waiters.spawn(async move {
+            let manager = lockattr::LockManager::connect(&url).await.unwrap();
+            let guard = manager.acquire("a", LockOptions::new().wait(LIMIT * 3)).await.unwrap();
+            guard.release().await.unwrap();
+        });
+    }
+    let mut cli = server.cli("quiet").await;
+    let mut number = async |query: &str| {
+        use mysql_async::prelude::Queryable;
+        cli.query_first::<i64, _>(query).await.unwrap().unwrap()
+    };
+    let line = "SELECT COUNT(*) FROM lockattr_line";
+    eventually(LIMIT, "all stand in line", async || number(line).await == 20).await;
+    sleep(Duration::from_millis(200)).await;
+    let questions = "SELECT CAST(VARIABLE_VALUE AS SIGNED) FROM information_schema.GLOBAL_STATUS \
+                     WHERE VARIABLE_NAME = 'QUESTIONS'";
+    let before = number(questions).await;
+    sleep(Duration::from_secs(5)).await;
+    let asked = number(questions).await - before;
+    // Each sleeping query is begun anew every ten seconds: at most once in five.
+    assert!(asked <= 20 + 1 + 2, "{asked} statements in five seconds of nothing");
+
+    held.release().await.unwrap();
+    timeout(LIMIT, waiters.join_all()).await.expect("all get in");
+    let empty = async || server.left_in("quiet").await.is_empty();
+    eventually(LIMIT, "nothing is left", empty).await;
+}
+
+/// Red without: the question whether anybody hears it (`IS_USED_LOCK` in `serve.sql`).
+#[tokio::test]
+async fn a_waiter_that_was_killed_is_passed_over_at_once() {
+    let database = Database::new().await;
+    let manager = database.manager("ttl=30s").await;
+    let held = manager.acquire("a", LockOptions::new()).await.unwrap();
+    let mut dead = node!("lock", url = database.url("ttl=30s&wait=30s"));
+    dead.say("acquire a").await;
+    let line = "SELECT COUNT(*) FROM lockattr_line";
+    eventually(LIMIT, "it stands in line", async || database.number(line).await == 1).await;
+    let other = database.manager("ttl=30s").await;
+    let next = tokio::spawn(async move {
+        let guard = other.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
+        guard.release().await.unwrap();
+    });
+    eventually(LIMIT, "both do", async || database.number(line).await == 2).await;
+    dead.kill();
+    // The server has to see the end of its connections first.
+    let ears =
+        "SELECT COUNT(*) FROM lockattr_line WHERE IS_USED_LOCK(CONCAT('lockattr:', ear)) > 0";
+    let asked = Instant::now();
+    eventually(LIMIT, "it is known to be gone", async || database.number(ears).await == 1).await;
+    assert!(asked.elapsed() < Duration::from_secs(9), "only after {:?}", asked.elapsed());
+    held.release().await.unwrap();
+    let waited = Instant::now();
+    timeout(LIMIT, next).await.expect("it is told").unwrap();
+    assert!(waited.elapsed() < Duration::from_secs(9), "only after {:?}", waited.elapsed());
+    database.holds_nothing().await;
+}
+
+/// Red without: the interruption (`KILL QUERY` in `ring.sql`): each hand-over would take ten seconds.
+#[tokio::test]
+async fn whoever_is_next_is_told_at_once() {
+    let database = Database::new().await;
+    let (here, there) = (database.manager("").await, database.manager("").await);
+    let began = Instant::now();
+    let mut tasks = JoinSet::new();
+    for manager in [here, there] {
+        tasks.spawn(async move {
+            for _ in 0..50 {
+                let guard = manager.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
+                guard.release().await.unwrap();
+            }
+        });
+    }
+    tasks.join_all().await;
+    assert!(began.elapsed() < Duration::from_secs(100), "100 turns took {:?}", began.elapsed());
+    database.holds_nothing().await;
+}
+
+/// The sleeping connection is ended, as by an administrator: the waiters get in line again.
+///
+/// Red without: `mail.interrupted()` where a listening task ends.
+#[tokio::test]
+async fn a_waiter_whose_listening_connection_is_ended_listens_again() {
+    let database = Database::new().await;
+    let manager = database.manager("ttl=60s").await;
+    let held = manager.acquire("a", LockOptions::new()).await.unwrap();
+    let other = database.manager("ttl=60s").await;
+    let next = tokio::spawn(async move {
+        let guard = other.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
+        guard.release().await.unwrap();
+    });
+    let ear = "SELECT COALESCE(MAX(SUBSTRING(ear, 18) + 0), 0) FROM lockattr_line";
+    eventually(LIMIT, "it stands in line", async || database.number(ear).await > 0).await;
+    let first = database.number(ear).await;
+    database.execute(&format!("KILL {first}")).await;
+    let again = async || !matches!(database.number(ear).await, ear if ear == 0 || ear == first);
+    eventually(Duration::from_secs(5), "it listens again", again).await;
+    held.release().await.unwrap();
+    timeout(Duration::from_secs(5), next).await.expect("it is told").unwrap();
+    database.holds_nothing().await;
+}

@@ -1,0 +1,29 @@
+//! What an operator sees of locks: metrics by template, spans and events with promised names.
+
+mod counted;
+mod ended;
+mod metrics;
+mod passed_on;
+mod spans;
+mod trace;
+mod traced;
+
+use std::time::Duration;
+
+use lockattr::{Error, LockManager, distributed_lock};
+use tokio::time::sleep;
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn memory() -> LockManager {
+    LockManager::builder().url("memory://").service("observed").build().unwrap()
+}
+
+/// A body that takes its time, and says something meanwhile.
+#[distributed_lock(key = "product:<id>", manager = manager, wait = "1s")]
+async fn sell(manager: &LockManager, id: u64, takes: Duration) -> Result<(), Error> {
+    sleep(takes).await;
+    tracing::info!(id, "sold");
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! The metrics of one test: what its runtime has recorded, added up.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use metrics::{Unit, with_local_recorder};
+use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+use tokio::runtime::Builder;
+
+/// What was recorded by now: names are `name{template,outcome}`, with the labels there are.
+#[derive(Debug, Default)]
+pub(super) struct Metrics {
+    snapshots: Option<Snapshotter>,
+    seen: RefCell<Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    counts: BTreeMap<String, u64>,
+    gauges: BTreeMap<String, f64>,
+    times: BTreeMap<String, Vec<f64>>,
+    units: BTreeMap<String, Unit>,
+}
+
+/// Runs a test on a paused clock and one thread, whose metrics nobody else hears.
+pub(super) fn recorded<T>(test: impl AsyncFnOnce(&Metrics) -> T) -> T {
+    let recorder = DebuggingRecorder::new();
+    let metrics = Metrics { snapshots: Some(recorder.snapshotter()), ..Metrics::default() };
+    let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    with_local_recorder(&recorder, || runtime.block_on(test(&metrics)))
+}
+
+impl Metrics {
+    /// All counters of this name that count something, without the name.
+    pub(super) fn counts(&self, name: &str) -> Vec<(String, u64)> {
+        let seen = self.look();
+        let named = seen.counts.iter().filter(|(_, count)| **count > 0);
+        named.filter_map(|(key, count)| Some((labels(key, name)?, *count))).collect()
+    }
+
+    /// What a gauge stands at, over all of its labels.
+    pub(super) fn now(&self, name: &str) -> f64 {
+        let seen = self.look();
+        seen.gauges.iter().filter(|(key, _)| labels(key, name).is_some()).map(|(_, now)| now).sum()
+    }
+
+    /// All durations under this name, in hundredths of a second.
+    pub(super) fn times(&self, name: &str) -> Vec<(String, Vec<f64>)> {
+        let rounded =
+            |times: &Vec<f64>| times.iter().map(|t| (t * 100.0).round() / 100.0).collect();
+        let seen = self.look();
+        let named = seen.times.iter();
+        named.filter_map(|(key, times)| Some((labels(key, name)?, rounded(times)))).collect()
+    }
+
+    /// Each metric that was recorded, with its unit.
+    pub(super) fn units(&self) -> BTreeMap<String, Unit> {
+        self.look().units.clone()
+    }
+
+    /// Everything, for what must not be in it.
+    pub(super) fn all(&self) -> String {
+        format!("{:?}", *self.look())
+    }
+
+    /// A look takes away what it sees, so it is kept here.
+    fn look(&self) -> std::cell::Ref<'_, Seen> {
+        let news = self.snapshots.as_ref().map(Snapshotter::snapshot).expect("made by recorded()");
+        let mut borrowed = self.seen.borrow_mut();
+        let seen = &mut *borrowed;
+        for (key, unit, described, value) in news.into_vec() {
+            let key = key.key();
+            let labels: Vec<_> = key.labels().map(metrics::Label::value).collect();
+            let name = format!("{}{{{}}}", key.name(), labels.join(","));
+            let unit = described.and(unit).unwrap_or_else(|| panic!("{name} is not described"));
+            seen.units.insert(key.name().to_owned(), unit);
+            match value {
+                DebugValue::Counter(count) => *seen.counts.entry(name).or_default() += count,
+                DebugValue::Gauge(change) => *seen.gauges.entry(name).or_default() += *change,
+                DebugValue::Histogram(times) => {
+                    let times = times.into_iter().map(f64::from);
+                    seen.times.entry(name).or_default().extend(times);
+                }
+            }
+        }
+        drop(borrowed);
+        self.seen.borrow()
+    }
+}
+
+/// The labels in a key of this name.
+fn labels(key: &str, name: &str) -> Option<String> {
+    Some(key.strip_prefix(name)?.strip_prefix('{')?.strip_suffix('}')?.to_owned())
+}
+
+/// What [`Metrics`] gives, as a test writes it.
+pub(super) fn of<T: Clone>(expected: &[(&str, T)]) -> Vec<(String, T)> {
+    expected.iter().map(|(labels, value)| ((*labels).to_owned(), value.clone())).collect()
+}

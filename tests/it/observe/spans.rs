@@ -1,0 +1,112 @@
+//! The span `lock`: its fields, what lies in it, and when it is over.
+
+use lockattr::{Error, LockManager, LockOptions, distributed_lock};
+use tokio::time::sleep;
+use tracing::{Instrument, Level, info_span};
+
+use super::trace::{Seen, traced};
+use super::{MINUTE, SECOND, memory, sell};
+
+#[track_caller]
+fn only(mut found: Vec<Seen>) -> Seen {
+    assert_eq!(found.len(), 1, "{found:#?}");
+    found.remove(0)
+}
+
+fn seconds(seen: &Seen, field: &str) -> f64 {
+    seen.fields[field].parse().unwrap()
+}
+
+/// Red without: any field that is named here: each is a promise.
+#[tokio::test(start_paused = true)]
+async fn a_lock_has_a_span_with_the_promised_fields_inside_of_its_caller_s() {
+    let (trace, _hears) = traced(Level::INFO);
+    let manager = memory();
+    sell(&manager, 7, SECOND * 3).instrument(info_span!("request")).await.unwrap();
+    let lock = only(trace.spans("lock"));
+    assert_eq!((lock.target, lock.level), ("lockattr", Level::INFO));
+    assert_eq!(lock.inside, ["request"]);
+    let names: Vec<_> = lock.fields.keys().copied().collect();
+    let promised =
+        ["fencing_token", "held", "key", "mode", "otel.name", "outcome", "template", "waited"];
+    assert_eq!(names, promised);
+    let text = |name: &str| lock.fields[name].as_str();
+    assert_eq!((text("key"), text("template")), ("product:7", "product:<id>"));
+    assert_eq!((text("mode"), text("outcome")), ("exclusive", "released"));
+    assert_eq!(text("otel.name"), "lock product:<id>");
+    assert!(text("fencing_token").parse::<u64>().unwrap() > 0);
+    assert!(seconds(&lock, "waited") < 0.01 && (seconds(&lock, "held") - 3.0).abs() < 0.01);
+    assert!(lock.over, "{lock:#?}");
+}
+
+/// Red without: the span entered around each poll of the body.
+#[tokio::test(start_paused = true)]
+async fn what_a_body_says_is_said_inside_of_its_lock_and_nothing_else_is() {
+    let (trace, _hears) = traced(Level::INFO);
+    let manager = memory();
+    let beside = async {
+        for _ in 0..4 {
+            sleep(SECOND / 2).await;
+            tracing::info!("beside");
+        }
+    };
+    let (sold, ()) = tokio::join!(sell(&manager, 7, SECOND), beside);
+    sold.unwrap();
+    tracing::info!("after");
+    assert_eq!(only(trace.events("sold")).inside, ["lock"]);
+    for event in trace.events("beside").iter().chain(&trace.events("after")) {
+        assert_eq!(event.inside, [""; 0], "{event:#?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_inside_of_another_has_its_span_in_the_other_s_and_a_nested_call_has_none() {
+    #[distributed_lock(key = "order:<id>", manager = manager)]
+    async fn order(manager: &LockManager, id: u64) -> Result<(), Error> {
+        let once = sell(manager, id, SECOND);
+        manager.with_lock(format!("product:{id}"), LockOptions::new(), async |_| once.await).await?
+    }
+    let (trace, _hears) = traced(Level::INFO);
+    order(&memory(), 7).await.unwrap();
+    let locks = trace.spans("lock");
+    let keys: Vec<_> = locks.iter().map(|lock| lock.fields["key"].as_str()).collect();
+    assert_eq!(keys, ["order:7", "product:7"]);
+    assert_eq!(locks[1].inside, ["lock"]);
+    assert_eq!(locks[1].fields["template"], "unnamed");
+    assert_eq!(only(trace.events("sold")).inside, ["lock", "lock"]);
+    assert!(locks.iter().all(|lock| lock.over), "{locks:#?}");
+}
+
+/// Red without: `otel.status_code`; by `LostReason`, not by the caller's error.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_is_lost_says_so_to_who_collects_traces() {
+    let (trace, _hears) = traced(Level::INFO);
+    let fixed = LockOptions::new().renew(false).ttl(SECOND).template("job");
+    let lost = memory().with_lock("job", fixed, async |_| sleep(MINUTE).await).await;
+    assert!(matches!(lost, Err(Error::Lost { .. })), "{lost:?}");
+    let lock = only(trace.spans("lock"));
+    assert_eq!(lock.fields["outcome"], "expired");
+    assert_eq!(lock.fields["otel.status_code"], "ERROR");
+    assert!(lock.over, "{lock:#?}");
+}
+
+/// Red without: the span dropped with the guard: of three holds of one lease, each has its own.
+#[tokio::test(start_paused = true)]
+async fn spans_end_with_their_holds_when_a_lock_goes_from_hand_to_hand() {
+    let (trace, _hears) = traced(Level::INFO);
+    let manager = LockManager::builder().url("memory://").linger(MINUTE).build().unwrap();
+    let third = SECOND / 4;
+    let sold = tokio::join!(sell(&manager, 7, third), sell(&manager, 7, third));
+    sold.0.and(sold.1).unwrap();
+    sell(&manager, 7, third).await.unwrap();
+    let locks = trace.spans("lock");
+    assert_eq!(locks.len(), 3);
+    let mut tokens: Vec<u64> =
+        locks.iter().map(|lock| lock.fields["fencing_token"].parse().unwrap()).collect();
+    assert!(tokens.is_sorted(), "{locks:#?}");
+    tokens.dedup();
+    assert_eq!(tokens.len(), 3, "{locks:#?}");
+    for lock in locks {
+        assert!(lock.over && (seconds(&lock, "held") - 0.25).abs() < 0.01, "{lock:#?}");
+    }
+}

@@ -1,0 +1,79 @@
+//! What is particular to PostgreSQL: tables, functions, sessions, `LISTEN` and the clock.
+
+mod fencing;
+mod isolation;
+mod line;
+mod sessions;
+mod tables;
+mod url;
+
+use std::time::Duration;
+
+use lockattr::{LockGuard, LockManager, LockOptions};
+use lockattr_tests::{PostgresServer, eventually, with_query};
+
+const SOON: Duration = Duration::from_secs(12);
+
+/// A database of the shared server, which is a test's alone.
+struct Database {
+    server: &'static PostgresServer,
+    url: String,
+    name: String,
+}
+
+impl Database {
+    async fn new() -> Self {
+        let server = PostgresServer::shared().await;
+        let (url, name) = server.new_database().await;
+        Self { server, url, name }
+    }
+
+    fn url_with(&self, query: &str) -> String {
+        // Many tests beside share two cores.
+        with_query(&format!("{}?connect_timeout=10s&response_timeout=10s", self.url), query)
+    }
+
+    async fn manager(&self, query: &str) -> LockManager {
+        manager(&self.url_with(query)).await
+    }
+
+    /// The one number that a statement asks for.
+    async fn number(&self, statement: &str) -> i64 {
+        let client = self.server.client_of(&self.name).await;
+        let row = client.query_one(statement, &[]).await;
+        row.unwrap_or_else(|error| panic!("{statement}: {error:?}")).get(0)
+    }
+
+    async fn run(&self, statements: &str) {
+        let client = self.server.client_of(&self.name).await;
+        let ran = client.batch_execute(statements).await;
+        ran.unwrap_or_else(|error| panic!("{statements}: {error:?}"));
+    }
+
+    /// Waits until so many stand in the line of a lock.
+    async fn waiting(&self, count: i64) {
+        let client = self.server.client_of(&self.name).await;
+        let there = async || {
+            let row = client.query_one("select count(*) from lockattr_line", &[]).await.unwrap();
+            row.get::<_, i64>(0) == count
+        };
+        eventually(SOON, &format!("{count} stand in line"), there).await;
+    }
+
+    async fn has_nothing_left(&self) {
+        let left = async || self.server.left_in(&self.name, "public").await;
+        let nothing = async || left().await.is_empty();
+        if tokio::time::timeout(SOON, eventually(SOON, "nothing is left", nothing)).await.is_err() {
+            panic!("left: {:?}", left().await);
+        }
+    }
+}
+
+async fn manager(url: &str) -> LockManager {
+    LockManager::connect(url).await.unwrap_or_else(|error| panic!("{error}"))
+}
+
+async fn acquire(manager: &LockManager, key: &str) -> LockGuard {
+    let acquired = manager.acquire(key, LockOptions::new()).await;
+    acquired.unwrap_or_else(|error| panic!("{key}: {error}"))
+}

@@ -1,0 +1,90 @@
+//! What a database or a role sets for all of its transactions is not how ours look at the tables.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::time::timeout;
+
+use super::*;
+
+const ROUNDS: usize = 25;
+
+/// The URL of a role that sets an isolation level for all of its transactions, and one that asks for
+/// it itself.
+async fn strict(database: &Database, isolation: &str) -> [String; 2] {
+    let role = format!("strict_{}", database.name);
+    let sets = format!("set default_transaction_isolation = '{isolation}'");
+    database.run(&format!("create role {role} login superuser; alter role {role} {sets}")).await;
+    let by_role = database.url.replace("lockattr@", &format!("{role}@"));
+    let escaped = isolation.replace(' ', "%5C%20");
+    let by_options = format!("options=-cdefault_transaction_isolation%3D{escaped}");
+    let query = "ttl=60s&wait=60s&linger=0s&response_timeout=10s";
+    [format!("{by_role}?{query}"), format!("{}?{by_options}&{query}", database.url)]
+}
+
+/// A release that waits for the claim that gets in line has to find it there.
+///
+/// Red without: `read committed` in the settings of a session: then the release looks at the tables
+/// as they were before it waited.
+#[tokio::test]
+async fn sessions_see_what_was_committed_while_they_waited_whatever_the_role_has_set() {
+    for isolation in ["repeatable read", "serializable"] {
+        let database = Database::new().await;
+        let urls = strict(&database, isolation).await;
+        for (holds, waits) in [(0, 1), (1, 0)] {
+            let (first, next) = (manager(&urls[holds]).await, manager(&urls[waits]).await);
+            let holder = acquire(&first, "a").await;
+            // Somebody who keeps both from the lock until both have come for it.
+            let meddler = database.server.client_of(&database.name).await;
+            let number = "lockattr_number_1(convert_to('lock:a', 'UTF8'))";
+            let lock = format!("select pg_advisory_lock({number})");
+            meddler.batch_execute(&lock).await.unwrap();
+            let next = tokio::spawn(async move { acquire(&next, "a").await });
+            stand_still(&database, 1).await;
+            let released = tokio::spawn(holder.release());
+            stand_still(&database, 2).await;
+            let unlock = format!("select pg_advisory_unlock({number})");
+            meddler.batch_execute(&unlock).await.unwrap();
+            released.await.unwrap().unwrap();
+            let next = timeout(SOON, next).await;
+            let guard = next.unwrap_or_else(|_| panic!("{isolation}: nobody told it")).unwrap();
+            guard.release().await.unwrap();
+            database.has_nothing_left().await;
+        }
+    }
+}
+
+/// Waits until so many sessions wait for an advisory lock.
+async fn stand_still(database: &Database, count: i64) {
+    let waits = "select count(*) from pg_stat_activity
+        where datname = current_database() and wait_event = 'advisory'";
+    eventually(SOON, "they wait", async || database.number(waits).await == count).await;
+}
+
+/// Fifty hand-overs between two managers.
+#[tokio::test]
+async fn one_is_inside_at_a_time_whatever_the_role_has_set() {
+    for isolation in ["repeatable read", "serializable"] {
+        let database = Database::new().await;
+        let counter = Arc::new(AtomicUsize::new(0));
+        let workers = strict(&database, isolation).await.map(|url| {
+            let counter = counter.clone();
+            tokio::spawn(async move {
+                let manager = manager(&url).await;
+                for _ in 0..ROUNDS {
+                    let guard = acquire(&manager, "a").await;
+                    let count = counter.load(Ordering::SeqCst);
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                    counter.store(count + 1, Ordering::SeqCst);
+                    guard.release().await.unwrap();
+                }
+            })
+        });
+        for worker in workers {
+            let worked = timeout(4 * SOON, worker).await;
+            worked.unwrap_or_else(|_| panic!("{isolation}: one waits still")).unwrap();
+        }
+        assert_eq!(counter.load(Ordering::SeqCst), 2 * ROUNDS, "{isolation}");
+        database.has_nothing_left().await;
+    }
+}

@@ -1,0 +1,131 @@
+//! Connections that end, fall silent, or come back; and a server that does.
+
+use lockattr::Error;
+use lockattr_tests::Engine;
+use tokio::time::{Instant, sleep};
+
+use super::*;
+
+/// Red without: the batch (one statement for each lease).
+#[tokio::test]
+async fn all_leases_are_renewed_by_one_statement() {
+    let database = Database::new().await;
+    let manager = database.manager("ttl=6s&heartbeat=60s&connections=1").await;
+    let guards = (0..50).map(|n| format!("key {n}"));
+    let guards = guards.map(async |key| acquire(&manager, &key).await);
+    let guards = futures_util::future::join_all(guards).await;
+    // Rows that one statement wrote have one transaction.
+    let writers = "select count(distinct xmin::text) from lockattr_leases";
+    assert_eq!(database.number(writers).await, 50);
+    eventually(SOON, "all are renewed together", async || database.number(writers).await <= 3)
+        .await;
+    for guard in guards {
+        guard.release().await.unwrap();
+    }
+    database.has_nothing_left().await;
+}
+
+/// Red without: the advisory lock of a session's place: then the acquire that lay in its socket is
+/// executed when it goes on, behind the release that another session has executed by then.
+#[tokio::test]
+async fn what_a_session_was_asked_that_stood_still_is_not_done_behind_its_release() {
+    let database = Database::new().await;
+    let query = "ttl=60s&wait=0s&connections=1&response_timeout=300ms&connect_timeout=300ms";
+    let manager = database.manager(query).await;
+    acquire(&manager, "a").await.release().await.unwrap();
+    let session = "select pid::bigint from pg_stat_activity
+        where datname = current_database() and query like '%lockattr_release_1%'
+            and pid <> pg_backend_pid()";
+    let session = i32::try_from(database.number(session).await).unwrap();
+    database.server.stop_session(session);
+    let refused = manager.try_acquire("a", LockOptions::new()).await;
+    assert!(matches!(refused, Err(Error::Store { .. })), "{refused:?}");
+    // Time enough for a release over another session.
+    sleep(Duration::from_secs(2)).await;
+    database.server.continue_session(session);
+    // With all that lay in its socket: else the next to ask might be there before that.
+    let there = format!("select count(*) from pg_stat_activity where pid = {session}");
+    eventually(SOON, "it ends", async || database.number(&there).await == 0).await;
+    eventually(SOON, "it is free", async || {
+        matches!(manager.try_acquire("a", LockOptions::new()).await, Ok(Some(_)))
+    })
+    .await;
+    database.has_nothing_left().await;
+}
+
+/// All of its sessions, that is, and those that would be made.
+#[tokio::test]
+async fn what_a_frozen_server_was_asked_is_undone_when_it_thaws() {
+    let server = PostgresServer::start().await;
+    let url =
+        format!("{}?ttl=60s&wait=0s&response_timeout=300ms&connect_timeout=300ms", server.url());
+    let manager = manager(&url).await;
+    acquire(&manager, "a").await.release().await.unwrap();
+    for round in 0..5 {
+        server.freeze();
+        let asked = Instant::now();
+        let refused = manager.try_acquire("a", LockOptions::new()).await;
+        assert!(matches!(refused, Err(Error::Store { .. })), "{round}: {refused:?}");
+        assert!(asked.elapsed() < SOON);
+        sleep(Duration::from_millis(100)).await;
+        server.thaw();
+        eventually(SOON, "nothing is left", async || server.left().await.is_empty()).await;
+        let again =
+            async || matches!(manager.try_acquire("a", LockOptions::new()).await, Ok(Some(_)));
+        eventually(SOON, "it is free", again).await;
+        eventually(SOON, "nothing is left", async || server.left().await.is_empty()).await;
+    }
+}
+
+/// Red without: tables that are written to disk (`unlogged` ones are empty after a crash).
+#[tokio::test]
+async fn a_lock_outlives_a_crash_of_the_server() {
+    let server = PostgresServer::start().await;
+    let holder = manager(&format!("{}?ttl=10s", server.url())).await;
+    let guard = acquire(&holder, "a").await;
+    let token = guard.fencing_token();
+    server.restart().await;
+    let other = manager(&server.url()).await;
+    assert!(other.try_acquire("a", LockOptions::new()).await.unwrap().is_none(), "two at once");
+    // Renewed by then.
+    sleep(Duration::from_secs(11)).await;
+    guard.ensure_held().unwrap();
+    guard.release().await.unwrap();
+    let next = acquire(&other, "a").await;
+    assert!(next.fencing_token() > token);
+    next.release().await.unwrap();
+    assert!(server.left().await.is_empty());
+}
+
+/// Red without: `statement_timeout` in the settings of a session.
+#[tokio::test]
+async fn the_server_gives_up_what_we_give_up_waiting_for() {
+    let database = Database::new().await;
+    let manager = database.manager("ttl=60s&wait=0s&response_timeout=400ms").await;
+    // Somebody else sits on the lock's row.
+    let meddler = database.server.client_of(&database.name).await;
+    meddler.batch_execute("begin; lock table lockattr_leases").await.unwrap();
+    let refused = manager.try_acquire("a", LockOptions::new()).await;
+    assert!(matches!(refused, Err(Error::Store { .. })), "{refused:?}");
+    let waits = "select count(*) from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'";
+    eventually(SOON, "nothing waits on the server", async || database.number(waits).await == 0)
+        .await;
+    meddler.batch_execute("rollback").await.unwrap();
+    database.has_nothing_left().await;
+    acquire(&manager, "a").await.release().await.unwrap();
+    database.has_nothing_left().await;
+}
+
+/// Red without: a new connection after an error that says so (`ANEW`).
+#[tokio::test]
+async fn tables_that_were_dropped_are_made_again() {
+    let database = Database::new().await;
+    let manager = database.manager("ttl=20s").await;
+    acquire(&manager, "a").await.release().await.unwrap();
+    database.run("drop table lockattr_leases, lockattr_shares, lockattr_line cascade").await;
+    database.run("drop sequence lockattr_fence; drop function lockattr_renew_1").await;
+    let works = async || manager.try_acquire("a", LockOptions::new()).await.is_ok();
+    eventually(SOON, "it works again", works).await;
+    database.has_nothing_left().await;
+}

@@ -1,0 +1,130 @@
+//! The tables: made by whoever comes first, or by hand; and nothing stays in them.
+
+use futures_util::future::join_all;
+use lockattr::Error;
+use lockattr::store::PostgresStore;
+
+use super::*;
+
+/// Red without: the advisory lock around the migration.
+#[tokio::test]
+async fn many_make_the_tables_at_once() {
+    for _ in 0..3 {
+        let database = Database::new().await;
+        // On threads of their own: else the first is done before the second begins.
+        let managers = (0..12).map(|_| {
+            let url = database.url_with("connections=1&connect_timeout=10s&response_timeout=10s");
+            tokio::task::spawn_blocking(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                runtime.unwrap().block_on(async {
+                    let manager = manager(&url).await;
+                    acquire(&manager, "a").await.release().await.unwrap();
+                });
+            })
+        });
+        for made in join_all(managers).await {
+            made.unwrap();
+        }
+        database.has_nothing_left().await;
+    }
+}
+
+/// No rights are given here but those that the docs name.
+///
+/// Red without: the advice in the error of one who may not.
+#[tokio::test]
+async fn a_user_who_may_not_make_tables_is_told_of_the_migration_and_needs_few_rights() {
+    let database = Database::new().await;
+    let user = format!("locker_{}", database.name);
+    let url = database.url_with("ttl=20s").replace("lockattr@", &format!("{user}@"));
+    database
+        .run(&format!("create role {user} login; revoke create on schema public from public"))
+        .await;
+    let Err(Error::Store { source, .. }) = LockManager::connect(&url).await else {
+        panic!("connected to a database without tables");
+    };
+    assert!(source.to_string().contains("PostgresStore::MIGRATION"), "{source}");
+
+    database.run(PostgresStore::MIGRATION).await;
+    let manager = LockManager::connect(&url).await.unwrap();
+    let Err(Error::Store { source, .. }) = manager.try_acquire("a", LockOptions::new()).await
+    else {
+        panic!("locked without rights");
+    };
+    assert!(source.to_string().contains("grant"), "{source}");
+
+    database
+        .run(&format!(
+            "grant select, insert, update, delete
+                 on lockattr_leases, lockattr_shares, lockattr_line to {user};
+             grant usage, update on sequence lockattr_fence to {user};"
+        ))
+        .await;
+    let holder = acquire(&manager, "a").await;
+    let next = LockManager::connect(&url).await.unwrap();
+    let next = tokio::spawn(async move { acquire(&next, "a").await });
+    database.waiting(1).await;
+    holder.release().await.unwrap();
+    next.await.unwrap().release().await.unwrap();
+    let both = manager.acquire_all(["a", "b"], LockOptions::new()).await.unwrap();
+    both.release().await.unwrap();
+    let shared = manager.acquire("a", LockOptions::new().mode(lockattr::Mode::Shared)).await;
+    shared.unwrap().release().await.unwrap();
+    database.has_nothing_left().await;
+}
+
+/// Red without: `lockattr_sweep_1`.
+#[tokio::test]
+async fn leases_that_nobody_comes_back_for_go_away() {
+    let database = Database::new().await;
+    let manager = database.manager("ttl=20s").await;
+    database
+        .run(
+            "insert into lockattr_leases select convert_to('dead ' || n, 'UTF8'), 'token', 'value',
+                 now() - interval '2 minutes' from generate_series(1, 3000) as n;
+             insert into lockattr_shares select convert_to('dead ' || n, 'UTF8'), 'token', 's',
+                 'value', now() - interval '2 minutes' from generate_series(1, 300) as n;
+             insert into lockattr_line select convert_to('dead ' || n, 'UTF8'), n, 'token', 'value',
+                 'x', 0, 1000, 4711, now() - interval '2 minutes' from generate_series(1, 300) as n;",
+        )
+        .await;
+    let held = acquire(&manager, "held").await;
+    let left = async || database.server.left_in(&database.name, "public").await.len();
+    let all = left().await;
+    // One release of a hundred sweeps, and where it does is left to chance: that none of so many
+    // finds anything is out of the question.
+    let mut releases = 0;
+    while left().await == all {
+        assert!(releases < 20_000, "no release has taken anything away");
+        for _ in 0..100 {
+            acquire(&manager, "a").await.release().await.unwrap();
+        }
+        releases += 100;
+    }
+    // Ten thousands of releases more would do what this does.
+    for _ in 0..100 {
+        database.run("select lockattr_sweep_1() from generate_series(1, 50)").await;
+        if left().await == 1 {
+            break;
+        }
+    }
+    assert_eq!(left().await, 1, "what is held, and nothing else");
+    held.ensure_held().unwrap();
+    held.release().await.unwrap();
+    database.has_nothing_left().await;
+}
+
+/// The migration is what it makes: a second time changes nothing.
+///
+/// Red without: `if not exists`.
+#[tokio::test]
+async fn the_migration_runs_any_number_of_times_beside_programs_that_lock() {
+    let database = Database::new().await;
+    let manager = database.manager("ttl=20s").await;
+    let guard = acquire(&manager, "a").await;
+    database.run(PostgresStore::MIGRATION).await;
+    assert!(manager.holder("a").await.unwrap().is_some());
+    guard.release().await.unwrap();
+    acquire(&manager, "a").await.release().await.unwrap();
+    database.has_nothing_left().await;
+}

@@ -1,0 +1,88 @@
+//! URLs: what is taken, and what is refused with a sentence.
+
+use lockattr::Error;
+use lockattr::store::{LockKey, PostgresStore, Store};
+
+use super::*;
+
+fn refused(url: &str) -> String {
+    match PostgresStore::open(url) {
+        Err(Error::InvalidOptions(sentence)) => sentence,
+        other => panic!("{url}: {other:?}"),
+    }
+}
+
+/// Red without: the lists of names in `config.rs`.
+#[test]
+fn what_makes_no_sense_is_refused() {
+    for (query, word) in [
+        ("colour=red", "colour"),
+        ("replicas=1", "replicas"),
+        ("ca=/nowhere", "ca"),
+        ("sslmode=maybe", "sslmode"),
+        ("connections=0", "connections"),
+        ("connect_timeout=10", "connect_timeout"),
+        ("user=other", "user"),
+        ("port=x", "port"),
+    ] {
+        let sentence = refused(&format!("postgres://me:s3cret@db.example/shop?{query}"));
+        assert!(sentence.contains(word), "{sentence}");
+        assert!(!sentence.contains("s3cret"), "{sentence}");
+    }
+    let sentence = refused("postgres://db.example/shop?sslmode=require");
+    assert!(sentence.contains("sslmode=disable"), "{sentence}");
+}
+
+#[test]
+fn what_libpq_takes_is_taken() {
+    for url in [
+        "postgresql://db.example",
+        "postgres://me:p%40ss%27w%5Cord@db-1:5433,db-2/shop?target_session_attrs=any",
+        "postgres://[::1]:5433/shop?options=-csearch_path%3Dlocks&application_name=orders",
+        "postgres://%2Fvar%2Frun%2Fpostgresql/shop?user=me&password=p%26ss",
+        "postgres:///shop?host=/var/run/postgresql&port=5433",
+        "postgres://db.example/shop?connections=4&connect_timeout=2s&sslmode=disable",
+    ] {
+        let store = PostgresStore::open(url).unwrap_or_else(|error| panic!("{url}: {error}"));
+        let shown = format!("{store:?}");
+        assert!(!shown.contains("ss") || !shown.contains("p@ss"), "{shown}");
+    }
+}
+
+/// Red without: the password's own `%` escapes, of which libpq's quotes are none.
+#[tokio::test]
+async fn users_passwords_and_options_reach_the_server() {
+    let server = PostgresServer::shared().await;
+    let (url, name) = server.new_database().await;
+    server.run(&format!("create role \"o'dd {name}\" login superuser password 'p@''\\x'")).await;
+    let url = url.replace("lockattr@", &format!("o'dd%20{name}:p%40'%5Cx@"));
+    let locks =
+        manager(&format!("{url}?application_name=odd+one&options=-cwork_mem%3D4321kB")).await;
+    acquire(&locks, "a").await.release().await.unwrap();
+    let named = server.client_of(&name).await;
+    let who = "select count(*) from pg_stat_activity where application_name = 'odd one'
+        and datname = current_database() and usename like 'o''dd%'";
+    assert!(named.query_one(who, &[]).await.unwrap().get::<_, i64>(0) >= 2);
+}
+
+/// Red without: `refuses`.
+#[tokio::test]
+async fn names_that_no_index_takes_are_refused_and_the_longest_others_work() {
+    let database = Database::new().await;
+    let prefix = "p".repeat(976);
+    let manager = database.manager(&format!("prefix={prefix}&wait=20s")).await;
+    let other = database.manager(&format!("prefix={prefix}&wait=20s")).await;
+    let key = "k".repeat(1024);
+    let held = acquire(&manager, &key).await;
+    let next = tokio::spawn({
+        let key = key.clone();
+        async move { acquire(&other, &key).await }
+    });
+    database.waiting(1).await;
+    held.release().await.unwrap();
+    next.await.unwrap().release().await.unwrap();
+    database.has_nothing_left().await;
+    let store = PostgresStore::open(&database.url).unwrap();
+    let longer = LockKey::new(&"p".repeat(977), &key).unwrap();
+    assert!(store.refuses(&longer).is_some_and(|reason| reason.contains("2001")));
+}

@@ -1,0 +1,88 @@
+//! PostgreSQL's locks that end with something else than a lease: with a connection, or with a
+//! transaction.
+
+mod example;
+mod force;
+mod locks;
+mod lost;
+mod pooler;
+mod transactions;
+
+use std::time::Duration;
+
+use lockattr::{LockGuard, LockManager, LockOptions};
+use lockattr_tests::{PostgresServer, eventually};
+use tokio_postgres::Client;
+
+const SOON: Duration = Duration::from_secs(12);
+
+/// Many tests share a machine with their server: what took long is not what they look at.
+const PATIENT: &str = "connect_timeout=10s&response_timeout=10s";
+
+/// A database of the shared server, which is a test's alone.
+struct Database {
+    server: &'static PostgresServer,
+    url: String,
+    name: String,
+}
+
+impl Database {
+    async fn new() -> Self {
+        let server = PostgresServer::shared().await;
+        let (url, name) = server.new_database().await;
+        Self { server, url, name }
+    }
+
+    /// A manager whose locks end with their sessions.
+    async fn sessions(&self, query: &str) -> LockManager {
+        manager(&format!("{}?lock=session&{PATIENT}&{query}", self.url)).await
+    }
+
+    /// One whose locks are leases.
+    async fn leases(&self, query: &str) -> LockManager {
+        manager(&format!("{}?{PATIENT}&{query}", self.url)).await
+    }
+
+    async fn client(&self) -> Client {
+        self.server.client_of(&self.name).await
+    }
+
+    /// How many advisory locks of 64 bits there are that somebody has, or waits for.
+    async fn locks(&self, granted: bool) -> i64 {
+        let client = self.client().await;
+        let count = "select count(*) from pg_locks join pg_database as db on db.oid = database
+            where locktype = 'advisory' and objsubid = 1 and granted = $1 and datname = $2";
+        client.query_one(count, &[&granted, &self.name]).await.unwrap().get(0)
+    }
+
+    async fn waiting(&self, count: i64) {
+        let there = async || self.locks(false).await == count;
+        eventually(SOON, &format!("{count} stand in line"), there).await;
+    }
+
+    /// Nobody has an advisory lock or waits for one: for the form where nothing else is one.
+    async fn nobody_locks(&self) {
+        let none = async || self.locks(true).await + self.locks(false).await == 0;
+        eventually(SOON, "no lock is left", none).await;
+    }
+}
+
+async fn manager(url: &str) -> LockManager {
+    LockManager::connect(url).await.unwrap_or_else(|error| panic!("{url}: {error}"))
+}
+
+async fn acquire(manager: &LockManager, key: &str) -> LockGuard {
+    let acquired = manager.acquire(key, LockOptions::new()).await;
+    acquired.unwrap_or_else(|error| panic!("{key}: {error}"))
+}
+
+async fn is_free(manager: &LockManager, key: &str) -> bool {
+    let guard = manager.try_acquire(key, LockOptions::new()).await.unwrap();
+    match guard {
+        Some(guard) => {
+            guard.release().await.unwrap();
+            true
+        }
+        None => false,
+    }
+}

@@ -1,0 +1,82 @@
+//! A lock taken by force from a session, from another user's, and from a transaction.
+
+use lockattr::{Error, LockOptions};
+use tokio::time::timeout;
+
+use super::{Database, PATIENT, SOON, acquire, manager};
+
+/// Red without: `Session::end`, or `HOLDERS`.
+#[tokio::test]
+async fn force_ends_the_session_that_has_the_lock() {
+    let database = Database::new().await;
+    let (one, two) = (database.sessions("ttl=60s").await, database.sessions("ttl=60s").await);
+    let operator = database.sessions("").await;
+    assert!(!operator.force_release("a").await.unwrap(), "nobody has it");
+    let guard = acquire(&one, "a").await;
+    let waiter = tokio::spawn({
+        let two = two.clone();
+        async move { acquire(&two, "a").await }
+    });
+    database.waiting(1).await;
+    assert!(operator.force_release("a").await.unwrap());
+    let next = timeout(SOON, waiter).await.expect("granted").unwrap();
+    assert!(next.fencing_token() > guard.fencing_token());
+    timeout(SOON, guard.lost()).await.expect("told at once");
+    assert!(matches!(guard.release().await, Err(Error::Lost { .. })));
+    next.ensure_held().unwrap();
+    next.release().await.unwrap();
+    database.nobody_locks().await;
+}
+
+/// One that this process has ends alone: the session has others of it.
+///
+/// Red without: `take_from`.
+#[tokio::test]
+async fn what_this_process_has_is_given_back_alone() {
+    let database = Database::new().await;
+    let here = database.sessions("ttl=60s&connections=1").await;
+    let (guard, other) = (acquire(&here, "a").await, acquire(&here, "b").await);
+    assert!(here.force_release("a").await.unwrap());
+    timeout(SOON, guard.lost()).await.expect("told at once");
+    other.ensure_held().unwrap();
+    assert!(guard.release().await.is_err());
+    other.release().await.unwrap();
+    database.nobody_locks().await;
+}
+
+/// Red without: `advised`.
+#[tokio::test]
+async fn who_may_not_end_a_session_is_told_who_may() {
+    let database = Database::new().await;
+    let here = database.sessions("ttl=60s").await;
+    let guard = acquire(&here, "a").await;
+    let name = &database.name;
+    database.server.run(&format!("create role operator_{name} login")).await;
+    let addr = database.server.addr();
+    let url = format!("postgres://operator_{name}@{addr}/{name}?lock=session&{PATIENT}");
+    let operator = manager(&url).await;
+    let refused = operator.force_release("a").await.unwrap_err();
+    assert!(matches!(&refused, Error::Store { key, .. } if key == "a"));
+    let refused = refused.to_string();
+    assert!(refused.contains("select pg_terminate_backend("), "{refused}");
+    guard.ensure_held().unwrap();
+    guard.release().await.unwrap();
+    database.nobody_locks().await;
+}
+
+/// Red without: the look at transactions in `evict.sql`.
+#[tokio::test]
+async fn what_a_transaction_has_is_left_to_it() {
+    let database = Database::new().await;
+    let here = database.leases("").await;
+    let mut client = database.client().await;
+    let mut transaction = client.transaction().await.unwrap();
+    here.acquire_in(&mut transaction, "a").await.unwrap();
+    let refused = here.force_release("a").await.unwrap_err().to_string();
+    assert!(refused.contains("a transaction has it"), "{refused}");
+    let taken = here.try_acquire("a", LockOptions::new()).await.unwrap();
+    assert!(taken.is_none(), "it is the transaction's still");
+    transaction.commit().await.unwrap();
+    assert!(!here.force_release("a").await.unwrap());
+    acquire(&here, "a").await.release().await.unwrap();
+}

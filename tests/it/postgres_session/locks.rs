@@ -1,0 +1,174 @@
+//! Taking them, waiting for them, giving them back.
+
+use std::time::Duration;
+
+use lockattr::store::PostgresSessionStore;
+use lockattr::{Error, LockManager, LockOptions};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{Database, SOON, acquire, is_free};
+
+/// Red without: `hashtextextended(name, 0)`, for ever.
+#[tokio::test]
+async fn anybody_can_take_the_same_lock_by_one_statement() {
+    let database = Database::new().await;
+    let (manager, client) = (database.sessions("").await, database.client().await);
+    let [lock, unlock, try_lock] = ["", "un", "try_"].map(|kind| match kind {
+        "un" => "select pg_advisory_unlock(hashtextextended('lock:product:42', 0))",
+        "try_" => "select pg_try_advisory_lock(hashtextextended('lock:product:42', 0))",
+        _ => "select pg_advisory_lock(hashtextextended('lock:product:42', 0)) is not null",
+    });
+    client.query_one(lock, &[]).await.unwrap();
+    let asked = manager.try_acquire("product:42", LockOptions::new()).await.unwrap();
+    assert!(asked.is_none(), "a lock of another program was taken");
+    client.query_one(unlock, &[]).await.unwrap();
+    let guard = acquire(&manager, "product:42").await;
+    let had: bool = client.query_one(try_lock, &[]).await.unwrap().get(0);
+    assert!(!had, "a lock of ours was taken");
+    guard.release().await.unwrap();
+    let had: bool = client.query_one(try_lock, &[]).await.unwrap().get(0);
+    assert!(had);
+}
+
+#[tokio::test]
+async fn it_keeps_nothing_in_the_database() {
+    let database = Database::new().await;
+    let manager = database.sessions("").await;
+    acquire(&manager, "a").await.release().await.unwrap();
+    let ours = "select count(*) from pg_class where relname like 'lockattr%'";
+    let tables: i64 = database.client().await.query_one(ours, &[]).await.unwrap().get(0);
+    assert_eq!(tables, 0);
+    database.nobody_locks().await;
+}
+
+/// Red without: `Store::refuses_claim` in the manager: then it is told as an outage.
+#[tokio::test]
+async fn permits_are_refused_where_they_are_asked_for() {
+    let database = Database::new().await;
+    let manager = database.sessions("").await;
+    let options = LockOptions::new().permits(2);
+    let refused = manager.acquire("a", options).await.map(|_| ());
+    let Err(Error::InvalidOptions(sentence)) = refused else { panic!("{refused:?}") };
+    assert!(sentence.contains("lock=session") && sentence.contains("lock=lease"), "{sentence}");
+    let refused = manager.acquire("a\0b", LockOptions::new()).await.map(|_| ());
+    assert!(matches!(refused, Err(Error::InvalidKey(_))), "{refused:?}");
+}
+
+#[test]
+fn each_form_opens_its_own_urls() {
+    PostgresSessionStore::open("postgres://h/db?lock=session").unwrap();
+    for (url, says) in [
+        ("postgres://h/db?lock=lease", "PostgresStore"),
+        ("postgres://h/db?lock=row", "`lease` (the default) or `session`"),
+    ] {
+        let error = PostgresSessionStore::open(url).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+    let error = lockattr::store::PostgresStore::open("postgres://h/db?lock=session").unwrap_err();
+    assert!(error.to_string().contains("PostgresSessionStore"), "{error}");
+}
+
+/// Red without: giving up what a dropped acquire waits for.
+#[tokio::test]
+async fn an_acquire_that_is_dropped_in_line_leaves_nothing() {
+    let database = Database::new().await;
+    let (holder, other) = (database.sessions("").await, database.sessions("").await);
+    let guard = acquire(&holder, "a").await;
+    for _ in 0..3 {
+        let wait = timeout(Duration::from_millis(300), other.acquire("a", LockOptions::new()));
+        assert!(wait.await.is_err(), "granted twice");
+        database.waiting(0).await;
+    }
+    guard.ensure_held().unwrap();
+    guard.release().await.unwrap();
+    database.nobody_locks().await;
+    assert!(is_free(&other, "a").await);
+    let asked = other.acquire("a", LockOptions::new().wait(Duration::from_millis(100))).await;
+    asked.unwrap().release().await.unwrap();
+}
+
+/// Dropped wherever it may be: before, while and after the server grants it.
+///
+/// Red without: the release behind the question, on the same connection.
+#[tokio::test]
+async fn an_acquire_that_is_dropped_anywhere_leaves_nothing() {
+    let database = Database::new().await;
+    let (one, two) = (database.sessions("").await, database.sessions("").await);
+    for micros in (0..40).map(|n| n * 150) {
+        let guard = acquire(&one, "a").await;
+        let asks = timeout(Duration::from_micros(micros), two.acquire("a", LockOptions::new()));
+        let (asked, released) = tokio::join!(asks, async {
+            sleep(Duration::from_micros(micros / 2)).await;
+            guard.release().await
+        });
+        released.unwrap();
+        drop(asked);
+    }
+    database.nobody_locks().await;
+}
+
+/// No polling: the server grants it, and tells so.
+#[tokio::test]
+async fn who_waits_has_the_lock_at_once() {
+    let database = Database::new().await;
+    let (one, two) = (database.sessions("").await, database.sessions("").await);
+    let mut worst = Duration::ZERO;
+    for _ in 0..10 {
+        let guard = acquire(&one, "a").await;
+        let waiter = tokio::spawn({
+            let two = two.clone();
+            async move { (acquire(&two, "a").await, Instant::now()) }
+        });
+        database.waiting(1).await;
+        let released = Instant::now();
+        guard.release().await.unwrap();
+        let (guard, granted) = waiter.await.unwrap();
+        worst = worst.max(granted - released);
+        guard.release().await.unwrap();
+    }
+    assert!(worst < Duration::from_secs(1), "{worst:?}");
+}
+
+/// Red without: the name of the session.
+#[tokio::test]
+async fn a_holder_in_another_process_is_named_by_its_connection() {
+    let database = Database::new().await;
+    let url = format!("{}?lock=session", database.url);
+    let build = |name: &str| LockManager::builder().url(&url).service(name).build().unwrap();
+    let (one, two) = (build("orders"), build("stock"));
+    let _guard = acquire(&one, "a").await;
+    let holder = two.holder("a").await.unwrap().expect("held");
+    assert_eq!(holder.service.as_deref(), Some("orders"));
+    assert_eq!(holder.process, Some(std::process::id()));
+    let refused = two.acquire("a", LockOptions::new().wait(Duration::from_millis(200))).await;
+    assert!(matches!(refused, Err(Error::Contended { .. })), "{:?}", refused.map(|_| ()));
+}
+
+#[tokio::test]
+async fn hold_at_least_keeps_it_taken_by_this_process() {
+    let database = Database::new().await;
+    let (one, two) = (database.sessions("").await, database.sessions("").await);
+    let began = Instant::now();
+    let least = Duration::from_secs(1);
+    let guard = one.acquire("a", LockOptions::new().hold_at_least(least)).await.unwrap();
+    guard.release().await.unwrap();
+    assert!(!is_free(&two, "a").await);
+    acquire(&two, "a").await.release().await.unwrap();
+    assert!(began.elapsed() + Duration::from_millis(20) >= least, "after {:?}", began.elapsed());
+    assert!(began.elapsed() < SOON);
+}
+
+/// Nobody renews it, and its process lives: the server would keep it for ever.
+///
+/// Red without: the keeper of each session.
+#[tokio::test]
+async fn a_lease_that_is_not_renewed_ends_though_its_connection_lives() {
+    let database = Database::new().await;
+    let (one, two) = (database.sessions("").await, database.sessions("").await);
+    let short = LockOptions::new().ttl(Duration::from_millis(300)).renew(false);
+    let guard = one.acquire("a", short).await.unwrap();
+    guard.lost().await;
+    acquire(&two, "a").await.release().await.unwrap();
+    drop(guard);
+    database.nobody_locks().await;
+}

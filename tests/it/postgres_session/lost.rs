@@ -1,0 +1,121 @@
+//! What ends with a connection, and who is told.
+
+use lockattr::{LockManager, LockOptions};
+use lockattr_tests::{Engine, PostgresServer, node};
+use tokio::time::{Instant, timeout};
+
+use super::{Database, SOON, acquire, is_free, manager};
+
+/// Ends the connections of all others in this database.
+const END_ALL: &str = "select pg_terminate_backend(pid) from pg_stat_activity
+    where pid <> pg_backend_pid() and datname = current_database()";
+
+/// Red without: `Inbox::lost` when a session ends. Then it is told by a renewal, 20 s later.
+#[tokio::test]
+async fn the_end_of_its_connection_is_told_at_once() {
+    let database = Database::new().await;
+    let (one, two) = (database.sessions("ttl=60s").await, database.sessions("ttl=60s").await);
+    let guard = acquire(&one, "a").await;
+    database.client().await.batch_execute(END_ALL).await.unwrap();
+    timeout(SOON, guard.lost()).await.expect("told at once");
+    assert!(guard.ensure_held().is_err());
+    let next = acquire(&two, "a").await;
+    assert!(next.fencing_token() > guard.fencing_token());
+    assert!(guard.release().await.is_err(), "it was not ours any more");
+    next.ensure_held().unwrap();
+    next.release().await.unwrap();
+    assert!(is_free(&one, "a").await);
+    database.nobody_locks().await;
+}
+
+/// Red without: asking again when the statement that waits is ended.
+#[tokio::test]
+async fn who_waits_stands_in_line_again_after_its_connection_ended() {
+    let database = Database::new().await;
+    let (one, two) = (database.sessions("").await, database.sessions("").await);
+    let guard = acquire(&one, "a").await;
+    let waiter = tokio::spawn(async move { acquire(&two, "a").await.release().await });
+    database.waiting(1).await;
+    let end = "select pg_terminate_backend(pid) from pg_locks
+               where locktype = 'advisory' and not granted
+                   and database = (select oid from pg_database where datname = current_database())";
+    database.client().await.batch_execute(end).await.unwrap();
+    database.waiting(1).await;
+    guard.release().await.unwrap();
+    timeout(SOON, waiter).await.expect("granted").unwrap().unwrap();
+    database.nobody_locks().await;
+}
+
+/// There is no TTL: the system closes the connections of what was killed.
+#[tokio::test]
+async fn the_lock_of_a_killed_process_is_free_at_once() {
+    let database = Database::new().await;
+    let url = format!("{}?lock=session&ttl=60s", database.url);
+    let mut node = node!("lock", url = url.clone());
+    node.say("acquire a").await;
+    assert!(node.line().await.starts_with("held "));
+    let next = manager(&url).await;
+    assert!(!is_free(&next, "a").await);
+    node.kill();
+    let guard = next.acquire("a", LockOptions::new().wait(SOON)).await.unwrap();
+    guard.release().await.unwrap();
+    database.nobody_locks().await;
+}
+
+/// A killed process that waits is passed over.
+#[tokio::test]
+async fn a_killed_process_does_not_stand_in_the_line() {
+    let database = Database::new().await;
+    let url = format!("{}?lock=session&ttl=60s&wait=60s&heartbeat=500ms", database.url);
+    let one = manager(&url).await;
+    let guard = acquire(&one, "a").await;
+    let mut node = node!("lock", url = url.clone());
+    node.say("acquire a").await;
+    database.waiting(1).await;
+    node.kill();
+    database.waiting(0).await;
+    guard.release().await.unwrap();
+    assert!(is_free(&one, "a").await);
+    database.nobody_locks().await;
+}
+
+/// Red without: the message to the log that makes the number durable. (Whether a crash would forget it
+/// depends on what the server has written by itself; so many as here it has not.)
+#[tokio::test]
+async fn fencing_tokens_grow_over_a_crash_of_the_server() {
+    let server = PostgresServer::start().await;
+    let url = format!("{}?lock=session", server.url());
+    let one = manager(&url).await;
+    let mut last = None;
+    for _ in 0..3 {
+        for _ in 0..200 {
+            let guard = acquire(&one, "a").await;
+            assert!(Some(guard.fencing_token()) > last, "after {last:?}");
+            last = Some(guard.fencing_token());
+            guard.release().await.unwrap();
+        }
+        server.restart().await;
+    }
+    assert!(Some(acquire(&one, "a").await.fencing_token()) > last, "after {last:?}");
+}
+
+/// A connection dies with the runtime that made it, and its locks with that.
+#[test]
+fn a_runtime_that_ends_takes_its_locks_along() {
+    let runtime = || tokio::runtime::Runtime::new().unwrap();
+    let outer = runtime();
+    let database = outer.block_on(Database::new());
+    let url = format!("{}?lock=session&ttl=60s", database.url);
+    let manager = LockManager::builder().url(&url).build().unwrap();
+    let other = LockManager::builder().url(&url).build().unwrap();
+    let guard = runtime().block_on(acquire(&manager, "a"));
+    outer.block_on(async {
+        let asked = Instant::now();
+        let next = acquire(&other, "a").await;
+        assert!(asked.elapsed() < SOON);
+        assert!(guard.ensure_held().is_err(), "two holders");
+        next.release().await.unwrap();
+        drop(guard);
+        database.nobody_locks().await;
+    });
+}

@@ -1,0 +1,131 @@
+//! A pooler in between: one that gives each transaction another server process is found out and
+//! refused, in both forms; one in session mode is not.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use lockattr::{Error, LockManager, LockOptions};
+use lockattr_tests::{PgBouncer, PostgresServer};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tokio_postgres::NoTls;
+
+const FORMS: [&str; 2] = ["lease", "session"];
+
+async fn connects(pooler: &PgBouncer, database: &str, form: &str) -> Result<LockManager, String> {
+    let url =
+        format!("{}?lock={form}&response_timeout=3s&connect_timeout=15s", pooler.url(database));
+    match LockManager::connect(&url).await {
+        Ok(manager) => Ok(manager),
+        Err(Error::Store { source, .. }) => Err(source.to_string()),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+/// Both forms are refused, with a sentence that says what to do.
+async fn is_refused(mode: &str, size: usize, settings: &str) {
+    let server = PostgresServer::shared().await;
+    let (_, database) = server.new_database().await;
+    for form in FORMS {
+        let pooler = PgBouncer::before(server, mode, size, settings).await;
+        let Err(sentence) = connects(&pooler, &database, form).await else {
+            panic!("{mode} {size} {settings} {form}: not refused");
+        };
+        assert!(
+            sentence.contains("transaction or statement mode"),
+            "{mode} {size} {settings} {form}: {sentence}"
+        );
+    }
+}
+
+/// Red without: `pooler::refuse`.
+#[tokio::test]
+async fn transaction_mode_is_refused_whatever_the_pool() {
+    for size in [1, 2, 20] {
+        for robin in ["server_round_robin = 0", "server_round_robin = 1"] {
+            is_refused("transaction", size, robin).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn statement_mode_is_refused() {
+    for size in [1, 2, 20] {
+        is_refused("statement", size, "").await;
+    }
+}
+
+/// Red without: more than one round of questions.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transaction_mode_is_refused_while_others_come_and_go() {
+    let server = PostgresServer::shared().await;
+    let (_, database) = server.new_database().await;
+    for robin in ["server_round_robin = 0", "server_round_robin = 1"] {
+        for size in [2, 20] {
+            let pooler = Arc::new(PgBouncer::before(server, "transaction", size, robin).await);
+            let (stop, mut others) = (Arc::new(AtomicBool::new(false)), JoinSet::new());
+            for nth in 0..6 {
+                let (url, stop) = (pooler.url(&database), stop.clone());
+                others.spawn(async move {
+                    while !stop.load(Ordering::Relaxed) {
+                        let Ok((client, connection)) = tokio_postgres::connect(&url, NoTls).await
+                        else {
+                            continue;
+                        };
+                        let driver = tokio::spawn(connection);
+                        for _ in 0..nth * 5 {
+                            client.simple_query("select 1").await.ok();
+                            sleep(Duration::from_millis(nth % 3)).await;
+                        }
+                        drop(client);
+                        driver.await.ok();
+                    }
+                });
+            }
+            sleep(Duration::from_millis(100)).await;
+            for form in FORMS.into_iter().cycle().take(10) {
+                let outcome = connects(&pooler, &database, form).await;
+                let sentence = outcome.err().unwrap_or_else(|| panic!("{robin} {size} {form}"));
+                assert!(
+                    sentence.contains("transaction or statement mode"),
+                    "{robin} {size} {form}: {sentence}"
+                );
+            }
+            stop.store(true, Ordering::Relaxed);
+            others.join_all().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn session_mode_works() {
+    let server = PostgresServer::shared().await;
+    let (_, database) = server.new_database().await;
+    for form in FORMS {
+        let pooler = PgBouncer::before(server, "session", 20, "").await;
+        let one = connects(&pooler, &database, form).await.unwrap();
+        let two = connects(&pooler, &database, form).await.unwrap();
+        let guard = one.acquire("a", LockOptions::new()).await.unwrap();
+        assert!(two.try_acquire("a", LockOptions::new()).await.unwrap().is_none());
+        let waiter = tokio::spawn(async move {
+            let guard = two.acquire("a", LockOptions::new()).await.unwrap();
+            guard.release().await.unwrap();
+        });
+        sleep(Duration::from_millis(200)).await;
+        guard.release().await.unwrap();
+        waiter.await.unwrap();
+    }
+}
+
+/// The second connection never gets a server.
+#[tokio::test]
+async fn a_pool_in_session_mode_that_is_too_small_says_so() {
+    let server = PostgresServer::shared().await;
+    let (_, database) = server.new_database().await;
+    for form in FORMS {
+        let pooler = PgBouncer::before(server, "session", 1, "").await;
+        let sentence = connects(&pooler, &database, form).await.expect_err("too small");
+        assert!(sentence.contains("too small"), "{sentence}");
+    }
+}

@@ -1,0 +1,263 @@
+//! A lock inside a transaction of the caller's own.
+
+use std::time::Duration;
+
+use lockattr::{Error, LockManager, LockOptions};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{Database, SOON, acquire, is_free, manager};
+
+/// Both forms.
+async fn both(database: &Database, query: &str) -> [LockManager; 2] {
+    [database.leases(query).await, database.sessions(query).await]
+}
+
+/// Red without: the advisory lock of the transaction, the functions' look at it, and the lease before.
+#[tokio::test]
+async fn it_is_released_by_commit_and_never_before() {
+    let database = Database::new().await;
+    for manager in both(&database, "").await {
+        let mut client = database.client().await;
+        for commits in [true, false] {
+            let before = acquire(&manager, "a").await;
+            let first = before.fencing_token();
+            before.release().await.unwrap();
+            let mut transaction = client.transaction().await.unwrap();
+            let token = manager.acquire_in(&mut transaction, "a").await.unwrap();
+            assert!(token > first);
+            assert!(!is_free(&manager, "a").await);
+            transaction.batch_execute("select 1").await.unwrap();
+            sleep(Duration::from_millis(50)).await;
+            assert!(!is_free(&manager, "a").await, "released before its transaction ended");
+            assert!(is_free(&manager, "b").await, "and no other lock is taken");
+            match commits {
+                true => transaction.commit().await.unwrap(),
+                false => transaction.rollback().await.unwrap(),
+            }
+            let after = acquire(&manager, "a").await;
+            assert!(after.fencing_token() > token);
+            after.release().await.unwrap();
+        }
+    }
+}
+
+/// Red without: the message at commit (then it takes a second).
+#[tokio::test]
+async fn a_commit_wakes_who_waits_at_once_and_a_rollback_soon() {
+    let database = Database::new().await;
+    for manager in both(&database, "").await {
+        let mut client = database.client().await;
+        for (commits, within) in [(true, 700), (false, 2_500)] {
+            let mut worst = Duration::ZERO;
+            for _ in 0..3 {
+                let mut transaction = client.transaction().await.unwrap();
+                let token = manager.acquire_in(&mut transaction, "a").await.unwrap();
+                let waits = tokio::spawn({
+                    let manager = manager.clone();
+                    async move { (acquire(&manager, "a").await, Instant::now()) }
+                });
+                sleep(Duration::from_millis(300)).await;
+                assert!(!waits.is_finished());
+                let ended = Instant::now();
+                match commits {
+                    true => transaction.commit().await.unwrap(),
+                    false => transaction.rollback().await.unwrap(),
+                }
+                let (guard, at) = timeout(SOON, waits).await.expect("it is told").unwrap();
+                worst = worst.max(at - ended);
+                assert!(guard.fencing_token() > token);
+                guard.release().await.unwrap();
+            }
+            assert!(worst < Duration::from_millis(within), "{commits}: after {worst:?}");
+        }
+    }
+}
+
+/// Who stood in line before the transaction got the lock is woken too.
+#[tokio::test]
+async fn those_who_waited_before_it_are_served_behind_it() {
+    let database = Database::new().await;
+    let managers = both(&database, "ttl=30s&wait=30s").await;
+    // In a process of its own: one hands its locks on to its own first, for a while.
+    for (manager, other) in managers.iter().zip(&both(&database, "ttl=30s&wait=30s").await) {
+        let holder = acquire(manager, "a").await;
+        let (mut client, order) = (database.client().await, std::sync::Mutex::new(Vec::new()));
+        let transaction = async {
+            let mut transaction = client.transaction().await.unwrap();
+            manager.acquire_in(&mut transaction, "a").await.unwrap();
+            order.lock().unwrap().push("transaction");
+            sleep(Duration::from_millis(300)).await;
+            transaction.rollback().await.unwrap();
+        };
+        let waits = async {
+            sleep(Duration::from_millis(300)).await;
+            let guard = acquire(other, "a").await;
+            order.lock().unwrap().push("waiter");
+            guard.release().await.unwrap();
+        };
+        let releases = async {
+            sleep(Duration::from_millis(600)).await;
+            holder.release().await.unwrap();
+        };
+        let all = async { tokio::join!(transaction, waits, releases) };
+        timeout(SOON, all).await.expect("all are served");
+        assert_eq!(*order.lock().unwrap(), ["transaction", "waiter"]);
+    }
+}
+
+#[tokio::test]
+async fn two_transactions_take_turns() {
+    let database = Database::new().await;
+    for manager in both(&database, "").await {
+        database.client().await.batch_execute(
+            "drop table if exists counts; create table counts (value int); insert into counts values (0)",
+        ).await.unwrap();
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..4 {
+            let (manager, mut client) = (manager.clone(), database.client().await);
+            tasks.spawn(async move {
+                for _ in 0..5 {
+                    let mut transaction = client.transaction().await.unwrap();
+                    manager.acquire_in(&mut transaction, "counts").await.unwrap();
+                    let row = transaction.query_one("select value from counts", &[]).await.unwrap();
+                    let value: i32 = row.get(0);
+                    tokio::task::yield_now().await;
+                    let sets = "update counts set value = $1";
+                    transaction.execute(sets, &[&(value + 1)]).await.unwrap();
+                    transaction.commit().await.unwrap();
+                }
+            });
+        }
+        tasks.join_all().await;
+        let client = database.client().await;
+        let value: i32 = client.query_one("select value from counts", &[]).await.unwrap().get(0);
+        assert_eq!(value, 20);
+    }
+}
+
+/// Red without: leases that the store grants each time. Then one of this process hands it on.
+#[tokio::test]
+async fn those_of_its_own_process_are_kept_out_too() {
+    let database = Database::new().await;
+    let manager = database.leases("linger=5s").await;
+    acquire(&manager, "a").await.release().await.unwrap();
+    let mut client = database.client().await;
+    let mut transaction = client.transaction().await.unwrap();
+    manager.acquire_in(&mut transaction, "a").await.unwrap();
+    assert!(!is_free(&manager, "a").await);
+    transaction.commit().await.unwrap();
+    acquire(&manager, "a").await.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_savepoint_that_is_rolled_back_gives_it_back() {
+    let database = Database::new().await;
+    for manager in both(&database, "").await {
+        let mut client = database.client().await;
+        let mut transaction = client.transaction().await.unwrap();
+        let mut savepoint = transaction.savepoint("here").await.unwrap();
+        manager.acquire_in(&mut savepoint, "a").await.unwrap();
+        assert!(!is_free(&manager, "a").await);
+        savepoint.rollback().await.unwrap();
+        assert!(is_free(&manager, "a").await);
+        transaction.commit().await.unwrap();
+    }
+}
+
+/// Its connection has ended, and nobody said anything.
+#[tokio::test]
+async fn a_transaction_that_is_dropped_gives_it_back() {
+    let database = Database::new().await;
+    for manager in both(&database, "").await {
+        let mut client = database.client().await;
+        let mut transaction = client.transaction().await.unwrap();
+        manager.acquire_in(&mut transaction, "a").await.unwrap();
+        drop(transaction);
+        drop(client);
+        acquire(&manager, "a").await.release().await.unwrap();
+    }
+}
+
+/// Red without: looking for the transaction's lock in the store's database.
+#[tokio::test]
+async fn a_transaction_in_another_database_is_refused() {
+    let (database, other) = (Database::new().await, Database::new().await);
+    for manager in both(&database, "").await {
+        let mut client = other.client().await;
+        let mut transaction = client.transaction().await.unwrap();
+        let refused = manager.acquire_in(&mut transaction, "a").await;
+        let Err(Error::InvalidOptions(sentence)) = refused else { panic!("{refused:?}") };
+        assert!(sentence.contains("database"), "{sentence}");
+        assert!(is_free(&manager, "a").await, "and nothing stays locked");
+    }
+    let memory = manager("memory://").await;
+    let mut client = database.client().await;
+    let mut transaction = client.transaction().await.unwrap();
+    let refused = memory.acquire_in(&mut transaction, "a").await;
+    assert!(matches!(refused, Err(Error::InvalidOptions(_))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_key_that_its_call_chain_holds_is_refused() {
+    let database = Database::new().await;
+    for manager in both(&database, "").await {
+        let mut client = database.client().await;
+        let mut transaction = client.transaction().await.unwrap();
+        let inside = async |_: &_| manager.acquire_in(&mut transaction, "a").await;
+        let refused = manager.with_lock("a", LockOptions::new(), inside).await.unwrap();
+        assert!(matches!(refused, Err(Error::InvalidOptions(_))), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn one_that_waits_too_long_is_told_so() {
+    let database = Database::new().await;
+    for manager in both(&database, "wait=300ms").await {
+        let guard = acquire(&manager, "a").await;
+        let mut client = database.client().await;
+        let mut transaction = client.transaction().await.unwrap();
+        let refused = manager.acquire_in(&mut transaction, "a").await;
+        assert!(matches!(refused, Err(Error::Contended { .. })), "{refused:?}");
+        transaction.rollback().await.unwrap();
+        guard.release().await.unwrap();
+        assert!(is_free(&manager, "a").await);
+    }
+}
+
+/// The server sees that two wait for each other; of leases it knows nothing.
+#[tokio::test]
+async fn two_that_lock_crosswise_do_not_wait_for_ever() {
+    let database = Database::new().await;
+    let [leases, sessions] = both(&database, "wait=2s").await;
+    for (manager, by_server) in [(leases, false), (sessions, true)] {
+        let (mut here, mut there) = (database.client().await, database.client().await);
+        let mut one = here.transaction().await.unwrap();
+        let mut two = there.transaction().await.unwrap();
+        manager.acquire_in(&mut one, "a").await.unwrap();
+        manager.acquire_in(&mut two, "b").await.unwrap();
+        let crosswise = async {
+            tokio::join!(
+                async {
+                    let got = manager.acquire_in(&mut one, "b").await;
+                    one.rollback().await.unwrap();
+                    got
+                },
+                async {
+                    let got = manager.acquire_in(&mut two, "a").await;
+                    two.rollback().await.unwrap();
+                    got
+                }
+            )
+        };
+        let (one, two) = timeout(SOON, crosswise).await.expect("neither waits for ever");
+        let refused = [one, two].into_iter().find_map(Result::err).expect("one has to give way");
+        match refused {
+            Error::Store { source, .. } if by_server => {
+                assert!(source.to_string().contains("deadlock"), "{source}");
+            }
+            Error::Contended { .. } if !by_server => {}
+            other => panic!("{by_server}: {other:?}"),
+        }
+        assert!(is_free(&manager, "a").await && is_free(&manager, "b").await);
+    }
+}

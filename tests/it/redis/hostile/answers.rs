@@ -1,0 +1,133 @@
+//! What a hostile server says: the words that mean something, and all that looks like them.
+
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, RngExt};
+
+/// What is sent for one request.
+pub(super) struct Answer {
+    pub(super) bytes: Vec<u8>,
+    /// The number of a grant, or any for a "yes": what it may be taken for.
+    pub(super) means: Option<u64>,
+    /// The connection ends behind it.
+    pub(super) ends: bool,
+}
+
+impl Answer {
+    pub(super) fn new(bytes: impl Into<Vec<u8>>) -> Self {
+        Self { bytes: bytes.into(), means: None, ends: false }
+    }
+}
+
+/// The words that mean it: for so many claims, which are one mostly.
+pub(super) fn sound(script: &str, claims: usize, random: &mut impl Rng) -> Answer {
+    if script == "acquire" {
+        let counter = random.random_range(1..1_u64 << 52);
+        let bytes = format!(":{}\r\n", counter * 2 + u64::from(random.random_bool(0.5)));
+        return Answer { means: Some(counter), ..Answer::new(bytes) };
+    }
+    Answer { means: Some(1), ..Answer::new(bulk(&"1".repeat(claims))) }
+}
+
+/// Anything, sometimes sound.
+pub(super) fn any(script: &str, claims: usize, inbox: &str, random: &mut StdRng) -> Answer {
+    match random.random_range(0..10) {
+        0..=3 => sound(script, claims, random),
+        4 => {
+            // As it should be, but for its end or a byte; what is left may not mean the same.
+            let mut bytes = sound(script, claims, random).bytes;
+            bytes.truncate(random.random_range(0..bytes.len()));
+            // Its end, or what comes next would complete it: two pieces may be a "yes" together.
+            Answer { ends: true, ..Answer::new(bytes) }
+        }
+        5 => {
+            let length = random.random_range(0..40);
+            let bytes: Vec<u8> = (0..length).map(|_| random.random()).collect();
+            Answer { ends: true, ..Answer::new(bytes) }
+        }
+        6 => {
+            let text = ERRORS.choose(random).copied().unwrap_or_default();
+            Answer::new(format!("-{text}\r\n"))
+        }
+        7 => Answer::new([message(inbox, random), bulk("")].concat()),
+        // Some are several answers, and the next question would get the second one.
+        _ => {
+            let looks_like_it = LOOKS_LIKE_IT.choose(random).copied().unwrap_or_default();
+            Answer { ends: true, ..Answer::new(looks_like_it) }
+        }
+    }
+}
+
+/// A message that grants nothing, since nobody's token is in it.
+fn message(inbox: &str, random: &mut StdRng) -> String {
+    let token = format!("{:032x}", random.random::<u128>());
+    let messages = [
+        format!("granted {token} 5 5 0"),
+        format!("granted {} 5 5 0", inbox.to_uppercase()),
+        format!("granted +{inbox}{inbox} -1 -1 0"),
+        format!("later {token} {}", u64::MAX),
+        format!("wanted {token}"),
+        "granted".to_owned(),
+        String::new(),
+    ];
+    let message = messages.choose(random).cloned().unwrap_or_default();
+    format!(
+        ">3\r\n{}{}{}",
+        bulk("message"),
+        bulk(&format!("lockattr:inbox:{inbox}")),
+        bulk(&message)
+    )
+}
+
+pub(super) fn bulk(text: &str) -> String {
+    format!("${}\r\n{text}\r\n", text.len())
+}
+
+const ERRORS: [&str; 8] = [
+    "ERR what?",
+    "NOSCRIPT No matching script.",
+    "MOVED 1 127.0.0.1:1",
+    "READONLY You can't write against a read only replica.",
+    "NOPERM no",
+    "LOADING Redis is loading",
+    "OOM command not allowed",
+    "WRONGTYPE of value",
+];
+
+/// What a kind reader could take for a grant, for a "yes" or for another's lock.
+const LOOKS_LIKE_IT: [&str; 34] = [
+    ":0\r\n",
+    ":1\r\n",
+    ":-1\r\n",
+    ":-84\r\n",
+    ":9223372036854775807\r\n",
+    ":-9223372036854775808\r\n",
+    "+OK\r\n",
+    "+1\r\n",
+    "+84\r\n",
+    "$1\r\n1\n\r\n",
+    "$2\r\n84\r\n",
+    "$2\r\n11\r\n",
+    "$2\r\n1x\r\n",
+    "$1\r\nx\r\n",
+    "$0\r\n\r\n",
+    "$-1\r\n",
+    "_\r\n",
+    "#t\r\n",
+    ",84.0\r\n",
+    ",inf\r\n",
+    "(36893488147419103232\r\n",
+    "(84\r\n",
+    "*0\r\n",
+    "*1\r\n:84\r\n",
+    "*2\r\n:84\r\n:0\r\n",
+    "*3\r\n:84\r\n:84\r\n:84\r\n",
+    "%1\r\n+a\r\n:84\r\n",
+    "~1\r\n:84\r\n",
+    "*3\r\n$1\r\na\r\n:-2\r\n:-1\r\n",
+    "*3\r\n$1\r\na\r\n:9223372036854775807\r\n:9223372036854775807\r\n",
+    "*3\r\n$5\r\n\u{fffd}=%\r\n:5000\r\n:5\r\n",
+    "*4\r\n$1\r\na\r\n:5\r\n:5\r\n:84\r\n",
+    "=5\r\ntxt:1\r\n",
+    "*3\r\n$-1\r\n:5\r\n:5\r\n",
+];

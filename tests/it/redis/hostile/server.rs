@@ -1,0 +1,194 @@
+//! A port that answers as Redis does until it is asked about locks.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::AbortHandle;
+
+use super::answers::{Answer, any, bulk, sound};
+
+/// Each script by what it ends with.
+const SCRIPTS: [(&str, &str); 4] = [
+    ("acquire", include_str!("../../../../lockattr/src/store/redis/acquire.lua")),
+    ("renew", include_str!("../../../../lockattr/src/store/redis/renew.lua")),
+    ("release", include_str!("../../../../lockattr/src/store/redis/release.lua")),
+    ("holder", include_str!("../../../../lockattr/src/store/redis/holder.lua")),
+];
+
+pub(super) struct Hostile {
+    addr: SocketAddr,
+    shared: Arc<Shared>,
+    task: AbortHandle,
+}
+
+struct Shared {
+    seed: u64,
+    honest: AtomicBool,
+    connections: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The scripts by their digests.
+    scripts: HashMap<String, &'static str>,
+    /// How often each script was asked about each lock.
+    asked: HashMap<(&'static str, String), u64>,
+    /// Each answer that means something: the script, the lock, and what it means.
+    said: Vec<(&'static str, String, u64)>,
+    inbox: String,
+}
+
+impl Hostile {
+    pub(super) async fn start(seed: u64) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        let shared = Arc::new(Shared {
+            seed,
+            honest: AtomicBool::default(),
+            connections: AtomicU64::default(),
+            state: Mutex::default(),
+        });
+        let serving = shared.clone();
+        let serve = async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let shared = serving.clone();
+                tokio::spawn(async move { shared.serve(stream).await });
+            }
+        };
+        Self { addr, shared, task: tokio::spawn(serve).abort_handle() }
+    }
+
+    pub(super) fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    pub(super) fn is_honest_now(&self) {
+        self.shared.honest.store(true, Ordering::SeqCst);
+    }
+
+    /// The number under which this key was granted last.
+    pub(super) fn grant_of(&self, key: &str) -> Option<u64> {
+        self.said("acquire", key).pop()
+    }
+
+    pub(super) fn said_yes(&self, script: &str, key: &str) -> bool {
+        !self.said(script, key).is_empty()
+    }
+
+    fn said(&self, script: &str, key: &str) -> Vec<u64> {
+        let state = self.shared.state.lock().unwrap();
+        let about =
+            |said: &&(&str, String, u64)| said.0 == script && said.1 == format!("lock:{key}");
+        state.said.iter().filter(about).map(|said| said.2).collect()
+    }
+}
+
+impl Drop for Hostile {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Shared {
+    async fn serve(&self, stream: TcpStream) -> Option<()> {
+        let mut stream = BufStream::new(stream);
+        // Every fifth is hostile from its first word on.
+        let odd = self.connections.fetch_add(1, Ordering::SeqCst) % 5 == 4;
+        loop {
+            let words = request(&mut stream).await?;
+            let answer = self.answer(&words, odd);
+            stream.write_all(&answer.bytes).await.ok()?;
+            stream.flush().await.ok()?;
+            if answer.ends {
+                return None;
+            }
+        }
+    }
+
+    fn answer(&self, words: &[String], odd: bool) -> Answer {
+        let honest = self.honest.load(Ordering::SeqCst);
+        let word = |nth: usize| words.get(nth).map(String::as_str).unwrap_or_default();
+        let first = word(0).to_ascii_uppercase();
+        if odd && !honest && first != "EVALSHA" {
+            let mut random = self.random(&first, words.len() as u64);
+            return any("", 1, "", &mut random);
+        }
+        match first.as_str() {
+            "HELLO" => Answer::new("%1\r\n+proto\r\n:3\r\n"),
+            "SCRIPT" => Answer::new(bulk(&self.knows(word(2)))),
+            "SUBSCRIBE" => {
+                let inbox = word(1).rsplit(':').next().unwrap_or_default();
+                inbox.clone_into(&mut self.state.lock().unwrap().inbox);
+                Answer::new(format!(">3\r\n{}{}:1\r\n", bulk("subscribe"), bulk(word(1))))
+            }
+            "EVALSHA" => self.runs(words, honest),
+            "DELEX" | "DELIFEQ" | "CAD" => Answer::new("-ERR unknown command\r\n"),
+            _ => Answer::new("+OK\r\n"),
+        }
+    }
+
+    /// Takes note of a script; its digest.
+    fn knows(&self, text: &str) -> String {
+        let digest = redis::Script::new(text).get_hash().to_owned();
+        let name = SCRIPTS.iter().find(|(_, end)| text.ends_with(end)).expect("one of ours").0;
+        self.state.lock().unwrap().scripts.insert(digest.clone(), name);
+        digest
+    }
+
+    fn runs(&self, words: &[String], honest: bool) -> Answer {
+        let mut state = self.state.lock().unwrap();
+        let Some(script) = state.scripts.get(&words[1]).copied() else {
+            return Answer::new("-NOSCRIPT No matching script.\r\n");
+        };
+        let keys: usize = words[2].parse().unwrap();
+        let mut locks = words[3..3 + keys].to_vec();
+        // The first is the counter, or a lock once more.
+        locks.remove(0);
+        locks.retain(|name| name.starts_with("lock:"));
+        let nth = state.asked.entry((script, locks[0].clone())).or_default();
+        *nth += 1;
+        let mut random = self.random(&[script, &locks[0]].concat(), *nth);
+        let answer = match honest {
+            true => sound(script, locks.len(), &mut random),
+            false => any(script, locks.len(), &state.inbox, &mut random),
+        };
+        if let Some(means) = answer.means {
+            state.said.extend(locks.into_iter().map(|lock| (script, lock, means)));
+        }
+        answer
+    }
+
+    /// What is said depends on nothing that comes in another order next time.
+    fn random(&self, about: &str, nth: u64) -> StdRng {
+        let mut hasher = DefaultHasher::new();
+        (self.seed, about, nth).hash(&mut hasher);
+        StdRng::seed_from_u64(hasher.finish())
+    }
+}
+
+/// The words of the next request.
+async fn request(stream: &mut BufStream<TcpStream>) -> Option<Vec<String>> {
+    let count = header(stream, '*').await?;
+    let mut words = Vec::new();
+    for _ in 0..count {
+        let mut word = vec![0; header(stream, '$').await? + 2];
+        stream.read_exact(&mut word).await.ok()?;
+        word.truncate(word.len() - 2);
+        words.push(String::from_utf8_lossy(&word).into_owned());
+    }
+    Some(words)
+}
+
+async fn header(stream: &mut BufStream<TcpStream>, sign: char) -> Option<usize> {
+    let mut line = String::new();
+    stream.read_line(&mut line).await.ok()?;
+    line.trim_end().strip_prefix(sign)?.parse().ok()
+}

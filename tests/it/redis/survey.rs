@@ -1,0 +1,145 @@
+//! What an operator sees of a Redis: many locks, those of other programs, and those of all masters.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use lockattr::{Error, LockManager, LockOptions};
+use lockattr_tests::{Cluster, RedisServer, assert_nothing_left};
+
+use super::RIGHTS;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn lease() -> LockOptions {
+    LockOptions::new().ttl(MINUTE).wait(MINUTE)
+}
+
+/// Red without: the pages of `SCAN`, or the batches of `survey.lua`.
+#[tokio::test]
+async fn ten_thousand_held_locks_are_listed_in_a_hundred_questions() {
+    let server = RedisServer::start().await;
+    let cli = server.cli().await;
+    let take = "for i = 1, 10000 do
+                  redis.call('SET', 'lock:k' .. i, ARGV[1] .. i, 'PX', 60000)
+                  redis.call('SET', 'other:k' .. i, ARGV[1] .. i)
+                end";
+    let value = format!("{} service=many pid=", "0".repeat(32));
+    cli.query::<()>(&["EVAL", take, "0", &value]).await;
+    // As a program does that has never heard of us.
+    cli.query::<()>(&["SET", "lock:foreign", "mine", "NX", "PX", "60000"]).await;
+    cli.query::<()>(&["SET", "lock:for ever", "mine", "NX"]).await;
+    let manager = LockManager::connect(server.url()).await.unwrap();
+    let guard = manager.acquire("ours", lease()).await.unwrap();
+
+    cli.reset_stats().await;
+    let held = manager.held_locks().await.unwrap();
+    assert_eq!(held.len(), 10_003);
+    assert!(held.is_sorted_by_key(|held| &held.key));
+    let find = |key: &str| held.iter().find(|held| held.key == key).expect("it is listed");
+    let (foreign, for_ever) = (&find("foreign").holder, &find("for ever").holder);
+    assert!(foreign.service.is_none() && foreign.process.is_none());
+    assert!(foreign.remaining.is_some_and(|left| left <= MINUTE));
+    assert_eq!(for_ever.remaining, None);
+    assert_eq!(find("k77").holder.process, Some(77));
+    assert_eq!(find("ours").holder.process, Some(std::process::id()));
+    let stats = cli.commandstats().await;
+    let asked = |command: &str| stats.get(command).copied().unwrap_or_default();
+    assert!(asked("evalsha") <= 110, "{stats:?}");
+    assert!(asked("scan") <= 40, "{stats:?}");
+
+    assert!(manager.force_release("foreign").await.unwrap());
+    assert_eq!(cli.value("lock:foreign").await, None);
+    guard.release().await.unwrap();
+}
+
+/// Red without: `is_ours` in `survey_all`, or the look at the kind in `survey.lua` and `evict.lua`.
+#[tokio::test]
+async fn without_a_prefix_only_what_a_lock_could_be_is_one() {
+    let server = RedisServer::start().await;
+    let cli = server.cli().await;
+    let url = server.url_with("prefix=");
+    let [here, there] = [LockManager::connect(&url).await, LockManager::connect(&url).await];
+    let (here, there) = (here.unwrap(), there.unwrap());
+    let guard = here.acquire("a", lease()).await.unwrap();
+    let waiting = tokio::spawn(async move { there.acquire("a", lease()).await });
+    lockattr_tests::eventually(MINUTE, "it stands in line", async || {
+        here.held_locks().await.unwrap()[0].waiting == 1
+    })
+    .await;
+    for words in [
+        &["HSET", "hash", "f", "v"][..],
+        &["RPUSH", "list", "v"],
+        &["SADD", "set", "v"],
+        &["ZADD", "scores", "1", "v"],
+        &["XADD", "stream", "*", "f", "v"],
+    ] {
+        cli.query::<redis::Value>(words).await;
+    }
+    let held = here.held_locks().await.unwrap();
+    assert_eq!(held.iter().map(|held| held.key.as_str()).collect::<Vec<_>>(), ["a"]);
+
+    for key in ["hash", "scores"] {
+        let refused = here.force_release(key).await.unwrap_err();
+        assert!(matches!(&refused, Error::Store { key: named, .. } if named == key));
+        assert!(super::told(&refused).contains("is no lock"), "{refused:?}");
+        assert_eq!(cli.query::<i64>(&["EXISTS", key]).await, 1);
+    }
+    assert!(matches!(here.force_release("lockattr:fence").await, Err(Error::InvalidKey(_))));
+
+    assert!(here.force_release("a").await.unwrap());
+    let next = waiting.await.unwrap().unwrap();
+    assert!(next.fencing_token() > guard.fencing_token());
+    let lost = guard.release().await;
+    assert!(matches!(lost, Err(Error::Lost { .. })), "{lost:?}");
+    next.ensure_held().unwrap();
+    next.release().await.unwrap();
+    assert_eq!(here.held_locks().await.unwrap(), []);
+}
+
+/// Red without: `advised` in `node.rs`.
+#[tokio::test]
+async fn who_may_not_list_is_told_what_right_it_takes() {
+    let server = RedisServer::builder().user("locker", "s3cret", RIGHTS).start().await;
+    let manager = LockManager::connect(server.url_as("locker", "s3cret")).await.unwrap();
+    let guard = manager.acquire("a", lease()).await.unwrap();
+    let refused = manager.held_locks().await.unwrap_err();
+    let told = super::told(&refused);
+    assert!(told.contains("lock:*") && told.contains("+scan"), "{told}");
+    assert!(!told.contains("s3cret"), "{told}");
+    // For force, the rights of a program that locks are enough.
+    assert!(manager.force_release("a").await.unwrap());
+    assert!(guard.release().await.is_err());
+    assert_nothing_left(&server).await;
+}
+
+/// Red without: any of the masters in `Cluster::names`.
+#[tokio::test]
+async fn locks_on_all_masters_of_a_cluster_are_listed() {
+    let cluster = Cluster::shared().await;
+    let url = cluster.url_with("prefix=across:&connect_timeout=10s&response_timeout=10s");
+    let [here, there] = [LockManager::connect(&url).await, LockManager::connect(&url).await];
+    let (here, there) = (here.unwrap(), there.unwrap());
+    let (mut guards, mut masters) = (Vec::new(), HashSet::new());
+    for n in 0..30 {
+        let key = format!("k{n:02}");
+        masters.insert(cluster.node_of(&format!("across:{key}")).await.addr().to_string());
+        guards.push(here.acquire(key, lease()).await.unwrap());
+    }
+    assert_eq!(masters.len(), 3, "thirty keys are on all of them");
+    let held = there.held_locks().await.unwrap();
+    let keys: Vec<_> = guards.iter().map(|guard| guard.key().to_owned()).collect();
+    assert_eq!(held.iter().map(|held| held.key.clone()).collect::<Vec<_>>(), keys);
+
+    for guard in &guards[..6] {
+        assert!(there.force_release(guard.key()).await.unwrap());
+        there.acquire(guard.key(), lease()).await.unwrap().release().await.unwrap();
+    }
+    let lost = guards.drain(..6).map(lockattr::LockGuard::release);
+    for lost in futures_util::future::join_all(lost).await {
+        assert!(matches!(lost, Err(Error::Lost { .. })), "{lost:?}");
+    }
+    for guard in guards {
+        guard.release().await.unwrap();
+    }
+    assert_eq!(here.held_locks().await.unwrap(), []);
+}

@@ -1,0 +1,111 @@
+//! What a manager that looks for deadlocks needs of its store: that notes can be left and read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockattr::store::{Acquire, Acquiring, Claim, LockKey, Releasing};
+use lockattr::{Error, LockManager, LockOptions};
+use tokio::sync::Barrier;
+use tokio::time::timeout;
+
+use super::AnyStore;
+use super::asked::key;
+
+/// Longer than any machine takes, and shorter than anybody's patience here.
+const SOON: Duration = Duration::from_secs(30);
+const PATIENT: LockOptions = LockOptions::new().wait(Duration::from_secs(600));
+
+/// As one process: a part of the service `name`.
+fn process(store: &AnyStore, name: &str) -> LockManager {
+    let locks = key("x");
+    let prefix = locks.name().strip_suffix('x').expect("what is before the key");
+    let builder = LockManager::builder().store(store.clone()).prefix(prefix).service(name);
+    builder.deadlocks(true).build().expect("a manager")
+}
+
+/// Takes `inner` inside of `outer`, as soon as all others hold their outer ones.
+async fn takes(
+    manager: &LockManager,
+    [outer, inner]: [&str; 2],
+    all: &Barrier,
+) -> Result<(), Error> {
+    let outer = manager.acquire(outer, PATIENT).await.expect("free");
+    all.wait().await;
+    let got = outer.scope(manager.acquire(inner, PATIENT)).await;
+    let done = match got {
+        Ok(guard) => guard.release().await,
+        Err(error) => Err(error),
+    };
+    outer.release().await.expect("held");
+    done
+}
+
+async fn no_notes_are_left(store: &AnyStore, keys: &[&str]) {
+    for held in keys {
+        let note = LockKey::new("lockattr:waits:", key(held).name()).expect("a good key");
+        let gone = async || store.holder(&note).await.expect("an answer").is_none();
+        lockattr_tests::eventually(SOON, "its note is gone", gone).await;
+    }
+}
+
+pub(super) async fn a_circle_of_two_processes_is_broken_and_named(store: AnyStore) {
+    let (here, there) = (process(&store, "here"), process(&store, "there"));
+    let all = Arc::new(Barrier::new(2));
+    let both =
+        async { tokio::join!(takes(&here, ["a", "b"], &all), takes(&there, ["b", "a"], &all)) };
+    let (error, [asked, holds], other) = match timeout(SOON, both).await.expect("it is broken") {
+        (Err(error), Ok(())) => (error, ["b", "a"], "there"),
+        (Ok(()), Err(error)) => (error, ["a", "b"], "here"),
+        both => panic!("one of them gives way, and the other has it: {both:?}"),
+    };
+    let said = error.to_string();
+    let Error::Deadlock { key, circle, holds: held } = error else { panic!("{error:?}") };
+    assert_eq!((key.as_str(), held.as_str()), (asked, holds));
+    let [(key, holder)] = &circle[..] else { panic!("{circle:?}") };
+    assert_eq!((key.as_str(), holder.service.as_deref()), (asked, Some(other)));
+    assert!(said.contains(&format!("`{asked}` is held by {other}")), "{said}");
+    no_notes_are_left(&store, &["a", "b"]).await;
+}
+
+/// The process that left it is gone, and another has its lock.
+///
+/// Red without: `is_his`.
+pub(super) async fn a_note_that_is_left_is_not_believed(store: AnyStore) {
+    let (here, there) = (process(&store, "here"), process(&store, "there"));
+    let works = there.acquire("b", PATIENT).await.expect("free");
+    let note = LockKey::new("lockattr:waits:", key("b").name()).expect("a good key");
+    let waits_for = key("a").name().replace('%', "%25").replace(' ', "%20");
+    let pid = std::process::id();
+    let label = format!("since=1 service=gone pid={pid} waits=17/1/{waits_for}");
+    let left = Arc::new(Claim::new(note, &label));
+    let asked = Acquiring::new(left.clone(), SOON * 2);
+    assert!(matches!(store.acquire(&asked).await, Ok(Acquire::Acquired { .. })));
+
+    let outer = here.acquire("a", PATIENT).await.expect("free");
+    let inner = outer.scope(here.acquire("b", PATIENT));
+    // By then it has looked at the note three times, or a machine is slow and it has not.
+    let early = timeout(Duration::from_secs(2), inner).await;
+    assert!(early.is_err(), "somebody works on it: {:?}", early.map(drop));
+    works.release().await.expect("held");
+    let inner = outer.scope(here.acquire("b", PATIENT)).await.expect("free");
+    inner.release().await.expect("held");
+    outer.release().await.expect("held");
+    drop(store.release(&[Releasing::new(left)]).await);
+}
+
+pub(super) async fn a_circle_of_three_processes_is_broken_by_one(store: AnyStore) {
+    let [one, two, three] = ["one", "two", "three"].map(|name| process(&store, name));
+    let all = Arc::new(Barrier::new(3));
+    let three = async {
+        tokio::join!(
+            takes(&one, ["a", "b"], &all),
+            takes(&two, ["b", "c"], &all),
+            takes(&three, ["c", "a"], &all)
+        )
+    };
+    let (one, two, three) = timeout(SOON, three).await.expect("it is broken");
+    let errors: Vec<_> = [one, two, three].into_iter().filter_map(Result::err).collect();
+    let [Error::Deadlock { circle, .. }] = &errors[..] else { panic!("{errors:?}") };
+    assert_eq!(circle.len(), 2, "{circle:?}");
+    no_notes_are_left(&store, &["a", "b", "c"]).await;
+}

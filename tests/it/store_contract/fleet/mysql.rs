@@ -1,0 +1,58 @@
+//! One MariaDB for all tests, because it takes half a second to start: each has a database of its own.
+
+use std::sync::Arc;
+
+use lockattr::store::MysqlStore;
+use lockattr_tests::{MariaDb, eventually};
+use mysql_async::Error;
+use mysql_async::prelude::Queryable;
+
+use super::{AnyStore, Fleet, TTL, keep_apart_by};
+
+const NO_SUCH_TABLE: u16 = 1146;
+
+pub(in crate::store_contract) struct OnMysql {
+    server: &'static MariaDb,
+    database: String,
+}
+
+impl Fleet for OnMysql {
+    async fn start() -> Self {
+        keep_apart_by("");
+        let server = MariaDb::shared().await;
+        let database = server.database().await;
+        Self { server, database }
+    }
+
+    fn node(&self) -> AnyStore {
+        let url = self.server.url_of(&self.database);
+        // Many tests beside share two cores.
+        let url = format!("{url}?connect_timeout=10s&response_timeout=10s");
+        Arc::new(MysqlStore::open(&url).expect("a good URL"))
+    }
+
+    async fn knows_it_is_gone(&self, inbox: u64) {
+        let ears = format!(
+            "SELECT COUNT(*) FROM lockattr_line WHERE token LIKE '{inbox:016x}%' \
+             AND IS_USED_LOCK(CONCAT('lockattr:', ear)) IS NOT NULL"
+        );
+        let gone = async || self.server.query::<i64>(&self.database, &ears).await == [0];
+        eventually(TTL, "its connection is closed", gone).await;
+    }
+
+    /// Who is told has read it, and no place in line is left for a lock that nobody has.
+    async fn saw_nothing_wrong(&self) {
+        let wrong = "SELECT CONCAT(k.name, ' ', k.waiting, ' ', (SELECT COUNT(*) FROM lockattr_line l \
+                     WHERE l.id = k.id), ' ', k.holders) FROM lockattr_locks k WHERE k.seat = '' AND \
+                     (k.waiting <> (SELECT COUNT(*) FROM lockattr_line l WHERE l.id = k.id) OR \
+                     (k.mode = '-' AND k.waiting = 0) OR (k.mode IN ('s', 'p') AND k.holders <> \
+                     (SELECT COUNT(*) FROM lockattr_locks s WHERE s.id = k.id AND s.seat <> '')))";
+        let mut cli = self.server.cli(&self.database).await;
+        let wrong = match cli.query::<String, _>(wrong).await {
+            // Nobody asked for anything.
+            Err(Error::Server(error)) if error.code == NO_SUCH_TABLE => return,
+            wrong => wrong.expect("an answer"),
+        };
+        assert!(wrong.is_empty(), "{wrong:?}");
+    }
+}

@@ -1,0 +1,36 @@
+//! The same, where locks belong to connections.
+
+use std::sync::Arc;
+
+use lockattr::store::MysqlStore;
+use lockattr_tests::MariaDb;
+
+use super::{AnyStore, Fleet, keep_apart_by};
+
+pub(in crate::store_contract) struct OnMysqlSessions {
+    server: &'static MariaDb,
+    database: String,
+}
+
+impl Fleet for OnMysqlSessions {
+    async fn start() -> Self {
+        keep_apart_by("");
+        let server = MariaDb::shared().await;
+        let database = server.database().await;
+        Self { server, database }
+    }
+
+    fn node(&self) -> AnyStore {
+        let url = self.server.url_of(&self.database);
+        let url = format!("{url}?lock=session&connect_timeout=10s&response_timeout=10s");
+        Arc::new(MysqlStore::open(&url).expect("a good URL"))
+    }
+
+    async fn knows_it_is_gone(&self, _inbox: u64) {}
+
+    /// A lock that was left is a row in no table; but no table of the other form was used.
+    async fn saw_nothing_wrong(&self) {
+        let left = self.server.left_in(&self.database).await;
+        assert!(left.is_empty(), "{left:?}");
+    }
+}

@@ -1,0 +1,41 @@
+//! PostgreSQL: one server for all tests, a schema for each.
+
+use std::sync::Arc;
+
+use lockattr::store::PostgresStore;
+use lockattr_tests::{PostgresServer, eventually};
+
+use super::{AnyStore, Fleet, TTL};
+use crate::store_contract::asked::keep_apart_by;
+
+pub(in crate::store_contract) struct OnPostgres {
+    url: String,
+    schema: String,
+}
+
+impl Fleet for OnPostgres {
+    async fn start() -> Self {
+        keep_apart_by("");
+        let (url, schema) = PostgresServer::shared().await.new_schema().await;
+        // Many tests share a machine with their server: what took long is not what they look at.
+        let url = format!("{url}&response_timeout=10s&connect_timeout=10s&heartbeat=60s");
+        Self { url, schema }
+    }
+
+    fn node(&self) -> AnyStore {
+        Arc::new(PostgresStore::open(&self.url).expect("a good URL"))
+    }
+
+    async fn knows_it_is_gone(&self, inbox: u64) {
+        let client = PostgresServer::shared().await.client().await;
+        let ears = format!(
+            "select 1 from {}.lockattr_line join pg_locks on locktype = 'advisory'
+                 and ear = (classid::bigint << 32) | objid::bigint
+             where left(encode(token, 'hex'), 16) = $1",
+            self.schema
+        );
+        let inbox = format!("{inbox:016x}");
+        let gone = async || client.query(&ears, &[&inbox]).await.unwrap().is_empty();
+        eventually(TTL, "its connection is closed", gone).await;
+    }
+}

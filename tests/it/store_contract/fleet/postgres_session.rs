@@ -1,0 +1,60 @@
+//! PostgreSQL's advisory locks: one server and one database for all tests, as a user who may do
+//! nothing there but connect; keys of its own for each.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use lockattr::store::PostgresSessionStore;
+use lockattr_tests::{PostgresServer, eventually};
+use tokio::sync::OnceCell;
+
+use super::{AnyStore, Fleet, TTL};
+use crate::store_contract::asked::keep_apart_by;
+
+pub(in crate::store_contract) struct OnPostgresSessions {
+    url: String,
+}
+
+/// The name of the database.
+async fn database() -> &'static str {
+    static DATABASE: OnceCell<String> = OnceCell::const_new();
+    let make = async || {
+        let server = PostgresServer::shared().await;
+        let (_, name) = server.new_database().await;
+        let rights = format!(
+            "create role connects login; revoke all on database {name} from public; \
+             grant connect on database {name} to connects"
+        );
+        server.run(&rights).await;
+        let public = "revoke all on schema public from public";
+        server.client_of(&name).await.batch_execute(public).await.expect("ours to give");
+        name
+    };
+    DATABASE.get_or_init(make).await
+}
+
+impl Fleet for OnPostgresSessions {
+    async fn start() -> Self {
+        static TESTS: AtomicUsize = AtomicUsize::new(0);
+        keep_apart_by(&format!("test {}:", TESTS.fetch_add(1, Ordering::Relaxed)));
+        let (server, database) = (PostgresServer::shared().await, database().await);
+        // Many tests share a machine with their server: what took long is not what they look at.
+        let timing = "response_timeout=10s&connect_timeout=10s&heartbeat=60s";
+        Self { url: format!("postgres://connects@{}/{database}?{timing}", server.addr()) }
+    }
+
+    fn node(&self) -> AnyStore {
+        Arc::new(PostgresSessionStore::open(&self.url).expect("a good URL"))
+    }
+
+    /// A session that is gone does not stand in line.
+    async fn knows_it_is_gone(&self, _inbox: u64) {
+        let client = PostgresServer::shared().await.client().await;
+        let waiting = "select 1 from pg_locks join pg_database as db on db.oid = database
+                       where locktype = 'advisory' and not granted and datname = $1";
+        let name = database().await;
+        // The test has one claim left that waits.
+        let gone = async || client.query(waiting, &[&name]).await.unwrap().len() <= 1;
+        eventually(TTL, "it stands in line no more", gone).await;
+    }
+}

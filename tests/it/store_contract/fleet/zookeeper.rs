@@ -1,0 +1,40 @@
+//! A ZooKeeper ensemble, shared by all tests: each has a node of its own.
+
+use std::sync::{Arc, OnceLock};
+
+use lockattr::store::ZookeeperStore;
+use lockattr_tests::{Engine, ZooKeeper, eventually};
+
+use super::Fleet;
+use crate::store_contract::{AnyStore, TTL};
+
+static ADDRS: OnceLock<Vec<String>> = OnceLock::new();
+
+/// The node that is this test's alone.
+pub(in crate::store_contract) struct OnZooKeeper(String);
+
+impl Fleet for OnZooKeeper {
+    async fn start() -> Self {
+        super::keep_apart_by("");
+        let ensemble = ZooKeeper::shared().await;
+        ADDRS.get_or_init(|| ensemble.addrs());
+        Self(ensemble.chroot_apart())
+    }
+
+    fn node(&self) -> AnyStore {
+        // Java machines share this one with as many tests beside.
+        let addrs = ADDRS.get().expect("it was started").join(",");
+        let url = format!("zookeeper://{addrs}{}?response_timeout=10s&connect_timeout=10s", self.0);
+        Arc::new(ZookeeperStore::open(&url).expect("a good URL"))
+    }
+
+    /// Its session is closed with its store, and what it had is gone before those behind are told.
+    async fn knows_it_is_gone(&self, _inbox: u64) {}
+
+    /// The store is dropped by now, and its session closed.
+    async fn saw_nothing_wrong(&self) {
+        let ensemble = ZooKeeper::shared().await;
+        let nothing = async || ensemble.left_below(&self.0).await.is_empty();
+        eventually(TTL, "neither entries nor their parents are left", nothing).await;
+    }
+}

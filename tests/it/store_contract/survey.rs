@@ -1,0 +1,193 @@
+//! For operators: what is held is listed, and nothing else; and a lock can be taken from its holder.
+
+use lockattr::HeldLock;
+use lockattr::store::Sharing::{Exclusive, Permits, Shared};
+use lockattr_tests::eventually;
+
+use super::asked::{acquired, claim, key, prefix, release};
+use super::fleet::Manager;
+use super::{AnyStore, SHORT, TTL};
+
+async fn listed(store: &AnyStore) -> Vec<HeldLock> {
+    let mut held = store.survey(&prefix()).await.unwrap();
+    held.sort_by(|one, other| one.key.cmp(&other.key));
+    held
+}
+
+fn keys(held: &[HeldLock]) -> Vec<&str> {
+    held.iter().map(|held| held.key.as_str()).collect()
+}
+
+pub(super) async fn what_is_held_is_listed_and_nothing_else(store: AnyStore) {
+    assert_eq!(listed(&store).await, []);
+    let (here, there) = (Manager::on(&store), Manager::on(&store));
+    let (holder, first, second) = (here.wants("a"), here.wants("a"), there.wants("a"));
+    let all = here.shares(&["all/b", "all%2Fb", "all*?[c]"], Exclusive);
+    let (gone, ended) = (here.wants("gone"), claim("ended"));
+    let (fencing, _) = holder.gets().await;
+    first.stands().await;
+    second.stands().await;
+    all.gets().await;
+    gone.gets().await;
+    gone.releases().await;
+    acquired(&store, &ended, SHORT).await;
+    let is_over = async || store.holder(ended.key()).await.unwrap().is_none();
+    eventually(TTL, "its lease ends", is_over).await;
+
+    let held = listed(&store).await;
+    assert_eq!(keys(&held), ["a", "all%2Fb", "all*?[c]", "all/b"]);
+    let a = &held[0];
+    assert_eq!((a.holders, a.shared, a.waiting), (1, false, 2));
+    assert_eq!(a.holder.service.as_deref(), Some("a contract"));
+    assert_eq!(a.holder.function.as_deref(), Some("suite::test"));
+    assert!(a.holder.since.is_some());
+    assert!(a.holder.remaining.is_some_and(|left| left <= TTL && left > TTL / 2));
+    assert!(a.fencing_token.is_none_or(|token| token == fencing), "another's number");
+    assert!(held[1..].iter().all(|held| held.waiting == 0 && held.holders == 1));
+
+    // A prefix is what it says, letter by letter, and what comes after it is the key.
+    let with = |more: &str| [&prefix(), more].concat();
+    let under = store.survey(&with("all/")).await.unwrap();
+    assert_eq!(keys(&under), ["b"]);
+    let under = store.survey(&with("all*?[")).await.unwrap();
+    assert_eq!(keys(&under), ["c]"]);
+    assert_eq!(store.survey(&with("al?")).await.unwrap(), []);
+    assert_eq!(store.survey(&with("a")).await.unwrap().len(), 3, "a lock has a key");
+
+    for waiter in [&first, &second] {
+        waiter.releases().await;
+    }
+    holder.releases().await;
+    all.releases().await;
+    assert_eq!(listed(&store).await, []);
+}
+
+pub(super) async fn those_who_share_a_lock_are_counted(store: AnyStore) {
+    let manager = Manager::on(&store);
+    let share = |key| manager.shares(&[key], Shared);
+    let [one, two, three] = ["shared"; 3].map(share);
+    let alone = manager.wants("shared");
+    for sharer in [&one, &two, &three] {
+        sharer.gets().await;
+    }
+    alone.stands().await;
+    let held = listed(&store).await;
+    assert_eq!(keys(&held), ["shared"]);
+    assert_eq!((held[0].holders, held[0].shared, held[0].waiting), (3, true, 1));
+    assert_eq!(held[0].holder.service.as_deref(), Some("a contract"));
+    one.releases().await;
+    assert_eq!(listed(&store).await[0].holders, 2);
+    for sharer in [two, three] {
+        sharer.releases().await;
+    }
+    alone.granted().await;
+    let held = listed(&store).await;
+    assert_eq!((held[0].holders, held[0].shared, held[0].waiting), (1, false, 0));
+    alone.releases().await;
+    assert_eq!(listed(&store).await, []);
+}
+
+pub(super) async fn those_who_have_a_permit_are_counted(store: AnyStore) {
+    let manager = Manager::on(&store);
+    let [one, two, waits] = ["permits"; 3].map(|key| manager.shares(&[key], Permits(2)));
+    one.gets().await;
+    two.gets().await;
+    waits.stands().await;
+    let held = listed(&store).await;
+    assert_eq!((held[0].holders, held[0].shared, held[0].waiting), (2, true, 1));
+    assert!(store.evict(&key("permits")).await.unwrap());
+    waits.granted().await;
+    assert!(!one.holds().await && !two.holds().await);
+    waits.releases().await;
+    assert_eq!(listed(&store).await, []);
+}
+
+pub(super) async fn an_evicted_lock_goes_to_the_next_in_line(store: AnyStore) {
+    let manager = Manager::on(&store);
+    let [holder, first, second] = [(); 3].map(|()| manager.wants("evicted"));
+    let (fencing, _) = holder.gets().await;
+    first.stands().await;
+    second.stands().await;
+    assert!(store.evict(&key("evicted")).await.unwrap());
+    let grant = first.granted().await;
+    assert!(grant.fencing > fencing, "the next one has a greater number");
+    assert!(!holder.holds().await, "it is told so");
+    assert!(!holder.releases().await, "what it had is not its own to give back");
+    assert!(first.holds().await && !second.holds().await);
+    assert!(first.releases().await);
+    second.granted().await;
+    assert!(second.releases().await);
+    assert_eq!(store.holder(&key("evicted")).await.unwrap(), None);
+}
+
+pub(super) async fn a_free_lock_is_evicted_from_nobody(store: AnyStore) {
+    assert!(!store.evict(&key("free")).await.unwrap());
+    let first = claim("free");
+    acquired(&store, &first, TTL).await;
+    assert!(store.evict(first.key()).await.unwrap());
+    let is_free = async || store.holder(first.key()).await.unwrap().is_none();
+    eventually(TTL, "it is free", is_free).await;
+    assert!(!store.evict(first.key()).await.unwrap(), "once");
+    release(&store, &first).await;
+    let next = claim("free");
+    acquired(&store, &next, TTL).await;
+    release(&store, &next).await;
+}
+
+pub(super) async fn a_shared_lock_is_evicted_from_all(store: AnyStore) {
+    let manager = Manager::on(&store);
+    let [one, two] = ["all"; 2].map(|key| manager.shares(&[key], Shared));
+    let alone = manager.wants("all");
+    let (fencing, _) = one.gets().await;
+    two.gets().await;
+    alone.stands().await;
+    assert!(store.evict(&key("all")).await.unwrap());
+    assert!(alone.granted().await.fencing > fencing);
+    assert!(!one.holds().await && !two.holds().await);
+    assert!(!one.releases().await && !two.releases().await);
+    assert!(alone.holds().await);
+    assert!(alone.releases().await);
+}
+
+pub(super) async fn a_claim_for_several_keys_loses_all_with_one(store: AnyStore) {
+    let manager = Manager::on(&store);
+    let both = manager.shares(&["x", "y"], Exclusive);
+    let (x, y) = (manager.wants("x"), manager.wants("y"));
+    both.gets().await;
+    x.stands().await;
+    assert!(store.evict(&key("x")).await.unwrap());
+    x.granted().await;
+    assert!(!both.holds().await, "it is told so");
+    both.releases().await;
+    assert!(x.holds().await, "what went to another is that one's");
+    let is_free = async || y.asks_once().await;
+    eventually(TTL, "the other is free too", is_free).await;
+    x.releases().await;
+    y.releases().await;
+}
+
+/// It stands first in one line, and has nothing before it is its turn in the other.
+pub(super) async fn a_claim_that_waits_for_several_keys_has_none(store: AnyStore) {
+    let manager = Manager::on(&store);
+    let (holder, both) = (manager.wants("taken"), manager.shares(&["first", "taken"], Exclusive));
+    holder.gets().await;
+    both.stands().await;
+    let held = listed(&store).await;
+    assert_eq!(keys(&held), ["taken"]);
+    assert_eq!(held[0].waiting, 1);
+    assert!(!store.evict(&key("first")).await.unwrap(), "nobody has it");
+    assert!(store.evict(&key("taken")).await.unwrap());
+    both.granted().await;
+    assert_eq!(keys(&listed(&store).await), ["first", "taken"]);
+    assert!(both.releases().await);
+    assert!(!holder.releases().await);
+    assert_eq!(listed(&store).await, []);
+}
+
+pub(super) async fn locks_without_names_cannot_be_listed(store: AnyStore) {
+    let held = claim("nameless");
+    acquired(&store, &held, TTL).await;
+    let refused = store.survey(&prefix()).await.unwrap_err().to_string();
+    assert!(refused.contains("by its key") && refused.contains("leases"), "{refused}");
+    release(&store, &held).await;
+}

@@ -1,0 +1,221 @@
+//! The attribute over plain functions, and the manager for threads that wait.
+
+mod inside_runtimes;
+mod lifetime;
+mod options;
+mod over_redis;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use lockattr::{Error, FencingToken, LockManager, LockOptions, OnLost, distributed_lock};
+
+use crate::support::{Fate, Scripted};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn manager() -> LockManager {
+    LockManager::connect_blocking("memory://").unwrap()
+}
+
+#[distributed_lock(key = "product:<id>", manager = manager)]
+fn deduct(manager: &LockManager, id: u64, stock: &mut u32) -> Result<u32, Error> {
+    assert!(manager.holder_blocking(format!("product:{id}"))?.is_some());
+    *stock -= 1;
+    Ok(*stock)
+}
+
+#[test]
+fn a_plain_function_runs_under_its_lock_in_a_program_without_a_runtime() {
+    let manager = manager();
+    let mut stock = 10;
+    assert_eq!(deduct(&manager, 42, &mut stock).unwrap(), 9);
+    assert_eq!(stock, 9);
+    assert!(manager.holder_blocking("product:42").unwrap().is_none());
+}
+
+#[distributed_lock(key = "counter", manager = manager, wait = "60s")]
+fn count(manager: &LockManager, inside: &AtomicUsize, total: &AtomicU32) -> Result<(), Error> {
+    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two bodies at once");
+    let before = total.load(Ordering::SeqCst);
+    thread::yield_now();
+    total.store(before + 1, Ordering::SeqCst);
+    inside.fetch_sub(1, Ordering::SeqCst);
+    Ok(())
+}
+
+/// Red without: the comparison in `Locks::acquire`.
+#[test]
+fn threads_take_turns() {
+    let (manager, inside, total) = (manager(), AtomicUsize::new(0), AtomicU32::new(0));
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..25 {
+                    count(&manager, &inside, &total).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(total.into_inner(), 200);
+    assert!(manager.holder_blocking("counter").unwrap().is_none());
+}
+
+#[test]
+fn who_gives_up_is_told_who_holds() {
+    let manager = manager();
+    let options = LockOptions::new().function("stocktaking");
+    let guard = manager.acquire_blocking("product:42", options).unwrap();
+    let patience = LockOptions::new().wait(Duration::from_millis(20));
+    match manager.acquire_blocking("product:42", patience) {
+        Err(Error::Contended { key, holder: Some(holder), .. }) => {
+            assert_eq!(key, "product:42");
+            assert_eq!(holder.function.as_deref(), Some("stocktaking"));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(manager.try_acquire_blocking("product:42", LockOptions::new()).unwrap().is_none());
+    guard.release_blocking().unwrap();
+    assert!(manager.try_acquire_blocking("product:42", LockOptions::new()).unwrap().is_some());
+}
+
+fn depth_and_token() -> (u32, FencingToken) {
+    let lease = lockattr::current().expect("under a lock");
+    (lease.depth(), lease.fencing_token())
+}
+
+#[distributed_lock(key = "stock")]
+fn outer() -> Result<[(u32, FencingToken); 3], Error> {
+    Ok([depth_and_token(), inner()?, depth_and_token()])
+}
+
+#[distributed_lock(key = "stock")]
+fn inner() -> Result<(u32, FencingToken), Error> {
+    Ok(depth_and_token())
+}
+
+/// Red without: `Place::run` around the body.
+#[test]
+fn nested_plain_functions_enter_again_under_the_same_token() {
+    let manager = manager();
+    let [before, nested, after] = manager.scope_blocking(outer).unwrap();
+    assert_eq!((before.0, nested.0, after.0), (1, 2, 1));
+    assert!(before.1 == nested.1 && nested.1 == after.1);
+    assert!(lockattr::current().is_none());
+    assert!(manager.holder_blocking("stock").unwrap().is_none());
+}
+
+/// Red without: the chain that goes along to the manager's runtime, where the part of the keys that is
+/// held already is entered again.
+#[test]
+fn of_several_keys_those_that_the_chain_has_are_entered_again() {
+    let manager = manager();
+    let all = ["a", "b"];
+    manager
+        .with_lock_blocking("a", LockOptions::new(), |outer| {
+            let both = manager.acquire_all_blocking(all, LockOptions::new()).unwrap();
+            assert!(both.keys().eq(["b"]));
+            both.scope_blocking(|| {
+                let again = manager.acquire_all_blocking(all, LockOptions::new()).unwrap();
+                assert_eq!(again.depth(), 2);
+            });
+            both.release_blocking().unwrap();
+            assert!(outer.ensure_held().is_ok());
+        })
+        .unwrap();
+    assert!(manager.holder_blocking("b").unwrap().is_none());
+}
+
+/// Red without: a runtime of the manager's own, on which its watchdog runs on.
+#[test]
+fn a_body_that_computes_for_longer_than_its_ttl_is_renewed_meanwhile() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let ttl = Duration::from_millis(300);
+    let options = LockOptions::new().ttl(ttl);
+    let computes = |lease: &lockattr::Lease| {
+        let token = lease.fencing_token();
+        // Three renewals are as long as the TTL. No call of ours, as in a long computation.
+        while store.calls().renewals.len() < 5 {
+            thread::yield_now();
+        }
+        lease.ensure_held().map(|()| token)
+    };
+    manager.with_lock_blocking("report", options, computes).unwrap().unwrap();
+    assert!(manager.holder_blocking("report").unwrap().is_none());
+}
+
+/// Holds a lease of 20 ms until it is over.
+fn outlives(lease: &lockattr::Lease) -> &'static str {
+    while lease.ensure_held().is_ok() {
+        thread::yield_now();
+    }
+    "done"
+}
+
+/// Red without: `judge` in `run_blocking`.
+#[test]
+fn a_lease_that_was_lost_under_a_plain_body_comes_out_after_it() {
+    let manager = manager();
+    let short = LockOptions::new().ttl(Duration::from_millis(20)).renew(false);
+    let lost = manager.with_lock_blocking("job", short.clone(), outlives);
+    assert!(matches!(lost, Err(Error::Lost { .. })), "{lost:?}");
+    let ignored = short.clone().on_lost(OnLost::Ignore);
+    assert_eq!(manager.with_lock_blocking("job", ignored, outlives).unwrap(), "done");
+}
+
+#[test]
+fn a_plain_body_cannot_be_cancelled_and_says_so() {
+    let manager = manager();
+    let cancel = LockOptions::new().on_lost(OnLost::Cancel);
+    let refused = manager.with_lock_blocking("job", cancel.clone(), |_| panic!("it ran"));
+    let sentence = match refused {
+        Err(Error::InvalidOptions(sentence)) => sentence,
+        other => panic!("{other:?}"),
+    };
+    assert!(sentence.contains("`Error` or `Ignore`"), "{sentence}");
+    // For a guard there is no body to cancel.
+    assert!(manager.acquire_blocking("job", cancel).is_ok());
+}
+
+#[distributed_lock(key = "job")]
+fn panics() -> Result<(), Error> {
+    panic!("a bug in the body");
+}
+
+#[test]
+fn a_panic_goes_on_and_leaves_nothing_locked() {
+    let manager = manager();
+    let thrown = catch_unwind(AssertUnwindSafe(|| manager.scope_blocking(panics))).unwrap_err();
+    assert_eq!(thrown.downcast_ref(), Some(&"a bug in the body"));
+    assert!(manager.holder_blocking("job").unwrap().is_none());
+    assert!(lockattr::current().is_none());
+}
+
+/// Red without: `resume_unwind` in `block_on`.
+#[test]
+fn a_store_that_panics_panics_here_and_the_next_call_is_served() {
+    let store = Scripted::new();
+    store.acquires(&[Fate::Panics, Fate::Answered]);
+    let manager = store.manager();
+    let call = || manager.acquire_blocking("job", LockOptions::new());
+    let thrown = catch_unwind(AssertUnwindSafe(call)).unwrap_err();
+    assert_eq!(thrown.downcast_ref(), Some(&"a bug in the store"));
+    drop(manager.acquire_blocking("job", LockOptions::new().wait(10 * SECOND)).unwrap());
+}
+
+#[test]
+fn a_manager_that_is_shut_down_grants_nothing_to_threads_either() {
+    let manager = manager();
+    manager.shutdown_blocking().unwrap();
+    let refused = manager.acquire_blocking("job", LockOptions::new());
+    assert!(matches!(refused, Err(Error::ShutDown { .. })), "{refused:?}");
+}
+
+#[test]
+fn a_store_that_does_not_answer_fails_the_start() {
+    let refused = LockManager::connect_blocking("redis://127.0.0.1:1/?connect_timeout=100ms");
+    assert!(matches!(refused, Err(Error::Store { .. })), "{refused:?}");
+}

@@ -1,0 +1,124 @@
+//! When the manager's own thread begins and ends, and what it leaves behind.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use lockattr::{LockManager, LockOptions};
+use tokio::time::Instant;
+
+use super::SECOND;
+use crate::support::{Fate, Scripted};
+
+/// Longer than any test: what is free was given back, and did not end by itself.
+fn long() -> LockOptions {
+    LockOptions::new().ttl(600 * SECOND)
+}
+
+/// Waits until nobody but the test has the store: the manager and its thread are gone.
+#[track_caller]
+fn assert_ends(store: &Arc<Scripted>) {
+    let started = Instant::now();
+    while Arc::strong_count(store) > 1 {
+        assert!(started.elapsed() < 30 * SECOND, "the thread is still there");
+        thread::yield_now();
+    }
+}
+
+fn is_free(store: &Arc<Scripted>, key: &str) -> bool {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(store.holder(key)).is_none()
+}
+
+/// Red without: `drive_own`'s end.
+#[test]
+fn the_thread_ends_with_the_manager() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let clone = manager.clone();
+    manager.acquire_blocking("a", long()).unwrap().release_blocking().unwrap();
+    drop(manager);
+    clone.acquire_blocking("a", long()).unwrap().release_blocking().unwrap();
+    drop(clone);
+    assert_ends(&store);
+}
+
+/// Red without: the watchdog's task on that thread, which goes on for what is held.
+#[test]
+fn a_guard_that_outlives_its_manager_is_renewed_and_given_back() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let options = LockOptions::new().ttl(Duration::from_millis(300));
+    let guard = manager.acquire_blocking("a", options).unwrap();
+    drop(manager);
+    let before = store.calls().renewals.len();
+    while store.calls().renewals.len() < before + 4 {
+        thread::yield_now();
+    }
+    guard.ensure_held().unwrap();
+    guard.release_blocking().unwrap();
+    assert!(is_free(&store, "a"));
+    assert_ends(&store);
+}
+
+/// The process may end with the next line.
+///
+/// Red without: `wait_for_own_runtime` in `ensure_driven`.
+#[test]
+fn a_guard_dropped_on_a_plain_thread_is_given_back_when_the_drop_returns() {
+    let store = Scripted::new();
+    store.releases(&[Fate::Slow(Duration::from_millis(50))]);
+    let manager = store.manager();
+    for n in 0..3 {
+        drop(manager.acquire_blocking(format!("k{n}"), long()).unwrap());
+        assert!(is_free(&store, &format!("k{n}")), "k{n}");
+    }
+}
+
+/// Red without: `wait_for_own_runtime` in `close`.
+#[test]
+fn a_manager_dropped_on_a_plain_thread_waits_for_its_releases_in_the_background() {
+    let store = Scripted::new();
+    store.releases(&[Fate::Slow(Duration::from_millis(50))]);
+    let manager = store.manager();
+    let options = long().release(lockattr::Release::Background);
+    manager.with_lock_blocking("a", options, |_| ()).unwrap();
+    assert!(!is_free(&store, "a"), "it was not in the background");
+    drop(manager);
+    assert!(is_free(&store, "a"));
+}
+
+/// Red without: the release in `Owned::drop` of what the lines kept.
+#[test]
+fn a_lock_that_lingers_is_given_back_with_its_manager() {
+    let store = Scripted::new();
+    let manager = LockManager::builder().store(store.clone()).linger(600 * SECOND).build().unwrap();
+    manager.acquire_blocking("a", long()).unwrap().release_blocking().unwrap();
+    assert!(!is_free(&store, "a"), "it was not kept");
+    drop(manager);
+    assert!(is_free(&store, "a"));
+}
+
+/// A second for all of them; a hundred if it were for each.
+///
+/// Red without: `vain`.
+#[test]
+fn a_store_that_is_gone_does_not_hold_up_drops_on_a_plain_thread_for_long() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let guards: Vec<_> =
+        (0..100).map(|n| manager.acquire_blocking(format!("k{n}"), long()).unwrap()).collect();
+    store.releases(&[Fate::Refused]);
+    let started = Instant::now();
+    drop(guards);
+    assert!(started.elapsed() < 30 * SECOND);
+    assert!(!is_free(&store, "k99"));
+    // The thread goes on, and the next drop waits again.
+    store.releases(&[Fate::Answered]);
+    while !is_free(&store, "k99") {
+        assert!(started.elapsed() < 60 * SECOND, "not given back");
+        thread::yield_now();
+    }
+    drop(manager);
+    assert_ends(&store);
+}

@@ -1,0 +1,290 @@
+//! Held by somebody else, expired, stolen.
+
+use std::time::Duration;
+
+use lockattr::testing::TestLocks;
+use lockattr::{Error, LockManager, LockOptions, LostReason, Mode, distributed_lock};
+use tokio::join;
+use tokio::time::{Instant, sleep};
+
+use super::{SECOND, deduct, outcomes};
+
+/// Red without: `take` in `hold_with`.
+#[tokio::test(start_paused = true)]
+async fn what_somebody_else_holds_is_contended_and_names_him() {
+    let locks = TestLocks::new();
+    let other = locks.hold("product:42");
+    let refused = locks.scope(deduct(42)).await.unwrap_err();
+    assert!(
+        refused.to_string().starts_with(
+            "`product:42` is held by another on elsewhere (process 4711), its lease ends in"
+        ),
+        "{refused}"
+    );
+    let Error::Contended { waited, .. } = refused else { panic!("{refused:?}") };
+    assert!((3 * SECOND..4 * SECOND).contains(&waited), "{waited:?}");
+    assert!(locks.scope(deduct(43)).await.is_ok(), "another key is free");
+
+    other.release();
+    assert!(locks.scope(deduct(42)).await.is_ok());
+    locks.assert_nothing_left().await;
+}
+
+/// Red without: `let_go` in `Other::drop`.
+#[tokio::test(start_paused = true)]
+async fn what_somebody_else_lets_go_goes_to_the_first_in_line() {
+    let locks = TestLocks::new();
+    let other = locks.hold("product:42");
+    let (first, second) = (locks.another_process(), locks.another_process());
+    let line = async {
+        locks.until_waiting("product:42", 1).await;
+        let behind = second.acquire("product:42", LockOptions::new());
+        let let_go = async {
+            locks.until_waiting("product:42", 2).await;
+            drop(other);
+        };
+        join!(behind, let_go).0
+    };
+    let began = Instant::now();
+    let work = async {
+        let guard = first.acquire("product:42", LockOptions::new()).await?;
+        assert_eq!(locks.holder("product:42").unwrap().service.as_deref(), Some("process-2"));
+        sleep(2 * SECOND).await;
+        guard.release().await
+    };
+    let (first, second) = join!(work, line);
+    assert!(first.is_ok());
+    assert_eq!(began.elapsed(), 2 * SECOND, "nobody waited for a timer");
+    assert_eq!(locks.holder("product:42").unwrap().service.as_deref(), Some("process-3"));
+    drop(second);
+    locks.assert_nothing_left().await;
+}
+
+/// Red without: `.after(after)` in `let_go`.
+#[tokio::test(start_paused = true)]
+async fn what_somebody_else_releases_later_is_had_then() {
+    let locks = TestLocks::new();
+    locks.hold("product:42").release_after(2 * SECOND);
+    let began = Instant::now();
+    assert!(locks.scope(deduct(42)).await.is_ok());
+    assert_eq!(began.elapsed(), 62 * SECOND);
+
+    locks.hold("product:42").release_after(4 * SECOND);
+    assert!(matches!(locks.scope(deduct(42)).await, Err(Error::Contended { .. })));
+    locks.until_free("product:42").await;
+    locks.assert_nothing_left().await;
+}
+
+#[distributed_lock(key = "slots", permits = 2, wait = "0s")]
+async fn take_a_slot() -> Result<(), Error> {
+    sleep(SECOND).await;
+    Ok(())
+}
+
+/// Red without: `sharing` given to `other`.
+#[tokio::test(start_paused = true)]
+async fn somebody_else_reads_or_takes_a_permit() {
+    let locks = TestLocks::new();
+    let two = LockOptions::new().permits(2);
+    let one = locks.hold_with("slots", &two);
+    assert!(locks.scope(take_a_slot()).await.is_ok());
+    let another = locks.hold_with("slots", &two);
+    assert!(matches!(locks.scope(take_a_slot()).await, Err(Error::Contended { .. })));
+    drop((one, another));
+
+    let reads = LockOptions::new().mode(Mode::Shared);
+    let reader = locks.hold_with("report", &reads);
+    assert!(locks.manager().try_acquire("report", reads).await.unwrap().is_some());
+    drop(reader);
+    locks.assert_nothing_left().await;
+}
+
+/// Red without: `noticed` telling anybody.
+#[tokio::test(start_paused = true)]
+async fn a_body_whose_lock_is_stolen_is_cancelled_at_its_next_renewal_or_at_once() {
+    for (noticed, after) in [(false, 5 * SECOND + SECOND / 3), (true, 2 * SECOND)] {
+        let locks = TestLocks::new();
+        let theft = async {
+            locks.until_held("product:42").await;
+            sleep(2 * SECOND).await;
+            let thief = locks.steal("product:42");
+            if noticed { thief.noticed() } else { thief }
+        };
+        let began = Instant::now();
+        let work = async { (locks.scope(deduct(42)).await, began.elapsed()) };
+        let ((lost, told), thief) = join!(work, theft);
+        let Err(Error::Lost { key, reason: LostReason::Taken }) = lost else { panic!("{lost:?}") };
+        assert_eq!(key, "product:42");
+        assert!(told <= after, "{told:?}");
+        assert!(noticed || told > 2 * SECOND, "{told:?}: at its next renewal");
+        assert!(thief.is_held(), "the loser's release left it alone");
+        assert_eq!(locks.holder("product:42").unwrap().service.as_deref(), Some("another"));
+        drop(thief);
+        locks.assert_nothing_left().await;
+        assert_eq!(outcomes(&locks), ["lost: the store no longer has it as ours"]);
+    }
+}
+
+#[distributed_lock(key = "product:<id>", on_lost = error)]
+async fn finishes(id: u64) -> Result<u64, Error> {
+    sleep(60 * SECOND).await;
+    Ok(id)
+}
+
+#[distributed_lock(key = "product:<id>", on_lost = ignore)]
+async fn carries_on(id: u64) -> Result<u64, Error> {
+    sleep(60 * SECOND).await;
+    Ok(id)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_loss_comes_to_is_up_to_on_lost() {
+    let locks = TestLocks::new();
+    let theft = || async {
+        locks.until_held("product:42").await;
+        locks.steal("product:42").noticed()
+    };
+    let began = Instant::now();
+    let (lost, thief) = join!(locks.scope(finishes(42)), theft());
+    assert!(matches!(lost, Err(Error::Lost { .. })));
+    assert_eq!(began.elapsed(), 60 * SECOND, "it was let finish");
+    drop(thief);
+    let (ignored, thief) = join!(locks.scope(carries_on(42)), theft());
+    assert_eq!(ignored.unwrap(), 42);
+    drop(thief);
+    locks.assert_nothing_left().await;
+}
+
+/// The fencing token is what tells the one who does not know yet from the one who has the lock.
+#[tokio::test(start_paused = true)]
+async fn until_he_notices_both_believe_and_the_later_token_is_greater() {
+    let locks = TestLocks::new();
+    let paused = locks.manager().acquire("stock", LockOptions::new()).await.unwrap();
+    let thief = locks.steal("stock");
+    assert!(paused.ensure_held().is_ok(), "he does not know");
+    thief.release();
+    let next = locks.another_process().acquire("stock", LockOptions::new()).await.unwrap();
+    assert!(next.ensure_held().is_ok() && paused.ensure_held().is_ok());
+    assert!(next.fencing_token() > paused.fencing_token());
+    let stale = paused.release().await;
+    assert!(matches!(stale, Err(Error::Lost { reason: LostReason::Taken, .. })));
+    assert!(next.ensure_held().is_ok(), "and his release frees nobody's lock");
+    next.release().await.unwrap();
+    locks.assert_nothing_left().await;
+}
+
+/// Red without: `expired` told to the watchdogs.
+#[tokio::test(start_paused = true)]
+async fn an_expired_lease_goes_to_the_next_in_line_and_its_holder_knows() {
+    let locks = TestLocks::new();
+    let node = locks.another_process();
+    let (began, patient) = (Instant::now(), LockOptions::new().wait(30 * SECOND));
+    let next = async {
+        locks.until_held("product:42").await;
+        let next = node.acquire("product:42", patient);
+        let expiry = async {
+            locks.until_waiting("product:42", 1).await;
+            locks.expire("product:42");
+        };
+        join!(next, expiry).0.unwrap()
+    };
+    let (lost, next) = join!(locks.scope(deduct(42)), next);
+    assert!(matches!(lost, Err(Error::Lost { reason: LostReason::Expired, .. })), "{lost:?}");
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    assert_eq!(locks.holder("product:42").unwrap().service.as_deref(), Some("process-2"));
+    next.release().await.unwrap();
+    locks.assert_nothing_left().await;
+}
+
+/// Red without: `serve` in `end`.
+#[tokio::test(start_paused = true)]
+async fn what_expires_of_somebody_else_goes_to_the_next_at_once() {
+    let locks = TestLocks::new();
+    let other = locks.hold("stock");
+    let began = Instant::now();
+    let expiry = async {
+        locks.until_waiting("stock", 1).await;
+        locks.expire("stock");
+        assert!(!other.is_held());
+    };
+    let (next, ()) = join!(locks.manager().acquire("stock", LockOptions::new()), expiry);
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    drop(other);
+    assert!(locks.holder("stock").is_some(), "what he lost he does not give back");
+    next.unwrap().release().await.unwrap();
+    locks.assert_nothing_left().await;
+}
+
+/// Red without: the ears of managers that are gone being forgotten.
+#[tokio::test(start_paused = true)]
+async fn a_process_that_ended_in_line_is_passed_over() {
+    let locks = TestLocks::new();
+    let other = locks.hold("product:42");
+    let node = locks.another_process();
+    {
+        let waits = node.acquire("product:42", LockOptions::new());
+        tokio::pin!(waits);
+        tokio::select! {
+            biased;
+            _ = &mut waits => panic!("it is held"),
+            () = locks.until_waiting("product:42", 1) => {}
+        }
+        locks.cut();
+    }
+    // It could not say good-bye.
+    drop(node);
+    other.release();
+    locks.assert_free("product:42");
+    locks.mend();
+    assert!(locks.scope(deduct(42)).await.is_ok());
+    locks.assert_nothing_left().await;
+}
+
+#[distributed_lock(key = "invoice:<id>", manager = "billing")]
+async fn invoice(id: u64) -> Result<u64, Error> {
+    Ok(id)
+}
+
+/// Red without: `has_all_names` in `scope_of_all`.
+#[tokio::test(start_paused = true)]
+async fn a_scope_stands_in_for_managers_that_are_asked_for_by_name() {
+    let locks = TestLocks::new();
+    let _other = locks.hold("invoice:7");
+    assert!(matches!(locks.scope(invoice(7)).await, Err(Error::Contended { .. })));
+    // As ever in a manager's own scope.
+    let named = locks.manager().scope(invoice(7)).await;
+    assert!(matches!(named, Err(Error::NoManager)), "{named:?}");
+}
+
+/// Red without: `settings` given to the managers.
+#[tokio::test(start_paused = true)]
+async fn the_settings_are_the_ones_that_the_test_gives() {
+    let settings = LockManager::builder().wait(7 * SECOND).prefix("shop:");
+    let locks = TestLocks::with(settings).unwrap();
+    let _other = locks.hold("stock");
+    for manager in [locks.manager().clone(), locks.another_process()] {
+        let began = Instant::now();
+        assert!(manager.acquire("stock", LockOptions::new()).await.is_err());
+        assert_eq!(began.elapsed(), 7 * SECOND);
+    }
+    let url = LockManager::builder().url("memory://");
+    assert!(matches!(TestLocks::with(url), Err(Error::InvalidOptions(_))));
+}
+
+/// Red without: the panics in `hold_with`, `steal` and `expire`.
+#[tokio::test(start_paused = true)]
+async fn a_script_that_makes_no_sense_says_so() {
+    let locks = TestLocks::new();
+    let said = |act: &dyn Fn()| {
+        let payload = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act)).unwrap_err();
+        payload.downcast_ref::<String>().expect("a sentence").clone()
+    };
+    let other = locks.hold("stock");
+    let twice = said(&|| drop(locks.hold("stock")));
+    assert!(twice.starts_with("`stock` cannot be held as somebody else: it is held by another on"));
+    other.release();
+    assert!(said(&|| drop(locks.steal("stock"))).starts_with("`stock` cannot be stolen: nobody"));
+    assert!(said(&|| locks.expire("stock")).starts_with("`stock` cannot expire: nobody has it"));
+    assert!(said(&|| drop(locks.hold(""))).starts_with("the key is empty"));
+    locks.assert_nothing_left().await;
+}

@@ -1,0 +1,70 @@
+//! What is particular to ZooKeeper: sessions, watches, and what its servers know and do not know.
+
+mod entries;
+mod followers;
+mod sessions;
+mod urls;
+mod watches;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockattr::store::{
+    Acquire, Acquiring, Claim, Inbox, LockKey, Release, Releasing, Renew, Renewal, Sharing, Store,
+    Waiting, ZookeeperStore,
+};
+use lockattr::{LockManager, LockOptions};
+use lockattr_tests::{ZooKeeper, eventually};
+
+/// Java on a loaded machine.
+const LIMIT: Duration = Duration::from_secs(30);
+const TTL: Duration = Duration::from_secs(10);
+
+/// The node below which a URL keeps its locks.
+fn chroot(url: &str) -> String {
+    let (_, hosts) = url.split_once("://").expect("a scheme");
+    let (_, path) = hosts.split_once('/').expect("a path");
+    let path = path.split_once('?').map_or(path, |(path, _)| path);
+    format!("/{path}")
+}
+
+/// The entries in the line of this lock, by what their nodes are called.
+async fn line(ensemble: &ZooKeeper, url: &str, key: &str) -> Vec<String> {
+    let below = format!("{}/lock:{key}/", chroot(url));
+    let left = ensemble.left_below(&chroot(url)).await;
+    left.into_iter().filter(|path| path.starts_with(&below)).collect()
+}
+
+async fn nothing_is_left(ensemble: &ZooKeeper, url: &str) {
+    let nothing = async || ensemble.left_below(&chroot(url)).await.is_empty();
+    eventually(LIMIT, "neither entries nor their parents are left", nothing).await;
+}
+
+/// Ends the session that made this entry, as if the servers had not heard of it for too long.
+async fn end_session_of(ensemble: &ZooKeeper, entry: &str) {
+    let name = entry.rsplit('/').next().expect("a name");
+    let session = name.split('-').nth(2).expect("a session");
+    let session = u64::from_str_radix(session, 16).expect("a number");
+    ensemble.end_session(session).await;
+}
+
+/// A claim as a manager makes it.
+fn claim(inbox: &Inbox, key: &str) -> Arc<Claim> {
+    let key = LockKey::new("lock:", key).expect("a good key");
+    Arc::new(Claim::of(inbox, key, [], Sharing::Exclusive, "service=test"))
+}
+
+async fn asks(store: &dyn Store, claim: &Arc<Claim>) -> bool {
+    let asked = Acquiring::new(claim.clone(), TTL).waiting(Waiting::InLine);
+    matches!(store.acquire(&asked).await.expect("an answer"), Acquire::Acquired { .. })
+}
+
+async fn releases(store: &dyn Store, claim: &Arc<Claim>) -> bool {
+    let answers = store.release(&[Releasing::new(claim.clone())]).await;
+    matches!(answers[..], [Ok(Release::Released)])
+}
+
+async fn holds(store: &dyn Store, claim: &Arc<Claim>) -> bool {
+    let answers = store.renew(&[Renewal::new(claim.clone(), TTL)]).await;
+    matches!(answers[..], [Ok(Renew::Renewed)])
+}

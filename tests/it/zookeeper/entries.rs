@@ -1,0 +1,142 @@
+//! Entries of which nobody knows, and entries that only look like ours.
+
+use lockattr_tests::{Engine, Wires};
+
+use super::*;
+
+/// Red without: `adopt` in `store/zookeeper/lines.rs` (a second entry stands behind the first).
+#[tokio::test]
+async fn a_lost_create_reply_is_found_again() {
+    let ensemble = ZooKeeper::start().await;
+    let wires = Wires::before(&ensemble).await;
+    let store = ZookeeperStore::open(&wires.url_with("response_timeout=3s")).unwrap();
+    store.ping().await.unwrap();
+    let inbox = Arc::new(Inbox::new(|_| {}));
+    store.listen(&inbox);
+    let first = claim(&inbox, "a");
+    // So that the lock's node is there, and the create is the first that is asked.
+    assert!(asks(&store, &first).await);
+    assert!(releases(&store, &first).await);
+
+    let lost = claim(&inbox, "a");
+    wires.swallow_replies();
+    let asked = Acquiring::new(lost.clone(), TTL);
+    assert!(store.acquire(&asked).await.is_err(), "no answer came");
+    let url = ensemble.url();
+    let made = async || line(&ensemble, &url, "a").await.len() == 1;
+    eventually(LIMIT, "it was made", made).await;
+    wires.cut().await;
+    wires.pass().await;
+    let again = async || matches!(store.acquire(&asked).await, Ok(Acquire::Acquired { .. }));
+    eventually(LIMIT, "it is found", again).await;
+    assert_eq!(line(&ensemble, &url, "a").await.len(), 1, "made twice");
+    assert!(releases(&store, &lost).await);
+    drop(store);
+    nothing_is_left(&ensemble, &url).await;
+}
+
+/// Red without: `leave` looking for the token where no entry is known.
+#[tokio::test]
+async fn a_lost_create_reply_is_undone_by_a_release() {
+    let ensemble = ZooKeeper::start().await;
+    let wires = Wires::before(&ensemble).await;
+    let store = ZookeeperStore::open(&wires.url_with("response_timeout=3s")).unwrap();
+    let inbox = Arc::new(Inbox::new(|_| {}));
+    store.listen(&inbox);
+    let (lost, next) = (claim(&inbox, "a"), claim(&inbox, "a"));
+    assert!(asks(&store, &next).await);
+    assert!(releases(&store, &next).await);
+    wires.swallow_replies();
+    assert!(store.acquire(&Acquiring::new(lost.clone(), TTL)).await.is_err(), "no answer came");
+    wires.cut().await;
+    wires.pass().await;
+    let url = ensemble.url();
+    let answered = async || store.release(&[Releasing::new(lost.clone())]).await[0].is_ok();
+    eventually(LIMIT, "it is undone", answered).await;
+    assert!(line(&ensemble, &url, "a").await.is_empty());
+    assert!(asks(&store, &next).await);
+    drop(store);
+    nothing_is_left(&ensemble, &url).await;
+}
+
+/// The node of an earlier session, which the servers are about to remove, is not ours (CURATOR-604).
+///
+/// Red without: `find` comparing the session.
+#[tokio::test]
+async fn an_entry_of_an_earlier_session_is_not_taken_for_ours() {
+    let ensemble = ZooKeeper::shared().await;
+    let url = ensemble.url_apart();
+    let earlier = ZookeeperStore::open(&url).unwrap();
+    let inbox = Arc::new(Inbox::new(|_| {}));
+    let same = claim(&inbox, "a");
+    assert!(asks(&earlier, &same).await);
+
+    // The same claim over another session, whose first answer got lost for all it knows: it was
+    // asked when no server was there.
+    let store = ZookeeperStore::open(&url).unwrap();
+    store.listen(&inbox);
+    {
+        let asked = Acquiring::new(same.clone(), TTL).waiting(Waiting::InLine);
+        let mut asking = store.acquire(&asked);
+        let polled = std::future::poll_fn(|context| {
+            std::task::Poll::Ready(asking.as_mut().poll(context).is_pending())
+        });
+        assert!(polled.await);
+    }
+    let asked = Acquiring::new(same.clone(), TTL).waiting(Waiting::InLine);
+    let answer = store.acquire(&asked).await.unwrap();
+    assert!(matches!(answer, Acquire::Held { in_line: Some(_), .. }), "adopted: {answer:?}");
+    assert_eq!(line(ensemble, &url, "a").await.len(), 2);
+    let expected = inbox.expect(same.token());
+    drop(earlier);
+    tokio::time::timeout(LIMIT, expected.news()).await.expect("its turn");
+    assert!(holds(&store, &same).await);
+    drop(store);
+    nothing_is_left(ensemble, &url).await;
+}
+
+/// Red without: the release that a dropped acquisition sends finding what it made.
+#[tokio::test]
+async fn an_acquisition_dropped_at_any_point_leaves_nothing() {
+    let ensemble = ZooKeeper::shared().await;
+    let url = ensemble.url_apart();
+    let manager = LockManager::connect(&url).await.unwrap();
+    for keys in [1, 2] {
+        for taken in [false, true] {
+            // Dropped at the nth time that it has nothing to do, until it is through.
+            for nth in 1.. {
+                let names: Vec<_> =
+                    (0..keys).map(|key| format!("{keys}-{taken}-{nth}-{key}")).collect();
+                let held = match taken {
+                    true => Some(manager.acquire(&names[0], LockOptions::new()).await.unwrap()),
+                    false => None,
+                };
+                let patience = LockOptions::new().wait(Duration::from_millis(300));
+                let mut asking = Box::pin(manager.acquire_all(&names, patience));
+                let mut pending = 0;
+                let through = std::future::poll_fn(|context| match asking.as_mut().poll(context) {
+                    std::task::Poll::Ready(_) => std::task::Poll::Ready(true),
+                    std::task::Poll::Pending => {
+                        pending += 1;
+                        match pending < nth {
+                            true => std::task::Poll::Pending,
+                            false => std::task::Poll::Ready(false),
+                        }
+                    }
+                });
+                let through = through.await;
+                drop(asking);
+                drop(held);
+                for name in &names {
+                    let nothing = async || line(ensemble, &url, name).await.is_empty();
+                    eventually(TTL / 2, "nothing is left of it", nothing).await;
+                }
+                if through {
+                    break;
+                }
+            }
+        }
+    }
+    drop(manager);
+    nothing_is_left(ensemble, &url).await;
+}

@@ -1,0 +1,130 @@
+//! Servers that answer, and know nothing: a follower cut off from its leader.
+
+use lockattr::Error;
+use lockattr_tests::Engine;
+use tokio::time::{Instant, sleep};
+
+use super::*;
+
+/// The followers elect another while the leader stands still; whoever is connected to it hears
+/// nothing, and who holds is `Lost` before another gets in.
+///
+/// Red without: `confirm` being a write (as a read, a follower without a leader would answer it).
+#[tokio::test]
+async fn a_frozen_leader_loses_nobodys_lock_to_another() {
+    let ensemble = ZooKeeper::start().await;
+    let url = ensemble.url_with("session_timeout=6s&ttl=3s&response_timeout=500ms");
+    let here = LockManager::connect(&url).await.unwrap();
+    let there = LockManager::connect(&url).await.unwrap();
+    let held = here.acquire("a", LockOptions::new()).await.unwrap();
+    let began = Instant::now();
+    let leader = ensemble.leader().await;
+    ensemble.freeze_one(leader);
+    let patience = LockOptions::new().wait(LIMIT);
+    let waits = tokio::spawn(async move {
+        let guard = there.acquire("a", patience).await;
+        (Instant::now(), guard)
+    });
+    let lost = tokio::spawn(async move {
+        held.lost().await;
+        (Instant::now(), held)
+    });
+    // It renews at the new leader, or is told that it lost.
+    sleep(Duration::from_secs(8)).await;
+    ensemble.thaw_one(leader);
+    let got_in = match lost.is_finished() {
+        true => {
+            let (lost_at, held) = lost.await.unwrap();
+            let (at, next) = waits.await.unwrap();
+            let next = next.expect("the next gets in");
+            assert!(at >= lost_at, "two at once: {:?} before the loss", lost_at - at);
+            assert!(next.fencing_token() > held.fencing_token());
+            Some(next)
+        }
+        false => {
+            assert!(!waits.is_finished(), "two at once");
+            lost.abort();
+            let _aborted = lost.await;
+            Some(waits.await.unwrap().1.expect("the next gets in"))
+        }
+    };
+    assert!(began.elapsed() < LIMIT * 2);
+    drop((got_in, here));
+    nothing_is_left(&ensemble, &ensemble.url()).await;
+}
+
+/// A follower whose leader and fellow stand still goes on answering reads for a while. Nobody holds
+/// by its word.
+///
+/// Red without: `confirm` being a write.
+#[tokio::test]
+async fn one_server_alone_proves_nothing() {
+    let ensemble = ZooKeeper::start().await;
+    let leader = ensemble.leader().await;
+    let alone = (leader + 1) % 3;
+    let addr = [ensemble.addrs()[alone].clone()];
+    let settings = "session_timeout=6s&ttl=3s&response_timeout=500ms";
+    let url = format!("{}?{settings}", ensemble.url_at(&addr));
+    let manager = LockManager::connect(&url).await.unwrap();
+    let held = manager.acquire("a", LockOptions::new()).await.unwrap();
+    (0..3).filter(|nth| *nth != alone).for_each(|nth| ensemble.freeze_one(nth));
+    let frozen = Instant::now();
+    held.lost().await;
+    let lost_after = frozen.elapsed();
+    assert!(lost_after <= Duration::from_millis(3_500), "believed for {lost_after:?}");
+    let once = LockOptions::new().wait(Duration::from_millis(200));
+    let refused = manager.acquire("b", once).await;
+    assert!(matches!(refused, Err(Error::Store { .. })), "an outage is no contention: {refused:?}");
+    (0..3).filter(|nth| *nth != alone).for_each(|nth| ensemble.thaw_one(nth));
+    let works = async || manager.acquire("c", LockOptions::new()).await.is_ok();
+    eventually(LIMIT, "it works again", works).await;
+    drop((held, manager));
+    nothing_is_left(&ensemble, &ensemble.url()).await;
+}
+
+/// Red without: the client being told all servers of the URL.
+#[tokio::test]
+async fn a_server_that_dies_under_its_clients_costs_nobody_a_lock() {
+    let ensemble = ZooKeeper::start().await;
+    let leader = ensemble.leader().await;
+    let follower = (leader + 1) % 3;
+    let mut addrs = ensemble.addrs();
+    addrs.swap(0, follower);
+    let url = ensemble.url_at(&addrs);
+    let manager = LockManager::connect(&url).await.unwrap();
+    let held = manager.acquire("a", LockOptions::new()).await.unwrap();
+    for killed in [follower, leader] {
+        ensemble.kill_one(killed);
+        sleep(TTL + Duration::from_secs(1)).await;
+        held.ensure_held().expect("renewed at another server");
+        ensemble.revive_one(killed).await;
+    }
+    held.release().await.unwrap();
+    drop(manager);
+    nothing_is_left(&ensemble, &url).await;
+}
+
+/// Sessions outlive their servers, and begin anew when these are back; one that its store gave up
+/// meanwhile is closed then, and nobody waits for its time to be over.
+///
+/// Red without: `close` in `store/zookeeper/session.rs`.
+#[tokio::test]
+async fn a_session_given_up_in_an_outage_is_in_nobodys_way_after_it() {
+    let ensemble = ZooKeeper::start().await;
+    let url = ensemble.url_with("session_timeout=24s&ttl=2s");
+    let here = LockManager::connect(&url).await.unwrap();
+    let there = LockManager::connect(&url).await.unwrap();
+    let held = here.acquire("a", LockOptions::new()).await.unwrap();
+    (0..3).for_each(|nth| ensemble.kill_one(nth));
+    // The client pauses for longer then than it goes on trying.
+    sleep(Duration::from_secs(31)).await;
+    assert!(held.ensure_held().is_err());
+    ensemble.restart().await;
+    let up = Instant::now();
+    let next = there.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
+    let after = up.elapsed();
+    assert!(after < Duration::from_secs(16), "the next got in after {after:?}");
+    next.release().await.unwrap();
+    drop((held, here, there));
+    nothing_is_left(&ensemble, &ensemble.url()).await;
+}

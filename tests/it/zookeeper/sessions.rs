@@ -1,0 +1,107 @@
+//! Sessions that end.
+
+use lockattr::{Error, LostReason};
+use tokio::time::timeout;
+
+use super::*;
+
+/// Red without: `session_ended` in `store/ordered/shared.rs` telling the inbox (the next renewal
+/// would, a third of the TTL later).
+#[tokio::test]
+async fn a_session_that_the_servers_end_is_lost_at_once_and_the_next_gets_in() {
+    let ensemble = ZooKeeper::shared().await;
+    let url = ensemble.url_apart();
+    // Renewals, a third of this apart, come too late to be the ones that notice.
+    let long = format!("{url}?session_timeout=600s&ttl=300s");
+    let here = LockManager::connect(&long).await.unwrap();
+    let there = LockManager::connect(&url).await.unwrap();
+    // Two, of one session.
+    let held = here.acquire("a", LockOptions::new()).await.unwrap();
+    let other = here.acquire("b", LockOptions::new()).await.unwrap();
+    let fencing = held.fencing_token();
+    let waits = tokio::spawn(async move { there.acquire("a", LockOptions::new()).await });
+    eventually(LIMIT, "it waits", async || line(ensemble, &url, "a").await.len() == 2).await;
+
+    let entry = line(ensemble, &url, "b").await.remove(0);
+    end_session_of(ensemble, &entry).await;
+    for lost in [&held, &other] {
+        timeout(LIMIT, lost.lost()).await.expect("at once, not at the next renewal");
+        let Err(Error::Lost { reason, .. }) = lost.ensure_held() else { panic!("held still") };
+        assert_eq!(reason, LostReason::Taken);
+    }
+    let next = waits.await.unwrap().unwrap();
+    assert!(next.fencing_token() > fencing);
+
+    // And a new session serves the next call.
+    let again = here.acquire("b", LockOptions::new()).await.unwrap();
+    again.release().await.unwrap();
+    assert!(held.release().await.is_err());
+    drop((next, other, here));
+    nothing_is_left(ensemble, &url).await;
+}
+
+/// Red without: waiting claims of a session that is over being told to ask again.
+#[tokio::test]
+async fn who_waits_when_its_session_ends_gets_in_line_again() {
+    let ensemble = ZooKeeper::shared().await;
+    let url = ensemble.url_apart();
+    let here = LockManager::connect(&url).await.unwrap();
+    let there = LockManager::connect(&url).await.unwrap();
+    let held = here.acquire("a", LockOptions::new()).await.unwrap();
+    let waits = tokio::spawn(async move { there.acquire("a", LockOptions::new()).await });
+    let two = async || line(ensemble, &url, "a").await.len() == 2;
+    eventually(LIMIT, "it waits", two).await;
+    let mut entries = line(ensemble, &url, "a").await;
+    entries.sort_by_key(|entry| entry.rsplit('-').next().unwrap().to_owned());
+    let waiter = entries.pop().unwrap();
+    end_session_of(ensemble, &waiter).await;
+    let again = async || {
+        let line = line(ensemble, &url, "a").await;
+        line.len() == 2 && !line.contains(&waiter)
+    };
+    // By itself it would look again after 15 s.
+    eventually(Duration::from_secs(12), "it waits again", again).await;
+    held.release().await.unwrap();
+    drop(waits.await.unwrap().expect("granted"));
+    drop(here);
+    nothing_is_left(ensemble, &url).await;
+}
+
+/// Red without: `confirm` asking whether the entry is there.
+#[tokio::test]
+async fn an_entry_that_is_removed_by_hand_is_lost_at_the_next_renewal() {
+    let ensemble = ZooKeeper::shared().await;
+    let url = ensemble.url_apart();
+    let manager = LockManager::connect(&format!("{url}?ttl=1s")).await.unwrap();
+    let held = manager.acquire("a", LockOptions::new()).await.unwrap();
+    let entry = line(ensemble, &url, "a").await.remove(0);
+    ensemble.delete(&entry).await;
+    timeout(LIMIT, held.lost()).await.expect("it is told");
+    let Err(Error::Lost { reason, .. }) = held.ensure_held() else { panic!("held still") };
+    assert_eq!(reason, LostReason::Taken);
+    drop((held, manager));
+    nothing_is_left(ensemble, &url).await;
+}
+
+/// Red without: `Thread` ending only when the session is closed.
+#[tokio::test]
+async fn a_manager_that_is_dropped_closes_its_session() {
+    let ensemble = ZooKeeper::shared().await;
+    let url = ensemble.url_apart();
+    // Sessions that nobody closes outlive this test.
+    let long = format!("{url}?session_timeout=600s");
+    let manager = LockManager::connect(&long).await.unwrap();
+    let held = manager.acquire("a", LockOptions::new()).await.unwrap();
+    // Nobody gives it back: the session's end does, long before its time is over.
+    std::mem::forget(held);
+    assert_eq!(line(ensemble, &url, "a").await.len(), 1);
+    drop(manager);
+    let store = ZookeeperStore::open(&long).unwrap();
+    let inbox = Arc::new(Inbox::new(|_| {}));
+    store.listen(&inbox);
+    let orphan = claim(&inbox, "b");
+    assert!(asks(&store, &orphan).await);
+    drop(store);
+    let gone = async || line(ensemble, &url, "b").await.is_empty();
+    eventually(LIMIT, "its session is closed", gone).await;
+}

@@ -1,0 +1,85 @@
+//! What a URL may say, and who may touch what.
+
+use lockattr::Error;
+
+use super::*;
+
+fn refused(url: &str) -> String {
+    match ZookeeperStore::open(url) {
+        Err(Error::InvalidOptions(sentence)) => sentence,
+        other => panic!("{url}: {other:?}"),
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_a_sentence() {
+    let hosts = "zookeeper://h1,h2:2182/locks";
+    for (query, named) in [
+        ("session_timeout=soon", "`session_timeout=soon`"),
+        ("session_timeout=0s", "`session_timeout` must"),
+        ("response_timeout=0s", "`response_timeout` must"),
+        ("heartbeat=1s", "`session_timeout`, `connect_timeout`"),
+        ("tls=true", "TLS"),
+    ] {
+        let sentence = refused(&format!("{hosts}?{query}"));
+        assert!(sentence.contains(named), "{sentence}");
+    }
+    assert!(refused("zookeeper://h1/zookeeper/x").contains("`zookeeper` first"));
+    assert!(refused("zookeeper://h1/a%2F..%2Fb").contains("path"));
+    assert!(refused("zookeeper://app@h1/").contains("both user and password"));
+    let store = ZookeeperStore::open("zookeeper://app:s3cret@h1,h2/").unwrap();
+    assert!(!format!("{store:?}").contains("s3cret"));
+}
+
+/// Red without: the comparison with the negotiated timeout in `store/zookeeper/session.rs`.
+#[tokio::test]
+async fn a_session_shorter_than_asked_for_is_refused_and_the_sentence_says_what_to_set() {
+    let ensemble = ZooKeeper::shared().await;
+    let url = format!("{}?session_timeout=20m", ensemble.url_apart());
+    let error = LockManager::connect(&url).await.unwrap_err().to_string();
+    assert!(error.contains("maxSessionTimeout") && error.contains("600s"), "{error}");
+}
+
+#[tokio::test]
+async fn a_ttl_beyond_half_a_session_is_refused() {
+    let ensemble = ZooKeeper::shared().await;
+    let url = ensemble.url_apart();
+    let error = LockManager::connect(&format!("{url}?ttl=11s")).await.unwrap_err().to_string();
+    assert!(error.contains("10s at most"), "{error}");
+    assert!(LockManager::connect(&format!("{url}?ttl=11s&session_timeout=22s")).await.is_ok());
+}
+
+/// Red without: `as_mode` choosing the ACL.
+#[tokio::test]
+async fn who_logs_in_keeps_others_out() {
+    let ensemble = ZooKeeper::shared().await;
+    let url = ensemble.url_apart();
+    let login = |who: &str| url.replacen("://", &format!("://{who}@"), 1);
+    let ours = LockManager::connect(&login("app:s3cret")).await.unwrap();
+    let held = ours.acquire("a", LockOptions::new()).await.unwrap();
+    for other in [&login("app:wrong"), &url] {
+        let other = LockManager::connect(other).await.unwrap();
+        let error = other.acquire("a", LockOptions::new()).await.unwrap_err();
+        assert!(matches!(error, Error::Store { .. }), "{error}");
+        assert!(!error.to_string().contains("s3cret") && !error.to_string().contains("wrong"));
+    }
+    held.release().await.unwrap();
+    let again = ours.acquire("a", LockOptions::new()).await.unwrap();
+    again.release().await.unwrap();
+}
+
+/// Red without: the parents being made anew when they vanish.
+#[tokio::test]
+async fn parents_come_and_go_with_what_is_locked() {
+    let ensemble = ZooKeeper::shared().await;
+    let url = format!("{}/deep/down", ensemble.url_apart());
+    let manager = LockManager::connect(&url).await.unwrap();
+    for _ in 0..3 {
+        let held = manager.acquire("a/b", LockOptions::new()).await.unwrap();
+        let entries = line(ensemble, &url, "a%2Fb").await;
+        assert_eq!(entries.len(), 1);
+        held.release().await.unwrap();
+        // While the session lives: nothing of it is in the way.
+        nothing_is_left(ensemble, &url).await;
+    }
+}

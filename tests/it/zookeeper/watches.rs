@@ -1,0 +1,69 @@
+//! Who is woken by what.
+
+use std::time::Duration;
+
+use lockattr::store::{Expected, News};
+use lockattr_tests::Engine;
+use tokio::time::timeout;
+
+use super::*;
+
+/// Red without: `in_the_way` for exclusive claims naming one before it only, in
+/// `store/ordered/turns.rs` (make it `Some(0)`: all watch the first).
+#[tokio::test]
+async fn a_release_wakes_one_of_a_hundred() {
+    let ensemble = ZooKeeper::start().await;
+    let url = ensemble.url_apart();
+    let store = ZookeeperStore::open(&url).unwrap();
+    let inbox = Arc::new(Inbox::new(|_| {}));
+    store.listen(&inbox);
+    let holder = claim(&inbox, "herd");
+    assert!(asks(&store, &holder).await);
+    let mut waiters: Vec<(Arc<Claim>, Expected)> = Vec::new();
+    for _ in 0..100 {
+        let waiter = claim(&inbox, "herd");
+        let expected = inbox.expect(waiter.token());
+        assert!(!asks(&store, &waiter).await);
+        waiters.push((waiter, expected));
+    }
+    // One watch for each of them, on another node.
+    let watches = async || ensemble.sum("zk_watch_count").await;
+    eventually(LIMIT, "each watches", async || watches().await == 100).await;
+    let fired = async || ensemble.sum("zk_sum_node_deleted_watch_count").await;
+    let before = fired().await;
+    assert!(releases(&store, &holder).await);
+    let first = timeout(LIMIT, waiters[0].1.news()).await.expect("the first is told");
+    assert!(matches!(first, News::Granted(_)));
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(fired().await - before, 1, "watches fired");
+    assert_eq!(watches().await, 99, "watches left");
+    for (_, expected) in &waiters[1..] {
+        assert!(timeout(Duration::ZERO, expected.news()).await.is_err(), "another was told");
+    }
+    for (waiter, _) in waiters.iter().rev() {
+        releases(&store, waiter).await;
+    }
+    eventually(LIMIT, "all watches are taken back", async || watches().await == 0).await;
+    drop(store);
+    nothing_is_left(&ensemble, &url).await;
+}
+
+/// Red without: a task being ended with its place (`Task`'s `Drop` in `store/ordered/places.rs`).
+#[tokio::test]
+async fn who_gives_up_takes_its_watch_back() {
+    let ensemble = ZooKeeper::start().await;
+    let url = ensemble.url_apart();
+    let here = LockManager::connect(&url).await.unwrap();
+    let there = LockManager::connect(&url).await.unwrap();
+    let held = here.acquire("watched", LockOptions::new()).await.unwrap();
+    for _ in 0..5 {
+        let patience = LockOptions::new().wait(Duration::from_millis(100));
+        assert!(there.acquire("watched", patience).await.is_err());
+    }
+    let watches = async || ensemble.sum("zk_watch_count").await;
+    eventually(LIMIT, "no watch is left", async || watches().await == 0).await;
+    assert_eq!(line(&ensemble, &url, "watched").await.len(), 1, "places left");
+    held.release().await.unwrap();
+    drop((here, there));
+    nothing_is_left(&ensemble, &url).await;
+}

@@ -1,0 +1,188 @@
+//! `node exhibit algorithm=… addrs=… key=… ttl=MILLISECONDS history=… process=N [clock=…] [now=…] [ledger=… fenced=BOOL]`: takes
+//! and gives a lock on order, by an algorithm of the museum or by lockattr, and writes the history.
+//!
+//! | order | what is asked |
+//! |---|---|
+//! | `acquire CHAIN` | the lock, once |
+//! | `check CHAIN` | whether it is still held, as far as the algorithm can tell by itself |
+//! | `renew CHAIN` | a longer lease |
+//! | `release CHAIN` | to give it back |
+//! | `read CHAIN` | all that is in the ledger, with the last fencing token |
+//! | `write CHAIN` | all that was read, and one more, without another look at the lease |
+//! | `add COUNT` | all of this together, so often, with patience |
+//!
+//! The answer is `yes`, `yes FENCE`, `no` or `unknown`. `clock` is how many milliseconds the client's
+//! clock is ahead; `now` is what it shows if it stands still.
+
+mod blind_watchdog;
+mod count_field;
+mod del_unchecked;
+mod desk;
+mod getset;
+mod ours;
+mod redlock_max;
+mod server;
+mod setnx_expire;
+mod timestamp_token;
+
+use std::error::Error;
+use std::time::Duration;
+
+use lockattr_history::{Mode, Op, Recorder};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, stdin, stdout};
+use tokio::time::sleep;
+
+use crate::arguments::Arguments;
+use desk::Desk;
+use server::Visit;
+
+/// What an algorithm was told, where it was told something.
+enum Told {
+    /// Done, with its fencing token if it has one.
+    Yes(Option<u64>),
+    No,
+}
+
+type Answer = Result<Told, Box<dyn Error>>;
+
+/// A lock as its article has it. Each chain is a thread of the article's program.
+trait Algorithm {
+    async fn acquire(&mut self, chain: u32) -> Answer;
+    async fn release(&mut self, chain: u32) -> Answer;
+
+    /// Most have none.
+    async fn renew(&mut self, _chain: u32) -> Answer {
+        Ok(Told::No)
+    }
+
+    /// What the holder can know without asking: more than most articles ask of it, so that a holder
+    /// that was paused is not blamed for that.
+    fn check(&self, chain: u32) -> bool;
+}
+
+pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
+    let visit = Visit::by(arguments)?;
+    let desk = Desk::by(arguments, visit.process)?;
+    let algorithm: String = arguments.get_or("algorithm", String::new())?;
+    match algorithm.as_str() {
+        "setnx-expire" => serve(setnx_expire::SetnxExpire::new(&visit).await?, &visit, desk).await,
+        "del-unchecked" => {
+            serve(del_unchecked::DelUnchecked::new(&visit).await?, &visit, desk).await
+        }
+        "getset" => serve(getset::Getset::new(&visit).await?, &visit, desk).await,
+        "timestamp-token" => {
+            serve(timestamp_token::TimestampToken::new(&visit).await?, &visit, desk).await
+        }
+        "count-field" => serve(count_field::CountField::new(&visit).await?, &visit, desk).await,
+        "redlock-max" => serve(redlock_max::RedlockMax::new(&visit), &visit, desk).await,
+        "blind-watchdog" => {
+            serve(blind_watchdog::BlindWatchdog::new(&visit).await?, &visit, desk).await
+        }
+        "lockattr" => serve(ours::Ours::new(&visit)?, &visit, desk).await,
+        other => Err(format!("no algorithm `{other}`").into()),
+    }
+}
+
+async fn serve(lock: impl Algorithm, visit: &Visit, mut desk: Desk) -> Result<(), Box<dyn Error>> {
+    let recorder = Recorder::to_file(visit.process, &visit.history)?;
+    let mut recorded = Recorded { lock, recorder, key: &visit.key };
+    let mut orders = BufReader::new(stdin()).lines();
+    let mut last = 0;
+    while let Some(order) = orders.next_line().await? {
+        let (verb, number) = order.split_once(' ').ok_or("an order is VERB NUMBER")?;
+        let number: u32 = number.parse()?;
+        let answer = match verb {
+            "read" => in_words(desk.reads(last)),
+            "write" => in_words(desk.writes()?),
+            "add" => {
+                for _ in 0..number {
+                    let Answered::Yes(fence) = recorded.patiently().await else { continue };
+                    if desk.reads(fence.unwrap_or(0)) {
+                        // Others have their chance to come in between.
+                        sleep(PAUSE).await;
+                        desk.writes()?;
+                    }
+                    recorded.asks(Op::Release, 0).await;
+                }
+                in_words(true)
+            }
+            _ => {
+                let op = match verb {
+                    "acquire" => Op::Acquire(Mode::Exclusive),
+                    "check" => Op::Check,
+                    "renew" => Op::Renew,
+                    "release" => Op::Release,
+                    _ => return Err(format!("no order `{order}`").into()),
+                };
+                match recorded.asks(op, number).await {
+                    Answered::Yes(Some(fence)) => {
+                        last = fence;
+                        format!("yes {fence}")
+                    }
+                    Answered::Yes(None) => in_words(true),
+                    Answered::No => in_words(false),
+                    Answered::Unknown => "unknown".to_owned(),
+                }
+            }
+        };
+        stdout().write_all(format!("{answer}\n").as_bytes()).await?;
+        stdout().flush().await?;
+    }
+    Ok(())
+}
+
+/// Between reading and writing.
+const PAUSE: Duration = Duration::from_millis(1);
+
+fn in_words(done: bool) -> String {
+    if done { "yes" } else { "no" }.to_owned()
+}
+
+enum Answered {
+    Yes(Option<u64>),
+    No,
+    Unknown,
+}
+
+/// A lock whose calls are written down.
+struct Recorded<'a, A> {
+    lock: A,
+    recorder: Recorder,
+    key: &'a str,
+}
+
+impl<A: Algorithm> Recorded<'_, A> {
+    async fn asks(&mut self, op: Op, chain: u32) -> Answered {
+        let call = self.recorder.invoke(chain, self.key, op);
+        let told = match op {
+            Op::Acquire(_) => self.lock.acquire(chain).await,
+            Op::Renew => self.lock.renew(chain).await,
+            Op::Release => self.lock.release(chain).await,
+            _ => Ok(if self.lock.check(chain) { Told::Yes(None) } else { Told::No }),
+        };
+        match told {
+            Ok(Told::Yes(fence)) => {
+                call.ok(fence);
+                Answered::Yes(fence)
+            }
+            Ok(Told::No) => {
+                call.fail();
+                Answered::No
+            }
+            Err(_) => {
+                call.unknown();
+                Answered::Unknown
+            }
+        }
+    }
+
+    /// Asks until it has the lock.
+    async fn patiently(&mut self) -> Answered {
+        loop {
+            match self.asks(Op::Acquire(Mode::Exclusive), 0).await {
+                Answered::No => sleep(PAUSE).await,
+                answered => return answered,
+            }
+        }
+    }
+}

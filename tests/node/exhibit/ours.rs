@@ -1,0 +1,69 @@
+//! lockattr, through its public API, under the same orders.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use lockattr::{Error, LockGuard, LockManager, LockOptions};
+
+use super::server::{Visit, told};
+use super::{Algorithm, Answer, Told};
+
+pub(super) struct Ours {
+    manager: LockManager,
+    key: String,
+    ttl: Duration,
+    held: HashMap<u32, LockGuard>,
+}
+
+impl Ours {
+    pub(super) fn new(visit: &Visit) -> Result<Self, Error> {
+        let addrs = visit.addrs.join(",");
+        let url = match visit.addrs.len() {
+            1 => format!("redis://{addrs}"),
+            // No server of an exhibit is ever started anew, so none has to be waited for.
+            _ => format!("redlock://{addrs}?durable=true"),
+        };
+        let manager = LockManager::builder().url(url).ttl(visit.ttl).build()?;
+        Ok(Self { manager, key: visit.key.clone(), ttl: visit.ttl, held: HashMap::new() })
+    }
+}
+
+/// A loss is an answer. All else leaves open what was done.
+fn unless_lost(done: Result<(), Error>) -> Answer {
+    match done {
+        Ok(()) => told(true),
+        Err(Error::Lost { .. }) => told(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Algorithm for Ours {
+    async fn acquire(&mut self, chain: u32) -> Answer {
+        match self.manager.try_acquire(&self.key, LockOptions::new()).await? {
+            Some(guard) => {
+                let fence = guard.fencing_token().get();
+                self.held.insert(chain, guard);
+                Ok(Told::Yes(Some(fence)))
+            }
+            None => told(false),
+        }
+    }
+
+    async fn release(&mut self, chain: u32) -> Answer {
+        match self.held.remove(&chain) {
+            Some(guard) => unless_lost(guard.release().await),
+            None => told(false),
+        }
+    }
+
+    async fn renew(&mut self, chain: u32) -> Answer {
+        match self.held.get(&chain) {
+            Some(guard) => unless_lost(guard.extend(self.ttl).await),
+            None => told(false),
+        }
+    }
+
+    fn check(&self, chain: u32) -> bool {
+        self.held.get(&chain).is_some_and(|guard| guard.ensure_held().is_ok())
+    }
+}

@@ -1,0 +1,42 @@
+//! `SETNX`, and then `EXPIRE`: the lock, and that it ends by itself, in two commands.
+
+use redis::RedisResult;
+use tokio::time::Instant;
+
+use super::server::{Lease, Server, Visit, told};
+use super::{Algorithm, Answer};
+
+pub(super) struct SetnxExpire {
+    server: Server,
+    seconds: String,
+    lease: Lease,
+}
+
+impl SetnxExpire {
+    pub(super) async fn new(visit: &Visit) -> RedisResult<Self> {
+        let seconds = visit.ttl.as_secs().to_string();
+        Ok(Self { server: visit.server().await?, seconds, lease: Lease::of(visit) })
+    }
+}
+
+impl Algorithm for SetnxExpire {
+    async fn acquire(&mut self, _: u32) -> Answer {
+        let (asked, key) = (Instant::now(), self.server.key.clone());
+        if !self.server.ask::<bool>(&["SETNX", &key, "1"]).await? {
+            return told(false);
+        }
+        let () = self.server.ask(&["EXPIRE", &key, &self.seconds]).await?;
+        self.lease.from(asked);
+        told(true)
+    }
+
+    async fn release(&mut self, _: u32) -> Answer {
+        let key = self.server.key.clone();
+        self.lease.end();
+        told(self.server.ask(&["DEL", &key]).await?)
+    }
+
+    fn check(&self, _: u32) -> bool {
+        self.lease.is_good()
+    }
+}

@@ -1,0 +1,27 @@
+//! `node plain url=…`: takes a lock on a thread that knows no runtime, drops the guard and ends the
+//! process in the next line.
+
+use std::error::Error;
+use std::process::exit;
+use std::thread;
+
+use lockattr::{LockManager, LockOptions};
+
+use crate::arguments::Arguments;
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "its guard is dropped, and that is what is asked about"
+)]
+pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
+    let url: String = arguments.get_or("url", String::new())?;
+    let program = move || -> Result<(), lockattr::Error> {
+        let manager = LockManager::connect_blocking(&url)?;
+        // For ever: only the guard's drop is asked about.
+        let manager = std::mem::ManuallyDrop::new(manager);
+        drop(manager.acquire_blocking("plain", LockOptions::new())?);
+        exit(0)
+    };
+    let ended = thread::spawn(program).join();
+    Ok(ended.map_err(|_| "the thread has panicked")??)
+}

@@ -1,0 +1,185 @@
+//! What came of a round, as people and as programs read it.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// What a process found wrong by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Complaint {
+    /// A promise was broken.
+    Violation(String),
+    /// Somebody was not answered, or not let in.
+    Hung(String),
+    /// Something that should not happen in such a run at all.
+    Wrong(String),
+}
+
+/// Where the processes of a round put their complaints: one file, a line for each.
+#[derive(Debug)]
+pub(crate) struct Complaints {
+    path: PathBuf,
+    process: u32,
+}
+
+impl Complaints {
+    pub(crate) fn at(directory: &Path, process: u32) -> Self {
+        Self { path: directory.join("complaints.jsonl"), process }
+    }
+
+    pub(crate) fn say(&self, complaint: Complaint) {
+        let mut line = serde_json::to_vec(&(self.process, complaint)).expect("plain data");
+        line.push(b'\n');
+        let file = OpenOptions::new().create(true).append(true).open(&self.path);
+        file.and_then(|mut file| file.write_all(&line)).expect("a complaint can be written");
+    }
+
+    pub(crate) fn read(directory: &Path) -> Vec<(u32, Complaint)> {
+        let text = std::fs::read_to_string(directory.join("complaints.jsonl")).unwrap_or_default();
+        // The last line of a process that was killed may be cut short.
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+}
+
+/// How many there were of each.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Operations {
+    pub(crate) acquired: u64,
+    pub(crate) contended: u64,
+    /// The store answered with an error, or the lease was over before the answer came.
+    pub(crate) failed: u64,
+    /// Nobody heard an answer: dropped, or killed.
+    pub(crate) unknown: u64,
+    pub(crate) reentered: u64,
+    pub(crate) renewed: u64,
+    pub(crate) released: u64,
+    pub(crate) checked: u64,
+    pub(crate) lost: u64,
+    /// Entries in all shelves.
+    pub(crate) added: u64,
+}
+
+/// One round on one topology.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Outcome {
+    pub(crate) topology: &'static str,
+    pub(crate) seed: u64,
+    /// Of weather.
+    pub(crate) seconds: f64,
+    pub(crate) operations: Operations,
+    pub(crate) faults: BTreeMap<String, u64>,
+    pub(crate) violations: Vec<String>,
+    pub(crate) leaked: Vec<String>,
+    /// Places in line that went only with the time of their line: no finding, but worth a look.
+    pub(crate) outlived: Vec<String>,
+    pub(crate) hung: Vec<String>,
+    /// What went wrong with the round itself.
+    pub(crate) wrong: Vec<String>,
+    pub(crate) history: Option<PathBuf>,
+    pub(crate) replay: Option<String>,
+}
+
+impl Outcome {
+    pub(crate) fn is_clean(&self) -> bool {
+        [&self.violations, &self.leaked, &self.hung, &self.wrong].iter().all(|list| list.is_empty())
+    }
+
+    /// Adds another round of the same topology.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.topology = other.topology;
+        self.seconds += other.seconds;
+        let (ours, theirs) = (&mut self.operations, &other.operations);
+        ours.acquired += theirs.acquired;
+        ours.contended += theirs.contended;
+        ours.failed += theirs.failed;
+        ours.unknown += theirs.unknown;
+        ours.reentered += theirs.reentered;
+        ours.renewed += theirs.renewed;
+        ours.released += theirs.released;
+        ours.checked += theirs.checked;
+        ours.lost += theirs.lost;
+        ours.added += theirs.added;
+        for (kind, count) in &other.faults {
+            *self.faults.entry(kind.clone()).or_default() += count;
+        }
+        self.violations.extend(other.violations.iter().cloned());
+        self.leaked.extend(other.leaked.iter().cloned());
+        self.outlived.extend(other.outlived.iter().cloned());
+        self.hung.extend(other.hung.iter().cloned());
+        self.wrong.extend(other.wrong.iter().cloned());
+    }
+
+    /// Two lines for people, and one for each finding.
+    pub(crate) fn told(&self) -> String {
+        let Operations { acquired, contended, failed, unknown, .. } = &self.operations;
+        let Operations { reentered, renewed, released, checked, lost, added, .. } =
+            &self.operations;
+        let faults: u64 = self.faults.values().sum();
+        let kinds: Vec<String> =
+            self.faults.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+        let mut told = format!(
+            "{:<16} {:>6.0} s  acquired {acquired}, contended {contended}, failed {failed}, unknown \
+             {unknown}; reentered {reentered}, renewed {renewed}, released {released}, checked \
+             {checked}, lost {lost}; shelves {added}\n{:24}{faults} faults: {}\n{:24}violations {}, \
+             leaked keys {}, hung waiters {}",
+            self.topology,
+            self.seconds,
+            "",
+            kinds.join(", "),
+            "",
+            self.violations.len(),
+            self.leaked.len(),
+            self.hung.len(),
+        );
+        let findings = [
+            ("VIOLATION", &self.violations),
+            ("LEAKED", &self.leaked),
+            ("left in line for its time", &self.outlived),
+            ("HUNG", &self.hung),
+            ("WRONG", &self.wrong),
+        ];
+        for (kind, findings) in findings {
+            for finding in findings.iter().take(10) {
+                told += &format!("\n    {kind}: {finding}");
+            }
+            if findings.len() > 10 {
+                told += &format!("\n    {kind}: … and {} more", findings.len() - 10);
+            }
+        }
+        if let Some(history) = &self.history {
+            told += &format!("\n    history: {}", history.display());
+        }
+        if let Some(replay) = &self.replay {
+            told += &format!("\n    again:   {replay}");
+        }
+        told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn complaints_are_read_as_they_were_said() {
+        let directory = tempfile::tempdir().unwrap();
+        let said = Complaint::Hung("nobody answers".into());
+        Complaints::at(directory.path(), 7).say(said.clone());
+        assert_eq!(Complaints::read(directory.path()), [(7, said)]);
+    }
+
+    #[test]
+    fn any_finding_makes_a_round_unclean() {
+        let clean = Outcome::default();
+        assert!(clean.is_clean());
+        let found = || vec!["something".to_owned()];
+        assert!(!Outcome { violations: found(), ..clean.clone() }.is_clean());
+        assert!(!Outcome { leaked: found(), ..clean.clone() }.is_clean());
+        assert!(!Outcome { hung: found(), ..clean.clone() }.is_clean());
+        assert!(!Outcome { wrong: found(), ..clean }.is_clean());
+    }
+}

@@ -1,0 +1,174 @@
+//! One round on one topology: servers, processes, weather, peace, and the verdict.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use lockattr::{LockManager, LockOptions};
+use lockattr_tests::Engine;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use crate::crew::{Faults, Member};
+use crate::outcome::{Complaint, Complaints, Outcome};
+use crate::plan::Plan;
+use crate::topology::Topology;
+use crate::verdict;
+use crate::weather::spells;
+use crate::worker::{KEYS, PERMITS, SEMAPHORE};
+
+/// What a machine with other things to do may take beyond a promise.
+const SLACK: Duration = Duration::from_secs(10);
+
+pub(crate) async fn run<T: Topology>(name: &'static str, plan: &Plan, seed: u64) -> Outcome {
+    let directory = directory(plan, name, seed);
+    let engine = T::start().await;
+    let place = |nth| Member::start(&engine, nth, seed, directory.clone());
+    let mut crew = join_all((0..plan.workers).map(place)).await;
+
+    let began = Instant::now();
+    let until = began + plan.weather();
+    let servers = weather_of_servers(&engine, seed, until);
+    let (servers, processes) =
+        tokio::join!(servers, join_all(crew.iter_mut().map(|member| member.weather(until))));
+    let seconds = began.elapsed().as_secs_f64();
+
+    let mut wrong = Vec::new();
+    let settled = join_all(crew.iter_mut().map(Member::settles)).await;
+    wrong.extend(settled.into_iter().filter_map(Result::err));
+    let ended = join_all(crew.iter_mut().map(Member::finishes)).await;
+    wrong.extend(ended.into_iter().filter_map(Result::err));
+    let mut hung = somebody_new_has_all(&engine).await;
+    let (leaked, outlived) = left(&engine).await;
+
+    let mut verdict = verdict::of(&directory);
+    for (process, complaint) in Complaints::read(&directory) {
+        let (list, text) = match complaint {
+            Complaint::Violation(text) => (&mut verdict.violations, text),
+            Complaint::Hung(text) => (&mut hung, text),
+            Complaint::Wrong(text) => (&mut wrong, text),
+        };
+        list.push(format!("process {process}: {text}"));
+    }
+    if verdict.operations.acquired == 0 {
+        wrong.push("nobody had any lock in all the time".into());
+    }
+    let mut faults = Faults::new();
+    for (kind, count) in processes.into_iter().chain([servers]).flatten() {
+        *faults.entry(kind).or_default() += count;
+    }
+    let (operations, violations) = (verdict.operations, verdict.violations);
+    let outcome = Outcome {
+        topology: name,
+        seed,
+        seconds,
+        operations,
+        faults,
+        violations,
+        leaked,
+        outlived,
+        hung,
+        wrong,
+        history: None,
+        replay: None,
+    };
+    kept(outcome, plan, &directory)
+}
+
+/// One fault of the servers after the other; all is well at the end.
+async fn weather_of_servers<T: Topology>(engine: &T, seed: u64, until: Instant) -> Faults {
+    let mut faults = Faults::new();
+    for spell in spells(seed, "servers", T::HARMS) {
+        if Instant::now() + spell.after >= until {
+            break;
+        }
+        sleep(spell.after).await;
+        *faults.entry(format!("{:?}", spell.kind)).or_default() += 1;
+        engine.suffer(spell).await;
+    }
+    sleep_until(until).await;
+    faults
+}
+
+/// What nobody else holds any more can be had by one who comes from outside. It also clears up what
+/// processes were told that are gone.
+async fn somebody_new_has_all<T: Topology>(engine: &T) -> Vec<String> {
+    let limit = T::GIVES_UP_WITHIN + SLACK;
+    let url = engine.url_with(&format!("{}&{}{}", T::SHORT, T::QUICK, T::SETTINGS));
+    let manager = LockManager::builder().url(url).build().expect("its own URL");
+    let mut hung = Vec::new();
+    for (nth, key) in KEYS.into_iter().enumerate() {
+        if nth == SEMAPHORE && !T::ALL_MODES {
+            continue;
+        }
+        let options = LockOptions::new().wait(limit);
+        let options = if nth == SEMAPHORE { options.permits(PERMITS) } else { options };
+        let had = async {
+            loop {
+                match manager.acquire(key, options.clone()).await {
+                    Ok(guard) => break guard.release().await.map_err(|error| error.to_string()),
+                    Err(lockattr::Error::Store { .. }) => sleep(Duration::from_millis(100)).await,
+                    Err(error) => break Err(error.to_string()),
+                }
+            }
+        };
+        match timeout(limit + SLACK, had).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => hung.push(format!("all is over, and `{key}` is not had: {error}")),
+            Err(_) => hung.push(format!("all is over, and nobody answers who wants `{key}`")),
+        }
+    }
+    manager.shutdown().await;
+    hung
+}
+
+/// What is in the store when all leases are over; and of that, what goes with the time of its line.
+async fn left<T: Topology>(engine: &T) -> (Vec<String>, Vec<String>) {
+    let left = left_after(engine, T::GIVES_UP_WITHIN + SLACK).await;
+    let lines_only = left.iter().all(|line| line.starts_with("lockattr:line"));
+    if left.is_empty() || !lines_only || T::LINES_LAST.is_zero() {
+        return (left, Vec::new());
+    }
+    let leaked = left_after(engine, T::LINES_LAST).await;
+    (leaked, left)
+}
+
+async fn left_after(engine: &impl Engine, time: Duration) -> Vec<String> {
+    let until = Instant::now() + time;
+    loop {
+        let left = engine.left().await;
+        if left.is_empty() || Instant::now() > until {
+            return left;
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+fn directory(plan: &Plan, name: &str, seed: u64) -> PathBuf {
+    let directory = plan.out.join(format!("{name}-{seed}"));
+    // What an earlier run of the same round has left would be judged with this one.
+    std::fs::remove_dir_all(&directory).ok();
+    std::fs::create_dir_all(&directory).expect("a directory for the history");
+    directory.canonicalize().expect("it was just made")
+}
+
+/// Only what failed is of interest.
+fn kept(mut outcome: Outcome, plan: &Plan, directory: &Path) -> Outcome {
+    if outcome.is_clean() {
+        std::fs::remove_dir_all(directory).ok();
+        return outcome;
+    }
+    outcome.replay = Some(replay(plan, outcome.topology, outcome.seed));
+    let told = serde_json::to_string_pretty(&outcome).expect("plain data");
+    std::fs::write(directory.join("outcome.json"), told).ok();
+    outcome.history = Some(directory.join("history.jsonl"));
+    outcome
+}
+
+/// The command that has the same weather and the same work again.
+pub(crate) fn replay(plan: &Plan, topology: &str, seed: u64) -> String {
+    format!(
+        "cargo xtask soak --seed {seed} --on {topology} --seconds {} --workers {}",
+        plan.weather().as_secs_f64(),
+        plan.workers
+    )
+}

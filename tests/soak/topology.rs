@@ -1,0 +1,90 @@
+//! The topologies, and what may be done to each of them: nothing that it does not promise to survive
+//! (docs/which-store.md).
+
+mod cluster;
+mod engines;
+mod fleets;
+mod redlock;
+mod sentinel;
+mod sessions;
+
+use std::time::Duration;
+
+use lockattr_tests::Engine;
+
+use crate::outcome::Outcome;
+use crate::plan::Plan;
+use crate::round;
+use crate::weather::{Harm, Spell, Trouble};
+
+/// Servers that can be harmed.
+#[allow(async_fn_in_trait, reason = "one task asks")]
+pub(crate) trait Topology: Engine {
+    /// What its servers survive.
+    const HARMS: &'static [Harm];
+
+    /// What the processes that use it survive. Their networks fail where a proxy can stand in front
+    /// of the servers: what a sentinel or a cluster names is reached directly.
+    const TROUBLES: &'static [Trouble] = NETWORK;
+
+    /// More settings of its URL.
+    const SETTINGS: &'static str = "";
+
+    /// Whether all modes can be asked for, and several keys at once.
+    const ALL_MODES: bool = true;
+
+    /// How long a place in line may outlive its claim, where the store forgets those by a time of
+    /// their own.
+    const LINES_LAST: Duration = Duration::ZERO;
+
+    /// Does it, and returns when all is well again.
+    async fn suffer(&self, spell: Spell<Harm>);
+}
+
+/// All that can happen to a process and its network.
+pub(crate) const NETWORK: &[Trouble] = &[
+    Trouble::Killed,
+    Trouble::Stopped,
+    Trouble::NetworkCut,
+    Trouble::NetworkSilent,
+    Trouble::RepliesHeld,
+    Trouble::RepliesSwallowed,
+    Trouble::AllSwallowed,
+    Trouble::NetworkSlow,
+    Trouble::OneWayCut,
+    Trouble::OneWaySilent,
+];
+
+/// `LINE_LASTS` of the scripts.
+const REDIS_LINES_LAST: Duration = Duration::from_secs(60);
+
+/// All that can happen to a process whose network cannot be had.
+const PROCESS: &[Trouble] = &[Trouble::Killed, Trouble::Stopped];
+
+macro_rules! topologies {
+    ($($name:literal: $topology:ty),* $(,)?) => {
+        /// What `--on` takes.
+        pub(crate) const NAMES: &[&str] = &[$($name),*];
+
+        /// One round on the topology of that name.
+        pub(crate) async fn round_on(name: &'static str, plan: &Plan, seed: u64) -> Outcome {
+            match name {
+                $($name => Box::pin(round::run::<$topology>(name, plan, seed)).await,)*
+                name => unreachable!("the plan has taken {name}"),
+            }
+        }
+    };
+}
+
+topologies! {
+    "redis": lockattr_tests::RedisServer,
+    "sentinel": sentinel::Sentinel,
+    "cluster": cluster::Slots,
+    "redlock": redlock::Redlock,
+    "postgres": lockattr_tests::PostgresServer,
+    "postgres-session": sessions::Advisory,
+    "mysql": lockattr_tests::MariaDb,
+    "mysql-session": sessions::GetLock,
+    "zookeeper": lockattr_tests::ZooKeeper,
+    "etcd": lockattr_tests::Etcd,
+}

@@ -1,0 +1,81 @@
+//! Redis Cluster.
+
+use std::time::Duration;
+
+use lockattr_tests::{Cluster, Engine};
+use tokio::time::sleep;
+
+use super::fleets::{durable, forget, no_engine_of_its_own};
+use super::{PROCESS, REDIS_LINES_LAST, Topology};
+use crate::weather::{Harm, Spell, Trouble};
+use crate::worker::KEYS;
+
+/// Three masters with a replica each, which must have a lease before it counts.
+pub(crate) struct Slots(Cluster);
+
+impl Engine for Slots {
+    async fn start() -> Self {
+        Self(Cluster::builder().servers(durable()).start().await)
+    }
+
+    no_engine_of_its_own!("all nodes at once");
+}
+
+impl Topology for Slots {
+    const SETTINGS: &'static str = "&replicas=1";
+    const LINES_LAST: Duration = REDIS_LINES_LAST;
+    const TROUBLES: &'static [Trouble] = PROCESS;
+    const HARMS: &'static [Harm] = &[
+        Harm::FailedOver,
+        Harm::MasterFrozen,
+        Harm::SwitchedOver,
+        Harm::OneKilled,
+        Harm::SlotMoved,
+        Harm::ClientsKilled,
+        Harm::ScriptsFlushed,
+    ];
+
+    async fn suffer(&self, spell: Spell<Harm>) {
+        let cluster = &self.0;
+        let slot = cluster.slot_of(&format!("lock:{}", KEYS[spell.pick % KEYS.len()]));
+        let master = cluster.master_of(slot).await;
+        match spell.kind {
+            Harm::FailedOver => {
+                master.kill();
+                cluster.failed_over(master).await;
+                sleep(spell.lasts / 4).await;
+                master.revive().await;
+            }
+            Harm::MasterFrozen => master.while_stopped(sleep(spell.lasts)).await,
+            Harm::SwitchedOver => drop(cluster.switch_over(slot).await),
+            Harm::OneKilled => {
+                let replica = cluster.replica_of(slot).await.expect("all was well before");
+                replica.kill();
+                sleep(spell.lasts).await;
+                replica.revive().await;
+            }
+            Harm::SlotMoved => return self.moves(slot, spell.pick).await,
+            kind => return forget(master, kind).await,
+        }
+        cluster.settled().await;
+    }
+}
+
+impl Slots {
+    /// To any of the other masters, with all of its keys: again, until none has come meanwhile.
+    async fn moves(&self, slot: u16, pick: usize) {
+        let (cluster, from) = (&self.0, self.0.master_of(slot).await);
+        let mut others = Vec::new();
+        for share in 0..3 {
+            // A slot of each master, as the cluster was set up; other slots move seldom enough.
+            let master = cluster.master_of(share * 5461 + 1).await;
+            if master.addr() != from.addr() {
+                others.push(master);
+            }
+        }
+        let to = others[pick % others.len()];
+        cluster.begin_migration(slot, to).await;
+        while cluster.move_keys(slot, from, to).await > 0 {}
+        cluster.end_migration(slot, from, to).await;
+    }
+}

@@ -1,0 +1,111 @@
+//! One server of each engine, or the ensemble that it is.
+
+use std::time::Duration;
+
+use lockattr_tests::{Engine, Etcd, MariaDb, PostgresServer, RedisServer, ZooKeeper};
+use tokio::time::sleep;
+
+use super::{REDIS_LINES_LAST, Topology};
+use crate::weather::{Harm, Spell};
+
+/// What any engine survives.
+pub(super) async fn suffer(engine: &impl Engine, spell: Spell<Harm>) {
+    match spell.kind {
+        Harm::Restarted => engine.restart().await,
+        Harm::Frozen => {
+            engine.freeze();
+            sleep(spell.lasts).await;
+            engine.thaw();
+        }
+        harm => unreachable!("{harm:?} is not in its list"),
+    }
+}
+
+impl Topology for RedisServer {
+    const HARMS: &'static [Harm] =
+        &[Harm::Restarted, Harm::Frozen, Harm::ClientsKilled, Harm::ScriptsFlushed];
+    const LINES_LAST: Duration = REDIS_LINES_LAST;
+
+    async fn suffer(&self, spell: Spell<Harm>) {
+        match spell.kind {
+            Harm::ClientsKilled => drop(self.cli().await.client_kill_all_others().await),
+            Harm::ScriptsFlushed => self.cli().await.script_flush().await,
+            _ => suffer(self, spell).await,
+        }
+    }
+}
+
+impl Topology for PostgresServer {
+    const HARMS: &'static [Harm] = &[Harm::Restarted, Harm::Frozen, Harm::ClientsKilled];
+
+    async fn suffer(&self, spell: Spell<Harm>) {
+        match spell.kind {
+            Harm::ClientsKilled => {
+                let kill = "select pg_terminate_backend(pid) from pg_stat_activity \
+                            where backend_type = 'client backend' and pid <> pg_backend_pid()";
+                self.run(kill).await;
+            }
+            _ => suffer(self, spell).await,
+        }
+    }
+}
+
+impl Topology for MariaDb {
+    const HARMS: &'static [Harm] = &[Harm::Restarted, Harm::Frozen, Harm::ClientsKilled];
+
+    async fn suffer(&self, spell: Spell<Harm>) {
+        match spell.kind {
+            Harm::ClientsKilled => {
+                let all = "SELECT id FROM information_schema.processlist \
+                           WHERE command <> 'Daemon' AND id <> CONNECTION_ID() AND user LIKE 'lock%'";
+                for id in self.query::<u64>("mysql", all).await {
+                    let kill = format!("KILL {id}");
+                    // One that ended by itself meanwhile cannot be killed any more.
+                    let mut cli = self.cli("mysql").await;
+                    mysql_async::prelude::Queryable::query_drop(&mut cli, kill).await.ok();
+                }
+            }
+            _ => suffer(self, spell).await,
+        }
+    }
+}
+
+impl Topology for ZooKeeper {
+    const HARMS: &'static [Harm] =
+        &[Harm::Restarted, Harm::Frozen, Harm::OneKilled, Harm::OneFrozen];
+
+    async fn suffer(&self, spell: Spell<Harm>) {
+        let nth = spell.pick % self.addrs().len();
+        match spell.kind {
+            Harm::OneKilled => {
+                self.kill_one(nth);
+                sleep(spell.lasts).await;
+                self.revive_one(nth).await;
+            }
+            Harm::OneFrozen => {
+                self.freeze_one(nth);
+                sleep(spell.lasts).await;
+                self.thaw_one(nth);
+            }
+            _ => suffer(self, spell).await,
+        }
+    }
+}
+
+impl Topology for Etcd {
+    /// Not one that stands still: before 3.4.31 and 3.5.13 a leader that does, and is replaced, may
+    /// revoke the sessions that its successor has kept (etcd's issue 15247).
+    const HARMS: &'static [Harm] = &[Harm::Restarted, Harm::Frozen, Harm::OneKilled];
+
+    async fn suffer(&self, spell: Spell<Harm>) {
+        match spell.kind {
+            Harm::OneKilled => {
+                let nth = spell.pick % self.addrs().len();
+                self.kill(nth);
+                sleep(spell.lasts).await;
+                self.revive(nth).await;
+            }
+            _ => suffer(self, spell).await,
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! One process that works: `soak worker url=… seed=… process=… directory=… modes=…`.
+//!
+//! Says `ready`, and works until a line comes. Then it lets its turns end, has every lock once more,
+//! says `settled`, and ends with its stdin.
+
+mod act;
+mod chain;
+mod deeds;
+mod patience;
+mod pulse;
+mod turn;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use lockattr::{LockManager, LockOptions};
+use lockattr_history::Recorder;
+use tokio::io::{AsyncBufReadExt, BufReader, stdin};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::chance::stream;
+use crate::outcome::{Complaint, Complaints};
+use lockattr_tests::Shelf;
+use pulse::Pulse;
+use turn::Turn;
+
+/// All locks. The last one has permits, the others are had exclusively and shared.
+pub(crate) const KEYS: [&str; 6] = ["x0", "x1", "x2", "x3", "x4", "s0"];
+
+/// How many may have [`SEMAPHORE`] at once.
+pub(crate) const PERMITS: u32 = 2;
+
+pub(crate) const SEMAPHORE: usize = 5;
+
+/// Tasks that take turns with locks.
+const TASKS: usize = 6;
+
+/// How long any lock may take to be had when nothing fails any more.
+const PEACE: Duration = Duration::from_secs(30);
+
+/// What all tasks of the process share.
+struct World {
+    manager: LockManager,
+    recorder: Recorder,
+    shelves: Vec<Shelf>,
+    complaints: Complaints,
+    pulse: Pulse,
+    chains: AtomicU32,
+    over: AtomicBool,
+}
+
+/// The whole life of the process.
+///
+/// # Errors
+///
+/// What it was told that makes no sense.
+pub(crate) async fn run(words: &[String]) -> Result<(), String> {
+    let told: BTreeMap<&str, &str> = words.iter().filter_map(|word| word.split_once('=')).collect();
+    let directory: PathBuf = value(&told, "directory")?;
+    let (process, seed): (u32, u64) = (value(&told, "process")?, value(&told, "seed")?);
+    let all_modes: bool = value(&told, "modes")?;
+    let url: String = value(&told, "url")?;
+    let manager = LockManager::builder().url(url).build().map_err(|error| error.to_string())?;
+    let recorder = Recorder::to_file(process, directory.join("history.jsonl"));
+    let shelves = KEYS.iter().map(|key| Shelf::at(directory.join(key)));
+    let world = Arc::new(World {
+        manager,
+        recorder: recorder.map_err(|error| error.to_string())?,
+        shelves: shelves.collect(),
+        complaints: Complaints::at(&directory, process),
+        pulse: Pulse::start(),
+        chains: AtomicU32::new(0),
+        over: AtomicBool::new(false),
+    });
+    act::be_quiet_about_planned_panics();
+    say("ready");
+    let mut tasks = JoinSet::new();
+    for task in 0..TASKS {
+        tasks.spawn(works(world.clone(), seed, task, all_modes));
+    }
+    let mut orders = BufReader::new(stdin()).lines();
+    orders.next_line().await.map_err(|error| error.to_string())?;
+    world.over.store(true, Ordering::Relaxed);
+    while let Some(ended) = tasks.join_next().await {
+        ended.map_err(|error| format!("a task of process {process}: {error}"))?;
+    }
+    // Without permits, the semaphore's key is none.
+    for key in 0..if all_modes { KEYS.len() } else { SEMAPHORE } {
+        peace(&world, key).await;
+    }
+    say("settled");
+    orders.next_line().await.map_err(|error| error.to_string())?;
+    if timeout(PEACE, world.manager.shutdown()).await.is_err() {
+        world.complaints.say(Complaint::Hung("a shutdown does not end".into()));
+    }
+    Ok(())
+}
+
+/// One task's turns, each drawn before it is taken: whatever becomes of one, the next is the same.
+async fn works(world: Arc<World>, seed: u64, task: usize, all_modes: bool) {
+    let mut random = stream(seed, &format!("task {task}"));
+    while !world.over.load(Ordering::Relaxed) {
+        let turn = Turn::drawn(&mut random, all_modes);
+        act::take(&world, &turn).await;
+        sleep(turn.rest).await;
+    }
+}
+
+/// Nothing fails any more, so the lock can be had.
+async fn peace(world: &World, key: usize) {
+    let options = LockOptions::new().wait(PEACE);
+    let options = if key == SEMAPHORE { options.permits(PERMITS) } else { options };
+    // A store that is still busy with an outage answers so, and is asked again.
+    let had = async {
+        loop {
+            match world.manager.acquire(KEYS[key], options.clone()).await {
+                Ok(guard) => return drop(guard.release().await),
+                Err(lockattr::Error::Store { .. }) => sleep(Duration::from_millis(100)).await,
+                Err(error) => {
+                    let text = format!("in peace, `{}` is not had: {error}", KEYS[key]);
+                    return world.complaints.say(Complaint::Hung(text));
+                }
+            }
+        }
+    };
+    if timeout(PEACE + Duration::from_secs(5), had).await.is_err() {
+        let text = format!("in peace, nobody answers who wants `{}`", KEYS[key]);
+        world.complaints.say(Complaint::Hung(text));
+    }
+}
+
+fn value<T: FromStr>(told: &BTreeMap<&str, &str>, name: &str) -> Result<T, String> {
+    let value = told.get(name).and_then(|value| value.parse().ok());
+    value.ok_or_else(|| format!("a worker needs `{name}=…`"))
+}
+
+fn say(line: &str) {
+    // The driver may be gone, and so will this process be.
+    writeln!(std::io::stdout(), "{line}").ok();
+}

@@ -1,0 +1,98 @@
+//! What one call chain writes into the history: nothing that it does not know.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lockattr::{Error, Lease};
+use lockattr_history::{Call, Mode, Op, Recorder};
+
+/// One chain and its keys. Of a lock on several keys, each has a history of its own.
+pub(super) struct Chain<'a> {
+    recorder: &'a Recorder,
+    id: u32,
+    keys: Vec<&'static str>,
+    lost: AtomicBool,
+}
+
+/// The same call for each of the keys. Dropped without an end, it is one of which nobody knows.
+pub(super) struct Calls(Vec<Call>);
+
+impl<'a> Chain<'a> {
+    pub(super) fn new(recorder: &'a Recorder, id: u32, keys: Vec<&'static str>) -> Self {
+        Self { recorder, id, keys, lost: AtomicBool::new(false) }
+    }
+
+    pub(super) fn asks(&self, mode: Mode) -> Calls {
+        self.invoke(Op::Acquire(mode))
+    }
+
+    /// One key of the hold, in a nested call.
+    pub(super) fn enters(&self, key: &str) -> Call {
+        self.recorder.invoke(self.id, key, Op::Reenter)
+    }
+
+    pub(super) fn leaves(&self, key: &str) -> Call {
+        self.recorder.invoke(self.id, key, Op::Leave)
+    }
+
+    pub(super) fn renews(&self) -> Calls {
+        self.invoke(Op::Renew)
+    }
+
+    /// Whether the lease is good, by the holder's own clock.
+    pub(super) fn checks(&self, lease: &Lease) -> bool {
+        let check = self.invoke(Op::Check);
+        let held = lease.ensure_held().is_ok();
+        if held {
+            check.ok(None);
+        } else {
+            check.fail();
+            self.loses();
+        }
+        held
+    }
+
+    /// The hold is about to be given back, if there still is one. The lease is asked after the call
+    /// has begun: a process that stood still before it did not hold until then.
+    pub(super) fn ends(&self, lease: &Lease) -> Option<Calls> {
+        let release = self.invoke(Op::Release);
+        if lease.ensure_held().is_ok() {
+            return Some(release);
+        }
+        self.loses();
+        release.fail();
+        None
+    }
+
+    /// It was told that the hold is no more; told once.
+    pub(super) fn loses(&self) {
+        if !self.lost.swap(true, Ordering::Relaxed) {
+            self.keys.iter().for_each(|key| self.recorder.lost(self.id, key));
+        }
+    }
+
+    fn invoke(&self, op: Op) -> Calls {
+        Calls(self.keys.iter().map(|key| self.recorder.invoke(self.id, key, op)).collect())
+    }
+}
+
+impl Calls {
+    pub(super) fn ok(self, fence: Option<u64>) {
+        self.0.into_iter().for_each(|call| call.ok(fence));
+    }
+
+    pub(super) fn fail(self) {
+        self.0.into_iter().for_each(Call::fail);
+    }
+
+    pub(super) fn unknown(self) {
+        self.0.into_iter().for_each(Call::unknown);
+    }
+
+    /// What a refused acquire knows about itself.
+    pub(super) fn refused(self, error: &Error) {
+        match error {
+            Error::Contended { .. } | Error::ShutDown { .. } => self.fail(),
+            _ => self.unknown(),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Whether everybody who waits is answered in his time.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+use super::World;
+use super::turn::Turn;
+use crate::outcome::Complaint;
+
+/// What an answer may take beyond the patience of who waits: the store's own timeouts, and a machine
+/// that has other things to do.
+pub(super) const SLACK: Duration = Duration::from_secs(8);
+
+/// A moment for the pulse to count that the process stood still.
+const MOMENT: Duration = Duration::from_millis(300);
+
+/// What a caller with this patience is answered, or a complaint that he is not. Where `has_begun`,
+/// he was.
+pub(super) async fn in_time<T>(
+    world: &World,
+    turn: &Turn,
+    asked: impl Future<Output = T>,
+    has_begun: impl Fn() -> bool,
+) -> Option<T> {
+    let (mut asked, since) = (pin!(asked), Instant::now());
+    let stood_before = world.pulse.stood_still();
+    let limit = || turn.patience + SLACK + (world.pulse.stood_still() - stood_before);
+    loop {
+        if let Ok(answer) = timeout(limit().saturating_sub(since.elapsed()), &mut asked).await {
+            return Some(answer);
+        }
+        if let Ok(answer) = timeout(MOMENT, &mut asked).await {
+            return Some(answer);
+        }
+        if has_begun() {
+            return Some(asked.await);
+        }
+        if since.elapsed() > limit() {
+            let text = format!("no answer for {:?} to {turn:?}", since.elapsed());
+            world.complaints.say(Complaint::Hung(text));
+            return None;
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! What one turn does, drawn before it begins.
+
+use std::time::Duration;
+
+use lockattr::{LockOptions, Mode, OnLost, Release};
+use lockattr_history::Mode as Shared;
+use rand::RngExt;
+use rand::rngs::StdRng;
+
+use super::{KEYS, PERMITS, SEMAPHORE};
+use crate::chance::{millis, one_of};
+
+/// One acquisition and what is done under it.
+#[derive(Debug)]
+pub(super) struct Turn {
+    /// Places in [`KEYS`], each once.
+    pub(super) keys: Vec<usize>,
+    pub(super) mode: Shared,
+    pub(super) options: LockOptions,
+    /// The longest that the options let it wait.
+    pub(super) patience: Duration,
+    pub(super) way: Way,
+    pub(super) deeds: Vec<Deed>,
+    /// When the caller drops all of it, where he does.
+    pub(super) dropped_after: Option<Duration>,
+    /// What follows.
+    pub(super) rest: Duration,
+}
+
+/// How the lock is had and given back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Way {
+    /// A guard that is released.
+    Released,
+    /// A guard that is dropped.
+    Dropped,
+    /// A guard that was asked for once.
+    Tried,
+    /// A body under the lock, as an annotated function's.
+    Body,
+}
+
+/// One thing that is done under the lock.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Deed {
+    /// What the lock guards: an entry in each key's shelf, or a look at it.
+    Guarded(Duration),
+    /// The same in a nested call, which enters again.
+    Nested(Duration),
+    Extended(Duration),
+    /// The body works on, and may outlive its lease.
+    Worked(Duration),
+    /// As that, without letting anybody else run.
+    Blocked(Duration),
+    Panicked,
+}
+
+impl Turn {
+    pub(super) fn drawn(random: &mut StdRng, all_modes: bool) -> Self {
+        let mut keys = vec![random.random_range(0..SEMAPHORE)];
+        let mut mode = Shared::Exclusive;
+        match random.random_range(0..100) {
+            0..15 if all_modes => mode = Shared::Shared,
+            15..25 if all_modes => (keys, mode) = (vec![SEMAPHORE], Shared::Permits(PERMITS)),
+            25..35 if all_modes => keys = several(random),
+            _ => {}
+        }
+        let way = match random.random_range(0..10) {
+            0..4 => Way::Released,
+            4 => Way::Dropped,
+            5 => Way::Tried,
+            _ => Way::Body,
+        };
+        // `try` and a body are for one key.
+        let way = if keys.len() > 1 && !matches!(way, Way::Dropped) { Way::Released } else { way };
+        let (mut options, mut patience) = options(random, mode);
+        if way == Way::Tried {
+            patience = Duration::ZERO;
+        }
+        let dropped_after = random.random_ratio(1, 12).then(|| millis(random, 0..400));
+        let mut deeds: Vec<Deed> = (0..random.random_range(1..4)).map(|_| deed(random)).collect();
+        if random.random_ratio(1, 25) {
+            // It outlives a lease that nobody renews, and would go on.
+            let ttl = millis(random, 100..400);
+            options = options.ttl(ttl).renew(false).on_lost(OnLost::Ignore);
+            deeds.insert(0, Deed::Worked(ttl + millis(random, 0..400)));
+            deeds.push(Deed::Guarded(millis(random, 0..4)));
+        }
+        Self {
+            keys,
+            mode,
+            options,
+            patience,
+            way,
+            deeds,
+            dropped_after,
+            rest: millis(random, 0..20),
+        }
+    }
+
+    /// What it asks for, in words.
+    pub(super) fn names(&self) -> Vec<&'static str> {
+        self.keys.iter().map(|&key| KEYS[key]).collect()
+    }
+}
+
+/// Two or three of the exclusive ones, in any order.
+fn several(random: &mut StdRng) -> Vec<usize> {
+    let mut keys: Vec<usize> = (0..SEMAPHORE).collect();
+    keys.rotate_left(random.random_range(0..SEMAPHORE));
+    if random.random_bool(0.5) {
+        keys.reverse();
+    }
+    keys.truncate(random.random_range(2..=3));
+    keys
+}
+
+fn options(random: &mut StdRng, mode: Shared) -> (LockOptions, Duration) {
+    let mut options = match mode {
+        Shared::Exclusive => LockOptions::new(),
+        Shared::Shared => LockOptions::new().mode(Mode::Shared),
+        Shared::Permits(permits) => LockOptions::new().permits(permits),
+    };
+    let patience = match random.random_range(0..6) {
+        0 => Duration::ZERO,
+        1 => millis(random, 10..300),
+        2 => {
+            let (retries, delay) = (random.random_range(1..20), millis(random, 1..100));
+            options = options.retry(retries).retry_delay(delay);
+            delay * retries
+        }
+        _ => millis(random, 500..4000),
+    };
+    if !(patience.is_zero() && random.random_bool(0.5)) {
+        options = options.wait(patience);
+    } else {
+        options = options.retry(0);
+    }
+    // A retry beside a wait of zero would never retry.
+    match random.random_range(0..8) {
+        0 => options = options.ttl(millis(random, 200..1500)).renew(false),
+        1 => options = options.ttl(millis(random, 300..2000)),
+        2 => options = options.max_hold(millis(random, 2000..3000)).ttl(millis(random, 500..2000)),
+        3 => options = options.hold_at_least(millis(random, 5..100)),
+        _ => {}
+    }
+    options = options.on_lost(one_of(random, &[OnLost::Cancel, OnLost::Error, OnLost::Ignore]));
+    if random.random_ratio(1, 3) {
+        options = options.release(Release::Background);
+    }
+    (options, patience)
+}
+
+fn deed(random: &mut StdRng) -> Deed {
+    match random.random_range(0..100) {
+        0..64 => Deed::Guarded(millis(random, 0..4)),
+        64..76 => Deed::Nested(millis(random, 0..4)),
+        76..84 => Deed::Extended(millis(random, 500..2000)),
+        84..95 => Deed::Worked(millis(random, 0..20)),
+        95 => Deed::Worked(millis(random, 200..1200)),
+        96 => Deed::Blocked(millis(random, 1..300)),
+        97 => Deed::Panicked,
+        _ => Deed::Guarded(millis(random, 20..200)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lockattr::Error;
+
+    use super::*;
+    use crate::chance::stream;
+
+    fn drawn(seed: u64) -> Vec<Turn> {
+        let mut random = stream(seed, "task 0");
+        (0..2000).map(|_| Turn::drawn(&mut random, true)).collect()
+    }
+
+    #[test]
+    fn the_same_seed_has_the_same_turns() {
+        assert_eq!(format!("{:?}", drawn(3)), format!("{:?}", drawn(3)));
+        assert_ne!(format!("{:?}", drawn(3)), format!("{:?}", drawn(4)));
+    }
+
+    /// Options that were refused would do nothing at all.
+    #[tokio::test]
+    async fn every_turn_is_one_that_a_manager_takes() {
+        let manager = lockattr::LockManager::connect("memory://?ttl=2s").await.unwrap();
+        for turn in drawn(5) {
+            match manager.acquire_all(turn.names(), turn.options.clone()).await {
+                Ok(guard) => guard.release().await.unwrap(),
+                // The one before holds at least for a while.
+                Err(error) => {
+                    assert!(matches!(error, Error::Contended { .. }), "{turn:?}: {error}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn everything_there_is_comes_up() {
+        let turns = drawn(6);
+        let any = |is: fn(&Turn) -> bool| turns.iter().any(is);
+        assert!(any(|turn| turn.mode == Shared::Shared));
+        assert!(any(|turn| turn.mode == Shared::Permits(PERMITS)));
+        assert!(any(|turn| turn.keys.len() == 2) && any(|turn| turn.keys.len() == 3));
+        assert!(any(|turn| turn.dropped_after.is_some()));
+        assert!(any(|turn| turn.patience.is_zero()));
+        for way in [Way::Released, Way::Dropped, Way::Tried, Way::Body] {
+            assert!(turns.iter().any(|turn| turn.way == way), "{way:?}");
+        }
+        for deed in ["Guarded", "Nested", "Extended", "Worked", "Blocked", "Panicked"] {
+            assert!(format!("{turns:?}").contains(deed), "{deed}");
+        }
+    }
+
+    #[test]
+    fn an_engine_with_exclusive_locks_only_is_asked_for_no_others() {
+        let mut random = stream(1, "task 0");
+        for _ in 0..500 {
+            let turn = Turn::drawn(&mut random, false);
+            assert_eq!((turn.keys.len(), turn.mode), (1, Shared::Exclusive));
+        }
+    }
+}

@@ -1,0 +1,7 @@
+fn write() {
+    lockattr::assert_held!();
+}
+
+fn main() {
+    write();
+}

@@ -1,8 +1,0 @@
-use lockattr::{Error, distributed_lock};
-
-#[distributed_lock(key = "product:<id>")]
-fn restock(id: u64) -> Result<u64, Error> {
-    Ok(id)
-}
-
-fn main() {}

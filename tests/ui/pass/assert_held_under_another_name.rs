@@ -1,0 +1,18 @@
+//! A crate that passes lockattr on: the macros find it wherever it is.
+
+mod house {
+    pub(crate) mod locks {
+        pub(crate) use lockattr::*;
+    }
+}
+
+use house::locks;
+
+fn write(id: u64) {
+    locks::assert_held!("product:<id>");
+    locks::debug_assert_held!("product:<id>", "{id}",);
+}
+
+fn main() {
+    assert!(std::panic::catch_unwind(|| write(42)).is_err());
+}

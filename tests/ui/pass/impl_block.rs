@@ -1,0 +1,62 @@
+#![deny(warnings)]
+
+use async_trait::async_trait;
+use lockattr::{Error, LockManager, distributed_lock};
+
+struct Cart {
+    id: u64,
+    items: Vec<&'static str>,
+    locks: LockManager,
+}
+
+fn key() -> String {
+    lockattr::current().map_or_else(String::new, |lease| lease.key().to_owned())
+}
+
+#[distributed_lock(key = "cart:<self.id>", ttl = "30s", manager = &self.locks)]
+impl Cart {
+    /// The key of the block.
+    #[distributed_lock]
+    async fn add(&mut self, item: &'static str) -> Result<String, Error> {
+        self.items.push(item);
+        Ok(key())
+    }
+
+    /// One of its own, and the rest of the block's.
+    #[distributed_lock(keys = ["stock:<item>", "shelf"], on_busy = skip)]
+    async fn reserve(&self, item: &str) -> Option<String> {
+        assert!(self.items.contains(&item));
+        Some(key())
+    }
+
+    /// Left alone.
+    fn total(&self) -> usize {
+        assert_eq!(key(), "");
+        self.items.len()
+    }
+}
+
+#[async_trait]
+trait Till {
+    async fn pay(&self, cents: u64) -> Result<String, Error>;
+}
+
+#[distributed_lock(manager = &self.locks)]
+#[async_trait]
+impl Till for Cart {
+    #[distributed_lock(key = "till:<cents>")]
+    async fn pay(&self, cents: u64) -> Result<String, Error> {
+        assert!(cents > 0);
+        Ok(key())
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let locks = LockManager::connect("memory://").await.unwrap();
+    let mut cart = Cart { id: 7, items: Vec::new(), locks };
+    assert_eq!(cart.add("tea").await.unwrap(), "cart:7");
+    assert_eq!(cart.reserve("tea").await.unwrap(), "shelf");
+    assert_eq!(cart.total(), 1);
+    assert_eq!(cart.pay(250).await.unwrap(), "till:250");
+}

@@ -1,0 +1,23 @@
+//! What the registry needs is unsafe to the linker: that is nothing to the user's lints.
+
+#![forbid(unsafe_code)]
+#![deny(warnings, unused, rust_2018_idioms, nonstandard_style, missing_docs, unreachable_pub)]
+
+use lockattr::{Error, assert_held, debug_assert_held, distributed_lock};
+
+struct Desk;
+
+impl Desk {
+    #[distributed_lock(key = "desk:<ticket>", ttl = "10s")]
+    async fn close<T: std::fmt::Display>(&self, ticket: T) -> Result<(), Error> {
+        assert_held!("desk:<ticket>", "{} is closed", ticket);
+        debug_assert_held!("desk:<ticket>");
+        Ok(())
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    let manager = lockattr::LockManager::connect("memory://").await?;
+    manager.scope(Desk.close(17)).await
+}

@@ -1,0 +1,44 @@
+//! What lockattr brings along: the client of an engine only where its feature asks for it.
+
+use crate::child;
+
+/// Each feature, and the client that it stands for.
+const CLIENTS: [(&str, &str); 5] = [
+    ("redis", "redis"),
+    ("postgres", "tokio-postgres"),
+    ("mysql", "mysql_async"),
+    ("zookeeper", "zookeeper-client"),
+    ("etcd", "tonic"),
+];
+
+/// The names of all crates that a program gets with lockattr.
+fn carried(options: &[&str]) -> Vec<String> {
+    let words = ["tree", "--package", "lockattr", "--edges", "normal", "--prefix", "none"];
+    let mut tree = child::cargo(&words);
+    let output = tree.args(options).current_dir(child::root()).output().expect("cargo tree");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().filter_map(|line| line.split(' ').next().map(str::to_owned)).collect()
+}
+
+#[track_caller]
+fn check(options: &[&str], expected: &[&str]) {
+    let crates = carried(options);
+    for (_, client) in CLIENTS {
+        let (there, expected) = (crates.iter().any(|it| it == client), expected.contains(&client));
+        assert_eq!(there, expected, "{client} with {options:?}");
+    }
+}
+
+#[test]
+fn default_features_carry_none_of_the_other_engines() {
+    check(&[], &["redis"]);
+    check(&["--no-default-features"], &[]);
+}
+
+#[test]
+fn each_feature_brings_its_own_client_and_no_other() {
+    for (feature, client) in CLIENTS {
+        check(&["--no-default-features", "--features", feature], &[client]);
+    }
+}

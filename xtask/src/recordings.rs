@@ -1,0 +1,10 @@
+//! `cargo xtask recordings`: the pictures in docs/recordings/, from the tests that see what they show.
+
+use crate::{child, servers};
+
+pub(crate) fn run() -> Result<(), String> {
+    servers::ensure_all()?;
+    let mut tests = child::cargo(&["test", "--package", "lockattr-cli", "--test", "cli"]);
+    tests.arg("recordings").env("LOCKATTR_RECORD", "1");
+    child::run(&mut tests)
+}

@@ -1,0 +1,116 @@
+//! `cargo xtask table`: runs the tests of the stores and prints how many there are of which suite
+//! for each, as Markdown.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{child, servers, test};
+
+/// The columns: the contract, the faults, and what is particular to a store.
+const SUITES: [&str; 3] = ["contract", "faults", "its own"];
+
+/// The directories of the first two.
+const CONTRACT: &str = "store_contract";
+const FAULTS: &str = "engine_faults";
+
+/// How many of a suite's tests are green, of how many.
+type Count = (usize, usize);
+
+pub(crate) fn run() -> Result<(), String> {
+    servers::ensure_all()?;
+    // The features as always, or all would be built again.
+    let mut tests = child::cargo(&["test", "--workspace", "--all-features", "--test", "it"]);
+    test::in_parallel(&mut tests);
+    let output = tests.current_dir(child::root()).output();
+    let output = output.map_err(|error| format!("cargo could not be started: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let table = counted(&said);
+    if table.is_empty() {
+        return Err(format!("no tests were run:\n{}", String::from_utf8_lossy(&output.stderr)));
+    }
+    print!("{}", markdown(&table));
+    if output.status.success() { Ok(()) } else { Err(failed(&said)) }
+}
+
+/// The suites of each store.
+fn counted(said: &str) -> BTreeMap<String, [Count; 3]> {
+    let tests: Vec<(Vec<&str>, bool)> = said.lines().filter_map(read).collect();
+    let of_contract = tests.iter().filter(|(path, _)| path[0] == CONTRACT);
+    let stores: BTreeSet<&str> = of_contract.map(|(path, _)| path[path.len() - 2]).collect();
+    let mut table = BTreeMap::<String, [Count; 3]>::new();
+    for (path, green) in &tests {
+        let Some((store, suite)) = place(path, &stores) else { continue };
+        let (all_green, all) = &mut table.entry(store).or_default()[suite];
+        *all += 1;
+        *all_green += usize::from(*green);
+    }
+    table
+}
+
+/// `test postgres::queue::a_name ... ok` as its modules and name, and whether it is green.
+fn read(line: &str) -> Option<(Vec<&str>, bool)> {
+    let (name, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
+    let path: Vec<_> = name.split("::").collect();
+    (path.len() > 1).then_some((path, outcome == "ok"))
+}
+
+/// Which store a test is of, and of which suite.
+fn place(path: &[&str], stores: &BTreeSet<&str>) -> Option<(String, usize)> {
+    match path {
+        [CONTRACT, .., store, _] => Some(((*store).to_owned(), 0)),
+        [FAULTS, store, _] => Some(((*store).to_owned(), 1)),
+        // `redis::sentinel` and `postgres::session` are stores of their own, if the contract has them.
+        [engine, part, ..] => {
+            let names = [format!("{engine}_{part}"), (*part).to_owned(), (*engine).to_owned()];
+            let store = names.into_iter().find(|name| stores.contains(name.as_str()))?;
+            Some((store, 2))
+        }
+        _ => None,
+    }
+}
+
+fn markdown(table: &BTreeMap<String, [Count; 3]>) -> String {
+    let mut text = format!("| store | {} |\n|---|{}\n", SUITES.join(" | "), "---|".repeat(3));
+    for (store, suites) in table {
+        let cells = suites.map(|(green, all)| match green == all {
+            _ if all == 0 => "–".to_owned(),
+            true => all.to_string(),
+            false => format!("**{green} of {all}**"),
+        });
+        text += &format!("| {store} | {} |\n", cells.join(" | "));
+    }
+    text
+}
+
+fn failed(said: &str) -> String {
+    let red = said.lines().filter(|line| line.starts_with("test ") && line.ends_with(" FAILED"));
+    format!("not all are green:\n{}", red.collect::<Vec<_>>().join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{counted, markdown};
+
+    #[test]
+    fn each_test_is_counted_where_it_belongs() {
+        let said = "\
+running 9 tests
+test store_contract::redis::a_free_lock_is_acquired ... ok
+test store_contract::sentinel::a_free_lock_is_acquired ... ok
+test store_contract::handed_on::redis::overtaken ... ok
+test store_contract::memory::a_free_lock_is_acquired ... ok
+test engine_faults::redis::killed ... FAILED
+test engine_faults::redis::cut ... ok
+test redis::away::gone_while_waiting ... ok
+test redis::sentinel::failover::under_load ... ok
+test key::odd ... ok
+test result: FAILED. 8 passed; 1 failed";
+        let expected = "\
+| store | contract | faults | its own |
+|---|---|---|---|
+| memory | 1 | – | – |
+| redis | 2 | **1 of 2** | 1 |
+| sentinel | 1 | – | 1 |
+";
+        assert_eq!(markdown(&counted(said)), expected);
+    }
+}
