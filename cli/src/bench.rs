@@ -1,0 +1,81 @@
+//! `lockattr bench`: how fast this store is from here.
+
+mod report;
+mod worker;
+
+use std::time::Duration;
+
+use clap::Args;
+use lockattr::LockManager;
+use tokio::time::Instant;
+
+use crate::exit;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::run::Signals;
+use report::Report;
+use worker::Bench as Shared;
+
+const AFTER: &str = "\
+Each task takes a key and gives it back, over and over; with fewer keys than tasks they wait for each \
+other, and the lock goes from hand to hand inside this process. To see hand-offs between processes, \
+look at `lockattr watch` while the services run.
+
+The keys begin with `lockattr-bench:`, behind the prefix, and no two runs have the same. Nothing of \
+them is left afterwards, not after Ctrl-C either, which ends it early.
+
+Exit codes: 0 measured; 2 the store did not answer.
+
+Examples:
+  lockattr bench
+  lockattr bench --tasks 64 --keys 1 --seconds 10
+  lockattr bench --json | jq .per_second";
+
+/// Acquire and release in a loop, and tell how fast that is
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct Bench {
+    /// How many work at the same time
+    #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    tasks: u32,
+    /// How many keys they share
+    #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    keys: u32,
+    /// For how long
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    seconds: u64,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Bench {
+    pub(crate) async fn execute(self, manager: &LockManager) -> Result<u8, Failure> {
+        let mut signals = Signals::new()?;
+        let began = Instant::now();
+        let shared = Shared::new(manager, self.keys);
+        let mut tasks: Vec<_> = (0..self.tasks).map(|task| shared.start(task)).collect();
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs(self.seconds)) => {}
+            _ = signals.next() => {}
+            // The first of them stops all.
+            () = shared.failed() => {}
+        }
+        shared.stop();
+        let mut report = Report::new(self.tasks, self.keys);
+        for task in &mut tasks {
+            report.add(&task.await.map_err(|error| Failure::new(exit::ERROR, error.to_string()))??);
+        }
+        report.took = began.elapsed();
+        // Who still waited has left the line by then.
+        manager.shutdown().await;
+        let mut output = Output::new();
+        if self.json {
+            output.json(&report.json())?;
+        } else {
+            output.line(&report.table())?;
+        }
+        output.finish()?;
+        Ok(exit::OK)
+    }
+}

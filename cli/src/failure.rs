@@ -1,0 +1,67 @@
+//! Why a command did not do what it was asked for: a sentence and an exit code.
+
+use std::io::{self, ErrorKind};
+use std::process::ExitCode;
+
+use lockattr::Error;
+
+use crate::exit;
+
+/// Told on stderr when the program ends.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    sentence: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(code: u8, sentence: impl Into<String>) -> Self {
+        Self { code, sentence: Some(sentence.into()) }
+    }
+
+    /// The same with the code that `run` has for it.
+    pub(crate) fn of_run(error: &Error) -> Self {
+        let code = match error {
+            Error::Store { .. } => exit::UNAVAILABLE,
+            _ => exit::ERROR,
+        };
+        Self::new(code, error.to_string())
+    }
+
+    /// Says the sentence, if there is one.
+    pub(crate) fn told(self) -> ExitCode {
+        if let Some(sentence) = self.sentence {
+            tell(&sentence);
+        }
+        ExitCode::from(self.code)
+    }
+}
+
+/// One line on stderr, whoever reads it.
+pub(crate) fn tell(sentence: &str) {
+    use io::Write;
+    // Not `eprintln!`, which panics if nobody reads any more.
+    writeln!(io::stderr(), "lockattr: {sentence}").ok();
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::new(exit::ERROR, error.to_string())
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        // `lockattr ls | head` has seen enough.
+        if error.kind() == ErrorKind::BrokenPipe {
+            return Self { code: exit::OK, sentence: None };
+        }
+        Self::new(exit::ERROR, error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        io::Error::from(error).into()
+    }
+}

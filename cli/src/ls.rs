@@ -1,0 +1,77 @@
+//! `lockattr ls`: a table of what is held.
+
+use std::time::SystemTime;
+
+use clap::Args;
+use lockattr::LockManager;
+
+use crate::columns::{Cells, Columns};
+use crate::exit;
+use crate::failure::Failure;
+use crate::output::{self, Output};
+use crate::pattern::Pattern;
+use crate::row::Row;
+use crate::sort::Sort;
+
+const AFTER: &str = "\
+Columns: KEY; HOLDER as service@host:process, with (+2) where two more share the lock; FUNCTION that \
+asked; AGE of the hold by the holder's clock; REMAINING of the lease if nobody renews it; WAITING, as \
+processes in the store's line; FENCE, the fencing token, where the store keeps it with the lock.
+
+With --json each line is an object: key, holder {service, host, process, function}, holders, shared, \
+since (RFC 3339), remaining_ms (null: for ever), waiting, fencing_token (as text: it has more than 53 \
+bits). What is not known is null.
+
+Exit codes: 0 listed, none as well; 2 the store did not answer, or cannot list its locks.
+
+Examples:
+  lockattr ls 'product:*'
+  lockattr ls --sort waiting | head
+  lockattr ls --json | jq -r 'select(.waiting > 10) | .key'";
+
+/// List held locks
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct Ls {
+    /// Keys to list: with `*` or `?` the whole key has to match, else a part of it
+    pattern: Option<Pattern>,
+    /// What stands first
+    #[arg(long, value_enum, default_value_t, value_name = "COLUMN")]
+    sort: Sort,
+    /// One JSON object for each lock, a line each
+    #[arg(long)]
+    json: bool,
+}
+
+impl Ls {
+    pub(crate) async fn execute(self, manager: &LockManager) -> Result<u8, Failure> {
+        let mut rows = matching(manager, self.pattern.as_ref()).await?;
+        self.sort.apply(&mut rows);
+        let mut output = Output::new();
+        if self.json {
+            for row in &rows {
+                output.json(row)?;
+            }
+        } else {
+            let now = SystemTime::now();
+            let cells: Vec<_> = rows.iter().map(|row| Cells::new(row, now)).collect();
+            let columns = Columns::fit(&cells, output::width());
+            output.line(&columns.head())?;
+            for row in &cells {
+                output.line(&columns.line(row))?;
+            }
+        }
+        output.finish()?;
+        Ok(exit::OK)
+    }
+}
+
+/// What is held now, by key.
+pub(crate) async fn matching(
+    manager: &LockManager,
+    pattern: Option<&Pattern>,
+) -> Result<Vec<Row>, lockattr::Error> {
+    let held = manager.held_locks().await?;
+    let wanted = held.into_iter().filter(|lock| pattern.is_none_or(|it| it.matches(&lock.key)));
+    Ok(wanted.map(Row::from).collect())
+}

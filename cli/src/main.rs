@@ -1,0 +1,116 @@
+//! The command `lockattr`: locks seen, taken and released from a terminal.
+#![allow(clippy::print_stderr, reason = "a program for the terminal")]
+
+mod bench;
+mod columns;
+mod exit;
+mod failure;
+mod ls;
+mod output;
+mod pattern;
+mod release;
+mod row;
+mod run;
+mod sort;
+mod span;
+mod store;
+mod watch;
+mod who;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use failure::Failure;
+use store::StoreUrl;
+
+/// What `--help` says below the options.
+const EXAMPLES: &str = "\
+Examples:
+  export LOCKATTR_URL=redis://127.0.0.1/?prefix=shop:   any store, as the services have it
+  lockattr ls                                           what is held, and by whom
+  lockattr who product:42                               one lock, in words
+  lockattr watch 'order:*'                              a view that refreshes
+  lockattr release --force product:42                   take a lock from who has it
+  lockattr run nightly -- ./report.sh                   a command on one machine only
+  lockattr bench --seconds 5                            how fast this store is from here
+
+`lockattr help COMMAND` tells more, exit codes included.";
+
+/// See, take and release distributed locks.
+#[derive(Debug, Parser)]
+#[command(name = "lockattr", version, max_term_width = 100, after_help = EXAMPLES)]
+struct Arguments {
+    /// The store, and what its services set in the URL, like `redis://127.0.0.1/?prefix=shop:`
+    ///
+    /// Any of memory://, redis://, rediss://, redis+unix://, redis+sentinel://, redis+cluster://,
+    /// redlock://, postgres://, mysql://, zookeeper:// and etcd://. Other users of this machine can
+    /// read the arguments of a program: a URL with a password belongs into the variable.
+    #[arg(long, global = true, env = "LOCKATTR_URL", hide_env_values = true, value_name = "URL")]
+    url: Option<StoreUrl>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Ls(ls::Ls),
+    Who(who::Who),
+    Watch(watch::Watch),
+    Release(release::Release),
+    Run(run::Run),
+    Bench(bench::Bench),
+    /// Stands by the command of a `lockattr run`, and ends it if that is killed.
+    #[command(hide = true)]
+    Leash(run::Leash),
+}
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(told) => {
+            // Help that was asked for is no error; nobody is left to tell that it cannot be printed.
+            let code = if told.use_stderr() { exit::ERROR } else { exit::OK };
+            told.print().ok();
+            return ExitCode::from(code);
+        }
+    };
+    let done = tokio::runtime::Runtime::new().map_err(Failure::from).and_then(|runtime| {
+        let done = runtime.block_on(execute(arguments));
+        // Not for a thread that still reads from the terminal.
+        runtime.shutdown_background();
+        done
+    });
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => failure.told(),
+    }
+}
+
+async fn execute(arguments: Arguments) -> Result<u8, Failure> {
+    let url = arguments.url;
+    match arguments.command {
+        Command::Ls(ls) => ls.execute(&store::connect(url).await?).await,
+        Command::Who(who) => who.execute(&store::connect(url).await?).await,
+        Command::Watch(watch) => {
+            let shown = url.as_ref().map(StoreUrl::shown).unwrap_or_default();
+            watch.execute(&store::connect(url).await?, shown).await
+        }
+        Command::Release(release) => release.execute(&store::connect(url).await?).await,
+        Command::Run(run) => run.execute(url).await,
+        Command::Bench(bench) => bench.execute(&store::connect(url).await?).await,
+        Command::Leash(leash) => leash.execute().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Arguments;
+
+    #[test]
+    fn the_arguments_fit_together() {
+        Arguments::command().debug_assert();
+    }
+}

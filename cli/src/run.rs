@@ -1,0 +1,187 @@
+//! `lockattr run`: a command that runs only while its lock is held.
+
+mod foreground;
+mod group;
+mod leash;
+mod signals;
+mod supervision;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use clap::Args;
+use lockattr::{Error, LockGuard, LockManager, LockOptions};
+
+use crate::failure::{Failure, tell};
+use crate::store::{self, StoreUrl};
+use crate::{exit, span};
+use group::Group;
+pub(crate) use leash::Leash;
+pub(crate) use signals::Signals;
+use supervision::End;
+
+const AFTER: &str = "\
+The lock is taken first, renewed while COMMAND runs, and given back when it has ended. COMMAND has our \
+stdin, stdout and stderr, a process group of its own, and two more variables: LOCKATTR_KEY and \
+LOCKATTR_FENCING_TOKEN, a number greater than that of every run before, for what COMMAND writes to.
+
+Lost: if the lease is lost (the store was away for too long, somebody took the lock, --max-hold), the \
+whole group gets SIGTERM, and SIGKILL after --kill-after, grandchildren as well. If `lockattr run` is \
+itself killed with SIGKILL, the group ends in the same way, and the lock is free after the TTL.
+
+Signals: SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to the group; the lock is \
+given back once COMMAND has ended. It is not suspended by Ctrl-Z, as a lease does not wait.
+
+Background: what COMMAND leaves running when it ends is told on stderr and no longer under the lock.
+
+Busy: exit code 75, and one line that says who has it: 0 would tell `&&` that the command ran. Where \
+others are expected to have it, as in a crontab on many machines, `--busy-exit 0` skips the run without \
+a word, so that there is no mail.
+
+Exit codes:
+  those of COMMAND, and 128 + N if signal N ended it
+    2  what was written cannot be done
+   69  the store could not be asked: COMMAND did not run
+   75  somebody else has the lock: COMMAND did not run (--busy-exit)
+   76  the lease was lost: COMMAND was ended
+  126  COMMAND could not be started
+  127  COMMAND was not found
+
+Examples, the last for a crontab:
+  lockattr run nightly -- ./report.sh
+  lockattr run --wait 5m deploy -- ./deploy.sh
+  0 3 * * * lockattr run --busy-exit 0 --hold-at-least 1m nightly -- /opt/report.sh";
+
+/// Run a command while its lock is held: a cron job on one machine only
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct Run {
+    /// The key, as the services write it, without the prefix
+    key: String,
+    /// The command, and what it is given
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+    /// How long others are kept out if this machine dies [default: that of the URL, or 10s]
+    #[arg(long, value_parser = span::parse, value_name = "TIME")]
+    ttl: Option<Duration>,
+    /// How long to wait while somebody else has the lock
+    #[arg(long, value_parser = span::parse, default_value = "0s", value_name = "TIME")]
+    wait: Duration,
+    /// Longest time that COMMAND may run; then the lease is lost
+    #[arg(long, value_parser = span::parse, value_name = "TIME")]
+    max_hold: Option<Duration>,
+    /// After a shorter COMMAND, keep the lock until this has passed: for clocks that differ
+    #[arg(long, value_parser = span::parse, value_name = "TIME")]
+    hold_at_least: Option<Duration>,
+    /// From SIGTERM to SIGKILL, once the lease is lost
+    #[arg(long, value_parser = span::parse, default_value = "10s", value_name = "TIME")]
+    kill_after: Duration,
+    /// The exit code if somebody else has the lock; 0 says nothing about it either
+    #[arg(long, default_value_t = exit::BUSY, value_name = "N")]
+    busy_exit: u8,
+}
+
+impl Run {
+    pub(crate) async fn execute(self, url: Option<StoreUrl>) -> Result<u8, Failure> {
+        let mut signals = Signals::new()?;
+        // Who waits can wait for a store that is away, too.
+        let manager = match self.wait {
+            Duration::ZERO => store::connect(url).await,
+            _ => store::build(url),
+        };
+        let manager = manager.map_err(|error| Failure::of_run(&error))?;
+        let guard = tokio::select! {
+            guard = manager.acquire(&self.key, self.options()) => guard,
+            signal = signals.next() => {
+                // The place in the line is given up as well.
+                manager.shutdown().await;
+                return Ok(exit::by_signal(signal as i32));
+            }
+        };
+        match guard {
+            Ok(guard) => self.under(guard, &manager, signals).await,
+            Err(Error::Contended { .. }) if self.busy_exit == exit::OK => Ok(exit::OK),
+            Err(error @ Error::Contended { .. }) => {
+                Err(Failure::new(self.busy_exit, error.to_string()))
+            }
+            Err(error) => Err(Failure::of_run(&error)),
+        }
+    }
+
+    /// How long the lease is, how patient we are, and by what the holder is known: the program's
+    /// name, as its arguments may hold a password.
+    fn options(&self) -> LockOptions {
+        let program = Path::new(&self.command[0]).file_name().unwrap_or(&self.command[0]);
+        let program = program.to_string_lossy().into_owned();
+        // Once in the life of this process.
+        let mut options = LockOptions::new().wait(self.wait).function(program.leak());
+        if let Some(ttl) = self.ttl {
+            options = options.ttl(ttl);
+        }
+        if let Some(max_hold) = self.max_hold {
+            options = options.max_hold(max_hold);
+        }
+        if let Some(hold_at_least) = self.hold_at_least {
+            options = options.hold_at_least(hold_at_least);
+        }
+        options
+    }
+
+    async fn under(
+        self,
+        guard: LockGuard,
+        manager: &LockManager,
+        signals: Signals,
+    ) -> Result<u8, Failure> {
+        let done = self.supervised(&guard, signals).await;
+        let released = guard.release().await;
+        let unanswered = matches!(released, Err(Error::Store { .. }));
+        let code = match (done, released) {
+            // Told when it happened.
+            (Ok(End::Lost), _) => Ok(exit::LOST),
+            (Ok(End::Exited(_)), Err(error @ Error::Lost { .. })) => {
+                Err(Failure::new(exit::LOST, error.to_string()))
+            }
+            (Ok(End::Exited(status)), Err(error)) => {
+                tell(&format!("the command has ended, its lock will end by itself: {error}"));
+                Ok(code(status))
+            }
+            (Ok(End::Exited(status)), Ok(())) => Ok(code(status)),
+            (Err(failure), _) => Err(failure),
+        };
+        if unanswered {
+            // It is tried again there, for a while.
+            manager.shutdown().await;
+        }
+        code
+    }
+
+    /// From the start of the command to the end of all that has to end with it.
+    async fn supervised(&self, guard: &LockGuard, signals: Signals) -> Result<End, Failure> {
+        let group = Group::start(self.outlives_us_by(guard)).await?;
+        let variables = [
+            ("LOCKATTR_KEY", guard.key().to_owned()),
+            ("LOCKATTR_FENCING_TOKEN", u64::from(guard.fencing_token()).to_string()),
+        ];
+        supervision::of(guard, group, signals, &self.command, variables, self.kill_after).await
+    }
+
+    /// From SIGTERM to SIGKILL if this process dies: nobody renews the lease then, and that was a third
+    /// of the TTL ago, or more.
+    fn outlives_us_by(&self, guard: &LockGuard) -> Duration {
+        self.kill_after.min(guard.remaining() / 2)
+    }
+}
+
+/// Of the command's end, what shells make of it.
+fn code(status: ExitStatus) -> u8 {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => u8::try_from(code).unwrap_or(u8::MAX),
+        (None, Some(signal)) => exit::by_signal(signal),
+        // Not on Unix.
+        (None, None) => u8::MAX,
+    }
+}

@@ -1,0 +1,63 @@
+//! The signals that are ours to pass on.
+
+use std::io;
+
+use nix::sys::signal::Signal;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+const PASSED_ON: [Signal; 6] = [
+    Signal::SIGTERM,
+    Signal::SIGINT,
+    Signal::SIGHUP,
+    Signal::SIGQUIT,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+];
+
+/// What this process was sent, in order.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    arrived: mpsc::UnboundedReceiver<Signal>,
+}
+
+impl Signals {
+    /// From here on those signals end nothing by themselves. What was ignored when we were started
+    /// stays ignored, for the command as well, as `nohup` wants it.
+    pub(crate) fn new() -> io::Result<Self> {
+        Self::of(&PASSED_ON)
+    }
+
+    pub(super) fn of(wanted: &[Signal]) -> io::Result<Self> {
+        let (tell, arrived) = mpsc::unbounded_channel();
+        let ignored = ignored();
+        for &wanted in wanted.iter().filter(|wanted| !is_in(ignored, **wanted)) {
+            let mut stream = signal(SignalKind::from_raw(wanted as i32))?;
+            let tell = tell.clone();
+            tokio::spawn(async move {
+                while stream.recv().await.is_some() && tell.send(wanted).is_ok() {}
+            });
+        }
+        Ok(Self { arrived })
+    }
+
+    /// The next one.
+    pub(crate) async fn next(&mut self) -> Signal {
+        match self.arrived.recv().await {
+            Some(signal) => signal,
+            // All of them are ignored.
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// The set of ignored signals, where the system tells; none elsewhere.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or_default()
+}
+
+fn is_in(set: u64, signal: Signal) -> bool {
+    set & (1 << (signal as i32 - 1)) != 0
+}

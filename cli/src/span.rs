@@ -1,0 +1,69 @@
+//! Spans of time as a column has them: two units at most.
+
+use std::time::{Duration, SystemTime};
+
+/// `85ms`, `7.3s`, `42s`, `3m12s`, `2h03m`, `4d02h`.
+pub(crate) fn brief(span: Duration) -> String {
+    let (seconds, millis) = (span.as_secs(), span.subsec_millis());
+    match seconds {
+        0 => format!("{millis}ms"),
+        1..10 => format!("{seconds}.{}s", millis / 100),
+        10..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
+        _ => format!("{}d{:02}h", seconds / 86_400, seconds / 3600 % 24),
+    }
+}
+
+/// How long ago; nothing for what the clocks say is yet to come.
+pub(crate) fn age(since: SystemTime, now: SystemTime) -> Duration {
+    now.duration_since(since).unwrap_or_default()
+}
+
+/// What a clock can be asked to wait for without a doubt.
+const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
+
+/// Reads `30s`, `1m30s`, `500ms` and a bare `0`.
+pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    match humantime::parse_duration(text) {
+        Ok(span) if span <= LONGEST => Ok(span),
+        Ok(_) => Err("a hundred years are the most".to_owned()),
+        Err(_) => Err("write it like `30s`, `1m30s` or `500ms`".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(millis: u64, expected: &str) {
+        assert_eq!(brief(Duration::from_millis(millis)), expected);
+    }
+
+    #[test]
+    fn a_span_has_two_units_at_most() {
+        check(0, "0ms");
+        check(999, "999ms");
+        check(1_000, "1.0s");
+        check(9_999, "9.9s");
+        check(59_999, "59s");
+        check(60_000, "1m00s");
+        check(3_599_000, "59m59s");
+        check(3_600_000, "1h00m");
+        check(86_399_000, "23h59m");
+        check(93_600_000, "1d02h");
+        check(u64::MAX, "213503982334d14h");
+    }
+
+    #[test]
+    fn a_span_is_read_as_everywhere_else_or_refused_with_an_example() {
+        assert_eq!(parse("1m30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse("0"), Ok(Duration::ZERO));
+        assert!(parse("30").unwrap_err().contains("`30s`"));
+        assert!(parse("101 years").unwrap_err().contains("hundred years"));
+    }
+}

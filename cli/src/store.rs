@@ -1,0 +1,79 @@
+//! The store that the user names, and what of its URL may be shown.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::str::FromStr;
+
+use lockattr::{Error, LockManager};
+
+/// A store's URL; whoever formats it sees no password.
+#[derive(Clone)]
+pub(crate) struct StoreUrl(String);
+
+impl StoreUrl {
+    /// Its scheme and hosts.
+    ///
+    /// Only of a URL with which a manager could be made: those have no `/`, `?`, `#` or `@` within a
+    /// password.
+    pub(crate) fn shown(&self) -> String {
+        let (scheme, rest) = self.0.split_once("://").unwrap_or_default();
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let hosts = authority.rsplit('@').next().unwrap_or_default();
+        format!("{scheme}://{hosts}")
+    }
+}
+
+impl FromStr for StoreUrl {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StoreUrl(…)")
+    }
+}
+
+/// A manager whose store has answered.
+pub(crate) async fn connect(url: Option<StoreUrl>) -> Result<LockManager, Error> {
+    LockManager::connect(named(url)?.0).await
+}
+
+/// A manager that has not asked its store yet.
+pub(crate) fn build(url: Option<StoreUrl>) -> Result<LockManager, Error> {
+    LockManager::builder().url(named(url)?.0).build()
+}
+
+fn named(url: Option<StoreUrl>) -> Result<StoreUrl, Error> {
+    // A variable that is set to nothing names nothing.
+    url.filter(|url| !url.0.is_empty()).ok_or_else(|| {
+        Error::InvalidOptions(
+            "no store is named: set the environment variable `LOCKATTR_URL`, or write `--url`, like \
+             `--url redis://127.0.0.1/`"
+                .into(),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(url: &str, expected: &str) {
+        let url: StoreUrl = url.parse().unwrap();
+        assert_eq!(url.shown(), expected);
+        assert!(!format!("{url:?}").contains("secret"));
+    }
+
+    #[test]
+    fn of_a_url_only_scheme_and_hosts_are_shown() {
+        check("memory://", "memory://");
+        check("redis://:secret@db:6380/3?prefix=a", "redis://db:6380");
+        check("redlock://me:secret@a,b,c?ttl=1s", "redlock://a,b,c");
+        check("redis+unix:///run/secret.sock?pass=secret", "redis+unix://");
+    }
+}

@@ -1,0 +1,146 @@
+//! What has changed from one look to the next. Pure.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+use crate::row::{self, Row, Who};
+
+/// What became of one lock.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Change {
+    #[serde(serialize_with = "row::timestamp")]
+    pub(super) at: Option<SystemTime>,
+    pub(super) event: Event,
+    /// Who had it before, if it was handed over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) previous: Option<Who>,
+    #[serde(flatten)]
+    pub(super) lock: Row,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Event {
+    /// It was held already when we began to look.
+    Held,
+    Taken,
+    HandedOver,
+    Released,
+}
+
+impl Change {
+    fn new(event: Event, lock: Row, at: SystemTime) -> Self {
+        Self { at: Some(at), event, previous: None, lock }
+    }
+
+    /// One line for people.
+    pub(super) fn line(&self) -> String {
+        let at = self.at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
+        let (event, holder) = match self.event {
+            Event::Held => ("held", "by"),
+            Event::Taken => ("taken", "by"),
+            Event::HandedOver => ("handed over", "to"),
+            Event::Released => ("released", "by"),
+        };
+        let mut line = format!(
+            "{} {event:<11} {} {holder} {}",
+            at.unwrap_or_default(),
+            self.lock.key,
+            self.lock.holder.brief()
+        );
+        if let Some(previous) = &self.previous {
+            line.push_str(&format!(" from {}", previous.brief()));
+        }
+        line.replace(char::is_control, "\u{fffd}")
+    }
+}
+
+/// What was seen last.
+#[derive(Debug, Default)]
+pub(super) struct Seen(Option<BTreeMap<String, Row>>);
+
+impl Seen {
+    /// What is different now, by key.
+    pub(super) fn changes(&mut self, rows: &[Row], at: SystemTime) -> Vec<Change> {
+        let now: BTreeMap<_, _> = rows.iter().map(|row| (row.key.clone(), row.clone())).collect();
+        let Some(before) = self.0.replace(now) else {
+            return rows.iter().map(|row| Change::new(Event::Held, row.clone(), at)).collect();
+        };
+        let now = self.0.iter().flatten();
+        let mut changes: Vec<_> = now
+            .filter_map(|(key, row)| match before.get(key) {
+                None => Some(Change::new(Event::Taken, row.clone(), at)),
+                Some(old) if is_same(old, row) => None,
+                Some(old) => {
+                    let mut change = Change::new(Event::HandedOver, row.clone(), at);
+                    change.previous = Some(old.holder.clone());
+                    Some(change)
+                }
+            })
+            .collect();
+        let now =
+            self.0.iter().flatten().map(|(key, _)| key).collect::<std::collections::BTreeSet<_>>();
+        let gone = before.into_iter().filter(|(key, _)| !now.contains(key));
+        changes.extend(gone.map(|(_, row)| Change::new(Event::Released, row, at)));
+        changes.sort_by(|one, other| one.lock.key.cmp(&other.lock.key));
+        changes
+    }
+}
+
+/// Of a shared lock one holder is told, and it need not be the same each time.
+fn is_same(old: &Row, new: &Row) -> bool {
+    let who = |row: &Row| (row.holder.clone(), row.since, row.fencing_token);
+    (old.shared && new.shared) || who(old) == who(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use expect_test::expect;
+
+    use super::*;
+    use crate::row::sample;
+
+    #[test]
+    fn each_change_is_told_once() {
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let mut seen = Seen::default();
+        let mut told = Vec::new();
+        let mut look = |labels: &[(&str, &str)], seconds| {
+            let rows: Vec<_> = labels.iter().map(|(key, label)| sample(key, label)).collect();
+            told.extend(seen.changes(&rows, at(seconds)));
+        };
+        look(&[("a", "service=x pid=1"), ("b", "service=x pid=1")], 1);
+        look(&[("a", "service=x pid=1"), ("b", "service=y pid=2"), ("c", "service=z")], 2);
+        look(&[("b", "service=y pid=2"), ("c", "service=z")], 3);
+        look(&[], 4);
+        let lines: Vec<_> = told.iter().map(Change::line).collect();
+        expect![[r#"
+            1970-01-01T00:00:01Z held        a by x:1
+            1970-01-01T00:00:01Z held        b by x:1
+            1970-01-01T00:00:02Z handed over b to y:2 from x:1
+            1970-01-01T00:00:02Z taken       c by z
+            1970-01-01T00:00:03Z released    a by x:1
+            1970-01-01T00:00:04Z released    b by y:2
+            1970-01-01T00:00:04Z released    c by z
+        "#]]
+        .assert_eq(&(lines.join("\n") + "\n"));
+        expect![[r#"{"at":"1970-01-01T00:00:02.000Z","event":"taken","key":"c","holder":{"service":"z","host":null,"process":null,"function":null},"holders":1,"shared":false,"since":null,"remaining_ms":8250,"waiting":0,"fencing_token":null}"#]].assert_eq(&serde_json::to_string(&told[3]).unwrap());
+    }
+
+    #[test]
+    fn another_of_those_who_share_a_lock_is_no_change() {
+        let mut seen = Seen::default();
+        let shared = |label| {
+            let mut row = sample("a", label);
+            row.shared = true;
+            [row]
+        };
+        let now = SystemTime::UNIX_EPOCH;
+        seen.changes(&shared("service=x"), now);
+        assert!(seen.changes(&shared("service=y"), now).is_empty());
+    }
+}

@@ -1,0 +1,48 @@
+//! The changes as lines, for pipes and files.
+
+use std::time::SystemTime;
+
+use lockattr::LockManager;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::Watch;
+use super::changes::Seen;
+use crate::failure::{Failure, tell};
+use crate::ls::matching;
+use crate::output::Output;
+use crate::run::Signals;
+
+pub(super) async fn run(manager: &LockManager, watch: &Watch) -> Result<(), Failure> {
+    let mut signals = Signals::new()?;
+    let mut output = Output::new();
+    let mut seen = Seen::default();
+    let mut every = interval(watch.every);
+    every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut looked, mut away) = (false, false);
+    loop {
+        tokio::select! {
+            _ = signals.next() => return Ok(()),
+            _ = every.tick() => {}
+        }
+        let rows = match matching(manager, watch.pattern.as_ref()).await {
+            Ok(rows) => rows,
+            Err(error) if !looked => return Err(error.into()),
+            Err(error) => {
+                if !away {
+                    tell(&format!("{error}; asking on"));
+                }
+                away = true;
+                continue;
+            }
+        };
+        (looked, away) = (true, false);
+        for change in seen.changes(&rows, SystemTime::now()) {
+            if watch.json {
+                output.json(&change)?;
+            } else {
+                output.line(&change.line())?;
+            }
+        }
+        output.finish()?;
+    }
+}

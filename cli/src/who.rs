@@ -1,0 +1,103 @@
+//! `lockattr who`: one lock, in words.
+
+use std::time::{Duration, SystemTime};
+
+use clap::Args;
+use lockattr::{Holder, LockManager};
+use serde::Serialize;
+
+use crate::exit;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::row::{self, Who as Named};
+
+const AFTER: &str = "\
+Exit codes: 0 held; 1 free; 2 the store did not answer.
+
+With --json, one object: key, held, holder {service, host, process, function}, since (RFC 3339), \
+remaining_ms (null: for ever, if held).
+
+Examples:
+  lockattr who product:42
+  lockattr who nightly >/dev/null && echo 'still running'";
+
+/// Tell who holds a lock
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct Who {
+    /// The key, as the services write it, without the prefix
+    key: String,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Who {
+    pub(crate) async fn execute(self, manager: &LockManager) -> Result<u8, Failure> {
+        let holder = manager.holder(&self.key).await?;
+        let mut output = Output::new();
+        if self.json {
+            output.json(&Answer::new(&self.key, holder.clone()))?;
+        } else {
+            output.line(&sentence(&self.key, holder.as_ref()))?;
+        }
+        output.finish()?;
+        Ok(if holder.is_some() { exit::OK } else { exit::FREE })
+    }
+}
+
+/// One lock in words, on one line whatever the key is.
+pub(crate) fn sentence(key: &str, holder: Option<&Holder>) -> String {
+    let key = key.replace(char::is_control, "\u{fffd}");
+    match holder {
+        Some(holder) => format!("`{key}` is held by {holder}"),
+        None => format!("`{key}` is free"),
+    }
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    key: &'a str,
+    held: bool,
+    holder: Option<Named>,
+    #[serde(serialize_with = "row::timestamp")]
+    since: Option<SystemTime>,
+    #[serde(rename = "remaining_ms", serialize_with = "row::millis")]
+    remaining: Option<Duration>,
+}
+
+impl<'a> Answer<'a> {
+    fn new(key: &'a str, holder: Option<Holder>) -> Self {
+        Self {
+            key,
+            held: holder.is_some(),
+            since: holder.as_ref().and_then(|holder| holder.since),
+            remaining: holder.as_ref().and_then(|holder| holder.remaining),
+            holder: holder.map(Named::from),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn a_lock_is_told_in_words_and_as_an_object() {
+        let ends = Some(Duration::from_millis(7_000));
+        let holder = Holder::from_value("service=orders host=web-3 pid=17 function=f", ends);
+        expect!["`product:42` is held by orders on web-3 (process 17) in f, its lease ends in 7s"]
+            .assert_eq(&sentence("product:42", Some(&holder)));
+        expect!["`product:42` is free"].assert_eq(&sentence("product:42", None));
+
+        let json = |holder| serde_json::to_string(&Answer::new("product:42", holder)).unwrap();
+        expect![[r#"{"key":"product:42","held":true,"holder":{"service":"orders","host":"web-3","process":17,"function":"f"},"since":null,"remaining_ms":7000}"#]]
+            .assert_eq(&json(Some(holder)));
+        expect![[
+            r#"{"key":"product:42","held":false,"holder":null,"since":null,"remaining_ms":null}"#
+        ]]
+        .assert_eq(&json(None));
+    }
+}

@@ -1,0 +1,155 @@
+//! `ls`, `who` and `release` against a real server.
+
+use std::process::Stdio;
+
+use lockattr::{Error, Mode};
+use lockattr_tests::{RedisServer, assert_nothing_left};
+
+use crate::support::{at_once, lockattr, running, said, server, service};
+
+/// The lines of JSON, each an object.
+fn objects(text: &str) -> Vec<serde_json::Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn what_is_held_is_listed_as_a_table_and_as_objects() {
+    let (server, url) = server().await;
+    let none = said(&url, &["ls"]).await;
+    assert_eq!((none.code, none.out.lines().count()), (Some(0), 1), "{none:?}");
+    assert_eq!(said(&url, &["ls", "--json"]).await.out, "");
+
+    let orders = service(&server, "orders").await;
+    let _a = orders.acquire("product:42", at_once()).await.unwrap();
+    let _b = orders.acquire("order:7", at_once().mode(Mode::Shared)).await.unwrap();
+    let _c = service(&server, "reports").await;
+    let _c = _c.acquire("order:7", at_once().mode(Mode::Shared)).await.unwrap();
+    let process = std::process::id();
+
+    let all = said(&url, &["ls"]).await;
+    let lines: Vec<_> = all.out.lines().collect();
+    assert!(lines[0].starts_with("KEY         HOLDER"), "{all:?}");
+    assert!(lines[1].starts_with("order:7     ") && lines[1].contains(" (+1) "), "{all:?}");
+    assert!(lines[2].starts_with("product:42  orders@"), "{all:?}");
+    assert!(lines[2].contains(&format!(":{process}  ")), "{all:?}");
+    assert!(lines[2].contains("  shop::deduct  "), "{all:?}");
+    assert_eq!(lines.len(), 3);
+
+    let json = objects(&said(&url, &["ls", "--json", "product:*"]).await.out);
+    assert_eq!(json.len(), 1);
+    let lock = &json[0];
+    assert_eq!(lock["key"], "product:42");
+    assert_eq!(lock["holder"]["service"], "orders");
+    assert_eq!(lock["holder"]["process"], process);
+    assert_eq!(lock["holder"]["function"], "shop::deduct");
+    assert_eq!((&lock["holders"], &lock["waiting"]), (&1.into(), &0.into()));
+    assert!((50_000..60_000).contains(&lock["remaining_ms"].as_u64().unwrap()), "{lock}");
+    assert!(lock["since"].as_str().unwrap().ends_with('Z'), "{lock}");
+    assert_eq!(objects(&said(&url, &["ls", "--json", "7"]).await.out)[0]["holders"], 2);
+}
+
+#[tokio::test]
+async fn who_tells_in_words_and_by_its_exit_code() {
+    let (server, url) = server().await;
+    let free = said(&url, &["who", "product:42"]).await;
+    assert_eq!((free.code, free.out.as_str()), (Some(1), "`product:42` is free\n"));
+    let orders = service(&server, "orders").await;
+    let guard = orders.acquire("product:42", at_once()).await.unwrap();
+    let held = said(&url, &["who", "product:42"]).await;
+    assert_eq!(held.code, Some(0));
+    assert!(held.out.starts_with("`product:42` is held by orders on "), "{held:?}");
+    let json = objects(&said(&url, &["who", "--json", "product:42"]).await.out);
+    assert_eq!((&json[0]["held"], &json[0]["holder"]["service"]), (&true.into(), &"orders".into()));
+    guard.release().await.unwrap();
+    server.kill();
+    let unknown = said(&url, &["who", "product:42"]).await;
+    assert_eq!((unknown.code, unknown.out.as_str()), (Some(2), ""), "{unknown:?}");
+}
+
+#[tokio::test]
+async fn a_lock_is_taken_by_force_and_not_without() {
+    let (server, url) = server().await;
+    let orders = service(&server, "orders").await;
+    let guard = orders.acquire("product:42", at_once()).await.unwrap();
+
+    let asked = said(&url, &["release", "product:42"]).await;
+    assert_eq!((asked.code, asked.out.as_str()), (Some(2), ""));
+    let told: Vec<_> = asked.err.lines().collect();
+    assert!(told[0].starts_with("lockattr: `product:42` is held by orders on "), "{asked:?}");
+    assert!(told[1].ends_with("write `lockattr release --force product:42`"), "{asked:?}");
+    guard.ensure_held().unwrap();
+    assert!(orders.holder("product:42").await.unwrap().is_some());
+
+    let forced = said(&url, &["release", "--force", "product:42"]).await;
+    assert_eq!(forced.code, Some(0), "{forced:?}");
+    assert!(forced.out.starts_with("taken: `product:42` was held by orders on "), "{forced:?}");
+    assert!(matches!(guard.release().await, Err(Error::Lost { .. })));
+
+    let again = said(&url, &["release", "--force", "product:42"]).await;
+    assert_eq!((again.code, again.out.as_str()), (Some(1), "`product:42` is free\n"));
+    assert_nothing_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_run_from_which_the_lock_is_taken_ends() {
+    let (server, url) = server().await;
+    let mut node = running(&url, &["nightly"], "echo up; while :; do sleep 0.05; done");
+    assert_eq!(node.line().await, "up");
+    assert_eq!(said(&url, &["release", "--force", "nightly"]).await.code, Some(0));
+    assert_eq!(node.finish().await.code(), Some(76));
+    assert_nothing_left(&server).await;
+}
+
+#[tokio::test]
+async fn no_password_is_told_to_anybody() {
+    let server = RedisServer::builder().password("s3cr3t").start().await;
+    let wrong = format!("redis://:gehe1m@{}/", server.addr());
+    for url in [server.url(), wrong, "redis://:gehe1m@h/?tll=3s".into(), "nonsense:gehe1m".into()] {
+        for words in [&["ls"][..], &["who", "a"], &["run", "a", "--", "true"], &["--help"]] {
+            let said = said(&url, words).await;
+            let told = format!("{said:?}");
+            assert!(!told.contains("s3cr3t") && !told.contains("gehe1m"), "{words:?}: {told}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_reader_that_has_seen_enough_is_no_error() {
+    let (server, url) = server().await;
+    let cli = server.cli().await;
+    for number in 0..5_000 {
+        let () = cli.query(&["SET", &format!("lock:k{number}"), "theirs", "PX", "60000"]).await;
+    }
+    let mut command = tokio::process::Command::from(lockattr(&url, &["ls"]));
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().await.unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}
+
+#[tokio::test]
+async fn without_a_store_the_variable_is_named() {
+    let said = said("", &["ls"]).await;
+    assert_eq!((said.code, said.out.as_str()), (Some(2), ""));
+    assert!(said.err.contains("`LOCKATTR_URL`"), "{said:?}");
+}
+
+#[tokio::test]
+async fn every_engine_is_there() {
+    for url in [
+        "rediss://127.0.0.1:1/",
+        "redis+cluster://127.0.0.1:1",
+        "redis+sentinel://127.0.0.1:1/master",
+        "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3",
+        "postgres://127.0.0.1:1/db",
+        "mysql://127.0.0.1:1/db",
+        "zookeeper://127.0.0.1:1",
+        "etcd://127.0.0.1:1",
+    ] {
+        let said = said(url, &["who", "product:42"]).await;
+        assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{url}: {said:?}");
+        assert!(!said.err.contains("feature"), "{url}: {said:?}");
+    }
+    let memory = said("memory://", &["ls", "--json"]).await;
+    assert_eq!((memory.code, memory.out.as_str()), (Some(0), ""), "{memory:?}");
+}

@@ -1,0 +1,119 @@
+//! `lockattr run` without its lease, or without itself: what becomes of the command and of what that
+//! has started.
+
+use std::process::Stdio;
+
+use lockattr_tests::{Node, assert_nothing_left};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::time::timeout;
+
+use crate::support::{SOON, Two, lockattr, running, server};
+
+/// A command and its child, which tell their numbers.
+const TWO: &str = "sleep 1000 & echo $$ $!; wait";
+/// The same, and neither ends when it is asked to.
+const STUBBORN: &str = "trap '' TERM; sleep 1000 & echo $$ $!; while :; do sleep 0.05; done";
+/// The command ends when it is asked to, and its child does not.
+const STUBBORN_CHILD: &str = "(trap '' TERM; exec sleep 1000) & echo $$ $!; wait";
+
+/// Red without: `lost` in `run/supervision.rs`, or `killpg` with the number of the command alone.
+#[tokio::test]
+async fn a_lease_that_is_taken_away_ends_the_command_and_its_children() {
+    for (script, kill_after) in [(TWO, "1m"), (STUBBORN, "200ms"), (STUBBORN_CHILD, "200ms")] {
+        let (server, url) = server().await;
+        let mut command = lockattr(&url, &["run", "--kill-after", kill_after, "nightly"]);
+        command.args(["--", "sh", "-c", script]);
+        let mut child = tokio::process::Command::from(command)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        lines.read_line(&mut line).await.unwrap();
+        let two = Two::told(line.trim_end());
+        assert!(two.are_there());
+
+        assert_eq!(server.cli().await.query::<u32>(&["DEL", "lock:nightly"]).await, 1);
+        let output = timeout(SOON, child.wait_with_output()).await.expect("its end").unwrap();
+        assert_eq!(output.status.code(), Some(76));
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(told.lines().count(), 1, "{told}");
+        assert!(told.starts_with("lockattr: the lease on `nightly` was lost: "), "{told}");
+        two.end().await;
+        assert_nothing_left(&server).await;
+    }
+}
+
+/// Red without: `guard.lost()` in `run/supervision.rs`.
+#[tokio::test]
+async fn a_store_that_is_away_for_too_long_ends_the_command() {
+    let (server, url) = server().await;
+    let mut node = running(&url, &["nightly"], TWO);
+    let two = Two::told(&node.line().await);
+    server.kill();
+    assert_eq!(node.finish().await.code(), Some(76));
+    two.end().await;
+}
+
+/// Red without: `guard.lost()` in `run/supervision.rs`.
+#[tokio::test]
+async fn a_command_that_runs_for_longer_than_it_may_is_ended() {
+    let (server, url) = server().await;
+    let mut node = running(&url, &["--max-hold", "700ms", "nightly"], TWO);
+    let two = Two::told(&node.line().await);
+    assert_eq!(node.finish().await.code(), Some(76));
+    two.end().await;
+    assert_nothing_left(&server).await;
+}
+
+/// Red without: the leash, or its own limit, which is half of a TTL.
+#[tokio::test]
+async fn a_run_that_is_killed_takes_its_command_along() {
+    for script in [TWO, STUBBORN, STUBBORN_CHILD] {
+        let (server, url) = server().await;
+        let mut node = running(&url, &["--kill-after", "1m", "nightly"], script);
+        let two = Two::told(&node.line().await);
+        node.kill();
+        two.end().await;
+        // By its end, after the TTL.
+        assert_nothing_left(&server).await;
+    }
+}
+
+/// The leash is not one that anybody else can wear.
+#[tokio::test]
+async fn a_leash_outside_of_a_run_ends_nobody() {
+    let mut sh = std::process::Command::new("sh");
+    let script = "\"$0\" leash --kill-after 0s </dev/null; echo $?";
+    let mut node = Node::run({
+        sh.args(["-c", script, crate::support::PROGRAM]);
+        sh
+    });
+    assert_eq!(node.line().await, "2");
+}
+
+/// Red without: what a release answers.
+#[tokio::test]
+async fn a_lease_that_was_lost_without_a_word_is_told_at_the_end() {
+    let (server, _) = server().await;
+    let mut node = running(&server.url_with("ttl=1m"), &["nightly"], "echo up; read line");
+    assert_eq!(node.line().await, "up");
+    assert_eq!(server.cli().await.query::<u32>(&["DEL", "lock:nightly"]).await, 1);
+    node.say("go").await;
+    assert_eq!(node.finish().await.code(), Some(76));
+    assert_nothing_left(&server).await;
+}
+
+/// Red without: its exit code where the release was not answered.
+#[tokio::test]
+async fn a_store_that_is_away_at_the_end_hides_no_exit_code() {
+    let (server, _) = server().await;
+    let url = server.url_with("ttl=3s");
+    let mut node = running(&url, &["nightly"], "echo up; read line; exit 7");
+    assert_eq!(node.line().await, "up");
+    server.kill();
+    node.say("go").await;
+    assert_eq!(node.finish().await.code(), Some(7));
+}

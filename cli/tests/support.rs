@@ -1,0 +1,105 @@
+//! The program, started; what it said; whether a process is there.
+
+use std::process::Command;
+use std::time::Duration;
+
+use lockattr::{LockManager, LockOptions};
+use lockattr_tests::{Node, RedisServer, eventually};
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::{Pid, getpgid};
+
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_lockattr");
+
+/// What is to come has come by then, on a machine that is busy as well.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+
+/// `lockattr WORD…` with this store in the environment.
+pub(crate) fn lockattr(url: &str, words: &[&str]) -> Command {
+    // Whoever runs the tests may ignore signals, as `nohup` does and shells for what they start in the
+    // background, and what ignores them cannot be ended by them.
+    let mut command = Command::new("env");
+    command.args(["--default-signal", PROGRAM]).env("LOCKATTR_URL", url).args(words);
+    command
+}
+
+/// What it said, and how it ended.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+/// Runs it to its end.
+pub(crate) async fn said(url: &str, words: &[&str]) -> Said {
+    let output = tokio::process::Command::from(lockattr(url, words)).output().await.unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// `lockattr run WORD… -- sh -c SCRIPT`, which goes on.
+pub(crate) fn running(url: &str, words: &[&str], script: &str) -> Node {
+    let mut command = lockattr(url, &["run"]);
+    command.args(words).args(["--", "sh", "-c", script]);
+    Node::run(command)
+}
+
+/// Whether a process is gone: ended, also where nobody has asked for its end yet.
+fn is_gone(pid: u32) -> bool {
+    let number = Pid::from_raw(pid.try_into().expect("a process id"));
+    if kill(number, None) == Err(Errno::ESRCH) {
+        return true;
+    }
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name before it may hold anything.
+    stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z'))
+}
+
+/// The numbers of a command and of its child, which tell them in a line; a test that fails leaves
+/// neither behind.
+#[derive(Debug)]
+pub(crate) struct Two([u32; 2]);
+
+impl Two {
+    pub(crate) fn told(line: &str) -> Self {
+        let numbers = line.split(' ').map(|word| word.parse().expect("a number"));
+        Self(numbers.collect::<Vec<u32>>().try_into().expect("two of them"))
+    }
+
+    pub(crate) fn are_there(&self) -> bool {
+        self.0.into_iter().all(|pid| !is_gone(pid))
+    }
+
+    pub(crate) async fn end(&self) {
+        let gone = async || self.0.into_iter().all(is_gone);
+        eventually(SOON, "the command and its child are gone", gone).await;
+    }
+}
+
+impl Drop for Two {
+    fn drop(&mut self) {
+        for pid in self.0.into_iter().filter(|pid| !is_gone(*pid)) {
+            let pid = Pid::from_raw(pid.try_into().expect("a process id"));
+            // With its leash, if that is what has failed.
+            getpgid(Some(pid)).and_then(|group| killpg(group, Signal::SIGKILL)).ok();
+        }
+    }
+}
+
+/// A server, and the URL of its store with leases that are renewed often.
+pub(crate) async fn server() -> (RedisServer, String) {
+    let server = RedisServer::start().await;
+    let url = server.url_with("ttl=600ms");
+    (server, url)
+}
+
+/// A manager of some service, for locks that are seen by the program.
+pub(crate) async fn service(server: &RedisServer, name: &str) -> LockManager {
+    let builder = LockManager::builder().url(server.url()).service(name);
+    builder.ttl(Duration::from_secs(60)).connect().await.unwrap()
+}
+
+pub(crate) fn at_once() -> LockOptions {
+    LockOptions::new().wait(Duration::ZERO).function("shop::deduct")
+}

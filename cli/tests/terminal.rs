@@ -1,0 +1,99 @@
+//! A terminal: a pseudo-terminal of the system, and what stands on its screen.
+
+use std::num::NonZeroU16;
+use std::path::Path;
+use std::time::Duration;
+
+use pty_process::{Command, Pty, Size};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::Child;
+use tokio::time::timeout;
+
+use crate::support::PROGRAM;
+
+pub(crate) const WIDTH: u16 = 110;
+pub(crate) const HEIGHT: u16 = 26;
+/// What does not come by then does not come.
+const COMES_WITHIN: Duration = Duration::from_secs(30);
+
+/// Ends what runs in it when it is dropped.
+pub(crate) struct Terminal {
+    pty: Pty,
+    seen: vt100::Parser,
+    _shell: Child,
+}
+
+impl Terminal {
+    /// A shell whose `lockattr` is ours, and its store this one.
+    pub(crate) async fn shell(url: &str) -> Self {
+        let (pty, pts) = pty_process::open().expect("a pseudo-terminal");
+        pty.resize(Size::new(HEIGHT, WIDTH)).expect("a size");
+        let directory = Path::new(PROGRAM).parent().expect("a directory");
+        let path = std::env::var("PATH").unwrap_or_default();
+        let shell = Command::new("sh")
+            .arg("-i")
+            .env("PATH", format!("{}:{path}", directory.display()))
+            .env("LOCKATTR_URL", url)
+            .env("PS1", "$ ")
+            .env("TERM", "xterm-256color")
+            .env_remove("ENV")
+            .kill_on_drop(true)
+            .spawn(pts)
+            .expect("sh");
+        let sized = |size| NonZeroU16::new(size).expect("not zero");
+        let seen = vt100::Parser::new(sized(HEIGHT), sized(WIDTH), 0);
+        let mut terminal = Self { pty, seen, _shell: shell };
+        terminal.prompts().await;
+        terminal
+    }
+
+    /// As if from the keyboard.
+    pub(crate) async fn types(&mut self, keys: &str) {
+        self.pty.write_all(keys.as_bytes()).await.expect("a terminal that takes keys");
+    }
+
+    /// Waits until this stands on the screen; lines are without the space at their ends.
+    #[track_caller]
+    pub(crate) fn shows(&mut self, text: &str) -> impl Future<Output = ()> {
+        let asked = std::panic::Location::caller();
+        async move {
+            if timeout(COMES_WITHIN, self.read_until(|screen| screen.contains(text))).await.is_err()
+            {
+                panic!("{asked}: no {text:?} on the screen:\n{}", self.text());
+            }
+        }
+    }
+
+    /// Waits until the last line is the shell's question for the next command.
+    #[track_caller]
+    pub(crate) fn prompts(&mut self) -> impl Future<Output = ()> {
+        self.until(|screen| screen.ends_with("\n$ ") || screen.ends_with("\n$"))
+    }
+
+    /// Waits until the screen is so.
+    #[track_caller]
+    pub(crate) fn until(&mut self, there: impl Fn(&str) -> bool) -> impl Future<Output = ()> {
+        let asked = std::panic::Location::caller();
+        async move {
+            if timeout(COMES_WITHIN, self.read_until(there)).await.is_err() {
+                panic!("{asked}: not on the screen:\n{}", self.text());
+            }
+        }
+    }
+
+    async fn read_until(&mut self, there: impl Fn(&str) -> bool) {
+        let mut bytes = vec![0; 64 * 1024];
+        while !there(&self.text()) {
+            let count = self.pty.read(&mut bytes).await.expect("a terminal that shows something");
+            self.seen.process(&bytes[..count]);
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        format!("\n{}", self.screen().contents())
+    }
+
+    pub(crate) fn screen(&self) -> &vt100::Screen {
+        self.seen.screen()
+    }
+}

@@ -1,0 +1,121 @@
+//! What can go wrong with an order, and how HTTP says so.
+
+use std::error::Error;
+use std::time::Duration;
+
+use axum::Json;
+use axum::http::header::RETRY_AFTER;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use lockattr::Error as LockError;
+use serde_json::json;
+
+pub(crate) type Anything = Box<dyn Error + Send + Sync>;
+
+/// Why there is no order.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OrderError {
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    #[error("the row of product {0} was written under a later fencing token")]
+    Overtaken(i64),
+    #[error("there is no product {0}")]
+    NoSuchProduct(i64),
+    #[error("only {left} of product {product} are left")]
+    SoldOut { product: i64, left: i32 },
+    #[error("the quantity has to be 1 or more")]
+    NoQuantity,
+    #[error("the database: {0}")]
+    Database(#[from] tokio_postgres::Error),
+    #[error("the database: {0}")]
+    Pool(#[from] deadpool_postgres::PoolError),
+}
+
+impl OrderError {
+    /// The status, a word for programs, and when to come again.
+    fn answer(&self) -> (StatusCode, &'static str, Option<Duration>) {
+        const SECOND: Duration = Duration::from_secs(1);
+        match self {
+            // Somebody else is at it, and we have waited as long as we like. Clients that know 429 come
+            // again by themselves.
+            Self::Lock(LockError::Contended { .. }) => {
+                (StatusCode::TOO_MANY_REQUESTS, "busy", Some(SECOND))
+            }
+            // We end; another instance will take it.
+            Self::Lock(LockError::ShutDown { .. }) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "ending", Some(SECOND))
+            }
+            Self::Lock(LockError::Store { .. }) | Self::Database(_) | Self::Pool(_) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "unavailable", Some(5 * SECOND))
+            }
+            // Nobody knows whether the order was written: no reason to send it again unseen.
+            Self::Lock(LockError::Lost { .. }) => (StatusCode::INTERNAL_SERVER_ERROR, "lost", None),
+            // Certainly not written.
+            Self::Overtaken(_) => (StatusCode::INTERNAL_SERVER_ERROR, "overtaken", None),
+            // A mistake in this program.
+            Self::Lock(_) => (StatusCode::INTERNAL_SERVER_ERROR, "wrong", None),
+            Self::NoSuchProduct(_) => (StatusCode::NOT_FOUND, "no_such_product", None),
+            Self::SoldOut { .. } => (StatusCode::CONFLICT, "sold_out", None),
+            Self::NoQuantity => (StatusCode::UNPROCESSABLE_ENTITY, "no_quantity", None),
+        }
+    }
+}
+
+impl IntoResponse for OrderError {
+    fn into_response(self) -> Response {
+        let (status, word, retry_after) = self.answer();
+        // What a customer need not know: who holds a lock, and where the database is.
+        let mut said = status.canonical_reason().unwrap_or_default().to_owned();
+        if status.is_server_error() {
+            tracing::error!(error = %self, status = status.as_u16(), "an order failed");
+        } else {
+            tracing::info!(error = %self, status = status.as_u16(), "an order was refused");
+            if !matches!(self, Self::Lock(_)) {
+                said = self.to_string();
+            }
+        }
+        let mut response =
+            (status, Json(json!({ "error": word, "message": said }))).into_response();
+        if let Some(after) = retry_after {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(after.as_secs()));
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lockattr::{LostReason, store::StoreError};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(error: LockError, status: u16, word: &str, retry_after: Option<u64>) {
+        let (got, said, after) = OrderError::from(error).answer();
+        assert_eq!((got.as_u16(), said), (status, word));
+        assert_eq!(after.map(|after| after.as_secs()), retry_after);
+    }
+
+    /// What the tests with servers cannot make happen at will.
+    #[test]
+    fn each_refusal_of_a_lock_has_a_status_that_says_what_to_do() {
+        let key = || "product:7".to_owned();
+        let (attempts, waited, holder) = (1, Duration::ZERO, None);
+        check(LockError::Contended { key: key(), attempts, waited, holder }, 429, "busy", Some(1));
+        let source = StoreError::new("gone");
+        check(LockError::Store { key: key(), source }, 503, "unavailable", Some(5));
+        check(LockError::ShutDown { key: key() }, 503, "ending", Some(1));
+        check(LockError::Lost { key: key(), reason: LostReason::Expired }, 500, "lost", None);
+        check(LockError::NoManager, 500, "wrong", None);
+    }
+
+    #[test]
+    fn an_answer_does_not_tell_a_customer_where_our_servers_are() {
+        let source = StoreError::new("redis://10.0.0.7/ is away");
+        let error = OrderError::Lock(LockError::Store { key: "product:7".into(), source });
+        let response = error.into_response();
+        assert_eq!(response.headers()[RETRY_AFTER], "5");
+        let body = format!("{:?}", response.body());
+        assert!(!body.contains("10.0.0.7"), "{body}");
+    }
+}

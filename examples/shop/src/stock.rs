@@ -1,0 +1,77 @@
+//! The stock in PostgreSQL: rows that refuse a holder who came too late.
+
+use deadpool_postgres::{Manager, Pool, PoolError};
+use lockattr::FencingToken;
+use tokio_postgres::NoTls;
+
+use crate::failure::Anything;
+
+/// `fence` is the greatest fencing token under which a row was written.
+const TABLES: &str = "
+    CREATE TABLE IF NOT EXISTS shop_stock
+        (product bigint PRIMARY KEY, quantity int NOT NULL, fence bigint NOT NULL);
+    CREATE TABLE IF NOT EXISTS shop_orders
+        (product bigint NOT NULL, quantity int NOT NULL, fence bigint NOT NULL,
+         at timestamptz NOT NULL DEFAULT now())";
+
+/// Each hold writes once, under a token of its own: `<`, so that no write counts twice.
+const WRITE: &str = "
+    INSERT INTO shop_stock AS row (product, quantity, fence) VALUES ($1, $2, $3)
+    ON CONFLICT (product) DO UPDATE SET quantity = $2, fence = $3 WHERE row.fence < $3";
+
+const ORDER: &str = "INSERT INTO shop_orders (product, quantity, fence) VALUES ($1, $2, $3)";
+
+/// Connections; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Stock(Pool);
+
+impl Stock {
+    pub(crate) async fn open(url: &str) -> Result<Self, Anything> {
+        // Enough for all requests that hold a lock; those that wait for one need none.
+        let pool = Pool::builder(Manager::new(url.parse()?, NoTls)).max_size(16).build()?;
+        let connection = pool.get().await?;
+        // One instance at a time: `IF NOT EXISTS` alone is no protection against another that does it.
+        let alone = "BEGIN; SELECT pg_advisory_xact_lock(hashtext('shop'))";
+        connection.batch_execute(&format!("{alone}; {TABLES}; COMMIT")).await?;
+        drop(connection);
+        Ok(Self(pool))
+    }
+
+    /// How many there are of a product, if we know it.
+    pub(crate) async fn quantity(&self, product: i64) -> Result<Option<i32>, PoolError> {
+        let connection = self.0.get().await?;
+        let ask =
+            connection.prepare_cached("SELECT quantity FROM shop_stock WHERE product = $1").await?;
+        Ok(connection.query_opt(&ask, &[&product]).await?.map(|row| row.get(0)))
+    }
+
+    /// Writes what is left of a product, and the order that it is less by, as who holds its lock under
+    /// `token`. Whether the row took it.
+    pub(crate) async fn write(
+        &self,
+        product: i64,
+        quantity: i32,
+        token: FencingToken,
+        ordered: Option<i32>,
+    ) -> Result<bool, PoolError> {
+        let mut connection = self.0.get().await?;
+        let token = i64::from(token);
+        // Dropped on the way, it is rolled back.
+        let both = connection.transaction().await?;
+        if both.execute(WRITE, &[&product, &quantity, &token]).await? == 0 {
+            return Ok(false);
+        }
+        if let Some(ordered) = ordered {
+            both.execute(ORDER, &[&product, &ordered, &token]).await?;
+        }
+        both.commit().await?;
+        Ok(true)
+    }
+
+    /// Whether the database answers.
+    pub(crate) async fn is_there(&self) -> Result<(), PoolError> {
+        let connection = self.0.get().await?;
+        connection.simple_query("SELECT 1").await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,81 @@
+//! Orders that cannot be taken, and what the customer is told to do.
+
+use lockattr::{LockManager, LockOptions};
+use lockattr_tests::{assert_nothing_left, eventually};
+
+use crate::customer::{Answer, count, get, order};
+use crate::running::{SOON, Servers};
+
+#[track_caller]
+fn check(got: &Answer, status: u16, error: &str, retry_after: Option<u64>) {
+    assert_eq!((got.status, got.error().as_str()), (status, error), "{got:?}");
+    assert_eq!(got.retry_after, retry_after, "{got:?}");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_an_order_is_said_in_its_status() {
+    let servers = Servers::start().await;
+    let shop = servers.shop(0).await;
+    check(&order(&shop.address, 8).await, 404, "no_such_product", None);
+    assert_eq!(count(&shop.address, 7, 0).await.status, 204);
+    check(&order(&shop.address, 7).await, 409, "sold_out", None);
+    check(&count(&shop.address, 7, -1).await, 422, "no_quantity", None);
+    assert_nothing_left(&servers.redis).await;
+}
+
+/// Red without: the row of `Contended` in `OrderError::answer`.
+#[tokio::test]
+async fn while_somebody_else_has_the_product_the_customer_is_told_to_come_again() {
+    let servers = Servers::start().await;
+    let shop = servers.shop(0).await;
+    assert_eq!(count(&shop.address, 7, 20).await.status, 204);
+    let somebody = LockManager::connect(servers.redis.url()).await.unwrap();
+    let guard = somebody.acquire("product:7", LockOptions::new()).await.unwrap();
+    let got = order(&shop.address, 7).await;
+    check(&got, 429, "busy", Some(1));
+    assert!(!got.text.contains("process"), "no business of a customer's: {got:?}");
+    guard.release().await.unwrap();
+    assert_eq!(order(&shop.address, 7).await.status, 201);
+    assert_eq!(servers.stock_and_sold(7).await, (19, 1));
+}
+
+#[tokio::test]
+async fn while_the_store_of_the_locks_is_away_nothing_is_sold() {
+    let servers = Servers::start().await;
+    let shop = servers.shop(0).await;
+    assert_eq!(count(&shop.address, 7, 20).await.status, 204);
+    assert_eq!(get(&shop.address, "/health").await.status, 200);
+    servers.redis.kill();
+    check(&order(&shop.address, 7).await, 503, "unavailable", Some(5));
+    check(&get(&shop.address, "/health").await, 503, "unavailable", Some(5));
+    assert_eq!(get(&shop.address, "/products/7").await.status, 200, "reading needs no lock");
+    assert_eq!(servers.stock_and_sold(7).await, (20, 0));
+}
+
+/// Red without: `on_lost = cancel`, the default, together with `lease.ensure_held()`: either is enough.
+#[tokio::test]
+async fn an_order_whose_lock_is_lost_is_not_written() {
+    let servers = Servers::start().await;
+    let shop = servers.shop(8_000).await;
+    assert_eq!(count(&shop.address, 7, 20).await.status, 204);
+    let address = shop.address.clone();
+    let under_way = tokio::spawn(async move { order(&address, 7).await });
+    let cli = servers.redis.cli().await;
+    let taken = async || cli.query::<i64>(&["DEL", "lock:product:7"]).await == 1;
+    eventually(SOON, "somebody deletes the lock", taken).await;
+    check(&under_way.await.unwrap(), 500, "lost", None);
+    assert_eq!(servers.stock_and_sold(7).await, (20, 0));
+}
+
+/// Red without: `WHERE row.fence < $3` in the statement that writes.
+#[tokio::test]
+async fn a_row_that_a_later_holder_wrote_refuses_the_order() {
+    let servers = Servers::start().await;
+    let shop = servers.shop(1_000).await;
+    let under_way = servers.order_under_way(&shop).await;
+    let later = format!("update shop_stock set quantity = 3, fence = {}", i64::MAX);
+    servers.client().await.batch_execute(&later).await.unwrap();
+    check(&under_way.await.unwrap(), 500, "overtaken", None);
+    assert_eq!(servers.stock_and_sold(7).await, (3, 0));
+    assert_nothing_left(&servers.redis).await;
+}

@@ -1,0 +1,63 @@
+//! Orders that go well.
+
+use lockattr_tests::{PostgresServer, assert_nothing_left, eventually};
+
+use crate::customer::{count, get, order};
+use crate::running::{SOON, Servers, Shop};
+
+/// Orders one piece of product 7 for each of so many customers, half of them at either instance.
+/// How many had each status.
+async fn rush(shops: &[Shop; 2], customers: usize) -> Vec<(u16, usize)> {
+    let mut at_once = tokio::task::JoinSet::new();
+    for customer in 0..customers {
+        let address = shops[customer % 2].address.clone();
+        at_once.spawn(async move { order(&address, 7).await });
+    }
+    let mut statuses: Vec<_> = at_once.join_all().await.iter().map(|got| got.status).collect();
+    statuses.sort_unstable();
+    statuses.chunk_by(u16::eq).map(|same| (same[0], same.len())).collect()
+}
+
+/// Red without: the attribute over `deduct`.
+#[tokio::test]
+async fn two_instances_never_sell_more_than_there_is() {
+    let servers = Servers::start().await;
+    let shops = [servers.shop(5).await, servers.shop(5).await];
+    assert_eq!(count(&shops[0].address, 7, 20).await.status, 204);
+    assert_eq!(rush(&shops, 40).await, [(201, 20), (409, 20)]);
+    assert_eq!(servers.stock_and_sold(7).await, (0, 20));
+    assert_eq!(get(&shops[1].address, "/products/7").await.json()["quantity"], 0);
+    for shop in shops {
+        shop.end().await;
+    }
+    assert_nothing_left(&servers.redis).await;
+}
+
+#[tokio::test]
+async fn without_a_url_for_the_locks_they_are_in_the_same_database() {
+    let servers = Servers::start().await;
+    let shops = [servers.shop_with(5, &[]).await, servers.shop_with(5, &[]).await];
+    assert_eq!(count(&shops[0].address, 7, 20).await.status, 204);
+    assert_eq!(rush(&shops, 30).await, [(201, 20), (409, 10)]);
+    assert_eq!(servers.stock_and_sold(7).await, (0, 20));
+    let database = servers.url.rsplit('/').next().unwrap();
+    let postgres = PostgresServer::shared().await;
+    let nothing = async || postgres.left_in(database, "public").await.is_empty();
+    eventually(SOON, "nothing is left", nothing).await;
+}
+
+/// Red without: the time that orders under way are given to end.
+#[tokio::test]
+async fn an_order_under_way_is_finished_when_the_shop_is_told_to_end() {
+    let servers = Servers::start().await;
+    let shop = servers.shop(1_000).await;
+    let under_way = servers.order_under_way(&shop).await;
+    let cli = servers.redis.cli().await;
+
+    let said = shop.end().await;
+    let got = under_way.await.unwrap();
+    assert_eq!((got.status, got.json()["left"].as_i64()), (201, Some(19)), "{said:#?}");
+    assert_eq!(servers.stock_and_sold(7).await, (19, 1));
+    let left = cli.keys("lock:*").await;
+    assert!(left.is_empty(), "left by a process that said goodbye: {left:?}");
+}
