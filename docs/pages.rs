@@ -127,18 +127,24 @@ fn each_chapter_is_listed_and_its_examples_are_run() {
     assert_none(&faults);
 }
 
-/// Another library's code is not run, and nothing else is left out: `<!-- not ours -->` says so.
+/// What is not run is another library's code, `<!-- not ours -->`, or stands in a file that is:
+/// `<!-- examples/… -->`.
 ///
-/// Red without: the mark over a block that is ignored.
+/// Red without: the mark over a block that is ignored, or a line of the file.
 #[test]
 fn what_is_not_run_says_why() {
     let mut faults = Vec::new();
     for page in pages_in("docs/guide") {
         let text = read(&page).expect(&page);
-        let marks = text.matches("<!-- not ours -->\n```rust,ignore").count();
-        let ignored = rust_blocks(&text).filter(|(kind, _)| kind.contains("ignore")).count();
-        if ignored != marks {
-            faults.push(format!("{page}: {ignored} examples are ignored, {marks} with a reason"));
+        for (at, fence) in text.match_indices("\n```rust,ignore\n") {
+            let (above, below) = (&text[..at], &text[at + fence.len()..]);
+            let mark = above.lines().next_back().unwrap_or_default();
+            let mark = mark.strip_prefix("<!-- ").and_then(|mark| mark.strip_suffix(" -->"));
+            let code = below.split("```").next().unwrap_or_default();
+            let is_there = |file| read(file).is_some_and(|file| file.contains(code));
+            if mark.is_none_or(|mark| mark != "not ours" && !is_there(mark)) {
+                faults.push(format!("{page}: ignored, and {mark:?} does not have it:\n{code}"));
+            }
         }
     }
     assert_none(&faults);

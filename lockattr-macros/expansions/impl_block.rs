@@ -1,5 +1,15 @@
+//! A whole `impl`, with options for all of it.
+use lockattr::{Error, LockManager};
+/// What a customer is about to buy.
+#[derive(Debug)]
+pub struct Cart {
+    id: u64,
+    prices: Vec<u64>,
+    locks: LockManager,
+}
 impl Cart {
-    async fn add(&mut self, item: Item) -> Result<(), Error> {
+    /// One more.
+    pub async fn add(&mut self, price: u64) -> Result<(), Error> {
         ::lockattr::__private::register! {
             "::add", ["cart:<self.id>"], "ttl" = "\"5s\"", "manager" = "& self . locks"
         }
@@ -23,7 +33,7 @@ impl Cart {
                             return output;
                         }
                         {
-                            self.items.push(item);
+                            self.prices.push(price);
                             Ok(())
                         }
                     })
@@ -36,7 +46,8 @@ impl Cart {
                 Result<(), Error>,
             >(error))
     }
-    fn total(&self) -> u64 {
-        self.items.iter().map(|item| item.price).sum()
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.prices.iter().sum()
     }
 }

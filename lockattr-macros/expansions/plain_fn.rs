@@ -1,4 +1,7 @@
-fn deduct(id: u64, stock: &mut u32) -> Result<u32, Error> {
+//! A plain function.
+use lockattr::Error;
+/// Takes one.
+pub fn deduct(id: u64, stock: &mut u32) -> Result<u32, Error> {
     ::lockattr::__private::register! {
         "::deduct", ["product:<id>"], "on_busy" = "return (Ok (0))", "lease" = "lease"
     }

@@ -1,9 +1,19 @@
+//! Streams, by both kinds of return type.
+use futures_util::stream::{self, BoxStream, Stream};
+use lockattr::Error;
+/// A desk in a region.
+#[derive(Debug)]
+pub struct Desk {
+    region: String,
+    rows: Vec<u32>,
+}
 impl Desk {
-    fn rows(&self) -> impl Stream<Item = Result<Row, Error>> + Send {
+    /// All rows.
+    pub fn rows(&self) -> impl Stream<Item = Result<u32, Error>> + Send {
         ::lockattr::__private::register! {
             "::rows", ["export:<self.region>"]
         }
-        let lockattr_refuse = ::lockattr::__private::reject_item::<Result<Row, Error>>;
+        let lockattr_refuse = ::lockattr::__private::reject_item::<Result<u32, Error>>;
         ::lockattr::__private::stream(
             async move {
                 let lockattr_call = ::lockattr::__private::Call::new(
@@ -24,7 +34,7 @@ impl Desk {
                                             let output: _ = loop {};
                                             return output;
                                         }
-                                        { self.database.rows() }
+                                        { stream::iter(self.rows.iter().copied().map(Ok)) }
                                     },
                                     lockattr_refuse,
                                 ),
@@ -39,7 +49,8 @@ impl Desk {
         )
     }
 }
-fn ticks() -> BoxStream<'static, u32> {
+/// Three of them.
+pub fn ticks() -> BoxStream<'static, u32> {
     ::lockattr::__private::register! {
         "::ticks", ["ticks"], "on_busy" = "skip"
     }

@@ -43,6 +43,26 @@ async fn what_is_held_under_the_managers_own_prefix_is_listed_by_key() {
     assert_eq!(other.held_locks().await.unwrap(), []);
 }
 
+/// Red without: `is_note` in `held_locks`.
+#[tokio::test(start_paused = true)]
+async fn what_those_who_wait_leave_for_the_search_of_circles_is_nobodys_lock() {
+    let store = Arc::new(MemoryStore::new());
+    let builder = || LockManager::builder().store(store.clone()).prefix("").deadlocks(true);
+    let [here, there] = [(); 2].map(|()| builder().build().unwrap());
+    let outer = here.acquire("outer", lease()).await.unwrap();
+    let inner = there.acquire("inner", lease()).await.unwrap();
+    let waits = outer.scope(here.acquire("inner", lease()));
+    let looks = async {
+        sleep(SECOND).await;
+        assert!(there.holder("lockattr:waits:outer").await.unwrap().is_some(), "no note");
+        let held = there.held_locks().await.unwrap();
+        assert!(held.iter().map(|held| held.key.as_str()).eq(["inner", "outer"]), "{held:?}");
+        inner.release().await.unwrap();
+    };
+    let (got, ()) = tokio::join!(waits, looks);
+    drop((got.unwrap(), outer));
+}
+
 /// Red without: the hand-over in `Locks::evict`, or the holders it takes away.
 #[tokio::test(start_paused = true)]
 async fn who_waits_has_it_at_once_and_who_had_it_is_told_at_its_next_renewal() {

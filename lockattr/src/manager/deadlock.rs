@@ -28,6 +28,11 @@ use crate::{Error, Holder};
 /// What precedes the name of a lock in the name of its note.
 const NOTES: &str = "lockattr:waits:";
 
+/// Whether a lock of this name is a note, and nobody's own.
+pub(super) fn is_note(name: &str) -> bool {
+    name.starts_with(NOTES)
+}
+
 /// Most waits are over by then, and cost nothing.
 const FIRST_LOOK: Duration = Duration::from_millis(100);
 

@@ -1,6 +1,6 @@
 //! What a manager tells of locks that others have, and the one thing that can be done about them.
 
-use super::LockManager;
+use super::{LockManager, deadlock};
 use crate::{Error, HeldLock, Holder, LockInversion};
 
 impl LockManager {
@@ -67,6 +67,8 @@ impl LockManager {
         let prefix = &self.shared.settings.prefix;
         let held = self.shared.watchdog.store().survey(prefix).await;
         let mut held = held.map_err(|error| error.about(&[prefix, "*"].concat()))?;
+        // Under no prefix, all that the store keeps is ours.
+        held.retain(|lock| !deadlock::is_note(&[prefix, lock.key.as_str()].concat()));
         held.sort_by(|one, other| one.key.cmp(&other.key));
         Ok(held)
     }

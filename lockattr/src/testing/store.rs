@@ -6,11 +6,11 @@ use futures_util::FutureExt;
 use tokio::sync::Notify;
 
 use super::network::{Network, Weather};
-use crate::Holder;
 use crate::store::{
     Acquire, Acquiring, Inbox, LockKey, MemoryStore, OwnerToken, Release, Releasing, Renew,
     Renewal, Store, StoreError, StoreFuture,
 };
+use crate::{HeldLock, Holder};
 
 /// The locks, and the network before them.
 #[derive(Debug, Default)]
@@ -122,6 +122,16 @@ impl Store for ScriptedStore {
         key: &'a LockKey,
     ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
         let request = || self.ask(|locks| locks.holder(key).now_or_never());
+        Box::pin(async move { self.network.send(request).await?? })
+    }
+
+    fn survey<'a>(&'a self, prefix: &'a str) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
+        let request = || self.ask(|locks| locks.survey(prefix).now_or_never());
+        Box::pin(async move { self.network.send(request).await?? })
+    }
+
+    fn evict<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
+        let request = || self.ask(|locks| locks.evict(key).now_or_never());
         Box::pin(async move { self.network.send(request).await?? })
     }
 

@@ -101,7 +101,7 @@ async fn a_lock_outlives_a_crash_of_the_server() {
 #[tokio::test]
 async fn the_server_gives_up_what_we_give_up_waiting_for() {
     let database = Database::new().await;
-    let manager = database.manager("ttl=60s&wait=0s&response_timeout=400ms").await;
+    let manager = database.manager("ttl=60s&wait=0s&response_timeout=2s").await;
     // Somebody else sits on the lock's row.
     let meddler = database.server.client_of(&database.name).await;
     meddler.batch_execute("begin; lock table lockattr_leases").await.unwrap();

@@ -145,3 +145,20 @@ async fn a_slow_store_takes_its_time_and_its_requests_are_counted() {
     assert_eq!((began.elapsed(), locks.requests()), (SECOND / 2, 2));
     locks.assert_nothing_left().await;
 }
+
+/// Red without: `survey` or `evict` of the scripted store.
+#[tokio::test(start_paused = true)]
+async fn what_an_operator_asks_goes_through_the_network_too() {
+    let locks = TestLocks::new();
+    let manager = locks.manager();
+    let _other = locks.hold("product:42");
+    let held = manager.held_locks().await.unwrap();
+    assert!(held.iter().map(|held| held.key.as_str()).eq(["product:42"]), "{held:?}");
+    locks.cut();
+    assert!(matches!(manager.held_locks().await, Err(Error::Store { .. })));
+    assert!(matches!(manager.force_release("product:42").await, Err(Error::Store { .. })));
+    locks.mend();
+    assert!(manager.force_release("product:42").await.unwrap());
+    assert_eq!(manager.held_locks().await.unwrap(), []);
+    locks.assert_nothing_left().await;
+}

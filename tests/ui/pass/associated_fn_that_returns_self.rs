@@ -16,8 +16,8 @@ impl<T: std::fmt::Display> Order<T> {
     }
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     assert_eq!(manager.scope(Order::open("42")).await.unwrap().number, "42");
 }

@@ -16,8 +16,8 @@ impl Shop for Corner {
     }
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     let mut shop = Corner(String::new());
     assert_eq!(manager.scope(shop.restock(42)).await.unwrap(), "product:42 42");

@@ -42,8 +42,8 @@ async fn converted(number: u32) -> Result<u64, Box<dyn std::error::Error>> {
     }
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     let calls = async {
         assert_eq!(collected(&["tea"]).await.unwrap()["tea"], 3);

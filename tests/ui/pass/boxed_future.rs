@@ -33,8 +33,8 @@ fn assert_send<T: Send>(value: T) -> T {
     value
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     let shop: Box<dyn Shop> = Box::new(Corner(1));
     assert_eq!(manager.scope(assert_send(shop.restock(42))).await.unwrap(), 43);

@@ -21,8 +21,8 @@ fn nightly(name: &str) -> self::LocalBoxFuture<'_, ()> {
     })
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     assert_eq!(manager.scope(length("tea")).await.unwrap(), 3);
     manager.scope(nightly("tea")).await;

@@ -8,8 +8,8 @@ async fn sum<const SHARD: usize, const N: usize>(values: [u64; N]) -> Result<[u6
     Ok(values.map(|value| value + 1))
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     assert_eq!(manager.scope(sum::<3, 2>([7, 8])).await.unwrap(), [8, 9]);
 }

@@ -10,7 +10,7 @@ mod toolbox {
 mod lockattr {}
 
 #[toolbox::locks::distributed_lock(
-    crate = crate::toolbox::locks,
+    crate = crate::pass::crate_path::toolbox::locks,
     key = "product:<id>",
     ttl = "5s",
     on_lost = error,
@@ -22,8 +22,8 @@ async fn restock(id: u64) -> Result<String, toolbox::locks::Error> {
     Ok(format!("{} {id}", lease.key()))
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = toolbox::locks::LockManager::connect("memory://").await.unwrap();
     assert_eq!(manager.scope(restock(42)).await.unwrap(), "product:42 42");
 }

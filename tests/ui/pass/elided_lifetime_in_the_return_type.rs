@@ -20,8 +20,8 @@ impl Shop {
     }
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     let shop = Shop { name: "Corner Shop".to_owned() };
     assert_eq!(manager.scope(first_word(&shop.name)).await.unwrap(), "Corner");

@@ -17,8 +17,8 @@ async fn parse_local(text: &str) -> Result<u32, Box<dyn StdError>> {
     Ok(text.parse()?)
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     assert!(parse("42").await.unwrap_err().is::<lockattr::Error>());
     let manager = LockManager::connect("memory://").await.unwrap();
     assert_eq!(manager.scope(parse("42")).await.unwrap(), 42);

@@ -55,8 +55,8 @@ async fn count(id: u64) -> Result<u64, Error> {
     Ok(id)
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     let restocked = restock(&manager, "corner", 42, 3).await.unwrap();
     assert_eq!(restocked, ("{corner}:product:42".to_owned(), 3));

@@ -14,8 +14,8 @@ async fn longer<'text, 'word: 'text>(
     Ok(text)
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     let mut text = "long";
     let word = String::from("longest");

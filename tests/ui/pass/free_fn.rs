@@ -8,8 +8,8 @@ async fn deduct(id: u64, quantity: u32) -> Result<(String, u32), Error> {
     Ok((key, quantity))
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     let deducted = manager.scope(deduct(42, 3)).await.unwrap();
     assert_eq!(deducted, ("product:42".to_owned(), 3));

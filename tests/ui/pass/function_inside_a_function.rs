@@ -17,8 +17,8 @@ async fn outer(id: u64) -> Result<String, Error> {
     Ok(format!("{} {}", current().unwrap().key(), locked(id + STEP).await?))
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     assert_eq!(manager.scope(outer(1)).await.unwrap(), "outer:1 inner:2");
 }

@@ -25,8 +25,8 @@ where
     Ok((key, make(id.clone())))
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     let (key, product) = manager.scope(load(42, Product)).await.unwrap();
     assert_eq!((key.as_str(), product.0), ("product:42", 42));

@@ -14,8 +14,8 @@ async fn each(
     Ok(then(quantities.into_iter().sum()).await)
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     let summed = manager.scope(each("42", [1, 2], async |sum| sum.to_string()));
     assert_eq!(summed.await.unwrap(), "3");

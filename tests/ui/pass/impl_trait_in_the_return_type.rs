@@ -10,8 +10,8 @@ async fn labels(names: Vec<&str>) -> Result<(impl Iterator<Item = String>, impl 
     Ok((names.into_iter().map(str::to_uppercase), count))
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     let (labels, count) = manager.scope(labels(vec!["a", "b"])).await.unwrap();
     assert_eq!(labels.collect::<Vec<_>>(), ["A", "B"]);

@@ -1,4 +1,5 @@
 #![deny(warnings)]
+#![allow(clippy::let_and_return)]
 
 use lockattr::{Error, LockManager, distributed_lock};
 
@@ -38,8 +39,8 @@ async fn block(id: u64) -> Result<String, Error> {
     here()
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     let calls = async {
         assert_eq!(constant().await.unwrap(), "stock:{all}");

@@ -43,8 +43,8 @@ async fn unicode(größe: &str) -> Result<String, Error> {
     here()
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     let calls = async {
         assert_eq!(plain().await.unwrap(), "plain text, no placeholders");

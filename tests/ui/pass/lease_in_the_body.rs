@@ -17,8 +17,8 @@ async fn log(line: &str) -> Result<(u64, Lease), Error> {
     Ok((token, held.clone()))
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     let (token, lease) = manager.scope(log("tea")).await.unwrap();
     assert!(token > 0);

@@ -1,4 +1,5 @@
 #![deny(warnings)]
+#![allow(clippy::double_must_use)]
 
 use lockattr::{Error, LockManager, distributed_lock};
 
@@ -74,8 +75,8 @@ macro_rules! block {
 
 block!(distributed_lock, "block", { Ok(lockattr::current().unwrap().key().to_owned()) });
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     assert_eq!(manager.scope(restock(42)).await.unwrap(), 43);
     assert_eq!(manager.scope(name("tea")).await.unwrap(), "name:tea tea");

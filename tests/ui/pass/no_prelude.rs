@@ -6,7 +6,8 @@ async fn restock(id: u64) -> ::core::result::Result<u64, ::lockattr::Error> {
     ::core::result::Result::Ok(id)
 }
 
-fn main() {
+#[::core::prelude::v1::test]
+fn compiles_and_runs() {
     let runtime = ::tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let manager = ::lockattr::LockManager::connect("memory://").await.unwrap();

@@ -13,8 +13,8 @@ async fn restock(id: Rc<str>, log: &RefCell<Vec<String>>) -> Result<usize, Error
     Ok(Rc::strong_count(&id))
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     let log = RefCell::default();
     assert_eq!(manager.scope(restock("42".into(), &log)).await.unwrap(), 2);

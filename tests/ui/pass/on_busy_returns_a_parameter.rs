@@ -10,8 +10,8 @@ async fn rename(name: String, suffix: &str) -> Result<String, Error> {
     Ok(name)
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     assert_eq!(manager.scope(rename("tea".to_owned(), "pot")).await.unwrap(), "teapot");
     let _held = manager.acquire("name:tea", LockOptions::new()).await.unwrap();

@@ -7,8 +7,8 @@ async fn nightly(night: &str) -> Option<&str> {
     Some(night.split_once(' ')?.0)
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     assert_eq!(manager.scope(nightly("new moon")).await, Some("new"));
     assert_eq!(manager.scope(nightly("new")).await, None);

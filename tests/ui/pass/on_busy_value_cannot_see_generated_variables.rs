@@ -1,4 +1,5 @@
 #![deny(warnings)]
+#![allow(clippy::erasing_op)]
 
 use lockattr::{Error, LockManager, LockOptions, distributed_lock};
 
@@ -12,8 +13,8 @@ async fn count(lockattr_error: u32, lockattr_call: u32, value: u32) -> Result<u3
     Ok((lockattr_error + lockattr_call + value) * 0)
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     let held = manager.acquire("stock", LockOptions::new()).await.unwrap();
     assert_eq!(manager.scope(count(1, 2, 3)).await.unwrap(), 6);

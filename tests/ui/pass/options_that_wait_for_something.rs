@@ -25,8 +25,8 @@ fn assert_send<T: Send>(value: T) -> T {
     value
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     assert_eq!(manager.scope(assert_send(restock(1))).await.unwrap(), "stock:region 1");
     assert_eq!(manager.scope(restock(0)).await.unwrap(), "unlocked");

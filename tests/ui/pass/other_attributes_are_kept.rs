@@ -1,4 +1,5 @@
 #![deny(warnings, missing_docs, clippy::must_use_candidate)]
+#![allow(clippy::non_minimal_cfg)] // They stand for any that are on and off.
 //! Each attribute here has an effect that would be missed.
 
 use lockattr::{Error, LockManager, distributed_lock};
@@ -34,8 +35,8 @@ pub async fn refill(id: u64) -> Result<u64, Error> {
     Ok(id)
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     assert_eq!(manager.scope(restock(42, 3, 4)).await.unwrap(), 7);
     #[expect(deprecated)]

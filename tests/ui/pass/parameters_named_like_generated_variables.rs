@@ -1,4 +1,5 @@
 #![deny(warnings)]
+#![allow(clippy::too_many_arguments)]
 
 use lockattr::{Error, LockManager, distributed_lock};
 
@@ -40,8 +41,8 @@ async fn sum(
     ])
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     let sum = manager.scope(sum(1, 2, 3, 4, 5, 6, 0, 8, 9, 0, 11, 12, 13)).await.unwrap();
     assert_eq!(sum, [1, 2, 3, 4, 5, 6, 0, 8, 9, 0, 11, 12, 13]);

@@ -52,7 +52,8 @@ fn numbers(to: u32) -> Result<impl Iterator<Item = u32>, Error> {
     Ok(0..to)
 }
 
-fn main() {
+#[test]
+fn compiles_and_runs() {
     let manager = LockManager::connect_blocking("memory://").unwrap();
     manager.scope_blocking(|| {
         let stock = std::cell::Cell::new(5);
@@ -64,5 +65,8 @@ fn main() {
         shelf.tidy();
         assert_eq!(numbers(4).unwrap().sum::<u32>(), 6);
     });
-    assert!(matches!(deduct(42, &std::cell::Cell::new(5), 2), Err(Failure::Lock(Error::NoManager))));
+    assert!(matches!(
+        deduct(42, &std::cell::Cell::new(5), 2),
+        Err(Failure::Lock(Error::NoManager))
+    ));
 }

@@ -2,7 +2,7 @@
 
 use lockattr::{LockManager, distributed_lock};
 
-#[distributed_lock(key = "stock")]
+#[distributed_lock(key = "stock", manager = manager())]
 #[test]
 fn restocks() -> Result<(), lockattr::Error> {
     Ok(())
@@ -17,4 +17,9 @@ fn manager() -> &'static LockManager {
 #[distributed_lock(key = "program", manager = manager(), on_busy = skip)]
 fn main() {
     assert_eq!(lockattr::current().unwrap().key(), "program");
+}
+
+#[test]
+fn compiles_and_runs() {
+    main();
 }

@@ -1,5 +1,6 @@
 //! The pinned expansions are themselves Rust: they are compiled here as printed, and one is run.
 #![allow(dead_code, unused)]
+#![allow(clippy::all)] // In print, what is generated looks as if it were written.
 
 use lockattr::LockManager;
 
@@ -17,6 +18,8 @@ mod everything;
 mod expression_key;
 #[path = "../../../lockattr-macros/expansions/generics.rs"]
 mod generics;
+#[path = "../../../lockattr-macros/expansions/impl_block.rs"]
+mod impl_block;
 #[path = "../../../lockattr-macros/expansions/impl_future.rs"]
 mod impl_future;
 #[path = "../../../lockattr-macros/expansions/keys.rs"]
@@ -31,6 +34,8 @@ mod patterns;
 mod permits;
 #[path = "../../../lockattr-macros/expansions/plain.rs"]
 mod plain;
+#[path = "../../../lockattr-macros/expansions/plain_fn.rs"]
+mod plain_fn;
 #[path = "../../../lockattr-macros/expansions/return_value.rs"]
 mod return_value;
 #[path = "../../../lockattr-macros/expansions/scheduled.rs"]
@@ -41,13 +46,15 @@ mod self_methods;
 mod shared;
 #[path = "../../../lockattr-macros/expansions/skip.rs"]
 mod skip;
+#[path = "../../../lockattr-macros/expansions/stream.rs"]
+mod stream;
 #[path = "../../../lockattr-macros/expansions/tokio_first.rs"]
 mod tokio_first;
 #[path = "../../../lockattr-macros/expansions/when_and_manager.rs"]
 mod when_and_manager;
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     manager.scope(plain::deduct(42, 1)).await.unwrap();
     assert!(plain::deduct(42, 1).await.is_err(), "without a manager");

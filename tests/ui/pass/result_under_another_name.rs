@@ -19,8 +19,8 @@ async fn perhaps() -> Perhaps {
     Some(lockattr::current()?.depth())
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     assert_eq!(manager.scope(parse("42")).await.unwrap(), 42);
     manager.scope(nightly()).await;

@@ -19,8 +19,8 @@ fn assert_send<T: Send>(value: T) -> T {
     value
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     assert_eq!(manager.scope(assert_send(restock("42"))).await.unwrap(), "product:42 42");
     assert_eq!(manager.scope(length("tea")).await.unwrap(), 3);

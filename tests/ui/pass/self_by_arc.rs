@@ -23,8 +23,8 @@ impl Shop {
     }
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let locks = LockManager::connect("memory://").await.unwrap();
     let shop = Arc::new(Shop { locks: locks.clone(), name: "corner" });
     assert_eq!(shop.clone().owners().await.unwrap(), 2);

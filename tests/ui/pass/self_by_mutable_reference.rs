@@ -16,8 +16,8 @@ impl Shop {
     }
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let locks = LockManager::connect("memory://").await.unwrap();
     let mut shop = Shop { locks, stock: 1 };
     *shop.restock(3).await.unwrap() *= 2;

@@ -18,8 +18,8 @@ impl Shop {
     }
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let locks = LockManager::connect("memory://").await.unwrap();
     let shop = Shop { locks, regions: vec!["eu", "us"] };
     assert_eq!(shop.restock(1).await.unwrap(), "stock:us us");

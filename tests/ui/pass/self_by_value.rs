@@ -15,8 +15,8 @@ impl Order {
     }
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     let order = Order { number: 42, lines: vec!["tea".to_owned()] };
     assert_eq!(manager.scope(order.into_lines()).await.unwrap(), ["tea", "order:42"]);

@@ -74,8 +74,8 @@ fn assert_send<T: Send>(value: T) -> T {
     value
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     let to = Account { id: 2 };
     let moved = assert_send(transfer(&manager, 1, to, "1 May".into())).await.unwrap();

@@ -54,7 +54,8 @@ fn nightly() -> ::std::pin::Pin<::std::boxed::Box<dyn ::core::future::Future<Out
     ::std::boxed::Box::pin(async {})
 }
 
-fn main() {
+#[test]
+fn compiles_and_runs() {
     concat!();
     module_path!();
     let runtime = ::tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

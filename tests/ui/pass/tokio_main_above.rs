@@ -13,3 +13,8 @@ async fn main() -> Result<(), Error> {
     tokio::task::yield_now().await;
     lease.ensure_held()
 }
+
+#[test]
+fn compiles_and_runs() -> Result<(), Error> {
+    main()
+}

@@ -22,3 +22,8 @@ async fn restocks() -> Result<(), Error> {
     tokio::task::yield_now().await;
     Ok(())
 }
+
+#[test]
+fn compiles_and_runs() -> Result<(), Error> {
+    main()
+}

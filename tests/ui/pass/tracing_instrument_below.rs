@@ -19,8 +19,8 @@ impl Shop {
     }
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     let restocked = manager.scope(restock(42, 3)).await.unwrap();
     assert_eq!(restocked, (3, "product:42".to_owned()));

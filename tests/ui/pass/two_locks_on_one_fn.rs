@@ -15,8 +15,8 @@ async fn twice(id: u64) -> Result<(u64, u32), Error> {
     Ok((id, lockattr::current().unwrap().depth()))
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     let restocked = manager.scope(restock("corner", 42)).await.unwrap();
     assert_eq!(restocked, ("shop:corner product:42 corner".to_owned(), 1));

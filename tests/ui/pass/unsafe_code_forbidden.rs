@@ -16,8 +16,8 @@ impl Desk {
     }
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Error> {
+#[tokio::test]
+async fn compiles_and_runs() -> Result<(), Error> {
     let manager = lockattr::LockManager::connect("memory://").await?;
     manager.scope(Desk.close(17)).await
 }

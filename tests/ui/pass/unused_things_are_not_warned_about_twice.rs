@@ -1,4 +1,5 @@
 #![deny(warnings, unused, let_underscore_drop)]
+#![allow(clippy::needless_return)]
 #![warn(clippy::pedantic)]
 #![deny(elided_lifetimes_in_paths, unused_qualifications, unused_lifetimes, single_use_lifetimes)]
 
@@ -33,8 +34,8 @@ async fn braces(wrapper: Wrapper<'_>) -> Result<usize, Error> {
 #[distributed_lock(key = "stock", on_busy = skip)]
 async fn empty() {}
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = LockManager::connect("memory://").await.unwrap();
     manager.scope(restock(42, 3, "tea")).await.unwrap();
     let limit = std::time::Duration::from_millis(20);

@@ -5,7 +5,7 @@ mod shop {
         use lockattr::{Error, distributed_lock};
 
         #[distributed_lock(key = "product:<id>")]
-        pub(in crate::shop) async fn count(id: u64) -> Result<u64, Error> {
+        pub(in crate::pass::visibility::shop) async fn count(id: u64) -> Result<u64, Error> {
             Ok(id)
         }
 
@@ -21,8 +21,8 @@ mod shop {
     }
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+#[tokio::test]
+async fn compiles_and_runs() {
     let manager = lockattr::LockManager::connect("memory://").await.unwrap();
     assert_eq!(manager.scope(shop::open()).await.unwrap(), 3);
 }

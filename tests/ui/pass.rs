@@ -1,0 +1,67 @@
+//! Right uses of the attribute, one a file, in one program: a program for each would be linked with all
+//! of the runtime for each. What a file asks of the compiler, it asks of itself (`#![deny(warnings)]`).
+
+mod assert_held_under_another_name;
+mod associated_fn_that_returns_self;
+mod async_fn_in_trait_impl;
+mod async_trait_methods;
+mod body_whose_types_come_from_the_return_type;
+mod body_with_many_ways_out;
+mod boxed_future;
+mod boxed_future_alias;
+mod const_generic_fn;
+mod crate_path;
+mod elided_lifetime_in_the_return_type;
+mod error_of_any_kind;
+mod error_of_the_users_own;
+mod every_option;
+mod explicit_lifetimes;
+mod free_fn;
+mod function_inside_a_function;
+mod generic_fn_with_where_clause;
+mod impl_block;
+mod impl_trait_argument;
+mod impl_trait_in_the_return_type;
+mod key_expressions;
+mod key_is_rendered_before_the_body;
+mod key_templates;
+mod lease_in_the_body;
+mod made_by_macro_rules;
+mod no_prelude;
+mod not_send_where_it_is_not_spawned;
+mod on_busy_returns_a_parameter;
+mod on_busy_skip_an_option;
+mod on_busy_skip_an_option_in_a_result;
+mod on_busy_skip_nothing;
+mod on_busy_value_cannot_see_generated_variables;
+mod options_that_wait_for_something;
+mod other_attributes_are_kept;
+mod parameters_named_like_generated_variables;
+mod pattern_arguments;
+mod plain_fn;
+mod plain_main_and_test;
+// The expansions are as they are printed.
+#[rustfmt::skip]
+mod printed_expansions;
+mod result_under_another_name;
+mod returned_future;
+mod self_by_arc;
+mod self_by_mutable_reference;
+mod self_by_reference;
+mod self_by_value;
+mod send_is_kept;
+mod several_keys;
+mod shadowed_prelude;
+mod shared_and_permits;
+mod stream_fn;
+mod tokio_main_above;
+mod tokio_main_above_tracing_instrument;
+mod tokio_main_below;
+mod tracing_instrument_above;
+mod tracing_instrument_below;
+mod trait_method_with_default_body;
+mod two_locks_on_one_fn;
+mod unsafe_code_forbidden;
+mod unsafe_fn;
+mod unused_things_are_not_warned_about_twice;
+mod visibility;
