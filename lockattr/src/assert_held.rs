@@ -42,7 +42,8 @@ pub fn held(key: &str) -> Option<Lease> {
 }
 
 fn is_over(lease: &Lease) -> bool {
-    lease.frame().hold.check(Instant::now()) == Err(LostReason::Released)
+    let entry = lease.frame();
+    entry.is_over() || entry.hold.check(Instant::now()) == Err(LostReason::Released)
 }
 
 /// Panics unless the running code is inside a hold on a key: for code that must run under a lock.

@@ -14,7 +14,7 @@ use tracing::Span;
 
 use crate::chain::{self, Chained};
 use crate::options::{Release, Terms};
-use crate::{Error, LockGuard, LostReason, OnLost};
+use crate::{Error, LockGuard, OnLost};
 pub(crate) use blocking::{run_blocking, run_unlocked_blocking};
 pub(crate) use stream::{LockedStream, Opening};
 
@@ -44,7 +44,7 @@ enum Held {
         on_lost: OnLost,
         release: Release,
         /// Wakes the body to be cancelled; made when it first has to wait.
-        ended: Option<Boxed<LostReason>>,
+        ended: Option<Boxed<Error>>,
     },
     Releasing {
         released: Boxed<Result<(), Error>>,
@@ -107,8 +107,8 @@ impl Held {
         if let Poll::Ready(output) = poll(context) {
             return Poll::Ready(Ok(output));
         }
-        let ended = ended.get_or_insert_with(|| Box::pin(guard.frame().hold.clone().ended()));
-        ended.as_mut().poll(context).map(|reason| Err(guard.frame().hold.lost(reason)))
+        let ended = ended.get_or_insert_with(|| Box::pin(guard.frame().clone().ended()));
+        ended.as_mut().poll(context).map(Err)
     }
 
     /// Gives the lock back.

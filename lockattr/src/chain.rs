@@ -2,19 +2,22 @@
 //!
 //! Ownership belongs to the chain of calls, neither to the thread nor to the task. Each hold has a
 //! gate that its direct children pass one at a time; a child's own children pass the child's gate.
-//! So nested calls enter again, and two branches of a `join!` take turns.
+//! So nested calls enter again, and two branches of a `join!` take turns. A child's turn lasts for as
+//! long as anybody is inside of it, also a task that outlives it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
+use futures_util::future::select_all;
 use tokio::task::futures::TaskLocalFuture;
+use tokio::time::Instant;
 
-use crate::Lease;
 use crate::default_manager;
 use crate::gate::{self, Gate};
 use crate::hold::Hold;
 use crate::site::Site;
 use crate::store::Sharing;
 use crate::watchdog::Watchdog;
+use crate::{Error, Lease, LostReason};
 
 tokio::task_local! {
     static INNERMOST: Option<Arc<Inside>>;
@@ -40,23 +43,75 @@ pub(crate) struct Frame {
     /// What this entry asked for, which may be less than what the hold has.
     pub(crate) sharing: Sharing,
     gate: Gate,
+    /// The turn it was let in by; gone when its guard and all that is inside of it are.
+    turn: Option<Weak<Turn>>,
+    /// Of several keys, the entries into the holds that this call chain had already.
+    beside: OnceLock<Vec<Arc<Frame>>>,
 }
 
 impl Frame {
     /// The first entry into a hold.
     pub(crate) fn first(hold: Arc<Hold>, watchdog: Arc<Watchdog>) -> Self {
-        let sharing = hold.claim().sharing();
-        Self { hold, watchdog, depth: 1, sharing, gate: Gate::new() }
+        let (sharing, beside) = (hold.claim().sharing(), OnceLock::new());
+        Self { hold, watchdog, depth: 1, sharing, gate: Gate::new(), turn: None, beside }
     }
 
-    /// Waits for this entry's turn to let a child in.
-    pub(crate) async fn turn(self: &Arc<Self>, sharing: Sharing) -> Turn {
-        gate::turn(self, sharing).await
+    /// Of several keys, those whose holds were entered again for the same call.
+    pub(crate) fn stands_beside(&self, others: impl Iterator<Item = Arc<Self>>) {
+        self.beside.get_or_init(|| others.collect());
+    }
+
+    /// Waits for this entry's turn to let a child in; none if nobody can be inside of it any more.
+    pub(crate) async fn turn(self: &Arc<Self>, sharing: Sharing) -> Option<Arc<Turn>> {
+        self.let_in(gate::turn(self, sharing).await)
     }
 
     /// The turn, if nobody has it.
-    pub(crate) fn try_turn(self: &Arc<Self>, sharing: Sharing) -> Option<Turn> {
-        gate::try_turn(self, sharing)
+    pub(crate) fn try_turn(self: &Arc<Self>, sharing: Sharing) -> Option<Arc<Turn>> {
+        self.let_in(gate::try_turn(self, sharing)?)
+    }
+
+    fn let_in(&self, inner: gate::Turn<Self>) -> Option<Arc<Turn>> {
+        let around = match &self.turn {
+            Some(turn) => Some(turn.upgrade()?),
+            None => None,
+        };
+        Some(Arc::new(Turn { inner, _around: around }))
+    }
+
+    /// Whether the nested call whose entry this is has returned, and nobody is inside of it.
+    pub(crate) fn is_over(&self) -> bool {
+        self.turn.as_ref().is_some_and(|turn| turn.strong_count() == 0)
+    }
+
+    /// The holds that the call asked for: this entry's, and those beside it.
+    fn holds(&self) -> impl Iterator<Item = &Arc<Hold>> {
+        let beside = self.beside.get().into_iter().flatten();
+        std::iter::once(&self.hold).chain(beside.map(|entry| &entry.hold))
+    }
+
+    /// An error, unless all that the call asked for is held.
+    pub(crate) fn ensure_held(&self, now: Instant) -> Result<(), Error> {
+        self.holds().try_for_each(|hold| hold.ensure_held(now))?;
+        match self.is_over() {
+            true => Err(self.hold.lost(LostReason::Released)),
+            false => Ok(()),
+        }
+    }
+
+    /// The earliest end of what the call asked for, if nothing is renewed.
+    pub(crate) fn valid_until(&self) -> Instant {
+        let ends = self.holds().map(|hold| hold.valid_until());
+        ends.min().unwrap_or_else(|| self.hold.valid_until())
+    }
+
+    /// Waits until one of the holds that the call asked for has ended.
+    pub(crate) async fn ended(self: Arc<Self>) -> Error {
+        let ended = async |hold: Arc<Hold>| hold.lost(hold.clone().ended().await);
+        if self.beside.get().is_none() {
+            return ended(self.hold.clone()).await;
+        }
+        select_all(self.holds().map(|hold| Box::pin(ended(hold.clone())))).await.0
     }
 }
 
@@ -67,18 +122,26 @@ impl AsRef<Gate> for Frame {
 }
 
 /// The turn to be inside an entry; the next child has it when this is dropped.
-pub(crate) type Turn = gate::Turn<Frame>;
+///
+/// Who is further inside keeps it: another child beside them would be a second holder.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    inner: gate::Turn<Frame>,
+    _around: Option<Arc<Turn>>,
+}
 
 impl Turn {
     /// The entry of the child whose turn it is.
-    pub(crate) fn entry(&self) -> Frame {
-        let Frame { hold, watchdog, depth, .. } = self.around();
+    pub(crate) fn entry(self: &Arc<Self>) -> Frame {
+        let Frame { hold, watchdog, depth, .. } = self.inner.around();
         Frame {
             hold: hold.clone(),
             watchdog: watchdog.clone(),
             depth: depth + 1,
-            sharing: self.sharing(),
+            sharing: self.inner.sharing(),
             gate: Gate::new(),
+            turn: Some(Arc::downgrade(self)),
+            beside: OnceLock::new(),
         }
     }
 }
@@ -88,18 +151,21 @@ fn innermost() -> Option<Arc<Inside>> {
 }
 
 /// The innermost entry into a hold on `key`, if this chain has one from the manager that `watchdog`
-/// serves.
+/// serves; one that is over only if there is no other.
 pub(crate) fn find(watchdog: &Arc<Watchdog>, key: &str) -> Option<Arc<Frame>> {
     let found = INNERMOST.try_with(|innermost| {
-        let mut inside = innermost.as_ref();
+        let (mut inside, mut over) = (innermost.as_ref(), None);
         while let Some(Inside { entry, around, .. }) = inside.map(Arc::as_ref) {
             let mut keys = entry.hold.claim().keys().iter();
             if Arc::ptr_eq(&entry.watchdog, watchdog) && keys.any(|held| held.as_str() == key) {
-                return Some(entry.clone());
+                if !entry.is_over() {
+                    return Some(entry.clone());
+                }
+                over = over.or(Some(entry));
             }
             inside = around.as_ref();
         }
-        None
+        over.cloned()
     });
     found.ok().flatten()
 }
@@ -109,6 +175,11 @@ pub(crate) fn find(watchdog: &Arc<Watchdog>, key: &str) -> Option<Arc<Frame>> {
 pub(crate) fn entries() -> impl Iterator<Item = (Arc<Frame>, Option<Site>)> {
     std::iter::successors(innermost(), |inside| inside.around.clone())
         .map(|inside| (inside.entry.clone(), inside.site))
+}
+
+/// How many entries the running code is inside of within this one.
+pub(crate) fn within(entry: &Arc<Frame>) -> usize {
+    entries().take_while(|(inner, _)| !Arc::ptr_eq(inner, entry)).count()
 }
 
 /// A future in the call chain.
@@ -177,7 +248,8 @@ pub fn current() -> Option<Lease> {
 ///
 /// The [scope](crate::LockManager::scope) of a manager comes along too. The task does not hold
 /// anything for longer: once the hold around it is released, its nested calls get
-/// [`Error::Lost`](crate::Error::Lost).
+/// [`Error::Lost`](crate::Error::Lost). If it was spawned by a nested call that has returned, they take
+/// turns with what the outer call does since.
 ///
 /// # Cancel safety
 ///

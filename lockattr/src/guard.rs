@@ -60,12 +60,12 @@ enum Grip {
     /// Of the lock itself.
     Lock(Owned),
     /// Of its turn inside the hold around it, by dropping it.
-    Turn { _turn: Turn },
+    Turn { _turn: Arc<Turn> },
 }
 
 impl LockGuard {
     /// The guard of a nested call that entered again.
-    pub(crate) fn reentered(turn: Turn) -> Self {
+    pub(crate) fn reentered(turn: Arc<Turn>) -> Self {
         Self::of(Lease::new(Arc::new(turn.entry())), Grip::Turn { _turn: turn })
     }
 
@@ -91,6 +91,10 @@ impl LockGuard {
 
     /// The same, with the turns of other keys that were entered again.
     pub(crate) fn and(mut self, also: Vec<LockGuard>) -> Self {
+        if !also.is_empty() {
+            let beside = also.iter().map(|guard| guard.lease.frame().clone());
+            self.lease.frame().stands_beside(beside);
+        }
         self.also = also;
         self
     }

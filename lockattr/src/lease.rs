@@ -68,8 +68,8 @@ impl Lease {
     /// *before* it was asked for, less a drift of 1 % and 2 ms. Zero once it has ended.
     pub fn remaining(&self) -> Duration {
         let now = Instant::now();
-        match self.frame.hold.check(now) {
-            Ok(()) => self.frame.hold.valid_until() - now,
+        match self.frame.ensure_held(now) {
+            Ok(()) => self.frame.valid_until().saturating_duration_since(now),
             Err(_) => Duration::ZERO,
         }
     }
@@ -96,7 +96,7 @@ impl Lease {
     /// # }
     /// ```
     pub fn ensure_held(&self) -> Result<(), Error> {
-        self.frame.hold.ensure_held(Instant::now())
+        self.frame.ensure_held(Instant::now())
     }
 
     /// Completes when the lease has ended: lost, or released by its guard.
@@ -124,7 +124,7 @@ impl Lease {
     /// # }
     /// ```
     pub async fn lost(&self) {
-        self.frame.hold.clone().ended().await;
+        self.frame.clone().ended().await;
     }
 
     /// How deep this call is nested in the hold: 1 for the acquisition, 2 for a call inside it

@@ -171,3 +171,32 @@ async fn who_holds_a_permit_of_which_there_are_more_blocks_nobody_for_ever() {
     two.expect("the other permit comes back");
     one.expect("and then the lock");
 }
+
+/// Red without: `ensure_held` in `look_at_order`, or in `holds_up_others`.
+#[tokio::test(start_paused = true)]
+async fn a_task_that_went_on_behind_its_hold_is_inside_of_nothing() {
+    let manager = manager("deadlocks=true&lock_order=true");
+    let patient = |template| LockOptions::new().wait(60 * SECOND).template(template);
+    let behind = manager.acquire("a", patient("a")).await.unwrap();
+    let heir = behind.scope({
+        let manager = manager.clone();
+        async move { manager.acquire("b", patient("b")).await }
+    });
+    behind.release().await.unwrap();
+    // Somebody else works under `a`, and a third waits for that, inside of what the heir wants.
+    let works = manager.acquire("a", patient("a")).await.unwrap();
+    let b = manager.acquire("b", patient("b")).await.unwrap();
+    let third = b.scope(manager.acquire("a", patient("a")));
+    let done = async {
+        sleep(20 * SECOND).await;
+        works.release().await.unwrap();
+    };
+    let third = async {
+        let got = third.await.map(drop);
+        b.release().await.unwrap();
+        got
+    };
+    let (heir, third, ()) = tokio::join!(heir, third, done);
+    assert!(heir.is_ok() && third.is_ok(), "{heir:?} {third:?}");
+    assert!(manager.inversions().is_empty(), "{:?}", manager.inversions());
+}

@@ -1,5 +1,8 @@
 //! The call chain: who enters again, who takes turns, who waits outside.
 
+mod heirs;
+mod keys;
+
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

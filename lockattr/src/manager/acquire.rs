@@ -44,7 +44,9 @@ impl LockManager {
             also.push(self.enter_again(terms, outer, key.as_str()).await?);
         }
         if !rest.is_empty() {
-            return Ok(self.acquire_new(terms, rest.into()).await?.and(also));
+            let guard = self.acquire_new(terms, rest.into()).await?.and(also);
+            // The others may have been lost while it waited.
+            return guard.ensure_held().map(|()| guard);
         }
         match also.pop() {
             Some(innermost) => Ok(innermost.and(also)),
@@ -70,8 +72,11 @@ impl LockManager {
     /// What waits inside of other holds should do so in one order everywhere.
     fn look_at_order(&self, terms: &Terms, inner: Site) {
         if self.shared.settings.lock_order && !terms.patience.is_once() {
-            let around = chain::entries()
-                .filter(|(entry, _)| Arc::ptr_eq(&entry.watchdog, &self.shared.watchdog));
+            let now = Instant::now();
+            let around = chain::entries().filter(|(entry, _)| {
+                let is_ours = Arc::ptr_eq(&entry.watchdog, &self.shared.watchdog);
+                is_ours && entry.ensure_held(now).is_ok()
+            });
             self.shared.lock_order.takes(inner, around.filter_map(|(_, site)| site));
         }
     }

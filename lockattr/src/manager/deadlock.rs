@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::LockManager;
-use crate::chain;
+use crate::chain::{self, Frame};
 use crate::holder::Waits;
 use crate::key::{LockKey, named};
 use crate::machine::random_bits;
@@ -56,7 +56,7 @@ pub(super) type Search = Pin<Box<dyn Future<Output = Error> + Send>>;
 struct Waiter {
     manager: LockManager,
     waits_for: Vec<LockKey>,
-    holds: Vec<LockKey>,
+    holds: Vec<(LockKey, Arc<Frame>)>,
     id: u64,
     notes: Vec<Note>,
 }
@@ -87,10 +87,9 @@ impl LockManager {
         let mut holds = Vec::new();
         for (entry, _) in chain::entries() {
             let is_ours = Arc::ptr_eq(&entry.watchdog, &self.shared.watchdog);
-            // Who waits for one of several permits is not stuck while another may be given back.
-            if is_ours && !matches!(entry.sharing, Sharing::Permits(_)) {
-                let claim = entry.hold.claim();
-                holds.extend(claim.keys().iter().map(|key| (key.clone(), claim.clone())));
+            if is_ours && holds_up_others(&entry) {
+                let keys = entry.hold.claim().keys().iter();
+                holds.extend(keys.map(|key| (key.clone(), entry.clone())));
             }
         }
         if holds.is_empty() {
@@ -99,18 +98,25 @@ impl LockManager {
         let id = random_bits();
         let names: Vec<_> = keys.iter().map(|key| key.name().to_owned()).collect();
         let label = self.shared.identity.label(terms.function);
-        let note = |(held, claim): &(LockKey, Arc<Claim>)| {
-            let holds_since = Holder::from_value(claim.value(), None).since_millis();
+        let note = |(held, entry): &(LockKey, Arc<Frame>)| {
+            let holds_since = Holder::from_value(entry.hold.claim().value(), None).since_millis();
             let label = label.clone() + &Waits { id, holds_since, names: names.clone() }.word();
             let keys = Box::new([LockKey::new(NOTES, held.name()).ok()?]);
             let claim = Claim::with(self.shared.inbox.id(), keys, Sharing::Exclusive, &label);
             Some(Note { claim: Arc::new(claim), left: None })
         };
         let notes = holds.iter().filter_map(note).collect();
-        let holds = holds.into_iter().map(|(key, _)| key).collect();
         let (manager, waits_for) = (self.clone(), keys.to_vec());
         Some(Box::pin(Waiter { manager, waits_for, holds, id, notes }.search()))
     }
+}
+
+/// Whether who waits for its lock waits for this call. A task that went on behind its hold does not
+/// hold up anybody.
+fn holds_up_others(entry: &Frame) -> bool {
+    // Who waits for one of several permits is not stuck while another may be given back.
+    let is_one_of_several = matches!(entry.sharing, Sharing::Permits(_));
+    !is_one_of_several && entry.ensure_held(Instant::now()).is_ok()
 }
 
 impl Waiter {
@@ -169,7 +175,9 @@ impl Waiter {
 
     /// What is held here of what somebody waits for.
     fn held_here(&self, waits: &Waits) -> Option<&LockKey> {
-        self.holds.iter().find(|held| waits.names.iter().any(|name| name == held.name()))
+        let is_meant = |key: &LockKey| waits.names.iter().any(|name| name == key.name());
+        let held = self.holds.iter().find(|(key, entry)| is_meant(key) && holds_up_others(entry));
+        held.map(|(key, _)| key)
     }
 
     /// The note at a lock, if it is that of the lock's holder and not one that is left of a process

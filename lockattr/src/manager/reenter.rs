@@ -1,5 +1,6 @@
 //! Entering a hold of the call's own chain again, which asks no store.
 
+use std::cmp::Reverse;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ fn try_enter_again(
         return Err(Error::Reentered { key: key.to_owned() });
     }
     check_sharing(terms.sharing, outer.sharing, key)?;
-    held.map_err(|reason| outer.hold.lost(reason))?;
+    outer.ensure_held(Instant::now())?;
     let Some(turn) = outer.try_turn(terms.sharing) else { return Ok(None) };
     observe::reentered(terms);
     Ok(Some(LockGuard::reentered(turn).at(terms.site)))
@@ -97,6 +98,8 @@ impl LockManager {
                 None => rest.push(key),
             }
         }
+        // Branches that want the same holds wait at their gates in one order.
+        entries.sort_by_key(|(outer, _)| Reverse(chain::within(outer)));
         (entries, rest)
     }
 }
@@ -115,13 +118,15 @@ async fn enter_again(
     attempts.begin();
     // In line from here on, so that the turns are taken in the order of the calls.
     let turn = pin!(outer.turn(terms.sharing));
-    let ended = pin!(outer.hold.clone().ended());
+    let ended = pin!(outer.clone().ended());
     let ends = attempts.line_ends(Instant::now(), random_fraction());
     observed.waits();
     tokio::select! {
         biased;
-        reason = ended => Err(outer.hold.lost(reason)),
+        lost = ended => Err(lost),
         turn = turn => {
+            // The call that it belongs to has returned meanwhile.
+            let turn = turn.ok_or_else(|| outer.hold.lost(LostReason::Released))?;
             observe::reentered(terms);
             Ok(LockGuard::reentered(turn).at(terms.site))
         }
