@@ -11,6 +11,8 @@ pub(crate) struct FutureShape {
     pub(crate) future: Type,
     /// What the future yields.
     pub(crate) output: Type,
+    /// The same as it is written: of an alias its argument, if it has one.
+    pub(crate) yields: Option<Type>,
     /// `Pin<Box<…>>` under any name, and not `impl Future`.
     pub(crate) boxed: bool,
 }
@@ -25,21 +27,36 @@ impl FutureShape {
 
     pub(crate) fn of_type(future: &Type) -> Option<Self> {
         let future = unwrapped(future);
-        let (output, boxed) = match future {
+        let (yields, boxed) = match future {
             Type::ImplTrait(opaque) => (future_output(&opaque.bounds)?, false),
-            Type::Path(path) => (boxed_output(future, &path.path)?, true),
+            Type::Path(path) => match alias(&path.path) {
+                Some(alias) => return Some(Self::of_alias(future, alias)),
+                None => (boxed_output(&path.path)?, true),
+            },
             _ => return None,
         };
-        Some(Self { future: future.clone(), output, boxed })
+        Some(Self { future: future.clone(), output: yields.clone(), yields: Some(yields), boxed })
+    }
+
+    /// What an alias stands for only the compiler knows, so that it is asked for its `Output`.
+    fn of_alias(future: &Type, alias: &PathSegment) -> Self {
+        Self {
+            future: future.clone(),
+            output: parse_quote!(<#future as ::core::future::Future>::Output),
+            yields: argument(alias).cloned(),
+            boxed: true,
+        }
     }
 }
 
-/// The `R` of a `Pin<Box<dyn Future<Output = R>>>`; an alias is asked for its `Output`.
-fn boxed_output(future: &Type, path: &Path) -> Option<Type> {
+/// The `BoxFuture<…>` of a path to it, also under a longer name.
+fn alias(path: &Path) -> Option<&PathSegment> {
+    path.segments.last().filter(|last| last.ident.to_string().ends_with("BoxFuture"))
+}
+
+/// The `R` of a `Pin<Box<dyn Future<Output = R>>>`.
+fn boxed_output(path: &Path) -> Option<Type> {
     let last = path.segments.last()?;
-    if last.ident.to_string().ends_with("BoxFuture") {
-        return Some(parse_quote!(<#future as ::core::future::Future>::Output));
-    }
     let Type::Path(boxed) = the_argument_of(last, "Pin")? else {
         return None;
     };
@@ -52,9 +69,11 @@ fn boxed_output(future: &Type, path: &Path) -> Option<Type> {
 
 /// The `T` of a `name<T>`.
 pub(crate) fn the_argument_of<'a>(segment: &'a PathSegment, name: &str) -> Option<&'a Type> {
-    if segment.ident != name {
-        return None;
-    }
+    if segment.ident == name { argument(segment) } else { None }
+}
+
+/// The first type between its angle brackets.
+fn argument(segment: &PathSegment) -> Option<&Type> {
     generics(segment)?.args.iter().find_map(|argument| match argument {
         GenericArgument::Type(argument) => Some(unwrapped(argument)),
         _ => None,

@@ -99,7 +99,8 @@ use proc_macro::TokenStream;
 ///
 /// A refusal needs room: any `Result<_, E>` with `E: From<lockattr::Error>`, under any name, or
 /// else `on_busy = skip`. What is only made by the call and runs later (a stream that an `async fn`
-/// returns, a future in a plain function's `Result`) would run without the lock, and is a mistake.
+/// returns or a boxed future yields, a future in a plain function's `Result`) would run without the
+/// lock, and is a mistake.
 ///
 /// # Plain functions
 ///

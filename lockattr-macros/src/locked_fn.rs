@@ -122,17 +122,32 @@ impl Body {
 
 /// Refuses what would be locked while it is made, and not while it runs.
 fn refuse_lazy_output(sig: &Signature) -> syn::Result<()> {
+    let ReturnType::Type(_, output) = &sig.output else {
+        return Ok(());
+    };
     let is_async = sig.asyncness.is_some();
-    let Some((lazy, kind)) = outlives_the_call(&sig.output, is_async) else {
+    // A future that is built by hand, or by `#[async_trait]`, is awaited under the lock, as an `async fn`
+    // is; what it yields runs after that.
+    let awaited = FutureShape::of_type(output).filter(|_| !is_async);
+    let yields = awaited.as_ref().and_then(|future| future.yields.as_ref());
+    let lazy = match yields {
+        Some(yields) => outlives_the_call(yields, true),
+        None => outlives_the_call(output, is_async),
+    };
+    let Some((lazy, kind)) = lazy else {
         return Ok(());
     };
     let name = &sig.ident;
     let sentence = match kind {
-        Lazy::Stream => format!(
-            "the lock would be given back as soon as this stream is made: write `fn {name}(…) -> impl \
-             Stream<Item = Result<_, E>>`, which holds it until the stream ends, or lock in a function \
-             of its own what makes the stream"
-        ),
+        Lazy::Stream { boxed } => {
+            // A boxed one may be wanted by a trait that is used as `dyn`.
+            let stream = if boxed { "BoxStream<'_, " } else { "impl Stream<Item = " };
+            format!(
+                "the lock would be given back as soon as this stream is made: write `fn {name}(…) -> \
+                 {stream}Result<_, E>>`, which holds it until the stream ends, or lock in a function \
+                 of its own what makes the stream"
+            )
+        }
         Lazy::Future => format!(
             "the lock would be given back as soon as this future is made: write `async fn {name}`"
         ),

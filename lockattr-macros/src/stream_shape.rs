@@ -39,12 +39,9 @@ impl StreamShape {
     }
 }
 
-/// What in the return type is made under the lock and runs after it: a future or a stream inside of a
-/// `Result` or an `Option`, and a stream that an `async fn` returns.
-pub(crate) fn outlives_the_call(output: &ReturnType, is_async: bool) -> Option<(&Type, Lazy)> {
-    let ReturnType::Type(_, output) = output else {
-        return None;
-    };
+/// What in a function's output is made under the lock and runs after it: a future or a stream inside of a
+/// `Result` or an `Option`, and a stream that an `async fn` returns, or a future yields.
+pub(crate) fn outlives_the_call(output: &Type, is_async: bool) -> Option<(&Type, Lazy)> {
     let mut ty = unwrapped(output);
     let mut wrapped = is_async;
     while let Type::Path(path) = ty
@@ -57,8 +54,8 @@ pub(crate) fn outlives_the_call(output: &ReturnType, is_async: bool) -> Option<(
     if !wrapped {
         return None;
     }
-    if StreamShape::of_type(ty).is_some() {
-        return Some((ty, Lazy::Stream));
+    if let Some(StreamShape { boxed, .. }) = StreamShape::of_type(ty) {
+        return Some((ty, Lazy::Stream { boxed }));
     }
     // What an `async fn` returns as a future has been so before.
     let future = !is_async && FutureShape::of_type(ty).is_some();
@@ -69,7 +66,7 @@ pub(crate) fn outlives_the_call(output: &ReturnType, is_async: bool) -> Option<(
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lazy {
     Future,
-    Stream,
+    Stream { boxed: bool },
 }
 
 /// The `T` of a `Pin<Box<dyn Stream<Item = T>>>`; an alias is asked for its `Item`.

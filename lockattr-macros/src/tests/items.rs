@@ -65,16 +65,18 @@ fn functions_that_cannot() {
 
 #[test]
 fn what_would_be_locked_only_while_it_is_made() {
-    let stream = "the lock would be given back as soon as this stream is made: write `fn f(…) -> impl \
-                  Stream<Item = Result<_, E>>`, which holds it until the stream ends, or lock in a \
-                  function of its own what makes the stream";
     for item in [
         "async fn f() -> impl Stream<Item = u8> { x() }",
-        "async fn f() -> Result<BoxStream<'static, u8>, E> { x() }",
         "fn f() -> Result<impl a::Stream<Item = u8>, E> { x() }",
+        "fn f() -> impl Future<Output = Result<impl Stream<Item = u8>, E>> + Send { x() }",
+    ] {
+        check_complaints(KEY, item, &[&stream_in_vain("impl Stream<Item = Result<_, E>>")]);
+    }
+    for item in [
+        "async fn f() -> Result<BoxStream<'static, u8>, E> { x() }",
         "fn f() -> Option<Pin<Box<dyn Stream<Item = u8> + Send>>> { x() }",
     ] {
-        check_complaints(KEY, item, &[stream]);
+        check_complaints(KEY, item, &[&stream_in_vain("BoxStream<'_, Result<_, E>>")]);
     }
     for item in [
         "fn f() -> Result<impl Future<Output = u8>, E> { x() }",
@@ -85,6 +87,33 @@ fn what_would_be_locked_only_while_it_is_made() {
         check_complaints(KEY, item, &[future]);
     }
     check_complaints(KEY, "async fn f() -> Result<BoxFuture<'static, u8>, E> { x() }", &[]);
+}
+
+/// What is said of a stream that only its making would be locked of.
+fn stream_in_vain(instead: &str) -> String {
+    format!(
+        "the lock would be given back as soon as this stream is made: write `fn f(…) -> {instead}`, \
+         which holds it until the stream ends, or lock in a function of its own what makes the stream"
+    )
+}
+
+/// As in an `async fn`. Red without: `FutureShape::yields` in `refuse_lazy_output`.
+#[test]
+fn a_stream_that_a_future_yields() {
+    let boxed = stream_in_vain("BoxStream<'_, Result<_, E>>");
+    for output in [
+        // What `#[async_trait]` makes of it.
+        "Pin<Box<dyn Future<Output = Result<BoxStream<'a, u8>, E>> + Send + 'async_trait>>",
+        "impl Future<Output = Option<Pin<Box<dyn Stream<Item = u8>>>>>",
+        "BoxFuture<'_, BoxStream<'_, u8>>",
+        "futures::future::LocalBoxFuture<'_, anyhow::Result<LocalBoxStream<'_, u8>>>",
+    ] {
+        check_complaints(KEY, &format!("fn f() -> {output} {{ x() }}"), &[&boxed]);
+    }
+    // What else a future may yield, as an `async fn` does.
+    for output in ["OrderBoxFuture<'_>", "BoxFuture<'_, Result<BoxFuture<'_, u8>, E>>"] {
+        check_complaints(KEY, &format!("fn f() -> {output} {{ x() }}"), &[]);
+    }
 }
 
 #[test]

@@ -83,14 +83,18 @@ impl Tree {
     }
 
     /// `it::timing::…` is a test of the program `it`, `lib::hold::…` one of the runtime's own,
-    /// `cli::run::…` one of the command's.
+    /// `macros::tests::…` one of the attribute's, `cli::run::…` one of the command's.
     fn test(&self, test: &str) -> Result<Outcome, String> {
         let (program, name) = test.split_once("::").unwrap_or(("", test));
         let target: &[&str] = match program {
             "it" => &["--package", "lockattr-tests", "--test", "it"],
             "lib" => &["--package", "lockattr", "--lib"],
+            "macros" => &["--package", "lockattr-macros", "--lib"],
             "cli" => &["--package", "lockattr-cli", "--test", "cli"],
-            _ => return Err(format!("`{test}` begins with none of `it::`, `lib::` and `cli::`")),
+            _ => {
+                let programs = "`it::`, `lib::`, `macros::` and `cli::`";
+                return Err(format!("`{test}` begins with none of {programs}"));
+            }
         };
         let mut cargo = child::cargo(&["test", "--all-features"]);
         cargo.args(target).args(["--", "--exact", name]);
