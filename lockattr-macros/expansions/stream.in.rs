@@ -23,3 +23,9 @@ impl Desk {
 pub fn ticks() -> BoxStream<'static, u32> {
     Box::pin(stream::iter(0..3))
 }
+
+/// The number of its lease, said by the stream itself; else zero.
+#[lockattr::distributed_lock(key = "leased", lease = lease, on_busy = return(stream::iter(vec![Ok(0)])))]
+pub fn leased() -> impl Stream<Item = Result<u64, Error>> {
+    stream::once(async move { lease.ensure_held().map(|()| lease.fencing_token().into()) })
+}

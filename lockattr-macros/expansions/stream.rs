@@ -96,3 +96,55 @@ pub fn ticks() -> BoxStream<'static, u32> {
         ),
     )
 }
+/// The number of its lease, said by the stream itself; else zero.
+pub fn leased() -> impl Stream<Item = Result<u64, Error>> {
+    ::lockattr::__private::register! {
+        "::leased", ["leased"], "lease" = "lease", "on_busy" =
+        "return (stream :: iter (vec ! [Ok (0)]))"
+    }
+    let lockattr_refuse = ::lockattr::__private::reject_item::<Result<u64, Error>>;
+    ::lockattr::__private::stream(
+        async move {
+            let lockattr_call = ::lockattr::__private::Call::new(
+                ::core::concat!(::core::module_path!(), "::leased"),
+                ::lockattr::__private::KeyBuilder::new().text("leased"),
+                ::lockattr::LockOptions::new().template("leased"),
+            );
+            match ::lockattr::__private::enter(lockattr_call).await {
+                ::core::result::Result::Ok(lockattr_entry) => {
+                    let lockattr_lease = lockattr_entry.lease();
+                    ::core::result::Result::Ok(
+                        ::lockattr::__private::Either::Left(
+                            lockattr_entry
+                                .stream(
+                                    move || {
+                                        let lease: ::lockattr::Lease = lockattr_lease;
+                                        #[allow(unreachable_code)]
+                                        if false {
+                                            let output: _ = loop {};
+                                            return output;
+                                        }
+                                        {
+                                            stream::once(async move {
+                                                lease.ensure_held().map(|()| lease.fencing_token().into())
+                                            })
+                                        }
+                                    },
+                                    lockattr_refuse,
+                                ),
+                        ),
+                    )
+                }
+                ::core::result::Result::Err(
+                    lockattr_error,
+                ) if ::lockattr::__private::is_busy(&lockattr_error) => {
+                    ::core::result::Result::Ok(
+                        ::lockattr::__private::Either::Right(stream::iter(vec![Ok(0)])),
+                    )
+                }
+                ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+            }
+        },
+        lockattr_refuse,
+    )
+}

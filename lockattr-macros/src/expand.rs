@@ -6,6 +6,7 @@
 //! of them for a name that it does not know.
 
 pub(crate) mod call;
+mod entered;
 mod output;
 mod register;
 mod stand_in;
@@ -144,21 +145,13 @@ impl<'a> Expansion<'a> {
                 quote_spanned! {site=> lockattr_entry.run(#body).await },
             )
         };
-        let busy = match &args.on_busy {
-            Some(OnBusy::Return(value)) => {
-                let at_value = site.located_at(value.span());
-                let value = quote_spanned! {at_value=> let value: #output = #value; };
-                Some(quote_spanned! {site=>
-                    ::core::result::Result::Err(lockattr_error)
-                        if #lockattr::__private::is_busy(&lockattr_error) =>
-                    {
-                        #value
-                        ::core::result::Result::Ok(value)
-                    }
-                })
+        let busy = self.busy(|value, at_value| {
+            let value = quote_spanned! {at_value=> let value: #output = #value; };
+            quote_spanned! {site=>
+                #value
+                ::core::result::Result::Ok(value)
             }
-            _ => None,
-        };
+        });
         let refusal = match &args.on_busy {
             Some(OnBusy::Skip) => quote_spanned! {site=> skip },
             _ => quote_spanned! {site=> reject },
@@ -175,19 +168,6 @@ impl<'a> Expansion<'a> {
             };
             outcome.unwrap_or_else(|error| #lockattr::__private::#refusal::<#output>(error))
         }
-    }
-
-    /// What takes the lease out of the entry, and what gives it its name in the body.
-    fn lease(&self) -> (Option<TokenStream>, Option<TokenStream>) {
-        let Self { args, lockattr, .. } = self;
-        let site = Span::mixed_site();
-        let taken = args.lease.as_ref().map(|_| {
-            quote_spanned! {site=> let lockattr_lease = lockattr_entry.lease(); }
-        });
-        let named = args.lease.as_ref().map(|name| {
-            quote_spanned! {site=> let #name: &#lockattr::Lease = &lockattr_lease; }
-        });
-        (taken, named)
     }
 }
 

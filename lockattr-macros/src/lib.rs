@@ -60,7 +60,7 @@ use proc_macro::TokenStream;
 /// | `release` | `background` | `await` | return as soon as the release is sent |
 /// | `when` | `quantity > 0` | `true` | `false`: run without taking the lock |
 /// | `manager` | `&self.locks`, `"orders"` | the default | a `&LockManager`, or the name one was installed under |
-/// | `lease` | `lease` | – | a name under which the body has its `&Lease` |
+/// | `lease` | `lease` | – | a name under which the body has its `&Lease`; a [stream](#streams) its `Lease` |
 /// | `crate` | `::my_crate::lockattr` | `::lockattr` | where a re-export of the runtime lives |
 /// | `defaults(…)` | `defaults(ttl = "30s")` | – | any of these options, where they are not said otherwise: for [attributes of one's own](#an-attribute-of-ones-own) |
 ///
@@ -131,6 +131,9 @@ use proc_macro::TokenStream;
 /// (`error`), or not at all (`ignore`). With `on_busy = skip` a busy stream is empty, and the items may be
 /// anything; `return(…)` is another stream of such items. What is called while the stream is polled is
 /// nested in it; what its consumer does between two items is not.
+///
+/// The body is over before the stream that it makes is polled. So `lease = name` gives it a `Lease` of its
+/// own there, and no reference, to be moved into the stream and cloned where that needs it more than once.
 ///
 /// # `impl` blocks
 ///

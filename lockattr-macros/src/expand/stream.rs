@@ -14,26 +14,20 @@ use crate::value::OnBusy;
 impl Expansion<'_> {
     /// The expression that the function returns.
     pub(super) fn stream(&self, shape: &StreamShape, block: &Block) -> TokenStream {
-        let Self { args, lockattr, .. } = self;
+        let lockattr = &self.lockattr;
         let site = Span::mixed_site();
         let call = self.call();
         let (lease, named) = self.lease();
         let made = returning(&erase_impl_trait(shape.stream.clone()), block);
         let make = closure(&quote! { #named #made }, block.braces);
         let mut opened = quote_spanned! {site=> lockattr_entry.stream(#make, lockattr_refuse) };
-        let mut busy = None;
-        if let Some(OnBusy::Return(value)) = &args.on_busy {
-            let instead = site.located_at(value.span());
-            let either = quote_spanned! {site=> #lockattr::__private::Either };
+        let either = quote_spanned! {site=> #lockattr::__private::Either };
+        let busy = self.busy(|value, at_value| {
+            let instead = quote_spanned! {at_value=> #either::Right(#value) };
+            quote_spanned! {site=> ::core::result::Result::Ok(#instead) }
+        });
+        if busy.is_some() {
             opened = quote_spanned! {site=> #either::Left(#opened) };
-            let instead = quote_spanned! {instead=> #either::Right(#value) };
-            busy = Some(quote_spanned! {site=>
-                ::core::result::Result::Err(lockattr_error)
-                    if #lockattr::__private::is_busy(&lockattr_error) =>
-                {
-                    ::core::result::Result::Ok(#instead)
-                }
-            });
         }
         let opens = async_move(
             &quote_spanned! {site=>

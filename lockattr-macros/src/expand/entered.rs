@@ -1,0 +1,51 @@
+//! What comes of asking for the lock: the lease under its name, or what there is instead of the body.
+
+use proc_macro2::{Span, TokenStream};
+use quote::quote_spanned;
+use syn::Expr;
+use syn::spanned::Spanned;
+
+use super::Expansion;
+use crate::locked_fn::Body;
+use crate::value::OnBusy;
+
+impl Expansion<'_> {
+    /// What takes the lease out of the entry, and what gives it its name in the body.
+    pub(super) fn lease(&self) -> (Option<TokenStream>, Option<TokenStream>) {
+        let Self { args, lockattr, .. } = self;
+        let site = Span::mixed_site();
+        let taken = args.lease.as_ref().map(|_| {
+            quote_spanned! {site=> let lockattr_lease = lockattr_entry.lease(); }
+        });
+        let named = args.lease.as_ref().map(|name| match self.body {
+            // The closure around this body is over before the stream is polled that it makes, so that
+            // a stream could not borrow the lease from it.
+            Body::Stream { .. } => {
+                quote_spanned! {site=> let #name: #lockattr::Lease = lockattr_lease; }
+            }
+            _ => quote_spanned! {site=> let #name: &#lockattr::Lease = &lockattr_lease; },
+        });
+        (taken, named)
+    }
+
+    /// The arm for a lock that is busy, where `on_busy` has a value for that: `outcome` says what comes
+    /// of it, and is told where it stands.
+    pub(super) fn busy(
+        &self,
+        outcome: impl FnOnce(&Expr, Span) -> TokenStream,
+    ) -> Option<TokenStream> {
+        let Self { args, lockattr, .. } = self;
+        let Some(OnBusy::Return(value)) = &args.on_busy else {
+            return None;
+        };
+        let site = Span::mixed_site();
+        let outcome = outcome(value, site.located_at(value.span()));
+        Some(quote_spanned! {site=>
+            ::core::result::Result::Err(lockattr_error)
+                if #lockattr::__private::is_busy(&lockattr_error) =>
+            {
+                #outcome
+            }
+        })
+    }
+}
