@@ -130,7 +130,8 @@ use proc_macro::TokenStream;
 /// refusal is the only item; a lost lease is the next one and the last (`cancel`), or comes after the last
 /// (`error`), or not at all (`ignore`). With `on_busy = skip` a busy stream is empty, and the items may be
 /// anything; `return(…)` is another stream of such items. What is called while the stream is polled is
-/// nested in it; what its consumer does between two items is not.
+/// nested in it, and so is what its values do when they are dropped; what its consumer does between two
+/// items is not.
 ///
 /// The body is over before the stream that it makes is polled. So `lease = name` gives it a `Lease` of its
 /// own there, and no reference, to be moved into the stream and cloned where that needs it more than once.

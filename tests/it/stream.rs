@@ -1,5 +1,6 @@
 //! The attribute over functions that return a stream: held from its first poll to its end.
 
+mod dropped;
 mod over_redis;
 mod shapes;
 

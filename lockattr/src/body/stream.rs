@@ -27,6 +27,32 @@ pin_project! {
         cancelled: Option<Error>,
         refuse: Refuse<S::Item>,
     }
+
+    impl<S: Stream> PinnedDrop for LockedStream<S> {
+        fn drop(this: Pin<&mut Self>) {
+            let this = this.project();
+            drop_inside(this.place, this.stream);
+        }
+    }
+}
+
+/// Drops the stream where it was polled: what its values do then is done inside of the hold as well.
+fn drop_inside<S>(place: &Place, stream: Pin<&mut Option<S>>) {
+    if stream.is_some() {
+        let last = Last(stream);
+        // By way of a future that is dropped unpolled: a thread that is ending may have no places any
+        // more, and there `Place::run` would panic, which ends the process.
+        drop(place.clone().run_future(async move { drop(last) }));
+    }
+}
+
+/// Drops the stream when it is dropped.
+struct Last<'a, S>(Pin<&'a mut Option<S>>);
+
+impl<S> Drop for Last<'_, S> {
+    fn drop(&mut self) {
+        self.0.set(None);
+    }
 }
 
 impl<S: Stream> LockedStream<S> {
@@ -58,7 +84,7 @@ impl<S: Stream> Stream for LockedStream<S> {
                 Ok(None) => {}
                 Err(lost) => *this.cancelled = Some(lost),
             }
-            this.stream.set(None);
+            drop_inside(this.place, this.stream.as_mut());
         }
         let released = ready!(this.held.poll_release(context));
         *this.held = Held::Unlocked;
