@@ -29,6 +29,8 @@ pub(crate) const UNNAMED: &str = "unnamed";
 /// An acquisition that is under way. Dropped before its end, it was given up by its caller.
 pub(crate) struct Wait {
     observed: Option<Box<Observed>>,
+    /// The template of a nested call, which is counted and has neither a wait nor a span of its own.
+    nested: Option<&'static str>,
     seat: Seat,
 }
 
@@ -60,9 +62,9 @@ impl Wait {
         let seat = audience.seat(terms, keys.iter().map(LockKey::as_str));
         let seen = span::is_seen();
         if !(metrics::ARE_KEPT || seen) {
-            return Self { observed: None, seat };
+            return Self { observed: None, nested: None, seat };
         }
-        let template = terms.site.map_or(UNNAMED, |site| site.template);
+        let template = template(terms);
         // Metrics have no use for it.
         let key = if seen { named(keys) } else { String::new() };
         let span = if seen { span::of(&key, template, terms.sharing) } else { Span::none() };
@@ -70,12 +72,13 @@ impl Wait {
         let since = Instant::now();
         let observed =
             Observed { key, template, since, held: None, span, outcome: None, hold: None };
-        Self { observed: Some(Box::new(observed)), seat }
+        Self { observed: Some(Box::new(observed)), nested: None, seat }
     }
 
     /// A nested call wants to enter again.
     pub(crate) fn inside(terms: &Terms, key: &str, audience: &Audience) -> Self {
-        Self { observed: None, seat: audience.seat(terms, [key].into_iter()).nested() }
+        let seat = audience.seat(terms, [key].into_iter()).nested();
+        Self { observed: None, nested: Some(template(terms)), seat }
     }
 
     /// Others have the lock: from here on it waits.
@@ -93,6 +96,10 @@ impl Wait {
     pub(crate) fn over(mut self, outcome: &mut Result<LockGuard, Error>) {
         let mut seat = std::mem::take(&mut self.seat);
         seat.over(outcome);
+        // One that has entered again is counted by `reentered` already.
+        if let (Some(template), Err(error)) = (self.nested.take(), &*outcome) {
+            metrics::acquired(template, named_error(error), None);
+        }
         let mut observed = self.observed.take();
         if let Some(observed) = &mut observed {
             let waited = observed.waited();
@@ -113,6 +120,9 @@ impl Drop for Wait {
             let waited = observed.waited();
             observed.gave_up("cancelled", waited, None);
         }
+        if let Some(template) = self.nested.take() {
+            metrics::acquired(template, "cancelled", None);
+        }
     }
 }
 
@@ -123,7 +133,11 @@ pub(crate) fn describe() {
 
 /// A nested call has entered a hold again.
 pub(crate) fn reentered(terms: &Terms) {
-    metrics::acquired(terms.site.map_or(UNNAMED, |site| site.template), "reentered", None);
+    metrics::acquired(template(terms), "reentered", None);
+}
+
+fn template(terms: &Terms) -> &'static str {
+    terms.site.map_or(UNNAMED, |site| site.template)
 }
 
 /// A renewal was answered, or not.
@@ -211,6 +225,7 @@ fn named_error(error: &Error) -> &'static str {
         Error::Lost { .. } => "lost",
         Error::ShutDown { .. } => "shut_down",
         Error::Deadlock { .. } => "deadlock",
+        Error::Reentered { .. } => "not_reentrant",
         _ => "invalid",
     }
 }

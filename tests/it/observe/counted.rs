@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lockattr::store::MemoryStore;
-use lockattr::{Error, LockManager, LockOptions, distributed_lock};
+use lockattr::{Error, LockManager, LockOptions, OnLost, distributed_lock};
 use metrics::Unit;
 use tokio::time::{sleep, timeout};
 
@@ -148,6 +148,49 @@ fn a_nested_call_is_counted_and_is_no_second_hold() {
         let held = of(&[("product:<outer>,released", vec![1.5])]);
         assert_eq!(metrics.times("lockattr.hold.duration"), held);
         assert_eq!(metrics.times("lockattr.wait.duration").len(), 1, "a nested call asks nobody");
+        assert_back_to_zero(metrics);
+    });
+}
+
+/// One that enters again at once or after a wait, and each way not to. Red without: either line about
+/// `nested` in `Wait`.
+#[test]
+fn a_nested_call_that_is_refused_is_counted_and_is_no_wait_for_the_store() {
+    #[distributed_lock(key = "product:<id>", manager = manager, reentrant = false)]
+    async fn once(manager: &LockManager, id: u64) -> Result<(), Error> {
+        Ok(())
+    }
+    recorded(async |metrics| {
+        let manager = memory();
+        let outer = LockOptions::new().template("product:<outer>").ttl(5 * SECOND).renew(false);
+        let held = async |_: &_| {
+            let (sold, refused) =
+                tokio::join!(sell(&manager, 1, 2 * SECOND), sell(&manager, 1, SECOND));
+            sold.unwrap();
+            assert!(matches!(refused, Err(Error::Contended { .. })), "{refused:?}");
+            let gives_up = timeout(SECOND / 4, sell(&manager, 1, SECOND));
+            let (sold, gave_up) = tokio::join!(sell(&manager, 1, SECOND), gives_up);
+            sold.unwrap();
+            assert!(gave_up.is_err());
+            let refused = once(&manager, 1).await;
+            assert!(matches!(refused, Err(Error::Reentered { .. })), "{refused:?}");
+            sleep(3 * SECOND).await;
+            let refused = sell(&manager, 1, SECOND).await;
+            assert!(matches!(refused, Err(Error::Lost { .. })), "{refused:?}");
+        };
+        let lost = manager.with_lock("product:1", outer.on_lost(OnLost::Error), held).await;
+        assert!(matches!(lost, Err(Error::Lost { .. })), "{lost:?}");
+        let counts = of(&[
+            ("product:<id>,cancelled", 1),
+            ("product:<id>,contended", 1),
+            ("product:<id>,lost", 1),
+            ("product:<id>,not_reentrant", 1),
+            ("product:<id>,reentered", 2),
+            ("product:<outer>,acquired", 1),
+        ]);
+        assert_eq!(metrics.counts("lockattr.acquisitions"), counts);
+        let waited = of(&[("product:<outer>,acquired", vec![0.0])]);
+        assert_eq!(metrics.times("lockattr.wait.duration"), waited);
         assert_back_to_zero(metrics);
     });
 }
