@@ -6,6 +6,7 @@ mod worker;
 use std::time::Duration;
 
 use clap::Args;
+use futures_util::future::join_all;
 use lockattr::LockManager;
 use tokio::time::Instant;
 
@@ -13,6 +14,7 @@ use crate::exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::run::Signals;
+use crate::store;
 use report::Report;
 use worker::Bench as Shared;
 
@@ -54,7 +56,7 @@ impl Bench {
         let mut signals = Signals::new()?;
         let began = Instant::now();
         let shared = Shared::new(manager, self.keys);
-        let mut tasks: Vec<_> = (0..self.tasks).map(|task| shared.start(task)).collect();
+        let tasks: Vec<_> = (0..self.tasks).map(|task| shared.start(task)).collect();
         tokio::select! {
             () = tokio::time::sleep(Duration::from_secs(self.seconds)) => {}
             _ = signals.next() => {}
@@ -62,13 +64,15 @@ impl Bench {
             () = shared.failed() => {}
         }
         shared.stop();
+        let seen = join_all(tasks).await;
+        let took = began.elapsed();
+        // Who still waited has left the line by then, and what failed was tried again.
+        store::leave(manager, &mut signals).await;
         let mut report = Report::new(self.tasks, self.keys);
-        for task in &mut tasks {
-            report.add(&task.await.map_err(|error| Failure::new(exit::ERROR, error.to_string()))??);
+        for seen in seen {
+            report.add(&seen.map_err(|error| Failure::new(exit::ERROR, error.to_string()))??);
         }
-        report.took = began.elapsed();
-        // Who still waited has left the line by then.
-        manager.shutdown().await;
+        report.took = took;
         let mut output = Output::new();
         if self.json {
             output.json(&report.json())?;

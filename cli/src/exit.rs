@@ -10,7 +10,7 @@ pub(crate) const ERROR: u8 = 2;
 pub(crate) const UNAVAILABLE: u8 = 69;
 /// `run`: somebody else has the lock, so the command did not run (`EX_TEMPFAIL`).
 pub(crate) const BUSY: u8 = 75;
-/// `run`: the lease was lost, and the command was ended (`EX_PROTOCOL`).
+/// `run`: the lease was lost, and the command was ended, or not started (`EX_PROTOCOL`).
 pub(crate) const LOST: u8 = 76;
 /// `run`: the command was found and could not be started, as shells have it.
 pub(crate) const CANNOT_RUN: u8 = 126;

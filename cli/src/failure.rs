@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use lockattr::Error;
 
+use crate::background::unstopped;
 use crate::exit;
 
 /// Told on stderr when the program ends.
@@ -41,7 +42,7 @@ impl Failure {
 pub(crate) fn tell(sentence: &str) {
     use io::Write;
     // Not `eprintln!`, which panics if nobody reads any more.
-    writeln!(io::stderr(), "lockattr: {sentence}").ok();
+    unstopped(|| writeln!(io::stderr(), "lockattr: {sentence}")).ok();
 }
 
 impl From<Error> for Failure {

@@ -1,6 +1,7 @@
 //! The command `lockattr`: locks seen, taken and released from a terminal.
 #![allow(clippy::print_stderr, reason = "a program for the terminal")]
 
+mod background;
 mod bench;
 mod columns;
 mod exit;

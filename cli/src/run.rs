@@ -3,6 +3,8 @@
 mod foreground;
 mod group;
 mod leash;
+mod presence;
+mod reach;
 mod signals;
 mod supervision;
 
@@ -22,17 +24,29 @@ pub(crate) use leash::Leash;
 pub(crate) use signals::Signals;
 use supervision::End;
 
+/// How often it is looked at who is left of what has to end.
+const LOOK: Duration = Duration::from_millis(20);
+
 const AFTER: &str = "\
 The lock is taken first, renewed while COMMAND runs, and given back when it has ended. COMMAND has our \
 stdin, stdout and stderr, a process group of its own, and two more variables: LOCKATTR_KEY and \
 LOCKATTR_FENCING_TOKEN, a number greater than that of every run before, for what COMMAND writes to.
 
 Lost: if the lease is lost (the store was away for too long, somebody took the lock, --max-hold), the \
-whole group gets SIGTERM, and SIGKILL after --kill-after, grandchildren as well. If `lockattr run` is \
-itself killed with SIGKILL, the group ends in the same way, and the lock is free after the TTL.
+whole group gets SIGTERM, and SIGKILL after --kill-after, grandchildren as well; and so does COMMAND \
+where it makes itself a group of its own, as `timeout` does, with all who are in that. If `lockattr run` \
+is itself killed with SIGKILL, they end in the same way, and the lock is free after the TTL.
 
-Signals: SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to the group; the lock is \
-given back once COMMAND has ended. It is not suspended by Ctrl-Z, as a lease does not wait.
+Out of reach: what COMMAND starts and puts into another group or session (`timeout` or `setsid` in a \
+script, daemons, the jobs of an interactive shell), and what runs as another user (`sudo`). That runs on \
+without the lock. `timeout --foreground` stays in the group.
+
+Signals: SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to the same processes; the \
+lock is given back once COMMAND has ended. It is not suspended by Ctrl-Z, as a lease does not wait.
+
+Terminal: COMMAND has the keyboard while it runs, unless stdout or stderr is a pipe: in `lockattr run … \
+| less` it is that program's. There, and in the background, reading from the terminal is an error to \
+COMMAND, and does not stop it.
 
 Background: what COMMAND leaves running when it ends is told on stderr and no longer under the lock.
 
@@ -45,7 +59,7 @@ Exit codes:
     2  what was written cannot be done
    69  the store could not be asked: COMMAND did not run
    75  somebody else has the lock: COMMAND did not run (--busy-exit)
-   76  the lease was lost: COMMAND was ended
+   76  the lease was lost: COMMAND was ended, or not started
   126  COMMAND could not be started
   127  COMMAND was not found
 
@@ -92,16 +106,20 @@ impl Run {
             _ => store::build(url),
         };
         let manager = manager.map_err(|error| Failure::of_run(&error))?;
+        let done = self.with(&manager, &mut signals).await;
+        // What nobody has answered is tried again there, and a place in the line is given up.
+        store::leave(&manager, &mut signals).await;
+        done
+    }
+
+    /// Waits for the lock, and runs the command under it.
+    async fn with(&self, manager: &LockManager, signals: &mut Signals) -> Result<u8, Failure> {
         let guard = tokio::select! {
             guard = manager.acquire(&self.key, self.options()) => guard,
-            signal = signals.next() => {
-                // The place in the line is given up as well.
-                manager.shutdown().await;
-                return Ok(exit::by_signal(signal as i32));
-            }
+            signal = signals.next() => return Ok(exit::by_signal(signal as i32)),
         };
         match guard {
-            Ok(guard) => self.under(guard, &manager, signals).await,
+            Ok(guard) => self.under(guard, signals).await,
             Err(Error::Contended { .. }) if self.busy_exit == exit::OK => Ok(exit::OK),
             Err(error @ Error::Contended { .. }) => {
                 Err(Failure::new(self.busy_exit, error.to_string()))
@@ -129,16 +147,9 @@ impl Run {
         options
     }
 
-    async fn under(
-        self,
-        guard: LockGuard,
-        manager: &LockManager,
-        signals: Signals,
-    ) -> Result<u8, Failure> {
+    async fn under(&self, guard: LockGuard, signals: &mut Signals) -> Result<u8, Failure> {
         let done = self.supervised(&guard, signals).await;
-        let released = guard.release().await;
-        let unanswered = matches!(released, Err(Error::Store { .. }));
-        let code = match (done, released) {
+        match (done, guard.release().await) {
             // Told when it happened.
             (Ok(End::Lost), _) => Ok(exit::LOST),
             (Ok(End::Exited(_)), Err(error @ Error::Lost { .. })) => {
@@ -150,16 +161,11 @@ impl Run {
             }
             (Ok(End::Exited(status)), Ok(())) => Ok(code(status)),
             (Err(failure), _) => Err(failure),
-        };
-        if unanswered {
-            // It is tried again there, for a while.
-            manager.shutdown().await;
         }
-        code
     }
 
     /// From the start of the command to the end of all that has to end with it.
-    async fn supervised(&self, guard: &LockGuard, signals: Signals) -> Result<End, Failure> {
+    async fn supervised(&self, guard: &LockGuard, signals: &mut Signals) -> Result<End, Failure> {
         let group = Group::start(self.outlives_us_by(guard)).await?;
         let variables = [
             ("LOCKATTR_KEY", guard.key().to_owned()),

@@ -3,8 +3,12 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use lockattr::{Error, LockManager};
+use tokio::time::timeout;
+
+use crate::run::Signals;
 
 /// A store's URL; whoever formats it sees no password.
 #[derive(Clone)]
@@ -45,6 +49,18 @@ pub(crate) async fn connect(url: Option<StoreUrl>) -> Result<LockManager, Error>
 /// A manager that has not asked its store yet.
 pub(crate) fn build(url: Option<StoreUrl>) -> Result<LockManager, Error> {
     LockManager::builder().url(named(url)?.0).build()
+}
+
+/// How long an end is held up by a store that does not answer.
+const LEAVES_WITHIN: Duration = Duration::from_secs(10);
+
+/// Gives back what was granted without our hearing of it, and the places in lines. A signal is enough
+/// to go at once.
+pub(crate) async fn leave(manager: &LockManager, signals: &mut Signals) {
+    tokio::select! {
+        _ = timeout(LEAVES_WITHIN, manager.shutdown()) => {}
+        _ = signals.next() => {}
+    }
 }
 
 fn named(url: Option<StoreUrl>) -> Result<StoreUrl, Error> {

@@ -3,15 +3,10 @@
 use std::process::Command;
 
 use lockattr_tests::{Node, assert_nothing_left, eventually};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
-use crate::support::{PROGRAM, SOON, running, server};
+use crate::support::{PROGRAM, SOON, running, send, server};
 use crate::terminal::Terminal;
-
-fn send(node: &Node, signal: Signal) {
-    kill(Pid::from_raw(node.id().try_into().unwrap()), signal).unwrap();
-}
 
 #[tokio::test]
 async fn a_signal_is_passed_on_and_the_lock_given_back_when_the_command_has_ended() {

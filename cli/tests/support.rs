@@ -51,9 +51,18 @@ fn is_gone(pid: u32) -> bool {
     if kill(number, None) == Err(Errno::ESRCH) {
         return true;
     }
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    state(pid) == Some('Z')
+}
+
+/// What it does, in the letter that the system has for it: `T` for one that stands still.
+pub(crate) fn state(pid: u32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name before it may hold anything.
-    stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z'))
+    stat.rsplit(") ").next()?.chars().next()
+}
+
+pub(crate) fn send(node: &Node, signal: Signal) {
+    kill(Pid::from_raw(node.id().try_into().expect("a process id")), signal).expect("it is there");
 }
 
 /// The numbers of a command and of its child, which tell them in a line; a test that fails leaves

@@ -1,9 +1,15 @@
 //! Who may read from the terminal: the command, while it runs, if it was us before.
 
+use std::fs::File;
 use std::io::{self, IsTerminal, Stdin};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 
-use nix::sys::signal::{SigSet, Signal, killpg};
+use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
+
+use super::group::Place;
+use crate::background::unstopped;
 
 /// The terminal is the command's until this is dropped.
 #[derive(Debug)]
@@ -17,9 +23,8 @@ impl Foreground {
     /// where we share it with others: in `lockattr run … | less` it is that program's.
     pub(super) fn of(group: Pid) -> Option<Self> {
         let (terminal, ours) = (io::stdin(), getpgrp());
-        let alone =
-            terminal.is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal();
-        if !alone || tcgetpgrp(&terminal) != Ok(ours) {
+        let is_shared = leads_to_others(io::stdout()) || leads_to_others(io::stderr());
+        if !terminal.is_terminal() || is_shared || tcgetpgrp(&terminal) != Ok(ours) {
             return None;
         }
         tcsetpgrp(&terminal, group).ok()?;
@@ -37,12 +42,21 @@ impl Foreground {
 
 impl Drop for Foreground {
     fn drop(&mut self) {
-        // From the background that asks for a stop, unless this thread has it blocked.
-        let mut stop = SigSet::empty();
-        stop.add(Signal::SIGTTOU);
-        stop.thread_block().ok();
-        // The terminal may be gone.
-        tcsetpgrp(&self.terminal, self.ours).ok();
-        stop.thread_unblock().ok();
+        // From the background that asks for a stop. The terminal may be gone.
+        unstopped(|| tcsetpgrp(&self.terminal, self.ours)).ok();
     }
+}
+
+/// Where the command stands whose terminal this is.
+pub(super) fn place(foreground: Option<&Foreground>) -> Place {
+    // Who has no terminal passes on what is usual: there may be others within.
+    let is_in_terminal = || File::open("/dev/tty").is_ok();
+    if foreground.is_none() && is_in_terminal() { Place::Back } else { Place::Front }
+}
+
+/// Whether another program reads there, which may have the same terminal.
+fn leads_to_others(output: impl AsFd) -> bool {
+    let output = output.as_fd().try_clone_to_owned().map(File::from);
+    let kind = output.and_then(|output| output.metadata()).map(|output| output.file_type());
+    kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket())
 }

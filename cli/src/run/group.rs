@@ -7,24 +7,30 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use humantime::format_duration;
-use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
-use tokio::time::{Instant, sleep};
 
+use super::reach::Reach;
+use crate::background::unstopped;
 use crate::exit;
 use crate::failure::Failure;
 
-/// How often a group is looked at that is about to end.
-const LOOK: Duration = Duration::from_millis(20);
+/// Where the command stands in a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It has the keyboard, or there is none.
+    Front,
+    /// It reads nothing, and is not stopped if it tries.
+    Back,
+}
 
 /// A group that outlives neither us nor the lease.
 #[derive(Debug)]
 pub(super) struct Group {
     /// Leads it; `None` once it is let go.
     leash: Option<Child>,
-    id: Pid,
+    reach: Reach,
 }
 
 impl Group {
@@ -41,7 +47,9 @@ impl Group {
         // Nobody's directory is kept busy, and no secret is passed on.
         leash.current_dir("/").env_clear().process_group(0);
         leash.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut leash = Command::from(leash).spawn().map_err(cannot)?;
+        // Who reads in the background has his whole group stopped.
+        let leash = unstopped(|| Command::from(leash).spawn());
+        let mut leash = leash.map_err(cannot)?;
         let id = leash.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
         let id = id.ok_or_else(|| Failure::new(exit::CANNOT_RUN, "its leash has no number"))?;
         let Some(stdout) = &mut leash.stdout else {
@@ -49,67 +57,70 @@ impl Group {
         };
         // It says one word, once nothing but SIGKILL ends it.
         let _ready = stdout.read_u8().await.map_err(cannot)?;
-        Ok(Self { leash: Some(leash), id })
+        Ok(Self { leash: Some(leash), reach: Reach::of(id) })
     }
 
     pub(super) fn id(&self) -> Pid {
-        self.id
+        self.reach.group()
     }
 
-    /// Starts the command in it.
-    pub(super) fn spawn(
-        &self,
+    /// Starts the command in it, and tells the leash its number: it may leave.
+    pub(super) async fn spawn(
+        &mut self,
         command: &[OsString],
         variables: impl IntoIterator<Item = (&'static str, String)>,
+        place: Place,
     ) -> Result<Child, Failure> {
         // There is one: the arguments are not taken without.
         let program = &command[0];
-        let mut child = std::process::Command::new(program);
-        child.args(&command[1..]).envs(variables).process_group(self.id.as_raw());
-        Command::from(child).spawn().map_err(|error| {
+        let mut child = match place {
+            Place::Front => std::process::Command::new(program),
+            Place::Back => {
+                let mut shell = std::process::Command::new("/bin/sh");
+                // What is blocked and not ignored is not so for what a shell starts.
+                shell.args(["-c", "trap '' TTIN TTOU; exec \"$@\"", "lockattr"]).arg(program);
+                shell
+            }
+        };
+        child.args(&command[1..]).envs(variables).process_group(self.id().as_raw());
+        let child = Command::from(child).spawn().map_err(|error| {
             let code = match error.kind() {
                 std::io::ErrorKind::NotFound => exit::NOT_FOUND,
                 _ => exit::CANNOT_RUN,
             };
             Failure::new(code, format!("`{}` cannot be run: {error}", program.display()))
-        })
+        })?;
+        if let Some(number) = child.id().and_then(|id| i32::try_from(id).ok()) {
+            self.reach.is_for(Pid::from_raw(number));
+            if let Some(told) = self.leash.as_mut().and_then(|leash| leash.stdin.as_mut()) {
+                // It fails only if the leash was killed.
+                told.write_i32(number).await.ok();
+            }
+        }
+        Ok(child)
     }
 
-    /// Sends a signal to all that are in it.
-    pub(super) fn signal(&self, signal: Signal) {
-        // It fails where nobody is left to hear it.
-        killpg(self.id, signal).ok();
+    /// Whom signals reach.
+    pub(super) fn reach(&self) -> &Reach {
+        &self.reach
     }
 
-    /// Asks all to end; one that stands still hears it only if it goes on.
-    pub(super) fn ask_to_end(&self) {
-        self.signal(Signal::SIGTERM);
-        self.signal(Signal::SIGCONT);
+    /// Whether nobody of it is left, the command included.
+    pub(super) async fn has_ended(&mut self, command: &mut Child) -> bool {
+        // What cannot be asked for is not there.
+        let has_ended = !matches!(command.try_wait(), Ok(None));
+        has_ended && !self.let_go().await
     }
 
-    /// Takes the leash off. Whether anybody is left without it.
+    /// Takes the leash off once the command has ended, or was not started. Whether anybody is left
+    /// without it.
     pub(super) async fn let_go(&mut self) -> bool {
         if let Some(mut leash) = self.leash.take() {
             // By its handle and before its pipe closes, or it would do its work.
             leash.kill().await.ok();
         }
-        // As long as somebody is in the group, its number cannot be another's.
-        killpg(self.id, None).is_ok()
-    }
-
-    /// Waits until nobody is left, and kills who is there at the deadline. What was asked to end
-    /// before.
-    pub(super) async fn ends_by(&mut self, deadline: Instant) {
-        if !self.let_go().await {
-            return;
-        }
-        while Instant::now() < deadline {
-            if killpg(self.id, None).is_err() {
-                return;
-            }
-            sleep(LOOK.min(deadline - Instant::now())).await;
-        }
-        self.signal(Signal::SIGKILL);
+        // As long as somebody is in a group, its number cannot be another's.
+        self.reach.left_behind()
     }
 }
 

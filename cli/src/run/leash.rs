@@ -7,10 +7,14 @@ use std::io::Write;
 use std::time::Duration;
 
 use clap::Args;
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::{getpgrp, getpid};
+use nix::sys::signal::Signal;
+use nix::unistd::{Pid, getpgrp, getpid};
 use tokio::io::AsyncReadExt;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
 
+use super::LOOK;
+use super::reach::{OF_TERMINALS, Reach};
 use super::signals::Signals;
 use crate::failure::{Failure, tell};
 use crate::{exit, span};
@@ -36,30 +40,46 @@ impl Leash {
         // The command can be started now.
         std::io::stdout().write_all(b".")?;
         std::io::stdout().flush()?;
-        let mut stdin = tokio::io::stdin();
+        let (mut told, mut reach) = (told(), Reach::of(getpgrp()));
         loop {
             tokio::select! {
-                // Nothing is ever written there.
-                _end = stdin.read_u8() => break,
-                _ = meant_for_the_command.next() => {}
+                command = told.recv() => match command {
+                    Some(command) => reach.is_for(command),
+                    None => break,
+                },
+                signal = meant_for_the_command.next() => {
+                    if OF_TERMINALS.contains(&signal) {
+                        reach.relay(signal);
+                    }
+                }
                 _ = suspended.next() => {
                     tell("not suspended: the command holds a lock, and its lease does not wait");
-                    signal_all(Signal::SIGCONT);
+                    reach.signal(Signal::SIGCONT);
                 }
             }
         }
         tell("`lockattr run` is gone: its command is ended as well");
-        signal_all(Signal::SIGTERM);
-        // One that stands still would not hear it.
-        signal_all(Signal::SIGCONT);
-        tokio::time::sleep(self.kill_after).await;
+        reach.ask_to_end();
+        let deadline = Instant::now() + self.kill_after;
+        while Instant::now() < deadline {
+            sleep(LOOK.min(deadline - Instant::now())).await;
+            // Who was its parent asks for its end no more, and another does.
+            reach.forget_the_ended();
+        }
         // This one as well.
-        signal_all(Signal::SIGKILL);
+        reach.signal(Signal::SIGKILL);
         Ok(exit::OK)
     }
 }
 
-fn signal_all(signal: Signal) {
-    // A group has at least its own leader.
-    killpg(getpgrp(), signal).ok();
+/// What `lockattr run` says: the number of its command, and, however it ends, nothing more.
+fn told() -> mpsc::Receiver<Pid> {
+    let (tell, told) = mpsc::channel(1);
+    tokio::spawn(async move {
+        let mut stdin = tokio::io::stdin();
+        while let Ok(number) = stdin.read_i32().await {
+            tell.send(Pid::from_raw(number)).await.ok();
+        }
+    });
+    told
 }

@@ -8,19 +8,23 @@ use std::time::Duration;
 use lockattr::{Error, LockGuard};
 use nix::sys::signal::Signal;
 use tokio::process::Child;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep};
 
-use super::foreground::Foreground;
+use super::LOOK;
+use super::foreground::{self, Foreground};
 use super::group::{Group, farewell};
 use super::signals::Signals;
 use crate::failure::{Failure, tell};
+
+/// What SIGKILL has not ended by then, we cannot end.
+const DIES_WITHIN: Duration = Duration::from_secs(2);
 
 /// How it came to an end.
 #[derive(Debug)]
 pub(super) enum End {
     /// The command ended while it held the lock, as far as is known.
     Exited(ExitStatus),
-    /// The lease ended first, and then the group.
+    /// The lease ended first, and then the group, if it was there.
     Lost,
 }
 
@@ -28,15 +32,22 @@ pub(super) enum End {
 pub(super) async fn of(
     guard: &LockGuard,
     mut group: Group,
-    mut signals: Signals,
+    signals: &mut Signals,
     command: &[OsString],
     variables: [(&'static str, String); 2],
     kill_after: Duration,
 ) -> Result<End, Failure> {
-    let mut suspended = Signals::of(&[Signal::SIGTSTP])?;
+    let mut ears = Ears { signals, suspended: Signals::of(&[Signal::SIGTSTP])? };
     // Before the command is there to read.
     let foreground = Foreground::of(group.id());
-    let mut child = match group.spawn(command, variables) {
+    // We may have stood still since the lock was granted, and nobody has renewed it.
+    if let Some(why) = lost(guard) {
+        group.let_go().await;
+        tell(&format!("{why}; the command was not started"));
+        return Ok(End::Lost);
+    }
+    let place = foreground::place(foreground.as_ref());
+    let mut child = match group.spawn(command, variables, place).await {
         Ok(child) => child,
         Err(failure) => {
             group.let_go().await;
@@ -47,12 +58,16 @@ pub(super) async fn of(
         tokio::select! {
             biased;
             () = guard.lost() => {
-                lost(guard, group, child, kill_after).await;
+                let why = lost(guard).unwrap_or_default();
+                group.reach().ask_to_end();
+                tell(&format!("{why}; {}", farewell(kill_after)));
+                if !end(&mut group, &mut child, &mut ears, Instant::now() + kill_after).await {
+                    tell(&format!("SIGKILL has not ended all: some run on without `{}`", guard.key()));
+                }
                 return Ok(End::Lost);
             }
             status = child.wait() => break status?,
-            signal = signals.next() => group.signal(signal),
-            _ = suspended.next() => tell("not suspended: a lease does not wait"),
+            () = ears.hear_for(&group) => {}
         }
     };
     match (foreground, status.signal().and_then(|signal| Signal::try_from(signal).ok())) {
@@ -67,23 +82,55 @@ pub(super) async fn of(
     Ok(End::Exited(status))
 }
 
-/// The whole group ends, at the deadline by force.
-async fn lost(guard: &LockGuard, mut group: Group, mut child: Child, kill_after: Duration) {
-    let why = match guard.ensure_held() {
-        Err(Error::Lost { reason, .. }) => format!(": {reason}"),
-        _ => String::new(),
-    };
-    group.ask_to_end();
-    tell(&format!("the lease on `{}` was lost{why}; {}", guard.key(), farewell(kill_after)));
-    let deadline = Instant::now() + kill_after;
-    tokio::select! {
-        biased;
-        _ended = child.wait() => {}
-        () = sleep_until(deadline) => {
+/// What is said of a lease that was lost.
+fn lost(guard: &LockGuard) -> Option<String> {
+    let lost = |why: &str| format!("the lease on `{}` was lost{why}", guard.key());
+    match guard.ensure_held() {
+        Ok(()) => None,
+        Err(Error::Lost { reason, .. }) => Some(lost(&format!(": {reason}"))),
+        Err(_) => Some(lost("")),
+    }
+}
+
+/// All of whom the end was asked for end, at the deadline by force. Whether they have.
+async fn end(
+    group: &mut Group,
+    command: &mut Child,
+    ears: &mut Ears<'_>,
+    mut deadline: Instant,
+) -> bool {
+    let mut killed = false;
+    while !group.has_ended(command).await {
+        let now = Instant::now();
+        if now >= deadline {
+            if killed {
+                return false;
+            }
             // With its leash, which has nothing to do any more.
-            group.signal(Signal::SIGKILL);
-            child.wait().await.ok();
+            group.reach().signal(Signal::SIGKILL);
+            (killed, deadline) = (true, now + DIES_WITHIN);
+        }
+        tokio::select! {
+            biased;
+            () = ears.hear_for(group) => {}
+            () = sleep(LOOK.min(deadline - now)) => {}
         }
     }
-    group.ends_by(deadline).await;
+    true
+}
+
+/// What we are told while the command is there.
+struct Ears<'a> {
+    signals: &'a mut Signals,
+    suspended: Signals,
+}
+
+impl Ears<'_> {
+    /// Hears one signal, and passes it on.
+    async fn hear_for(&mut self, group: &Group) {
+        tokio::select! {
+            signal = self.signals.next() => group.reach().pass_on(signal),
+            _ = self.suspended.next() => tell("not suspended: a lease does not wait"),
+        }
+    }
 }

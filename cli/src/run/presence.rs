@@ -1,0 +1,82 @@
+//! Whether anybody is there, as far as the system tells.
+
+use nix::errno::Errno;
+use nix::sys::signal::{kill, killpg};
+use nix::unistd::Pid;
+
+/// Whether somebody in this group lives.
+pub(super) fn in_group(group: Pid) -> bool {
+    is_told(killpg(group, None)) && !only_the_dead(group)
+}
+
+/// Whether this number is a process's.
+pub(super) fn of(process: Pid) -> bool {
+    is_told(kill(process, None))
+}
+
+/// Who may not be sent a signal, because he runs as somebody else, is there as well.
+fn is_told(answer: nix::Result<()>) -> bool {
+    matches!(answer, Ok(()) | Err(Errno::EPERM))
+}
+
+/// Who has ended stays in its group until its parent asks for that. Whose parent has ended is another's
+/// child, which in a container may be a program that never asks; that may be us.
+fn only_the_dead(group: Pid) -> bool {
+    // Not on Linux, or not to be seen: there is nobody.
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut members = processes
+        .filter_map(|process| std::fs::read_to_string(process.path().join("stat")).ok())
+        .filter_map(|stat| state_in(&stat, group))
+        .peekable();
+    members.peek().is_some() && members.all(|state| matches!(state, 'Z' | 'X'))
+}
+
+/// What a process does, in the system's letter for it, if it is in this group.
+fn state_in(stat: &str, group: Pid) -> Option<char> {
+    // Its name stands before that in brackets, and may hold anything.
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let mut words = rest.split(' ');
+    let (state, _parent, its_group) = (words.next()?, words.next()?, words.next()?);
+    let is_member = its_group.parse() == Ok(group.as_raw());
+    state.chars().next().filter(|_| is_member)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+
+    use nix::sys::wait::{Id, WaitPidFlag, waitid};
+
+    use super::*;
+
+    #[test]
+    fn who_may_not_be_signalled_is_there() {
+        assert!(is_told(Ok(())));
+        assert!(is_told(Err(Errno::EPERM)));
+        assert!(!is_told(Err(Errno::ESRCH)));
+    }
+
+    /// Red without: `only_the_dead`.
+    #[test]
+    fn who_has_ended_is_not_there_though_nobody_has_asked() {
+        let mut cat = Command::new("cat");
+        let mut cat = cat.process_group(0).stdin(Stdio::piped()).spawn().unwrap();
+        let group = Pid::from_raw(cat.id().try_into().unwrap());
+        assert!(in_group(group) && of(group));
+        drop(cat.stdin.take());
+        waitid(Id::Pid(group), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).unwrap();
+        assert!(killpg(group, None).is_ok(), "it is seen still");
+        assert!(!in_group(group) && of(group));
+        cat.wait().unwrap();
+        assert!(!in_group(group));
+    }
+
+    #[test]
+    fn a_name_is_not_mistaken_for_a_state() {
+        let group = Pid::from_raw(70);
+        assert_eq!(state_in("71 (a) Z 1 70 () R 1 70 70 0 -1", group), Some('R'));
+        assert_eq!(state_in("71 (a) Z 1 7 70 70 0 -1", group), None);
+        assert_eq!(state_in("", group), None);
+    }
+}

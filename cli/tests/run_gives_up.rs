@@ -1,0 +1,141 @@
+//! `lockattr run` that does not come to run its command: what it leaves in the store, which is nothing.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use lockattr::{LockManager, LockOptions};
+use lockattr_tests::{
+    Engine, Etcd, Fault, Node, Proxy, RedisServer, assert_nothing_left, eventually,
+};
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::support::{SOON, at_once, lockattr, said};
+
+/// How long it tries by itself.
+const LEAVES_WITHIN: Duration = Duration::from_secs(10);
+
+/// Red without: `leave` in `run.rs`; the place remains for as long as its session, which is a minute.
+#[tokio::test]
+async fn who_waited_in_vain_has_left_the_line() {
+    let etcd = Etcd::start().await;
+    let url = etcd.url_with("session_timeout=1m");
+    let manager = LockManager::connect(&url).await.unwrap();
+    let guard = manager.acquire("nightly", at_once()).await.unwrap();
+    for _ in 0..3 {
+        let said = said(&url, &["run", "--wait", "300ms", "nightly", "--", "echo", "ran"]).await;
+        assert_eq!((said.code, said.out.as_str()), (Some(75), ""), "{said:?}");
+        assert_eq!(manager.held_locks().await.unwrap()[0].waiting, 0);
+    }
+    guard.release().await.unwrap();
+    let next = LockOptions::new().wait(Duration::from_secs(5));
+    manager.acquire("nightly", next).await.unwrap().release().await.unwrap();
+    manager.shutdown().await;
+    assert_eq!(etcd.left().await, Vec::<String>::new());
+}
+
+/// Red without: `leave` in `run.rs`.
+#[tokio::test]
+async fn a_lock_whose_grant_was_never_heard_of_is_given_back() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    proxy.next("acquire", Fault::SwallowReply);
+    let url = lockattr_tests::with_query(
+        &server.url_through(&proxy),
+        "ttl=1m&response_timeout=300ms&retry=0",
+    );
+    let said = said(&url, &["run", "nightly", "--", "echo", "ran"]).await;
+    assert_eq!((said.code, said.out.as_str()), (Some(69), ""), "{said:?}");
+    assert!(proxy.answered("release") > 0, "{:?}", proxy.log());
+    assert_nothing_left(&server).await;
+}
+
+/// Red without: `leave` in `bench.rs`, before the error is told.
+#[tokio::test]
+async fn a_bench_that_fails_leaves_nothing() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    proxy.next("release", Fault::SwallowRequest);
+    let url = lockattr_tests::with_query(
+        &server.url_through(&proxy),
+        "ttl=1m&response_timeout=300ms&retry=0",
+    );
+    let said = said(&url, &["bench", "--tasks", "4", "--keys", "4"]).await;
+    assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
+    assert_nothing_left(&server).await;
+}
+
+/// Red without: `signals` in `leave` of `store.rs`.
+#[tokio::test]
+async fn who_is_told_twice_to_end_does_not_wait_for_a_store_that_is_away() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let manager = LockManager::connect(&server.url()).await.unwrap();
+    let guard = manager.acquire("nightly", at_once()).await.unwrap();
+    let url = lockattr_tests::with_query(
+        &server.url_through(&proxy),
+        "ttl=1h&response_timeout=1h&shutdown_limit=1h",
+    );
+    let mut node = Node::run(lockattr(&url, &["run", "--wait", "1h", "nightly", "--", "true"]));
+    eventually(SOON, "it stands in line", async || {
+        manager.held_locks().await.unwrap()[0].waiting == 1
+    })
+    .await;
+    proxy.always("release", Fault::HoldRequest);
+    node.interrupt_signal();
+    eventually(SOON, "it leaves the line", async || proxy.seen("release") > 0).await;
+    node.interrupt_signal();
+    let ended = timeout(LEAVES_WITHIN / 2, node.finish()).await.expect("its end");
+    assert_eq!(ended.code(), Some(130));
+    proxy.pass();
+    guard.release().await.unwrap();
+}
+
+/// Its command ignores SIGTERM, so that it would tell that it was started.
+///
+/// Red without: `ensure_held` in `run/supervision.rs`.
+#[tokio::test]
+async fn a_run_that_stood_still_past_its_lease_does_not_start_the_command() {
+    let server = RedisServer::start().await;
+    let cli = server.cli().await;
+    let mut seen = 0;
+    for attempt in 0..50 {
+        let key = format!("nightly:{attempt}");
+        let mut command = std::process::Command::new("env");
+        command.args([
+            "--ignore-signal=TERM",
+            crate::support::PROGRAM,
+            "run",
+            "--kill-after",
+            "1h",
+        ]);
+        command.args([&key, "--", "echo", "ran"]).env("LOCKATTR_URL", server.url_with("ttl=300ms"));
+        let mut node = Node::run(command);
+        let name = format!("lock:{key}");
+        eventually(SOON, "the lock is held", async || cli.value(&name).await.is_some()).await;
+        node.stop_signal();
+        // Between the grant and the command there is only the start of the leash: a few milliseconds.
+        let in_between = children(node.id()).await.iter().all(|child| child.contains("leash"));
+        if in_between {
+            seen += 1;
+            eventually(SOON, "its lease ends", async || cli.value(&name).await.is_none()).await;
+        }
+        node.continue_signal();
+        if in_between {
+            assert_eq!(node.line_within(SOON).await, None, "it ran");
+            assert_eq!(node.finish().await.code(), Some(76));
+            break;
+        }
+        node.finish().await;
+    }
+    assert!(seen > 0, "never seen in between");
+    assert_nothing_left(&server).await;
+}
+
+/// The arguments of each child of a process.
+async fn children(pid: u32) -> Vec<String> {
+    let mut ps = Command::new("ps");
+    ps.args(["--no-headers", "-o", "args", "--ppid", &pid.to_string()]).stdin(Stdio::null());
+    let listed = ps.output().await.expect("ps").stdout;
+    String::from_utf8(listed).unwrap().lines().map(str::to_owned).collect()
+}

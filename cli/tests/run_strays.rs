@@ -1,0 +1,177 @@
+//! `lockattr run` and a command that makes itself a process group of its own, as `timeout` does, or a
+//! session, as `setsid` does.
+
+use std::process::Command;
+use std::time::Duration;
+
+use lockattr_tests::{Node, assert_nothing_left};
+use nix::sys::signal::Signal;
+use tokio::time::timeout;
+
+use crate::support::{SOON, Two, lockattr, send, server};
+use crate::terminal::Terminal;
+
+/// What puts the command into a group of its own.
+const LEAVES: [&[&str]; 2] = [&["timeout", "1000"], &["setsid"]];
+/// A command and its child, which tell their numbers.
+const TWO: &str = "sleep 1000 & echo $$ $!; wait";
+/// The same, and neither ends when it is asked to.
+const STUBBORN: &str = "trap '' TERM; sleep 1000 & echo $$ $!; while :; do sleep 0.05; done";
+/// The command ends when it is asked to, and its child does not.
+const STUBBORN_CHILD: &str = "(trap '' TERM; exec sleep 1000) & echo $$ $!; wait";
+
+/// `lockattr run WORD… nightly -- timeout 1000 sh -c SCRIPT`.
+fn straying(url: &str, words: &[&str], leaves: &[&str], script: &str) -> Command {
+    let mut command = lockattr(url, &["run"]);
+    command.args(words).args(["nightly", "--"]).args(leaves).args(["sh", "-c", script]);
+    command
+}
+
+/// Red without: `to_strays` in `run/reach.rs`.
+#[tokio::test]
+async fn a_lease_that_is_taken_away_ends_a_command_that_has_left_its_group() {
+    for leaves in LEAVES {
+        for (script, kill_after) in [(TWO, "1m"), (STUBBORN, "200ms"), (STUBBORN_CHILD, "200ms")] {
+            let (server, url) = server().await;
+            let words = ["--kill-after", kill_after];
+            let mut node = Node::run(straying(&url, &words, leaves, script));
+            let two = Two::told(&node.line().await);
+            assert_eq!(server.cli().await.query::<u32>(&["DEL", "lock:nightly"]).await, 1);
+            assert_eq!(node.finish().await.code(), Some(76), "{leaves:?}");
+            two.end().await;
+            assert_nothing_left(&server).await;
+        }
+    }
+}
+
+/// Red without: the command's number, told to its leash in `run/group.rs`.
+#[tokio::test]
+async fn a_run_that_is_killed_takes_a_command_along_that_has_left_its_group() {
+    for leaves in LEAVES {
+        for script in [TWO, STUBBORN, STUBBORN_CHILD] {
+            let (server, url) = server().await;
+            let mut node = Node::run(straying(&url, &["--kill-after", "1m"], leaves, script));
+            let two = Two::told(&node.line().await);
+            node.kill();
+            two.end().await;
+            // By its end, after the TTL.
+            assert_nothing_left(&server).await;
+        }
+    }
+}
+
+/// Red without: `to_strays` in `run/reach.rs`, and for SIGINT in `run/leash.rs`.
+#[tokio::test]
+async fn a_signal_is_passed_on_once_to_a_command_that_has_left_its_group() {
+    for (name, signal) in [
+        ("TERM", Signal::SIGTERM),
+        ("INT", Signal::SIGINT),
+        ("HUP", Signal::SIGHUP),
+        ("USR1", Signal::SIGUSR1),
+    ] {
+        let (server, url) = server().await;
+        // It waits for the second one, which must not come.
+        let script = format!(
+            "n=0; trap 'n=$((n+1)); echo asked $n' {name}; echo up; \
+             while [ $n = 0 ]; do sleep 0.02; done; sleep 0.2; exit 3"
+        );
+        let mut node = Node::run(straying(&url, &[], &["setsid"], &script));
+        assert_eq!(node.line().await, "up");
+        send(&node, signal);
+        assert_eq!(node.line().await, "asked 1", "{name}");
+        assert_eq!(node.line_within(SOON).await, None, "{name}: more than once");
+        assert_eq!(node.finish().await.code(), Some(3), "{name}");
+        assert_nothing_left(&server).await;
+    }
+}
+
+/// Red without: `relay` in `run/leash.rs`: the leash is alone in the group that has the terminal.
+#[tokio::test]
+async fn ctrl_c_is_for_a_command_that_has_left_its_group_as_well() {
+    let (server, url) = server().await;
+    let mut terminal = Terminal::shell(&url).await;
+    let script =
+        "lockattr run nightly -- timeout 1000 sh -c 'echo $((6*7)); sleep 1000'; echo $?\r";
+    terminal.types(script).await;
+    terminal.shows("\n42").await;
+    terminal.types("\u{3}").await;
+    terminal.shows("130\n$").await;
+    assert_nothing_left(&server).await;
+}
+
+/// Red without: `left_behind` in `run/reach.rs`, which asks about the command's own group.
+#[tokio::test]
+async fn what_a_command_leaves_behind_in_a_group_of_its_own_is_told() {
+    let (server, url) = server().await;
+    let script = "sleep 1000 >/dev/null 2>&1 & echo $!";
+    let output = tokio::process::Command::from(straying(&url, &[], &["setsid"], script));
+    let output = { output }.output();
+    let output = timeout(SOON, output).await.expect("its end").unwrap();
+    let pid = String::from_utf8(output.stdout).unwrap().trim_end().parse().unwrap();
+    let kept_running = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGKILL);
+    assert_eq!((output.status.code(), kept_running), (Some(0), Ok(())));
+    let told = "lockattr: the command left processes behind that run on without `nightly`\n";
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), told);
+    assert_nothing_left(&server).await;
+}
+
+/// Red without: the ears in `end` of `run/supervision.rs`.
+#[tokio::test]
+async fn who_ends_for_want_of_a_lease_hears_signals_still() {
+    let (server, url) = server().await;
+    let script = "trap 'echo term' TERM; trap 'echo asked; exit 3' INT; echo up; \
+                  while :; do sleep 0.02; done";
+    let mut node = crate::support::running(&url, &["--kill-after", "1h", "nightly"], script);
+    assert_eq!(node.line().await, "up");
+    assert_eq!(server.cli().await.query::<u32>(&["DEL", "lock:nightly"]).await, 1);
+    assert_eq!(node.line().await, "term");
+    send(&node, Signal::SIGINT);
+    assert_eq!(node.line().await, "asked");
+    assert_eq!(node.finish().await.code(), Some(76));
+    assert_nothing_left(&server).await;
+}
+
+/// A command that has ended and is kept from being seen to, as by a debugger, stands for all that
+/// SIGKILL does not end: one that sleeps in a file system that is away, or runs as somebody else.
+///
+/// Red without: `DIES_WITHIN` in `run/supervision.rs`.
+#[tokio::test]
+async fn a_command_that_nothing_ends_is_not_waited_for() {
+    let (server, url) = server().await;
+    let words = ["--kill-after", "100ms", "nightly"];
+    let mut node = crate::support::running(&url, &words, "echo $$; while :; do sleep 0.02; done");
+    let pid = node.line().await.parse().unwrap();
+    let debugger = Debugger::of(pid);
+    assert_eq!(server.cli().await.query::<u32>(&["DEL", "lock:nightly"]).await, 1);
+    assert_eq!(node.finish().await.code(), Some(76));
+    drop(debugger);
+    assert_nothing_left(&server).await;
+}
+
+/// A thread that is told of the end of a process, and tells nobody.
+struct Debugger {
+    goes: Option<std::sync::mpsc::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Debugger {
+    fn of(pid: i32) -> Self {
+        let (goes, gone) = std::sync::mpsc::channel::<()>();
+        let (seized, is_seized) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let pid = nix::unistd::Pid::from_raw(pid);
+            let options = nix::sys::ptrace::Options::empty();
+            seized.send(nix::sys::ptrace::seize(pid, options)).unwrap();
+            gone.recv().ok();
+        });
+        is_seized.recv_timeout(Duration::from_secs(10)).unwrap().expect("a process to trace");
+        Self { goes: Some(goes), thread: Some(thread) }
+    }
+}
+
+impl Drop for Debugger {
+    fn drop(&mut self) {
+        drop(self.goes.take());
+        self.thread.take().map(std::thread::JoinHandle::join);
+    }
+}
