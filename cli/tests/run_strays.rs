@@ -50,8 +50,17 @@ async fn a_run_that_is_killed_takes_a_command_along_that_has_left_its_group() {
     for leaves in LEAVES {
         for script in [TWO, STUBBORN, STUBBORN_CHILD] {
             let (server, url) = server().await;
-            let mut node = Node::run(straying(&url, &["--kill-after", "1m"], leaves, script));
+            let run = straying(&url, &["--kill-after", "1m"], leaves, script);
+            let mut told = Command::new("sh");
+            told.args(["-c", "exec \"$@\" 2>&1", "sh"]).arg(run.get_program()).args(run.get_args());
+            let mut node = Node::run({
+                told.env("LOCKATTR_URL", &url);
+                told
+            });
             let two = Two::told(&node.line().await);
+            // It answers once it has told the leash whom it has started.
+            send(&node, Signal::SIGTSTP);
+            assert!(node.line().await.contains("not suspended"));
             node.kill();
             two.end().await;
             // By its end, after the TTL.
@@ -70,10 +79,10 @@ async fn a_signal_is_passed_on_once_to_a_command_that_has_left_its_group() {
         ("USR1", Signal::SIGUSR1),
     ] {
         let (server, url) = server().await;
-        // It waits for the second one, which must not come.
+        // It waits for the second one, which must not come; and no longer than for its run.
         let script = format!(
             "n=0; trap 'n=$((n+1)); echo asked $n' {name}; echo up; \
-             while [ $n = 0 ]; do sleep 0.02; done; sleep 0.2; exit 3"
+             while [ $n = 0 ] && kill -0 $PPID; do sleep 0.02 & wait; done; sleep 0.2; exit 3"
         );
         let mut node = Node::run(straying(&url, &[], &["setsid"], &script));
         assert_eq!(node.line().await, "up");
@@ -104,9 +113,8 @@ async fn ctrl_c_is_for_a_command_that_has_left_its_group_as_well() {
 async fn what_a_command_leaves_behind_in_a_group_of_its_own_is_told() {
     let (server, url) = server().await;
     let script = "sleep 1000 >/dev/null 2>&1 & echo $!";
-    let output = tokio::process::Command::from(straying(&url, &[], &["setsid"], script));
-    let output = { output }.output();
-    let output = timeout(SOON, output).await.expect("its end").unwrap();
+    let mut command = tokio::process::Command::from(straying(&url, &[], &["setsid"], script));
+    let output = timeout(SOON, command.output()).await.expect("its end").unwrap();
     let pid = String::from_utf8(output.stdout).unwrap().trim_end().parse().unwrap();
     let kept_running = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGKILL);
     assert_eq!((output.status.code(), kept_running), (Some(0), Ok(())));

@@ -41,15 +41,21 @@ impl Leash {
         std::io::stdout().write_all(b".")?;
         std::io::stdout().flush()?;
         let (mut told, mut reach) = (told(), Reach::of(getpgrp()));
+        // What came before we were told for whom.
+        let mut early = Some(Vec::new());
         loop {
             tokio::select! {
                 command = told.recv() => match command {
-                    Some(command) => reach.is_for(command),
+                    Some(command) => {
+                        reach.is_for(command);
+                        early.take().into_iter().flatten().for_each(|signal| reach.relay(signal));
+                    }
                     None => break,
                 },
                 signal = meant_for_the_command.next() => {
                     if OF_TERMINALS.contains(&signal) {
                         reach.relay(signal);
+                        early.iter_mut().for_each(|early| early.push(signal));
                     }
                 }
                 _ = suspended.next() => {
@@ -72,7 +78,8 @@ impl Leash {
     }
 }
 
-/// What `lockattr run` says: the number of its command, and, however it ends, nothing more.
+/// What `lockattr run` says: the number of its command, and, however it ends, nothing more. If it is
+/// killed before the first of these, right after the command was started, only the group is known.
 fn told() -> mpsc::Receiver<Pid> {
     let (tell, told) = mpsc::channel(1);
     tokio::spawn(async move {
