@@ -193,6 +193,14 @@ impl StoreError {
         self.not_sent
     }
 
+    /// Takes that back: what was asked before did reach the store, so that there is something to undo.
+    #[cfg(any(feature = "zookeeper", feature = "etcd"))]
+    #[must_use]
+    pub(crate) fn sent(mut self) -> Self {
+        self.not_sent = false;
+        self
+    }
+
     /// Keeps the driver's own error as the source.
     #[must_use]
     pub fn with_source(mut self, source: impl StdError + Send + Sync + 'static) -> Self {

@@ -10,9 +10,12 @@ mod delegate;
 mod ensemble;
 #[cfg(fuzzing)]
 pub(super) mod fuzzed;
+mod place;
 mod places;
 mod shared;
 mod survey;
+#[cfg(test)]
+mod tests;
 mod thread;
 mod turns;
 mod value;
@@ -30,7 +33,7 @@ use super::{
 use crate::{FencingToken, HeldLock, Holder};
 pub(crate) use delegate::ordered_store;
 pub(crate) use ensemble::{Ensemble, Entered, Entry, Held, Line, NewEntry, Written};
-use places::{Is, Leaver, Made, Task};
+use place::{Is, Known, Leaver, Made, Stands, Task};
 use shared::{Lines, Shared};
 pub(crate) use thread::{Stay, Thread};
 use wait::{has_its_turn, hear_of_others, others_wait, wait};
@@ -55,28 +58,65 @@ impl<E: Ensemble> OrderedStore<E> {
     async fn ask(&self, asked: &Acquiring) -> Result<Acquire, StoreError> {
         let Acquiring { claim, ttl, .. } = asked;
         let (shared, since, token) = (&self.shared, Instant::now(), claim.token());
-        let (known, again) = shared.places().asks(claim, *ttl, since);
+        let known = shared.places().asks(claim, *ttl, since);
         shared.time()?;
-        if let Some(made) = known {
-            if let Some(lines) = shared.look(claim, &made).await? {
-                return self.settle(asked, &made, lines, since).await;
+        let again = match known {
+            // What removes it may find anything that it makes now.
+            Known::Leaves => return Err(StoreError::new("it is being given back")),
+            Known::Made(made) => {
+                let answer = self.ask_again(asked, &made, since).await;
+                if let Some(answer) = answer.map_err(StoreError::sent)? {
+                    return Ok(answer);
+                }
+                true
             }
-            // Its entry is gone: it comes anew, to the end of the line.
-            shared.places().remove(token);
-            shared.places().asks(claim, *ttl, since);
-        }
+            Known::Asked => true,
+            Known::New => false,
+        };
         let value = value::written(claim, *ttl);
         let (keys, sharing) = (claim.keys(), claim.sharing());
         let entry = NewEntry { keys, token, sharing, value: &value };
-        let entered = match shared.ensemble.enter(&entry, again).await {
-            Ok(entered) => entered,
-            Err(error) => {
-                if error.is_not_sent() && !again {
-                    shared.places().remove(token);
-                }
-                return Err(error);
+        let entered = shared.ensemble.enter(&entry, again).await.inspect_err(|error| {
+            if error.is_not_sent() && !again {
+                shared.places().asked_nothing(token);
             }
-        };
+        })?;
+        // There is something to undo, whatever cannot be sent from here on.
+        self.entered(asked, entered, since).await.map_err(StoreError::sent)
+    }
+
+    /// The answer to a claim that has entries; none if it has lost one, and comes anew, to the end of
+    /// the line.
+    async fn ask_again(
+        &self,
+        asked: &Acquiring,
+        made: &Arc<Made>,
+        since: Instant,
+    ) -> Result<Option<Acquire>, StoreError> {
+        let (shared, claim) = (&self.shared, &asked.claim);
+        if let Some(lines) = shared.look(claim, made).await? {
+            return self.settle(asked, made, lines, since).await.map(Some);
+        }
+        if claim.keys().len() > 1 {
+            // It would wait for what is left of it.
+            let left = shared.ensemble.leave(&[made.of(claim)]).await;
+            left.into_iter().collect::<Result<Vec<_>, _>>()?;
+        }
+        match shared.places().asks_anew(claim, made, asked.ttl, since) {
+            true => Ok(None),
+            false => Err(StoreError::new("it was given back while it was asked")),
+        }
+    }
+
+    /// The claim has entries since just now.
+    async fn entered(
+        &self,
+        asked: &Acquiring,
+        entered: Entered,
+        since: Instant,
+    ) -> Result<Acquire, StoreError> {
+        let (shared, claim) = (&self.shared, &asked.claim);
+        let token = claim.token();
         let Entered { session, number, lines } = entered;
         let own = |line: &Vec<Entry>| Some(line[turns::place_of(line, token)?].clone());
         let entries: Option<Box<[_]>> = lines.iter().map(own).collect();
@@ -90,11 +130,9 @@ impl<E: Ensemble> OrderedStore<E> {
         shared.proves(session, since);
         if !shared.places().made(token, &made) {
             // It took longer than the lease, which was ended meanwhile, and was made after that.
-            let (shared, claim) = (shared.clone(), claim.clone());
-            let undone = async move {
-                let _answered = shared.ensemble.leave(&[made.of(&claim)]).await;
-            };
-            self.shared.spawn(undone)?.let_go();
+            let leaver = shared.places().undoes(claim, &made, asked.ttl, Instant::now());
+            let undoing = shared.clone();
+            shared.spawn(async move { undoing.end(Vec::from_iter(leaver)).await })?.let_go();
             return Err(StoreError::new("its answer took longer than the whole lease"));
         }
         shared.watch_session(session)?;
@@ -113,38 +151,51 @@ impl<E: Ensemble> OrderedStore<E> {
         let token = claim.token();
         let turn = has_its_turn(claim, &lines)
             .ok_or_else(|| StoreError::new("what was written is not there any more"))?;
-        if turn {
-            if !shared.places().holds(token, made, Instant::now()) {
-                return Err(StoreError::new("its session ended while it was asked"));
+        if !turn {
+            let stands = shared.places().has_to_wait(token, made, asked.waiting, since);
+            match stands {
+                Stands::InLine => {
+                    let mut in_line = None;
+                    if asked.waiting != Waiting::Not {
+                        in_line = Some(shared.look_again(claim, &lines));
+                        self.wait_for_its_turn(claim, made, &lines)?;
+                    }
+                    let holder = self.in_the_way(claim, &lines).await;
+                    return Ok(Acquire::Held { holder, in_line });
+                }
+                Stands::Leaves(leaver) => return self.refuse(claim, leaver, &lines).await,
+                // The lines are older than that.
+                Stands::Granted | Stands::Gone => {}
             }
-            shared.time()?;
-            let wanted = others_wait(&lines);
-            if !wanted {
-                hear_of_others(shared, claim, &lines);
-            }
-            let fencing = FencingToken::from_counter(made.number);
-            return Ok(Acquire::Acquired { fencing, wanted });
         }
-        if asked.waiting != Waiting::Not {
-            let in_line = Some(shared.look_again(claim, &lines));
-            let told = matches!(asked.waiting, Waiting::Told { .. });
-            shared.places().waits(token, told);
-            self.wait_for_its_turn(claim, made, &lines)?;
-            let holder = self.in_the_way(claim, &lines).await;
-            return Ok(Acquire::Held { holder, in_line });
+        if !shared.places().holds(token, made, Instant::now()) {
+            return Err(StoreError::new("its session ended while it was asked"));
         }
-        let waits = |is| matches!(is, Is::Waiting { .. });
-        if shared.places().get(token).is_some_and(|place| waits(place.is)) {
-            let holder = self.in_the_way(claim, &lines).await;
-            return Ok(Acquire::Held { holder, in_line: None });
+        shared.time()?;
+        let wanted = others_wait(&lines);
+        if !wanted {
+            hear_of_others(shared, claim, &lines);
         }
-        let leaver = shared.places().leaves(token, since);
-        let (left, holder) = futures_util::future::join(
-            shared.leave(leaver.as_slice()),
-            self.in_the_way(claim, &lines),
-        )
-        .await;
-        left.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let fencing = FencingToken::from_counter(made.number);
+        Ok(Acquire::Acquired { fencing, wanted })
+    }
+
+    /// The answer to a claim that only asked, and has to go.
+    async fn refuse(
+        &self,
+        claim: &Claim,
+        leaver: Leaver,
+        lines: &Lines,
+    ) -> Result<Acquire, StoreError> {
+        let shared = &self.shared;
+        let leaving = shared.leave(std::slice::from_ref(&leaver));
+        let (left, holder) =
+            futures_util::future::join(leaving, self.in_the_way(claim, lines)).await;
+        if let Some(Err(error)) = left.into_iter().next() {
+            // It may be asked again at any time.
+            shared.leaves_again(&leaver);
+            return Err(error);
+        }
         Ok(Acquire::Held { holder, in_line: None })
     }
 
@@ -221,18 +272,7 @@ impl<E: Ensemble> OrderedStore<E> {
             // It may have ended meanwhile.
             let holds = places.get(token).is_some_and(|place| place.is == Is::Holding);
             if holds && !there {
-                lost |= match places.get(token).map(|place| place.claim.keys().len()) {
-                    // One was taken from it, and the others have to go too.
-                    Some(2..) => {
-                        places.leaves(token, now);
-                        places.ends_at(token, Some(now));
-                        true
-                    }
-                    _ => {
-                        places.remove(token);
-                        false
-                    }
-                };
+                lost |= places.lost(token, now);
             }
             Ok(if holds && there { Renew::Renewed } else { Renew::NotHeld })
         };
@@ -310,7 +350,8 @@ impl<E: Ensemble> OrderedStore<E> {
                         let waiting = places.waiting_for(release.claim.keys());
                         told.extend(waiting.into_iter().map(|token| (token, end)));
                     }
-                    Ok(false) => drop(places.remove(token)),
+                    // What is left of it is due at once.
+                    Ok(false) => _ = places.lost(token, now),
                     Err(_) => {}
                 }
             }

@@ -5,11 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::ensemble::{Entry, Held};
-use crate::store::{Claim, LockKey, NET, OwnerToken};
+use super::place::{Is, Known, Leaver, Made, Place, Stands};
+use crate::store::{Claim, LockKey, NET, OwnerToken, Waiting};
 
 /// The places, by the tokens of their claims.
 #[derive(Debug, Default)]
@@ -22,98 +21,16 @@ pub(super) struct Places {
     asleep_until: Option<Instant>,
 }
 
-/// What is known of a claim.
-#[derive(Debug)]
-pub(super) struct Place {
-    pub(super) claim: Arc<Claim>,
-    pub(super) ttl: Duration,
-    pub(super) is: Is,
-    /// None while nobody knows what became of the question.
-    pub(super) made: Option<Arc<Made>>,
-    /// What goes on for it: it waits, or looks whether others do.
-    pub(super) task: Option<Task>,
-    ends: Option<(Instant, u64)>,
-}
-
-/// How it stands with a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Is {
-    /// It asks, or nobody knows the answer.
-    Asking,
-    /// It stands in line.
-    Waiting {
-        /// Whether it is only told, and comes to take what it finds free.
-        told: bool,
-    },
-    /// It has its locks.
-    Holding,
-    /// It is being removed.
-    Leaving {
-        /// Whether it had its locks.
-        held: bool,
-    },
-}
-
-/// What a claim has in the store.
-#[derive(Debug)]
-pub(super) struct Made {
-    pub(super) session: u64,
-    pub(super) number: u64,
-    /// In the line of each key.
-    pub(super) entries: Box<[Entry]>,
-}
-
-/// A task that ends with what it is for.
-#[derive(Debug)]
-pub(super) struct Task(Option<AbortHandle>);
-
-impl Task {
-    pub(super) fn new(handle: AbortHandle) -> Self {
-        Self(Some(handle))
-    }
-
-    pub(super) fn goes_on(&self) -> bool {
-        self.0.as_ref().is_some_and(|handle| !handle.is_finished())
-    }
-
-    /// Lets it come to its own end.
-    pub(super) fn let_go(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        if let Some(handle) = self.0.take() {
-            handle.abort();
-        }
-    }
-}
-
 impl Places {
-    /// The claim is about to ask at `now`: what is known of it already, and whether it asked before
-    /// and has no answer.
-    pub(super) fn asks(
-        &mut self,
-        claim: &Arc<Claim>,
-        ttl: Duration,
-        now: Instant,
-    ) -> (Option<Arc<Made>>, bool) {
+    /// The claim is about to ask at `now`: what is known of it already.
+    pub(super) fn asks(&mut self, claim: &Arc<Claim>, ttl: Duration, now: Instant) -> Known {
         let token = claim.token();
         let again = self.by_token.contains_key(&token);
-        let place = self.by_token.entry(token).or_insert_with(|| Place {
-            claim: claim.clone(),
-            ttl,
-            is: Is::Asking,
-            made: None,
-            task: None,
-            ends: None,
-        });
-        place.ttl = ttl;
+        let place = self.place(claim, ttl);
         if matches!(place.is, Is::Leaving { .. }) {
-            place.is = Is::Asking;
-            place.made = None;
+            return Known::Leaves;
         }
+        place.ttl = ttl;
         let made = place.made.clone();
         match place.is {
             Is::Holding => self.lasts(token, now + ttl),
@@ -121,7 +38,40 @@ impl Places {
             // Its lease begins with the answer. Should nobody come back for it, it ends then.
             _ => self.ends_at(token, Some(now + ttl + NET)),
         }
-        (made, again)
+        match made {
+            Some(made) => Known::Made(made),
+            None if again => Known::Asked,
+            None => Known::New,
+        }
+    }
+
+    /// A claim that has lost `made` comes anew; `false` if something else has become of it.
+    pub(super) fn asks_anew(
+        &mut self,
+        claim: &Arc<Claim>,
+        made: &Arc<Made>,
+        ttl: Duration,
+        now: Instant,
+    ) -> bool {
+        let token = claim.token();
+        let stands = |place: &Place| place.has(made) && !matches!(place.is, Is::Leaving { .. });
+        if self.by_token.get(&token).is_some_and(|place| !stands(place)) {
+            return false;
+        }
+        self.remove(token);
+        self.asks(claim, ttl, now);
+        true
+    }
+
+    fn place(&mut self, claim: &Arc<Claim>, ttl: Duration) -> &mut Place {
+        self.by_token.entry(claim.token()).or_insert_with(|| Place {
+            claim: claim.clone(),
+            ttl,
+            is: Is::Asking,
+            made: None,
+            task: None,
+            ends: None,
+        })
     }
 
     pub(super) fn get(&mut self, token: OwnerToken) -> Option<&mut Place> {
@@ -143,8 +93,7 @@ impl Places {
     /// its session is over.
     pub(super) fn holds(&mut self, token: OwnerToken, made: &Arc<Made>, now: Instant) -> bool {
         let Some(place) = self.by_token.get_mut(&token) else { return false };
-        let same = place.made.as_ref().is_some_and(|known| Arc::ptr_eq(known, made));
-        if !same || matches!(place.is, Is::Leaving { .. }) {
+        if !place.has(made) || matches!(place.is, Is::Leaving { .. }) {
             return false;
         }
         let held = std::mem::replace(&mut place.is, Is::Holding) == Is::Holding;
@@ -157,11 +106,32 @@ impl Places {
         true
     }
 
-    /// The claim stands in line from now on, for as long as it likes.
-    pub(super) fn waits(&mut self, token: OwnerToken, told: bool) {
-        if let Some(place) = self.by_token.get_mut(&token) {
-            place.is = Is::Waiting { told };
-            self.ends_at(token, None);
+    /// The claim has not its turn, by lines that were read before `now`: it stands in line from now
+    /// on, for as long as it likes; or goes, unless it did stand there before. Its turn may have come
+    /// since, and is not taken back then.
+    pub(super) fn has_to_wait(
+        &mut self,
+        token: OwnerToken,
+        made: &Arc<Made>,
+        waiting: Waiting,
+        now: Instant,
+    ) -> Stands {
+        let Some(place) = self.by_token.get_mut(&token).filter(|place| place.has(made)) else {
+            return Stands::Gone;
+        };
+        match (place.is, waiting) {
+            (Is::Leaving { .. }, _) => Stands::Gone,
+            (Is::Holding, _) => Stands::Granted,
+            (Is::Waiting { .. }, Waiting::Not) => Stands::InLine,
+            (Is::Asking, Waiting::Not) => {
+                self.leaves(token, now).map_or(Stands::Gone, Stands::Leaves)
+            }
+            (Is::Asking | Is::Waiting { .. }, _) => {
+                let told = matches!(waiting, Waiting::Told { .. });
+                place.is = Is::Waiting { told };
+                self.ends_at(token, None);
+                Stands::InLine
+            }
         }
     }
 
@@ -169,14 +139,68 @@ impl Places {
     /// certainly is nothing.
     pub(super) fn leaves(&mut self, token: OwnerToken, now: Instant) -> Option<Leaver> {
         let place = self.by_token.get_mut(&token)?;
-        let held = matches!(place.is, Is::Holding | Is::Leaving { held: true });
-        place.is = Is::Leaving { held };
+        self.last += 1;
+        let (held, removal) =
+            (matches!(place.is, Is::Holding | Is::Leaving { held: true, .. }), self.last);
+        place.is = Is::Leaving { held, removal };
         place.task = None;
-        let leaver = Leaver { claim: place.claim.clone(), made: place.made.clone(), held };
+        let leaver = Leaver { claim: place.claim.clone(), made: place.made.clone(), held, removal };
         let ttl = place.ttl;
         // Should nobody come back for it.
         self.ends_at(token, Some(now + ttl));
         Some(leaver)
+    }
+
+    /// The same for one whose entries came too late: it was removed, or is being removed, without
+    /// what was made.
+    pub(super) fn undoes(
+        &mut self,
+        claim: &Arc<Claim>,
+        made: &Arc<Made>,
+        ttl: Duration,
+        now: Instant,
+    ) -> Option<Leaver> {
+        self.place(claim, ttl).made = Some(made.clone());
+        self.leaves(claim.token(), now)
+    }
+
+    /// This removal was answered: there is nothing any more, or it is to be tried `again`.
+    pub(super) fn left(&mut self, leaver: &Leaver, again: Option<Instant>) {
+        let (token, removal) = (leaver.claim.token(), leaver.removal);
+        let last = |place: &Place| match place.is {
+            Is::Leaving { removal, .. } => Some(removal),
+            _ => None,
+        };
+        // Else there is a later one, or the claim asks anew since its session is over.
+        if self.by_token.get(&token).and_then(last) == Some(removal) {
+            match again {
+                None => drop(self.remove(token)),
+                Some(_) => self.ends_at(token, again),
+            }
+        }
+    }
+
+    /// Not all of its entries were there any more at `now`; whether the others have to go too, which
+    /// is then due.
+    pub(super) fn lost(&mut self, token: OwnerToken, now: Instant) -> bool {
+        match self.by_token.get(&token).map(|place| place.claim.keys().len()) {
+            Some(2..) => {
+                self.leaves(token, now);
+                self.ends_at(token, Some(now));
+                true
+            }
+            _ => {
+                self.remove(token);
+                false
+            }
+        }
+    }
+
+    /// Its question was not sent.
+    pub(super) fn asked_nothing(&mut self, token: OwnerToken) {
+        if self.by_token.get(&token).is_some_and(|place| place.is == Is::Asking) {
+            self.remove(token);
+        }
     }
 
     /// It is gone.
@@ -244,41 +268,13 @@ impl Places {
         self.by_token.values().filter(waits).map(|place| place.claim.token()).collect()
     }
 
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_token.is_empty() && self.ends.is_empty()
+    }
+
     /// Forgets all.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
-    }
-}
-
-/// What is to be removed.
-#[derive(Debug)]
-pub(super) struct Leaver {
-    pub(super) claim: Arc<Claim>,
-    made: Option<Arc<Made>>,
-    pub(super) held: bool,
-}
-
-impl Leaver {
-    pub(super) fn entries(&self) -> Held<'_> {
-        match &self.made {
-            Some(made) => made.of(&self.claim),
-            None => Held {
-                keys: self.claim.keys(),
-                token: self.claim.token(),
-                session: 0,
-                entries: &[],
-            },
-        }
-    }
-}
-
-impl Made {
-    pub(super) fn of<'a>(&'a self, claim: &'a Claim) -> Held<'a> {
-        Held {
-            keys: claim.keys(),
-            token: claim.token(),
-            session: self.session,
-            entries: &self.entries,
-        }
     }
 }

@@ -8,7 +8,8 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use super::ensemble::{Ensemble, Entry};
-use super::places::{Is, Leaver, Made, Places, Task};
+use super::place::{Is, Leaver, Made, Task};
+use super::places::Places;
 use super::turns::{place_of, served};
 use super::{TRY_AGAIN, value};
 use crate::Holder;
@@ -209,23 +210,31 @@ impl<E: Ensemble> Shared<E> {
     }
 
     /// Removes those whose time is over, and tries again if it must.
-    async fn end(&self, leavers: Vec<Leaver>) {
+    pub(super) async fn end(self: &Arc<Self>, leavers: Vec<Leaver>) {
         let answers = self.leave(&leavers).await;
-        let again = Instant::now() + TRY_AGAIN;
         for (leaver, answer) in leavers.iter().zip(answers) {
             if let Err(error) = answer {
                 let key = leaver.claim.key().as_str();
                 tracing::debug!(key, %error, "a lease could not be ended; trying again");
-                self.places().ends_at(leaver.claim.token(), Some(again));
+                self.leaves_again(leaver);
             }
-        }
-        if self.places().is_overslept() {
-            self.sooner.notify_one();
         }
     }
 
+    /// Its removal has failed, and is tried again soon.
+    pub(super) fn leaves_again(self: &Arc<Self>, leaver: &Leaver) {
+        self.places().left(leaver, Some(Instant::now() + TRY_AGAIN));
+        // If there is nothing that could end it, it ends with the session.
+        let _ended_soon = self.time();
+    }
+
     /// Removes these claims; whether each had its locks until then.
-    pub(super) async fn leave(&self, leavers: &[Leaver]) -> Vec<Result<bool, StoreError>> {
+    pub(super) async fn leave(
+        self: &Arc<Self>,
+        leavers: &[Leaver],
+    ) -> Vec<Result<bool, StoreError>> {
+        // What fails, or is given up on the way, has an end now that the timer may not know of.
+        let _ended_in_time = self.time();
         let entries: Vec<_> = leavers.iter().map(Leaver::entries).collect();
         let answers = self.ensemble.leave(&entries).await;
         let mut places = self.places();
@@ -234,7 +243,7 @@ impl<E: Ensemble> Shared<E> {
             .zip(answers)
             .map(|(leaver, answer)| {
                 let there = answer?;
-                places.remove(leaver.claim.token());
+                places.left(leaver, None);
                 Ok(there && leaver.held)
             })
             .collect()

@@ -25,6 +25,13 @@ impl Thread {
         Self { name, running: Mutex::default() }
     }
 
+    /// Not a thread of its own, but this runtime: for a test that has its clock.
+    #[cfg(test)]
+    pub(crate) fn of(runtime: Handle) -> Self {
+        let (stay, _all_gone) = mpsc::channel(1);
+        Self { name: "of a test", running: Mutex::new(Some((runtime, stay))) }
+    }
+
     /// What runs there.
     pub(crate) fn handle(&self) -> Result<Handle, StoreError> {
         Ok(self.get()?.0)

@@ -8,7 +8,7 @@ use futures_util::future::select_all;
 use tokio::time::{Instant, sleep};
 
 use super::ensemble::{Ensemble, Entry};
-use super::places::{Is, Made};
+use super::place::{Is, Made};
 use super::shared::{Lines, Shared};
 use super::turns::{in_the_way, place_of, served};
 use crate::FencingToken;
@@ -47,16 +47,16 @@ pub(super) async fn wait<E: Ensemble>(
             }
             Ok((Some(lines), _)) if has_its_turn(&claim, &lines).is_some() => lines,
             other => {
+                // Else an entry is gone: removed by hand, or with its session. When it asks again it
+                // comes anew, and until then it is known what else there is of it.
                 if let Err(error) = other {
                     let key = claim.key().as_str();
                     tracing::debug!(key, %error, "a line could not be looked at");
-                } else {
-                    // Its entry is gone: removed by hand, or with its session.
-                    shared.places().remove(claim.token());
                 }
                 // Patience belongs to the manager.
-                if let Some(inbox) = shared.inbox(&claim) {
-                    inbox.ask_again(claim.token(), Instant::now());
+                match shared.inbox(&claim) {
+                    Some(inbox) => inbox.ask_again(claim.token(), Instant::now()),
+                    None => gives_up(&shared, &claim).await,
                 }
                 return;
             }
@@ -91,18 +91,7 @@ async fn grant<E: Ensemble>(
     since: Instant,
 ) {
     let token = claim.token();
-    let Some(inbox) = shared.inbox(claim) else {
-        // Its manager is gone: the next one's turn.
-        let this = shared.places().get(token).and_then(|place| place.task.take());
-        if let Some(this) = this {
-            // It ends with what follows.
-            this.let_go();
-        }
-        let leaver = shared.places().leaves(token, Instant::now());
-        // Else it goes when its time is over.
-        let _answered = shared.leave(leaver.as_slice()).await;
-        return;
-    };
+    let Some(inbox) = shared.inbox(claim) else { return gives_up(shared, claim).await };
     let told =
         shared.places().get(token).is_some_and(|place| place.is == Is::Waiting { told: true });
     if told {
@@ -117,6 +106,17 @@ async fn grant<E: Ensemble>(
         }
         hear_of_others(shared, claim, lines);
     }
+}
+
+/// The claim's manager is gone: the next one's turn.
+async fn gives_up<E: Ensemble>(shared: &Arc<Shared<E>>, claim: &Arc<Claim>) {
+    let this = shared.places().get(claim.token()).and_then(|place| place.task.take());
+    if let Some(this) = this {
+        // It ends with what follows.
+        this.let_go();
+    }
+    let leaver = shared.places().leaves(claim.token(), Instant::now());
+    shared.end(Vec::from_iter(leaver)).await;
 }
 
 /// Has the claim's inbox told when others come to wait for its lock, if it could do something about

@@ -1,0 +1,39 @@
+//! Looks at lines that are older than what was granted meanwhile.
+
+use super::*;
+
+/// Asks again while it is granted the lock: the answer is made of lines that were read before.
+async fn looks_and_is_granted(waiting: Waiting) {
+    let here = Here::new();
+    let (holder, waiter) = (here.claim(&["a"]), here.claim(&["a"]));
+    here.takes(&holder).await;
+    here.waits(&waiter).await;
+    let confirmed = here.servers.answered_late("confirm");
+    let (store, asked) = (here.store.clone(), Acquiring::new(waiter.clone(), TTL).waiting(waiting));
+    let asking = tokio::spawn(async move { store.acquire(&asked).await });
+    sleep(SHORTLY).await;
+    let told = here.news(&waiter, async {
+        assert_eq!(here.releases(&holder).await.unwrap(), Release::Released);
+    });
+    let told = told.await;
+    assert!(matches!(told, News::Granted(_)), "{told:?}");
+    confirmed.notify_one();
+    let answer = asking.await.unwrap();
+    assert!(matches!(answer, Ok(Acquire::Acquired { .. })), "{answer:?}");
+    assert_eq!(here.renews(&waiter).await.unwrap(), Renew::Renewed);
+    assert_eq!(here.servers.line("a"), [waiter.token()]);
+    assert_eq!(here.releases(&waiter).await.unwrap(), Release::Released);
+    here.nothing_is_left();
+}
+
+/// Red without: `has_to_wait` leaving a grant alone.
+#[tokio::test(start_paused = true)]
+async fn an_older_look_takes_no_grant_back_from_who_waits() {
+    looks_and_is_granted(Waiting::InLine).await;
+}
+
+/// Red without: `has_to_wait` doing so.
+#[tokio::test(start_paused = true)]
+async fn an_older_look_takes_no_grant_back_from_who_asks_a_last_time() {
+    looks_and_is_granted(Waiting::Not).await;
+}
