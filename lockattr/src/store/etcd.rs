@@ -14,6 +14,7 @@ mod link;
 mod look;
 mod messages;
 mod names;
+mod order;
 mod requests;
 mod session;
 mod tls;

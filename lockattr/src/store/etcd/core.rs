@@ -1,10 +1,8 @@
 //! Entering lines, and leaving them: what is asked on the store's own thread.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::join_all;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::batch::{by_claim, numbered, odd_answer};
@@ -13,10 +11,11 @@ use super::config::Config;
 use super::failure::{Failure, Kind};
 use super::link::Link;
 use super::messages::TxnResponse;
+use super::order::{Order, Turn};
 use super::requests::{self, MOST, Wanted};
 use super::session::{Session, Span};
+use crate::store::StoreError;
 use crate::store::ordered::{Entered, Entry};
-use crate::store::{OwnerToken, StoreError};
 
 /// How often a question to enter is put anew, at most: a session that has ended, and one that wrote
 /// its key again meanwhile.
@@ -26,43 +25,25 @@ pub(super) struct Core {
     pub(super) link: Link,
     pub(super) current: Mutex<Option<Arc<Session>>>,
     pub(super) opening: tokio::sync::Mutex<()>,
-    /// The questions to enter that were not answered yet, by whom.
-    asked: Mutex<HashMap<OwnerToken, watch::Receiver<()>>>,
-}
-
-/// A question to enter; whoever has to come behind it waits until it is dropped.
-pub(super) struct Asked {
-    core: Arc<Core>,
-    token: OwnerToken,
-    before: Option<watch::Receiver<()>>,
-    done: watch::Sender<()>,
+    pub(super) order: Order,
 }
 
 impl Core {
     pub(super) fn new(config: Config) -> Arc<Self> {
-        let (current, opening, asked) = Default::default();
-        Arc::new(Self { link: Link::new(config), current, opening, asked })
+        let (current, opening, order) = Default::default();
+        Arc::new(Self { link: Link::new(config), current, opening, order })
     }
 
     pub(super) fn span(&self) -> Span {
         Span(self.link.config.session_timeout)
     }
 
-    /// Before a question to enter is sent.
-    pub(super) fn asks(self: &Arc<Self>, token: OwnerToken) -> Asked {
-        let done = watch::Sender::new(());
-        let before = self.asked().insert(token, done.subscribe());
-        Asked { core: self.clone(), token, before, done }
-    }
-
     pub(super) async fn enter(
         self: &Arc<Self>,
         wanted: &Wanted,
-        mut asked: Asked,
+        mut turn: Turn,
     ) -> Result<Entered, StoreError> {
-        if let Some(before) = &mut asked.before {
-            wait_for(before).await;
-        }
+        turn.comes().await;
         let since = Instant::now();
         for _ in 0..ROUNDS {
             let session = self.open().await.map_err(|failure| failure.error)?;
@@ -85,14 +66,15 @@ impl Core {
             let numbers = || ours.iter().map(|entry| entry.place);
             let together = ours.len() == lines.len() && numbers().min() == numbers().max();
             if let Some(number) = numbers().max().filter(|_| together) {
-                self.covers(&session, since).await?;
+                // They are there, whatever could not be sent after that.
+                self.covers(&session, since).await.map_err(StoreError::sent)?;
                 return Ok(Entered { session: session.lease.cast_unsigned(), number, lines });
             }
             if answer.succeeded {
                 return Err(odd_answer());
             }
             // Somebody has removed a part of them.
-            self.remove(ours.iter()).await.map_err(|failure| failure.error)?;
+            self.remove(ours.iter()).await.map_err(|failure| failure.error.sent())?;
             match requests::mark_in(&answer) {
                 Some(mark) => session.marked(mark),
                 None => session.end(),
@@ -153,12 +135,8 @@ impl Core {
         Ok(())
     }
 
-    /// Returns once no question of this claim's is on its way, nor can come true later.
-    pub(super) async fn nothing_comes_after(&self, token: OwnerToken) -> Result<(), StoreError> {
-        let asked = self.asked().get(&token).cloned();
-        if let Some(mut asked) = asked {
-            wait_for(&mut asked).await;
-        }
+    /// Returns once no question that was given up can come true any more.
+    pub(super) async fn nothing_comes_later(&self) -> Result<(), StoreError> {
         match self.session() {
             Some(session) => self.stop_lost(&session).await.map_err(|failure| failure.error),
             // With it, what was asked in its name.
@@ -190,23 +168,4 @@ impl Core {
         }
         Err(Failure::unknown(format!("{}: others write its keys", self.link.config.address)))
     }
-
-    fn asked(&self) -> MutexGuard<'_, HashMap<OwnerToken, watch::Receiver<()>>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Asked {
-    fn drop(&mut self) {
-        let mut asked = self.core.asked();
-        // Another of the same claim may have come behind.
-        if asked.get(&self.token).is_some_and(|last| last.same_channel(&self.done.subscribe())) {
-            asked.remove(&self.token);
-        }
-    }
-}
-
-async fn wait_for(asked: &mut watch::Receiver<()>) {
-    // Nothing is ever sent: it ends with the question.
-    drop(asked.changed().await);
 }

@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 use super::config::Config;
 use super::core::Core;
 use super::names;
+use super::order::{Order, Turn};
 use super::requests::Wanted;
 use super::session::Session;
 use crate::store::ordered::{
@@ -76,8 +77,8 @@ impl Ensemble for Etcd {
 
     async fn enter(&self, entry: &NewEntry<'_>, _again: bool) -> Result<Entered, StoreError> {
         let wanted = Wanted::new(entry);
-        let asked = self.core.asks(wanted.token);
-        self.whole(|core| async move { core.enter(&wanted, asked).await }).await
+        let turn = self.core.order.enters(wanted.token, &wanted.lines);
+        self.whole(|core| async move { core.enter(&wanted, turn).await }).await
     }
 
     async fn line(&self, key: &LockKey) -> Result<Vec<Entry>, StoreError> {
@@ -125,10 +126,11 @@ impl Ensemble for Etcd {
     }
 
     async fn leave(&self, held: &[Held<'_>]) -> Vec<Result<bool, StoreError>> {
-        let claims: Vec<_> = held.iter().map(Leaving::new).collect();
+        let leaving = |held| Leaving::new(held, &self.core.order);
+        let mut claims: Vec<_> = held.iter().map(leaving).collect();
         let outcome = self
             .whole(|core| async move {
-                let found = join_all(claims.iter().map(|claim| claim.entries(&core))).await;
+                let found = join_all(claims.iter_mut().map(|claim| claim.entries(&core))).await;
                 let (entries, errors): (Vec<_>, Vec<_>) = found
                     .into_iter()
                     .map(|found| match found {
@@ -164,20 +166,20 @@ struct Leaving {
     token: OwnerToken,
     lines: Vec<String>,
     known: Vec<Entry>,
+    turn: Turn,
 }
 
 impl Leaving {
-    fn new(held: &Held<'_>) -> Self {
-        let lines = match held.entries {
-            [] => held.keys.iter().map(names::line_of).collect(),
-            _ => Vec::new(),
-        };
-        Self { token: held.token, lines, known: held.entries.to_vec() }
+    fn new(held: &Held<'_>, order: &Order) -> Self {
+        let lines: Vec<_> = held.keys.iter().map(names::line_of).collect();
+        let turn = order.leaves(held.token, &lines);
+        Self { token: held.token, lines, known: held.entries.to_vec(), turn }
     }
 
     /// What it has in its lines, once no question of its can come true any more.
-    async fn entries(&self, core: &Core) -> Result<Vec<Entry>, StoreError> {
-        core.nothing_comes_after(self.token).await?;
+    async fn entries(&mut self, core: &Core) -> Result<Vec<Entry>, StoreError> {
+        self.turn.comes().await;
+        core.nothing_comes_later().await?;
         if !self.known.is_empty() {
             return Ok(self.known.clone());
         }
