@@ -261,6 +261,21 @@ impl ZooKeeper {
         let client = client.expect("the harness can meddle");
         client.delete(path, None).await.expect("it is there");
     }
+
+    /// Leaves everybody all rights on this node but that to read it.
+    ///
+    /// # Panics
+    ///
+    /// When it is not there.
+    pub async fn hide(&self, path: &str) {
+        use zookeeper_client::{Acl, AuthId, Client, Permission};
+        let client = Client::connect(&self.addrs().join(",")).await;
+        let client = client.expect("the harness can meddle");
+        let but_read =
+            [Permission::CREATE, Permission::WRITE, Permission::DELETE, Permission::ADMIN];
+        let acl = but_read.map(|right| Acl::new(right, AuthId::anyone()));
+        client.set_acl(path, &acl, None).await.expect("it is there");
+    }
 }
 
 impl Member {

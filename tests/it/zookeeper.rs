@@ -2,6 +2,7 @@
 
 mod entries;
 mod followers;
+mod large;
 mod sessions;
 mod urls;
 mod watches;

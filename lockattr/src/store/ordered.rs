@@ -36,6 +36,7 @@ pub(crate) use ensemble::{Ensemble, Entered, Entry, Held, Line, NewEntry, Writte
 use place::{Is, Known, Leaver, Made, Stands, Task};
 use shared::{Lines, Shared};
 pub(crate) use thread::{Stay, Thread};
+pub(crate) use value::written;
 use wait::{has_its_turn, hear_of_others, others_wait, wait};
 
 /// After how long an entry is removed again whose removal got no answer.
@@ -73,7 +74,7 @@ impl<E: Ensemble> OrderedStore<E> {
             Known::Asked => true,
             Known::New => false,
         };
-        let value = value::written(claim, *ttl);
+        let value = written(claim, *ttl);
         let (keys, sharing) = (claim.keys(), claim.sharing());
         let entry = NewEntry { keys, token, sharing, value: &value };
         let entered = shared.ensemble.enter(&entry, again).await.inspect_err(|error| {
@@ -277,7 +278,15 @@ impl<E: Ensemble> OrderedStore<E> {
             Ok(if holds && there { Renew::Renewed } else { Renew::NotHeld })
         };
         let with = renewals.iter().zip(&held);
-        let answers = with.map(|(it, made)| settle(it.claim.token(), made)).collect();
+        let answers = with
+            .map(|(it, made)| {
+                let answer = settle(it.claim.token(), made)?;
+                if answer == Renew::Renewed && is_behind(it, made.as_deref()) {
+                    return Err(StoreError::new("its servers count by themselves, and not so far"));
+                }
+                Ok(answer)
+            })
+            .collect();
         drop(places);
         if lost {
             // If there is nothing that could end them, they end with the session.
@@ -369,6 +378,13 @@ impl<E: Ensemble> OrderedStore<E> {
     }
 }
 
+/// Whether a later acquisition may get the number that this one has of another store: what is certain
+/// is only that it gets a greater one than was given here.
+fn is_behind(renewal: &Renewal, made: Option<&Made>) -> bool {
+    let number = made.map(|made| FencingToken::from_counter(made.number));
+    renewal.fence.is_some_and(|fence| number.is_none_or(|number| fence > number))
+}
+
 /// What a release comes to.
 enum What {
     Nothing,
@@ -423,6 +439,10 @@ impl<E: Ensemble> Store for OrderedStore<E> {
 
     fn longest_ttl(&self) -> Duration {
         self.shared.ensemble.keeps_for()
+    }
+
+    fn refuses_claim(&self, claim: &Claim) -> Option<String> {
+        self.shared.ensemble.refuses(claim)
     }
 }
 

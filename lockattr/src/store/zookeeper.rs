@@ -7,6 +7,7 @@ pub mod fuzzed;
 mod lines;
 mod names;
 mod session;
+mod size;
 
 use std::fmt;
 
@@ -31,6 +32,10 @@ use entries::Zookeeper;
 /// The nodes of locks are *containers*: the servers remove one when it has been empty for a while
 /// (`znode.container.checkIntervalMs`, a minute by default), and the `chroot` with the last of
 /// them. The counter of a fencing token is the *zxid* of the entry.
+///
+/// A claim for several keys says all of them in each of its entries, and servers take no request beyond
+/// `jute.maxbuffer` (1 MiB by default): some 170 keys of twenty letters. One that would be larger is
+/// [refused](Error::InvalidOptions); where the servers' limit is lower, they close the connection.
 ///
 /// # How long a lease is
 ///

@@ -35,6 +35,50 @@ async fn a_lost_create_reply_is_found_again() {
     nothing_is_left(&ensemble, &url).await;
 }
 
+/// Two entries of which nobody knows, and one of them is removed by hand before they are found.
+///
+/// Red without: `adopt` removing the other one.
+#[tokio::test]
+async fn a_part_of_what_nobody_knows_of_is_not_taken_for_the_whole() {
+    let ensemble = ZooKeeper::start().await;
+    let wires = Wires::before(&ensemble).await;
+    let store = ZookeeperStore::open(&wires.url_with("response_timeout=3s")).unwrap();
+    store.ping().await.unwrap();
+    let inbox = Arc::new(Inbox::new(|_| {}));
+    store.listen(&inbox);
+    let url = ensemble.url();
+    let key = |name| LockKey::new("lock:", name).unwrap();
+    let shared = Sharing::Permits(2);
+    let both = || Arc::new(Claim::of(&inbox, key("a"), [key("b")], shared, "service=test"));
+    // So that the locks' nodes are there, and stay.
+    let other = both();
+    assert!(asks(&store, &other).await);
+    for removed in ["a", "b"] {
+        let lost = both();
+        let (token, _) = lost.value().split_once(' ').expect("a token");
+        let made = async |key| {
+            let entries = line(&ensemble, &url, key).await;
+            entries.into_iter().filter(|entry| entry.contains(token)).collect::<Vec<_>>()
+        };
+        wires.swallow_replies();
+        let asked = Acquiring::new(lost.clone(), TTL);
+        assert!(store.acquire(&asked).await.is_err(), "no answer came");
+        eventually(LIMIT, "it was made", async || made(removed).await.len() == 1).await;
+        ensemble.delete(&made(removed).await[0]).await;
+        wires.cut().await;
+        wires.pass().await;
+        let again = async || matches!(store.acquire(&asked).await, Ok(Acquire::Acquired { .. }));
+        eventually(LIMIT, "it is asked anew", again).await;
+        for key in ["a", "b"] {
+            assert_eq!(made(key).await.len(), 1, "without {removed}: {key}");
+        }
+        assert!(releases(&store, &lost).await);
+    }
+    assert!(releases(&store, &other).await);
+    drop(store);
+    nothing_is_left(&ensemble, &url).await;
+}
+
 /// Red without: `leave` looking for the token where no entry is known.
 #[tokio::test]
 async fn a_lost_create_reply_is_undone_by_a_release() {

@@ -1,6 +1,7 @@
 //! What a URL may say, and who may touch what.
 
 use lockattr::Error;
+use lockattr_tests::Engine;
 
 use super::*;
 
@@ -58,14 +59,34 @@ async fn who_logs_in_keeps_others_out() {
     let ours = LockManager::connect(&login("app:s3cret")).await.unwrap();
     let held = ours.acquire("a", LockOptions::new()).await.unwrap();
     for other in [&login("app:wrong"), &url] {
-        let other = LockManager::connect(other).await.unwrap();
-        let error = other.acquire("a", LockOptions::new()).await.unwrap_err();
-        assert!(matches!(error, Error::Store { .. }), "{error}");
-        assert!(!error.to_string().contains("s3cret") && !error.to_string().contains("wrong"));
+        let connected = LockManager::connect(other).await.unwrap_err();
+        let other = LockManager::builder().url(other).build().unwrap();
+        let asked = other.acquire("a", LockOptions::new()).await.unwrap_err();
+        for error in [connected, asked] {
+            assert!(matches!(error, Error::Store { .. }), "{error}");
+            assert!(!error.to_string().contains("s3cret") && !error.to_string().contains("wrong"));
+        }
     }
     held.release().await.unwrap();
     let again = ours.acquire("a", LockOptions::new()).await.unwrap();
     again.release().await.unwrap();
+}
+
+/// Nothing above the node that the URL names is of any concern.
+///
+/// Red without: `ping` looking at the chroot.
+#[tokio::test]
+async fn the_root_may_be_closed_to_readers() {
+    let ensemble = ZooKeeper::start().await;
+    let url = ensemble.url_apart();
+    ensemble.hide("/").await;
+    let manager = LockManager::connect(&url).await.expect("its node is not there yet");
+    let held = manager.acquire("a", LockOptions::new()).await.unwrap();
+    let other = LockManager::connect(&url).await.expect("and now it is");
+    assert!(other.try_acquire("a", LockOptions::new()).await.unwrap().is_none());
+    held.release().await.unwrap();
+    drop((manager, other));
+    nothing_is_left(&ensemble, &url).await;
 }
 
 /// Red without: the parents being made anew when they vanish.

@@ -48,7 +48,32 @@ async fn a_release_wakes_one_of_a_hundred() {
     nothing_is_left(&ensemble, &url).await;
 }
 
-/// Red without: a task being ended with its place (`Task`'s `Drop` in `store/ordered/places.rs`).
+/// Newer servers tell nobody what becomes of a node that he may not read (CVE-2024-23944): then it is
+/// heard when the claim asks again, as it does every 15 s.
+///
+/// Red without: `gone` asking only whether the entry is there (it asked again and again, at once).
+#[tokio::test]
+async fn an_entry_that_may_not_be_read_is_waited_for_too() {
+    let ensemble = ZooKeeper::start().await;
+    let url = ensemble.url_apart();
+    let store = ZookeeperStore::open(&url).unwrap();
+    let inbox = Arc::new(Inbox::new(|_| {}));
+    store.listen(&inbox);
+    let (holder, waiter) = (claim(&inbox, "hidden"), claim(&inbox, "hidden"));
+    assert!(asks(&store, &holder).await);
+    let entries = line(&ensemble, &url, "hidden").await;
+    ensemble.hide(&entries[0]).await;
+    assert!(!asks(&store, &waiter).await);
+    let watches = async || ensemble.sum("zk_watch_count").await;
+    eventually(LIMIT, "it is watched", async || watches().await == 1).await;
+    assert!(releases(&store, &holder).await);
+    assert!(asks(&store, &waiter).await);
+    assert!(releases(&store, &waiter).await);
+    drop(store);
+    nothing_is_left(&ensemble, &url).await;
+}
+
+/// Red without: a task being ended with its place (`Task`'s `Drop` in `store/ordered/place.rs`).
 #[tokio::test]
 async fn who_gives_up_takes_its_watch_back() {
     let ensemble = ZooKeeper::start().await;

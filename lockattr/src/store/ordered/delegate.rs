@@ -74,6 +74,10 @@ macro_rules! ordered_store {
             fn longest_ttl(&self) -> std::time::Duration {
                 self.store.longest_ttl()
             }
+
+            fn refuses_claim(&self, claim: &$crate::store::Claim) -> Option<String> {
+                self.store.refuses_claim(claim)
+            }
         }
     };
 }

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use super::Thread;
-use crate::store::{LockKey, OwnerToken, Sharing, StoreError};
+use crate::store::{Claim, LockKey, OwnerToken, Sharing, StoreError};
 
 /// Servers that agree on the order in which entries were made, and drop them with the session that
 /// made them.
@@ -74,6 +74,11 @@ pub(crate) trait Ensemble: Debug + Send + Sync + 'static {
     /// For how long after a question that was answered the session certainly lives, whatever
     /// happens: the longest lease.
     fn keeps_for(&self) -> Duration;
+
+    /// Why the servers would not take the entries of this claim, if so.
+    fn refuses(&self, _claim: &Claim) -> Option<String> {
+        None
+    }
 
     /// Whether a majority of the servers answers.
     fn ping(&self) -> impl Future<Output = Result<(), StoreError>> + Send;

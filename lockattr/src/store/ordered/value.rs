@@ -14,7 +14,7 @@ const LEASE: &str = " lease=";
 const KEYS: &str = " keys=";
 
 /// What the entries of a claim say.
-pub(super) fn written(claim: &Claim, ttl: Duration) -> String {
+pub(crate) fn written(claim: &Claim, ttl: Duration) -> String {
     let mut value = claim.value().to_owned();
     // Writing to a string cannot fail.
     let _never = write!(value, "{LEASE}{}", ttl.as_millis());

@@ -97,11 +97,40 @@ impl Zookeeper {
         entry: &NewEntry<'_>,
     ) -> Result<Option<Entered>, StoreError> {
         let found = self.find(session, entry.keys, entry.token).await?;
-        let [(_, Some(own)), ..] = &found[..] else { return Ok(None) };
+        let (keys, own) = (entry.keys.iter(), found.iter().filter_map(|(_, own)| own.as_ref()));
+        if own.clone().count() < keys.len() {
+            // What is made now would wait for what is left of it.
+            let left = keys.zip(&found);
+            let left = left.filter_map(|(key, (_, own))| Some(self.path_of(key, own.as_ref()?)));
+            self.delete(session, &left.collect::<Vec<_>>()).await?;
+            return Ok(None);
+        }
+        let Some(own) = own.into_iter().next() else { return Ok(None) };
         let path = self.path_of(&entry.keys[0], own);
         let number = self.number(&session.client, &path).await?;
         let lines = found.into_iter().map(|(line, _)| line).collect();
         Ok(Some(Entered { session: session.id, number, lines }))
+    }
+
+    /// Removes these nodes; whether all of them were there, and any.
+    pub(super) async fn delete(
+        &self,
+        session: &Session,
+        paths: &[String],
+    ) -> Result<bool, StoreError> {
+        let deleted: Vec<_> = paths.iter().map(|path| session.client.delete(path, None)).collect();
+        let answers = async { Ok::<_, ZkError>(join_all(deleted).await) };
+        let answers = self.sessions.answer(answers).await?;
+        let answers = answers.map_err(|error| self.sessions.error(error))?;
+        let mut all = !paths.is_empty();
+        for answer in answers {
+            match answer {
+                Ok(()) => {}
+                Err(ZkError::NoNode) => all = false,
+                Err(error) => return Err(self.sessions.error(error)),
+            }
+        }
+        Ok(all)
     }
 
     /// Makes the entries, and reads the lines in the same trip.

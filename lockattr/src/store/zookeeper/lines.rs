@@ -8,14 +8,12 @@ use zookeeper_client::{Error as ZkError, MultiWriteError};
 
 use super::entries::Zookeeper;
 use super::session::Session;
+use super::size::{self, BATCH, batches};
 use crate::store::ordered::{Ensemble, Entered, Entry, Held, Line, NewEntry, Thread, Written};
-use crate::store::{LockKey, StoreError};
+use crate::store::{Claim, LockKey, StoreError};
 
 /// How often a lock's node is made again that the servers removed before there was an entry in it.
 const TRIES: usize = 5;
-
-/// Most checks in one request: each is a line in the servers' logs.
-const BATCH: usize = 100;
 
 impl Ensemble for Zookeeper {
     async fn enter(&self, entry: &NewEntry<'_>, mut again: bool) -> Result<Entered, StoreError> {
@@ -96,14 +94,15 @@ impl Ensemble for Zookeeper {
         }
     }
 
-    /// A watch on the node itself. It outlives a connection: the client asks for it again at the next
+    /// A watch on the node itself, for which nobody needs the right to read it; newer
+    /// servers tell nobody who has it not, and who waits there hears with its next look. It outlives a connection: the client asks for it again at the next
     /// server, which says at once if the node went meanwhile.
     async fn gone(&self, key: &LockKey, entry: &Entry) {
         let Ok(session) = self.sessions.get().await else { return };
         let path = self.path_of(key, entry);
-        if let Ok(Ok((_, _, watcher))) =
-            self.sessions.answer(session.client.get_and_watch_data(&path)).await
-        {
+        let asked = session.client.check_and_watch_stat(&path);
+        // Else it is gone, or nobody can tell.
+        if let Ok(Ok((Some(_), watcher))) = self.sessions.answer(asked).await {
             watcher.changed().await;
         }
     }
@@ -130,8 +129,8 @@ impl Ensemble for Zookeeper {
             Ok(session) => session,
             Err(error) => return held.iter().map(|_| Err(error.clone())).collect(),
         };
-        let chunks = held.chunks(BATCH).map(|held| self.check(&session, held));
-        join_all(chunks).await.into_iter().flatten().collect()
+        let batches = batches(held).into_iter().map(|held| self.check(&session, held));
+        join_all(batches).await.into_iter().flatten().collect()
     }
 
     async fn leave(&self, held: &[Held<'_>]) -> Vec<Result<bool, StoreError>> {
@@ -155,12 +154,21 @@ impl Ensemble for Zookeeper {
         self.sessions.config.keeps_for()
     }
 
+    fn refuses(&self, claim: &Claim) -> Option<String> {
+        size::refuses(&self.sessions.config.chroot, claim)
+    }
+
+    /// Asks for nothing but what is ours: what is above it may be closed to us.
     async fn ping(&self) -> Result<(), StoreError> {
         let session = self.sessions.get().await?;
         let mut writer = session.client.new_multi_writer();
-        writer.add_check_version("/", -1).map_err(|error| self.sessions.error(error))?;
-        let asked = self.sessions.answer(writer.commit()).await?;
-        asked.map(drop).map_err(|error| self.sessions.error(error))
+        let added = writer.add_check_version(&self.sessions.config.chroot, -1);
+        added.map_err(|error| self.sessions.error(error))?;
+        match self.sessions.answer(writer.commit()).await? {
+            // Nothing was ever locked.
+            Ok(_) | Err(ZkError::NoNode) => Ok(()),
+            Err(error) => Err(self.sessions.error(error)),
+        }
     }
 
     fn thread(&self) -> &Thread {
@@ -226,7 +234,6 @@ impl Zookeeper {
 
     /// Removes the entries of one claim; whether they were there.
     async fn remove(&self, session: &Session, held: &Held<'_>) -> Result<bool, StoreError> {
-        let client = &session.client;
         let paths: Vec<_> = if held.entries.is_empty() {
             let found = self.find(session, held.keys, held.token).await?;
             let found = held.keys.iter().zip(found);
@@ -234,18 +241,6 @@ impl Zookeeper {
         } else {
             held.keys.iter().zip(held.entries).map(|(key, it)| self.path_of(key, it)).collect()
         };
-        let deleted: Vec<_> = paths.iter().map(|path| client.delete(path, None)).collect();
-        let answers = async { Ok::<_, ZkError>(join_all(deleted).await) };
-        let answers = self.sessions.answer(answers).await?;
-        let answers = answers.map_err(|error| self.sessions.error(error))?;
-        let mut all = !paths.is_empty();
-        for answer in answers {
-            match answer {
-                Ok(()) => {}
-                Err(ZkError::NoNode) => all = false,
-                Err(error) => return Err(self.sessions.error(error)),
-            }
-        }
-        Ok(all)
+        self.delete(session, &paths).await
     }
 }

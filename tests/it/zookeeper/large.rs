@@ -1,0 +1,49 @@
+//! Claims for many keys: each entry says all of them, and servers take no request beyond a size.
+
+use super::*;
+
+/// `n` names of twenty bytes.
+fn names(n: usize) -> Vec<String> {
+    (0..n).map(|nth| format!("a-name-of-twenty-{nth:03}")).collect()
+}
+
+/// Red without: `refuses` in `store/zookeeper/lines.rs` (the servers close the connection, of all that
+/// is locked over it).
+#[tokio::test]
+async fn a_claim_that_no_server_takes_is_refused_and_costs_nobody_the_connection() {
+    let ensemble = ZooKeeper::shared().await;
+    let url = ensemble.url_apart();
+    let manager = LockManager::connect(&url).await.unwrap();
+    let held = manager.acquire("held", LockOptions::new()).await.unwrap();
+    let error = manager.acquire_all(&names(250), LockOptions::new()).await.unwrap_err();
+    assert!(matches!(error, lockattr::Error::InvalidOptions(_)), "{error}");
+    assert!(error.to_string().contains("250 keys"), "{error}");
+    held.ensure_held().unwrap();
+    held.release().await.unwrap();
+    drop(manager);
+    nothing_is_left(ensemble, &url).await;
+}
+
+/// So are their renewals and releases.
+///
+/// Red without: `refuses` counting what one entry takes (with two thirds of it, the servers refuse).
+#[tokio::test]
+async fn the_largest_claim_that_is_not_refused_is_taken_and_renewed() {
+    let ensemble = ZooKeeper::shared().await;
+    let url = ensemble.url_apart();
+    let store = ZookeeperStore::open(&url).unwrap();
+    let inbox = Arc::new(Inbox::new(|_| {}));
+    let of = |n: usize| {
+        let mut keys = names(n).into_iter().map(|name| LockKey::new("lock:", &name).unwrap());
+        let first = keys.next().expect("one");
+        Arc::new(Claim::of(&inbox, first, keys, Sharing::Exclusive, "service=test"))
+    };
+    let most = (1..400).rev().find(|n| store.refuses_claim(&of(*n)).is_none()).expect("some");
+    assert!((100..250).contains(&most), "{most}");
+    let claim = of(most);
+    assert!(asks(&store, &claim).await);
+    assert!(holds(&store, &claim).await);
+    assert!(releases(&store, &claim).await);
+    drop(store);
+    nothing_is_left(ensemble, &url).await;
+}
