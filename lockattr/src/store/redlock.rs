@@ -29,7 +29,10 @@ use tally::Tally;
 /// *Distributed locks with Redis*), with fencing tokens.
 ///
 /// Made by [`LockManager::connect`](crate::LockManager::connect) from a `redlock://` URL, or by hand
-/// of any stores. A minority of them may be down, or hang, without being noticed.
+/// of stores that count as they are told to ([`hint`](field@Acquiring::hint),
+/// [`fence`](field@Renewal::fence)): each a [`RedisStore`](crate::store::RedisStore) or a
+/// [`MemoryStore`](crate::store::MemoryStore). Databases, ZooKeeper and etcd have numbers of their own,
+/// and are no nodes. A minority of the nodes may be down, or hang, without being noticed.
 ///
 /// * All are asked at once, and a majority of answers decides.
 /// * The lease is counted from before the question, so what it takes to ask is no part of it.
@@ -102,7 +105,9 @@ impl RedlockStore {
             )));
         }
         let quorum = Quorum::of(nodes.len());
-        Ok(Self { nodes, quorum, longest_ttl: Duration::MAX, hint: AtomicU64::new(0) })
+        let longest_ttl =
+            nodes.iter().map(|node| node.longest_ttl()).min().unwrap_or(Duration::MAX);
+        Ok(Self { nodes, quorum, longest_ttl, hint: AtomicU64::new(0) })
     }
 
     /// What the clock shows, for all nodes alike.

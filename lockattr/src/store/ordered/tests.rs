@@ -2,6 +2,7 @@
 //! clock.
 
 mod looks;
+mod nodes;
 mod parts;
 mod removals;
 mod servers;

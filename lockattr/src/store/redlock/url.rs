@@ -69,8 +69,11 @@ impl RedlockStore {
             Ok(Arc::new(node))
         };
         let nodes: Result<Vec<_>, _> = urls.into_iter().map(node).collect();
-        let store = Self::new(nodes?)?;
-        Ok(if durable { store } else { Self { longest_ttl, ..store } })
+        let mut store = Self::new(nodes?)?;
+        if !durable {
+            store.longest_ttl = store.longest_ttl.min(longest_ttl);
+        }
+        Ok(store)
     }
 }
 

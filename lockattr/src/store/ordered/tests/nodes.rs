@@ -1,0 +1,36 @@
+//! This layer as one of several stores that are asked together.
+
+use super::*;
+use crate::FencingToken;
+use crate::store::{MemoryStore, RedlockStore};
+
+/// Servers that number what was written do not skip a number because another store gave it.
+///
+/// Red without: `is_behind` in `renew_all` (a majority would be told to know a number that it does not).
+#[tokio::test(start_paused = true)]
+async fn a_number_beyond_its_own_is_not_promised() {
+    let here = Here::new();
+    let claim = here.claim(&["a"]);
+    let answer = here.asks(&claim).await.unwrap();
+    let Acquire::Acquired { fencing, .. } = answer else { panic!("{answer:?}") };
+    let renew = async |fence| {
+        let renewal = Renewal::new(claim.clone(), TTL).fenced(fence);
+        here.store.renew(&[renewal]).await.remove(0)
+    };
+    assert_eq!(renew(fencing).await.unwrap(), Renew::Renewed);
+    renew(FencingToken::from_counter(fencing.counter() + 1)).await.unwrap_err();
+    assert_eq!(here.renews(&claim).await.unwrap(), Renew::Renewed);
+    assert_eq!(here.releases(&claim).await.unwrap(), Release::Released);
+    here.nothing_is_left();
+}
+
+/// Red without: the least of the nodes' in `RedlockStore::new`.
+#[tokio::test(start_paused = true)]
+async fn a_quorum_takes_no_longer_lease_than_each_of_its_stores() {
+    let here = Here::new();
+    let memory = || Arc::new(MemoryStore::new()) as Arc<dyn Store>;
+    let quorum = RedlockStore::new([memory(), here.store.clone(), memory()]).unwrap();
+    assert_eq!(quorum.longest_ttl(), here.store.longest_ttl());
+    let quorum = RedlockStore::new([memory(), memory(), memory()]).unwrap();
+    assert_eq!(quorum.longest_ttl(), Duration::MAX);
+}
