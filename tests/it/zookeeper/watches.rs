@@ -1,5 +1,6 @@
 //! Who is woken by what.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lockattr::store::{Expected, News};
@@ -57,13 +58,18 @@ async fn an_entry_that_may_not_be_read_is_waited_for_too() {
     let ensemble = ZooKeeper::start().await;
     let url = ensemble.url_apart();
     let store = ZookeeperStore::open(&url).unwrap();
-    let inbox = Arc::new(Inbox::new(|_| {}));
+    let wanted = Arc::new(AtomicBool::new(false));
+    let told = wanted.clone();
+    let inbox = Arc::new(Inbox::new(move |_| told.store(true, Ordering::Release)));
     store.listen(&inbox);
     let (holder, waiter) = (claim(&inbox, "hidden"), claim(&inbox, "hidden"));
     assert!(asks(&store, &holder).await);
     let entries = line(&ensemble, &url, "hidden").await;
     ensemble.hide(&entries[0]).await;
     assert!(!asks(&store, &waiter).await);
+    // Before, the holder has a watch of its own.
+    let told = async || wanted.load(Ordering::Acquire);
+    eventually(LIMIT, "the holder is told", told).await;
     let watches = async || ensemble.sum("zk_watch_count").await;
     eventually(LIMIT, "it is watched", async || watches().await == 1).await;
     assert!(releases(&store, &holder).await);
