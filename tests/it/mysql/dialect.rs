@@ -1,7 +1,10 @@
 //! What a server, a user or a key may be set to, and does not matter.
 
+use std::time::Duration;
+
 use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{MariaDb, eventually};
+use tokio::time::sleep;
 
 use super::LIMIT;
 
@@ -42,4 +45,30 @@ async fn a_server_that_is_set_otherwise_makes_no_difference() {
         next.await.unwrap().unwrap();
     }
     eventually(LIMIT, "nothing is left", async || server.left_in("odd").await.is_empty()).await;
+}
+
+/// Who waits is asking one question all the time, which may take longer than such a limit.
+///
+/// Red without: `max_statement_time` in `session_settings` (`config.rs`): then its place in the line is
+/// lost each second.
+#[tokio::test]
+async fn who_waits_stays_in_line_where_the_server_limits_statements() {
+    let server = MariaDb::with(&["--max-statement-time=1"]).await;
+    server.execute("mysql", "CREATE DATABASE odd").await;
+    let url = server.url_of("odd") + "?lock=session&connect_timeout=10s&response_timeout=10s";
+    let (here, there) =
+        (LockManager::connect(&url).await.unwrap(), LockManager::connect(&url).await.unwrap());
+    let guard = here.acquire("a", LockOptions::new()).await.unwrap();
+    let next = tokio::spawn(async move {
+        there.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap().release().await
+    });
+    let waits = "SELECT id FROM information_schema.processlist WHERE state = 'User lock'";
+    let there = async || server.query::<i64>("odd", waits).await;
+    eventually(LIMIT, "it stands in line", async || there().await.len() == 1).await;
+    let first = there().await;
+    sleep(Duration::from_millis(2500)).await;
+    assert_eq!(there().await, first, "it stands there no more");
+    guard.release().await.unwrap();
+    next.await.unwrap().unwrap();
+    assert!(here.try_acquire("a", LockOptions::new()).await.unwrap().is_some());
 }

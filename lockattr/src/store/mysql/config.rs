@@ -105,14 +105,16 @@ fn login(url: &Url) -> Result<OptsBuilder, Error> {
 
 /// What each connection sets first. Nothing that the user's server sets otherwise may matter.
 fn session_settings(timing: &ServerSettings) -> Vec<String> {
-    // Nothing is waited for longer than its answer would be. The server counts whole seconds.
+    // Nothing is waited for longer than its answer would be. The server counts whole seconds. What waits
+    // in line does so in one statement; each server has its own name for the limit of those.
     let limit = timing.response_timeout.as_secs().max(1);
     vec![
         "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED".into(),
         format!(
             "SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES', wait_timeout = {IDLE}, \
              innodb_lock_wait_timeout = {limit}, lock_wait_timeout = {limit}, \
-             group_concat_max_len = 1048576"
+             group_concat_max_len = 1048576 /*M!, max_statement_time = 0 */ \
+             /*!50708 , max_execution_time = 0 */"
         ),
     ]
 }
