@@ -151,7 +151,10 @@ impl Worker {
         let mut first = None;
         loop {
             if self.live.is_none() {
-                self.connect().await?;
+                // What was asked before may have been executed.
+                if let Err(error) = self.connect().await {
+                    return Err(first.unwrap_or(error));
+                }
             }
             let Some(live) = &mut self.live else { continue };
             // From when it could be sent; to connect has a limit of its own.
@@ -159,7 +162,7 @@ impl Worker {
             if left.is_zero() {
                 let sentence =
                     format!("{} has not answered others within {limit:?}", self.address());
-                return Err(StoreError::new(sentence).not_sent());
+                return Err(first.unwrap_or_else(|| StoreError::new(sentence).not_sent()));
             }
             let error = match timeout(left, execute(live, ask)).await {
                 Ok(Ok(rows)) => match first {
