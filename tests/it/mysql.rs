@@ -8,6 +8,7 @@ mod reach;
 mod rights;
 mod session;
 mod waiting;
+mod way;
 
 use std::time::Duration;
 

@@ -69,9 +69,10 @@ impl Sessions {
 
     pub(super) async fn renew(&self, renewal: &Renewal) -> Result<Renew, StoreError> {
         // Without its connection, the lock is gone.
-        let Some(session) = self.of(renewal.claim.token()) else { return Ok(Renew::NotHeld) };
+        let token = renewal.claim.token();
+        let Some(session) = self.of(token) else { return Ok(Renew::NotHeld) };
         let (told, answer) = oneshot::channel();
-        let _ended = session.send(Command::Renew { ttl: renewal.ttl, told });
+        let _ended = session.send(Command::Renew { token, ttl: renewal.ttl, told });
         let limit = self.config.timing.response_timeout;
         match timeout(limit, answer).await {
             Ok(answer) => Ok(answer.unwrap_or(Renew::NotHeld)),
@@ -84,7 +85,7 @@ impl Sessions {
         let Some(session) = self.of(token) else { return Ok(Release::NotHeld) };
         let (told, answer) = oneshot::channel();
         let back = session.clone();
-        let _ended = session.send(Command::Release { after: releasing.after, back, told });
+        let _ended = session.send(Command::Release { token, after: releasing.after, back, told });
         drop(session);
         let limit = self.config.timing.response_timeout;
         match timeout(limit, answer).await {
@@ -146,9 +147,19 @@ impl Sessions {
         Live::connect(&self.config, None).await.map(|live| drop(live.leave()))
     }
 
-    /// The claim is over: its connection may serve another.
+    /// The claim is over: its connection may serve another, or has ended.
     pub(super) fn ended(&self, token: OwnerToken, back: Option<(runtime::Id, Asked)>) {
-        self.tokens().remove(&token);
+        {
+            let mut tokens = self.tokens();
+            // It may have another by now, which is not over.
+            let ended = tokens.get(&token).is_some_and(|session| match &back {
+                Some((_, back)) => session.same_channel(back),
+                None => session.is_closed(),
+            });
+            if ended {
+                tokens.remove(&token);
+            }
+        }
         let mut idle = self.idle();
         idle.retain(|(_, session)| !session.is_closed());
         if let Some((runtime, session)) = back {
@@ -158,6 +169,11 @@ impl Sessions {
                 idle.push((runtime, session));
             }
         }
+    }
+
+    /// Whether this session is the claim's.
+    pub(super) fn serves(&self, token: OwnerToken, session: &Asked) -> bool {
+        self.tokens().get(&token).is_some_and(|of| of.same_channel(session))
     }
 
     /// The session of a claim, if it has one still.

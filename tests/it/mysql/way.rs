@@ -1,0 +1,88 @@
+//! The way to the server is slow for a moment, or ends at a bad one.
+
+use std::time::Duration;
+
+use lockattr::{Error, LockManager, LockOptions};
+use lockattr_tests::{Wire, eventually};
+use tokio::time::{sleep, timeout};
+
+use super::{Database, LIMIT};
+
+/// Over a wire of the test's own.
+async fn over(wire: &Wire, database: &Database, settings: &str) -> LockManager {
+    let url = database.server.url_of(&database.name).replace(&database.server.addr(), &wire.addr());
+    LockManager::connect(format!("{url}?connect_timeout=10s&{settings}")).await.unwrap()
+}
+
+/// A ping that is late is no reason to let go of the connection, which is the lock.
+///
+/// Red without: the patience of a ping while something is held (`Session::answers`).
+#[tokio::test]
+async fn a_slow_ping_costs_nobody_his_session_lock() {
+    let database = Database::new().await;
+    let wire = Wire::start(database.server.addr()).await;
+    let settings = "lock=session&ttl=60s&heartbeat=200ms&response_timeout=300ms";
+    let here = over(&wire, &database, settings).await;
+    let there = database.manager("lock=session").await;
+    let guard = here.acquire("a", LockOptions::new()).await.unwrap();
+    let before = wire.came();
+    wire.hold();
+    eventually(LIMIT, "it is asked whether it is there", async || wire.came() > before).await;
+    // Longer than anything else is waited for.
+    sleep(Duration::from_millis(900)).await;
+    wire.pass().await;
+    sleep(Duration::from_millis(600)).await;
+    let other = there.try_acquire("a", LockOptions::new()).await.unwrap();
+    assert!(other.is_none(), "it was given away");
+    guard.ensure_held().unwrap();
+    guard.release().await.unwrap();
+    there.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
+}
+
+/// Its next renewal is forty seconds away.
+///
+/// Red without: `Inbox::lost` where a session ends (`Drop` in `session.rs`).
+#[tokio::test]
+async fn the_end_of_a_session_is_told_with_the_next_heartbeat() {
+    let database = Database::new().await;
+    let here = database.manager("lock=session&ttl=120s&heartbeat=300ms").await;
+    let there = database.manager("lock=session").await;
+    let guard = here.acquire("a", LockOptions::new()).await.unwrap();
+    let ids = "SELECT id FROM information_schema.processlist WHERE db = DATABASE() \
+               AND id <> CONNECTION_ID()";
+    for id in database.server.query::<i64>(&database.name, ids).await {
+        database.execute(&format!("KILL {id}")).await;
+    }
+    timeout(LIMIT, guard.lost()).await.expect("told with a heartbeat");
+    guard.ensure_held().unwrap_err();
+    let next = there.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap();
+    assert!(guard.release().await.is_err(), "it was not ours any more");
+    next.ensure_held().unwrap();
+    next.release().await.unwrap();
+}
+
+/// The server has granted it, the connection ends before it says so, and there is no other.
+///
+/// Red without: the first error, where a second connection is not to be had (`Worker::answer`). Then
+/// it counts as never sent, and the lease stays for a minute.
+#[tokio::test]
+async fn a_lease_whose_grant_was_cut_off_is_given_back() {
+    let database = Database::new().await;
+    let wire = Wire::start(database.server.addr()).await;
+    let settings = "connections=1&ttl=60s&heartbeat=60s&response_timeout=10s";
+    let manager = over(&wire, &database, settings).await;
+    manager.acquire("first", LockOptions::new()).await.unwrap().release().await.unwrap();
+    database.holds_nothing().await;
+    wire.hold_replies();
+    let asking = {
+        let manager = manager.clone();
+        tokio::spawn(async move { manager.acquire("a", LockOptions::new().retry(0)).await })
+    };
+    let leases = "SELECT COUNT(*) FROM lockattr_locks";
+    eventually(LIMIT, "it is granted", async || database.number(leases).await == 1).await;
+    wire.cut().await;
+    let asked = timeout(LIMIT, asking).await.expect("an error").unwrap();
+    assert!(matches!(asked, Err(Error::Store { .. })), "{asked:?}");
+    wire.pass().await;
+    database.holds_nothing().await;
+}
