@@ -4,7 +4,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::Shared;
 use tokio::runtime::{self, Handle};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Inner;
@@ -25,11 +28,20 @@ pub(super) struct Sessions {
 
 /// One place for a shared session.
 #[derive(Default)]
-struct Slot {
-    live: Mutex<Option<Arc<Session>>>,
-    /// Held by who connects; what the last one got instead of a session.
-    connecting: tokio::sync::Mutex<Option<(Instant, StoreError)>>,
+struct Slot(Mutex<Place>);
+
+/// How it stands with it.
+#[derive(Default)]
+enum Place {
+    #[default]
+    Empty,
+    /// Made by a task of its own, so that a caller without patience does not end it for the others.
+    Connecting(Shared<oneshot::Receiver<Opened>>),
+    Live(Arc<Session>),
+    Failed(Instant, StoreError),
 }
+
+type Opened = Result<Arc<Session>, StoreError>;
 
 impl Sessions {
     pub(super) fn new(most_idle: usize) -> Self {
@@ -43,29 +55,26 @@ impl Sessions {
         place: usize,
     ) -> Result<Arc<Session>, StoreError> {
         let slot = self.slot(runtime()?, place);
-        if let Some(live) = slot.live() {
-            return Ok(live);
-        }
-        let mut failed = slot.connecting.lock().await;
-        if let Some(live) = slot.live() {
-            return Ok(live);
-        }
-        if let Some((at, error)) = &*failed
-            && at.elapsed() < FAILURE_LASTS
-        {
-            return Err(error.clone());
-        }
-        match Session::open(inner, false).await {
-            Ok(session) => {
-                *failed = None;
-                *lock(&slot.live) = Some(session.clone());
-                Ok(session)
+        let attempt = {
+            let mut place = lock(&slot.0);
+            match &*place {
+                Place::Live(live) if !live.is_over() => return Ok(live.clone()),
+                Place::Failed(at, error) if at.elapsed() < FAILURE_LASTS => {
+                    return Err(error.clone());
+                }
+                Place::Connecting(attempt) => attempt.clone(),
+                _ => {
+                    let (told, attempt) = oneshot::channel();
+                    let attempt = attempt.shared();
+                    *place = Place::Connecting(attempt.clone());
+                    tokio::spawn(connect(inner.clone(), slot.clone(), told));
+                    attempt
+                }
             }
-            Err(error) => {
-                *failed = Some((Instant::now(), error.clone()));
-                Err(error)
-            }
-        }
+        };
+        attempt.await.unwrap_or_else(|_| {
+            Err(StoreError::new("the runtime that connected to it has ended").not_sent())
+        })
     }
 
     /// A session for one claim.
@@ -99,7 +108,7 @@ impl Sessions {
             return slot.clone();
         }
         // Those of runtimes that have ended.
-        shared.retain(|(_, _, slot)| Arc::strong_count(slot) > 1 || slot.live().is_some());
+        shared.retain(|(_, _, slot)| Arc::strong_count(slot) > 1 || slot.is_live());
         let slot = Arc::<Slot>::default();
         shared.push((runtime, place, slot.clone()));
         slot
@@ -107,9 +116,20 @@ impl Sessions {
 }
 
 impl Slot {
-    fn live(&self) -> Option<Arc<Session>> {
-        lock(&self.live).as_ref().filter(|session| !session.is_over()).cloned()
+    fn is_live(&self) -> bool {
+        matches!(&*lock(&self.0), Place::Live(session) if !session.is_over())
     }
+}
+
+/// Connects, for all who asked meanwhile.
+async fn connect(inner: Arc<Inner>, slot: Arc<Slot>, told: oneshot::Sender<Opened>) {
+    let opened = Session::open(&inner, false).await;
+    *lock(&slot.0) = match &opened {
+        Ok(session) => Place::Live(session.clone()),
+        Err(error) => Place::Failed(Instant::now(), error.clone()),
+    };
+    // If all of them have given up, the next one finds it.
+    drop(told.send(opened));
 }
 
 fn runtime() -> Result<runtime::Id, StoreError> {
