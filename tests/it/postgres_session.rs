@@ -3,6 +3,7 @@
 
 mod example;
 mod force;
+mod line;
 mod locks;
 mod lost;
 mod pooler;

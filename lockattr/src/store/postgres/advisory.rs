@@ -39,6 +39,9 @@ use session::Session;
 use sessions::Sessions;
 use told::Processes;
 
+/// A name of so many bytes does not go into the message by which its holder hears that others wait.
+const NO_MESSAGE: usize = 8_000;
+
 /// Locks that belong to a connection: PostgreSQL's advisory locks (version 13 and later), chosen by
 /// `postgres://…?lock=session`.
 ///
@@ -76,8 +79,9 @@ use told::Processes;
 ///   other locks of that session; only of this process' own it takes the one. The user must be the
 ///   holder's, or have `pg_signal_backend`. What is held [cannot be
 ///   listed](crate::LockManager::held_locks): the numbers do not tell the names.
+/// * **A key** has less than 8,000 bytes with its prefix.
 /// * **A pooler must be in session mode**: others give a connection another server process each time.
-///   That is looked for when it connects, and refused; and each statement locks only in the process
+///   That is looked for when it connects, over three more connections for a moment, and refused; and each statement locks only in the process
 ///   that the connection began with.
 ///
 /// ```
@@ -236,8 +240,16 @@ impl Store for PostgresSessionStore {
     }
 
     fn refuses(&self, key: &LockKey) -> Option<String> {
-        let zero = key.name().contains('\0');
-        zero.then(|| "it has a zero byte, which PostgreSQL's texts cannot have".to_owned())
+        if key.name().contains('\0') {
+            return Some("it has a zero byte, which PostgreSQL's texts cannot have".to_owned());
+        }
+        let bytes = key.name().len();
+        (bytes >= NO_MESSAGE).then(|| {
+            format!(
+                "with its prefix it has {bytes} bytes, and `NOTIFY` carries less than {NO_MESSAGE} \
+                 bytes"
+            )
+        })
     }
 
     fn refuses_claim(&self, claim: &Claim) -> Option<String> {

@@ -62,6 +62,8 @@ type Told = oneshot::Sender<Result<Acquire, StoreError>>;
 enum Outcome {
     Answered(Result<(i64, i64, bool), tokio_postgres::Error>),
     GaveUp,
+    /// Nobody knows whether it stands in line: whoever asked is told so, and does not come back.
+    Unseen(StoreError),
 }
 
 /// Stands in line until the lock is granted or the claim gives up; `told` hears that it stands there.
@@ -91,8 +93,9 @@ pub(super) async fn wait(inner: Arc<Inner>, asked: Acquiring, waits: Arc<Waits>,
                 biased;
                 () = waits.gives_up.notified() => break Outcome::GaveUp,
                 answer = &mut locked => break Outcome::Answered(answer),
-                stood = &mut in_line, if told.is_some() => {
-                    let _gone = told.take().map(|told| told.send(stood));
+                stood = &mut in_line, if told.is_some() => match stood {
+                    Ok(stood) => drop(told.take().map(|told| told.send(Ok(stood)))),
+                    Err(error) => break Outcome::Unseen(error),
                 }
             }
         }
@@ -113,22 +116,35 @@ pub(super) async fn wait(inner: Arc<Inner>, asked: Acquiring, waits: Arc<Waits>,
                 None => {}
             }
         }
-        Outcome::GaveUp => {
-            let answer = async {
-                inner.cancel(&asked.claim, session.pid).await.ok()?;
-                timeout(inner.config.timing.response_timeout, locked).await.ok()
-            };
-            let ended = matches!(answer.await, Some(Err(error))
-                if error.code() == Some(&SqlState::QUERY_CANCELED));
-            // It may have been granted at the same time. If it was not ended by our word, that word
-            // may still come, and end something else.
-            if ended && session.run("select pg_advisory_unlock_all()").await.is_ok() {
-                session.waits.store(false, Ordering::Release);
-                inner.sessions.put_back(&session);
-            } else {
-                session.leave();
-            }
+        Outcome::GaveUp => leave_line(&inner, &asked, &session, locked).await,
+        Outcome::Unseen(error) => {
+            inner.claims.remove(asked.claim.token());
+            leave_line(&inner, &asked, &session, locked).await;
+            drop(told.map(|told| told.send(Err(error))));
         }
+    }
+}
+
+/// Gets a session out of the server's line, in which it waits with `locked`.
+async fn leave_line<T>(
+    inner: &Arc<Inner>,
+    asked: &Acquiring,
+    session: &Arc<Session>,
+    locked: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) {
+    let answer = async {
+        inner.cancel(&asked.claim, session.pid).await.ok()?;
+        timeout(inner.config.timing.response_timeout, locked).await.ok()
+    };
+    let ended = matches!(answer.await, Some(Err(error))
+        if error.code() == Some(&SqlState::QUERY_CANCELED));
+    // It may have been granted at the same time. If it was not ended by our word, that word may still
+    // come, and end something else.
+    if ended && session.run("select pg_advisory_unlock_all()").await.is_ok() {
+        session.waits.store(false, Ordering::Release);
+        inner.sessions.put_back(session);
+    } else {
+        session.leave();
     }
 }
 
