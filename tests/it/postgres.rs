@@ -4,6 +4,7 @@ mod fencing;
 mod isolation;
 mod line;
 mod sessions;
+mod standby;
 mod tables;
 mod url;
 

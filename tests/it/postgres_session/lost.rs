@@ -119,3 +119,29 @@ fn a_runtime_that_ends_takes_its_locks_along() {
         database.nobody_locks().await;
     });
 }
+
+/// The role, or the database, says that commits need not be on the disk.
+///
+/// Red without: `synchronous_commit` in the settings of a session (`begin` in `advisory/session.rs`).
+#[tokio::test]
+async fn fencing_tokens_grow_over_a_crash_where_commits_do_not_wait() {
+    let server = PostgresServer::start().await;
+    let lazy = "alter system set wal_writer_delay = '10s'; alter system set bgwriter_delay = '10s'";
+    for statement in lazy.split("; ") {
+        server.run(statement).await;
+    }
+    server.run("alter database postgres set synchronous_commit = off").await;
+    server.run("select pg_reload_conf()").await;
+    let one = manager(&format!("{}?lock=session", server.url())).await;
+    let mut last = None;
+    for _ in 0..3 {
+        for _ in 0..20 {
+            let guard = acquire(&one, "a").await;
+            assert!(Some(guard.fencing_token()) > last, "after {last:?}");
+            last = Some(guard.fencing_token());
+            guard.release().await.unwrap();
+        }
+        server.restart().await;
+    }
+    assert!(Some(acquire(&one, "a").await.fencing_token()) > last, "after {last:?}");
+}

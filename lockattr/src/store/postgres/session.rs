@@ -37,6 +37,7 @@ fn settings(config: &Config) -> String {
         "select set_config(name, value, false) from (values
             -- What we give up waiting for, the server gives up doing.
             ('statement_timeout', '{limit}'), ('lock_timeout', '0'),
+            ('transaction_timeout', '0'),
             -- The functions look at what others have just committed.
             ('default_transaction_isolation', 'read committed'),
             -- A line may be silent for as long as a lock is held.
@@ -57,8 +58,10 @@ fn settings(config: &Config) -> String {
 /// may lie in a frozen server's socket: it must not be executed behind what is asked on this one.
 fn alone_in(place: i64) -> String {
     format!(
-        "select pg_terminate_backend(pid) from pg_locks
-            where locktype = 'advisory' and objsubid = 1 and granted
+        // One that waits for a standby has committed already: ended, it would tell of that at once.
+        "select pg_terminate_backend(pid) from pg_locks join pg_stat_activity using (pid)
+            where wait_event is distinct from 'SyncRep'
+                and locktype = 'advisory' and objsubid = 1 and granted
                 and classid::bigint << 32 | objid::bigint = {place}
                 and database = (select oid from pg_database where datname = current_database());
         select pg_advisory_lock({place})"

@@ -173,12 +173,15 @@ fn begin(config: &Config, left: &[(i32, String)]) -> String {
     format!(
         "select set_config(name, value, false) from (values
             -- It waits in line for as long as that takes.
-            ('statement_timeout', '0'), ('lock_timeout', '0'),
+            ('statement_timeout', '0'), ('lock_timeout', '0'), ('transaction_timeout', '0'),
             ('default_transaction_isolation', 'read committed'),
             ('idle_session_timeout', '0'), ('client_min_messages', 'error'),
             -- One that waits in line is looked after too.
             ('client_connection_check_interval', '{beat}')
         ) as ours (name, value) join pg_settings using (name);
+        -- A fencing number is on the disk before it is told.
+        select set_config('synchronous_commit', 'on', false)
+        where current_setting('synchronous_commit') = 'off';
         {left}"
     )
 }
