@@ -51,7 +51,9 @@ pub use memory::MemoryStore;
 #[cfg(feature = "mysql")]
 pub use mysql::MysqlStore;
 #[cfg(feature = "postgres")]
-pub(crate) use postgres::{InTransactions, in_transactions, open as open_postgres};
+pub(crate) use postgres::{
+    InTransactions, TAKEN, TOO_STRICT, in_transactions, open as open_postgres,
+};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresSessionStore, PostgresStore, PostgresTransaction};
 #[cfg(feature = "redis")]

@@ -1,11 +1,16 @@
 //! A lock inside a transaction that the caller has already.
 
+use std::time::Duration;
+
 use tokio::time::Instant;
 
 use super::LockManager;
 use crate::chain;
 use crate::key::LockKey;
-use crate::store::{InTransactions, PostgresTransaction, StoreError, in_transactions};
+use crate::machine::random_fraction;
+use crate::store::{
+    InTransactions, PostgresTransaction, StoreError, TAKEN, TOO_STRICT, in_transactions,
+};
 use crate::{Error, FencingToken, LockOptions};
 
 impl LockManager {
@@ -27,6 +32,11 @@ impl LockManager {
     /// The lock goes with a savepoint too: `ROLLBACK TO` one that was set before gives it back. A
     /// commit tells the next in line at once; after a rollback it finds out within a second.
     ///
+    /// **Isolation.** `READ COMMITTED`, PostgreSQL's default, sees with each statement what the holder
+    /// before has committed. A stricter transaction sees what was there at its first statement: with
+    /// leases, this has to be that statement; with `lock=session`, which waits inside of it, it is
+    /// refused.
+    ///
     /// Two transactions that take two keys crosswise wait for each other until the `wait` of one is
     /// over, which is `Contended`; with `lock=session` the database notices, and ends one of them. There, too,
     /// a `wait` that is over is the end of the transaction: it can only be rolled back.
@@ -35,7 +45,8 @@ impl LockManager {
     ///
     /// As [`acquire`](Self::acquire) has them. [`Error::Store`] also if the transaction fails, and
     /// [`Error::InvalidOptions`] if the manager's store is not PostgreSQL, the transaction is in another
-    /// database, or this call chain holds the key already.
+    /// database, it is stricter than `READ COMMITTED` with `lock=session`, or this call chain holds the key
+    /// already.
     ///
     /// # Cancel safety
     ///
@@ -117,29 +128,46 @@ impl LockManager {
         number: i64,
     ) -> Result<FencingToken, Error> {
         let patience = LockOptions::new().resolve(&self.shared.settings)?.patience;
-        let (wait, asked) = (patience.wait, Instant::now());
-        let statement = store.statement(&key, wait);
-        let pid = transaction.ask(&statement, number).await.map_err(|error| {
-            let waited = asked.elapsed();
-            match wait.is_some_and(|wait| waited >= wait) {
-                true => Error::Contended {
-                    key: key.as_str().to_owned(),
-                    attempts: 1,
-                    waited,
-                    holder: None,
-                },
-                false => failed(&key, error),
-            }
-        })?;
+        let asked = Instant::now();
+        let wait = match patience.is_once() {
+            true => Duration::ZERO,
+            // For as long as its retries would take, as those in line wait elsewhere.
+            false => whole(patience.start(asked).line_ends(asked, random_fraction()) - asked),
+        };
+        let contended = || {
+            let (key, waited) = (key.as_str().to_owned(), asked.elapsed());
+            Error::Contended { key, attempts: 1, waited, holder: None }
+        };
+        let statement = store.statement(&key, Some(wait));
+        let pid = match transaction.ask(&statement, number).await {
+            Ok(TOO_STRICT) => return Err(too_strict(&key)),
+            Ok(TAKEN) => return Err(contended()),
+            Ok(pid) => pid,
+            Err(_) if !wait.is_zero() && asked.elapsed() >= wait => return Err(contended()),
+            Err(error) => return Err(failed(&key, error)),
+        };
         let seen = store.sees(number, pid).await.map_err(|error| error.about(key.as_str()))?;
         seen.flatten().ok_or_else(|| elsewhere(&key))
     }
+}
+
+/// In milliseconds, which is what the server counts.
+fn whole(wait: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
 }
 
 fn failed(key: &LockKey, error: impl std::error::Error + Send + Sync + 'static) -> Error {
     let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
     let source = StoreError::new(format!("the caller's transaction: {why}")).with_source(error);
     source.about(key.as_str())
+}
+
+fn too_strict(key: &LockKey) -> Error {
+    Error::InvalidOptions(format!(
+        "the transaction that was to lock `{key}` is not `read committed`: with `lock=session` it would \
+         wait for the lock inside, and then see what was there before it had it; begin it as `read \
+         committed`, or lock by leases (leave `lock=session` out of the URL)"
+    ))
 }
 
 fn elsewhere(key: &LockKey) -> Error {

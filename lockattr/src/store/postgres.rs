@@ -45,7 +45,7 @@ use hears::Hears;
 use link::Link;
 use survey::{Evict, Survey, evicted};
 pub use transaction::PostgresTransaction;
-pub(crate) use transaction::{InTransactions, in_transactions};
+pub(crate) use transaction::{InTransactions, TAKEN, TOO_STRICT, in_transactions};
 
 /// Most claims in one statement: a longer one would keep too many locks from others.
 const BATCH: usize = 100;
@@ -94,6 +94,8 @@ macro_rules! migration {
 /// `target_session_attrs` says otherwise. There is no TLS as yet, so `sslmode=require` is refused.
 ///
 /// A process has `connections` (2) sessions for each runtime that locks, and one more that listens.
+/// Where one is made, three more look for a moment whether a pooler is in between, at most once a
+/// minute: the server, or the pool, needs room for `connections` + 3.
 ///
 /// # Tables
 ///

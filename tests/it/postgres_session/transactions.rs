@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lockattr::{Error, LockManager, LockOptions};
 use tokio::time::{Instant, sleep, timeout};
+use tokio_postgres::IsolationLevel;
 
 use super::{Database, SOON, acquire, is_free, manager};
 
@@ -259,5 +260,56 @@ async fn two_that_lock_crosswise_do_not_wait_for_ever() {
             other => panic!("{by_server}: {other:?}"),
         }
         assert!(is_free(&manager, "a").await && is_free(&manager, "b").await);
+    }
+}
+
+/// Its first statement, which waits for the lock, decides what it sees: data from before it had it.
+///
+/// Red without: the look at `transaction_isolation` (`transaction.rs`).
+#[tokio::test]
+async fn a_transaction_that_would_see_what_was_before_is_refused() {
+    let database = Database::new().await;
+    let manager = database.sessions("").await;
+    let mut client = database.client().await;
+    for isolation in [IsolationLevel::RepeatableRead, IsolationLevel::Serializable] {
+        let build = client.build_transaction().isolation_level(isolation);
+        let mut transaction = build.start().await.unwrap();
+        let refused = manager.acquire_in(&mut transaction, "a").await;
+        let Err(Error::InvalidOptions(sentence)) = refused else { panic!("{refused:?}") };
+        assert!(sentence.contains("read committed"), "{sentence}");
+        assert!(is_free(&manager, "a").await, "and nothing stays locked");
+        transaction.batch_execute("select 1").await.unwrap();
+        transaction.rollback().await.unwrap();
+    }
+    for isolation in [IsolationLevel::ReadCommitted, IsolationLevel::ReadUncommitted] {
+        let build = client.build_transaction().isolation_level(isolation);
+        let mut transaction = build.start().await.unwrap();
+        manager.acquire_in(&mut transaction, "a").await.unwrap();
+        transaction.commit().await.unwrap();
+    }
+    database.nobody_locks().await;
+}
+
+/// Nothing is waited for, and so the transaction goes on.
+///
+/// Red without: `retry` in `acquire_in`, in the server's own line.
+#[tokio::test]
+async fn one_that_asks_once_does_not_wait() {
+    let database = Database::new().await;
+    for query in ["retry=0&wait=60s", "retry=2&retry_delay=100ms&wait=60s"] {
+        for manager in both(&database, query).await {
+            let guard = acquire(&manager, "a").await;
+            let mut client = database.client().await;
+            let mut transaction = client.transaction().await.unwrap();
+            let asked = timeout(SOON, manager.acquire_in(&mut transaction, "a")).await;
+            let refused = asked.expect("it does not wait for a minute");
+            assert!(matches!(refused, Err(Error::Contended { .. })), "{refused:?}");
+            if query.starts_with("retry=0") {
+                transaction.batch_execute("select 1").await.unwrap();
+            }
+            transaction.rollback().await.unwrap();
+            guard.release().await.unwrap();
+            assert!(is_free(&manager, "a").await);
+        }
     }
 }

@@ -14,6 +14,12 @@ use crate::store::{LockKey, Store, StoreError, StoreFuture};
 /// The channel on which a transaction that is committed says whose lock it had.
 pub(super) const ENDED: &str = "lockattr_ended";
 
+/// No server process: somebody has the lock, and was not waited for.
+pub(crate) const TAKEN: i32 = 0;
+
+/// No server process: the transaction would see what was there before it had the lock.
+pub(crate) const TOO_STRICT: i32 = -1;
+
 /// An open transaction of some PostgreSQL client, for
 /// [`LockManager::acquire_in`](crate::LockManager::acquire_in).
 ///
@@ -59,8 +65,8 @@ pub(crate) trait InTransactions: Sync {
     /// The number of the advisory lock that the transaction takes.
     fn number<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<i64, StoreError>>;
 
-    /// The statement that takes it, and returns the server process that has it then. Where the
-    /// transaction waits for it by itself, it does so for `wait` at most.
+    /// The statement that takes it, and returns the server process that has it then, or [`TAKEN`] or
+    /// [`TOO_STRICT`]. Where the transaction waits for it by itself, it does so for `wait` at most.
     fn statement(&self, key: &LockKey, wait: Option<Duration>) -> String;
 
     /// Whether a lease keeps others out until the transaction has its lock; else it stands in line
@@ -147,15 +153,28 @@ impl InTransactions for PostgresSessionStore {
         Box::pin(self.number_of(key))
     }
 
-    /// The transaction's own limit comes back behind it.
+    /// The transaction's own limit comes back behind it. A stricter transaction than `read committed`
+    /// sees what was there when its first statement began, which would be before this one has waited.
     fn statement(&self, _key: &LockKey, wait: Option<Duration>) -> String {
         let limit = wait.map_or(0, |wait| wait.as_millis().clamp(1, 2_000_000_000));
+        let lock = match wait {
+            Some(Duration::ZERO) => "pg_try_advisory_xact_lock($1)",
+            _ => "pg_advisory_xact_lock($1) is not null",
+        };
         format!(
             "with before as materialized (select current_setting('lock_timeout') as own),
              set as materialized (select set_config('lock_timeout', '{limit}', true) from before),
-             locked as materialized (select pg_advisory_xact_lock($1) is not null as done from set)
-             select case when done and set_config('lock_timeout', own, true) is not null
-                 then pg_backend_pid() end from locked, before"
+             locked as materialized (
+                 select case
+                     when current_setting('transaction_isolation') like 'read%' then {lock}
+                 end as done from set
+             )
+             select case
+                 when set_config('lock_timeout', own, true) is null then null
+                 when done is null then {TOO_STRICT}
+                 when done then pg_backend_pid()
+                 else {TAKEN}
+             end from locked, before"
         )
     }
 
