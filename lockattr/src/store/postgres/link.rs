@@ -52,7 +52,7 @@ pub(super) struct Link<R: Role> {
     pub(super) role: Arc<R>,
     /// By runtime, because a connection dies with the runtime that made it, and a manager may
     /// serve several. Few, so a hash of each would take longer than to look at all.
-    lines: Mutex<Vec<(runtime::Id, Line<R>)>>,
+    lines: Mutex<Lines<R>>,
     last_id: AtomicU64,
     /// What its places are numbered by, one for each runtime: nobody else's.
     numbers: RandomState,
@@ -98,6 +98,7 @@ impl<R: Role> Link<R> {
         let runtime = Handle::try_current().map_err(|_| {
             StoreError::new("it can only be asked inside a tokio runtime").not_sent()
         })?;
+        let mut replaced = None;
         let attempt = {
             let mut lines = self.lines();
             let line = lines.iter().find(|(of, _)| *of == runtime.id());
@@ -111,12 +112,17 @@ impl<R: Role> Link<R> {
                     let id = self.last_id.fetch_add(1, Ordering::Relaxed);
                     let (sender, receiver) = oneshot::channel();
                     let attempt = receiver.shared();
-                    put(&mut lines, runtime.id(), Line::Connecting(id, attempt.clone()));
+                    let line = Line::Connecting(id, attempt.clone());
+                    replaced = put(&mut lines, runtime.id(), line);
                     runtime.spawn(keep_line(self.clone(), runtime.id(), id, sender));
                     attempt
                 }
             }
         };
+        // Its own end finds it in its place no more, and tells nobody.
+        if let Some(Line::Live(_)) = replaced {
+            self.role.interrupted();
+        }
         attempt.await.unwrap_or_else(|_| {
             Err(StoreError::new("the runtime that connected to it has ended").not_sent())
         })
@@ -150,12 +156,16 @@ impl<R: Role> Link<R> {
             Ok(live) => Line::Live(live.clone()),
             Err(error) => Line::Failed(Instant::now(), error.clone()),
         };
-        put(&mut self.lines(), runtime, line);
-        // It may have ended before it was in its place.
+        let in_place = settle(&mut self.lines(), runtime, id, line);
+        // It may have ended before it was in its place, which may be another's by now.
         if let Ok(live) = &outcome
-            && live.client.is_closed()
+            && (!in_place || live.client.is_closed())
         {
+            live.driver.abort();
             self.forget(id);
+            let address = &self.config.address;
+            let sentence = format!("the connection to {address} ended while it was made");
+            return Err(StoreError::new(sentence).not_sent());
         }
         outcome
     }
@@ -200,15 +210,29 @@ impl<R: Role> Link<R> {
         }
     }
 
-    fn lines(&self) -> MutexGuard<'_, Vec<(runtime::Id, Line<R>)>> {
+    fn lines(&self) -> MutexGuard<'_, Lines<R>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Puts a runtime's line in the place of the one it had.
-fn put<R: Role>(lines: &mut Vec<(runtime::Id, Line<R>)>, runtime: runtime::Id, line: Line<R>) {
-    lines.retain(|(of, _)| *of != runtime);
+/// What the runtimes have.
+type Lines<R> = Vec<(runtime::Id, Line<R>)>;
+
+/// Puts a runtime's line in the place of the one it had, which comes back.
+fn put<R: Role>(lines: &mut Lines<R>, runtime: runtime::Id, line: Line<R>) -> Option<Line<R>> {
+    let had = lines.iter().position(|(of, _)| *of == runtime);
+    let had = had.map(|had| lines.swap_remove(had).1);
     lines.push((runtime, line));
+    had
+}
+
+/// Puts what became of an attempt to connect in its place, if that is still the attempt's.
+fn settle<R: Role>(lines: &mut Lines<R>, of: runtime::Id, attempt: u64, line: Line<R>) -> bool {
+    let place = lines.iter_mut().find_map(|(runtime, line)| match line {
+        Line::Connecting(id, _) if *runtime == of && *id == attempt => Some(line),
+        _ => None,
+    });
+    place.map(|place| *place = line).is_some()
 }
 
 /// Reads and writes for a connection until it ends.
@@ -226,5 +250,44 @@ async fn drive<R: Role>(
     .await;
     if let Some(link) = link.upgrade() {
         link.forget(id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio_postgres::Error;
+
+    use super::*;
+
+    struct Anything;
+
+    impl Role for Anything {
+        type Session = ();
+
+        async fn begin(&self, _client: &Client, _place: i64) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    fn connecting(id: u64) -> Line<Anything> {
+        Line::Connecting(id, oneshot::channel().1.shared())
+    }
+
+    fn failed() -> Line<Anything> {
+        Line::Failed(Instant::now(), StoreError::new("no"))
+    }
+
+    /// Red without: the look at whose place it is (`settle`), and what `put` returns.
+    #[tokio::test]
+    async fn an_attempt_does_not_take_the_place_of_the_next() {
+        let (runtime, mut lines) = (Handle::current().id(), Vec::new());
+        assert!(put(&mut lines, runtime, connecting(1)).is_none());
+        let replaced = put(&mut lines, runtime, connecting(2));
+        assert!(matches!(replaced, Some(Line::Connecting(1, _))), "it is told what was there");
+        assert!(!settle(&mut lines, runtime, 1, failed()), "its place is another's");
+        assert!(matches!(lines[..], [(_, Line::Connecting(2, _))]));
+        assert!(settle(&mut lines, runtime, 2, failed()));
+        assert!(matches!(lines[..], [(_, Line::Failed(..))]));
+        assert!(!settle(&mut lines, runtime, 2, connecting(2)), "it is over");
     }
 }
