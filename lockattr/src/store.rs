@@ -28,6 +28,8 @@ mod memory;
 mod mysql;
 #[cfg(any(feature = "zookeeper", feature = "etcd"))]
 mod ordered;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod place;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis")]
@@ -50,6 +52,8 @@ pub(crate) use mail::Mail;
 pub use memory::MemoryStore;
 #[cfg(feature = "mysql")]
 pub use mysql::MysqlStore;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) use place::place_of;
 #[cfg(feature = "postgres")]
 pub(crate) use postgres::{
     InTransactions, TAKEN, TOO_STRICT, in_transactions, open as open_postgres,
@@ -61,7 +65,7 @@ pub use redis::RedisStore;
 pub use redlock::RedlockStore;
 pub use request::{Acquiring, Releasing, Renewal, Waiting};
 #[cfg(any(feature = "postgres", feature = "mysql"))]
-pub(crate) use rows::Rows;
+pub(crate) use rows::{Rows, holder_of};
 #[cfg(feature = "zookeeper")]
 pub use zookeeper::ZookeeperStore;
 

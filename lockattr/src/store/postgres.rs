@@ -21,7 +21,6 @@ mod transaction;
 mod waiting;
 
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use futures_util::future::{join, join_all};
@@ -30,7 +29,7 @@ use url::Url;
 
 use super::{
     Acquire, Acquiring, Inbox, LockKey, Release, Releasing, Renew, Renewal, Store, StoreError,
-    StoreFuture, Waiting,
+    StoreFuture, Waiting, place_of,
 };
 use crate::settings::ServerSettings;
 use crate::store_url::StoreUrl;
@@ -213,10 +212,7 @@ impl PostgresStore {
     }
 
     fn place(&self, key: &LockKey) -> usize {
-        let mut hasher = DefaultHasher::new();
-        key.name().hash(&mut hasher);
-        // The remainder is smaller than a `usize` length.
-        (hasher.finish() % self.asks.len() as u64) as usize
+        place_of(key, self.asks.len())
     }
 
     async fn ask(&self, asked: &Acquiring) -> Result<Acquire, StoreError> {

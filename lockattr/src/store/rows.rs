@@ -27,9 +27,7 @@ impl<'a> Rows<'a> {
             held.holders = held.holders.saturating_add(1);
             return;
         }
-        let remaining = Duration::from_micros(u64::try_from(left).unwrap_or_default());
-        let holder = Holder::from_value(&String::from_utf8_lossy(value), Some(remaining));
-        let mut held = HeldLock::new(key, holder);
+        let mut held = HeldLock::new(key, holder_of(value, Some(left)));
         held.shared = shared;
         held.waiting = u64::try_from(waiting).unwrap_or_default();
         self.by_key.insert(key.to_owned(), held);
@@ -38,6 +36,16 @@ impl<'a> Rows<'a> {
     pub(crate) fn held(self) -> Vec<HeldLock> {
         self.by_key.into_values().collect()
     }
+}
+
+/// Whoever wrote this value, and whose lease has so many microseconds left, if that is known.
+pub(crate) fn holder_of(value: &[u8], left: Option<i64>) -> Holder {
+    Holder::from_value(&String::from_utf8_lossy(value), left.map(from_micros))
+}
+
+/// What a server counts in microseconds; nothing is left of what is over.
+pub(crate) fn from_micros(left: i64) -> Duration {
+    Duration::from_micros(u64::try_from(left).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Locks that are rows with an end: asked over a few connections, by one `CALL` each time.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -12,7 +11,7 @@ use super::post::Post;
 use super::{request, survey};
 use crate::store::{
     Acquire, Acquiring, Claim, Inbox, LockKey, Release, Releasing, Renew, Renewal, StoreError,
-    Waiting,
+    Waiting, place_of,
 };
 use crate::{HeldLock, Holder};
 
@@ -100,10 +99,7 @@ impl Leases {
     }
 
     fn place_of(&self, key: &LockKey) -> usize {
-        let mut hasher = DefaultHasher::new();
-        key.name().hash(&mut hasher);
-        // Of the remainder by a `usize`, nothing is cut off.
-        (hasher.finish() % self.lanes.len() as u64) as usize
+        place_of(key, self.lanes.len())
     }
 
     fn lane(&self, claim: &Claim) -> &Lane {

@@ -6,7 +6,10 @@ use mysql_async::{Params, Row, Value};
 
 use super::lane::{Ask, Wanted};
 use crate::store::answers::held_each;
-use crate::store::{Acquire, Acquiring, Claim, LockKey, NET, Releasing, Renewal, Sharing, Waiting};
+use crate::store::rows::from_micros;
+use crate::store::{
+    Acquire, Acquiring, Claim, LockKey, NET, Releasing, Renewal, Sharing, Waiting, holder_of,
+};
 use crate::{FencingToken, Holder};
 
 /// `acquire.sql` for a claim; what concerns it is told to `ear`.
@@ -118,14 +121,6 @@ pub(super) fn held(rows: Vec<Row>) -> Option<Vec<bool>> {
     let answers: Vec<u8> =
         mysql_async::from_row_opt::<(Vec<u8>,)>(rows.into_iter().next()?).ok()?.0;
     held_each(&answers)
-}
-
-fn holder_of(value: &[u8], left: Option<i64>) -> Holder {
-    Holder::from_value(&String::from_utf8_lossy(value), left.map(from_micros))
-}
-
-fn from_micros(micros: i64) -> Duration {
-    Duration::from_micros(u64::try_from(micros).unwrap_or_default())
 }
 
 /// Longer than anything, and yet no overflow when it is added to a clock.

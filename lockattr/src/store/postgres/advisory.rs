@@ -18,7 +18,6 @@ mod words;
 
 use std::fmt;
 use std::future::ready;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::join_all;
@@ -29,7 +28,7 @@ use super::form::Form;
 use crate::settings::ServerSettings;
 use crate::store::{
     Acquire, Acquiring, Claim, Inbox, LockKey, Mail, Release, Releasing, Renew, Renewal, Sharing,
-    Store, StoreError, StoreFuture,
+    Store, StoreError, StoreFuture, place_of,
 };
 use crate::store_url::StoreUrl;
 use crate::{Error, FencingToken, HeldLock, Holder};
@@ -154,11 +153,7 @@ impl PostgresSessionStore {
 impl Inner {
     /// The session that claims for this key share.
     async fn shared(self: &Arc<Self>, key: &LockKey) -> Result<Arc<Session>, StoreError> {
-        let mut hasher = DefaultHasher::new();
-        key.name().hash(&mut hasher);
-        // The remainder is smaller than a `usize` length.
-        let place = (hasher.finish() % self.config.timing.connections as u64) as usize;
-        self.sessions.shared(self, place).await
+        self.sessions.shared(self, place_of(key, self.config.timing.connections)).await
     }
 }
 

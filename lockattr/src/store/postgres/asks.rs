@@ -7,7 +7,9 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Statement};
 
 use super::link::Role;
-use crate::store::{Acquire, Acquiring, Claim, NET, OwnerToken, Releasing, Renewal, Sharing};
+use crate::store::{
+    Acquire, Acquiring, Claim, NET, OwnerToken, Releasing, Renewal, Sharing, holder_of,
+};
 use crate::{FencingToken, Holder};
 
 /// A connection that is asked.
@@ -102,7 +104,7 @@ impl Question for Who<'_> {
 
     async fn ask(&self, to: &Statements, client: &Client) -> Result<Option<Holder>, Error> {
         let row = client.query_opt(&to.holder, &[&self.0.as_bytes()]).await?;
-        row.map(|row| Ok(holder(row.try_get(0)?, row.try_get(1)?))).transpose()
+        row.map(|row| Ok(holder_of(row.try_get(0)?, Some(row.try_get(1)?)))).transpose()
     }
 }
 
@@ -180,18 +182,13 @@ pub(super) fn granted(said: &Said<'_>, in_line: bool) -> Option<(Acquire, Clock)
         return Some((Acquire::Acquired { fencing, wanted: wanted? }, None));
     }
     let clock = u64::try_from(clock?).ok();
-    let holder = value.zip(remains).map(|(value, remains)| holder(value, remains));
+    let holder = value.zip(remains).map(|(value, remains)| holder_of(value, Some(remains)));
     let in_line = in_line.then(|| match remains.and_then(|micros| u64::try_from(micros).ok()) {
         // A moment later it is certainly over, by either clock.
         Some(left) => NET.min(Duration::from_micros(left) + Duration::from_millis(1)),
         None => NET,
     });
     Some((Acquire::Held { holder: holder.map(Box::new), in_line }, clock))
-}
-
-fn holder(value: &[u8], remains: i64) -> Holder {
-    let remaining = Duration::from_micros(u64::try_from(remains).unwrap_or_default());
-    Holder::from_value(&String::from_utf8_lossy(value), Some(remaining))
 }
 
 /// Bytes, because PostgreSQL keeps no zero in a text, and compares texts by the rules of a language.
