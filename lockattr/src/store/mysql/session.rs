@@ -149,7 +149,7 @@ impl Session {
             let _nobody_waits = told.send(Ok(Acquire::Held { holder: None, in_line }));
             if waits {
                 drop(back);
-                return self.wait(&asked, commands).await;
+                return self.wait(asked, commands).await;
             }
             self.serves_another(back);
             return Ok(());
