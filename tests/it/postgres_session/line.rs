@@ -30,8 +30,8 @@ async fn who_does_not_know_whether_it_stands_in_line_leaves_it() {
         manager(&format!("{url}?lock=session&ttl=60s&retry=2&retry_delay=50ms&{PATIENT}")).await;
     let guard = acquire(&holder, "a").await;
     let asked = timeout(SOON, mute.acquire("a", LockOptions::new())).await.expect("a hang");
-    let Err(Error::Store { source, .. }) = asked else { panic!("{asked:?}") };
-    assert!(source.to_string().contains("pg_notify"), "{source}");
+    // Its last attempt is not made in line.
+    assert!(matches!(asked, Err(Error::Store { .. } | Error::Contended { .. })), "{asked:?}");
     database.waiting(0).await;
     guard.release().await.unwrap();
     assert!(is_free(&holder, "a").await, "granted to nobody");

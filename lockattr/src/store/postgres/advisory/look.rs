@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::claims::Held;
+use super::session::Session;
 use super::{Inner, label};
 use crate::Holder;
 use crate::store::{Claim, LockKey, StoreError};
@@ -62,6 +63,17 @@ impl Inner {
             Some((claim, ends)) => held_by(&claim, Some(ends)),
             None => label::read(name.as_deref(), address),
         }))
+    }
+
+    /// Ends another session at the server, whatever it is doing there.
+    pub(super) async fn end(
+        self: &Arc<Self>,
+        claim: &Claim,
+        other: &Session,
+    ) -> Result<(), StoreError> {
+        let session = self.shared(claim.key()).await?;
+        let ended = session.run(&other.ending()).await;
+        ended.map_err(|failure| failure.error)
     }
 
     /// Ends the statement of a session that waits.

@@ -121,6 +121,11 @@ impl Session {
         self.driver.abort();
     }
 
+    /// The statement that ends it, from another one.
+    pub(super) fn ending(&self) -> String {
+        end_of(self.pid, &self.began)
+    }
+
     /// Before a claim is asked for, on the way: whose session it is, for those who look, and how long
     /// its locks may outlast a client that has vanished.
     pub(super) fn prepare_for(&self, claim: &Claim, ttl: Duration) {
@@ -161,15 +166,7 @@ impl Session {
 /// thinks them alive.
 fn begin(config: &Config, left: &[(i32, String)]) -> String {
     let beat = config.timing.heartbeat.as_millis().max(1);
-    let left: String = left
-        .iter()
-        .map(|(pid, began)| {
-            format!(
-                "select pg_terminate_backend(pid) from pg_stat_activity
-                 where pid = {pid} and backend_start = '{began}';"
-            )
-        })
-        .collect();
+    let left: String = left.iter().map(|(pid, began)| end_of(*pid, began)).collect();
     format!(
         "select set_config(name, value, false) from (values
             -- It waits in line for as long as that takes.
@@ -183,6 +180,14 @@ fn begin(config: &Config, left: &[(i32, String)]) -> String {
         select set_config('synchronous_commit', 'on', false)
         where current_setting('synchronous_commit') = 'off';
         {left}"
+    )
+}
+
+/// The statement that ends a session: with the time at which it began, its process is no other's.
+fn end_of(pid: i32, began: &str) -> String {
+    format!(
+        "select pg_terminate_backend(pid) from pg_stat_activity
+         where pid = {pid} and backend_start = '{began}';"
     )
 }
 

@@ -119,7 +119,9 @@ pub(super) async fn wait(inner: Arc<Inner>, asked: Acquiring, waits: Arc<Waits>,
         Outcome::GaveUp => leave_line(&inner, &asked, &session, locked).await,
         Outcome::Unseen(error) => {
             inner.claims.remove(asked.claim.token());
-            leave_line(&inner, &asked, &session, locked).await;
+            // Its question may not have come there yet, and then there is nothing to cancel.
+            session.leave();
+            let _in_vain = inner.end(&asked.claim, &session).await;
             drop(told.map(|told| told.send(Err(error))));
         }
     }
