@@ -94,9 +94,9 @@ impl Ensemble for Zookeeper {
         }
     }
 
-    /// A watch on the node itself, for which nobody needs the right to read it; newer
-    /// servers tell nobody who has it not, and who waits there hears with its next look. It outlives a connection: the client asks for it again at the next
-    /// server, which says at once if the node went meanwhile.
+    /// A watch on the node itself, for which nobody needs the right to read it. Newer servers tell
+    /// nobody who has it not: who waits there hears with its next look. It outlives a connection: the
+    /// client asks for it again at the next server, which says at once if the node went meanwhile.
     async fn gone(&self, key: &LockKey, entry: &Entry) {
         let Ok(session) = self.sessions.get().await else { return };
         let path = self.path_of(key, entry);
