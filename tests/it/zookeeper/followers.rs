@@ -77,7 +77,8 @@ async fn one_server_alone_proves_nothing() {
     assert!(matches!(refused, Err(Error::Store { .. })), "an outage is no contention: {refused:?}");
     (0..3).filter(|nth| *nth != alone).for_each(|nth| ensemble.thaw_one(nth));
     let works = async || manager.acquire("c", LockOptions::new()).await.is_ok();
-    eventually(LIMIT, "it works again", works).await;
+    // The servers have to find each other again, and each attempt of ours waits for ten seconds.
+    eventually(3 * LIMIT, "it works again", works).await;
     drop((held, manager));
     nothing_is_left(&ensemble, &ensemble.url()).await;
 }
