@@ -45,37 +45,32 @@ impl Desk {
     }
 }
 
-/// Red without: `is_over` in `chain::find`.
-#[tokio::test(start_paused = true)]
-async fn the_heir_of_a_call_that_returned_takes_turns_with_the_next() {
+/// How deep they work inside of one hold: the heir, that much later than it is spawned, and what its call
+/// is followed by.
+async fn depths_of_heir_and_next(later: Duration) -> (u32, u32) {
     with_manager(|manager| async move {
         let desk = Desk::default();
         let body = async |_: &Lease| {
-            let heir = desk.spawns(&manager, SECOND).await;
+            let heir = desk.spawns(&manager, later).await;
             let next = desk.works(&manager).await;
-            (next, heir.await.unwrap())
+            (heir.await.unwrap().unwrap(), next.unwrap())
         };
-        let (next, heir) = manager.with_lock("stock", LockOptions::new(), body).await.unwrap();
-        // What it entered by is over, so it enters by what is around that.
-        assert_eq!((next.unwrap(), heir.unwrap()), (2, 2));
+        manager.with_lock("stock", LockOptions::new(), body).await.unwrap()
     })
-    .await;
+    .await
+}
+
+/// Red without: `is_over` in `chain::find`.
+#[tokio::test(start_paused = true)]
+async fn the_heir_of_a_call_that_returned_takes_turns_with_the_next() {
+    // What it entered by is over, so it enters by what is around that.
+    assert_eq!(depths_of_heir_and_next(SECOND).await, (2, 2));
 }
 
 /// Red without: `_around` of a `Turn`.
 #[tokio::test(start_paused = true)]
 async fn an_heir_inside_keeps_the_next_out_after_its_call_returned() {
-    with_manager(|manager| async move {
-        let desk = Desk::default();
-        let body = async |_: &Lease| {
-            let heir = desk.spawns(&manager, SECOND / 4).await;
-            let next = desk.works(&manager).await;
-            (next, heir.await.unwrap())
-        };
-        let (next, heir) = manager.with_lock("stock", LockOptions::new(), body).await.unwrap();
-        assert_eq!((next.unwrap(), heir.unwrap()), (2, 3));
-    })
-    .await;
+    assert_eq!(depths_of_heir_and_next(SECOND / 4).await, (3, 2));
 }
 
 /// Red without: `is_over` in `Frame::ensure_held`, in `find`, or in `assert_held`'s.
