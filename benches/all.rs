@@ -21,6 +21,7 @@ mod repeated;
 mod report;
 mod rounds;
 mod rows;
+mod taken;
 mod worker;
 
 use std::process::ExitCode;

@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
 use crate::report::{Bar, Report};
-use crate::rounds::Spread;
+use crate::taken::in_turn;
 
 /// Short, in turn for all: noise comes and goes.
 const ROUND: Duration = Duration::from_millis(50);
@@ -117,35 +117,6 @@ async fn give(connection: &mut Conn, key: &str) {
     assert_eq!(gave, Some(1));
 }
 
-/// What one way took: all of it, and the medians of the rounds.
-struct Taken {
-    all: Histogram<u64>,
-    medians: Vec<f64>,
-}
-
-impl Taken {
-    fn new() -> Self {
-        Self { all: Histogram::new(3).expect("three digits"), medians: Vec::new() }
-    }
-
-    fn add(&mut self, round: Histogram<u64>) {
-        self.medians.push(round.value_at_quantile(0.5) as f64);
-        self.all.add(round).expect("alike");
-    }
-
-    /// Round by round, because both met the same noise.
-    fn over(&self, other: &Self) -> Spread {
-        let ratios = self.medians.iter().zip(&other.medians).map(|(one, other)| one / other);
-        Spread::of(ratios).expect("there was a round")
-    }
-
-    fn note(&self, report: &mut Report, name: &str) {
-        let [p50, p99] =
-            [0.5, 0.99].map(|quantile| self.all.value_at_quantile(quantile) as f64 / 1e3);
-        report.note(&format!("{name:<40} p50 {p50:>8.1} us   p99 {p99:>8.1} us"));
-    }
-}
-
 /// In a task of its own, as a service handles a request.
 async fn cycles(way: &Arc<Way>) -> Histogram<u64> {
     let way = way.clone();
@@ -179,25 +150,6 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// All in turn, ABBA….
-async fn in_turn<const N: usize>(
-    ways: [&Arc<Way>; N],
-    rounds: usize,
-    round: impl AsyncFn(&Arc<Way>) -> Histogram<u64>,
-) -> [Taken; N] {
-    let mut all = ways.map(|_| Taken::new());
-    for way in ways {
-        round(way).await;
-    }
-    for nth in 0..rounds {
-        for turn in 0..N {
-            let which = if nth % 2 == 0 { turn } else { N - 1 - turn };
-            all[which].add(round(ways[which]).await);
-        }
-    }
-    all
-}
-
 pub(super) async fn measure(report: &mut Report, time: Duration) {
     report.row("mysql", "MariaDB: leases and session locks, beside its client by hand");
     let server = MariaDb::with(&[]).await;
@@ -217,7 +169,7 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
     let names = ["lockattr, lease", "lockattr, lock=session", "GET_LOCK by hand", "table by hand"];
     report.note("a free lock, taken and given back");
     for (taken, name) in all.iter().zip(names) {
-        taken.note(report, name);
+        taken.note(report, name, 40);
     }
     let [by_lease, by_session, by_get_lock, by_table] = &all;
     let over_table = by_lease.over(by_table);
@@ -229,7 +181,7 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
     let all = in_turn([&lease, &session, &get_lock], rounds, hand_offs).await;
     report.note("from one client to another that waits");
     for (taken, name) in all.iter().zip(names) {
-        taken.note(report, name);
+        taken.note(report, name, 40);
     }
     let [by_lease, by_session, by_get_lock] = &all;
     let over_get_lock = by_session.over(by_get_lock);

@@ -10,7 +10,7 @@ use lockattr_tests::{Independents, Proxy, RedisServer, eventually};
 use tokio::time::Instant;
 
 use crate::report::{Bar, Report};
-use crate::rounds::Spread;
+use crate::taken::{self, Taken};
 
 /// Short, in turn for all: noise comes and goes.
 const ROUND: Duration = Duration::from_millis(50);
@@ -53,24 +53,6 @@ impl Way {
     }
 }
 
-/// Acquisitions of one way: all of them, and the medians of the rounds.
-struct Taken {
-    all: Histogram<u64>,
-    medians: Vec<f64>,
-}
-
-impl Taken {
-    fn micros(&self, quantile: f64) -> f64 {
-        self.all.value_at_quantile(quantile) as f64 / 1e3
-    }
-
-    /// Round by round, because both met the same noise.
-    fn over(&self, other: &Self) -> Spread {
-        let ratios = self.medians.iter().zip(&other.medians).map(|(one, other)| one / other);
-        Spread::of(ratios).expect("there was a round")
-    }
-}
-
 /// In a task of its own, as a service handles a request.
 async fn round(way: &Arc<Way>) -> Histogram<u64> {
     let way = way.clone();
@@ -88,23 +70,10 @@ async fn round(way: &Arc<Way>) -> Histogram<u64> {
     tokio::spawn(holds).await.expect("no panic")
 }
 
-/// All in turn, ABBA…, for `time` each.
+/// All in turn, for `time` each.
 async fn in_turn<const N: usize>(ways: [&Arc<Way>; N], time: Duration) -> [Taken; N] {
-    let mut all =
-        ways.map(|_| Taken { all: Histogram::new(3).expect("three digits"), medians: Vec::new() });
-    for way in ways {
-        round(way).await;
-    }
     let rounds = (time.as_nanos() / ROUND.as_nanos()).max(3);
-    for nth in 0..rounds {
-        for turn in 0..N {
-            let which = if nth % 2 == 0 { turn } else { N - 1 - turn };
-            let taken = round(ways[which]).await;
-            all[which].medians.push(taken.value_at_quantile(0.5) as f64);
-            all[which].all.add(taken).expect("alike");
-        }
-    }
-    all
+    taken::in_turn(ways, rounds.try_into().unwrap_or(usize::MAX), round).await
 }
 
 fn note(report: &mut Report, name: &str, taken: &Taken) {

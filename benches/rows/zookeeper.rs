@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use zookeeper_client::{Acls, Client, CreateMode, LockOptions as TheirOptions, LockPrefix};
 
 use crate::report::{Bar, Report};
-use crate::rounds::Spread;
+use crate::taken::Taken;
 
 /// Short, in turn for both: noise comes and goes.
 const ROUND: Duration = Duration::from_millis(200);
@@ -83,37 +83,13 @@ fn leaves(let_go: &Mutex<Option<Instant>>) {
     *let_go.lock().expect("no panic") = Some(Instant::now());
 }
 
-/// Takings of one way: all of them, and the medians of the rounds.
-struct Taken {
-    all: Histogram<u64>,
-    medians: Vec<f64>,
-}
-
-impl Taken {
-    fn new() -> Self {
-        Self { all: Histogram::new(3).expect("three digits"), medians: Vec::new() }
+fn histogram(times: impl Iterator<Item = Duration>) -> Histogram<u64> {
+    let mut round = Histogram::new(3).expect("three digits");
+    for time in times {
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        round.record(nanos).expect("it resizes");
     }
-
-    fn add(&mut self, times: impl Iterator<Item = Duration>) {
-        let mut round = Histogram::<u64>::new(3).expect("three digits");
-        for time in times {
-            let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-            round.record(nanos).expect("it resizes");
-        }
-        self.medians.push(round.value_at_quantile(0.5) as f64);
-        self.all.add(round).expect("alike");
-    }
-
-    /// Round by round, because both met the same noise.
-    fn over(&self, other: &Self) -> Spread {
-        let ratios = self.medians.iter().zip(&other.medians).map(|(one, other)| one / other);
-        Spread::of(ratios).expect("there was a round")
-    }
-
-    fn note(&self, report: &mut Report, name: &str) {
-        let [p50, p99] = [0.5, 0.99].map(|part| self.all.value_at_quantile(part) as f64 / 1e3);
-        report.note(&format!("{name:<34} p50 {p50:>8.1} us   p99 {p99:>8.1} us"));
-    }
+    round
 }
 
 /// As many as there are ways take turns at one key, each in a task of its own, as services do.
@@ -163,16 +139,16 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
         for turn in 0..2 {
             let (ways, [acquire, whole, handed]) = &mut taken[usize::from(nth % 2 == turn)];
             let alone = round(&ways[..1], "alone", Duration::ZERO).await;
-            acquire.add(alone.iter().map(|held| held.acquire));
-            whole.add(alone.iter().map(|held| held.whole));
+            acquire.add(histogram(alone.iter().map(|held| held.acquire)));
+            whole.add(histogram(alone.iter().map(|held| held.whole)));
             let both = round(ways, "handed", HELD).await;
-            handed.add(both.iter().filter_map(|held| held.handed));
+            handed.add(histogram(both.iter().filter_map(|held| held.handed)));
         }
     }
     let [(_, ours), (_, theirs)] = &taken;
     for (nth, what) in ["acquire", "acquire and release", "hand-over"].into_iter().enumerate() {
-        ours[nth].note(report, &format!("{what}, lockattr"));
-        theirs[nth].note(report, &format!("{what}, the client's recipe"));
+        ours[nth].note(report, &format!("{what}, lockattr"), 34);
+        theirs[nth].note(report, &format!("{what}, the client's recipe"), 34);
         let ratio = ours[nth].over(&theirs[nth]);
         report.bar(&format!("{what} over the recipe's, p50"), ratio, "x", Bar::AtMost(1.0));
     }
