@@ -110,7 +110,7 @@ impl World {
 
     /// Somebody who has the place in front, and nothing else yet.
     pub(crate) fn first(&self) -> Ahead {
-        match self.lines.join(NAME, Wants { fits: true }) {
+        match self.lines.join(NAME, Wants { fits: true }, None) {
             Joined::Ahead(ahead, None) => ahead,
             Joined::Ahead(_, Some(_)) => panic!("nothing is kept yet"),
             Joined::Behind(_) => panic!("nobody else is there"),
@@ -119,7 +119,7 @@ impl World {
 
     /// The place behind those who are there, before any task runs.
     pub(crate) fn behind(&self, wants: Wants) -> Place {
-        match self.lines.join(NAME, wants) {
+        match self.lines.join(NAME, wants, None) {
             Joined::Ahead(..) => panic!("there is one ahead"),
             Joined::Behind(place) => place,
         }
@@ -145,7 +145,7 @@ impl World {
             *now = Wanted { known: wanted, handed: 0, grants: now.grants + 1 };
         });
         self.log(|log| log.grants += 1);
-        ahead.granted(wanted, NOW);
+        ahead.granted(wanted, (), NOW);
         self.lock(ahead)
     }
 
@@ -157,6 +157,7 @@ impl World {
     pub(crate) fn came(self: &Arc<Self>, who: char, came: Came<Wants, Lock>) {
         let lock = match came {
             Came::Lock(lock) => lock,
+            Came::Scout(_) => unreachable!("no lock here is shared"),
             Came::Ask(ahead) => self.ask(ahead, false),
         };
         lock.used_by(who);

@@ -20,7 +20,7 @@ pub(crate) fn stand(world: &Arc<World>, mut place: Place, who: char, waits: Wait
 
 /// Gets in line, wherever that is.
 pub(crate) fn join(world: &Arc<World>, who: char, waits: Waits) {
-    match world.lines.join(NAME, Wants { fits: true }) {
+    match world.lines.join(NAME, Wants { fits: true }, None) {
         Joined::Ahead(ahead, kept) => world.revive_or_ask(ahead, kept).used_by(who),
         Joined::Behind(place) => stand(world, place, who, waits),
     }

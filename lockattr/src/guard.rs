@@ -15,7 +15,6 @@ use crate::observe::Watched;
 use crate::site::Site;
 use crate::{Error, Lease, LostReason};
 use held::Owned;
-pub(crate) use held::{Ahead, Lines};
 
 /// Owns a hold: the lock is ours until the guard is released or dropped, or the lease is lost.
 ///

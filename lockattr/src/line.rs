@@ -1,8 +1,13 @@
-//! Those of this process who wait for the same lock: one of them asks the store, the others stand
-//! behind, and who has the lock hands it to the next without asking anybody (lock cohorting: Dice,
-//! Marathe, Shavit, `PPoPP` 2012). No I/O, and no clock of its own.
+//! The wait queues inside a process: of all callers that want the same lock, one asks the store. The
+//! others wait behind it, and a holder hands the lock to the next without asking the store (lock
+//! cohorting: Dice, Marathe, Shavit, `PPoPP` 2012). No I/O, and no clock of its own.
 //!
-//! `W` is what a waiter wants, `T` what it is handed: neither is looked at here.
+//! So a process has one entry in the store's wait queue for a lock, however many of its callers wait, and
+//! a waiter whose wait budget ends need not ask the store: what the asker learned last is
+//! [known](Place::known) to all of its queue.
+//!
+//! `W` is what a waiter wants, `T` what it is handed, `K` what is known of the lock: none of them is
+//! looked at here.
 
 // Named, because the models take this file from another place.
 #[path = "line/ahead.rs"]
@@ -16,8 +21,8 @@ use std::time::Duration;
 
 use crate::sync::{Arc, Instant, Mutex, MutexGuard, PoisonError, oneshot};
 pub(crate) use ahead::{Ahead, Next};
-use place::Waiter;
 pub(crate) use place::{Came, Place};
+use place::{Turn, Waiter};
 
 /// How far a lock goes from hand to hand inside a process while another process waits for it.
 #[derive(Clone, Copy, Debug)]
@@ -29,39 +34,44 @@ pub(crate) struct Limits {
 }
 
 /// All lines of a manager, by the names of the locks.
-pub(crate) struct Lines<W, T> {
-    lines: Mutex<ByName<W, T>>,
+pub(crate) struct Lines<W, T, K = ()> {
+    lines: Mutex<ByName<W, T, K>>,
     limits: Limits,
 }
 
-struct ByName<W, T> {
-    lines: HashMap<Box<str>, Line<W, T>>,
+struct ByName<W, T, K> {
+    lines: HashMap<Box<str>, Line<W, T, K>>,
     last_id: u64,
 }
 
 /// One line: there is one as long as somebody is ahead, or the lock is kept here.
-struct Line<W, T> {
+struct Line<W, T, K> {
     waiting: VecDeque<Waiter<W, T>>,
     /// Since when another process waits, and how often the lock was handed over since.
     wanted: Option<(Instant, u32)>,
     /// The lock, while nobody has it and it is kept for the next call; and until when.
     /// Boxed, because most lines are of locks that somebody has.
     kept: Option<Box<(T, Instant)>>,
+    /// What the asker learned last, and whether that is that the lock is this process's own.
+    known: Option<(K, bool)>,
+    /// Waiters that need to know, and wait until something is known.
+    curious: Vec<oneshot::Sender<()>>,
 }
 
-impl<W, T> Line<W, T> {
+impl<W, T, K> Line<W, T, K> {
     fn new() -> Self {
-        Self { waiting: VecDeque::new(), wanted: None, kept: None }
+        let (waiting, curious) = (VecDeque::new(), Vec::new());
+        Self { waiting, wanted: None, kept: None, known: None, curious }
     }
 }
 
 /// Where a newcomer stands.
 #[derive(Debug)]
-pub(crate) enum Joined<W, T> {
+pub(crate) enum Joined<W, T, K = ()> {
     /// In front of all others, with the lock if it was kept here.
-    Ahead(Ahead<W, T>, Option<T>),
+    Ahead(Ahead<W, T, K>, Option<T>),
     /// Behind somebody.
-    Behind(Place<W, T>),
+    Behind(Place<W, T, K>),
 }
 
 /// What became of a lock that was kept.
@@ -75,14 +85,20 @@ pub(crate) enum Kept<T> {
     Gone,
 }
 
-impl<W, T> Lines<W, T> {
+impl<W, T, K> Lines<W, T, K> {
     pub(crate) fn new(limits: Limits) -> Arc<Self> {
         let by_name = ByName { lines: HashMap::new(), last_id: 0 };
         Arc::new(Self { lines: Mutex::new(by_name), limits })
     }
 
-    /// Gets in line for the lock of this name.
-    pub(crate) fn join(self: &Arc<Self>, name: &str, wants: W) -> Joined<W, T> {
+    /// Joins the queue for the lock of this name. A caller that left it as its `number` to ask beside the
+    /// asker comes back to where it was.
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        name: &str,
+        wants: W,
+        number: Option<u64>,
+    ) -> Joined<W, T, K> {
         let mut by_name = self.by_name();
         let ByName { lines, last_id } = &mut *by_name;
         let Some(line) = lines.get_mut(name) else {
@@ -92,14 +108,40 @@ impl<W, T> Lines<W, T> {
         if let Some(kept) = line.kept.take() {
             return Joined::Ahead(self.ahead(name.into()), Some(kept.0));
         }
-        *last_id += 1;
+        let id = number.unwrap_or_else(|| {
+            *last_id += 1;
+            *last_id
+        });
         let (sender, turn) = oneshot::channel();
-        line.waiting.push_back(Waiter { id: *last_id, wants, turn: sender });
-        Joined::Behind(Place { lines: self.clone(), name: name.into(), id: *last_id, turn })
+        let at = line.waiting.partition_point(|waiter| waiter.id < id);
+        line.waiting.insert(at, Waiter { id, wants, turn: sender });
+        Joined::Behind(Place { lines: self.clone(), name: name.into(), id, turn })
+    }
+
+    /// Whether a caller that could share the lock may ask the store beside the asker: the asker's first
+    /// question has no answer yet, and no caller waits behind it.
+    pub(crate) fn may_ask_beside(&self, name: &str) -> bool {
+        let lines = &self.by_name().lines;
+        lines.get(name).is_some_and(|line| line.known.is_none() && line.waiting.is_empty())
+    }
+
+    /// The lock was granted in a mode that others can share: the first `count` waiters try the store
+    /// too, all at once.
+    pub(crate) fn send_scouts(&self, name: &str, count: usize) {
+        let mut scouts = Vec::new();
+        if let Some(line) = self.by_name().lines.get_mut(name) {
+            let count = count.min(line.waiting.len());
+            scouts.extend(line.waiting.drain(..count));
+        }
+        // Not while the lines are locked: a waiter that is woken may want them.
+        for waiter in scouts {
+            // One that has gone needs no answer, and keeps no other from asking.
+            drop(waiter.turn.send(Turn::Scout));
+        }
     }
 
     /// The place in front for the lock of this name, if nobody has it, and the lock if it is kept.
-    pub(crate) fn try_join(self: &Arc<Self>, name: &str) -> Option<(Ahead<W, T>, Option<T>)> {
+    pub(crate) fn try_join(self: &Arc<Self>, name: &str) -> Option<(Ahead<W, T, K>, Option<T>)> {
         match self.by_name().lines.entry(name.into()) {
             Entry::Occupied(mut line) => {
                 let kept = line.get_mut().kept.take()?;
@@ -113,7 +155,7 @@ impl<W, T> Lines<W, T> {
         }
     }
 
-    fn ahead(self: &Arc<Self>, name: Box<str>) -> Ahead<W, T> {
+    fn ahead(self: &Arc<Self>, name: Box<str>) -> Ahead<W, T, K> {
         Ahead { lines: self.clone(), name, left: false }
     }
 
@@ -124,7 +166,7 @@ impl<W, T> Lines<W, T> {
         let lines = &mut self.by_name().lines;
         // In one step: whoever takes a kept lock just then takes the note along.
         let kept = take_kept(lines, name);
-        let note = |line: &mut Line<W, T>| {
+        let note = |line: &mut Line<W, T, K>| {
             line.wanted.get_or_insert((now, 0));
         };
         match name {
@@ -153,14 +195,14 @@ impl<W, T> Lines<W, T> {
         }
     }
 
-    fn by_name(&self) -> MutexGuard<'_, ByName<W, T>> {
+    fn by_name(&self) -> MutexGuard<'_, ByName<W, T, K>> {
         // Nothing in there can panic half-way, so a poisoned lock is still good.
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn take_kept<W, T>(lines: &mut HashMap<Box<str>, Line<W, T>>, name: Option<&str>) -> Vec<T> {
-    let is_kept = |line: &Line<W, T>| line.kept.is_some();
+fn take_kept<W, T, K>(lines: &mut HashMap<Box<str>, Line<W, T, K>>, name: Option<&str>) -> Vec<T> {
+    let is_kept = |line: &Line<W, T, K>| line.kept.is_some();
     let kept: Vec<_> = match name {
         Some(name) if !lines.get(name).is_some_and(is_kept) => Vec::new(),
         Some(name) => lines.remove(name).into_iter().collect(),

@@ -7,6 +7,8 @@ mod asking;
 mod blocking;
 mod builder;
 mod deadlock;
+mod known;
+mod local_queue;
 mod reenter;
 mod report;
 
@@ -16,8 +18,8 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 pub use builder::LockManagerBuilder;
+pub(crate) use known::{Ahead, Lines};
 
-use crate::guard::Lines;
 use crate::holder::Identity;
 use crate::key::LockKey;
 use crate::line::Limits;
@@ -70,6 +72,8 @@ struct Shared {
     identity: Identity,
     watchdog: Arc<Watchdog>,
     inbox: Arc<Inbox>,
+    /// The queues of callers whose locks no holder hands over: of each, one asks the store.
+    askers: Arc<Lines>,
     lock_order: LockOrder,
 }
 
@@ -154,15 +158,23 @@ impl LockManager {
             }
         });
         let loses = Arc::downgrade(&watchdog);
-        let inbox = Arc::new(inbox.on_lost(move |token| {
+        let inbox = inbox.on_lost(move |token| {
             if let Some(watchdog) = loses.upgrade() {
                 watchdog.lost(token);
+            }
+        });
+        let unclaimed = Arc::downgrade(&watchdog);
+        // What a waiter asked for that has given up is on its way back already: now is the time.
+        let inbox = Arc::new(inbox.on_unclaimed(move |_token| {
+            if let Some(watchdog) = unclaimed.upgrade() {
+                watchdog.hurry();
             }
         }));
         watchdog.store().listen(&inbox);
         observe::describe();
-        let lock_order = LockOrder::default();
-        Self { shared: Arc::new(Shared { settings, identity, watchdog, inbox, lock_order }) }
+        let (lock_order, askers) = (LockOrder::default(), Lines::new(limits));
+        let shared = Shared { settings, identity, watchdog, inbox, askers, lock_order };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Makes this the default manager of the process: the one that annotated functions use.

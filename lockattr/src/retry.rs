@@ -118,6 +118,8 @@ impl Attempts {
             Some(most) => self.made.min(most),
             None => self.made,
         }
+        // One that waited behind another caller of its process asked through that one.
+        .max(1)
     }
 
     pub(crate) fn waited(&self, now: Instant) -> Duration {
@@ -126,7 +128,9 @@ impl Attempts {
 
     /// Until when an attempt that starts now may take: the deadline, but never less than `floor`,
     /// or an attempt near the deadline could not be answered at all.
+    /// None for what asks only once: as long as the store lets a question take.
     pub(crate) fn cut(&self, now: Instant, floor: Duration) -> Option<Instant> {
-        self.deadline.map(|deadline| deadline.max(now + floor))
+        let deadline = self.deadline.filter(|deadline| *deadline > self.started);
+        deadline.map(|deadline| deadline.max(now + floor))
     }
 }

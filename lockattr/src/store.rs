@@ -6,6 +6,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 pub use crate::error::StoreError;
 pub use crate::key::LockKey;
 pub use crate::token::OwnerToken;
@@ -32,6 +34,7 @@ mod ordered;
 mod place;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod queue;
 #[cfg(feature = "redis")]
 mod redis;
 mod redlock;
@@ -44,7 +47,6 @@ mod zookeeper;
 pub use claim::{Claim, Sharing};
 #[cfg(feature = "etcd")]
 pub use etcd::EtcdStore;
-pub(crate) use inbox::NET;
 pub use inbox::{Expected, Grant, Inbox, News};
 pub(crate) use inboxes::Inboxes;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
@@ -60,6 +62,7 @@ pub(crate) use postgres::{
 };
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresSessionStore, PostgresStore, PostgresTransaction};
+pub(crate) use queue::NET;
 #[cfg(feature = "redis")]
 pub use redis::RedisStore;
 pub use redlock::RedlockStore;
@@ -175,6 +178,19 @@ pub trait Store: Any + Debug + Send + Sync {
 
     /// Whether the store answers at all; asked once when a manager connects.
     fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>>;
+
+    /// Whether the connection over which this key is asked about has brought an answer, to whatever
+    /// question, since `since`. A question that gets none in time met a slow store then, and else one
+    /// that is away. A store that cannot tell says no.
+    fn answered_since(&self, _key: &LockKey, _since: Instant) -> bool {
+        false
+    }
+
+    /// How long an entry in its queue, of a claim for `ttl`, may outlast the last word of its process: so
+    /// long its manager goes on taking it out, if no answer says that it is gone.
+    fn entry_lasts(&self, ttl: Duration) -> Duration {
+        queue::lasts(ttl)
+    }
 
     /// The longest lease that it takes; a manager refuses options beyond it.
     fn longest_ttl(&self) -> Duration {

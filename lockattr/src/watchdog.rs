@@ -25,9 +25,9 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::guard::Lines;
 use crate::hold::Hold;
 use crate::line::Kept;
+use crate::manager::Lines;
 use crate::store::{OwnerToken, Releasing, Store};
 use crate::{Error, LostReason};
 use batch::send_releases;
@@ -168,6 +168,26 @@ impl Watchdog {
     pub(crate) fn release_later(self: &Arc<Self>, lock: Releasing, until: Instant, held: bool) {
         let now = Instant::now();
         self.queue().release(PendingRelease::new(lock, until, held, now), now);
+        self.ensure_driven();
+    }
+
+    /// Undoes what the store may have done for a claim for `ttl` whose caller gave up: until it answers, or
+    /// the claim's entry and a lease that was granted to it have ended by themselves.
+    pub(crate) fn undo(self: &Arc<Self>, lock: Releasing, ttl: Duration) {
+        let now = Instant::now();
+        let release = PendingRelease::new(lock, now + ttl, false, now);
+        let lasts = self.store.entry_lasts(ttl);
+        self.queue().release(release.at_least_for(lasts), now);
+        self.ensure_driven();
+    }
+
+    /// Tries the releases again that got no answer, now.
+    pub(crate) fn hurry(self: &Arc<Self>) {
+        {
+            let mut queue = self.queue();
+            queue.hurry();
+            queue.wake();
+        }
         self.ensure_driven();
     }
 

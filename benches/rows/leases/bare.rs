@@ -51,7 +51,7 @@ impl Bare {
     pub(crate) async fn renew_by_script(&mut self, pace: Pace, time: Duration) -> Cost {
         let script = Script::new(concat!(
             include_str!("../../../lockattr/src/store/redis/count.lua"),
-            include_str!("../../../lockattr/src/store/redis/line.lua"),
+            include_str!("../../../lockattr/src/store/redis/queue.lua"),
             include_str!("../../../lockattr/src/store/redis/renew.lua"),
         ));
         script.load_async(&mut self.connection).await.expect("the script loads");

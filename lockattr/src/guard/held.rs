@@ -8,18 +8,13 @@ use tokio::time::Instant;
 use super::{Grip, LockGuard};
 use crate::chain::Frame;
 use crate::hold::{Granted, Hold, validity};
-use crate::line::{self, Next};
+use crate::line::Next;
+use crate::manager::Ahead;
 use crate::observe;
 use crate::options::Terms;
 use crate::store::{self, Claim, Releasing};
 use crate::watchdog::Watchdog;
 use crate::{Error, FencingToken, Lease, LostReason};
-
-/// The lines of a manager: waiters say on which terms, and are handed a guard.
-pub(crate) type Lines = line::Lines<Terms, LockGuard>;
-
-/// Being ahead in one of them.
-pub(crate) type Ahead = line::Ahead<Terms, LockGuard>;
 
 /// The lock, given back by hand or by drop; `None` once it is.
 pub(super) struct Owned(Option<Held>);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::place::{Turn, Waiter};
 use super::{Limits, Lines};
-use crate::sync::{Arc, Instant};
+use crate::sync::{Arc, Instant, oneshot};
 
 /// Who is next when the one ahead is done.
 pub(crate) enum Next<W, T> {
@@ -18,21 +18,46 @@ pub(crate) enum Next<W, T> {
 }
 
 /// Being ahead: asking the store, or having the lock. Dropped, the next one is ahead.
-pub(crate) struct Ahead<W, T> {
-    pub(super) lines: Arc<Lines<W, T>>,
+pub(crate) struct Ahead<W, T, K = ()> {
+    pub(super) lines: Arc<Lines<W, T, K>>,
     pub(super) name: Box<str>,
     pub(super) left: bool,
 }
 
-impl<W, T> Ahead<W, T> {
-    /// The store granted the lock, and said whether others waited then. Who came since may have been
-    /// told of before this is.
-    pub(crate) fn granted(&self, wanted: bool, now: Instant) {
-        if let Some(line) = self.lines.by_name().lines.get_mut(&self.name)
-            && (wanted || line.wanted.is_some())
-        {
-            line.wanted = Some((now, 0));
-        }
+impl<W, T, K> Ahead<W, T, K> {
+    /// The store granted the lock, and said whether others waited then; of those that came since, this
+    /// process may have heard before. `ours` is what waiters here are to know of it.
+    pub(crate) fn granted(&self, wanted: bool, ours: K, now: Instant) {
+        let curious = {
+            let lines = &mut self.lines.by_name().lines;
+            let Some(line) = lines.get_mut(&self.name) else { return };
+            if wanted || line.wanted.is_some() {
+                line.wanted = Some((now, 0));
+            }
+            line.known = Some((ours, true));
+            std::mem::take(&mut line.curious)
+        };
+        wake(curious);
+    }
+
+    /// The store answered that another process has the lock, or did not answer.
+    pub(crate) fn learned(&self, known: K) {
+        let curious = {
+            let lines = &mut self.lines.by_name().lines;
+            let Some(line) = lines.get_mut(&self.name) else { return };
+            line.known = Some((known, false));
+            std::mem::take(&mut line.curious)
+        };
+        wake(curious);
+    }
+
+    /// What this process knows of the lock, from the asker before.
+    pub(crate) fn known(&self) -> Option<K>
+    where
+        K: Clone,
+    {
+        let lines = &self.lines.by_name().lines;
+        lines.get(&self.name)?.known.as_ref().map(|(known, _)| known.clone())
     }
 
     /// Who gets the lock next, if `fits` says that the first in line can have it from here.
@@ -81,6 +106,8 @@ impl<W, T> Ahead<W, T> {
                 let lines = &mut self.lines.by_name().lines;
                 let Some(line) = lines.get_mut(&self.name) else { return };
                 line.wanted = None;
+                // What the store last said of it stays true for now; that it was ours does not.
+                line.known.take_if(|(_, ours)| *ours);
                 let Some(waiter) = line.waiting.pop_front() else {
                     lines.remove(&self.name);
                     return;
@@ -95,7 +122,7 @@ impl<W, T> Ahead<W, T> {
     }
 }
 
-impl<W, T> Drop for Ahead<W, T> {
+impl<W, T, K> Drop for Ahead<W, T, K> {
     fn drop(&mut self) {
         if !self.left {
             self.leave();
@@ -103,8 +130,16 @@ impl<W, T> Drop for Ahead<W, T> {
     }
 }
 
-impl<W, T> fmt::Debug for Ahead<W, T> {
+impl<W, T, K> fmt::Debug for Ahead<W, T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ahead").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Not while the lines are locked: a waiter that is woken may want them.
+fn wake(curious: Vec<oneshot::Sender<()>>) {
+    for one in curious {
+        // One that has gone needs to know nothing.
+        let _gone: Result<(), ()> = one.send(());
     }
 }

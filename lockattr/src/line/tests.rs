@@ -21,14 +21,14 @@ fn lines() -> (Line, Instant) {
 
 /// The place in front, where nothing is kept.
 fn ahead(lines: &Line, name: &str) -> Ahead<u32, &'static str> {
-    match lines.join(name, 0) {
+    match lines.join(name, 0, None) {
         Joined::Ahead(ahead, None) => ahead,
         other => panic!("{other:?}"),
     }
 }
 
 fn behind<const N: usize>(lines: &Line, wants: [u32; N]) -> [Place<u32, &'static str>; N] {
-    wants.map(|wants| match lines.join("a", wants) {
+    wants.map(|wants| match lines.join("a", wants, None) {
         Joined::Behind(place) => place,
         Joined::Ahead(..) => panic!("there is somebody ahead"),
     })
@@ -38,6 +38,7 @@ fn asks(place: &mut Place<u32, &'static str>) -> Option<Ahead<u32, &'static str>
     match place.turn().now_or_never()? {
         Came::Ask(ahead) => Some(ahead),
         Came::Lock(lock) => panic!("{lock} was not to be handed over"),
+        Came::Scout(number) => panic!("{number} was not to ask beside the asker"),
     }
 }
 
@@ -106,7 +107,7 @@ fn while_another_process_waits_a_lock_is_handed_on_so_often_and_so_long() {
     let (lines, now) = lines();
     let first = ahead(&lines, "a");
     let _places = behind(&lines, [2, 3, 4, 5, 6, 7, 8, 9]);
-    first.granted(false, now);
+    first.granted(false, (), now);
     assert_eq!([(); 3].map(|()| hands(&first, now)), [Ok(2), Ok(3), Ok(4)], "nobody else waits");
     assert!(lines.wanted(Some("b"), now).is_empty() && lines.wanted(Some("a"), now).is_empty());
     // Said again, it is the same wish.
@@ -116,7 +117,7 @@ fn while_another_process_waits_a_lock_is_handed_on_so_often_and_so_long() {
     assert_eq!(hands(&first, now), Ok(6));
     assert_eq!(hands(&first, now), Err(true), "so often");
     // Asked anew, the store let the others pass; some of them still wait.
-    first.granted(false, now + SECOND * 10);
+    first.granted(false, (), now + SECOND * 10);
     assert_eq!(hands(&first, now + SECOND * 19), Ok(7));
     assert_eq!(hands(&first, now + SECOND * 20), Err(true));
 }
@@ -127,7 +128,7 @@ fn a_grant_that_says_that_others_wait_begins_to_count() {
     let (lines, now) = lines();
     let first = ahead(&lines, "a");
     let [mut second, _third] = behind(&lines, [2, 3]);
-    first.granted(true, now);
+    first.granted(true, (), now);
     assert_eq!(hands(&first, now + SECOND * 10), Err(true));
     drop(first);
     let in_front = asks(&mut second).expect("its turn");
@@ -139,7 +140,9 @@ fn a_grant_that_says_that_others_wait_begins_to_count() {
 fn a_kept_lock_goes_to_the_next_call() {
     let (lines, now) = lines();
     assert_eq!(ahead(&lines, "a").keep("lock", now + SECOND), Ok(()));
-    let Joined::Ahead(again, Some("lock")) = lines.join("a", 0) else { panic!("it was kept") };
+    let Joined::Ahead(again, Some("lock")) = lines.join("a", 0, None) else {
+        panic!("it was kept")
+    };
     assert_eq!(again.keep("lock", now + SECOND), Ok(()));
     let (again, kept) = lines.try_join("a").expect("nobody has it");
     assert_eq!(kept, Some("lock"));
@@ -156,7 +159,7 @@ fn no_lock_is_kept_from_one_who_waits_here_or_elsewhere() {
     let [mut second] = behind(&lines, [2]);
     assert_eq!(first.keep("lock", now + SECOND), Err("lock"));
     let in_front = asks(&mut second).expect("its turn");
-    in_front.granted(true, now);
+    in_front.granted(true, (), now);
     assert_eq!(in_front.keep("lock", now + SECOND), Err("lock"));
     assert!(matches!(lines.kept("a", now), Kept::Gone));
 }
@@ -191,6 +194,6 @@ fn a_lock_that_is_wanted_elsewhere_is_given_up_where_it_is_only_kept() {
     assert_eq!(lines.take_kept(Some("b")), ["lock of b"]);
     assert!(lines.take_kept(Some("busy")).is_empty() && lines.take_kept(Some("b")).is_empty());
     assert_eq!(lines.take_kept(None), ["lock of a"]);
-    assert!(matches!(lines.join("busy", 0), Joined::Behind(_)), "somebody has it");
+    assert!(matches!(lines.join("busy", 0, None), Joined::Behind(_)), "somebody has it");
     assert_eq!(busy.keep("lock", now + SECOND), Err("lock"), "it is wanted");
 }

@@ -1,25 +1,25 @@
-//! One acquisition: enter again (`reenter.rs`), or stand in line until the lock is handed over or
-//! patience ends.
+//! One acquisition: re-enter (`reenter.rs`), or wait in this process (`local_queue.rs`) and ask the
+//! store, until the lock is granted or the wait budget ends.
 
 use std::sync::Arc;
 
 use futures_util::future::OptionFuture;
 use tokio::task::coop::consume_budget;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::LockManager;
 use super::asking::{Asking, Refusal};
+use super::known::{Ahead, contended};
+use super::local_queue::{LocalQueue, Turned};
 use crate::chain;
-use crate::guard::Ahead;
 use crate::key::{LockKey, named};
-use crate::line::{Came, Joined};
 use crate::machine::random_fraction;
 use crate::observe::Wait;
 use crate::options::Terms;
 use crate::retry::Attempts;
 use crate::site::Site;
 use crate::store::{Claim, Sharing};
-use crate::{Error, Holder, LockGuard};
+use crate::{Error, LockGuard};
 
 impl LockManager {
     pub(crate) async fn acquire_on(&self, terms: &Terms, key: &str) -> Result<LockGuard, Error> {
@@ -92,7 +92,7 @@ impl LockManager {
         // release.
         watchdog.start()?;
         let mut ahead = None;
-        if let Some(name) = local_line(terms, &keys) {
+        if let Some(name) = handed_off(terms, &keys) {
             // Before anything else is made: a lock that is kept costs next to nothing.
             if let Some((place, kept)) = watchdog.lines().try_join(name) {
                 match revive(terms, place, kept).await {
@@ -118,28 +118,82 @@ impl LockManager {
         mut ahead: Option<Ahead>,
         observed: &Wait,
     ) -> Result<LockGuard, Error> {
-        let shared = &self.shared;
         let mut attempts = terms.patience.start(Instant::now());
-        match local_line(terms, keys) {
-            Some(name) if ahead.is_none() => {
-                match self.stand_in_line(terms, name, &mut attempts, observed).await {
-                    Ok(guard) => return Ok(guard),
-                    Err(place) => ahead = place,
+        let queue = self.queue_for(terms, keys);
+        if !queue.as_ref().is_some_and(|queue| queue.hands_off) {
+            self.give_up_kept(keys).await;
+        }
+        let (mut asked_beside, mut number) = (false, None);
+        loop {
+            let mut beside = false;
+            if let Some(queue) = &queue
+                && ahead.is_none()
+                && !attempts.is_once()
+            {
+                let wait = queue.wait(terms, keys, asked_beside, number, &mut attempts, observed);
+                match wait.await? {
+                    Turned::Granted(guard) => return Ok(guard),
+                    Turned::Ask(place) => ahead = Some(place),
+                    Turned::Beside(place) => {
+                        (asked_beside, number, beside) = (true, place, true);
+                    }
                 }
             }
-            Some(_) => {}
-            None => self.give_up_kept(keys).await,
+            let asking = self.claim(terms, keys, ahead.take(), queue.as_ref())?;
+            if !beside {
+                return self.ask_until_over(asking, keys, attempts, observed).await;
+            }
+            attempts.begin();
+            if let Some(guard) = self.ask_beside(asking, keys).await? {
+                return Ok(guard);
+            }
         }
+    }
+
+    /// A claim for `keys` on its way to the store.
+    fn claim<'a>(
+        &'a self,
+        terms: &'a Terms,
+        keys: &[LockKey],
+        ahead: Option<Ahead>,
+        queue: Option<&'a LocalQueue<'a>>,
+    ) -> Result<Asking<'a>, Error> {
+        let shared = &self.shared;
         let label = shared.identity.label(terms.function);
         let claim = Claim::with(shared.inbox.id(), keys.into(), terms.sharing, &label);
         if let Some(why) = shared.watchdog.store().refuses_claim(&claim) {
             return Err(Error::InvalidOptions(why));
         }
-        let mut asking = Asking::new(shared, claim, terms, ahead);
+        let asking = Asking::new(shared, claim, terms, ahead, queue);
         // After it is noted that we ask, so that a shutdown either is seen here or sees this.
         if shared.watchdog.is_shut_down() {
             return Err(shut_down(&named(keys)));
         }
+        Ok(asking)
+    }
+
+    /// Asks once, beside the asker of this process; nothing where the lock is another's or nobody
+    /// knows, because the asker finds that out too.
+    async fn ask_beside(
+        &self,
+        mut asking: Asking<'_>,
+        keys: &[LockKey],
+    ) -> Result<Option<LockGuard>, Error> {
+        match asking.ask_once().await {
+            Ok(guard) if guard.is_shut_down() => Err(shut_down(&named(keys))),
+            Ok(guard) => Ok(Some(guard)),
+            Err(_refused) => Ok(None),
+        }
+    }
+
+    /// Asks, and waits in the store's queue, until the lock is granted or the wait budget ends.
+    async fn ask_until_over(
+        &self,
+        mut asking: Asking<'_>,
+        keys: &[LockKey],
+        mut attempts: Attempts,
+        observed: &Wait,
+    ) -> Result<LockGuard, Error> {
         loop {
             attempts.begin();
             let refusal = match asking.ask(&attempts).await {
@@ -149,51 +203,26 @@ impl LockManager {
                 Err(refusal) => refusal,
             };
             let (now, random) = (Instant::now(), random_fraction());
+            let queued = refusal.is_queued();
             let again = match &refusal {
                 Refusal::Held { in_line: Some(soon), .. } => {
                     attempts.look_again(now, *soon, random)
                 }
                 _ => attempts.pause(now, random),
             };
-            let Some(until) = again else {
-                return Err(match refusal {
-                    Refusal::Held { holder, .. } => contended(&named(keys), &attempts, holder),
-                    Refusal::Unknown(error) => error.about(&named(keys)),
-                });
+            let over = |refusal, attempts: &Attempts| match refusal {
+                Refusal::Held { holder, .. } => contended(&named(keys), attempts, holder),
+                Refusal::Unknown(error) => error.about(&named(keys)),
             };
+            let Some(until) = again else { return Err(over(refusal, &attempts)) };
             observed.waits();
             if let Some(guard) = asking.granted_before(until).await {
                 return Ok(guard);
             }
-        }
-    }
-
-    /// Waits among those of this process until the lock is handed over here, or until it is our
-    /// turn to ask the store. Whose patience ends before asks as well, once and from no place.
-    async fn stand_in_line(
-        &self,
-        terms: &Terms,
-        name: &str,
-        attempts: &mut Attempts,
-        observed: &Wait,
-    ) -> Result<LockGuard, Option<Ahead>> {
-        if attempts.is_once() {
-            return Err(None);
-        }
-        let mut place = match self.shared.watchdog.lines().join(name, terms.clone()) {
-            Joined::Ahead(ahead, kept) => {
-                return revive(terms, ahead, kept).await.map_err(Some);
+            // It looked all the time: one more question would find what the last one did.
+            if queued && !attempts.can_wait(Instant::now()) {
+                return Err(over(refusal, &attempts));
             }
-            Joined::Behind(place) => place,
-        };
-        let ends = attempts.line_ends(Instant::now(), random_fraction());
-        observed.waits();
-        match timeout_at(ends, place.turn()).await {
-            Ok(Came::Lock(guard)) if guard.ensure_held().is_ok() => Ok(guard),
-            // It lay too long before this task was polled.
-            Ok(Came::Lock(_lapsed)) => Err(None),
-            Ok(Came::Ask(ahead)) => Err(Some(ahead)),
-            Err(_) => Err(None),
         }
     }
 
@@ -209,15 +238,19 @@ impl LockManager {
 }
 
 /// Takes the lock that was kept for the place in front, if there is one and it fits.
-async fn revive(terms: &Terms, ahead: Ahead, kept: Option<LockGuard>) -> Result<LockGuard, Ahead> {
+pub(super) async fn revive(
+    terms: &Terms,
+    ahead: Ahead,
+    kept: Option<LockGuard>,
+) -> Result<LockGuard, Ahead> {
     match kept {
         Some(kept) => kept.revive(terms, ahead).await,
         None => Err(ahead),
     }
 }
 
-/// The name of the lock, if its line in this process hands it on: one key, for one holder.
-fn local_line<'a>(terms: &Terms, keys: &'a [LockKey]) -> Option<&'a str> {
+/// The name of the lock, if its queue in this process hands it on: one key, for one holder.
+fn handed_off<'a>(terms: &Terms, keys: &'a [LockKey]) -> Option<&'a str> {
     match keys {
         [key] if terms.sharing == Sharing::Exclusive && !terms.by_store => Some(key.name()),
         _ => None,
@@ -226,14 +259,4 @@ fn local_line<'a>(terms: &Terms, keys: &'a [LockKey]) -> Option<&'a str> {
 
 pub(super) fn shut_down(key: &str) -> Error {
     Error::ShutDown { key: key.to_owned() }
-}
-
-pub(super) fn contended(key: &str, attempts: &Attempts, holder: Option<Box<Holder>>) -> Error {
-    let now = Instant::now();
-    Error::Contended {
-        key: key.to_owned(),
-        attempts: attempts.made(now),
-        waited: attempts.waited(now),
-        holder,
-    }
 }

@@ -7,7 +7,8 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::Shared;
-use crate::guard::Ahead;
+use super::known::{Ahead, Known};
+use super::local_queue::LocalQueue;
 use crate::hold::{Granted, validity};
 use crate::options::Terms;
 use crate::retry::Attempts;
@@ -17,7 +18,11 @@ use crate::store::{
 use crate::{FencingToken, Holder, LockGuard};
 
 /// What an attempt near the deadline gets at least, or no answer could ever meet it.
-const LEAST_TIME_TO_ANSWER: Duration = Duration::from_millis(250);
+pub(super) const LEAST_TIME_TO_ANSWER: Duration = Duration::from_millis(250);
+
+/// So many waiting claims of one manager look every `retry_delay`; of twice as many, each looks half as
+/// often.
+const LOOKS_AT_ONCE: u32 = 32;
 
 /// Why an attempt did not get the lock.
 pub(super) enum Refusal {
@@ -29,14 +34,30 @@ pub(super) enum Refusal {
     Unknown(StoreError),
 }
 
+impl Refusal {
+    /// Whether the claim waits in the store's queue now.
+    pub(super) fn is_queued(&self) -> bool {
+        matches!(self, Self::Held { in_line: Some(_), .. })
+    }
+
+    fn known(&self) -> Known {
+        match self {
+            Self::Held { holder, .. } => Known::Taken(holder.clone()),
+            Self::Unknown(error) => Known::Unanswered(error.clone()),
+        }
+    }
+}
+
 /// A claim on its way: whatever the store may have granted without our knowing, and its place in
 /// the line, is given back when this is dropped, at whichever await point.
 pub(super) struct Asking<'a> {
     shared: &'a Shared,
     terms: &'a Terms,
     claim: Arc<Claim>,
-    /// The place among those of this process, where there is a line of them.
+    /// The head of the queue of this process, where there is one and this claim does not ask beside it.
     ahead: Option<Ahead>,
+    /// That queue.
+    queue: Option<&'a LocalQueue<'a>>,
     /// What the store tells, once the claim may stand in its line.
     expected: Option<Expected>,
     /// Whether an attempt is under way or got no answer, or the claim stands in line. Sticky: a
@@ -52,25 +73,61 @@ impl<'a> Asking<'a> {
         claim: Claim,
         terms: &'a Terms,
         ahead: Option<Ahead>,
+        queue: Option<&'a LocalQueue<'a>>,
     ) -> Self {
         shared.watchdog.asks();
         let (claim, began) = (Arc::new(claim), Instant::now());
-        Self { shared, terms, claim, ahead, expected: None, unsure: false, began }
+        Self { shared, terms, claim, ahead, queue, expected: None, unsure: false, began }
     }
 
-    /// Asks the store; in line, if there is time to wait.
+    /// Asks the store without waiting in its queue.
+    pub(super) async fn ask_once(&mut self) -> Result<LockGuard, Refusal> {
+        let wish = Acquiring::new(self.claim.clone(), self.terms.ttl);
+        self.ask_for(wish, None).await
+    }
+
+    /// Asks the store, and waits in its queue if there is time for that.
     pub(super) async fn ask(&mut self, attempts: &Attempts) -> Result<LockGuard, Refusal> {
-        let was_unsure = std::mem::replace(&mut self.unsure, true);
-        let (ttl, asked) = (self.terms.ttl, Instant::now());
-        let mut wish = Acquiring::new(self.claim.clone(), ttl);
+        let mut wish = Acquiring::new(self.claim.clone(), self.terms.ttl);
+        let asked = Instant::now();
         if attempts.can_wait(asked) {
             let token = self.claim.token();
             self.expected.get_or_insert_with(|| self.shared.inbox.expect(token));
-            wish = wish.waiting(Waiting::InLine);
+            wish = wish.waiting(Waiting::InLine).look_every(self.look_every());
         }
-        let answer = self.shared.watchdog.store().acquire(&wish);
-        let answer = match attempts.cut(asked, LEAST_TIME_TO_ANSWER) {
-            Some(cut) => timeout_at(cut, answer).await.unwrap_or_else(|_| Err(too_late())),
+        let refused = self.ask_for(wish, attempts.cut(asked, LEAST_TIME_TO_ANSWER)).await;
+        if let (Err(refusal), Some(ahead)) = (&refused, &self.ahead) {
+            ahead.learned(refusal.known());
+        }
+        refused
+    }
+
+    /// How often to look while it waits: each `retry_delay`, and less often where this manager waits for
+    /// so many locks that the looks alone would keep the store busy.
+    fn look_every(&self) -> Duration {
+        let waits = u32::try_from(self.shared.inbox.expects()).unwrap_or(u32::MAX);
+        self.terms.patience.delay.saturating_mul(1 + waits / LOOKS_AT_ONCE)
+    }
+
+    /// Asks the store, until `cut`.
+    async fn ask_for(
+        &mut self,
+        wish: Acquiring,
+        cut: Option<Instant>,
+    ) -> Result<LockGuard, Refusal> {
+        let was_unsure = std::mem::replace(&mut self.unsure, true);
+        let (ttl, asked) = (self.terms.ttl, Instant::now());
+        let store = self.shared.watchdog.store();
+        let answer = store.acquire(&wish);
+        let answer = match cut {
+            Some(cut) => match timeout_at(cut, answer).await {
+                Ok(answer) => answer,
+                // The store lives, and has more to do than it can: that is no outage.
+                Err(_) if store.answered_since(self.claim.key(), asked) => {
+                    return Err(Refusal::Held { holder: None, in_line: None });
+                }
+                Err(_) => Err(too_late()),
+            },
             None => answer.await,
         };
         match answer {
@@ -132,9 +189,18 @@ impl<'a> Asking<'a> {
             renew: terms.renew,
             max_hold: terms.max_hold,
         };
-        let ahead = self.ahead.take();
-        if let Some(ahead) = &ahead {
-            ahead.granted(wanted, Instant::now());
+        let mut ahead = self.ahead.take();
+        match self.queue {
+            Some(queue) if !queue.hands_off => {
+                // The next waiter of this process asks.
+                drop(ahead.take());
+                queue.shared_with_us();
+            }
+            _ => {
+                if let Some(ahead) = &ahead {
+                    ahead.granted(wanted, Known::Ours(self.claim.clone()), Instant::now());
+                }
+            }
         }
         let (guard, woken) =
             LockGuard::granted(granted, terms.hold_at_least, ahead, &self.shared.watchdog);
@@ -152,15 +218,14 @@ impl<'a> Asking<'a> {
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         if self.unsure {
-            let until = Instant::now() + self.terms.ttl;
             let lock = Releasing::new(self.claim.clone());
-            self.shared.watchdog.release_later(lock, until, false);
+            self.shared.watchdog.undo(lock, self.terms.ttl);
         }
         self.shared.watchdog.has_asked();
     }
 }
 
-fn too_late() -> StoreError {
+pub(super) fn too_late() -> StoreError {
     StoreError::new("it did not answer before the `wait` was over")
 }
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use tokio::time::{Instant, sleep_until};
 
 use super::LockManager;
-use super::acquire::{contended, shut_down};
+use super::acquire::shut_down;
+use super::known::contended;
 use crate::chain::{self, Frame};
 use crate::key::{LockKey, in_one_order};
 use crate::machine::random_fraction;

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -52,6 +51,7 @@ pub struct Inbox {
     expected: Mutex<HashMap<OwnerToken, Arc<Slot>>>,
     on_wanted: OnWanted,
     on_lost: OnLost,
+    on_unclaimed: OnLost,
     /// Where it is at the other end of a wire, what sends it the news.
     #[cfg(any(feature = "__sim", feature = "testing"))]
     on_news: Option<OnNews>,
@@ -61,7 +61,7 @@ pub struct Inbox {
 #[cfg(any(feature = "__sim", feature = "testing"))]
 type OnNews = Box<dyn Fn(OwnerToken, News) + Send + Sync>;
 
-/// What is told that a claim has lost its lock.
+/// What hears the token of a claim that lost its lock, or that does not want what it was granted.
 type OnLost = Box<dyn Fn(OwnerToken) + Send + Sync>;
 
 /// What is told that a lock is wanted.
@@ -112,6 +112,7 @@ impl Inbox {
             expected,
             on_wanted: Box::new(on_wanted),
             on_lost: Box::new(|_token| {}),
+            on_unclaimed: Box::new(|_token| {}),
             #[cfg(any(feature = "__sim", feature = "testing"))]
             on_news: None,
         }
@@ -137,13 +138,29 @@ impl Inbox {
         self
     }
 
+    /// The same; `on_unclaimed` gets the token of each claim that was granted its lock and does not wait
+    /// any more: the lock is to be given back now.
+    #[must_use]
+    pub fn on_unclaimed(
+        mut self,
+        on_unclaimed: impl Fn(OwnerToken) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_unclaimed = Box::new(on_unclaimed);
+        self
+    }
+
+    /// How many claims wait for news.
+    pub(crate) fn expects(&self) -> usize {
+        self.expected().len()
+    }
+
     /// What the tokens of its manager's claims begin with.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// The claim with this token has the lock. Nothing happens if it does not wait any more: who
-    /// stops waiting also tells the store so.
+    /// The claim with this token has the lock. If it does not wait any more, its manager gives the lock
+    /// back at once.
     pub fn granted(&self, token: OwnerToken, grant: Grant) {
         self.tell(token, News::Granted(grant));
     }
@@ -190,8 +207,10 @@ impl Inbox {
             return on_news(token, news);
         }
         let slot = self.expected().get(&token).cloned();
-        if let Some(slot) = slot {
-            slot.put(news);
+        match slot {
+            Some(slot) => slot.put(news),
+            None if matches!(news, News::Granted(_)) => (self.on_unclaimed)(token),
+            None => {}
         }
     }
 
@@ -248,7 +267,3 @@ impl Drop for Expected {
         self.inbox.expected().remove(&self.token);
     }
 }
-
-/// How long a claim in line waits for news before it asks again: the net under lost messages, and
-/// what a dead holder whose lease is longer costs at most.
-pub(crate) const NET: Duration = Duration::from_secs(15);

@@ -437,6 +437,11 @@ impl<E: Ensemble> Store for OrderedStore<E> {
         Box::pin(self.shared.ensemble.ping())
     }
 
+    /// An entry ends with the session, of which at least a half may be leased.
+    fn entry_lasts(&self, _ttl: Duration) -> Duration {
+        self.shared.ensemble.keeps_for() * 2
+    }
+
     fn longest_ttl(&self) -> Duration {
         self.shared.ensemble.keeps_for()
     }

@@ -46,6 +46,7 @@ use cluster::Cluster;
 use config::Config;
 use native::Deleted;
 use node::Does;
+use request::Answer;
 use scripts::Scripts;
 use servers::{Place, Servers};
 pub(in crate::store) use tls::is_asked;
@@ -59,6 +60,9 @@ const FENCE: &str = "lockattr:fence";
 const LINE: &str = "lockattr:line:";
 const LINE_OF: &str = "lockattr:line-of:";
 
+/// What the names of waiters begin with: what each wants, for as long as its process asks again.
+const WAITER: &str = "lockattr:waiter:";
+
 /// Locks in one Redis or Valkey server (7.0 and later), or in a cluster of them, over a small pool of
 /// connections to each.
 ///
@@ -67,7 +71,7 @@ const LINE_OF: &str = "lockattr:line-of:";
 /// keep their order.
 ///
 /// A lock is a string under prefix and key, or a sorted set if it is shared; while others wait for
-/// it, `lockattr:line:…` is their line. Besides, there is one key for all locks, the fencing counter
+/// it, `lockattr:line:…` is their wait queue, and `lockattr:waiter:…` says what each of them wants. Besides, there is one key for all locks, the fencing counter
 /// `lockattr:fence`. A user with these rights is enough (with another prefix, that one in place of
 /// `lock:`):
 ///
@@ -220,22 +224,27 @@ impl RedisStore {
 
     /// Asks for what a claim names in one place.
     async fn ask_in_place(&self, place: Place, asked: &Acquiring) -> Result<Acquire, StoreError> {
-        let sent = Instant::now();
         let script = request::acquire(&self.scripts, asked, &self.servers.fence(place));
-        let (reply, post) = self.servers.invoke(place, Does::Take, &script).await?;
-        let waits = asked.waiting != Waiting::Not;
-        let (answer, clock) = request::granted(reply.value, waits).ok_or_else(nonsense)?;
-        if let Some(micros) = clock {
-            post.saw_clock(sent, micros);
+        loop {
+            let sent = Instant::now();
+            let (reply, post) = self.servers.invoke(place, Does::Take, &script).await?;
+            let (answer, clock) = match request::granted(reply.value, asked).ok_or_else(nonsense)? {
+                Answer::Whole(answer, clock) => (answer, clock),
+                // It took out as many dead waiters as one run may.
+                Answer::Unfinished => continue,
+            };
+            if let Some(micros) = clock {
+                post.saw_clock(sent, micros);
+            }
+            // That another has it is a fact, whatever the replicas have.
+            if matches!(answer, Acquire::Acquired { .. }) {
+                reply.replicated?;
+            }
+            if !matches!(answer, Acquire::Acquired { wanted: false, .. }) {
+                post.sought.note(asked.claim.key().name());
+            }
+            return Ok(answer);
         }
-        // That another has it is a fact, whatever the replicas have.
-        if matches!(answer, Acquire::Acquired { .. }) {
-            reply.replicated?;
-        }
-        if !matches!(answer, Acquire::Acquired { wanted: false, .. }) {
-            post.sought.note(asked.claim.key().name());
-        }
-        Ok(answer)
     }
 
     /// Gives one lock back by a command of the server's own; `None` if the scripts have to.
@@ -255,8 +264,13 @@ impl RedisStore {
                 post.sought.note(key.name());
                 let script = request::release(&self.scripts, &[releasing], FENCE);
                 // If this fails, the next try hands it on.
-                let handed_on = node.invoke::<String>(place, Does::Free, &script).await;
-                handed_on.map(|_| Release::Released)
+                loop {
+                    match node.invoke::<String>(place, Does::Free, &script).await {
+                        // There are more waiters than one run looks at.
+                        Ok(reply) if reply.value.ends_with('+') => {}
+                        handed_on => break handed_on.map(|_| Release::Released),
+                    }
+                }
             }
             Err(error) => Err(error),
         })
@@ -321,6 +335,10 @@ impl Store for RedisStore {
         Box::pin(self.servers.ping())
     }
 
+    fn answered_since(&self, key: &LockKey, since: Instant) -> bool {
+        self.servers.answered_since(self.servers.place(key), since)
+    }
+
     fn refuses(&self, key: &LockKey) -> Option<String> {
         is_ours(key.name()).then(|| "names like this are the store's own".into())
     }
@@ -328,7 +346,7 @@ impl Store for RedisStore {
 
 /// Whether the store itself uses names like this.
 fn is_ours(name: &str) -> bool {
-    [FENCE, LINE, LINE_OF].iter().any(|ours| name.starts_with(ours))
+    [FENCE, LINE, LINE_OF, WAITER].iter().any(|ours| name.starts_with(ours))
 }
 
 fn nonsense() -> StoreError {

@@ -15,6 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::{
     Acquire, Acquiring, Claim, Inbox, LockKey, Release, Releasing, Renew, Renewal, Store,
     StoreError, StoreFuture,
@@ -249,6 +251,12 @@ impl Store for RedlockStore {
             let mut answers = ballot::count(self.quorum, needed, &mut round).await;
             answers.remove(0).map(|_there| ())
         })
+    }
+
+    /// Where a majority has.
+    fn answered_since(&self, key: &LockKey, since: Instant) -> bool {
+        let answered = self.nodes.iter().filter(|node| node.answered_since(key, since)).count();
+        answered >= self.quorum.majority()
     }
 
     fn refuses(&self, key: &LockKey) -> Option<String> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Claim;
+use super::{Claim, NET};
 use crate::FencingToken;
 
 /// One lock to take.
@@ -31,18 +31,28 @@ pub struct Acquiring {
     /// What the fencing counter becomes instead of the store's clock, in microseconds since 2024,
     /// unless it is that far already: stores that are asked together give the same number then.
     pub hint: Option<u64>,
+    /// How often the caller wants to look while it waits, if it hears nothing: a store in which other
+    /// programs may free a lock without a word tells a claim at the head of its queue to ask again then.
+    pub look_every: Duration,
 }
 
 impl Acquiring {
     /// The lock of `claim`, for `ttl`, asked for once.
     pub fn new(claim: Arc<Claim>, ttl: Duration) -> Self {
-        Self { claim, ttl, waiting: Waiting::Not, hint: None }
+        Self { claim, ttl, waiting: Waiting::Not, hint: None, look_every: NET }
     }
 
     /// The same, but waiting for it.
     #[must_use]
     pub fn waiting(mut self, waiting: Waiting) -> Self {
         self.waiting = waiting;
+        self
+    }
+
+    /// The same, but looking so often while it waits.
+    #[must_use]
+    pub fn look_every(mut self, look_every: Duration) -> Self {
+        self.look_every = look_every;
         self
     }
 

@@ -52,10 +52,13 @@ pub(super) fn send_releases(watchdog: Arc<Watchdog>, releases: Vec<PendingReleas
     }))
 }
 
-/// A third of the time that is left to release the last of them.
+/// A third of the time that is left to release the last of them, or to take it out of a queue.
 fn time_to_answer(releases: &[PendingRelease], now: Instant) -> Duration {
-    let left = releases.iter().map(|release| release.until.saturating_duration_since(now)).max();
-    (left.unwrap_or_default() / 3).max(TRY_AGAIN)
+    let left = |release: &PendingRelease| match release.until.saturating_duration_since(now) {
+        Duration::ZERO => release.gives_up.saturating_duration_since(now),
+        left => left,
+    };
+    (releases.iter().map(left).max().unwrap_or_default() / 3).max(TRY_AGAIN)
 }
 
 /// Releases on their way. A runtime that ends drops them: they go back to the queue, because

@@ -20,8 +20,10 @@ pub(super) struct PendingRelease {
     pub(super) lock: Releasing,
     /// Until when it stays taken, whenever that is sent.
     pub(super) stays_until: Option<Instant>,
-    /// When the store has let go by itself.
+    /// When the lease has ended by itself. The first tries come by the time that is left until then.
     pub(super) until: Instant,
+    /// When there is nothing to give back any more: later, if the claim may be in a queue.
+    pub(super) gives_up: Instant,
     /// Whether we believed to hold it: then it is news if the store says otherwise.
     pub(super) held: bool,
 }
@@ -29,7 +31,13 @@ pub(super) struct PendingRelease {
 impl PendingRelease {
     pub(super) fn new(lock: Releasing, until: Instant, held: bool, now: Instant) -> Self {
         let stays_until = (!lock.after.is_zero()).then(|| now.checked_add(lock.after)).flatten();
-        Self { lock, stays_until, until, held }
+        Self { lock, stays_until, until, gives_up: until, held }
+    }
+
+    /// The same, but tried for so much longer: the claim may be in a queue.
+    pub(super) fn at_least_for(mut self, longer: Duration) -> Self {
+        self.gives_up += longer;
+        self
     }
 
     /// What to send at `now`.
@@ -75,8 +83,9 @@ impl Releases {
     /// Gives a lock back once more after no answer, unless its lease has ended by then.
     pub(super) fn again(&mut self, release: PendingRelease, now: Instant) {
         let left = release.until.saturating_duration_since(now);
-        let at = now + (left / 20).clamp(TRY_AGAIN, LONGEST_PAUSE);
-        if at < release.until {
+        let pause = if left.is_zero() { LONGEST_PAUSE / 4 } else { left / 20 };
+        let at = now + pause.clamp(TRY_AGAIN, LONGEST_PAUSE);
+        if at < release.gives_up {
             self.put_back(release, at);
         } else {
             let key = release.lock.claim.key().as_str();

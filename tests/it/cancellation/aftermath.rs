@@ -147,9 +147,9 @@ impl Aftermath {
         let next = self.world.stranger("next");
         let mut guards = Vec::new();
         for key in KEYS {
-            // What stood in line when its release was lost is handed the lock, and gives it back
-            // as soon as its release is tried again.
-            let patience = if self.weather == Weather::Calm { Duration::ZERO } else { LEASE };
+            // What was queued when its release was lost is handed the lock, and gives it back as soon as
+            // its release is tried again; if that never arrives, its entry ends by itself.
+            let patience = if self.weather == Weather::Calm { Duration::ZERO } else { LONG };
             let guard = next.acquire(key, for_good().wait(patience)).await;
             guards.push(guard.expect("the next caller is kept out"));
         }

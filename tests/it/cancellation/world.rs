@@ -22,8 +22,9 @@ const LATE: Duration = Duration::from_millis(375);
 /// just begun.
 const SLOW: Duration = Duration::from_millis(294);
 
-/// Whatever is under way has come to its end after so long.
-pub(super) const LONG: Duration = Duration::from_millis(450);
+/// Whatever is under way has come to its end after so long: a lease, and an entry in a queue, have ended
+/// by themselves.
+pub(super) const LONG: Duration = Duration::from_millis(1_500);
 
 /// How long our manager waits in its shutdown, twice.
 const SHUTDOWN_LIMIT: Duration = Duration::from_millis(100);

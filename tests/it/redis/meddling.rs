@@ -99,7 +99,7 @@ async fn a_restart_with_data_within_the_lease_costs_nothing() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: `pcall` in `line.lua` (`call` makes an error of it, and so unknown).
+/// Red without: `pcall` in `queue.lua` (`call` makes an error of it, and so unknown).
 #[tokio::test]
 async fn a_key_that_became_something_else_than_a_string_is_lost_and_left_alone() {
     let server = RedisServer::start().await;

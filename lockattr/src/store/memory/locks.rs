@@ -1,6 +1,6 @@
 //! Who holds and who stands in line, in memory. No clock of its own.
 //!
-//! The same rules as in the Redis scripts (`redis/line.lua`), so that a test on the memory store
+//! The same rules as in the Redis scripts (`redis/queue.lua`), so that a test on the memory store
 //! tells something about both.
 
 #[cfg(feature = "testing")]
@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::Post;
 use crate::fencing::clock;
+use crate::store::queue::{lasts, look_after};
 use crate::store::{
     Acquire, Acquiring, Claim, Grant, LockKey, NET, News, Release, Releasing, Renew, Renewal,
     Sharing, Waiting,
@@ -51,17 +52,20 @@ struct InLine {
     claim: Arc<Claim>,
     ttl: Duration,
     since: Instant,
+    /// When the entry ends, unless its process asks again.
+    lasts_until: Instant,
     /// Whether it is only told, and comes to take what it finds free.
     told: bool,
 }
 
 impl Locks {
     pub(super) fn acquire(&mut self, asked: &Acquiring, post: &mut Post<'_>) -> Acquire {
-        let Acquiring { claim, ttl, waiting, hint } = asked;
+        let Acquiring { claim, ttl, waiting, hint, .. } = asked;
         let (ttl, in_line) = (*ttl, *waiting != Waiting::Not);
         let told = matches!(waiting, Waiting::Told { .. });
         self.sweep(post.now);
         self.expire(claim, post.now);
+        self.drop_the_dead(claim.keys(), post.now);
         let is_next = self.nobody_waits(claim) || (told && self.has_its_turn(claim, *waiting));
         if self.has(claim) || (self.admit(claim) && is_next) {
             return self.grant(claim, ttl, *hint, post.now);
@@ -72,7 +76,6 @@ impl Locks {
         // It may be free for the line, if its last holder's lease has ended by itself.
         let (granted, served) = self.serve(claim.keys().to_vec(), Some((claim, *hint)), post);
         if let Some(granted) = granted {
-            self.tell_sooner(claim.keys(), None, post);
             return granted;
         }
         if !served && self.admit(claim) && self.nobody_waits(claim) {
@@ -80,7 +83,9 @@ impl Locks {
             return self.grant(claim, ttl, *hint, post.now);
         }
         let (holder, ends) = (self.holder_of(claim, post.now), self.ends(claim.keys()));
-        let in_line = in_line.then(|| ends.map_or(NET, |ends| NET.min(ends - post.now)));
+        let left = ends.map(|ends| ends - post.now);
+        // Nobody frees a lock here without a word.
+        let in_line = in_line.then(|| look_after(ttl, self.ahead_of(claim), left, NET));
         Acquire::Held { holder: holder.map(Box::new), in_line }
     }
 
@@ -99,10 +104,10 @@ impl Locks {
         self.expire(claim, post.now);
         let held = self.has(claim);
         if held && !release.after.is_zero() {
-            self.leave_later(claim, post.now + release.after, post);
+            // The head of the queue looks in time.
+            self.set_end(claim, |_| post.now + release.after);
             return Release::Released;
         }
-        let ended = self.ends(claim.keys());
         for key in claim.keys() {
             if let Some(lock) = self.by_name.get_mut(key.name()) {
                 lock.holders.retain(|held| held.claim.token() != claim.token());
@@ -113,11 +118,7 @@ impl Locks {
         }
         self.take_out(claim);
         let _nobody_asked = self.serve(claim.keys().to_vec(), None, post);
-        if !held {
-            return Release::NotHeld;
-        }
-        self.tell_sooner(claim.keys(), ended, post);
-        Release::Released
+        if held { Release::Released } else { Release::NotHeld }
     }
 
     pub(super) fn holder(&self, key: &LockKey, now: Instant) -> Option<Holder> {
@@ -143,41 +144,8 @@ impl Locks {
     pub(super) fn evict(&mut self, key: &LockKey, post: &mut Post<'_>) -> bool {
         let Some(lock) = self.by_name.get_mut(key.name()) else { return false };
         let evicted = std::mem::take(&mut lock.holders);
-        let ended = evicted.iter().map(|held| held.ends).filter(|ends| *ends > post.now).min();
-        let key = std::slice::from_ref(key);
-        let _nobody_asked = self.serve(key.to_vec(), None, post);
-        if ended.is_some() {
-            self.tell_sooner(key, ended, post);
-        }
-        ended.is_some()
-    }
-
-    /// Lets the lock of a claim end at `at`, and tells those in line when.
-    fn leave_later(&mut self, claim: &Claim, at: Instant, post: &mut Post<'_>) {
-        self.set_end(claim, |_| at);
-        for key in claim.keys() {
-            let line = self.by_name.get(key.name()).into_iter().flat_map(|lock| &lock.line);
-            for waiting in line {
-                let _there = post.tell(&waiting.claim, News::AskAgain(at));
-            }
-        }
-    }
-
-    /// Those in line count on a lease that would have ended at `ended`, or on none. If the one after
-    /// it ends sooner, the first of them has to know that.
-    fn tell_sooner(&self, keys: &[LockKey], ended: Option<Instant>, post: &mut Post<'_>) {
-        let Some(ends) = self.ends(keys) else { return };
-        if ended.is_some_and(|ended| ends >= ended) {
-            return;
-        }
-        for key in keys {
-            let line = self.by_name.get(key.name()).into_iter().flat_map(|lock| &lock.line);
-            for waiting in line {
-                if post.tell(&waiting.claim, News::AskAgain(ends)) {
-                    break;
-                }
-            }
-        }
+        let _nobody_asked = self.serve(vec![key.clone()], None, post);
+        evicted.iter().any(|held| held.ends > post.now)
     }
 
     /// Hands the locks to those who are next, and to those who are next after a claim that is
@@ -191,6 +159,7 @@ impl Locks {
     ) -> (Option<Acquire>, bool) {
         let (mut granted, mut served) = (None, false);
         while let Some(key) = keys.pop() {
+            self.drop_the_dead(std::slice::from_ref(&key), post.now);
             let mut overtaken = 0;
             while let Some(waiting) = self.waiting(&key, overtaken) {
                 self.expire(&waiting.claim, post.now);
@@ -267,14 +236,35 @@ impl Locks {
     fn get_in_line(&mut self, claim: &Arc<Claim>, ttl: Duration, told: bool, post: &mut Post<'_>) {
         for key in claim.keys() {
             let lock = self.by_name.entry(key.name().into()).or_default();
-            if lock.line.iter().any(|waiting| waiting.is(claim)) {
+            let lasts_until = post.now + lasts(ttl);
+            if let Some(waiting) = lock.line.iter_mut().find(|waiting| waiting.is(claim)) {
+                waiting.lasts_until = lasts_until;
                 continue;
             }
-            lock.line.push_back(InLine { claim: claim.clone(), ttl, since: post.now, told });
+            let claim = claim.clone();
+            lock.line.push_back(InLine { claim, ttl, since: post.now, lasts_until, told });
             for held in &lock.holders {
                 post.tell_wanted(&held.claim, key.name());
             }
         }
+    }
+
+    /// Takes out the entries of processes that have not asked again in time: killed, stopped or cut off.
+    fn drop_the_dead(&mut self, keys: &[LockKey], now: Instant) {
+        for key in keys {
+            if let Some(lock) = self.by_name.get_mut(key.name()) {
+                lock.line.retain(|waiting| waiting.lasts_until > now);
+            }
+        }
+    }
+
+    /// How many wait before a claim for the lock in its way.
+    fn ahead_of(&self, claim: &Claim) -> u32 {
+        let in_the_way = |key: &&LockKey| !self.admits(key, claim.sharing());
+        let key = claim.keys().iter().find(in_the_way).unwrap_or(claim.key());
+        let lock = self.by_name.get(key.name());
+        let ahead = lock.and_then(|lock| lock.line.iter().position(|waiting| waiting.is(claim)));
+        ahead.and_then(|ahead| u32::try_from(ahead).ok()).unwrap_or_default()
     }
 
     fn take_out(&mut self, claim: &Claim) {

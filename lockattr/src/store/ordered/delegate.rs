@@ -71,6 +71,10 @@ macro_rules! ordered_store {
                 self.store.ping()
             }
 
+            fn entry_lasts(&self, ttl: std::time::Duration) -> std::time::Duration {
+                self.store.entry_lasts(ttl)
+            }
+
             fn longest_ttl(&self) -> std::time::Duration {
                 self.store.longest_ttl()
             }

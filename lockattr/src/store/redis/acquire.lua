@@ -1,29 +1,32 @@
--- Takes locks that are free, or takes again those that this claim has already; gets in line for
--- them if they are not and an entry is given. All of them or none.
+-- Takes locks that are free, or takes again those that this claim has already; joins the queue for
+-- them if they are not and the claim waits. All of them or none.
 --
 -- KEYS[1]      the fencing counter, one for the whole server or, in a cluster, the slot
--- KEYS[2 …]    the locks, and then the line of each
+-- KEYS[2 …]    the locks, and then the queue of each
 -- ARGV[1]      the claim's value: owner token and holder label
 -- ARGV[2]      TTL in milliseconds
 -- ARGV[3]      its mode
--- ARGV[4]      its entry in the line; + for the usual, of one lock; empty to ask only once
+-- ARGV[4]      what it waits for (queue.lua); + for the usual, of one lock; empty to ask only once
 -- ARGV[5]      what counts instead of the server's clock; none or empty if that does
--- ARGV[6]      1 if it stood in line before, to be told: where it does not any more, it was
+-- ARGV[6]      1 if it waited before, to be told: where it does not any more, it was
 --
 -- Returns twice the number of this acquisition, and one more if others wait,
 -- or { a holder's value, milliseconds until a lease ends or negative, the server's time in
--- microseconds }.
+-- microseconds, how many wait before it or -1 if there is more to look at }.
 
-local fence, value, ttl, mode, entry = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local fence, value, ttl, mode, details = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local hint = ARGV[5] and tonumber(ARGV[5])
-if entry == '+' then
-  entry = ARGV[2] .. ' ' .. mode .. ' ' .. value
+if details == '+' then
+  details = ARGV[2] .. ' ' .. mode .. ' ' .. value
 end
-local told, stood = string.find(entry, '^%d+ t'), ARGV[6] == '1'
-local locks = {}
+local told, stood = string.find(details, '^%d+ t'), ARGV[6] == '1'
+local locks, queues = {}, {}
 for i = 2, 1 + (#KEYS - 1) / 2 do
   table.insert(locks, KEYS[i])
+  table.insert(queues, KEYS[i + (#KEYS - 1) / 2])
 end
+-- A claim may wait under another token than it asks with.
+local token = string.sub(details == '' and value or read(details).value, 1, 32)
 
 local function has_all()
   for _, lock in ipairs(locks) do
@@ -34,70 +37,71 @@ local function has_all()
   return true
 end
 
--- Who has been told is not in line any more, and comes before those who are.
-local function has_its_turn()
-  for _, lock in ipairs(locks) do
-    local rank = redis.call('ZRANK', line_of(lock), entry)
-    if rank ~= 0 and (rank or not stood) and is_wanted({ lock }) then
+-- Whether no claim comes before this one. One that was told is in no queue any more, and comes before
+-- those that are.
+local function is_first()
+  for i, lock in ipairs(locks) do
+    local first = waiter_in(lock, 0)
+    if unfinished or (first and first.token ~= token
+      and not (told and stood and not redis.call('ZRANK', queues[i], token))) then
       return false
     end
   end
   return true
 end
 
-local wanted = is_wanted(locks)
-if ((not wanted or (told and has_its_turn())) and admits_all(locks, mode)) or has_all() then
+local queued = any_exists(queues)
+if ((not queued or is_first()) and admits_all(locks, mode)) or has_all() then
   -- The counter first: if the server refuses writes, nothing is locked.
   local counter = count(fence, hint)
   take(locks, mode, value, ttl)
-  if told then
-    take_out(locks, entry)
-    wanted = is_wanted(locks)
+  if queued then
+    leave(locks, token)
+    queued = any_exists(queues)
   end
-  return 2 * counter + (wanted and 1 or 0)
+  return 2 * counter + (queued and 1 or 0)
 end
 
-if entry ~= '' then
-  for _, lock in ipairs(locks) do
-    local line = line_of(lock)
-    local last = redis.call('ZRANGE', line, -1, -1, 'WITHSCORES')
-    local since = last[2] and math.max(time(), last[2] + 1) or time()
-    local came = redis.call('ZADD', line, 'NX', since, entry)
-    redis.call('PEXPIRE', line, LINE_LASTS)
-    local kind, holder = held_by(lock)
-    if came == 1 and kind == 'x' then
-      tell(holder, 'wanted ' .. lock)
+if details ~= '' then
+  redis.call('SET', waiter_of(token), details, 'PX', math.min(math.max(ttl, LEAST), MOST))
+  local heard = {}
+  for i, lock in ipairs(locks) do
+    local last = queued and redis.call('ZRANGE', queues[i], -1, -1, 'WITHSCORES')[2]
+    local since = last and math.max(time(), last + 1) or time()
+    local came = redis.call('ZADD', queues[i], 'NX', since, token)
+    redis.call('PEXPIRE', queues[i], QUEUE_LASTS)
+    if came == 1 then
+      local kind, holder = held_by(lock)
+      if kind == 'x' and not heard[holder] then
+        heard[holder] = true
+        tell(holder, 'wanted ' .. lock)
+      end
     end
   end
 end
 
--- They may be free for the line, if the last holder's lease has ended by itself.
-local asking = { entry = entry, value = value, hint = hint }
-local counter, served = serve(locks, fence, asking)
-for _, lock in ipairs(served and locks or {}) do
-  tell_sooner(lock, -1)
-end
-wanted = is_wanted(locks)
-if not counter and not served and not wanted and admits_all(locks, mode) then
-  -- All who stood in line were gone.
-  counter = count(fence, hint)
-  take(locks, mode, value, ttl)
+-- They may be free for others that wait, if the last holder's lease has ended by itself.
+local counter, served
+if queued and not unfinished then
+  counter, served = serve(locks, fence, { token = token, value = value, hint = hint })
+  if not counter and not served and not unfinished and not any_exists(queues)
+    and admits_all(locks, mode) then
+    -- All that waited were gone.
+    counter = count(fence, hint)
+    take(locks, mode, value, ttl)
+  end
 end
 if counter then
-  return 2 * counter + (wanted and 1 or 0)
+  return 2 * counter + (any_exists(queues) and 1 or 0)
 end
 
-local holder, left = '', -1
-for _, lock in ipairs(locks) do
+local holder, left, place = '', -1, 0
+for i, lock in ipairs(locks) do
   local kind, held = held_by(lock)
   if kind then
-    local ends = ends_in(lock, kind)
-    if holder == '' then
-      holder = held
-    end
-    if ends >= 0 and (left < 0 or ends < left) then
-      left = ends
-    end
+    holder, left = held, ends_in(lock, kind)
+    place = redis.call('ZRANK', queues[i], token) or 0
+    break
   end
 end
-return { holder, left, time() }
+return { holder, left, time(), unfinished and -1 or place }

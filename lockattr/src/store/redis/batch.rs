@@ -14,7 +14,8 @@ use super::servers::Place;
 use super::{RedisStore, nonsense, request};
 use crate::store::{Claim, Release, Releasing, Renew, Renewal, StoreError};
 
-/// Most locks in one script: a longer one would keep the server's other clients waiting.
+/// Most locks in one script, unless one claim has more: a longer one would keep the server's other clients
+/// waiting.
 const BATCH: usize = 100;
 
 /// What can be asked for a claim, and so for each part of it.
@@ -113,9 +114,9 @@ impl RedisStore {
                 by_place.entry(spot).or_default().push((index, Cow::Owned(item.of(part))));
             }
         }
-        let batches = by_place
-            .iter()
-            .flat_map(|(&spot, asked)| asked.chunks(BATCH).map(move |asked| (spot, asked)));
+        let batches = by_place.iter().flat_map(|(&spot, asked)| {
+            in_batches(asked).into_iter().map(move |asked| (spot, asked))
+        });
         let replies = batches.map(|((place, does), asked)| async move {
             let items: Vec<&I> = asked.iter().map(|(_, item)| item.as_ref()).collect();
             (asked, self.ask_in(place, does, &items).await)
@@ -137,19 +138,44 @@ impl RedisStore {
         items: &[&I],
     ) -> Vec<Result<bool, StoreError>> {
         let script = I::script(self, items, &self.servers.fence(place));
-        match self.servers.invoke::<Value>(place, does, &script).await {
-            Ok((Answer { value, replicated }, _)) => {
-                let Some(held) = request::held(&value, items.len()) else {
-                    return vec![Err(nonsense()); items.len()];
-                };
-                let counts = |held| match held {
-                    true => replicated.clone().map(|()| true),
-                    // That it is not held is a fact, whatever the replicas have.
-                    false => Ok(false),
-                };
-                held.into_iter().map(counts).collect()
+        let mut first = None;
+        loop {
+            let (value, replicated) = match self.servers.invoke::<Value>(place, does, &script).await
+            {
+                Ok((Answer { value, replicated }, _)) => (value, replicated),
+                Err(error) => return vec![Err(error); items.len()],
+            };
+            let Some((held, unfinished)) = request::held(&value, items.len()) else {
+                return vec![Err(nonsense()); items.len()];
+            };
+            // Once more for the waiters, if there are more than one run looks at; what the claims had,
+            // the first run has said.
+            let (held, replicated) = first.take().unwrap_or((held, replicated));
+            if unfinished {
+                first = Some((held, replicated));
+                continue;
             }
-            Err(error) => vec![Err(error); items.len()],
+            let counts = |held| match held {
+                true => replicated.clone().map(|()| true),
+                // That it is not held is a fact, whatever the replicas have.
+                false => Ok(false),
+            };
+            return held.into_iter().map(counts).collect();
         }
     }
+}
+
+/// In parts of at most [`BATCH`] locks each.
+fn in_batches<'a, I: Item>(asked: &'a [(usize, Cow<'a, I>)]) -> Vec<&'a [(usize, Cow<'a, I>)]> {
+    let (mut batches, mut begins, mut locks) = (Vec::new(), 0, 0);
+    for (nth, (_, item)) in asked.iter().enumerate() {
+        let more = item.claim().keys().len();
+        if nth > begins && locks + more > BATCH {
+            batches.push(&asked[begins..nth]);
+            (begins, locks) = (nth, 0);
+        }
+        locks += more;
+    }
+    batches.push(&asked[begins..]);
+    batches
 }

@@ -176,6 +176,12 @@ impl Cluster {
         self.timing.connections
     }
 
+    /// Whether the node that has a slot, as far as is known, has answered since then.
+    pub(super) fn answered_since(&self, slot: u16, since: Instant) -> bool {
+        let owner = self.known().owner(slot);
+        owner.is_some_and(|owner| owner.answered_since(slot, since))
+    }
+
     /// To the node that has the slot, as far as is known.
     async fn way(&self, slot: u16) -> Result<Way, StoreError> {
         let until = Instant::now() + self.timing.response_timeout;

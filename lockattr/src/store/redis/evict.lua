@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  the fencing counter
 -- KEYS[2]  the lock
--- KEYS[3]  its line
+-- KEYS[3]  its queue
 --
 -- Returns 1 if anybody had it, 0 if nobody had, or -1 if what is there is no lock, and is left alone.
 
@@ -11,13 +11,9 @@ local kind = held_by(lock)
 if kind == '?' then
   return -1
 end
-local left = kind and ends_in(lock, kind)
 if kind then
   redis.call('DEL', lock)
 end
--- As in release.lua: it stays free if the next in line cannot be served.
+-- As in release.lua: it stays free if the next claim cannot be served.
 pcall(serve, { lock }, KEYS[1])
-if kind then
-  tell_sooner(lock, left)
-end
 return kind and 1 or 0

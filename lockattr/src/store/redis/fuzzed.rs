@@ -3,6 +3,7 @@
 #![allow(missing_docs, reason = "the doors are named after the rooms")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use redis::{PushInfo, Value};
 use tokio::time::Instant;
@@ -10,16 +11,22 @@ use tokio::time::Instant;
 use super::cluster;
 use super::native::{Deleted, deletion};
 use super::post::Post;
-use super::request;
+use super::request::{self, Answer};
 use crate::Holder;
-use crate::store::{Acquire, Inbox, Release};
+use crate::store::{Acquire, Acquiring, Claim, Inbox, LockKey, Release, Waiting};
 
 pub fn acquired(reply: Value, in_line: bool) -> Option<Acquire> {
-    request::granted(reply, in_line).map(|(answer, _clock)| answer)
+    let claim = Arc::new(Claim::new(LockKey::new("lock:", "a").ok()?, ""));
+    let waiting = if in_line { Waiting::InLine } else { Waiting::Not };
+    let asked = Acquiring::new(claim, Duration::from_secs(10)).waiting(waiting);
+    match request::granted(reply, &asked)? {
+        Answer::Whole(answer, _clock) => Some(answer),
+        Answer::Unfinished => None,
+    }
 }
 
 pub fn held(reply: &Value, asked: usize) -> Option<Vec<bool>> {
-    request::held(reply, asked)
+    request::held(reply, asked).map(|(held, _unfinished)| held)
 }
 
 pub fn held_by(reply: Value) -> Option<Holder> {

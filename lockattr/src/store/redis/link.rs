@@ -37,6 +37,9 @@ pub(super) struct Link {
     /// each would take longer than to look at all.
     lines: Mutex<Vec<(runtime::Id, Line)>>,
     last_id: AtomicU64,
+    /// When the last answer came, in microseconds after `made`.
+    answered: AtomicU64,
+    made: Instant,
 }
 
 /// How it stands with one runtime's connection.
@@ -70,8 +73,9 @@ pub(super) struct Live {
 
 impl Link {
     pub(super) fn new(config: Config, scripts: Arc<Scripts>, post: Option<Arc<Post>>) -> Arc<Self> {
-        let (lines, last_id) = (Mutex::default(), AtomicU64::new(0));
-        Arc::new(Self { config, scripts, post, lines, last_id })
+        let (lines, last_id, answered) = Default::default();
+        let made = Instant::now();
+        Arc::new(Self { config, scripts, post, lines, last_id, answered, made })
     }
 
     /// Sees to it that messages for this inbox come in.
@@ -146,6 +150,7 @@ impl Link {
             }
             Ok(value) => {
                 live.pulse.replied();
+                self.answered.store(self.age(Instant::now()), Ordering::Relaxed);
                 return Ok(value);
             }
             Err(error) => error,
@@ -163,6 +168,16 @@ impl Link {
             self.forget(live.id);
         }
         Err(error_from(&live.address, error))
+    }
+
+    /// Whether an answer has come since then.
+    pub(super) fn answered_since(&self, since: Instant) -> bool {
+        self.answered.load(Ordering::Relaxed) > self.age(since)
+    }
+
+    /// How long it was there at some instant, in microseconds.
+    fn age(&self, now: Instant) -> u64 {
+        u64::try_from(now.saturating_duration_since(self.made).as_micros()).unwrap_or(u64::MAX)
     }
 
     /// Connects, in the place that `id` was given.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, RedisResult, ServerErrorKind};
+use tokio::time::Instant;
 
 use super::call::Call;
 use super::config::Config;
@@ -171,6 +172,11 @@ impl Node {
             link.note(&live, outcome)
         });
         join_all(pings).await.into_iter().collect()
+    }
+
+    /// Whether the connection in a place has brought an answer since then.
+    pub(super) fn answered_since(&self, place: usize, since: Instant) -> bool {
+        self.link(place, Does::Take).answered_since(since)
     }
 
     /// How many connections there are.

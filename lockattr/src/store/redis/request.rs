@@ -11,12 +11,13 @@ use super::cluster::hash_tag;
 use super::scripts::Scripts;
 use super::{LINE, LINE_OF};
 use crate::store::answers::held_each;
-use crate::store::{Acquire, Acquiring, Claim, LockKey, NET, Releasing, Renewal, Sharing, Waiting};
+use crate::store::queue::look_after;
+use crate::store::{Acquire, Acquiring, Claim, LockKey, Releasing, Renewal, Sharing, Waiting};
 use crate::{FencingToken, Holder};
 
 /// `acquire.lua` for a claim, numbered by the counter `fence`.
 pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &Acquiring, fence: &str) -> Call<'a> {
-    let Acquiring { claim, ttl, waiting, hint } = asked;
+    let Acquiring { claim, ttl, waiting, hint, .. } = asked;
     let (keys, bytes) = size(claim);
     let mut script = Call::new(&scripts.acquire, 1 + 2 * keys, bytes);
     script.arg(fence);
@@ -25,7 +26,7 @@ pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &Acquiring, fence: &str) 
     match (waiting, claim.keys()) {
         (Waiting::Not, _) => script.arg(""),
         (Waiting::InLine, [_]) => script.arg("+"),
-        _ => script.arg(entry(claim, *ttl, *waiting)),
+        _ => script.arg(details(claim, *ttl, *waiting)),
     };
     let stood = *waiting == Waiting::Told { again: true };
     match hint {
@@ -64,9 +65,11 @@ pub(super) fn release<'a>(scripts: &'a Scripts, releases: &[&Releasing], fence: 
         add_keys(&mut script, &release.claim, fence);
     }
     for Releasing { claim, after, quietly } in releases {
-        let stands = claim.in_line().filter(|_| !quietly);
-        let entry = stands.map(|(ttl, waiting)| entry(claim, ttl, waiting)).unwrap_or_default();
-        script.arg(claim.keys().len()).arg(claim.value()).arg(entry);
+        script.arg(claim.keys().len()).arg(claim.value());
+        match claim.in_line().filter(|_| !quietly) {
+            Some(_) => script.arg(claim.stands_as().token().to_string()),
+            None => script.arg(""),
+        };
         match after {
             _ if *quietly => script.arg(-1),
             after if after.is_zero() => script.arg(0),
@@ -86,8 +89,8 @@ fn size(claim: &Claim) -> (usize, usize) {
     (claim.keys().len(), names + claim.value().len() + 32)
 }
 
-/// How a claim stands in line: `line.lua` reads it.
-fn entry(claim: &Claim, ttl: Duration, waiting: Waiting) -> String {
+/// What a waiter wants: `queue.lua` reads it.
+fn details(claim: &Claim, ttl: Duration, waiting: Waiting) -> String {
     let (ttl, mode, value) = (millis(ttl), mode(claim), claim.stands_as().value());
     let told = if matches!(waiting, Waiting::Told { .. }) { "t" } else { "" };
     match claim.keys() {
@@ -100,36 +103,54 @@ fn entry(claim: &Claim, ttl: Duration, waiting: Waiting) -> String {
     }
 }
 
-/// Reads the answer of `acquire.lua`, and what the server's clock showed.
-pub(super) fn granted(reply: Value, in_line: bool) -> Option<(Acquire, Option<u64>)> {
+/// What `acquire.lua` answered.
+pub(super) enum Answer {
+    /// It granted the lock, or refused it, and what the server's clock showed.
+    Whole(Acquire, Option<u64>),
+    /// There are more waiters than one run looks at: it is to be run again.
+    Unfinished,
+}
+
+/// Reads the answer of `acquire.lua` to a claim.
+pub(super) fn granted(reply: Value, asked: &Acquiring) -> Option<Answer> {
     let parts = match reply {
         Value::Int(number) => {
             let number = u64::try_from(number).ok()?;
             let fencing = FencingToken::read(number / 2)?;
-            return Some((Acquire::Acquired { fencing, wanted: number % 2 == 1 }, None));
+            return Some(Answer::Whole(
+                Acquire::Acquired { fencing, wanted: number % 2 == 1 },
+                None,
+            ));
         }
         Value::Array(parts) => parts,
         _ => return None,
     };
-    match parts.as_slice() {
-        [Value::BulkString(value), Value::Int(left), Value::Int(clock)] => {
-            let holder = holder(value, *left);
-            let in_line = in_line.then(|| match holder.remaining {
-                // Redis counts in milliseconds: a moment later it is certainly over.
-                Some(left) => NET.min(left + Duration::from_millis(1)),
-                None => NET,
-            });
-            let held = Acquire::Held { holder: Some(Box::new(holder)), in_line };
-            Some((held, u64::try_from(*clock).ok()))
-        }
-        _ => None,
-    }
+    let [Value::BulkString(value), Value::Int(left), Value::Int(clock), Value::Int(ahead)] =
+        parts.as_slice()
+    else {
+        return None;
+    };
+    let Ok(ahead) = u32::try_from(*ahead) else { return Some(Answer::Unfinished) };
+    let holder = holder(value, *left);
+    let in_line = (asked.waiting != Waiting::Not).then(|| {
+        // Redis counts in milliseconds: a moment later it is certainly over.
+        let left = holder.remaining.map(|left| left + Duration::from_millis(1));
+        look_after(asked.ttl, ahead, left, asked.look_every)
+    });
+    let held = Acquire::Held { holder: Some(Box::new(holder)), in_line };
+    Some(Answer::Whole(held, u64::try_from(*clock).ok()))
 }
 
-/// Reads the answer of `renew.lua` or `release.lua` about so many claims: whether each had its locks.
-pub(super) fn held(reply: &Value, asked: usize) -> Option<Vec<bool>> {
+/// Reads the answer of `renew.lua` or `release.lua` about so many claims: whether each had its locks; and
+/// whether the script is to be run once more, for more waiters than one run looks at.
+pub(super) fn held(reply: &Value, asked: usize) -> Option<(Vec<bool>, bool)> {
     let Value::BulkString(answers) = reply else { return None };
-    held_each(answers).filter(|held| held.len() == asked)
+    let (answers, unfinished) = match answers.strip_suffix(b"+") {
+        Some(answers) => (answers, true),
+        None => (answers.as_slice(), false),
+    };
+    let held = held_each(answers).filter(|held| held.len() == asked)?;
+    Some((held, unfinished))
 }
 
 /// Reads the answer of `holder.lua`.
@@ -154,7 +175,7 @@ fn add_keys(script: &mut Call<'_>, claim: &Claim, fence: &str) {
     }
 }
 
-/// The line of a lock, in the lock's own hash slot; as in `line.lua`.
+/// The queue of a lock, in the lock's own hash slot; as in `queue.lua`.
 pub(super) fn line_of(lock: &str, fence: &str) -> String {
     match (hash_tag(lock), hash_tag(fence)) {
         (Some(_), _) => [LINE, lock].concat(),
@@ -188,8 +209,9 @@ mod tests {
     /// Red without: the `_ => None` in `held`, or its look at how many there are.
     #[test]
     fn only_ones_and_zeros_for_each_claim_say_what_is_held() {
-        assert_eq!(held(&text("10"), 2), Some(vec![true, false]));
-        let odd = [text("1"), text("111"), text("1x"), Value::Int(10), Value::Nil];
+        assert_eq!(held(&text("10"), 2), Some((vec![true, false], false)));
+        assert_eq!(held(&text("01+"), 2), Some((vec![false, true], true)));
+        let odd = [text("1"), text("1+"), text("111"), text("1x"), Value::Int(10), Value::Nil];
         for reply in odd {
             assert_eq!(held(&reply, 2), None, "{reply:?}");
         }
@@ -198,9 +220,12 @@ mod tests {
     /// Red without: `FencingToken::read`.
     #[test]
     fn a_number_that_no_counter_shows_is_no_grant() {
-        assert!(matches!(granted(Value::Int(84), false), Some((Acquire::Acquired { .. }, None))));
+        let key = LockKey::new("lock:", "a").unwrap();
+        let asked = Acquiring::new(Arc::new(Claim::new(key, "")), Duration::from_secs(1));
+        let granted = |number| granted(Value::Int(number), &asked);
+        assert!(matches!(granted(84), Some(Answer::Whole(Acquire::Acquired { .. }, None))));
         for number in [0, 1, -1, -84, i64::MIN, i64::MAX] {
-            assert_eq!(granted(Value::Int(number), false), None, "{number}");
+            assert!(granted(number).is_none(), "{number}");
         }
     }
 }

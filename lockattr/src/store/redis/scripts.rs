@@ -25,12 +25,12 @@ impl Scripts {
     #[rustfmt::skip] // each in one line, where the tests look for them
     pub(super) fn new() -> Self {
         Self {
-            acquire: script!("count.lua", "acquire_free.lua", "publish.lua", "line.lua", "acquire.lua"),
-            renew: script!("count.lua", "publish.lua", "line.lua", "renew.lua"),
-            release: script!("count.lua", "release_alone.lua", "publish.lua", "line.lua", "release.lua"),
-            holder: script!("count.lua", "publish.lua", "line.lua", "holder.lua"),
-            survey: script!("count.lua", "publish.lua", "line.lua", "survey.lua"),
-            evict: script!("count.lua", "publish.lua", "line.lua", "evict.lua"),
+            acquire: script!("count.lua", "acquire_free.lua", "publish.lua", "queue.lua", "acquire.lua"),
+            renew: script!("count.lua", "publish.lua", "queue.lua", "renew.lua"),
+            release: script!("count.lua", "release_alone.lua", "publish.lua", "queue.lua", "release.lua"),
+            holder: script!("count.lua", "publish.lua", "queue.lua", "holder.lua"),
+            survey: script!("count.lua", "publish.lua", "queue.lua", "survey.lua"),
+            evict: script!("count.lua", "publish.lua", "queue.lua", "evict.lua"),
         }
     }
 
@@ -38,12 +38,12 @@ impl Scripts {
     #[rustfmt::skip] // as above
     pub(super) fn of_a_cluster() -> Self {
         Self {
-            acquire: script!("count.lua", "acquire_free.lua", "spublish.lua", "line.lua", "acquire.lua"),
-            renew: script!("count.lua", "spublish.lua", "line.lua", "renew.lua"),
-            release: script!("count.lua", "release_alone.lua", "spublish.lua", "line.lua", "release.lua"),
-            holder: script!("count.lua", "spublish.lua", "line.lua", "holder.lua"),
-            survey: script!("count.lua", "spublish.lua", "line.lua", "survey.lua"),
-            evict: script!("count.lua", "spublish.lua", "line.lua", "evict.lua"),
+            acquire: script!("count.lua", "acquire_free.lua", "spublish.lua", "queue.lua", "acquire.lua"),
+            renew: script!("count.lua", "spublish.lua", "queue.lua", "renew.lua"),
+            release: script!("count.lua", "release_alone.lua", "spublish.lua", "queue.lua", "release.lua"),
+            holder: script!("count.lua", "spublish.lua", "queue.lua", "holder.lua"),
+            survey: script!("count.lua", "spublish.lua", "queue.lua", "survey.lua"),
+            evict: script!("count.lua", "spublish.lua", "queue.lua", "evict.lua"),
         }
     }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use redis::FromRedisValue;
+use tokio::time::Instant;
 
 use super::FENCE;
 use super::call::Call;
@@ -105,6 +106,14 @@ impl Servers {
             // The inbox was subscribed to with the connection, for those who only hold.
             Self::One(..) => Ok(()),
             Self::Cluster(cluster) => cluster.hear(place.0, claim).await,
+        }
+    }
+
+    /// Whether the connection for a place has brought an answer since then.
+    pub(super) fn answered_since(&self, place: Place, since: Instant) -> bool {
+        match self {
+            Self::One(node, _) => node.answered_since(place.0.into(), since),
+            Self::Cluster(cluster) => cluster.answered_since(place.0, since),
         }
     }
 

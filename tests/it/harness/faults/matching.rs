@@ -136,7 +136,7 @@ async fn our_scripts_go_by_their_names() {
     let holder = concat!(
         include_str!("../../../../lockattr/src/store/redis/count.lua"),
         include_str!("../../../../lockattr/src/store/redis/publish.lua"),
-        include_str!("../../../../lockattr/src/store/redis/line.lua"),
+        include_str!("../../../../lockattr/src/store/redis/queue.lua"),
         include_str!("../../../../lockattr/src/store/redis/holder.lua"),
     );
     setup.proxy.clear_log();

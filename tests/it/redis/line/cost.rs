@@ -1,10 +1,10 @@
-//! What the line costs: two commands for each hand-off between processes, and none for waiting.
+//! What the queue costs: two commands for each hand-off between processes, and a look now and then.
 //!
 //! A manager stands for a process: connections, an inbox and a line are its own, and nothing of it
 //! is shared with another manager, so the server cannot tell the two apart.
 
 use lockattr_tests::{Proxy, RedisServer, eventually};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::*;
 
@@ -57,61 +57,45 @@ async fn a_hand_off_between_processes_costs_two_commands_whatever_their_number()
     }
 }
 
-/// The next renewal is due after 10 s, and so is nothing else.
-///
-/// Red without: the pause of those in line, as long as nothing is told.
-#[tokio::test]
-async fn waiting_costs_no_commands_while_nothing_changes() {
+/// Questions in a second of a process with so many waiting tasks, for a lock that is held elsewhere; `place`
+/// processes wait before it.
+async fn looks_in_a_second(tasks: usize, place: usize) -> f64 {
     let server = RedisServer::start().await;
     let (cli, witness) = (server.cli().await, Witness::default());
-    let first = manager(&server, "ttl=30s&wait=60s").await;
+    let first = manager(&server, LONG).await;
     let holder = acquire(&first).await;
-    let next = manager(&server, LONG).await;
-    let tasks = crowd(&next, &witness, 16);
-    stand_in_line(&cli, 1).await;
-    let before = sent(&cli).await;
-    sleep(Duration::from_secs(3)).await;
-    assert_eq!(sent(&cli).await, before, "commands of those who wait");
-    assert_eq!(witness.count(), 0);
-    holder.release().await.unwrap();
-    all_have_worked(SOON, vec![tasks]).await;
-    drop((first, next));
-    assert_no_trace(&server).await;
-}
-
-/// Questions of a process with so many waiting tasks, for each TTL of a holder elsewhere.
-async fn questions_per_ttl(tasks: usize) -> f64 {
-    let server = RedisServer::start().await;
-    let (cli, witness) = (server.cli().await, Witness::default());
-    let first = manager(&server, "ttl=1s&wait=60s").await;
-    let holder = acquire(&first).await;
+    let mut crowds = Vec::new();
+    for before in 1..=place {
+        crowds.push(crowd(&manager(&server, LONG).await, &witness, 1));
+        stand_in_line(&cli, before).await;
+    }
     let proxy = Proxy::start(server.addr()).await;
-    let url = format!("{}?{LONG}", server.url_through(&proxy));
+    let url = format!("{}?{LONG}&retry_delay=200ms", server.url_through(&proxy));
     let next = LockManager::connect(url).await.unwrap();
-    let tasks = crowd(&next, &witness, tasks);
-    stand_in_line(&cli, 1).await;
+    crowds.push(crowd(&next, &witness, tasks));
+    stand_in_line(&cli, place + 1).await;
     let (began, before) = (Instant::now(), proxy.seen("acquire"));
-    eventually(LIMIT, "it asks", async || proxy.seen("acquire") >= before + 5).await;
-    let asked = f64::from(u32::try_from(proxy.seen("acquire") - before).unwrap());
-    let per_ttl = asked / began.elapsed().as_secs_f64();
+    eventually(LIMIT, "it looks", async || proxy.seen("acquire") >= before + 5).await;
+    let looks = f64::from(u32::try_from(proxy.seen("acquire") - before).unwrap());
+    let per_second = looks / began.elapsed().as_secs_f64();
     assert_eq!(witness.count(), 0);
     holder.release().await.unwrap();
-    all_have_worked(SOON, vec![tasks]).await;
+    all_have_worked(LIMIT, crowds).await;
     drop((first, next));
     assert_no_trace(&server).await;
-    per_ttl
+    per_second
 }
 
-/// The lease is looked after when it would have ended, and it was renewed at a third of it: so a
-/// question comes after two thirds of a TTL at the earliest.
+/// One question each `retry_delay`, if it is the head of the queue; each other waits the longer the more
+/// are before it. A slow machine asks later, and never more often.
 ///
-/// Red without: one of a process that stands in line for all.
+/// Red without: one asker for all callers of a process, or the number before it in `look_after`.
 #[tokio::test]
 #[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
-async fn a_process_that_waits_looks_once_in_a_ttl_however_many_tasks_wait() {
-    for tasks in [1, 16] {
-        let questions = questions_per_ttl(tasks).await;
-        eprintln!("{tasks} tasks: {questions:.2} questions per TTL");
-        assert!(questions <= 1.6, "{questions} with {tasks} tasks");
+async fn a_process_that_waits_looks_once_in_a_retry_delay_however_many_tasks_wait() {
+    for (tasks, place, most) in [(1, 0, 5.5), (16, 0, 5.5), (16, 3, 1.6)] {
+        let looks = looks_in_a_second(tasks, place).await;
+        eprintln!("{tasks} tasks, {place} before them: {looks:.2} looks in a second");
+        assert!(looks <= most, "{looks} with {tasks} tasks and {place} before them");
     }
 }

@@ -137,7 +137,7 @@ async fn who_waits_in_line_gets_in_at_the_new_master() {
 /// One failover after another, under load: nobody is inside with somebody else, and nothing that
 /// was counted under a lock that was held to its end is lost.
 ///
-/// Red without: the comparison of the store (`admits` in `line.lua`).
+/// Red without: the comparison of the store (`admits` in `queue.lua`).
 #[tokio::test]
 async fn no_two_hold_at_once_while_masters_die_under_load() {
     let sentinels = Sentinels::builder().replicas(3).start().await;

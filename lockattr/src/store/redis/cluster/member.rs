@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use redis::{Cmd, ErrorKind, FromRedisValue, PushKind, RedisError};
 use redis::{ServerErrorKind, Value};
+use tokio::time::Instant;
 
 use super::ears::channel_in;
 use crate::store::redis::call::Call;
@@ -118,6 +119,11 @@ impl Member {
     /// Asks on every connection whether the node answers.
     pub(super) async fn ping(&self) -> Result<(), StoreError> {
         self.node.ping().await
+    }
+
+    /// Whether it has answered since then, on the connection for a slot.
+    pub(super) fn answered_since(&self, slot: u16, since: Instant) -> bool {
+        self.node.answered_since(slot.into(), since)
     }
 
     /// It has no slot any more.

@@ -1,34 +1,50 @@
--- What the scripts share: who holds a lock, who stands in line for it, and whose turn it is.
+-- What the scripts share: who holds a lock, which claims wait for it, and which of them is next.
 --
 -- A lock that one claim has alone is a plain string: the claim's value. One that is shared is a
--- sorted set of values, by the millisecond in which each lease ends. Those in line are a sorted set
--- of entries, by the microsecond in which they came:
+-- sorted set of values, by the millisecond in which each lease ends. The wait queue of a lock is a
+-- sorted set of owner tokens, by the microsecond in which they came. What a waiter wants is a string
+-- under a name of its own, however many locks it waits for:
 --
---   TTL MODE VALUE                     for one key; MODE is x, s, or p and the number of permits,
+--   TTL MODE VALUE                     one lock; MODE is x, s, or p and the number of permits,
 --                                      with a t before it for one that is only told
---   TTL MODE m LENGTH,… NAME… VALUE    for several: the lengths of the locks' names, the names
+--   TTL MODE m LENGTH,… NAME… VALUE    several: the lengths of the locks' names, the names
+--
+-- That string is a lease, too: it ends unless the waiter's process asks again in time, and a token in
+-- a queue without it is that of a process that was killed, stopped or cut off.
 --
 -- A value begins with the owner token: 32 digits, the first 16 of which name the claim's inbox.
 
 local SEVERAL_ARE_OVERTAKEN = 1000000 -- microseconds
-local LINE_LASTS = 60000 -- milliseconds; who stands in it asks four times as often
+local QUEUE_LASTS = 60000 -- milliseconds; those that wait in it ask four times as often
+local LEAST, MOST = 1000, 15000 -- milliseconds that a waiter lasts: as long as its lease, within these
+
+-- No run looks at more waiters: a longer one would keep the server's other clients waiting. One that has
+-- not come to its end says so, and is run again.
+local budget = 32
+local unfinished = false
 
 local function millis()
   return math.floor(time() / 1000)
 end
 
--- The line of a lock, in the lock's own hash slot. A name that has no hash tag becomes one, unless
+local slot = string.match(KEYS[1], '^lockattr:fence:({%d+})$')
+
+-- The queue of a lock, in the lock's own hash slot. A name that has no hash tag becomes one, unless
 -- it has a brace that would end it: then the tag of the slot's counter serves, in a cluster.
-local function line_of(lock)
+local function queue_of(lock)
   local tag = string.match(lock, '{(.-)}')
   if tag and tag ~= '' then
     return 'lockattr:line:' .. lock
   end
-  local slot = string.match(KEYS[1], '^lockattr:fence:({%d+})$')
   if slot and string.find(lock, '}', 1, true) then
     return 'lockattr:line-of:' .. slot .. ':' .. lock
   end
   return 'lockattr:line-of:{' .. lock .. '}'
+end
+
+-- Where it stands what the waiter with this token wants.
+local function waiter_of(token)
+  return 'lockattr:waiter:' .. (slot and slot .. ':' or '') .. token
 end
 
 -- Who has a lock: nothing, or the kind of hold and a value. The kind is x (alone), s (shared), p
@@ -69,7 +85,20 @@ local function admits(lock, mode)
   return permits and kind == 'p' and redis.call('ZCARD', lock) < tonumber(permits)
 end
 
+-- Whether any of these names is there.
+local function any_exists(names)
+  for i = 1, #names, 1000 do
+    if redis.call('EXISTS', unpack(names, i, math.min(i + 999, #names))) > 0 then
+      return true
+    end
+  end
+  return false
+end
+
 local function admits_all(locks, mode)
+  if #locks > 1 and not any_exists(locks) then
+    return true
+  end
   for _, lock in ipairs(locks) do
     if not admits(lock, mode) then
       return false
@@ -114,14 +143,13 @@ local function take(locks, mode, value, ttl)
   end
 end
 
--- Whether anybody stands in line for one of the locks.
-local function is_wanted(locks)
-  for _, lock in ipairs(locks) do
-    if redis.call('EXISTS', line_of(lock)) == 1 then
-      return true
-    end
+-- Whether one of the locks has a queue, be it of claims that are gone.
+local function are_queued(locks)
+  local queues = {}
+  for i, lock in ipairs(locks) do
+    queues[i] = queue_of(lock)
   end
-  return false
+  return any_exists(queues)
 end
 
 -- Publishes to the inbox of a claim; how many heard it.
@@ -129,74 +157,93 @@ local function tell(value, message)
   return publish(string.sub(value, 1, 16), message)
 end
 
--- Reads an entry of the line of `lock`.
-local function read(entry, lock)
-  local ttl, told, mode, rest = string.match(entry, '^(%d+) (t?)(%S+) (.*)$')
-  told = told == 't'
+-- Reads what a waiter for `lock` wants.
+local function read(details, lock)
+  local ttl, told, mode, rest = string.match(details, '^(%d+) (t?)(%S+) (.*)$')
+  local claim = { ttl = tonumber(ttl), told = told == 't', mode = mode, value = rest, locks = { lock } }
   local lengths, names = string.match(rest, '^m ([%d,]+) (.*)$')
-  if not lengths then
-    return { ttl = tonumber(ttl), told = told, mode = mode, value = rest, locks = { lock } }
+  if lengths then
+    local start = 1
+    claim.locks, claim.several = {}, true
+    for length in string.gmatch(lengths, '%d+') do
+      table.insert(claim.locks, string.sub(names, start, start + length - 1))
+      start = start + length
+    end
+    claim.value = string.sub(names, start)
   end
-  local locks, start = {}, 1
-  for length in string.gmatch(lengths, '%d+') do
-    table.insert(locks, string.sub(names, start, start + length - 1))
-    start = start + length
-  end
-  local value = string.sub(names, start)
-  return { ttl = tonumber(ttl), told = told, mode = mode, value = value, locks = locks,
-    several = true }
+  return claim
 end
 
--- Tells one who stands in line for a lock to ask again, so many milliseconds later; how many heard it.
-local function tell_later(entry, lock, after)
-  local value = read(entry, lock).value
-  return tell(value, string.format('later %s %.0f', string.sub(value, 1, 32), after))
-end
+local read_already = {} -- claims for several locks, by their tokens
 
--- Those in line for a lock count on a lease that had `left` milliseconds left, or on none if that is
--- negative. If the one after it ends sooner, the first of them has to know that.
-local function tell_sooner(lock, left)
-  local ends = ends_in(lock, (held_by(lock)))
-  if ends < 0 or (left >= 0 and ends >= left) then
-    return
-  end
-  for _, entry in ipairs(redis.call('ZRANGE', line_of(lock), 0, -1)) do
-    -- Redis counts in milliseconds: one more, and it is certainly over.
-    if tell_later(entry, lock, ends + 1) > 0 then
-      return
+-- The waiter in this place of a queue, of which the first is 0, or nothing if there is none. Those that
+-- are gone are taken out on the way.
+local function waiter_in(lock, place)
+  local queue, gone = queue_of(lock), {}
+  while true do
+    local entry = redis.call('ZRANGE', queue, place + #gone, place + #gone, 'WITHSCORES')
+    local token = entry[1]
+    local claim = token and read_already[token]
+    local details = token and not claim and redis.call('GET', waiter_of(token))
+    if token and not claim and not details then
+      table.insert(gone, token)
+      budget = budget - 1
+    end
+    if not token or claim or details or budget <= 0 then
+      if gone[1] then
+        redis.call('ZREM', queue, unpack(gone))
+      end
+      if details then
+        claim = read(details, lock)
+        claim.token = token
+        if claim.several then
+          read_already[token] = claim
+        end
+      elseif not claim then
+        unfinished = unfinished or token
+        return nil
+      end
+      claim.since = entry[2]
+      return claim
     end
   end
 end
 
-local function take_out(locks, entry)
+-- The waiter does not wait for these locks any more.
+local function leave(locks, token)
   for _, lock in ipairs(locks) do
-    redis.call('ZREM', line_of(lock), entry)
+    redis.call('ZREM', queue_of(lock), token)
   end
+  redis.call('DEL', waiter_of(token))
 end
 
 -- Hands the locks to those whose turn it is, in the order in which they came; who is only told has
--- to come and take them. If `asking`, an entry with its value and its hint, is one of them, returns
+-- to come and take them. If `asking`, a token with its value and its hint, is one of them, returns
 -- its number instead of telling it; and whether anybody was served.
 local function serve(locks, fence, asking)
   local granted, served
-  local open = { unpack(locks) }
-  while #open > 0 do
+  local open, blocked = { unpack(locks) }, {}
+  while #open > 0 and not unfinished do
     local lock = table.remove(open)
     local overtaken = 0
     while true do
-      local first = redis.call('ZRANGE', line_of(lock), overtaken, overtaken, 'WITHSCORES')
-      if not first[1] then
+      local claim = waiter_in(lock, overtaken)
+      if not claim then
+        break
+      elseif budget <= 0 then
+        unfinished = true
         break
       end
-      local claim = read(first[1], lock)
-      if admits_all(claim.locks, claim.mode) then
-        take_out(claim.locks, first[1])
-        if asking and asking.entry == first[1] then
+      -- Nothing becomes free while this runs: who cannot be served now, cannot be at the next lock.
+      if not blocked[claim.token] and admits_all(claim.locks, claim.mode) then
+        budget = budget - 1
+        leave(claim.locks, claim.token)
+        if asking and asking.token == claim.token then
           granted, served = count(fence, asking.hint), true
           take(claim.locks, claim.mode, asking.value, claim.ttl)
         elseif claim.told then
           -- Those behind have to wait for it, but for those who could share with it.
-          if tell_later(first[1], lock, 0) > 0 then
+          if tell(claim.value, string.format('later %s 0', claim.token)) > 0 then
             served = true
             if claim.mode ~= 's' then
               break
@@ -204,9 +251,9 @@ local function serve(locks, fence, asking)
           end
         else
           local counter = count(fence)
-          local wanted = is_wanted(claim.locks) and 1 or 0
+          local wanted = are_queued(claim.locks) and 1 or 0
           local message = string.format('granted %s %.0f %.0f %d',
-            string.sub(claim.value, 1, 32), counter, time(), wanted)
+            claim.token, counter, time(), wanted)
           -- Nobody hears it: its process is gone. Then the next one's turn has come.
           if tell(claim.value, message) > 0 then
             served = true
@@ -217,11 +264,16 @@ local function serve(locks, fence, asking)
             end
           end
         end
-      elseif claim.several and time() - first[2] < SEVERAL_ARE_OVERTAKEN
+      elseif claim.several and time() - claim.since < SEVERAL_ARE_OVERTAKEN
         and admits(lock, claim.mode) then
         -- It waits for another key: the next one may have this.
+        blocked[claim.token] = true
         overtaken = overtaken + 1
+        if overtaken >= budget then
+          break
+        end
       else
+        blocked[claim.token] = true
         break
       end
     end
