@@ -147,6 +147,8 @@ pub enum LostReason {
     ShutDown,
     /// The hold that this one is nested in was released.
     Released,
+    /// This process was forked from the one that has the lock, which it did not take along.
+    Forked,
 }
 
 impl fmt::Display for LostReason {
@@ -157,6 +159,7 @@ impl fmt::Display for LostReason {
             Self::MaxHold => "it was held as long as `max_hold` allows",
             Self::ShutDown => "the lock manager is shutting down",
             Self::Released => "the hold around it was released",
+            Self::Forked => "this process was forked from the one that has it",
         })
     }
 }

@@ -412,6 +412,11 @@ impl LockManager {
         self.shared.watchdog.shut_down(self.shared.settings.shutdown_limit).await;
     }
 
+    /// Whether it was made in this process, and not in one that this was forked from.
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        self.shared.watchdog.is_of_this_process()
+    }
+
     pub(crate) fn key(&self, key: &str) -> Result<LockKey, Error> {
         let key = LockKey::new(&self.shared.settings.prefix, key)?;
         match self.shared.watchdog.store().refuses(&key) {

@@ -28,6 +28,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::guard::Lines;
 use crate::hold::Hold;
 use crate::line::Kept;
+use crate::process::Process;
 use crate::store::{OwnerToken, Releasing, Store};
 use crate::{Error, LostReason};
 use batch::send_releases;
@@ -56,6 +57,8 @@ pub(crate) struct Watchdog {
     /// Signalled when nothing more is granted.
     stopped: Notify,
     own_runtime: OwnRuntime,
+    /// The one that all of this works in.
+    process: Process,
 }
 
 impl Watchdog {
@@ -70,6 +73,7 @@ impl Watchdog {
             released: Condvar::new(),
             stopped: Notify::new(),
             own_runtime: OwnRuntime::default(),
+            process: Process::current(),
         }
     }
 
@@ -81,8 +85,19 @@ impl Watchdog {
         &self.lines
     }
 
+    /// An error in a fork of the process that this was made in: there, nothing of it may be used.
+    pub(crate) fn check_process(&self) -> Result<(), Error> {
+        self.process.check()
+    }
+
+    /// Whether this is the process that it was made in.
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        self.process.is_current()
+    }
+
     /// Starts the task on this runtime, unless it runs; an error if there is none to run it on.
     pub(crate) fn start(self: &Arc<Self>) -> Result<(), Error> {
+        self.check_process()?;
         let refusal = match Handle::try_current() {
             Ok(runtime) if Runner::start(self, &runtime) => return Ok(()),
             Ok(_) => {
@@ -100,7 +115,7 @@ impl Watchdog {
 
     /// An acquisition has ended: what it was granted is watched, or owed to the store.
     pub(crate) fn has_asked(&self) {
-        if self.asking.fetch_sub(1, Ordering::AcqRel) == 1 {
+        if self.is_of_this_process() && self.asking.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.settled.notify_waiters();
         }
     }
@@ -166,6 +181,9 @@ impl Watchdog {
 
     /// Gives a lock back that nobody waits for, until its lease has ended by itself.
     pub(crate) fn release_later(self: &Arc<Self>, lock: Releasing, until: Instant, held: bool) {
+        if !self.is_of_this_process() {
+            return;
+        }
         let now = Instant::now();
         self.queue().release(PendingRelease::new(lock, until, held, now), now);
         self.ensure_driven();
@@ -210,6 +228,9 @@ impl Watchdog {
 
     /// Lets the tasks end once nothing is held or to be released.
     pub(crate) fn close(&self) {
+        if !self.is_of_this_process() {
+            return;
+        }
         {
             let mut queue = self.queue();
             queue.closing = true;
@@ -234,6 +255,10 @@ impl Watchdog {
     /// Grants nothing more, signals every holder, waits up to `limit` for them to let go, lets go
     /// for them, and waits as long again for the store.
     pub(crate) async fn shut_down(self: &Arc<Self>, limit: Duration) {
+        if let Err(error) = self.check_process() {
+            tracing::error!(%error, "nothing is shut down");
+            return;
+        }
         self.close();
         let holds = {
             let mut queue = self.queue();

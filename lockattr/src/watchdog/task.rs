@@ -1,7 +1,10 @@
 //! The watchdog's task: takes out of the queue what is due, and sends it.
 
+use std::future::poll_fn;
 use std::panic::catch_unwind;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -51,6 +54,17 @@ impl Runner {
     }
 
     pub(super) async fn run(self) {
+        let watchdog = self.watchdog.clone();
+        let mut works = pin!(self.work());
+        // What it has sent is the parent's to hear of, and what is due the parent's to send.
+        let works = poll_fn(|context| match watchdog.is_of_this_process() {
+            true => works.as_mut().poll(context),
+            false => Poll::Pending,
+        });
+        works.await;
+    }
+
+    async fn work(self) {
         let mut under_way = FuturesUnordered::<UnderWay>::new();
         loop {
             let due = self.watchdog.queue().due(self.runtime, Instant::now());
@@ -81,6 +95,9 @@ impl Runner {
 
 impl Drop for Runner {
     fn drop(&mut self) {
+        if !self.watchdog.is_of_this_process() {
+            return;
+        }
         let unanswered = self.watchdog.queue().leave(self.runtime, &self.wake);
         // They go back into the queue.
         drop(unanswered);
