@@ -7,6 +7,8 @@
 // Named, because the models take this file from another place.
 #[path = "line/ahead.rs"]
 mod ahead;
+#[path = "line/handed.rs"]
+mod handed;
 #[path = "line/place.rs"]
 mod place;
 
@@ -16,6 +18,8 @@ use std::time::Duration;
 
 use crate::sync::{Arc, Instant, Mutex, MutexGuard, PoisonError, oneshot};
 pub(crate) use ahead::{Ahead, Next};
+use handed::Handed;
+pub(crate) use handed::{Lying, PICKED_UP_WITHIN};
 use place::Waiter;
 pub(crate) use place::{Came, Place};
 
@@ -37,11 +41,17 @@ pub(crate) struct Lines<W, T> {
 struct ByName<W, T> {
     lines: HashMap<Box<str>, Line<W, T>>,
     last_id: u64,
+    /// In how many of them a turn was handed out that is not picked up yet.
+    handed: usize,
 }
 
 /// One line: there is one as long as somebody is ahead, or the lock is kept here.
 struct Line<W, T> {
-    waiting: VecDeque<Waiter<W, T>>,
+    waiting: VecDeque<Waiter<W>>,
+    /// A waiter that was taken out to get the lock, which is on its way.
+    called: Option<u64>,
+    /// A turn that lies ready for its waiter. Boxed, because most lines have none.
+    handed: Option<Box<Handed<T>>>,
     /// Since when another process waits, and how often the lock was handed over since.
     wanted: Option<(Instant, u32)>,
     /// The lock, while nobody has it and it is kept for the next call; and until when.
@@ -51,7 +61,7 @@ struct Line<W, T> {
 
 impl<W, T> Line<W, T> {
     fn new() -> Self {
-        Self { waiting: VecDeque::new(), wanted: None, kept: None }
+        Self { waiting: VecDeque::new(), called: None, handed: None, wanted: None, kept: None }
     }
 }
 
@@ -77,14 +87,17 @@ pub(crate) enum Kept<T> {
 
 impl<W, T> Lines<W, T> {
     pub(crate) fn new(limits: Limits) -> Arc<Self> {
-        let by_name = ByName { lines: HashMap::new(), last_id: 0 };
+        let by_name = ByName { lines: HashMap::new(), last_id: 0, handed: 0 };
         Arc::new(Self { lines: Mutex::new(by_name), limits })
     }
 
     /// Gets in line for the lock of this name.
-    pub(crate) fn join(self: &Arc<Self>, name: &str, wants: W) -> Joined<W, T> {
+    pub(crate) fn join(self: &Arc<Self>, name: &str, wants: W) -> Joined<W, T>
+    where
+        W: Clone,
+    {
         let mut by_name = self.by_name();
-        let ByName { lines, last_id } = &mut *by_name;
+        let ByName { lines, last_id, .. } = &mut *by_name;
         let Some(line) = lines.get_mut(name) else {
             lines.insert(name.into(), Line::new());
             return Joined::Ahead(self.ahead(name.into()), None);
@@ -94,8 +107,9 @@ impl<W, T> Lines<W, T> {
         }
         *last_id += 1;
         let (sender, turn) = oneshot::channel();
-        line.waiting.push_back(Waiter { id: *last_id, wants, turn: sender });
-        Joined::Behind(Place { lines: self.clone(), name: name.into(), id: *last_id, turn })
+        let (id, lines, name) = (*last_id, self.clone(), name.into());
+        line.waiting.push_back(Waiter { id, wants: wants.clone(), turn: sender });
+        Joined::Behind(Place { lines, name, id, wants, turn })
     }
 
     /// The place in front for the lock of this name, if nobody has it, and the lock if it is kept.

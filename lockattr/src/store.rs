@@ -176,6 +176,12 @@ pub trait Store: Any + Debug + Send + Sync {
     /// Whether the store answers at all; asked once when a manager connects.
     fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>>;
 
+    /// Whether it is asked over a network on the caller's runtime, which must have I/O then: on one that
+    /// has none, a manager refuses to.
+    fn needs_io(&self) -> bool {
+        false
+    }
+
     /// The longest lease that it takes; a manager refuses options beyond it.
     fn longest_ttl(&self) -> Duration {
         Duration::MAX

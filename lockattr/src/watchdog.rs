@@ -8,6 +8,7 @@ mod batch;
 mod kept;
 mod last_resort;
 mod leases;
+mod needs;
 mod own_runtime;
 mod queue;
 mod releases;
@@ -32,6 +33,7 @@ use crate::process::Process;
 use crate::store::{OwnerToken, Releasing, Store};
 use crate::{Error, LostReason};
 use batch::send_releases;
+use needs::lacks;
 use own_runtime::OwnRuntime;
 use queue::Queue;
 use releases::PendingRelease;
@@ -86,8 +88,19 @@ impl Watchdog {
     }
 
     /// An error in a fork of the process that this was made in: there, nothing of it may be used.
-    pub(crate) fn check_process(&self) -> Result<(), Error> {
+    fn check_process(&self) -> Result<(), Error> {
         self.process.check()
+    }
+
+    /// An error where the store cannot be asked: in a fork, or on a runtime that cannot reach it.
+    pub(crate) fn check_here(&self) -> Result<(), Error> {
+        self.check_process()?;
+        match Handle::try_current() {
+            Ok(runtime) if !self.queue().is_driven_by(runtime.id()) => {
+                lacks(&*self.store).map_err(|refusal| Error::InvalidOptions(refusal.into()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether this is the process that it was made in.
@@ -98,14 +111,11 @@ impl Watchdog {
     /// Starts the task on this runtime, unless it runs; an error if there is none to run it on.
     pub(crate) fn start(self: &Arc<Self>) -> Result<(), Error> {
         self.check_process()?;
-        let refusal = match Handle::try_current() {
-            Ok(runtime) if Runner::start(self, &runtime) => return Ok(()),
-            Ok(_) => {
-                "this tokio runtime has no timers: build it with `enable_time` or `enable_all`"
-            }
-            Err(_) => "a lock can only be acquired inside a tokio runtime",
+        let started = match Handle::try_current() {
+            Ok(runtime) => Runner::start(self, &runtime),
+            Err(_) => Err("a lock can only be acquired inside a tokio runtime"),
         };
-        Err(Error::InvalidOptions(refusal.into()))
+        started.map_err(|refusal| Error::InvalidOptions(refusal.into()))
     }
 
     /// An acquisition begins.
@@ -198,7 +208,7 @@ impl Watchdog {
         held: bool,
     ) {
         let runtime = match Handle::try_current() {
-            Ok(runtime) if Runner::start(self, &runtime) => runtime.id(),
+            Ok(runtime) if Runner::start(self, &runtime).is_ok() => runtime.id(),
             _ => return self.release_later(lock, until, held),
         };
         let releases = vec![PendingRelease::new(lock, until, held, Instant::now())];

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use super::place::{Turn, Waiter};
+use super::handed::{Called, Turn};
 use super::{Limits, Lines};
 use crate::sync::{Arc, Instant};
 
 /// Who is next when the one ahead is done.
 pub(crate) enum Next<W, T> {
     /// This one gets the lock: its turn is to be told.
-    Hand(Waiter<W, T>),
+    Hand(Called<W, T>),
     /// Nobody who could have it from here; the next one, if any, asks the store.
     Nobody {
         /// Whether another process waits.
@@ -52,7 +52,9 @@ impl<W, T> Ahead<W, T> {
             }
             *passed += 1;
         }
-        line.waiting.pop_front().map_or(nobody, Next::Hand)
+        let Some(waiter) = line.waiting.pop_front() else { return nobody };
+        line.called = Some(waiter.id);
+        Next::Hand(Called { lines: self.lines.clone(), name: self.name.clone(), waiter })
     }
 
     /// Leaves the lock here until `until`, for the next call; gives it back if somebody waits.
@@ -76,22 +78,19 @@ impl<W, T> Ahead<W, T> {
     /// The next one asks the store.
     fn leave(&mut self) {
         self.left = true;
-        loop {
-            let waiter = {
-                let lines = &mut self.lines.by_name().lines;
-                let Some(line) = lines.get_mut(&self.name) else { return };
-                line.wanted = None;
-                let Some(waiter) = line.waiting.pop_front() else {
-                    lines.remove(&self.name);
-                    return;
-                };
-                waiter
-            };
-            // Not while the lines are locked: whoever is woken may want them.
-            if waiter.turn.send(Turn::Ask).is_ok() {
+        let waiter = {
+            let mut by_name = self.lines.by_name();
+            let Some(line) = by_name.lines.get_mut(&self.name) else { return };
+            line.wanted = None;
+            let Some(waiter) = line.waiting.pop_front() else {
+                by_name.lines.remove(&self.name);
                 return;
-            }
-        }
+            };
+            by_name.put_ready(&self.name, waiter.id, Turn::Ask);
+            waiter
+        };
+        // Not while the lines are locked: whoever is woken may want them.
+        waiter.is_told();
     }
 }
 

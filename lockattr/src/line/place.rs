@@ -2,36 +2,21 @@
 
 use std::fmt;
 
-use super::{Ahead, Lines};
-use crate::sync::{Arc, oneshot};
+use super::{Ahead, ByName, Line, Lines, Lying};
+use crate::sync::{Arc, Instant, oneshot};
 
 /// One who stands behind.
-pub(crate) struct Waiter<W, T> {
+pub(super) struct Waiter<W> {
     pub(super) id: u64,
     pub(super) wants: W,
-    pub(super) turn: oneshot::Sender<Turn<T>>,
+    /// Told that its turn lies ready.
+    pub(super) turn: oneshot::Sender<()>,
 }
 
-/// What a waiter's turn brings.
-#[derive(Debug)]
-pub(crate) enum Turn<T> {
-    /// The lock, handed over.
-    Lock(T),
-    /// The place of the one ahead, who goes to ask the store.
-    Ask,
-}
-
-impl<W, T> Waiter<W, T> {
-    pub(crate) fn wants(&self) -> &W {
-        &self.wants
-    }
-
-    /// Hands it over; gives it back if the waiter is gone.
-    pub(crate) fn hand(self, lock: T) -> Result<(), T> {
-        match self.turn.send(Turn::Lock(lock)) {
-            Err(Turn::Lock(lock)) => Err(lock),
-            _ => Ok(()),
-        }
+impl<W> Waiter<W> {
+    /// Tells it that its turn lies ready. One that is gone has passed it on.
+    pub(super) fn is_told(self) {
+        self.turn.send(()).ok();
     }
 }
 
@@ -40,7 +25,8 @@ pub(crate) struct Place<W, T> {
     pub(super) lines: Arc<Lines<W, T>>,
     pub(super) name: Box<str>,
     pub(super) id: u64,
-    pub(super) turn: oneshot::Receiver<Turn<T>>,
+    pub(super) wants: W,
+    pub(super) turn: oneshot::Receiver<()>,
 }
 
 /// Whose turn has come.
@@ -50,36 +36,75 @@ pub(crate) enum Came<W, T> {
     Ask(Ahead<W, T>),
 }
 
-impl<W, T> Place<W, T> {
+impl<W: Clone, T> Place<W, T> {
     /// Waits for the turn; nothing is lost if this is dropped.
     pub(crate) async fn turn(&mut self) -> Came<W, T> {
-        match (&mut self.turn).await {
-            Ok(turn) => self.came(turn),
-            // A waiter is only taken out of the line to be told.
-            Err(_) => std::future::pending().await,
+        loop {
+            if (&mut self.turn).await.is_err() {
+                // A waiter is only taken out of the line to be told.
+                std::future::pending::<()>().await;
+            }
+            if let Some(came) = self.pick_up() {
+                return came;
+            }
         }
     }
 
-    fn came(&self, turn: Turn<T>) -> Came<W, T> {
-        match turn {
-            Turn::Lock(lock) => Came::Lock(lock),
-            Turn::Ask => Came::Ask(self.lines.ahead(self.name.clone())),
+    /// Looks whether the turn of one before has lain there for too long, and lets it go on then.
+    /// Whether to look again soon.
+    pub(crate) fn look(&self, now: Instant) -> bool {
+        match self.lines.look(&self.name, now) {
+            Lying::Nothing => false,
+            Lying::ForNow => true,
+            Lying::TooLong(came) => {
+                drop(came);
+                true
+            }
         }
+    }
+
+    /// Picks the turn up. If it went on to others because it lay there for too long, waits again, in
+    /// front of those who came later, unless all of them are gone.
+    fn pick_up(&mut self) -> Option<Came<W, T>> {
+        let lines = self.lines.clone();
+        let mut by_name = lines.by_name();
+        if let Some(turn) = by_name.pick_up(&self.name, self.id) {
+            return Some(lines.came(self.name.clone(), turn));
+        }
+        let ByName { lines: all, last_id, .. } = &mut *by_name;
+        let Some(line) = all.get_mut(&self.name) else {
+            all.insert(self.name.clone(), Line::new());
+            return Some(Came::Ask(lines.ahead(self.name.clone())));
+        };
+        if let Some(kept) = line.kept.take() {
+            let ahead = lines.ahead(self.name.clone());
+            // Not while the lines are locked. It was kept for one who wants it on terms of its own.
+            drop(by_name);
+            drop(kept);
+            return Some(Came::Ask(ahead));
+        }
+        *last_id += 1;
+        let (sender, turn) = oneshot::channel();
+        (self.id, self.turn) = (*last_id, turn);
+        let waiter = Waiter { id: self.id, wants: self.wants.clone(), turn: sender };
+        line.waiting.push_front(waiter);
+        None
     }
 }
 
 impl<W, T> Drop for Place<W, T> {
     fn drop(&mut self) {
-        if let Some(line) = self.lines.by_name().lines.get_mut(&self.name)
-            && let Some(at) = line.waiting.iter().position(|waiter| waiter.id == self.id)
-        {
+        let mut by_name = self.lines.by_name();
+        let Some(line) = by_name.lines.get_mut(&self.name) else { return };
+        if let Some(at) = line.waiting.iter().position(|waiter| waiter.id == self.id) {
             line.waiting.remove(at);
             return;
         }
-        // Its turn was told, or is being told just now: who tells it then hears that it is gone.
-        self.turn.close();
-        if let Ok(turn) = self.turn.try_recv() {
-            drop(self.came(turn));
+        // Who is about to hand the lock over then sees that it is gone.
+        line.called.take_if(|called| *called == self.id);
+        if let Some(turn) = by_name.pick_up(&self.name, self.id) {
+            drop(by_name);
+            drop(self.lines.came(self.name.clone(), turn));
         }
     }
 }

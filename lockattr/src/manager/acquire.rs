@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::LockManager;
 use super::asking::{Asking, Refusal};
+use super::turn::turn_of;
 use crate::chain;
 use crate::guard::Ahead;
 use crate::key::{LockKey, named};
@@ -188,7 +189,7 @@ impl LockManager {
         };
         let ends = attempts.line_ends(Instant::now(), random_fraction());
         observed.waits();
-        match timeout_at(ends, place.turn()).await {
+        match timeout_at(ends, turn_of(&mut place)).await {
             Ok(Came::Lock(guard)) if guard.ensure_held().is_ok() => Ok(guard),
             // It lay too long before this task was polled.
             Ok(Came::Lock(_lapsed)) => Err(None),

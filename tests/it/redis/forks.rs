@@ -31,7 +31,10 @@ async fn a_copy_is_refused_and_loses_nothing_of_its_parents() {
     let said = said(&mut node, "parent holds").await;
     for asks in ["copy acquires: ", "copy asks: ", "copy shuts down: "] {
         let refused = told(&said, asks);
-        assert!(refused.starts_with("Err(InvalidOptions(") && refused.contains("fork"), "{refused}");
+        assert!(
+            refused.starts_with("Err(InvalidOptions(") && refused.contains("fork"),
+            "{refused}"
+        );
     }
     for looks in ["copy holds: ", "copy nests: ", "copy releases: "] {
         let lost = told(&said, looks);

@@ -10,8 +10,9 @@
 -- ARGV[5]      what counts instead of the server's clock; none or empty if that does
 -- ARGV[6]      1 if it stood in line before, to be told: where it does not any more, it was
 --
--- Returns twice the number of this acquisition, and one more if others wait,
--- or { a holder's value, milliseconds until a lease ends or negative, the server's time in
+-- Returns twice the number of this acquisition, or, if others wait, the number and the word "wanted":
+-- both are exact below 2^53, where an odd number is not. Or
+-- { a holder's value, milliseconds until a lease ends or negative, the server's time in
 -- microseconds }.
 
 local fence, value, ttl, mode, entry = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
@@ -23,6 +24,10 @@ local told, stood = string.find(entry, '^%d+ t'), ARGV[6] == '1'
 local locks = {}
 for i = 2, 1 + (#KEYS - 1) / 2 do
   table.insert(locks, KEYS[i])
+end
+
+local function granted(counter, wanted)
+  return wanted and string.format('%.0f wanted', counter) or 2 * counter
 end
 
 local function has_all()
@@ -54,7 +59,7 @@ if ((not wanted or (told and has_its_turn())) and admits_all(locks, mode)) or ha
     take_out(locks, entry)
     wanted = is_wanted(locks)
   end
-  return 2 * counter + (wanted and 1 or 0)
+  return granted(counter, wanted)
 end
 
 if entry ~= '' then
@@ -84,7 +89,7 @@ if not counter and not served and not wanted and admits_all(locks, mode) then
   take(locks, mode, value, ttl)
 end
 if counter then
-  return 2 * counter + (wanted and 1 or 0)
+  return granted(counter, wanted)
 end
 
 local holder, left = '', -1

@@ -103,10 +103,17 @@ fn entry(claim: &Claim, ttl: Duration, waiting: Waiting) -> String {
 /// Reads the answer of `acquire.lua`, and what the server's clock showed.
 pub(super) fn granted(reply: Value, in_line: bool) -> Option<(Acquire, Option<u64>)> {
     let parts = match reply {
-        Value::Int(number) => {
-            let number = u64::try_from(number).ok()?;
-            let fencing = FencingToken::read(number / 2)?;
-            return Some((Acquire::Acquired { fencing, wanted: number % 2 == 1 }, None));
+        Value::Int(twice) => {
+            let twice = u64::try_from(twice).ok().filter(|twice| twice % 2 == 0)?;
+            let fencing = FencingToken::read(twice / 2)?;
+            return Some((Acquire::Acquired { fencing, wanted: false }, None));
+        }
+        Value::BulkString(text) => {
+            let number = std::str::from_utf8(&text).ok()?.strip_suffix(" wanted")?;
+            let number =
+                Some(number).filter(|digits| digits.bytes().all(|c| c.is_ascii_digit()))?;
+            let fencing = FencingToken::read(number.parse().ok()?)?;
+            return Some((Acquire::Acquired { fencing, wanted: true }, None));
         }
         Value::Array(parts) => parts,
         _ => return None,
@@ -198,9 +205,22 @@ mod tests {
     /// Red without: `FencingToken::read`.
     #[test]
     fn a_number_that_no_counter_shows_is_no_grant() {
-        assert!(matches!(granted(Value::Int(84), false), Some((Acquire::Acquired { .. }, None))));
-        for number in [0, 1, -1, -84, i64::MIN, i64::MAX] {
+        let most = (1 << 53) - 1;
+        for counter in [1, 42, most] {
+            let fencing = FencingToken::from_counter(counter);
+            let reply = Value::Int(2 * counter.cast_signed());
+            let acquired = Acquire::Acquired { fencing, wanted: false };
+            assert_eq!(granted(reply, false), Some((acquired, None)));
+            let reply = text(&format!("{counter} wanted"));
+            let acquired = Acquire::Acquired { fencing, wanted: true };
+            assert_eq!(granted(reply, false), Some((acquired, None)));
+        }
+        for number in [0, 1, 85, -1, -84, i64::MIN, i64::MAX, 1 << 54] {
             assert_eq!(granted(Value::Int(number), false), None, "{number}");
+        }
+        let odd = ["84", "0 wanted", "+84 wanted", "84 wanted ", " wanted", "8.4e1 wanted"];
+        for reply in odd.map(str::to_owned).into_iter().chain([format!("{} wanted", most + 1)]) {
+            assert_eq!(granted(text(&reply), false), None, "{reply}");
         }
     }
 }
