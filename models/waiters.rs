@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::explore::{Waits, every_schedule, task};
-use crate::line::{Came, Joined};
-use crate::lock::{NAME, Place, Wants, World};
+use crate::line::{Came, Joined, Lying, PICKED_UP_WITHIN};
+use crate::lock::{NAME, NOW, Place, Wants, World};
 
 /// Stands there so long; what comes is used.
 pub(crate) fn stand(world: &Arc<World>, mut place: Place, who: char, waits: Waits) {
@@ -112,6 +112,44 @@ fn who_comes_while_the_lock_is_passed_on_is_ahead_or_behind() {
                     task(move || join(&world, who, waits));
                 }
                 lock.used_by('0');
+            });
+        }
+    }
+}
+
+/// Whether the first of them is polled before its turn is taken back, while that happens, or long after
+/// others had the lock.
+///
+/// Red without: `take_if` in `ByName::pick_up` (two owners); `push_front` in `Place::pick_up` (it waits
+/// in vain).
+#[test]
+fn a_turn_is_taken_back_from_one_that_may_still_come() {
+    for (first, fits) in [(First::Holds, true), (First::Holds, false), (First::GivesUp, true)] {
+        for a in [Waits::ForIt, Waits::Briefly] {
+            every_schedule(&format!("taken back {first:?} {fits} {a:?}"), move |ends| {
+                let world = World::new(ends);
+                let ahead = world.first();
+                let lock = match first {
+                    First::Holds => Ok(world.ask(ahead, false)),
+                    First::GivesUp => Err(ahead),
+                };
+                for (who, waits) in [('a', a), ('b', Waits::ForIt)] {
+                    let place = world.behind(Wants { fits });
+                    let world = world.clone();
+                    task(move || stand(&world, place, who, waits));
+                }
+                let looks = world.clone();
+                task(move || {
+                    for at in [NOW, NOW + PICKED_UP_WITHIN] {
+                        if let Lying::TooLong(came) = looks.lines.look(NAME, at) {
+                            drop(came);
+                        }
+                    }
+                });
+                match lock {
+                    Ok(lock) => lock.used_by('0'),
+                    Err(ahead) => drop(ahead),
+                }
             });
         }
     }

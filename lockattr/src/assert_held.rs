@@ -43,7 +43,8 @@ pub fn held(key: &str) -> Option<Lease> {
 
 fn is_over(lease: &Lease) -> bool {
     let entry = lease.frame();
-    entry.is_over() || entry.hold.check(Instant::now()) == Err(LostReason::Released)
+    let end = entry.hold.check(Instant::now());
+    entry.is_over() || matches!(end, Err(LostReason::Released | LostReason::Forked))
 }
 
 /// Panics unless the running code is inside a hold on a key: for code that must run under a lock.

@@ -9,11 +9,39 @@ use tokio::task::futures::TaskLocalFuture;
 
 use crate::{Error, LockManager};
 
-static DEFAULT: OnceCell<LockManager> = OnceCell::new();
+static DEFAULT: OnceCell<Installed> = OnceCell::new();
 static NAMED: Lazy<RwLock<HashMap<String, LockManager>>> = Lazy::new(RwLock::default);
 
 tokio::task_local! {
     static SCOPED: Option<Scoping>;
+}
+
+/// A default manager, and the one that a fork of its process has installed in its place.
+struct Installed {
+    manager: LockManager,
+    forked: OnceCell<Box<Installed>>,
+}
+
+impl Installed {
+    fn of(manager: LockManager) -> Self {
+        Self { manager, forked: OnceCell::new() }
+    }
+
+    /// The last one.
+    fn last(&self) -> &Self {
+        let mut last = self;
+        while let Some(next) = last.forked.get() {
+            last = next;
+        }
+        last
+    }
+
+    /// Installs another, if the last one is of the process that this was forked from.
+    fn replace(&self, manager: LockManager) -> bool {
+        let last = self.last();
+        let is_left = !last.manager.is_of_this_process();
+        is_left && last.forked.set(Box::new(Self::of(manager))).is_ok()
+    }
 }
 
 /// The manager of a scope.
@@ -25,18 +53,23 @@ pub(crate) struct Scoping {
 }
 
 pub(crate) fn install(manager: LockManager) -> Result<(), Error> {
-    DEFAULT.set(manager).map_err(|_| {
-        Error::InvalidOptions(
-            "a default manager is already installed: install once, at start-up; in tests, run \
-             each in `LockManager::scope`"
-                .into(),
-        )
-    })
+    let installed = match DEFAULT.get() {
+        Some(installed) => installed.replace(manager),
+        None => DEFAULT.set(Installed::of(manager)).is_ok(),
+    };
+    if installed {
+        return Ok(());
+    }
+    Err(Error::InvalidOptions(
+        "a default manager is already installed: install once, at start-up; in tests, run each in \
+         `LockManager::scope`"
+            .into(),
+    ))
 }
 
 pub(crate) fn install_as(name: &str, manager: LockManager) -> Result<(), Error> {
     let mut named = NAMED.write().unwrap_or_else(PoisonError::into_inner);
-    if named.contains_key(name) {
+    if named.get(name).is_some_and(LockManager::is_of_this_process) {
         let sentence = format!("a manager is already installed as `{name}`: take another name");
         return Err(Error::InvalidOptions(sentence));
     }
@@ -46,7 +79,8 @@ pub(crate) fn install_as(name: &str, manager: LockManager) -> Result<(), Error> 
 
 /// The manager of the scope this runs in, else the default one.
 pub(crate) fn default_manager() -> Result<LockManager, Error> {
-    scoped().map(|scope| scope.manager).or_else(|| DEFAULT.get().cloned()).ok_or(Error::NoManager)
+    let installed = || DEFAULT.get().map(|first| first.last().manager.clone());
+    scoped().map(|scope| scope.manager).or_else(installed).ok_or(Error::NoManager)
 }
 
 pub(crate) fn named_manager(name: &str) -> Result<LockManager, Error> {

@@ -147,6 +147,8 @@ pub enum LostReason {
     ShutDown,
     /// The hold that this one is nested in was released.
     Released,
+    /// This process was forked from the one that has the lock, which it did not take along.
+    Forked,
 }
 
 impl fmt::Display for LostReason {
@@ -157,6 +159,7 @@ impl fmt::Display for LostReason {
             Self::MaxHold => "it was held as long as `max_hold` allows",
             Self::ShutDown => "the lock manager is shutting down",
             Self::Released => "the hold around it was released",
+            Self::Forked => "this process was forked from the one that has it",
         })
     }
 }
@@ -173,19 +176,27 @@ impl fmt::Display for LostReason {
 pub struct StoreError {
     message: String,
     not_sent: bool,
+    invalid: bool,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 impl StoreError {
     /// An error in one clause. It must not carry a password.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), not_sent: false, source: None }
+        Self { message: message.into(), not_sent: false, invalid: false, source: None }
     }
 
     /// Says that the command certainly did not reach the store, so that there is nothing to undo.
     #[must_use]
     pub fn not_sent(mut self) -> Self {
         self.not_sent = true;
+        self
+    }
+
+    /// Says that no store will ever be had so, because the URL is wrong.
+    #[must_use]
+    pub(crate) fn invalid(mut self) -> Self {
+        self.invalid = true;
         self
     }
 
@@ -210,7 +221,10 @@ impl StoreError {
 
     /// As the public error about `key`.
     pub(crate) fn about(self, key: &str) -> Error {
-        Error::Store { key: key.into(), source: self }
+        match self.invalid {
+            true => Error::InvalidOptions(self.message),
+            false => Error::Store { key: key.into(), source: self },
+        }
     }
 }
 

@@ -8,6 +8,10 @@ use crate::machine::since_1970;
 /// Bits left free below the store's counter, for hand-overs that do not ask the store.
 pub(crate) const HAND_OVER_BITS: u32 = 10;
 
+/// How far ahead of a store's clock and counter a hint may be, in microseconds: an hour. A clock may be
+/// years ahead, and a counter never goes back.
+pub(crate) const FARTHEST_HINT: u64 = 3_600_000_000;
+
 /// 2024-01-01T00:00:00Z in seconds since 1970: where the counters of all stores begin.
 const EPOCH: Duration = Duration::from_secs(1_704_067_200);
 
@@ -39,7 +43,7 @@ pub struct FencingToken(u64);
 
 impl FencingToken {
     /// Makes the token of an acquisition from the store's counter, which is at least the
-    /// microseconds since 2024-01-01 and below 2⁵³.
+    /// microseconds since 2024-01-01 and below 2⁵³. A store gives no number twice, up to that end.
     ///
     /// The low ten bits stay free for hand-overs inside a process.
     pub const fn from_counter(counter: u64) -> Self {

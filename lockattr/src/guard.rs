@@ -23,6 +23,10 @@ use held::Owned;
 /// runtime that ends, or after that, it is given back by a thread, and the drop waits for it. A
 /// store that is away holds up all such drops together for a second.
 ///
+/// A process that was forked from the one that has the lock does not have it: there
+/// [`ensure_held`](Lease::ensure_held) is [`Error::Lost`], and dropping the copy of the guard gives nothing
+/// back.
+///
 /// A guard that is leaked ([`std::mem::forget`]) is renewed for as long as its manager's watchdog
 /// runs, unless `max_hold` says otherwise.
 ///
@@ -189,6 +193,11 @@ impl LockGuard {
     /// Whether a shutdown of its manager ended the hold.
     pub(crate) fn is_shut_down(&self) -> bool {
         self.lease.frame().hold.check(Instant::now()) == Err(LostReason::ShutDown)
+    }
+
+    /// Whether the lock is that of the process from which this one was forked.
+    pub(crate) fn is_left_to_parent(&self) -> bool {
+        !self.lease.frame().hold.is_of_this_process()
     }
 
     /// Whether this is a nested call's, which gives nothing back to the store.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
+use crate::process::Process;
 use crate::store::Claim;
 use crate::{Error, FencingToken, LostReason};
 
@@ -42,6 +43,8 @@ pub(crate) struct Hold {
     may_last: AtomicU64,
     phase: AtomicU8,
     ended: Notify,
+    /// The one that has the lock: a fork of it does not.
+    process: Process,
 }
 
 const HELD: u8 = 0;
@@ -50,6 +53,7 @@ const EXPIRED: u8 = 2;
 const TAKEN: u8 = 3;
 const MAX_HOLD: u8 = 4;
 const SHUT_DOWN: u8 = 5;
+const FORKED: u8 = 6;
 
 impl Hold {
     pub(crate) fn new(granted: Granted) -> Self {
@@ -66,6 +70,7 @@ impl Hold {
             may_last: AtomicU64::new(nanos(ttl)),
             phase: AtomicU8::new(HELD),
             ended: Notify::new(),
+            process: Process::current(),
         }
     }
 
@@ -94,6 +99,7 @@ impl Hold {
             may_last: left(&self.may_last),
             phase: AtomicU8::new(HELD),
             ended: Notify::new(),
+            process: self.process.clone(),
         }
     }
 
@@ -112,6 +118,9 @@ impl Hold {
 
     /// `Ok` while the lease is ours; the clock decides, not the timer that should have fired.
     pub(crate) fn check(&self, now: Instant) -> Result<(), LostReason> {
+        if !self.is_of_this_process() {
+            return Err(LostReason::Forked);
+        }
         match self.phase.load(Ordering::Acquire) {
             HELD if now < self.valid_until() => Ok(()),
             HELD => {
@@ -123,8 +132,14 @@ impl Hold {
             TAKEN => Err(LostReason::Taken),
             MAX_HOLD => Err(LostReason::MaxHold),
             SHUT_DOWN => Err(LostReason::ShutDown),
+            FORKED => Err(LostReason::Forked),
             _ => Err(LostReason::Expired),
         }
+    }
+
+    /// Whether the lock is this process's, and not that of one that it was forked from.
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        self.process.is_current()
     }
 
     /// Tells that the deadline has passed, if it has.
@@ -157,6 +172,7 @@ impl Hold {
             LostReason::MaxHold => MAX_HOLD,
             LostReason::ShutDown => SHUT_DOWN,
             LostReason::Released => RELEASED,
+            LostReason::Forked => FORKED,
         };
         let first =
             self.phase.compare_exchange(HELD, phase, Ordering::AcqRel, Ordering::Acquire).is_ok();

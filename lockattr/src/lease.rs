@@ -164,6 +164,7 @@ impl Lease {
         let hold = &self.frame.hold;
         check_ttl(ttl, self.frame.watchdog.store().longest_ttl())?;
         let asked = Instant::now();
+        // In a fork too, which has no connection of its own to ask by.
         hold.ensure_held(asked)?;
         let renewed_ttl = hold.at_most(ttl, asked);
         hold.asking_for(asked, renewed_ttl);

@@ -25,6 +25,7 @@ mod machine;
 mod manager;
 mod observe;
 mod options;
+mod process;
 mod registry;
 mod retry;
 mod settings;

@@ -12,17 +12,20 @@
 // Named, because the models take this file from another place.
 #[path = "line/ahead.rs"]
 mod ahead;
+#[path = "line/handed.rs"]
+mod handed;
 #[path = "line/place.rs"]
 mod place;
 
-use std::collections::VecDeque;
-use std::collections::hash_map::{Entry, HashMap};
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use crate::sync::{Arc, Instant, Mutex, MutexGuard, PoisonError, oneshot};
 pub(crate) use ahead::{Ahead, Next};
+use handed::Handed;
+pub(crate) use handed::{Lying, PICKED_UP_WITHIN};
+use place::Waiter;
 pub(crate) use place::{Came, Place};
-use place::{Turn, Waiter};
 
 /// How far a lock goes from hand to hand inside a process while another process waits for it.
 #[derive(Clone, Copy, Debug)]
@@ -41,27 +44,77 @@ pub(crate) struct Lines<W, T, K = ()> {
 
 struct ByName<W, T, K> {
     lines: HashMap<Box<str>, Line<W, T, K>>,
+    /// Waiters and heads have numbers in one row.
     last_id: u64,
+    /// In how many of them a turn was handed out that is not picked up yet.
+    handed: usize,
 }
 
 /// One line: there is one as long as somebody is ahead, or the lock is kept here.
 struct Line<W, T, K> {
-    waiting: VecDeque<Waiter<W, T>>,
+    /// The number of its head. One that was passed over has another, and nothing to say any more.
+    head: u64,
+    waiting: VecDeque<Waiter<W>>,
+    /// A waiter that was taken out to get the lock, which is on its way.
+    called: Option<u64>,
+    /// A turn that lies ready for its waiter. Boxed, because most lines have none.
+    handed: Option<Box<Handed<T>>>,
     /// Since when another process waits, and how often the lock was handed over since.
     wanted: Option<(Instant, u32)>,
     /// The lock, while nobody has it and it is kept for the next call; and until when.
     /// Boxed, because most lines are of locks that somebody has.
     kept: Option<Box<(T, Instant)>>,
-    /// What the asker learned last, and whether that is that the lock is this process's own.
+    /// What the head learned last, and whether that is that the lock is this process's own.
     known: Option<(K, bool)>,
     /// Waiters that need to know, and wait until something is known.
     curious: Vec<oneshot::Sender<()>>,
+    /// Waiters that were taken out to ask the store beside the head.
+    scouts: Vec<u64>,
+    /// Whether a waiter asks for all, because the head says nothing.
+    asked_for_all: bool,
 }
 
 impl<W, T, K> Line<W, T, K> {
     fn new() -> Self {
-        let (waiting, curious) = (VecDeque::new(), Vec::new());
-        Self { waiting, wanted: None, kept: None, known: None, curious }
+        Self {
+            head: 0,
+            waiting: VecDeque::new(),
+            called: None,
+            handed: None,
+            wanted: None,
+            kept: None,
+            known: None,
+            curious: Vec::new(),
+            scouts: Vec::new(),
+            asked_for_all: false,
+        }
+    }
+
+    /// Takes note of what is known now; the waiters that are to be woken.
+    fn learns(&mut self, known: K, ours: bool) -> Vec<oneshot::Sender<()>> {
+        self.known = Some((known, ours));
+        self.asked_for_all = false;
+        std::mem::take(&mut self.curious)
+    }
+}
+
+impl<W, T, K> ByName<W, T, K> {
+    /// A new number, larger than all before.
+    fn number(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    /// Makes a new head of the line of this name, which is there from now on: its number.
+    fn new_head(&mut self, name: &str) -> u64 {
+        let number = self.number();
+        match self.lines.get_mut(name) {
+            Some(line) => line.head = number,
+            None => {
+                self.lines.insert(name.into(), Line { head: number, ..Line::new() });
+            }
+        }
+        number
     }
 }
 
@@ -87,42 +140,86 @@ pub(crate) enum Kept<T> {
 
 impl<W, T, K> Lines<W, T, K> {
     pub(crate) fn new(limits: Limits) -> Arc<Self> {
-        let by_name = ByName { lines: HashMap::new(), last_id: 0 };
+        let by_name = ByName { lines: HashMap::new(), last_id: 0, handed: 0 };
         Arc::new(Self { lines: Mutex::new(by_name), limits })
     }
 
     /// Joins the queue for the lock of this name. A caller that left it as its `number` to ask beside the
-    /// asker comes back to where it was.
+    /// head comes back to where it was.
     pub(crate) fn join(
         self: &Arc<Self>,
         name: &str,
         wants: W,
         number: Option<u64>,
-    ) -> Joined<W, T, K> {
+    ) -> Joined<W, T, K>
+    where
+        W: Clone,
+    {
         let mut by_name = self.by_name();
-        let ByName { lines, last_id } = &mut *by_name;
-        let Some(line) = lines.get_mut(name) else {
-            lines.insert(name.into(), Line::new());
-            return Joined::Ahead(self.ahead(name.into()), None);
+        let kept = match by_name.lines.get_mut(name) {
+            None => None,
+            Some(line) if line.kept.is_some() => line.kept.take(),
+            Some(_) => {
+                let id = number.unwrap_or_else(|| by_name.number());
+                return Joined::Behind(self.behind(&mut by_name, name, id, wants));
+            }
         };
-        if let Some(kept) = line.kept.take() {
-            return Joined::Ahead(self.ahead(name.into()), Some(kept.0));
-        }
-        let id = number.unwrap_or_else(|| {
-            *last_id += 1;
-            *last_id
-        });
-        let (sender, turn) = oneshot::channel();
-        let at = line.waiting.partition_point(|waiter| waiter.id < id);
-        line.waiting.insert(at, Waiter { id, wants, turn: sender });
-        Joined::Behind(Place { lines: self.clone(), name: name.into(), id, turn })
+        Joined::Ahead(self.ahead(&mut by_name, name), kept.map(|kept| kept.0))
     }
 
-    /// Whether a caller that could share the lock may ask the store beside the asker: the asker's first
+    /// A place in the line of this name, in the order of the numbers.
+    fn behind(
+        self: &Arc<Self>,
+        by_name: &mut ByName<W, T, K>,
+        name: &str,
+        id: u64,
+        wants: W,
+    ) -> Place<W, T, K>
+    where
+        W: Clone,
+    {
+        let (sender, turn) = oneshot::channel();
+        if let Some(line) = by_name.lines.get_mut(name) {
+            let at = line.waiting.partition_point(|waiter| waiter.id < id);
+            line.waiting.insert(at, Waiter { id, wants: wants.clone(), turn: sender });
+        }
+        Place { lines: self.clone(), name: name.into(), id, wants, turn }
+    }
+
+    /// The place in front for the lock of this name, if nobody has it, and the lock if it is kept.
+    pub(crate) fn try_join(self: &Arc<Self>, name: &str) -> Option<(Ahead<W, T, K>, Option<T>)> {
+        let mut by_name = self.by_name();
+        let kept = match by_name.lines.get_mut(name) {
+            Some(line) => Some(line.kept.take()?.0),
+            None => None,
+        };
+        Some((self.ahead(&mut by_name, name), kept))
+    }
+
+    /// Whether a caller that could share the lock may ask the store beside the head: the head's first
     /// question has no answer yet, and no caller waits behind it.
     pub(crate) fn may_ask_beside(&self, name: &str) -> bool {
         let lines = &self.by_name().lines;
         lines.get(name).is_some_and(|line| line.known.is_none() && line.waiting.is_empty())
+    }
+
+    /// Whether a waiter may ask the store for all of its queue, because the head is silent: the first that
+    /// wants to know.
+    pub(crate) fn may_ask_for_all(&self, name: &str) -> bool {
+        let lines = &mut self.by_name().lines;
+        lines.get_mut(name).is_some_and(|line| !std::mem::replace(&mut line.asked_for_all, true))
+    }
+
+    /// A caller learned this that asked beside the head.
+    pub(crate) fn learned(&self, name: &str, known: K) {
+        let curious = {
+            let lines = &mut self.by_name().lines;
+            let Some(line) = lines.get_mut(name).filter(|line| line.known.is_none()) else {
+                return;
+            };
+            line.learns(known, false)
+        };
+        wake(curious);
     }
 
     /// The lock was granted in a mode that others can share: the first `count` waiters try the store
@@ -132,31 +229,34 @@ impl<W, T, K> Lines<W, T, K> {
         if let Some(line) = self.by_name().lines.get_mut(name) {
             let count = count.min(line.waiting.len());
             scouts.extend(line.waiting.drain(..count));
+            line.scouts.extend(scouts.iter().map(|waiter| waiter.id));
         }
         // Not while the lines are locked: a waiter that is woken may want them.
-        for waiter in scouts {
-            // One that has gone needs no answer, and keeps no other from asking.
-            drop(waiter.turn.send(Turn::Scout));
+        scouts.into_iter().for_each(Waiter::is_told);
+    }
+
+    /// Passes over a head whose lock is lost, as `lost` says of what is known: the first waiter asks the
+    /// store.
+    pub(crate) fn pass_over(&self, name: &str, lost: impl Fn(&K) -> bool) {
+        let waiter = {
+            let mut by_name = self.by_name();
+            let Some(line) = by_name.lines.get_mut(name) else { return };
+            if !line.known.as_ref().is_some_and(|(known, ours)| *ours && lost(known)) {
+                return;
+            }
+            line.known = None;
+            by_name.ask_next(name)
+        };
+        // Not while the lines are locked: a waiter that is woken may want them.
+        if let Some(waiter) = waiter {
+            waiter.is_told();
         }
     }
 
-    /// The place in front for the lock of this name, if nobody has it, and the lock if it is kept.
-    pub(crate) fn try_join(self: &Arc<Self>, name: &str) -> Option<(Ahead<W, T, K>, Option<T>)> {
-        match self.by_name().lines.entry(name.into()) {
-            Entry::Occupied(mut line) => {
-                let kept = line.get_mut().kept.take()?;
-                Some((self.ahead(line.key().clone()), Some(kept.0)))
-            }
-            Entry::Vacant(vacant) => {
-                let ahead = self.ahead(vacant.key().clone());
-                vacant.insert(Line::new());
-                Some((ahead, None))
-            }
-        }
-    }
-
-    fn ahead(self: &Arc<Self>, name: Box<str>) -> Ahead<W, T, K> {
-        Ahead { lines: self.clone(), name, left: false }
+    /// A head of the line of this name, which is there from now on.
+    fn ahead(self: &Arc<Self>, by_name: &mut ByName<W, T, K>, name: &str) -> Ahead<W, T, K> {
+        let number = by_name.new_head(name);
+        Ahead { lines: self.clone(), name: name.into(), number, left: false }
     }
 
     /// Another process waits for the lock of this name, or, without a name, for any of them. Those
@@ -214,4 +314,12 @@ fn take_kept<W, T, K>(lines: &mut HashMap<Box<str>, Line<W, T, K>>, name: Option
         }
     };
     kept.into_iter().filter_map(|line| line.kept).map(|kept| kept.0).collect()
+}
+
+/// Not while the lines are locked: a waiter that is woken may want them.
+fn wake(curious: Vec<oneshot::Sender<()>>) {
+    for one in curious {
+        // One that has gone needs to know nothing.
+        let _gone: Result<(), ()> = one.send(());
+    }
 }

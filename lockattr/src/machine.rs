@@ -2,7 +2,10 @@
 //!
 //! One place for both, so that a simulation can say them (`sim.rs`) and repeat a run.
 
+use std::cell::RefCell;
 use std::time::{Duration, SystemTime};
+
+use crate::process::Process;
 
 /// Bits that nobody can foresee.
 pub(crate) fn random_bits() -> u64 {
@@ -10,7 +13,18 @@ pub(crate) fn random_bits() -> u64 {
     if let Some(bits) = crate::__sim::said(|machine| machine.random_bits()) {
         return bits;
     }
+    MADE_IN.with_borrow_mut(|made_in| {
+        // Its generator was copied with it, and gives what its parent's gives.
+        if !made_in.is_current() && rand::rng().reseed().is_ok() {
+            *made_in = Process::current();
+        }
+    });
     rand::random()
+}
+
+thread_local! {
+    /// The process in which this thread's generator got its seed.
+    static MADE_IN: RefCell<Process> = RefCell::new(Process::current());
 }
 
 /// In `0..1`.

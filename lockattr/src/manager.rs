@@ -11,6 +11,7 @@ mod known;
 mod local_queue;
 mod reenter;
 mod report;
+mod turn;
 
 use std::fmt;
 use std::sync::Arc;
@@ -50,6 +51,15 @@ use crate::{Error, Lease, LockGuard, LockOptions, body, default_manager};
 ///
 /// The query sets the manager's defaults, `redis://db/?prefix=shop:&ttl=5s&wait=3s`: see
 /// [`LockManagerBuilder`] for all of them.
+///
+/// # After a fork
+///
+/// A manager belongs to the process that made it. In a process that was forked from that one (`fork(2)`
+/// without an `exec`, as pre-forking servers and daemons do) it has no connections and no threads: every
+/// call there is [`Error::InvalidOptions`], a guard of the parent's is lost, and dropping that gives nothing
+/// back. Fork first, and connect in each process, on a runtime that was started after the fork: tokio's
+/// runtimes do not outlive one either. A default manager that was installed before the fork may be
+/// [replaced](Self::install) after it. A `fork` by a bare system call, past the C library, is not noticed.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -181,7 +191,7 @@ impl LockManager {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] if one is installed already.
+    /// [`Error::InvalidOptions`] if one is installed already, in this process.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -422,6 +432,11 @@ impl LockManager {
     /// ```
     pub async fn shutdown(&self) {
         self.shared.watchdog.shut_down(self.shared.settings.shutdown_limit).await;
+    }
+
+    /// Whether it was made in this process, and not in one that this was forked from.
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        self.shared.watchdog.is_of_this_process()
     }
 
     pub(crate) fn key(&self, key: &str) -> Result<LockKey, Error> {

@@ -238,6 +238,7 @@ fn named_reason(reason: LostReason) -> &'static str {
         LostReason::MaxHold => "max_hold",
         LostReason::ShutDown => "shut_down",
         LostReason::Released => "released",
+        LostReason::Forked => "forked",
     }
 }
 

@@ -192,6 +192,12 @@ pub trait Store: Any + Debug + Send + Sync {
         queue::lasts(ttl)
     }
 
+    /// Whether it is asked over a network on the caller's runtime, which must have I/O then: on one that
+    /// has none, a manager refuses to.
+    fn needs_io(&self) -> bool {
+        false
+    }
+
     /// The longest lease that it takes; a manager refuses options beyond it.
     fn longest_ttl(&self) -> Duration {
         Duration::MAX

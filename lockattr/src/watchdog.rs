@@ -8,6 +8,7 @@ mod batch;
 mod kept;
 mod last_resort;
 mod leases;
+mod needs;
 mod own_runtime;
 mod queue;
 mod releases;
@@ -28,9 +29,11 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::hold::Hold;
 use crate::line::Kept;
 use crate::manager::Lines;
+use crate::process::Process;
 use crate::store::{OwnerToken, Releasing, Store};
 use crate::{Error, LostReason};
 use batch::send_releases;
+use needs::lacks;
 use own_runtime::OwnRuntime;
 use queue::Queue;
 use releases::PendingRelease;
@@ -56,6 +59,8 @@ pub(crate) struct Watchdog {
     /// Signalled when nothing more is granted.
     stopped: Notify,
     own_runtime: OwnRuntime,
+    /// The one that all of this works in.
+    process: Process,
 }
 
 impl Watchdog {
@@ -70,6 +75,7 @@ impl Watchdog {
             released: Condvar::new(),
             stopped: Notify::new(),
             own_runtime: OwnRuntime::default(),
+            process: Process::current(),
         }
     }
 
@@ -81,16 +87,35 @@ impl Watchdog {
         &self.lines
     }
 
+    /// An error in a fork of the process that this was made in: there, nothing of it may be used.
+    fn check_process(&self) -> Result<(), Error> {
+        self.process.check()
+    }
+
+    /// An error where the store cannot be asked: in a fork, or on a runtime that cannot reach it.
+    pub(crate) fn check_here(&self) -> Result<(), Error> {
+        self.check_process()?;
+        match Handle::try_current() {
+            Ok(runtime) if !self.queue().is_driven_by(runtime.id()) => {
+                lacks(&*self.store).map_err(|refusal| Error::InvalidOptions(refusal.into()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether this is the process that it was made in.
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        self.process.is_current()
+    }
+
     /// Starts the task on this runtime, unless it runs; an error if there is none to run it on.
     pub(crate) fn start(self: &Arc<Self>) -> Result<(), Error> {
-        let refusal = match Handle::try_current() {
-            Ok(runtime) if Runner::start(self, &runtime) => return Ok(()),
-            Ok(_) => {
-                "this tokio runtime has no timers: build it with `enable_time` or `enable_all`"
-            }
-            Err(_) => "a lock can only be acquired inside a tokio runtime",
+        self.check_process()?;
+        let started = match Handle::try_current() {
+            Ok(runtime) => Runner::start(self, &runtime),
+            Err(_) => Err("a lock can only be acquired inside a tokio runtime"),
         };
-        Err(Error::InvalidOptions(refusal.into()))
+        started.map_err(|refusal| Error::InvalidOptions(refusal.into()))
     }
 
     /// An acquisition begins.
@@ -100,7 +125,7 @@ impl Watchdog {
 
     /// An acquisition has ended: what it was granted is watched, or owed to the store.
     pub(crate) fn has_asked(&self) {
-        if self.asking.fetch_sub(1, Ordering::AcqRel) == 1 {
+        if self.is_of_this_process() && self.asking.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.settled.notify_waiters();
         }
     }
@@ -140,6 +165,13 @@ impl Watchdog {
         self.settled();
     }
 
+    /// Whether the claim with this token had its lock and has it no more, though its holder has not let go
+    /// of it yet.
+    pub(crate) fn has_lost(&self, token: OwnerToken) -> bool {
+        let (holds, now) = (self.queue().leases.of(token), Instant::now());
+        !holds.is_empty() && holds.iter().all(|hold| !hold.is_kept(now))
+    }
+
     /// The store says by itself that the claim with this token has lost its lock.
     pub(crate) fn lost(&self, token: OwnerToken) {
         let holds = self.queue().leases.of(token);
@@ -166,6 +198,9 @@ impl Watchdog {
 
     /// Gives a lock back that nobody waits for, until its lease has ended by itself.
     pub(crate) fn release_later(self: &Arc<Self>, lock: Releasing, until: Instant, held: bool) {
+        if !self.is_of_this_process() {
+            return;
+        }
         let now = Instant::now();
         self.queue().release(PendingRelease::new(lock, until, held, now), now);
         self.ensure_driven();
@@ -200,7 +235,7 @@ impl Watchdog {
         held: bool,
     ) {
         let runtime = match Handle::try_current() {
-            Ok(runtime) if Runner::start(self, &runtime) => runtime.id(),
+            Ok(runtime) if Runner::start(self, &runtime).is_ok() => runtime.id(),
             _ => return self.release_later(lock, until, held),
         };
         let releases = vec![PendingRelease::new(lock, until, held, Instant::now())];
@@ -230,6 +265,9 @@ impl Watchdog {
 
     /// Lets the tasks end once nothing is held or to be released.
     pub(crate) fn close(&self) {
+        if !self.is_of_this_process() {
+            return;
+        }
         {
             let mut queue = self.queue();
             queue.closing = true;
@@ -254,6 +292,10 @@ impl Watchdog {
     /// Grants nothing more, signals every holder, waits up to `limit` for them to let go, lets go
     /// for them, and waits as long again for the store.
     pub(crate) async fn shut_down(self: &Arc<Self>, limit: Duration) {
+        if let Err(error) = self.check_process() {
+            tracing::error!(%error, "nothing is shut down");
+            return;
+        }
         self.close();
         let holds = {
             let mut queue = self.queue();

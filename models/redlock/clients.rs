@@ -18,6 +18,8 @@ impl Setting {
         }
         let hints: Vec<u8> = match self.hints {
             Hints::Any(hints) => hints.to_vec(),
+            // Each node says it.
+            Hints::Each(_) => vec![0],
             Hints::Clock { ahead, tick } => (0..=ahead).map(|by| (world.now + by) * tick).collect(),
         };
         for hint in hints {
@@ -40,7 +42,7 @@ impl Setting {
     /// earlier could do no more until then, its lease would be over earlier, and less would be asked
     /// of its token.
     pub(crate) fn just_begun(&self, world: &World) -> Option<usize> {
-        let simple = self.never_gives_up() && matches!(self.hints, Hints::Any(_));
+        let simple = self.never_gives_up() && !matches!(self.hints, Hints::Clock { .. });
         (0..self.tokens.len()).filter(|_| simple).find(|&attempt| {
             world.attempts[attempt].phase == Phase::Asking
                 && world.nodes_where(attempt, |request| request == Request::Sent) == NODES

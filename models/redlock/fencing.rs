@@ -60,6 +60,13 @@ fn ours_holds_with_any_hints_also_such_as_go_backwards() {
     explore(&Setting { hints, ..UNDER_ALL_GAPS }).holds(1_086_163);
 }
 
+/// A node that does not take a hint counts by another number than the next.
+#[test]
+fn ours_holds_where_each_node_counts_by_a_number_of_its_own() {
+    let hints = Hints::Each(&[0, 3, 6]);
+    explore(&Setting { hints, ..UNDER_ALL_GAPS }).holds(1);
+}
+
 #[test]
 fn ours_holds_while_other_locks_advance_the_same_counters() {
     explore(&Setting { others: 1, ..UNDER_ALL_GAPS }).holds(2_057_615);

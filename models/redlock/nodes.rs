@@ -1,6 +1,6 @@
 //! What a node does: each command is one script, and so one step; leases end, and it may restart.
 
-use super::scheme::{Accepts, Counts, Restarts, Scheme, Setting};
+use super::scheme::{Accepts, Counts, Hints, Restarts, Scheme, Setting};
 use super::step::Step;
 use super::world::{Node, Phase, Request, World};
 
@@ -23,17 +23,25 @@ impl Setting {
         {
             return;
         }
-        let mut then = *world;
-        let node = &mut then.nodes[at];
-        node.owner = token;
-        node.fence = it.hint.max(node.fence + 1);
-        node.since = if self.leases_last() { world.now } else { 0 };
-        node.requests[attempt] = match (it.phase, self.scheme) {
-            (Phase::Asking, _) => Request::Answered(node.fence),
-            (Phase::WritingBack, Scheme::WriteBack { counts: Counts::Any, .. }) => Request::Counted,
-            _ => Request::Over,
+        let hints = match self.hints {
+            Hints::Each(hints) => hints,
+            _ => &[it.hint],
         };
-        next.push((Step::Takes(self.who(attempt), at), then));
+        for &hint in hints {
+            let mut then = *world;
+            let node = &mut then.nodes[at];
+            node.owner = token;
+            node.fence = hint.max(node.fence + 1);
+            node.since = if self.leases_last() { world.now } else { 0 };
+            node.requests[attempt] = match (it.phase, self.scheme) {
+                (Phase::Asking, _) => Request::Answered(node.fence),
+                (Phase::WritingBack, Scheme::WriteBack { counts: Counts::Any, .. }) => {
+                    Request::Counted
+                }
+                _ => Request::Over,
+            };
+            next.push((Step::Takes(self.who(attempt), at), then));
+        }
     }
 
     pub(crate) fn write_back(

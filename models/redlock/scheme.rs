@@ -46,6 +46,9 @@ pub(crate) enum Counts {
 pub(crate) enum Hints {
     /// Any of these, whatever was sent before.
     Any(&'static [u8]),
+    /// Each node counts by any of these, whatever the others do: as where it takes its own clock
+    /// instead of a hint that is too far ahead of it.
+    Each(&'static [u8]),
     /// What the client's clock shows when the attempt begins: the time, or up to `ahead` ticks more.
     /// One tick is so much of a hint.
     Clock { ahead: u8, tick: u8 },

@@ -1,5 +1,4 @@
-//! The oneshot channel of tokio, as its documentation has it: send, poll, close and `try_recv` are
-//! one step each.
+//! The oneshot channel of tokio, as its documentation has it: send and poll are one step each.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -62,19 +61,6 @@ pub(crate) struct Receiver<T> {
 /// Nothing comes any more, or nothing is here yet.
 #[derive(Debug)]
 pub(crate) struct Nothing;
-
-impl<T> Receiver<T> {
-    pub(crate) fn close(&mut self) {
-        self.over = true;
-        self.channel.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
-    }
-
-    pub(crate) fn try_recv(&mut self) -> Result<T, Nothing> {
-        let value = self.channel.lock().unwrap_or_else(PoisonError::into_inner).value.take();
-        self.over |= value.is_some();
-        value.ok_or(Nothing)
-    }
-}
 
 impl<T> Future for Receiver<T> {
     type Output = Result<T, Nothing>;

@@ -5,6 +5,7 @@ mod blocked;
 mod cancellation;
 mod cluster;
 mod fencing;
+mod forks;
 mod herd;
 mod hostile;
 mod line;

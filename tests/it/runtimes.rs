@@ -140,6 +140,67 @@ fn what_a_paused_clock_put_off_is_not_put_off_for_ever() {
     assert!(is_free(&manager, "a"));
 }
 
+/// Polls what was spawned on `runtime` as far as it goes by itself.
+fn drive(runtime: &Runtime) {
+    runtime.block_on(async {
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
+/// A waiter stays behind on a runtime that nobody drives any more, and its turn comes: it gets the lock
+/// from hand to hand, or, with a lease of another length, has to ask for it.
+///
+/// Red without: the look in `turn_of`.
+#[test]
+fn a_waiter_on_a_runtime_that_is_not_driven_holds_up_nobody() {
+    for ttl in [600, 300] {
+        let manager = Scripted::new().manager();
+        let (driven, undriven) = (runtime(), runtime());
+        let patient = LockOptions::new().ttl(600 * SECOND).wait(10 * SECOND);
+        let guard = driven.block_on(manager.acquire("a", patient.clone())).unwrap();
+        let waits = undriven.spawn({
+            let (manager, patient) = (manager.clone(), patient.clone().ttl(ttl * SECOND));
+            async move { manager.acquire("a", patient.wait(600 * SECOND)).await }
+        });
+        drive(&undriven);
+        driven.block_on(guard.release()).unwrap();
+        let guard = driven.block_on(manager.acquire("a", patient)).unwrap();
+        // Driven again, it is queued as if nothing had been.
+        drive(&undriven);
+        assert!(!waits.is_finished(), "two hold it");
+        let first = guard.fencing_token();
+        driven.block_on(guard.release()).unwrap();
+        let late = undriven.block_on(waits).unwrap().unwrap();
+        assert!(late.fencing_token() > first);
+        undriven.block_on(late.release()).unwrap();
+        assert!(is_free(&manager, "a"));
+    }
+}
+
+/// Red without: `look_at_all` beside the renewals.
+#[test]
+fn a_lock_that_was_handed_to_a_runtime_that_is_not_driven_goes_back() {
+    let store = Scripted::new();
+    let (manager, other) = (store.manager(), store.manager());
+    let (driven, undriven) = (runtime(), runtime());
+    let short = LockOptions::new().ttl(SECOND).wait(600 * SECOND);
+    let guard = driven.block_on(manager.acquire("a", short.clone())).unwrap();
+    let waits = undriven.spawn({
+        let (manager, short) = (manager.clone(), short.clone());
+        async move { manager.acquire("a", short).await }
+    });
+    drive(&undriven);
+    driven.block_on(guard.release()).unwrap();
+    // Another process, whose manager knows nothing of that waiter.
+    let guard = driven.block_on(other.acquire("a", short.wait(20 * SECOND))).unwrap();
+    driven.block_on(guard.release()).unwrap();
+    let late = undriven.block_on(waits).unwrap().unwrap();
+    undriven.block_on(late.release()).unwrap();
+    assert!(is_free(&manager, "a"));
+}
+
 /// Red without: `Runner::start`, called by every acquire, looking at what lies in the queue.
 #[test]
 fn the_next_runtime_renews_what_an_ended_one_still_holds() {
@@ -162,7 +223,7 @@ fn the_next_runtime_renews_what_an_ended_one_still_holds() {
 
 /// Without timers no lease could be renewed, and no loss be told.
 ///
-/// Red without: the question in `Runner::start`.
+/// Red without: the question in `lacks`.
 #[test]
 fn a_runtime_without_timers_is_refused() {
     let bare = Builder::new_current_thread().build().unwrap();
@@ -177,6 +238,47 @@ fn a_runtime_without_timers_is_refused() {
     bare.block_on(async { drop(guard) });
     assert!(is_free(&manager, "a"));
     bare.block_on(manager.shutdown());
+}
+
+/// A runtime without I/O has no sockets, and panics at whoever wants one. No server is there: it is
+/// refused before one is looked for.
+///
+/// Red without: the question for I/O in `lacks`.
+#[test]
+fn a_runtime_without_io_is_refused_by_stores_that_need_it() {
+    let urls = [
+        "redis://127.0.0.1:1/",
+        "redis+cluster://127.0.0.1:1/",
+        "redis+sentinel://127.0.0.1:1/main",
+        "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3/",
+        "postgres://nobody@127.0.0.1:1/none",
+        "postgres://nobody@127.0.0.1:1/none?lock=session",
+        "mysql://nobody@127.0.0.1:1/none",
+        "mysql://nobody@127.0.0.1:1/none?lock=session",
+    ];
+    for url in urls {
+        let manager = LockManager::builder().url(url).build().unwrap();
+        let refusals = [
+            runtime().block_on(LockManager::connect(url)).map(drop),
+            runtime().block_on(manager.acquire("a", LockOptions::new())).map(drop),
+            runtime().block_on(manager.holder("a")).map(drop),
+            runtime().block_on(manager.held_locks()).map(drop),
+            runtime().block_on(manager.force_release("a")).map(drop),
+        ];
+        for refusal in refusals {
+            let error = refusal.unwrap_err();
+            let Error::InvalidOptions(message) = &error else { panic!("{url}: {error:?}") };
+            assert!(message.contains("enable_io"), "{url}: {message}");
+        }
+        runtime().block_on(manager.shutdown());
+    }
+    // These have a thread of their own.
+    for url in ["zookeeper://127.0.0.1:1/", "etcd://127.0.0.1:1"] {
+        let url = format!("{url}?connect_timeout=200ms");
+        let error = runtime().block_on(LockManager::connect(&url)).unwrap_err();
+        assert!(matches!(error, Error::Store { .. }), "{url}: {error:?}");
+    }
+    assert!(runtime().block_on(LockManager::connect("memory://")).is_ok());
 }
 
 #[test]

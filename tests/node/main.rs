@@ -4,6 +4,7 @@
 mod arguments;
 mod echo;
 mod exhibit;
+mod fork;
 mod job;
 mod leave;
 mod lock;
@@ -15,26 +16,37 @@ use std::process::ExitCode;
 
 use arguments::Arguments;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let arguments = match Arguments::parse(std::env::args().skip(1)) {
         Ok(arguments) => arguments,
         Err(message) => return refuse(&message),
     };
-    let done = match arguments.verb() {
-        "echo" => echo::run(&arguments).await,
-        "exhibit" => exhibit::run(&arguments).await,
-        "job" => job::run(&arguments).await,
-        "leave" => leave::run(&arguments).await,
-        "lock" => lock::run(&arguments).await,
-        "plain" => plain::run(&arguments).await,
+    // The one verb that is better off without a runtime's threads.
+    if arguments.verb() == "fork" {
+        return ended(fork::run(&arguments));
+    }
+    in_a_runtime(&arguments)
+}
+
+#[tokio::main]
+async fn in_a_runtime(arguments: &Arguments) -> ExitCode {
+    ended(match arguments.verb() {
+        "echo" => echo::run(arguments).await,
+        "exhibit" => exhibit::run(arguments).await,
+        "job" => job::run(arguments).await,
+        "leave" => leave::run(arguments).await,
+        "lock" => lock::run(arguments).await,
+        "plain" => plain::run(arguments).await,
         "server" => server::run().await,
-        "work" => work::run(&arguments).await,
+        "work" => work::run(arguments).await,
         verb => {
-            let verbs = "echo, exhibit, job, leave, lock, plain, server, work";
+            let verbs = "echo, exhibit, fork, job, leave, lock, plain, server, work";
             return refuse(&format!("no verb `{verb}`; there are: {verbs}"));
         }
-    };
+    })
+}
+
+fn ended(done: Result<(), Box<dyn std::error::Error>>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -23,8 +23,8 @@ pub(crate) fn run_blocking<T>(
     let key = guard.key().to_owned();
     let watchdog = guard.frame().watchdog.clone();
     let released = match terms.release {
-        // A nested call asks no store.
-        _ if guard.is_nested() => guard.ensure_held(),
+        // A nested call asks no store, and neither does a fork of the process that has the lock.
+        _ if guard.is_nested() || guard.is_left_to_parent() => guard.ensure_held(),
         Release::Await => watchdog.block_on(&key, guard.release()).and_then(identity),
         Release::Background => {
             watchdog.block_on(&key, guard.release_in_background()).and_then(identity)

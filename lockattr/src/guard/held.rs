@@ -1,5 +1,6 @@
 //! What a guard owns: the lock itself, which goes back to the store once, or to the next in line.
 
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,8 +32,17 @@ struct Held {
 }
 
 impl Owned {
+    /// In a fork of the process that has the lock: leaves it there, untouched. What lies around it may
+    /// have been locked by a thread that is not here to unlock it.
+    fn leave_to_parent(&mut self) {
+        if let Some(held) = self.0.take_if(|held| !held.frame.hold.is_of_this_process()) {
+            mem::forget(held);
+        }
+    }
+
     /// Gives the lock to the next in this process, or back to the store, and waits for the answer.
     pub(super) async fn release(&mut self) -> Result<(), Error> {
+        self.leave_to_parent();
         let now = Instant::now();
         let Some(held) = self.0.take().and_then(|held| held.pass_on(now)) else { return Ok(()) };
         // Until the answer is here, dropping this future must still give the lock back.
@@ -62,6 +72,7 @@ impl Owned {
 
     /// The same, but only until it is sent.
     pub(super) async fn release_in_background(&mut self) {
+        self.leave_to_parent();
         let now = Instant::now();
         let Some(held) = self.0.take().and_then(|held| held.pass_on(now)) else { return };
         let held = self.0.insert(held);
@@ -83,6 +94,7 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
+        self.leave_to_parent();
         let now = Instant::now();
         if let Some(held) = self.0.take().and_then(|held| held.pass_on(now)) {
             let (is_held, until) = (held.is_held(now), held.frame.hold.store_lets_go_at());

@@ -62,6 +62,7 @@ fn a_hold_tells_the_first_reason_of_its_end() {
         LostReason::MaxHold,
         LostReason::ShutDown,
         LostReason::Released,
+        LostReason::Forked,
     ];
     for (reason, later) in reasons.into_iter().zip(reasons.into_iter().cycle().skip(1)) {
         let (hold, asked) = hold();

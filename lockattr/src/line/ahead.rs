@@ -2,14 +2,15 @@
 
 use std::fmt;
 
-use super::place::{Turn, Waiter};
-use super::{Limits, Lines};
-use crate::sync::{Arc, Instant, oneshot};
+use super::handed::{Called, Turn};
+use super::place::Waiter;
+use super::{ByName, Limits, Line, Lines, wake};
+use crate::sync::{Arc, Instant};
 
 /// Who is next when the one ahead is done.
-pub(crate) enum Next<W, T> {
+pub(crate) enum Next<W, T, K = ()> {
     /// This one gets the lock: its turn is to be told.
-    Hand(Waiter<W, T>),
+    Hand(Called<W, T, K>),
     /// Nobody who could have it from here; the next one, if any, asks the store.
     Nobody {
         /// Whether another process waits.
@@ -21,6 +22,7 @@ pub(crate) enum Next<W, T> {
 pub(crate) struct Ahead<W, T, K = ()> {
     pub(super) lines: Arc<Lines<W, T, K>>,
     pub(super) name: Box<str>,
+    pub(super) number: u64,
     pub(super) left: bool,
 }
 
@@ -29,13 +31,12 @@ impl<W, T, K> Ahead<W, T, K> {
     /// process may have heard before. `ours` is what waiters here are to know of it.
     pub(crate) fn granted(&self, wanted: bool, ours: K, now: Instant) {
         let curious = {
-            let lines = &mut self.lines.by_name().lines;
-            let Some(line) = lines.get_mut(&self.name) else { return };
+            let mut by_name = self.lines.by_name();
+            let Some(line) = by_name.of(self) else { return };
             if wanted || line.wanted.is_some() {
                 line.wanted = Some((now, 0));
             }
-            line.known = Some((ours, true));
-            std::mem::take(&mut line.curious)
+            line.learns(ours, true)
         };
         wake(curious);
     }
@@ -43,10 +44,9 @@ impl<W, T, K> Ahead<W, T, K> {
     /// The store answered that another process has the lock, or did not answer.
     pub(crate) fn learned(&self, known: K) {
         let curious = {
-            let lines = &mut self.lines.by_name().lines;
-            let Some(line) = lines.get_mut(&self.name) else { return };
-            line.known = Some((known, false));
-            std::mem::take(&mut line.curious)
+            let mut by_name = self.lines.by_name();
+            let Some(line) = by_name.of(self) else { return };
+            line.learns(known, false)
         };
         wake(curious);
     }
@@ -56,14 +56,14 @@ impl<W, T, K> Ahead<W, T, K> {
     where
         K: Clone,
     {
-        let lines = &self.lines.by_name().lines;
-        lines.get(&self.name)?.known.as_ref().map(|(known, _)| known.clone())
+        let mut by_name = self.lines.by_name();
+        by_name.of(self)?.known.as_ref().map(|(known, _)| known.clone())
     }
 
     /// Who gets the lock next, if `fits` says that the first in line can have it from here.
-    pub(crate) fn next(&self, now: Instant, fits: impl FnOnce(&W) -> bool) -> Next<W, T> {
+    pub(crate) fn next(&self, now: Instant, fits: impl FnOnce(&W) -> bool) -> Next<W, T, K> {
         let mut by_name = self.lines.by_name();
-        let Some(line) = by_name.lines.get_mut(&self.name) else {
+        let Some(line) = by_name.of(self) else {
             return Next::Nobody { wanted: false };
         };
         let nobody = Next::Nobody { wanted: line.wanted.is_some() };
@@ -77,14 +77,16 @@ impl<W, T, K> Ahead<W, T, K> {
             }
             *passed += 1;
         }
-        line.waiting.pop_front().map_or(nobody, Next::Hand)
+        let Some(waiter) = line.waiting.pop_front() else { return nobody };
+        line.called = Some(waiter.id);
+        Next::Hand(Called { lines: self.lines.clone(), name: self.name.clone(), waiter })
     }
 
     /// Leaves the lock here until `until`, for the next call; gives it back if somebody waits.
     pub(crate) fn keep(mut self, lock: T, until: Instant) -> Result<(), T> {
         let lines = self.lines.clone();
         let mut by_name = lines.by_name();
-        match by_name.lines.get_mut(&self.name) {
+        match by_name.of(&self) {
             Some(line) if line.waiting.is_empty() && line.wanted.is_none() => {
                 line.kept = Some(Box::new((lock, until)));
                 self.left = true;
@@ -101,24 +103,39 @@ impl<W, T, K> Ahead<W, T, K> {
     /// The next one asks the store.
     fn leave(&mut self) {
         self.left = true;
-        loop {
-            let waiter = {
-                let lines = &mut self.lines.by_name().lines;
-                let Some(line) = lines.get_mut(&self.name) else { return };
-                line.wanted = None;
-                // What the store last said of it stays true for now; that it was ours does not.
-                line.known.take_if(|(_, ours)| *ours);
-                let Some(waiter) = line.waiting.pop_front() else {
-                    lines.remove(&self.name);
-                    return;
-                };
-                waiter
-            };
-            // Not while the lines are locked: whoever is woken may want them.
-            if waiter.turn.send(Turn::Ask).is_ok() {
-                return;
-            }
+        let waiter = {
+            let mut by_name = self.lines.by_name();
+            let Some(line) = by_name.of(self) else { return };
+            // What the store last said of it stays true for now; that it was ours does not.
+            line.known.take_if(|(_, ours)| *ours);
+            by_name.ask_next(&self.name)
+        };
+        // Not while the lines are locked: whoever is woken may want them.
+        if let Some(waiter) = waiter {
+            waiter.is_told();
         }
+    }
+}
+
+impl<W, T, K> ByName<W, T, K> {
+    /// The line of a head, unless that was passed over.
+    fn of(&mut self, ahead: &Ahead<W, T, K>) -> Option<&mut Line<W, T, K>> {
+        let line = self.lines.get_mut(&ahead.name)?;
+        (line.head == ahead.number).then_some(line)
+    }
+
+    /// The first waiter becomes the head, once it is told; without one there is no line any more.
+    pub(super) fn ask_next(&mut self, name: &str) -> Option<Waiter<W>> {
+        let number = self.number();
+        let line = self.lines.get_mut(name)?;
+        line.wanted = None;
+        line.head = number;
+        let Some(waiter) = line.waiting.pop_front() else {
+            self.lines.remove(name);
+            return None;
+        };
+        self.put_ready(name, waiter.id, Turn::Ask(number));
+        Some(waiter)
     }
 }
 
@@ -133,13 +150,5 @@ impl<W, T, K> Drop for Ahead<W, T, K> {
 impl<W, T, K> fmt::Debug for Ahead<W, T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ahead").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-/// Not while the lines are locked: a waiter that is woken may want them.
-fn wake(curious: Vec<oneshot::Sender<()>>) {
-    for one in curious {
-        // One that has gone needs to know nothing.
-        let _gone: Result<(), ()> = one.send(());
     }
 }

@@ -6,34 +6,17 @@ use super::{Ahead, Lines};
 use crate::sync::{Arc, oneshot};
 
 /// One who stands behind.
-pub(crate) struct Waiter<W, T> {
+pub(super) struct Waiter<W> {
     pub(super) id: u64,
     pub(super) wants: W,
-    pub(super) turn: oneshot::Sender<Turn<T>>,
+    /// Told that its turn lies ready.
+    pub(super) turn: oneshot::Sender<()>,
 }
 
-/// What a waiter's turn brings.
-#[derive(Debug)]
-pub(crate) enum Turn<T> {
-    /// The lock, handed over.
-    Lock(T),
-    /// The place of the one ahead, who goes to ask the store.
-    Ask,
-    /// A question to the store beside the asker's, because the lock can be shared.
-    Scout,
-}
-
-impl<W, T> Waiter<W, T> {
-    pub(crate) fn wants(&self) -> &W {
-        &self.wants
-    }
-
-    /// Hands it over; gives it back if the waiter is gone.
-    pub(crate) fn hand(self, lock: T) -> Result<(), T> {
-        match self.turn.send(Turn::Lock(lock)) {
-            Err(Turn::Lock(lock)) => Err(lock),
-            _ => Ok(()),
-        }
+impl<W> Waiter<W> {
+    /// Tells it that its turn lies ready. One that is gone has passed it on.
+    pub(super) fn is_told(self) {
+        self.turn.send(()).ok();
     }
 }
 
@@ -42,7 +25,8 @@ pub(crate) struct Place<W, T, K = ()> {
     pub(super) lines: Arc<Lines<W, T, K>>,
     pub(super) name: Box<str>,
     pub(super) id: u64,
-    pub(super) turn: oneshot::Receiver<Turn<T>>,
+    pub(super) wants: W,
+    pub(super) turn: oneshot::Receiver<()>,
 }
 
 /// Whose turn has come.
@@ -50,18 +34,27 @@ pub(crate) struct Place<W, T, K = ()> {
 pub(crate) enum Came<W, T, K = ()> {
     Lock(T),
     Ask(Ahead<W, T, K>),
-    /// It asks beside the asker, and comes back with this number if it is refused.
+    /// It asks beside the head, and comes back with this number if it is refused.
     Scout(u64),
 }
 
-impl<W, T, K> Place<W, T, K> {
+impl<W: Clone, T, K> Place<W, T, K> {
     /// Waits for the turn; nothing is lost if this is dropped.
     pub(crate) async fn turn(&mut self) -> Came<W, T, K> {
-        match (&mut self.turn).await {
-            Ok(turn) => self.came(turn),
-            // A waiter is only taken out of the line to be told.
-            Err(_) => std::future::pending().await,
+        loop {
+            if (&mut self.turn).await.is_err() {
+                // A waiter is only taken out of the line to be told.
+                std::future::pending::<()>().await;
+            }
+            if let Some(came) = self.pick_up() {
+                return came;
+            }
         }
+    }
+
+    /// Its number: the smaller, the earlier.
+    pub(crate) fn number(&self) -> u64 {
+        self.id
     }
 
     /// What is known of the lock in this process; if nothing is, what tells when that changes.
@@ -79,27 +72,56 @@ impl<W, T, K> Place<W, T, K> {
         Err(changed)
     }
 
-    fn came(&self, turn: Turn<T>) -> Came<W, T, K> {
-        match turn {
-            Turn::Lock(lock) => Came::Lock(lock),
-            Turn::Ask => Came::Ask(self.lines.ahead(self.name.clone())),
-            Turn::Scout => Came::Scout(self.id),
+    /// Picks the turn up. If it went on to others because it lay there for too long, waits again, in
+    /// front of those who came later, unless all of them are gone.
+    fn pick_up(&mut self) -> Option<Came<W, T, K>> {
+        let lines = self.lines.clone();
+        let mut by_name = lines.by_name();
+        if let Some(line) = by_name.lines.get_mut(&self.name)
+            && let Some(at) = line.scouts.iter().position(|id| *id == self.id)
+        {
+            line.scouts.swap_remove(at);
+            return Some(Came::Scout(self.id));
         }
+        if let Some(turn) = by_name.pick_up(&self.name, self.id) {
+            return Some(lines.came(self.name.clone(), turn));
+        }
+        let kept = match by_name.lines.get_mut(&self.name) {
+            None => None,
+            Some(line) if line.kept.is_some() => line.kept.take(),
+            Some(_) => {
+                let (sender, turn) = oneshot::channel();
+                let id = by_name.number();
+                (self.id, self.turn) = (id, turn);
+                let waiter = Waiter { id, wants: self.wants.clone(), turn: sender };
+                if let Some(line) = by_name.lines.get_mut(&self.name) {
+                    line.waiting.push_front(waiter);
+                }
+                return None;
+            }
+        };
+        let ahead = lines.ahead(&mut by_name, &self.name);
+        // Not while the lines are locked. It was kept for one who wants it on terms of its own.
+        drop(by_name);
+        drop(kept);
+        Some(Came::Ask(ahead))
     }
 }
 
 impl<W, T, K> Drop for Place<W, T, K> {
     fn drop(&mut self) {
-        if let Some(line) = self.lines.by_name().lines.get_mut(&self.name)
-            && let Some(at) = line.waiting.iter().position(|waiter| waiter.id == self.id)
-        {
+        let mut by_name = self.lines.by_name();
+        let Some(line) = by_name.lines.get_mut(&self.name) else { return };
+        if let Some(at) = line.waiting.iter().position(|waiter| waiter.id == self.id) {
             line.waiting.remove(at);
             return;
         }
-        // Its turn was told, or is being told just now: who tells it then hears that it is gone.
-        self.turn.close();
-        if let Ok(turn) = self.turn.try_recv() {
-            drop(self.came(turn));
+        // Who is about to hand the lock over then sees that it is gone.
+        line.called.take_if(|called| *called == self.id);
+        line.scouts.retain(|scout| *scout != self.id);
+        if let Some(turn) = by_name.pick_up(&self.name, self.id) {
+            drop(by_name);
+            drop(self.lines.came(self.name.clone(), turn));
         }
     }
 }

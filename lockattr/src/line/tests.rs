@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 
-use crate::line::{Ahead, Came, Joined, Kept, Limits, Lines, Next, Place};
+use crate::line::{Ahead, Came, Joined, Kept, Limits, Lines, Lying, Next, PICKED_UP_WITHIN, Place};
 use crate::sync::Arc;
 
 type Line = Arc<Lines<u32, &'static str>>;
@@ -85,6 +85,63 @@ fn a_turn_that_nobody_takes_goes_to_the_next() {
     let Next::Hand(waiter) = in_front.next(now, |_| true) else { panic!("one waits") };
     drop(fourth);
     assert_eq!(waiter.hand("lock"), Err("lock"), "it is gone");
+}
+
+/// What a look came to, in a word; what it took back goes on.
+fn looks(lines: &Line, at: Instant) -> &'static str {
+    match lines.look("a", at) {
+        Lying::Nothing => "nothing",
+        Lying::ForNow => "for now",
+        Lying::TooLong(came) => {
+            drop(came);
+            "too long"
+        }
+    }
+}
+
+/// Red without: `take_if` in `pick_up` (the turn would be picked up twice), the age in `is_left_lying`,
+/// or `push_front` for who comes too late.
+#[test]
+fn a_turn_that_is_not_picked_up_goes_on_to_the_next() {
+    let (lines, now) = lines();
+    let first = ahead(&lines, "a");
+    let [mut second, mut third, mut fourth] = behind(&lines, [2, 3, 4]);
+    assert_eq!(looks(&lines, now), "nothing");
+    drop(first);
+    assert_eq!(looks(&lines, now), "for now");
+    assert_eq!(looks(&lines, now + PICKED_UP_WITHIN - INSTANT), "for now");
+    assert!(third.turn().now_or_never().is_none());
+    assert_eq!(looks(&lines, now + PICKED_UP_WITHIN), "too long");
+    let in_front = asks(&mut third).expect("its turn");
+    // Polled at last, it is the first of those who wait.
+    assert!(asks(&mut second).is_none());
+    assert_eq!(looks(&lines, now + PICKED_UP_WITHIN), "nothing");
+    drop(in_front);
+    assert!(asks(&mut fourth).is_none());
+    let in_front = asks(&mut second).expect("its turn again");
+    drop(in_front);
+    drop(asks(&mut fourth).expect("its turn"));
+    assert!(lines.try_join("a").is_some(), "the line is empty");
+}
+
+/// Red without: what `look_at_all` looks for, or the line made anew in `pick_up`.
+#[test]
+fn a_lock_that_nobody_picks_up_is_taken_back_without_another_waiter() {
+    let (lines, now) = lines();
+    let first = ahead(&lines, "a");
+    let [mut second] = behind(&lines, [2]);
+    let Next::Hand(waiter) = first.next(now, |_| true) else { panic!("one waits") };
+    assert_eq!(waiter.hand("lock"), Ok(()));
+    assert!(lines.look_at_all(now).is_empty());
+    let mut taken = lines.look_at_all(now + PICKED_UP_WITHIN);
+    assert!(matches!(taken.pop(), Some(Came::Lock("lock"))) && taken.is_empty());
+    assert!(lines.look_at_all(now + SECOND).is_empty());
+    drop(first);
+    let (again, _) = lines.try_join("a").expect("the line is empty");
+    drop(again);
+    let in_front = asks(&mut second).expect("nobody is there");
+    assert!(lines.try_join("a").is_none(), "it is ahead");
+    drop(in_front);
 }
 
 /// Red without: the look at `fits` in `next`, or what `hand` sends.

@@ -144,7 +144,7 @@ impl LockManager {
                 return self.ask_until_over(asking, keys, attempts, observed).await;
             }
             attempts.begin();
-            if let Some(guard) = self.ask_beside(asking, keys).await? {
+            if let Some(guard) = self.ask_beside(asking, keys, &attempts).await? {
                 return Ok(guard);
             }
         }
@@ -178,11 +178,11 @@ impl LockManager {
         &self,
         mut asking: Asking<'_>,
         keys: &[LockKey],
+        attempts: &Attempts,
     ) -> Result<Option<LockGuard>, Error> {
-        match asking.ask_once().await {
-            Ok(guard) if guard.is_shut_down() => Err(shut_down(&named(keys))),
-            Ok(guard) => Ok(Some(guard)),
-            Err(_refused) => Ok(None),
+        match asking.ask_beside(attempts).await {
+            Some(guard) if guard.is_shut_down() => Err(shut_down(&named(keys))),
+            granted => Ok(granted),
         }
     }
 

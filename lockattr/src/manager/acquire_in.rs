@@ -71,6 +71,7 @@ impl LockManager {
         transaction: &mut T,
         key: impl AsRef<str>,
     ) -> Result<FencingToken, Error> {
+        self.shared.watchdog.check_here()?;
         let key = self.key(key.as_ref())?;
         let store = self.shared.watchdog.store().clone();
         let Some(store) = in_transactions(&*store) else {

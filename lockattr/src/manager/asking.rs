@@ -80,10 +80,20 @@ impl<'a> Asking<'a> {
         Self { shared, terms, claim, ahead, queue, expected: None, unsure: false, began }
     }
 
-    /// Asks the store without waiting in its queue.
-    pub(super) async fn ask_once(&mut self) -> Result<LockGuard, Refusal> {
+    /// Asks the store without waiting in its queue, beside the asker of this process, which hears of a
+    /// refusal.
+    pub(super) async fn ask_beside(&mut self, attempts: &Attempts) -> Option<LockGuard> {
         let wish = Acquiring::new(self.claim.clone(), self.terms.ttl);
-        self.ask_for(wish, None).await
+        let cut = attempts.cut(Instant::now(), LEAST_TIME_TO_ANSWER);
+        match self.ask_for(wish, cut).await {
+            Ok(guard) => Some(guard),
+            Err(refusal) => {
+                if let Some(queue) = self.queue {
+                    queue.learned(refusal.known());
+                }
+                None
+            }
+        }
     }
 
     /// Asks the store, and waits in its queue if there is time for that.

@@ -273,6 +273,7 @@ impl LockManagerBuilder {
     /// Can be dropped at any time.
     pub async fn connect(self) -> Result<LockManager, Error> {
         let manager = self.build()?;
+        manager.shared.watchdog.check_here()?;
         let answer = manager.shared.watchdog.store().ping().await;
         answer.map_err(|error| error.about(""))?;
         Ok(manager)

@@ -14,19 +14,22 @@ use super::acquire::revive;
 use super::asking::{LEAST_TIME_TO_ANSWER, too_late};
 use super::known::Ahead;
 use super::known::{Known, Lines};
+use super::turn::turn_of;
 use crate::key::{LockKey, named};
 use crate::line::{Came, Joined, Place};
 use crate::machine::random_fraction;
 use crate::observe::Wait;
 use crate::options::Terms;
 use crate::retry::Attempts;
-use crate::store::Sharing;
+use crate::store::{Claim, Sharing};
+use crate::watchdog::Watchdog;
 use crate::{Error, LockGuard};
 
 /// The queue of this process in which a call waits.
 pub(super) struct LocalQueue<'a> {
     name: Cow<'a, str>,
     lines: &'a Arc<Lines>,
+    watchdog: &'a Watchdog,
     /// Whether a holder hands the lock to the next waiter: one key, held alone.
     pub(super) hands_off: bool,
     /// Whether several callers of this process may have the lock at once.
@@ -54,23 +57,24 @@ impl LockManager {
         if terms.by_store {
             return None;
         }
-        let (handed, asked) = (self.shared.watchdog.lines(), &self.shared.askers);
+        let watchdog = &*self.shared.watchdog;
+        let (handed, asked) = (watchdog.lines(), &self.shared.askers);
         let unlimited = terms.sharing == Sharing::Shared;
         Some(match keys {
             [key] if terms.sharing == Sharing::Exclusive => {
                 let (name, lines) = (key.name().into(), handed);
-                LocalQueue { name, lines, hands_off: true, shares: false, unlimited }
+                LocalQueue { name, lines, watchdog, hands_off: true, shares: false, unlimited }
             }
             [key] => {
                 let (name, lines) = (key.name().into(), asked);
-                LocalQueue { name, lines, hands_off: false, shares: true, unlimited }
+                LocalQueue { name, lines, watchdog, hands_off: false, shares: true, unlimited }
             }
             keys => {
                 // Nothing is handed over here, so that two calls whose keys read alike in one row would
                 // only wait for each other's questions.
                 let names: Vec<_> = keys.iter().map(LockKey::name).collect();
                 let (name, lines) = (names.join("\n").into(), asked);
-                LocalQueue { name, lines, hands_off: false, shares: false, unlimited }
+                LocalQueue { name, lines, watchdog, hands_off: false, shares: false, unlimited }
             }
         })
     }
@@ -102,9 +106,11 @@ impl LocalQueue<'_> {
             };
             let ends = attempts.line_ends(Instant::now(), random_fraction());
             observed.waits();
-            let came = match timeout_at(ends, place.turn()).await {
+            let lost = |known: &Known| matches!(known, Known::Ours(claim) if self.has_lost(claim));
+            let came = timeout_at(ends, turn_of(self.lines, &self.name, &mut place, lost)).await;
+            let came = match came {
                 Ok(came) => came,
-                Err(_) => last_word(&mut place, ends, &named(keys), attempts).await?,
+                Err(_) => self.last_word(&mut place, ends, &named(keys), attempts).await?,
             };
             match came {
                 Came::Lock(guard) if guard.ensure_held().is_ok() => {
@@ -125,6 +131,40 @@ impl LocalQueue<'_> {
         }
     }
 
+    /// What a waiter does whose wait budget has ended: it reports what the asker learned last, or learns
+    /// within the time that any question gets. If the asker is silent, one of the waiters asks for all.
+    async fn last_word(
+        &self,
+        place: &mut Place<Terms, LockGuard, Known>,
+        ends: Instant,
+        key: &str,
+        attempts: &Attempts,
+    ) -> Result<Came<Terms, LockGuard, Known>, Error> {
+        let grace = ends + LEAST_TIME_TO_ANSWER;
+        loop {
+            let changed = match place.known() {
+                Ok(known) => return Err(known.error(key, attempts)),
+                Err(changed) => changed,
+            };
+            tokio::select! {
+                biased;
+                came = place.turn() => return Ok(came),
+                _ = changed => {}
+                () = sleep_until(grace) => {
+                    return match self.lines.may_ask_for_all(&self.name) {
+                        true => Ok(Came::Scout(place.number())),
+                        false => Err(too_late().about(key)),
+                    };
+                }
+            }
+        }
+    }
+
+    /// Tells the waiters what a caller learned that asked beside a silent asker.
+    pub(super) fn learned(&self, known: Known) {
+        self.lines.learned(&self.name, known);
+    }
+
     /// A caller of this process has the lock since now, and others may share it.
     pub(super) fn shared_with_us(&self) {
         if self.unlimited {
@@ -133,27 +173,8 @@ impl LocalQueue<'_> {
             self.lines.send_scouts(&self.name, 2);
         }
     }
-}
 
-/// What a waiter hears whose wait budget has ended: what the asker learned last, or what it learns within
-/// the time that any question gets.
-async fn last_word(
-    place: &mut Place<Terms, LockGuard, Known>,
-    ends: Instant,
-    key: &str,
-    attempts: &Attempts,
-) -> Result<Came<Terms, LockGuard, Known>, Error> {
-    let grace = ends + LEAST_TIME_TO_ANSWER;
-    loop {
-        let changed = match place.known() {
-            Ok(known) => return Err(known.error(key, attempts)),
-            Err(changed) => changed,
-        };
-        tokio::select! {
-            biased;
-            came = place.turn() => return Ok(came),
-            _ = changed => {}
-            () = sleep_until(grace) => return Err(too_late().about(key)),
-        }
+    fn has_lost(&self, claim: &Claim) -> bool {
+        self.watchdog.has_lost(claim.token())
     }
 }

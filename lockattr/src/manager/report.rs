@@ -30,6 +30,7 @@ impl LockManager {
     /// ```
     pub async fn holder(&self, key: impl AsRef<str>) -> Result<Option<Holder>, Error> {
         let key = self.key(key.as_ref())?;
+        self.shared.watchdog.check_here()?;
         let holder = self.shared.watchdog.store().holder(&key).await;
         holder.map_err(|error| error.about(key.as_str()))
     }
@@ -65,6 +66,7 @@ impl LockManager {
     /// ```
     pub async fn held_locks(&self) -> Result<Vec<HeldLock>, Error> {
         let prefix = &self.shared.settings.prefix;
+        self.shared.watchdog.check_here()?;
         let held = self.shared.watchdog.store().survey(prefix).await;
         let mut held = held.map_err(|error| error.about(&[prefix, "*"].concat()))?;
         // Under no prefix, all that the store keeps is ours.
@@ -109,6 +111,7 @@ impl LockManager {
     /// ```
     pub async fn force_release(&self, key: impl AsRef<str>) -> Result<bool, Error> {
         let key = self.key(key.as_ref())?;
+        self.shared.watchdog.check_here()?;
         let evicted = self.shared.watchdog.store().evict(&key).await;
         evicted.map_err(|error| error.about(key.as_str()))
     }

@@ -244,6 +244,10 @@ impl Store for MysqlStore {
         }
     }
 
+    fn needs_io(&self) -> bool {
+        true
+    }
+
     fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
         match &self.locks {
             Locks::Leases(leases) => Box::pin(leases.ping()),

@@ -345,6 +345,10 @@ impl Store for PostgresStore {
     }
 
     /// Asks on every connection, so that the first locks need not wait for theirs.
+    fn needs_io(&self) -> bool {
+        true
+    }
+
     fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
             let pings = join_all(self.asks.iter().map(|link| async move {

@@ -34,6 +34,7 @@ use redis::Value;
 use tokio::time::Instant;
 use url::Url;
 
+use super::redlock::Member;
 use super::{
     Acquire, Acquiring, Inbox, LockKey, Release, Releasing, Renew, Renewal, Store, StoreError,
     StoreFuture, Waiting,
@@ -192,14 +193,15 @@ impl RedisStore {
 
     /// One of a quorum, whose other servers take its place while it may have forgotten leases, none
     /// of them longer than this.
-    pub(crate) fn one_of_many(
+    pub(in crate::store) fn one_of_many(
         url: Url,
         query: &[(String, String)],
         defaults: ServerSettings,
         forgets: Option<Duration>,
+        member: Member,
     ) -> Result<Self, Error> {
         let config = Config::read(vec![url], query, defaults)?;
-        Ok(Self::of(&Config { forgets, ..config }))
+        Ok(Self::of(&Config { forgets, member: Some(member), ..config }))
     }
 
     fn of(config: &Config) -> Self {
@@ -337,6 +339,10 @@ impl Store for RedisStore {
 
     fn answered_since(&self, key: &LockKey, since: Instant) -> bool {
         self.servers.answered_since(self.servers.place(key), since)
+    }
+
+    fn needs_io(&self) -> bool {
+        true
     }
 
     fn refuses(&self, key: &LockKey) -> Option<String> {

@@ -2,6 +2,8 @@
 
 mod acquisition;
 mod ballot;
+#[cfg(feature = "redis")]
+mod members;
 mod poll;
 mod quorum;
 mod recount;
@@ -15,17 +17,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::{
     Acquire, Acquiring, Claim, Inbox, LockKey, Release, Releasing, Renew, Renewal, Store,
     StoreError, StoreFuture,
 };
 use crate::{Error, HeldLock, Holder, fencing};
+#[cfg(feature = "redis")]
+pub(super) use members::Member;
+#[cfg(feature = "redis")]
+use members::Members;
 use poll::Poll;
 use quorum::Quorum;
 use round::Round;
 use tally::Tally;
+
+/// For how long a manager that connects waits for those beyond a majority.
+const ALL_ANSWER_WITHIN: Duration = Duration::from_millis(250);
+
+/// What is wrong where two names lead to one server.
+pub(super) const TWICE: &str =
+    "the URL names a server twice, under two names: it would have two votes";
 
 /// Locks that are had where a majority of independent stores grants them: Redlock (Sanfilippo,
 /// *Distributed locks with Redis*), with fencing tokens.
@@ -74,6 +87,9 @@ pub struct RedlockStore {
     longest_ttl: Duration,
     /// The last hint: two questions of this process never have the same.
     hint: AtomicU64,
+    /// Which servers the names in its URL lead to.
+    #[cfg(feature = "redis")]
+    members: Option<Arc<Members>>,
 }
 
 impl RedlockStore {
@@ -109,7 +125,22 @@ impl RedlockStore {
         let quorum = Quorum::of(nodes.len());
         let longest_ttl =
             nodes.iter().map(|node| node.longest_ttl()).min().unwrap_or(Duration::MAX);
-        Ok(Self { nodes, quorum, longest_ttl, hint: AtomicU64::new(0) })
+        Ok(Self {
+            nodes,
+            quorum,
+            longest_ttl,
+            hint: AtomicU64::new(0),
+            #[cfg(feature = "redis")]
+            members: None,
+        })
+    }
+
+    /// Whether two of its names are known to lead to one server.
+    fn has_one_twice(&self) -> bool {
+        #[cfg(feature = "redis")]
+        return self.members.as_ref().is_some_and(|members| members.has_one_twice());
+        #[cfg(not(feature = "redis"))]
+        false
     }
 
     /// What the clock shows, for all nodes alike.
@@ -249,7 +280,13 @@ impl Store for RedlockStore {
             let mut round = Round::new(self.nodes.iter().map(ask));
             let needed = std::iter::once(self.quorum.majority());
             let mut answers = ballot::count(self.quorum, needed, &mut round).await;
-            answers.remove(0).map(|_there| ())
+            // Whether one of the others is the same server, only it can say; one that hangs need not.
+            let others = async { while round.next().await.is_some() {} };
+            timeout(ALL_ANSWER_WITHIN, others).await.ok();
+            match self.has_one_twice() {
+                true => Err(StoreError::new(TWICE).not_sent().invalid()),
+                false => answers.remove(0).map(|_there| ()),
+            }
         })
     }
 
@@ -261,6 +298,10 @@ impl Store for RedlockStore {
 
     fn refuses(&self, key: &LockKey) -> Option<String> {
         self.nodes.iter().find_map(|node| node.refuses(key))
+    }
+
+    fn needs_io(&self) -> bool {
+        self.nodes.iter().any(|node| node.needs_io())
     }
 
     fn longest_ttl(&self) -> Duration {

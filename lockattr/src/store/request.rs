@@ -29,7 +29,8 @@ pub struct Acquiring {
     /// What the claim does while the lock is another's.
     pub waiting: Waiting,
     /// What the fencing counter becomes instead of the store's clock, in microseconds since 2024,
-    /// unless it is that far already: stores that are asked together give the same number then.
+    /// unless it is that far already: stores that are asked together give the same number then. A hint
+    /// that is more than an hour ahead of the store's clock and of its counter does not count.
     pub hint: Option<u64>,
     /// How often the caller wants to look while it waits, if it hears nothing: a store in which other
     /// programs may free a lock without a word tells a claim at the head of its queue to ask again then.

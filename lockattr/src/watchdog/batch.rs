@@ -70,6 +70,9 @@ struct Unanswered {
 
 impl Drop for Unanswered {
     fn drop(&mut self) {
+        if !self.watchdog.is_of_this_process() {
+            return;
+        }
         for release in self.releases.drain(..) {
             self.watchdog.queue().put_back(release, Instant::now());
         }

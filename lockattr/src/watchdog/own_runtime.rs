@@ -56,6 +56,7 @@ impl Watchdog {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
+        self.check_process()?;
         let handle = self.own_runtime().map_err(|error| error.about(key))?;
         let (answer, answered) = sync_channel(1);
         handle.spawn(async move {

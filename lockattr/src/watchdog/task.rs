@@ -1,16 +1,18 @@
 //! The watchdog's task: takes out of the queue what is due, and sends it.
 
-use std::panic::catch_unwind;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::task::Poll;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::runtime::{self, Handle};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
 use super::Watchdog;
 use super::batch::{UnderWay, send_releases, send_renewals};
+use super::needs::lacks;
 
 /// The running task; its end, however it comes, is noted.
 pub(super) struct Runner {
@@ -22,20 +24,18 @@ pub(super) struct Runner {
 }
 
 impl Runner {
-    /// Starts the task on `runtime`, which is the current one, unless it runs there. `false` if it
-    /// cannot, because that runtime has no timers.
-    pub(super) fn start(watchdog: &Arc<Watchdog>, runtime: &Handle) -> bool {
+    /// Starts the task on `runtime`, which is the current one, unless it runs there; an error if that
+    /// runtime lacks what it needs.
+    pub(super) fn start(watchdog: &Arc<Watchdog>, runtime: &Handle) -> Result<(), &'static str> {
         if watchdog.queue().is_driven_by(runtime.id()) {
-            return true;
+            return Ok(());
         }
-        // Asked once for each runtime. There is no question for it, so this panics if not.
-        if catch_unwind(|| drop(sleep(Duration::ZERO))).is_err() {
-            return false;
-        }
+        // Asked once for each runtime.
+        lacks(&*watchdog.store)?;
         if let Some(runner) = Self::enter(watchdog, runtime.id()) {
             runtime.spawn(runner.run());
         }
-        true
+        Ok(())
     }
 
     /// Notes a task on `runtime`, unless there is one. Made before the task is spawned, so that a
@@ -51,6 +51,17 @@ impl Runner {
     }
 
     pub(super) async fn run(self) {
+        let watchdog = self.watchdog.clone();
+        let mut works = pin!(self.work());
+        // What it has sent is the parent's to hear of, and what is due the parent's to send.
+        let works = poll_fn(|context| match watchdog.is_of_this_process() {
+            true => works.as_mut().poll(context),
+            false => Poll::Pending,
+        });
+        works.await;
+    }
+
+    async fn work(self) {
         let mut under_way = FuturesUnordered::<UnderWay>::new();
         loop {
             let due = self.watchdog.queue().due(self.runtime, Instant::now());
@@ -59,6 +70,8 @@ impl Runner {
             due.lingered.iter().for_each(|name| self.watchdog.look_after(name));
             under_way.extend(due.adopted);
             if !due.renewals.is_empty() {
+                // A lock that was handed to a waiter and is not picked up is not renewed without end.
+                drop(self.watchdog.lines.look_at_all(Instant::now()));
                 under_way.push(send_renewals(self.watchdog.clone(), due.renewals));
             }
             if !due.releases.is_empty() {
@@ -81,6 +94,9 @@ impl Runner {
 
 impl Drop for Runner {
     fn drop(&mut self) {
+        if !self.watchdog.is_of_this_process() {
+            return;
+        }
         let unanswered = self.watchdog.queue().leave(self.runtime, &self.wake);
         // They go back into the queue.
         drop(unanswered);

@@ -1,7 +1,7 @@
 //! Fencing tokens over nodes that count apart: they only grow, whichever majority gave them.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, SystemTime};
 
 use lockattr::FencingToken;
 use lockattr::store::{
@@ -13,8 +13,13 @@ use super::Scene;
 use crate::support::Fate;
 
 const TTL: Duration = Duration::from_secs(10);
-/// A counter in the year 2100: beyond any clock.
-const FAR: u64 = 2_400_000_000_000_000;
+/// A counter that no clock comes to before the test is over, and near enough for a hint.
+static FAR: LazyLock<u64> = LazyLock::new(|| {
+    let year_2024 = SystemTime::UNIX_EPOCH + Duration::from_secs(1_704_067_200);
+    u64::try_from((year_2024.elapsed().unwrap() + Duration::from_secs(3000)).as_micros()).unwrap()
+});
+/// A counter in the year 2100, where no hint gets it.
+const FARTHER: u64 = 2_400_000_000_000_000;
 
 fn claim(key: &str) -> Arc<Claim> {
     Arc::new(Claim::new(LockKey::new("lock:", key).unwrap(), "service=fencing"))
@@ -68,7 +73,7 @@ async fn nodes_that_agree_are_asked_once() {
 async fn counters_that_differ_do_not_let_a_token_go_back() {
     for far in 0..3 {
         let scene = Scene::of(3);
-        counts_from(&scene, far, FAR).await;
+        counts_from(&scene, far, *FAR).await;
         let all = [0, 1, 2].map(|away| scene.store_of((0..3).filter(move |&node| node != away)));
         let mut last = None;
         for round in 0..12 {
@@ -85,7 +90,7 @@ async fn counters_that_differ_do_not_let_a_token_go_back() {
 #[tokio::test(start_paused = true)]
 async fn a_number_that_reached_no_majority_is_not_issued() {
     let scene = Scene::of(3);
-    counts_from(&scene, 0, FAR).await;
+    counts_from(&scene, 0, *FAR).await;
     scene.nodes[2].acquires(&[Fate::Refused, Fate::Answered]);
     scene.nodes[1].renewals(&[Fate::Refused, Fate::Answered]);
     let answer = scene.store().acquire(&Acquiring::new(claim("stock"), TTL)).await;
@@ -112,7 +117,7 @@ async fn a_number_that_reached_no_majority_is_not_issued() {
 #[tokio::test(start_paused = true)]
 async fn a_node_whose_answer_was_lost_does_not_count_for_the_write_back() {
     let scene = Scene::of(3);
-    counts_from(&scene, 0, FAR).await;
+    counts_from(&scene, 0, *FAR).await;
     scene.nodes[2].acquires(&[Fate::AnswerLost]);
     scene.nodes[1].renewals(&[Fate::Refused]);
     let answer = scene.store().acquire(&Acquiring::new(claim("stock"), TTL)).await;
@@ -151,12 +156,12 @@ async fn a_request_of_an_earlier_attempt_that_comes_late_harms_no_later_one() {
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_ahead_alone_costs_no_second_trip() {
     let scene = Scene::of(5);
-    counts_from(&scene, 4, FAR).await;
+    counts_from(&scene, 4, *FAR).await;
     let store = scene.store();
     let mut last = None;
     for _ in 0..5 {
         let token = locked_once(&store).await;
-        assert!(Some(token) > last && token < FencingToken::from_counter(FAR), "{token:?}");
+        assert!(Some(token) > last && token < FencingToken::from_counter(*FAR), "{token:?}");
         last = Some(token);
     }
     assert!(scene.nodes.iter().all(|node| node.calls().renewals.is_empty()), "a second trip");
@@ -170,7 +175,7 @@ async fn tokens_grow_while_other_keys_count_on_single_nodes() {
     let store = scene.store();
     let mut last = None;
     for round in 0..40_u64 {
-        counts_from(&scene, (round % 5) as usize, FAR + round * round).await;
+        counts_from(&scene, (round % 5) as usize, *FAR + round * round).await;
         let token = locked_once(&store).await;
         assert!(Some(token) > last, "{token:?} after {last:?}");
         last = Some(token);
@@ -203,7 +208,7 @@ async fn two_who_share_a_lock_and_overtake_each_other_have_different_tokens() {
     for sharing in [Sharing::Shared, Sharing::Permits(2)] {
         let scene = Scene::of(5);
         for node in 0..5 {
-            counts_from(&scene, node, FAR).await;
+            counts_from(&scene, node, *FAR).await;
         }
         // The first comes first to two nodes, and the second to two others.
         let later = Fate::Slow(Duration::from_millis(10));
@@ -230,4 +235,26 @@ async fn two_who_share_a_lock_and_overtake_each_other_have_different_tokens() {
         }
         assert!(locked_once(&stores[0]).await > numbers.0.max(numbers.1), "{sharing:?}");
     }
+}
+
+/// As after a client whose clock was years ahead, before hints had a bound: the nodes have counted far
+/// beyond every clock, and each to another number.
+///
+/// Red without: `tell` in `recount` (no two nodes give one number any more).
+#[tokio::test(start_paused = true)]
+async fn counters_that_are_years_ahead_still_number_who_shares_a_lock() {
+    let scene = Scene::of(3);
+    for (node, counter) in scene.nodes.iter().zip((FARTHER..).step_by(1 << 40)) {
+        let (claim, number) = (claim("another"), FencingToken::from_counter(counter));
+        node.acquire(&Acquiring::new(claim.clone(), TTL)).await.unwrap();
+        let told = [Renewal::new(claim.clone(), TTL).fenced(number)];
+        node.renew(&told).await.remove(0).unwrap();
+        node.release(&[Releasing::new(claim)]).await.remove(0).unwrap();
+    }
+    let key = LockKey::new("lock:", "stock").unwrap();
+    let inbox = Arc::new(Inbox::new(|_| {}));
+    let share = || Arc::new(Claim::of(&inbox, key.clone(), [], Sharing::Shared, "service=fencing"));
+    let store = scene.store();
+    let (one, other) = (number(&*store, &share()).await, number(&*store, &share()).await);
+    assert!(other > one && one > FencingToken::from_counter(FARTHER), "{one:?}, {other:?}");
 }

@@ -1,6 +1,7 @@
 //! What a `redlock://` URL may say.
 
 use lockattr::{Error, LockManager, LockOptions};
+use lockattr_tests::Independents;
 use std::time::Duration;
 
 #[tokio::test]
@@ -37,6 +38,30 @@ async fn a_manager_shows_its_servers_and_no_password() {
     let manager = builder.build().unwrap();
     let shown = format!("{shown} {manager:?}");
     assert!(!shown.contains("s3cret") && shown.contains("db-1:7001"), "{shown}");
+}
+
+/// `localhost` is the first server again: with two of three names it would be a majority by itself.
+///
+/// Red without: `leads_to` in `Link::establish`.
+#[tokio::test]
+async fn one_server_under_two_names_is_refused() {
+    let servers = Independents::start(2).await;
+    let [one, other] = [0, 1].map(|nth| servers.node(nth).addr());
+    let again = one.replace("127.0.0.1", "localhost");
+    assert_ne!(one, again, "it is reached by another name");
+    for query in ["", "?durable=true"] {
+        let url = format!("redlock://{one},{again},{other}/{query}");
+        let error = LockManager::connect(&url).await.unwrap_err();
+        let Error::InvalidOptions(sentence) = &error else { panic!("{error:?}") };
+        assert!(sentence.contains("names a server twice"), "{sentence}");
+    }
+    // Made without asking, it must not grant by that one server either.
+    let url = format!("redlock://{one},{again},{other}/?durable=true");
+    let manager = LockManager::builder().url(&url).build().unwrap();
+    servers.kill(1);
+    let outcome = manager.acquire("a", LockOptions::new().retry(0)).await;
+    assert!(outcome.is_err(), "one server of three names granted it: {outcome:?}");
+    assert_eq!(servers.node(0).cli().await.value("lock:a").await, None);
 }
 
 /// A longer lease than servers sit out after a restart could be granted twice.

@@ -136,12 +136,15 @@ pub(super) async fn a_hint_counts_instead_of_the_clock(store: AnyStore) {
             Acquire::Held { .. } => panic!("it is free"),
         }
     };
-    assert_eq!(number(second.clone(), LATER).await, FencingToken::from_counter(LATER));
+    let soon = early.get() / FencingToken::from_counter(1).get() + 1_800_000_000;
+    assert_eq!(number(second.clone(), soon).await, FencingToken::from_counter(soon));
     // It never goes back, by no hint and by no clock.
-    assert_eq!(number(second.clone(), 5).await, FencingToken::from_counter(LATER + 1));
+    assert_eq!(number(second.clone(), 5).await, FencingToken::from_counter(soon + 1));
+    // A clock that is years ahead does not take the counter along.
+    assert_eq!(number(second.clone(), 2 * LATER).await, FencingToken::from_counter(soon + 2));
     release(&store, &second).await;
     let last = acquired(&store, &first, TTL).await;
-    assert!(last > FencingToken::from_counter(LATER + 1) && last > early);
+    assert!(last > FencingToken::from_counter(soon + 2) && last > early);
 }
 
 pub(super) async fn a_renewal_writes_a_number_back_where_the_lock_is_held(store: AnyStore) {

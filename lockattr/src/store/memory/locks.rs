@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Post;
-use crate::fencing::clock;
+use crate::fencing::{FARTHEST_HINT, clock};
 use crate::store::queue::{lasts, look_after};
 use crate::store::{
     Acquire, Acquiring, Claim, Grant, LockKey, NET, News, Release, Releasing, Renew, Renewal,
@@ -221,7 +221,10 @@ impl Locks {
     }
 
     fn next_token(&mut self, hint: Option<u64>) -> FencingToken {
-        self.counter = hint.unwrap_or_else(clock).max(self.counter + 1);
+        let clock = clock();
+        let farthest = clock.max(self.counter).saturating_add(FARTHEST_HINT);
+        let hint = hint.filter(|hint| *hint <= farthest);
+        self.counter = hint.unwrap_or(clock).max(self.counter + 1);
         FencingToken::from_counter(self.counter)
     }
 

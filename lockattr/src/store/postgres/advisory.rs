@@ -223,6 +223,10 @@ impl Store for PostgresSessionStore {
     }
 
     /// Makes all shared connections, so that the first locks need not wait for them.
+    fn needs_io(&self) -> bool {
+        true
+    }
+
     fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
             let places = 0..self.0.config.timing.connections;

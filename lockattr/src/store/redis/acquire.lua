@@ -10,8 +10,9 @@
 -- ARGV[5]      what counts instead of the server's clock; none or empty if that does
 -- ARGV[6]      1 if it waited before, to be told: where it does not any more, it was
 --
--- Returns twice the number of this acquisition, and one more if others wait,
--- or { a holder's value, milliseconds until a lease ends or negative, the server's time in
+-- Returns twice the number of this acquisition, or, if others wait, the number and the word "wanted":
+-- both are exact below 2^53, where an odd number is not. Or
+-- { a holder's value, milliseconds until a lease ends or negative, the server's time in
 -- microseconds, how many wait before it or -1 if there is more to look at }.
 
 local fence, value, ttl, mode, details = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
@@ -27,6 +28,10 @@ for i = 2, 1 + (#KEYS - 1) / 2 do
 end
 -- A claim may wait under another token than it asks with.
 local token = string.sub(details == '' and value or read(details).value, 1, 32)
+
+local function granted(counter, wanted)
+  return wanted and string.format('%.0f wanted', counter) or 2 * counter
+end
 
 local function has_all()
   for _, lock in ipairs(locks) do
@@ -59,7 +64,7 @@ if ((not queued or is_first()) and admits_all(locks, mode)) or has_all() then
     leave(locks, token)
     queued = any_exists(queues)
   end
-  return 2 * counter + (queued and 1 or 0)
+  return granted(counter, queued)
 end
 
 if details ~= '' then
@@ -92,7 +97,7 @@ if queued and not unfinished then
   end
 end
 if counter then
-  return 2 * counter + (any_exists(queues) and 1 or 0)
+  return granted(counter, any_exists(queues))
 end
 
 local holder, left, place = '', -1, 0

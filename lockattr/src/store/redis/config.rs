@@ -11,6 +11,7 @@ use super::tls::{self, Tls};
 use crate::Error;
 use crate::settings::ServerSettings;
 use crate::store::StoreError;
+use crate::store::redlock::Member;
 use crate::store_url::{shown, unknown_setting};
 
 /// The settings of one Redis store.
@@ -22,6 +23,8 @@ pub(super) struct Config {
     pub(super) timing: ServerSettings,
     /// The longest lease that the server may forget by a restart, if others take its place then.
     pub(super) forgets: Option<Duration>,
+    /// Which of a quorum's servers it is, if it is one.
+    pub(super) member: Option<Member>,
 }
 
 /// Where the server is.
@@ -71,7 +74,7 @@ impl Config {
         } else {
             Server::Fixed(one(urls, &own, &address, &tls)?.into())
         };
-        Ok(Self { server, address, timing, forgets: None })
+        Ok(Self { server, address, timing, forgets: None, member: None })
     }
 }
 

@@ -14,9 +14,10 @@ use super::link::{Link, Live, Outcome, error_from};
 use super::listener::Listener;
 use super::native::Native;
 use super::post::channel;
-use super::restart::GrantsFrom;
+use super::restart::{self, GrantsFrom};
 use super::sentinels::is_master;
 use crate::store::StoreError;
+use crate::store::redlock::TWICE;
 
 impl Link {
     /// Makes the connection with this id.
@@ -67,10 +68,17 @@ impl Link {
             let mut other = connection.clone();
             let native = Native::find(&mut other);
             let ((), native) = try_join(self.scripts.load(&mut connection), native).await?;
-            let grants = match self.config.forgets {
-                Some(longest) => Some(GrantsFrom::ask(&mut connection, longest).await?),
-                None => None,
-            };
+            let (mut grants, mut run) = (None, None);
+            if self.config.forgets.is_some() || self.config.member.is_some() {
+                let info = match restart::info(&mut connection).await {
+                    // Nothing depends on it where nothing is forgotten: the user may lack the right.
+                    Err(error) if self.config.forgets.is_some() => return Err(error),
+                    info => info.unwrap_or_default(),
+                };
+                let from = |longest| GrantsFrom::read(&info, longest);
+                grants = self.config.forgets.map(from).transpose()?;
+                run = restart::run_id(&info).map(str::to_owned);
+            }
             let listener = match &self.post {
                 Some(post) if !pushes => {
                     Some(Listener::connect(old_client, post.clone(), weak, id).await?)
@@ -91,12 +99,23 @@ impl Link {
             }
             let (listener, native) = (listener.map(Arc::new), native.map(Arc::new));
             let subscribed = Arc::new(Mutex::new(subscribed));
-            Ok(Live { connection, pulse, id, address, subscribed, listener, grants, native })
+            let live =
+                Live { connection, pulse, id, address, subscribed, listener, grants, native };
+            Ok((live, run))
         };
         let connecting = async {
             let clients = server.find().await?;
             let connected = connect(&clients).await;
-            connected.map_err(|error| error_from(&clients.address, error).not_sent())
+            let connected =
+                connected.map_err(|error| error_from(&clients.address, error).not_sent());
+            let (live, run) = connected?;
+            match &self.config.member {
+                Some(member) if !member.leads_to(run.as_deref()) => {
+                    let sentence = format!("{}: {TWICE}", clients.address);
+                    Err(StoreError::new(sentence).not_sent().invalid())
+                }
+                _ => Ok(live),
+            }
         };
         // One limit for the whole of it: the client's own covers only parts.
         match timeout(timing.connect_timeout, connecting).await {

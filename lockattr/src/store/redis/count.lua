@@ -10,14 +10,22 @@ local function time()
   return now
 end
 
+-- A hint that is further ahead than an hour does not count: a client's clock may be years ahead, and
+-- a counter never goes back.
+local FARTHEST_HINT = 3600000000 -- microseconds
+
 -- The number of the next acquisition: microseconds since 2024-01-01, by the server's clock or by
 -- `hint`, or one more than last time. A server that forgot everything still counts on, and a clock
 -- that goes back does not take the counter along. Below 2^53 until 2309, so exact as a double.
 local function count(fence, hint)
-  local counter = hint or time() - 1704067200000000
+  local clock = time() - 1704067200000000
+  local counter = hint and hint <= clock + FARTHEST_HINT and hint or clock
   local last = tonumber(redis.call('SET', fence, counter, 'GET') or 0)
   if counter <= last then
     counter = last + 1
+    if hint and hint > last and hint <= last + FARTHEST_HINT then
+      counter = hint
+    end
     redis.call('SET', fence, counter)
   end
   return counter

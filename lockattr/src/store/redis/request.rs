@@ -114,13 +114,17 @@ pub(super) enum Answer {
 /// Reads the answer of `acquire.lua` to a claim.
 pub(super) fn granted(reply: Value, asked: &Acquiring) -> Option<Answer> {
     let parts = match reply {
-        Value::Int(number) => {
-            let number = u64::try_from(number).ok()?;
-            let fencing = FencingToken::read(number / 2)?;
-            return Some(Answer::Whole(
-                Acquire::Acquired { fencing, wanted: number % 2 == 1 },
-                None,
-            ));
+        Value::Int(twice) => {
+            let twice = u64::try_from(twice).ok().filter(|twice| twice % 2 == 0)?;
+            let fencing = FencingToken::read(twice / 2)?;
+            return Some(Answer::Whole(Acquire::Acquired { fencing, wanted: false }, None));
+        }
+        Value::BulkString(text) => {
+            let number = std::str::from_utf8(&text).ok()?.strip_suffix(" wanted")?;
+            let number =
+                Some(number).filter(|digits| digits.bytes().all(|c| c.is_ascii_digit()))?;
+            let fencing = FencingToken::read(number.parse().ok()?)?;
+            return Some(Answer::Whole(Acquire::Acquired { fencing, wanted: true }, None));
         }
         Value::Array(parts) => parts,
         _ => return None,
@@ -222,10 +226,24 @@ mod tests {
     fn a_number_that_no_counter_shows_is_no_grant() {
         let key = LockKey::new("lock:", "a").unwrap();
         let asked = Acquiring::new(Arc::new(Claim::new(key, "")), Duration::from_secs(1));
-        let granted = |number| granted(Value::Int(number), &asked);
-        assert!(matches!(granted(84), Some(Answer::Whole(Acquire::Acquired { .. }, None))));
-        for number in [0, 1, -1, -84, i64::MIN, i64::MAX] {
-            assert!(granted(number).is_none(), "{number}");
+        let read = |reply| match granted(reply, &asked)? {
+            Answer::Whole(answer, None) => Some(answer),
+            other => panic!("{}", matches!(other, Answer::Unfinished)),
+        };
+        let most = (1 << 53) - 1;
+        for counter in [1, 42, most] {
+            let fencing = FencingToken::from_counter(counter);
+            let reply = Value::Int(2 * counter.cast_signed());
+            assert_eq!(read(reply), Some(Acquire::Acquired { fencing, wanted: false }));
+            let reply = text(&format!("{counter} wanted"));
+            assert_eq!(read(reply), Some(Acquire::Acquired { fencing, wanted: true }));
+        }
+        for number in [0, 1, 85, -1, -84, i64::MIN, i64::MAX, 1 << 54] {
+            assert_eq!(read(Value::Int(number)), None, "{number}");
+        }
+        let odd = ["84", "0 wanted", "+84 wanted", "84 wanted ", " wanted", "8.4e1 wanted"];
+        for reply in odd.map(str::to_owned).into_iter().chain([format!("{} wanted", most + 1)]) {
+            assert_eq!(read(text(&reply)), None, "{reply}");
         }
     }
 }

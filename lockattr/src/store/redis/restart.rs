@@ -12,19 +12,25 @@ use tokio::time::Instant;
 
 use crate::store::StoreError;
 
+/// What the server says of itself.
+pub(super) async fn info(connection: &mut MultiplexedConnection) -> RedisResult<String> {
+    redis::cmd("INFO").arg("server").query_async(connection).await
+}
+
+/// The number that the server drew when it was started; none where a provider hides it.
+pub(super) fn run_id(info: &str) -> Option<&str> {
+    let run = info.lines().find_map(|line| line.strip_prefix("run_id:"))?.trim();
+    Some(run).filter(|run| run.len() >= 16 && run.bytes().any(|digit| digit != b'0'))
+}
+
 /// From when on a server grants, if it may have forgotten what it granted before.
 #[derive(Clone, Copy)]
 pub(super) struct GrantsFrom(Instant);
 
 impl GrantsFrom {
-    /// Asks the server how long it has been up.
-    pub(super) async fn ask(
-        connection: &mut MultiplexedConnection,
-        longest_ttl: Duration,
-    ) -> RedisResult<Self> {
-        let mut info = redis::cmd("INFO");
-        let info: String = info.arg("server").query_async(connection).await?;
-        let uptime = uptime(&info).ok_or_else(|| {
+    /// By how long the server says that it has been up.
+    pub(super) fn read(info: &str, longest_ttl: Duration) -> RedisResult<Self> {
+        let uptime = uptime(info).ok_or_else(|| {
             RedisError::from((ErrorKind::UnexpectedReturnType, "INFO without an uptime"))
         })?;
         Ok(Self(Instant::now() + longest_ttl.saturating_sub(uptime)))
@@ -52,6 +58,15 @@ fn uptime(info: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Red without: the look at the length, or at the digits.
+    #[test]
+    fn a_number_that_a_provider_hides_is_none() {
+        let told = |run: &str| run_id(&format!("# Server\r\nrun_id:{run}\r\n")).is_some();
+        assert!(told("0f2a77c1a8b9c0d1e2f30415263748596a7b8c9d"));
+        assert!(!told("0") && !told("") && !told(&"0".repeat(40)));
+        assert_eq!(run_id("# Server\r\nuptime_in_days:7\r\n"), None);
+    }
 
     /// Red without: the second less in `uptime`.
     #[test]

@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 use super::RedlockStore;
 use super::round::Round;
 use super::votes::Votes;
-use crate::store::{Acquire, Acquiring, Store, StoreError, Waiting};
+use crate::FencingToken;
+use crate::fencing::{self, FARTHEST_HINT};
+use crate::store::{Acquire, Acquiring, Renew, Renewal, Store, StoreError, Waiting};
 
 /// How often a number is asked for that nobody overtakes.
 const TRIES: usize = 5;
@@ -26,6 +28,10 @@ impl RedlockStore {
         let granted: Vec<usize> = votes.granted().collect();
         let (mut greatest, _) = votes.number();
         for _ in 0..TRIES {
+            if greatest.counter() > fencing::clock().saturating_add(FARTHEST_HINT / 2) {
+                // No hint takes the other nodes so far; to be told of a number does.
+                self.tell(wish, &granted, greatest).await;
+            }
             self.hint.fetch_max(greatest.counter(), Ordering::Relaxed);
             let again = wish.clone().waiting(Waiting::Not).hint(self.next_hint());
             let ask = |(nth, node): (usize, &Arc<dyn Store>)| {
@@ -53,5 +59,17 @@ impl RedlockStore {
         Err(StoreError::new(format!(
             "its fencing token is to be given by {needed} servers alike, and was not"
         )))
+    }
+    /// Lets these nodes count from this number on, which is nobody's.
+    async fn tell(&self, wish: &Acquiring, nodes: &[usize], number: FencingToken) {
+        let least = [Renewal::new(wish.claim.clone(), wish.ttl).fenced(number)];
+        let mut round = Round::new(nodes.iter().map(|&node| self.nodes[node].renew(&least)));
+        let mut told = 0;
+        // One that hangs is not waited for: it would not answer what follows either.
+        while told < self.quorum.needed(wish.claim.sharing())
+            && let Some((_, mut answers)) = round.next().await
+        {
+            told += usize::from(matches!(answers.pop(), Some(Ok(Renew::Renewed))));
+        }
     }
 }

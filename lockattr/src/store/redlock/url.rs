@@ -6,6 +6,7 @@ use std::sync::Arc;
 use url::Url;
 
 use super::RedlockStore;
+use super::members::Members;
 use crate::Error;
 use crate::settings::{ServerSettings, duration};
 use crate::store::redis::is_asked;
@@ -61,15 +62,18 @@ impl RedlockStore {
         }
         // No server's clock runs off by more than 1 %, as for every lease.
         let forgets = (!durable).then(|| longest_ttl + longest_ttl / 100 + clock_skew);
-        let node = |mut url: Url| -> Result<Arc<dyn Store>, Error> {
+        let members = Members::new(urls.len());
+        let node = |(nth, mut url): (usize, Url)| -> Result<Arc<dyn Store>, Error> {
             if url.set_scheme(scheme).is_err() {
                 return Err(Error::InvalidOptions("this URL names no host".into()));
             }
-            let node = RedisStore::one_of_many(url, &rest, defaults.clone(), forgets)?;
+            let member = members.nth(nth);
+            let node = RedisStore::one_of_many(url, &rest, defaults.clone(), forgets, member)?;
             Ok(Arc::new(node))
         };
-        let nodes: Result<Vec<_>, _> = urls.into_iter().map(node).collect();
+        let nodes: Result<Vec<_>, _> = urls.into_iter().enumerate().map(node).collect();
         let mut store = Self::new(nodes?)?;
+        store.members = Some(members);
         if !durable {
             store.longest_ttl = store.longest_ttl.min(longest_ttl);
         }

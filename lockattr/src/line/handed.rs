@@ -1,0 +1,144 @@
+//! A turn on its way to a waiter: it lies ready until the waiter picks it up.
+//!
+//! A waiter may never come to that, because its runtime drives it no more. So whoever looks may take a
+//! turn back that lies there for long, and lets it go on to the next; the waiter is queued again if it
+//! is ever polled.
+
+use std::time::Duration;
+
+use super::place::Waiter;
+use super::{Ahead, ByName, Came, Line, Lines};
+use crate::sync::{Arc, Instant};
+
+/// A turn that lies ready for longer goes on to the next waiter.
+pub(crate) const PICKED_UP_WITHIN: Duration = Duration::from_millis(100);
+
+/// What a waiter's turn brings.
+#[derive(Debug)]
+pub(super) enum Turn<T> {
+    /// The lock, handed over.
+    Lock(T),
+    /// The place of the head, with its number, to ask the store.
+    Ask(u64),
+}
+
+/// A turn that lies ready for a waiter.
+pub(super) struct Handed<T> {
+    id: u64,
+    turn: Turn<T>,
+    /// When somebody first saw it lie there.
+    seen: Option<Instant>,
+}
+
+/// What a look at the turn that lies ready came to.
+#[derive(Debug)]
+#[must_use = "what was taken back goes on to the next when it is dropped"]
+pub(crate) enum Lying<W, T, K = ()> {
+    /// There is none.
+    Nothing,
+    /// There is one, and it may be picked up still.
+    ForNow,
+    /// It was taken back.
+    TooLong(Came<W, T, K>),
+}
+
+/// A waiter that gets the lock.
+pub(crate) struct Called<W, T, K = ()> {
+    pub(super) lines: Arc<Lines<W, T, K>>,
+    pub(super) name: Box<str>,
+    pub(super) waiter: Waiter<W>,
+}
+
+impl<W, T, K> Called<W, T, K> {
+    pub(crate) fn wants(&self) -> &W {
+        &self.waiter.wants
+    }
+
+    /// Hands it over; gives it back if the waiter is gone.
+    pub(crate) fn hand(self, lock: T) -> Result<(), T> {
+        let Self { lines, name, waiter } = self;
+        {
+            let mut by_name = lines.by_name();
+            let line = by_name.lines.get_mut(&name);
+            let called = line.and_then(|line| line.called.take_if(|id| *id == waiter.id));
+            if called.is_none() {
+                return Err(lock);
+            }
+            by_name.put_ready(&name, waiter.id, Turn::Lock(lock));
+        }
+        // Not while the lines are locked: whoever is woken may want them.
+        waiter.is_told();
+        Ok(())
+    }
+}
+
+impl<W, T, K> ByName<W, T, K> {
+    /// Lays a turn ready for the waiter with this id.
+    pub(super) fn put_ready(&mut self, name: &str, id: u64, turn: Turn<T>) {
+        if let Some(line) = self.lines.get_mut(name) {
+            line.handed = Some(Box::new(Handed { id, turn, seen: None }));
+            self.handed += 1;
+        }
+    }
+
+    /// The turn that lies ready for the waiter with this id.
+    pub(super) fn pick_up(&mut self, name: &str, id: u64) -> Option<Turn<T>> {
+        let line = self.lines.get_mut(name)?;
+        let handed = line.handed.take_if(|handed| handed.id == id)?;
+        self.handed -= 1;
+        Some(handed.turn)
+    }
+}
+
+impl<W, T, K> Line<W, T, K> {
+    /// Whether a turn lies ready for longer than it should.
+    fn is_left_lying(&mut self, now: Instant) -> Option<bool> {
+        let seen = *self.handed.as_mut()?.seen.get_or_insert(now);
+        Some(now.saturating_duration_since(seen) >= PICKED_UP_WITHIN)
+    }
+}
+
+impl<W, T, K> Lines<W, T, K> {
+    /// Looks at the turn that lies ready for the lock of this name, and takes it back if it has lain
+    /// there since a look `PICKED_UP_WITHIN` ago.
+    pub(crate) fn look(self: &Arc<Self>, name: &str, now: Instant) -> Lying<W, T, K> {
+        let mut by_name = self.by_name();
+        match by_name.lines.get_mut(name).and_then(|line| line.is_left_lying(now)) {
+            None => return Lying::Nothing,
+            Some(false) => return Lying::ForNow,
+            Some(true) => {}
+        }
+        let id = by_name.lines.get(name).and_then(|line| Some(line.handed.as_ref()?.id));
+        let turn = id.and_then(|id| by_name.pick_up(name, id));
+        turn.map_or(Lying::Nothing, |turn| Lying::TooLong(self.came(name.into(), turn)))
+    }
+
+    /// The same for all locks: what was taken back of them.
+    pub(crate) fn look_at_all(self: &Arc<Self>, now: Instant) -> Vec<Came<W, T, K>> {
+        let mut names: Vec<Box<str>> = {
+            let by_name = self.by_name();
+            if by_name.handed == 0 {
+                return Vec::new();
+            }
+            let handed = by_name.lines.iter().filter(|(_, line)| line.handed.is_some());
+            handed.map(|(name, _)| name.clone()).collect()
+        };
+        // A map's own order differs from run to run.
+        names.sort();
+        let looked = names.iter().map(|name| self.look(name, now));
+        let taken = looked.filter_map(|lying| match lying {
+            Lying::TooLong(came) => Some(came),
+            Lying::Nothing | Lying::ForNow => None,
+        });
+        taken.collect()
+    }
+
+    pub(super) fn came(self: &Arc<Self>, name: Box<str>, turn: Turn<T>) -> Came<W, T, K> {
+        match turn {
+            Turn::Lock(lock) => Came::Lock(lock),
+            Turn::Ask(number) => {
+                Came::Ask(Ahead { lines: self.clone(), name, number, left: false })
+            }
+        }
+    }
+}

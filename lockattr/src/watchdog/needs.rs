@@ -1,0 +1,46 @@
+//! What a tokio runtime must be able to do for a manager. There is no question for that: what it cannot
+//! do panics.
+
+use std::panic::catch_unwind;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::store::Store;
+
+/// What to build the current runtime with, if it lacks what a manager with this store needs.
+pub(super) fn lacks(store: &dyn Store) -> Result<(), &'static str> {
+    if catch_unwind(|| drop(sleep(Duration::ZERO))).is_err() {
+        return Err(
+            "this tokio runtime has no timers: build it with `enable_time` or `enable_all`",
+        );
+    }
+    if store.needs_io() && !has_io() {
+        return Err(
+            "this tokio runtime has no I/O, and the store is reached over the network: build \
+                    it with `enable_io` or `enable_all`",
+        );
+    }
+    Ok(())
+}
+
+/// Whether a socket can be had there; also yes where none is to be had at all.
+#[cfg(all(unix, any(feature = "redis", feature = "postgres", feature = "mysql")))]
+fn has_io() -> bool {
+    catch_unwind(|| drop(tokio::net::UnixDatagram::unbound())).is_ok()
+}
+
+#[cfg(all(not(unix), any(feature = "redis", feature = "postgres", feature = "mysql")))]
+fn has_io() -> bool {
+    let socket = || {
+        let socket = std::net::UdpSocket::bind(("127.0.0.1", 0))?;
+        socket.set_nonblocking(true)?;
+        tokio::net::UdpSocket::from_std(socket)
+    };
+    catch_unwind(|| drop(socket())).is_ok()
+}
+
+#[cfg(not(any(feature = "redis", feature = "postgres", feature = "mysql")))]
+fn has_io() -> bool {
+    true
+}
