@@ -70,9 +70,14 @@ struct Line<W, T, K> {
     curious: Vec<oneshot::Sender<()>>,
     /// Waiters that were taken out to ask the store beside the head.
     scouts: Vec<u64>,
+    /// How many callers have asked beside the head since it began to ask.
+    beside: u32,
     /// Whether a waiter asks for all, because the head says nothing.
     asked_for_all: bool,
 }
+
+/// So many callers at most ask beside a head that has no answer yet.
+const BESIDE: u32 = 32;
 
 impl<W, T, K> Line<W, T, K> {
     fn new() -> Self {
@@ -86,6 +91,7 @@ impl<W, T, K> Line<W, T, K> {
             known: None,
             curious: Vec::new(),
             scouts: Vec::new(),
+            beside: 0,
             asked_for_all: false,
         }
     }
@@ -93,7 +99,7 @@ impl<W, T, K> Line<W, T, K> {
     /// Takes note of what is known now; the waiters that are to be woken.
     fn learns(&mut self, known: K, ours: bool) -> Vec<oneshot::Sender<()>> {
         self.known = Some((known, ours));
-        self.asked_for_all = false;
+        (self.asked_for_all, self.beside) = (false, 0);
         std::mem::take(&mut self.curious)
     }
 }
@@ -197,10 +203,13 @@ impl<W, T, K> Lines<W, T, K> {
     }
 
     /// Whether a caller that could share the lock may ask the store beside the head: the head's first
-    /// question has no answer yet, and no caller waits behind it.
+    /// question has no answer yet, and no caller waits behind it. Some may, and a crowd may not.
     pub(crate) fn may_ask_beside(&self, name: &str) -> bool {
-        let lines = &self.by_name().lines;
-        lines.get(name).is_some_and(|line| line.known.is_none() && line.waiting.is_empty())
+        let lines = &mut self.by_name().lines;
+        let Some(line) = lines.get_mut(name) else { return false };
+        let may = line.known.is_none() && line.waiting.is_empty() && line.beside < BESIDE;
+        line.beside += u32::from(may);
+        may
     }
 
     /// Whether a waiter may ask the store for all of its queue, because the head is silent: the first that

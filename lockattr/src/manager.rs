@@ -456,13 +456,24 @@ impl LockManager {
         &self,
         keys: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> Result<Vec<LockKey>, Error> {
-        keys.into_iter().map(|key| self.key(key.as_ref())).collect()
+        let keys: Vec<_> =
+            keys.into_iter().map(|key| self.key(key.as_ref())).collect::<Result<_, _>>()?;
+        match keys.len() {
+            0..=MOST_KEYS => Ok(keys),
+            count => Err(Error::InvalidOptions(format!(
+                "one call asks for {count} keys, and {MOST_KEYS} are the most: lock what they have in \
+                 common, or ask in parts"
+            ))),
+        }
     }
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.shared.settings
     }
 }
+
+/// Most keys of one call. A store takes them in one step, during which its other clients wait.
+const MOST_KEYS: usize = 1_000;
 
 /// What came of asking once: `None` if another holder has it.
 fn if_free(outcome: Result<LockGuard, Error>) -> Result<Option<LockGuard>, Error> {

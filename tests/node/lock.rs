@@ -5,6 +5,7 @@
 //! | `acquire KEY` | `held TOKEN`, or `refused ERROR` |
 //! | `share KEY` | the same with `mode = shared` |
 //! | `permit KEY COUNT` | the same with `permits = COUNT` |
+//! | `crowd COUNT MODE KEY…` | `waits`: so many tasks want the keys at once, each gives them back; MODE as `mode` in the options, or `permits=COUNT` |
 //! | `release` | `released`, or `refused ERROR` |
 //! | `fence KEY COUNT` | COUNT lines, each the fencing token of one acquisition and release |
 //! | `add COUNT` | `added COUNT`: so often read the key `count` of `counter`, which is `url` by default, and written it back one higher, under a lock |
@@ -44,6 +45,10 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
             ["permit", key, count] => {
                 let options = LockOptions::new().permits(count.parse()?);
                 acquire(&manager, key, options, &mut held).await
+            }
+            ["crowd", count, mode, ref keys @ ..] => {
+                crowd(&manager, count.parse()?, mode, keys)?;
+                "waits".into()
             }
             ["release"] => match held.take().ok_or("nothing is held")?.release().await {
                 Ok(()) => "released".into(),
@@ -101,6 +106,31 @@ async fn acquire(
         Ok(guard) => format!("held {}", held.insert(guard).fencing_token()),
         Err(error) => format!("refused {error}"),
     }
+}
+
+/// Tasks that wait for the keys until they have had them.
+fn crowd(
+    manager: &LockManager,
+    count: usize,
+    mode: &str,
+    keys: &[&str],
+) -> Result<(), Box<dyn Error>> {
+    let options = match mode.split_once('=') {
+        Some(("permits", permits)) => LockOptions::new().permits(permits.parse()?),
+        _ if mode == "shared" => LockOptions::new().mode(Mode::Shared),
+        _ => LockOptions::new(),
+    };
+    for _ in 0..count {
+        let (manager, options) = (manager.clone(), options.clone());
+        let keys: Vec<_> = keys.iter().map(ToString::to_string).collect();
+        tokio::spawn(async move {
+            match manager.acquire_all(keys, options).await {
+                Ok(guard) => drop(guard.release().await),
+                Err(error) => eprintln!("node: {error}"),
+            }
+        });
+    }
+    Ok(())
 }
 
 async fn add(manager: &LockManager, url: &str, count: u32) -> Result<String, Box<dyn Error>> {

@@ -282,7 +282,7 @@ async fn an_impatient_caller_does_not_end_the_connect_for_the_others() {
     let url = format!("{}?{patient}", server.url_through(&proxy));
     let manager = LockManager::builder().url(&url).build().unwrap();
     proxy.delay(Duration::from_millis(400));
-    let options = LockOptions::new().wait(Duration::ZERO);
+    let options = LockOptions::new().wait(Duration::from_millis(50));
     let error = manager.acquire("a", options).await.unwrap_err();
     assert!(matches!(error, Error::Store { .. }), "{error:?}");
     let patient = LockOptions::new().wait(LIMIT);

@@ -2,11 +2,14 @@
 //! whatever dies, stands still or forgets meanwhile.
 
 mod cost;
+mod crowd;
+mod dead;
 mod forgotten;
 mod given_up;
 mod inbox;
 mod keys;
 mod killed;
+mod large;
 mod order;
 mod shared;
 mod stopped;

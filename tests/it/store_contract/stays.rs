@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockattr_tests::eventually;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use super::fleet::Manager;
 use super::{AnyStore, LONGER, TTL};

@@ -15,8 +15,8 @@
 -- A value begins with the owner token: 32 digits, the first 16 of which name the claim's inbox.
 
 local SEVERAL_ARE_OVERTAKEN = 1000000 -- microseconds
-local QUEUE_LASTS = 60000 -- milliseconds; those that wait in it ask four times as often
 local LEAST, MOST = 1000, 15000 -- milliseconds that a waiter lasts: as long as its lease, within these
+local QUEUE_LASTS = MOST + 1000
 
 -- No run looks at more waiters: a longer one would keep the server's other clients waiting. One that has
 -- not come to its end says so, and is run again.

@@ -1,0 +1,130 @@
+//! Crowds of callers of one process whose wait budgets end in the same moment, over a healthy server and
+//! over one that says nothing.
+
+use lockattr::{Error, Mode};
+use lockattr_tests::{Fault, Proxy, RedisServer};
+
+use super::*;
+
+const CROWD: usize = 10_000;
+
+/// All of them are refused because the lock is taken, and their process asks the store no more often than for
+/// one of them.
+///
+/// Red without: what waiters know of each other's questions (`last_word`).
+#[tokio::test]
+async fn ten_thousand_callers_whose_wait_ends_together_are_all_contended() {
+    let modes =
+        [LockOptions::new(), LockOptions::new().mode(Mode::Shared), LockOptions::new().permits(3)];
+    for options in modes {
+        let server = RedisServer::start().await;
+        let first = manager(&server, LONG).await;
+        let holder = acquire(&first).await;
+        let proxy = Proxy::start(server.addr()).await;
+        let query = format!("{LONG}&retry_delay=1s");
+        let next = LockManager::connect(format!("{}?{query}", server.url_through(&proxy))).await;
+        let (next, mut crowd) = (next.unwrap(), JoinSet::new());
+        let options = options.wait(Duration::from_secs(2));
+        for _ in 0..CROWD {
+            let (next, options) = (next.clone(), options.clone());
+            crowd.spawn(async move { next.acquire("a", options).await.map(drop) });
+        }
+        while let Some(refused) = crowd.join_next().await {
+            let error = refused.unwrap().unwrap_err();
+            assert!(matches!(error, Error::Contended { holder: Some(_), .. }), "{error}");
+        }
+        // The first of them, its looks, and of those that could share the lock a few beside it.
+        assert!(proxy.seen("acquire") < 60, "{} questions", proxy.seen("acquire"));
+        holder.release().await.unwrap();
+        drop((first, next));
+        assert_no_trace(&server).await;
+    }
+}
+
+/// Readers of one process that waited for a writer get in together, though only one of them was queued.
+///
+/// Red without: `send_scouts`.
+#[tokio::test]
+async fn readers_of_one_process_enter_together_when_the_writer_has_gone() {
+    let server = RedisServer::start().await;
+    let (first, next) = (manager(&server, LONG).await, manager(&server, LONG).await);
+    let holder = acquire(&first).await;
+    let mut readers = JoinSet::new();
+    for _ in 0..50 {
+        let (next, shared) = (next.clone(), LockOptions::new().mode(Mode::Shared));
+        readers.spawn(async move { next.acquire("a", shared).await.unwrap() });
+    }
+    stand_in_line(&server.cli().await, 1).await;
+    holder.release().await.unwrap();
+    let inside = timeout(SOON, readers.join_all()).await.expect("all of them get in");
+    let mut tokens: Vec<_> = inside.iter().map(|guard| guard.fencing_token()).collect();
+    tokens.sort_unstable();
+    tokens.dedup();
+    assert_eq!(tokens.len(), 50, "each has a token of its own");
+    for guard in inside {
+        guard.release().await.unwrap();
+    }
+    drop((first, next));
+    assert_no_trace(&server).await;
+}
+
+/// `wait = "0s"` asks once, as `retry = 0` does: it is no limit for the answer.
+///
+/// Red without: the look at the start in `Attempts::cut`.
+#[tokio::test]
+async fn a_call_that_does_not_wait_gets_its_answer_from_a_slow_server() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let url = format!("{}?connections=1", server.url_through(&proxy));
+    let manager = LockManager::connect(&url).await.unwrap();
+    proxy.delay(Duration::from_millis(400));
+    let once = LockOptions::new().wait(Duration::ZERO);
+    manager.acquire("a", once.clone()).await.unwrap().release().await.unwrap();
+    // A server that says nothing at all is an outage all the same.
+    proxy.pass();
+    proxy.always("acquire", Fault::SwallowReply);
+    let error = manager.acquire("a", once).await.unwrap_err();
+    assert!(matches!(error, Error::Store { .. }), "{error}");
+    proxy.pass();
+    drop(manager);
+    assert_no_trace(&server).await;
+}
+
+/// The wait is over before the answer comes, and the server answers others meanwhile: it is busy, not away.
+///
+/// Red without: the look at `answered_since`.
+#[tokio::test]
+async fn a_late_answer_from_a_server_that_answers_others_is_contention() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let url = format!("{}?connections=1&{LONG}", server.url_through(&proxy));
+    let manager = LockManager::connect(&url).await.unwrap();
+    proxy.delay(Duration::from_millis(400));
+    let busy = {
+        let manager = manager.clone();
+        tokio::spawn(async move {
+            for round in 0..120 {
+                let (manager, key) = (manager.clone(), format!("other {round}"));
+                tokio::spawn(
+                    async move { manager.acquire(key, LockOptions::new()).await.map(drop) },
+                );
+                tokio::time::sleep(Duration::from_millis(25)).await;
+            }
+        })
+    };
+    let answered = async || proxy.answered("acquire") > 10;
+    eventually(LIMIT, "answers come", answered).await;
+    let hasty = LockOptions::new().wait(Duration::from_millis(50));
+    let error = manager.acquire("a", hasty.clone()).await.unwrap_err();
+    assert!(matches!(error, Error::Contended { .. }), "{error}");
+    busy.await.unwrap();
+    let quiet = async || proxy.answered("acquire") == proxy.seen("acquire");
+    eventually(LIMIT, "all is answered", quiet).await;
+    // Where all is silent, nobody knows.
+    proxy.swallow_replies();
+    let error = manager.acquire("b", hasty).await.unwrap_err();
+    assert!(matches!(error, Error::Store { .. }), "{error}");
+    proxy.pass();
+    drop(manager);
+    assert_no_trace(&server).await;
+}

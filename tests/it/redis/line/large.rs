@@ -1,0 +1,87 @@
+//! Large queues and calls for many keys: what one run of a script does is bounded.
+
+use lockattr_tests::RedisServer;
+
+use super::*;
+
+/// What scripts called inside the server, but for what tests ask there.
+async fn calls(cli: &Cli) -> u64 {
+    let inside = [
+        "get", "set", "del", "zadd", "zrange", "zrem", "zrank", "exists", "pexpire", "pttl",
+        "publish",
+    ];
+    let stats = cli.commandstats().await;
+    inside
+        .iter()
+        .filter_map(|name| stats.get(*name))
+        .map(|calls| u64::try_from(*calls).unwrap())
+        .sum()
+}
+
+async fn runs(cli: &Cli) -> u64 {
+    cli.commandstats().await.get("evalsha").copied().unwrap_or_default().try_into().unwrap()
+}
+
+/// Entries of processes that are gone, before all that come.
+async fn dead_entries(cli: &Cli, count: usize) {
+    let fill = "for i = 1, tonumber(ARGV[1]) do \
+                redis.call('ZADD', KEYS[1], i, string.format('%032x', i)) end";
+    let queue = "lockattr:line-of:{lock:a}";
+    let _: Option<u32> = cli.query(&["EVAL", fill, "1", queue, &count.to_string()]).await;
+    assert_eq!(in_line(cli, "a").await, count);
+}
+
+/// Ten thousand processes died in the queue: the next caller gets in at once, by many short runs.
+///
+/// Red without: the budget in `waiter_in`.
+#[tokio::test]
+async fn no_run_walks_through_ten_thousand_dead_entries() {
+    let server = RedisServer::start().await;
+    let (cli, first) = (server.cli().await, manager(&server, LONG).await);
+    dead_entries(&cli, 10_000).await;
+    let (calls_before, runs_before) = (calls(&cli).await, runs(&cli).await);
+    let once = first.try_acquire("a", LockOptions::new()).await.unwrap();
+    let guard = once.expect("none of them lives");
+    let (calls_of, runs_of) = (calls(&cli).await - calls_before, runs(&cli).await - runs_before);
+    assert!(calls_of / runs_of < 120, "{calls_of} calls in {runs_of} runs");
+    // The same for a release.
+    dead_entries(&cli, 10_000).await;
+    let (calls_before, runs_before) = (calls(&cli).await, runs(&cli).await);
+    guard.release().await.unwrap();
+    eventually(SOON, "the queue is gone", async || in_line(&cli, "a").await == 0).await;
+    let (calls_of, runs_of) = (calls(&cli).await - calls_before, runs(&cli).await - runs_before);
+    assert!(calls_of / runs_of < 120, "{calls_of} calls in {runs_of} runs");
+    drop(first);
+    assert_no_trace(&server).await;
+}
+
+/// Red without: what `serve` knows of claims that it could not serve, or the limit of keys.
+#[tokio::test]
+async fn a_call_for_a_thousand_keys_costs_a_few_calls_for_each() {
+    let server = RedisServer::start().await;
+    let (cli, first) = (server.cli().await, manager(&server, LONG).await);
+    let next = manager(&server, LONG).await;
+    let keys = |count: usize| (0..count).map(|key| format!("key {key}")).collect::<Vec<_>>();
+    let before = calls(&cli).await;
+    let holder = first.acquire_all(keys(1_000), LockOptions::new()).await.unwrap();
+    let free = calls(&cli).await - before;
+    assert!(free < 4_000, "{free} calls for a free lock");
+    let before = calls(&cli).await;
+    let waiter = tokio::spawn({
+        let (next, keys) = (next.clone(), keys(1_000));
+        async move { next.acquire_all(keys, LockOptions::new().retry_delay(SOON)).await.unwrap() }
+    });
+    eventually(SOON, "it waits", async || in_line(&cli, "key 999").await == 1).await;
+    let queued = calls(&cli).await - before;
+    assert!(queued < 10_000, "{queued} calls to queue");
+    let before = calls(&cli).await;
+    holder.release().await.unwrap();
+    let guard = timeout(SOON, waiter).await.expect("it is free").unwrap();
+    let handed = calls(&cli).await - before;
+    assert!(handed < 10_000, "{handed} calls to hand it over");
+    guard.release().await.unwrap();
+    let error = first.acquire_all(keys(1_001), LockOptions::new()).await.unwrap_err();
+    assert!(matches!(error, lockattr::Error::InvalidOptions(_)), "{error}");
+    drop((first, next));
+    assert_no_trace(&server).await;
+}
