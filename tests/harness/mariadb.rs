@@ -22,10 +22,11 @@ use program::Program;
 ///
 /// What was committed survives a kill of the process, and is not forced to the disk. The program is
 /// `mariadbd` on the `PATH` or in `/usr/sbin`, or what the environment variable
-/// `LOCKATTR_MARIADB_SERVER` names, which may be a `mysqld`. [`is_mysql`](Self::is_mysql) says which of
-/// the two it is.
+/// `LOCKATTR_MARIADB_SERVER` names, which may be a `mysqld`: [`runs_mysql`](Self::runs_mysql) says
+/// which of the two it is.
 #[derive(Debug)]
 pub struct MariaDb {
+    program: &'static Program,
     process: Mutex<Option<Process>>,
     port: Port,
     directory: TempDir,
@@ -39,12 +40,12 @@ impl MariaDb {
         SHARED.get_or_init(Self::start_alone).await
     }
 
-    /// Whether the tests run on MySQL itself, and not on MariaDB.
+    /// Whether the program that the tests run is MySQL itself, and not MariaDB.
     ///
     /// # Panics
     ///
     /// When the program is missing, saying how to install it.
-    pub fn is_mysql() -> bool {
+    pub fn runs_mysql() -> bool {
         Program::chosen().is_mysql()
     }
 
@@ -54,11 +55,25 @@ impl MariaDb {
     ///
     /// When the program is missing, saying how to install it, or when it does not start.
     pub async fn with(options: &[&str]) -> Self {
+        Self::of(Program::chosen(), options).await
+    }
+
+    /// A MySQL, whatever the other tests run on: the one that `LOCKATTR_NEWEST_MYSQL` names. Nothing
+    /// where that is not set.
+    ///
+    /// # Panics
+    ///
+    /// When what it names is no MySQL, or does not start.
+    pub async fn newest_mysql() -> Option<Self> {
+        Some(Self::of(Program::newest_mysql()?, &[]).await)
+    }
+
+    async fn of(program: &'static Program, options: &[&str]) -> Self {
         let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");
         let extra: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
         let port = Port::free();
-        let process = launch::launch(directory.path(), port.number(), &extra).await;
-        Self { process: Mutex::new(Some(process)), port, directory, extra }
+        let process = launch::launch(program, directory.path(), port.number(), &extra).await;
+        Self { program, process: Mutex::new(Some(process)), port, directory, extra }
     }
 
     async fn start_alone() -> Self {
@@ -138,8 +153,8 @@ impl MariaDb {
     ///
     /// When it does not.
     pub async fn revive(&self) {
-        let directory = self.directory.path();
-        let process = launch::revive(directory, self.port.number(), &self.extra).await;
+        let (directory, port) = (self.directory.path(), self.port.number());
+        let process = launch::revive(self.program, directory, port, &self.extra).await;
         *self.slot() = Some(process);
     }
 

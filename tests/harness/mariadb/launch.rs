@@ -7,10 +7,8 @@ use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, OptsBuilder};
-use tempfile::TempDir;
-use tokio::sync::OnceCell;
 
-use super::program::Program;
+use super::program::{Program, data_in};
 use crate::eventually::Patience;
 use crate::process::Process;
 
@@ -21,19 +19,29 @@ pub(super) const PASSWORD: &str = "s3cret";
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
 
 /// A new server with these options.
-pub(super) async fn launch(directory: &Path, port: u16, extra: &[String]) -> Process {
-    copy_template(directory).await;
-    let Ok(process) = boot(directory, port, extra).await else {
+pub(super) async fn launch(
+    program: &Program,
+    directory: &Path,
+    port: u16,
+    extra: &[String],
+) -> Process {
+    copy_template(program, directory).await;
+    let Ok(process) = boot(program, directory, port, extra).await else {
         panic!("the server did not start:\n{}", log(directory));
     };
     process
 }
 
 /// The same server again. The system may still be clearing up after the last life.
-pub(super) async fn revive(directory: &Path, port: u16, extra: &[String]) -> Process {
+pub(super) async fn revive(
+    program: &Program,
+    directory: &Path,
+    port: u16,
+    extra: &[String],
+) -> Process {
     let mut patience = Patience::new(STARTS_WITHIN);
     loop {
-        match boot(directory, port, extra).await {
+        match boot(program, directory, port, extra).await {
             Ok(process) => return process,
             Err(()) if patience.pause().await => {}
             Err(()) => panic!("the server does not come back:\n{}", log(directory)),
@@ -52,11 +60,15 @@ pub(super) async fn connect(port: u16, database: &str) -> Result<Conn, mysql_asy
     Conn::new(login).await
 }
 
-async fn boot(directory: &Path, port: u16, extra: &[String]) -> Result<Process, ()> {
-    let program = Program::chosen();
+async fn boot(
+    program: &Program,
+    directory: &Path,
+    port: u16,
+    extra: &[String],
+) -> Result<Process, ()> {
     let mut command = program.command();
     command.args([
-        format!("--datadir={}", directory.join("data").display()),
+        format!("--datadir={}", data_in(directory).display()),
         format!("--socket={}", directory.join("socket").display()),
         format!("--pid-file={}", directory.join("pid").display()),
         format!("--log-error={}", directory.join("log").display()),
@@ -100,21 +112,10 @@ async fn is_itself(port: u16, pid: u32, directory: &Path) -> bool {
     written && file.is_ok_and(|file| file.is_some_and(|file| Path::new(&file) == ours))
 }
 
-/// An empty server's data, made once per test program: that takes MariaDB half a second, and MySQL
-/// several.
-async fn copy_template(to: &Path) {
-    static TEMPLATE: OnceCell<(TempDir, Process)> = OnceCell::const_new();
-    let make = async || {
-        let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");
-        Program::chosen().make_data(&directory.path().join("data"), directory.path());
-        // A `static` is never dropped: the directory goes with a process that ends with ours.
-        let mut sleeper = Command::new("sleep");
-        sleeper.arg("infinity").stdin(Stdio::null());
-        let tied = Process::start(&mut sleeper, Some(directory.path())).expect("`sleep`");
-        (directory, tied)
-    };
-    let (template, _tied) = TEMPLATE.get_or_init(make).await;
-    let copied = Command::new("cp").arg("-r").arg(template.path().join("data")).arg(to).status();
+/// An empty server's data, and what it does first whenever it starts.
+async fn copy_template(program: &Program, to: &Path) {
+    let template = program.template().await;
+    let copied = Command::new("cp").arg("-r").arg(template).arg(data_in(to)).status();
     assert!(copied.is_ok_and(|status| status.success()), "the template was not copied");
     let init = format!(
         "CREATE USER IF NOT EXISTS {USER}@'%' IDENTIFIED BY '{PASSWORD}';\n\
