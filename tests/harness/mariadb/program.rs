@@ -24,7 +24,7 @@ const MARIADB_FILES: [&str; 2] =
 
 /// The same for MySQL. Without a binary log, as MariaDB is by itself.
 const MYSQL_FILES: [&str; 6] = [
-    "--innodb-redo-log-capacity=8M",
+    "--innodb-redo-log-capacity=16M",
     "--innodb-data-file-path=ibdata1:5M:autoextend",
     "--innodb-autoextend-increment=1",
     "--innodb-doublewrite=OFF",
