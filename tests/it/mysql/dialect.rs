@@ -68,16 +68,17 @@ async fn who_waits_stays_in_line_where_the_server_limits_statements() {
         let next = tokio::spawn(async move {
             there.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap().release().await
         });
+        let ids = format!("SELECT id FROM information_schema.processlist WHERE db = 'odd_{form}'");
+        let waits = format!("{ids} AND state = 'User lock'");
+        let ids = format!("{ids} ORDER BY id");
         // Of leases, the holder listens as well.
-        let waits = format!(
-            "SELECT id FROM information_schema.processlist \
-             WHERE state = 'User lock' AND db = 'odd_{form}' ORDER BY id"
-        );
-        let sleeping = async || server.query::<i64>("mysql", &waits).await;
-        eventually(LIMIT, "it waits", async || sleeping().await.len() == sleepers).await;
-        let first = sleeping().await;
+        let sleeping = async || server.query::<i64>("mysql", &waits).await.len() == sleepers;
+        eventually(LIMIT, "it waits", sleeping).await;
+        // A connection whose question was ended is replaced.
+        let connections = async || server.query::<i64>("mysql", &ids).await;
+        let first = connections().await;
         sleep(Duration::from_millis(2500)).await;
-        assert_eq!(sleeping().await, first, "{form}: it waits there no more");
+        assert_eq!(connections().await, first, "{form}: it waits there no more");
         guard.release().await.unwrap();
         next.await.unwrap().unwrap();
         assert!(here.try_acquire("a", LockOptions::new()).await.unwrap().is_some());
