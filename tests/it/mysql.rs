@@ -1,10 +1,12 @@
-//! One real MariaDB: what stands in it, who may do what, and what happens when it goes away.
+//! One real MariaDB, or MySQL where the tests run on that: what stands in it, who may do what, and what
+//! happens when it goes away.
 
 mod away;
 mod counts;
 mod dialect;
 mod left;
 mod reach;
+mod real;
 mod rights;
 mod session;
 mod waiting;

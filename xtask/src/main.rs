@@ -24,8 +24,8 @@ cargo xtask test [FILTER…] [OPTION…]
     in the docs. Installs the servers that they need where it may (apt-get, as root or by a `sudo`
     that asks for no password), and otherwise says what to install. FILTERs choose tests by parts of
     their names; from the first OPTION on, all goes to `cargo test` as it is. Without either, the
-    tests that start servers run twice more, on the newest Redis and Valkey that Debian has; where
-    those cannot be had, it says so.
+    tests that start servers run once more on each of the newest Redis, Valkey, MySQL and PostgreSQL
+    that Debian has; where one of them cannot be had, it says so.
 cargo xtask bless
     Accepts what the compiler now says to the wrong programs (tests/ui/fail/*.stderr) and what the
     attribute now expands to. Read the diff before you commit it.

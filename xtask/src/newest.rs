@@ -1,21 +1,90 @@
-//! The newest Redis and Valkey, beside the system's own: unpacked from Debian's packages into
+//! The newest servers in Debian, beside the system's own: unpacked from Debian's packages into
 //! `target/servers/`, and not installed.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::{child, install};
+use crate::{child, install, servers};
 
 const SCRIPT: &str = include_str!("newest.sh");
 
 /// After so long there may be newer ones.
 const LASTS: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// A server program that is newer than the system's.
-pub(crate) struct Newest {
+/// Servers that are downloaded together.
+struct Group {
+    /// What the script calls them, and their directory in `target/servers/`.
+    name: &'static str,
+    servers: &'static [Server],
+}
+
+/// One server of a group.
+struct Server {
+    called: &'static str,
+    program: &'static str,
     /// The variable that names it to the tests.
     variable: &'static str,
+    /// The variable by which all tests run on it.
+    chosen_by: &'static str,
+    tests: Tests,
+}
+
+/// Which tests a newer server makes a difference to, by their names.
+#[derive(Clone, Copy)]
+enum Tests {
+    Of(&'static str),
+    AllBut(&'static [&'static str]),
+}
+
+const OTHER_ENGINES: Tests = Tests::AllBut(&["postgres", "mysql", "zookeeper", "etcd"]);
+
+const GROUPS: [Group; 2] = [
+    Group {
+        name: "redis",
+        servers: &[
+            Server {
+                called: "Redis",
+                program: "redis-server",
+                variable: "LOCKATTR_NEWEST_REDIS",
+                chosen_by: servers::REDIS,
+                tests: OTHER_ENGINES,
+            },
+            Server {
+                called: "Valkey",
+                program: "valkey-server",
+                variable: "LOCKATTR_NEWEST_VALKEY",
+                chosen_by: servers::REDIS,
+                tests: OTHER_ENGINES,
+            },
+        ],
+    },
+    Group {
+        name: "sql",
+        servers: &[
+            Server {
+                called: "MySQL",
+                program: "mysqld",
+                variable: "LOCKATTR_NEWEST_MYSQL",
+                chosen_by: servers::MARIADB,
+                tests: Tests::Of("mysql"),
+            },
+            Server {
+                called: "PostgreSQL",
+                program: "postgres",
+                variable: "LOCKATTR_NEWEST_POSTGRES",
+                chosen_by: servers::POSTGRES,
+                tests: Tests::Of("postgres"),
+            },
+        ],
+    },
+];
+
+/// A server program that is newer than the system's.
+pub(crate) struct Newest {
+    server: &'static Server,
     pub(crate) program: PathBuf,
     /// What it says of itself.
     pub(crate) version: String,
@@ -24,64 +93,106 @@ pub(crate) struct Newest {
 impl Newest {
     /// What the environment of the tests has to say of it.
     pub(crate) fn named(&self) -> (&'static str, &Path) {
-        (self.variable, &self.program)
+        (self.server.variable, &self.program)
+    }
+
+    /// The variable by which all tests run on it.
+    pub(crate) fn chosen_by(&self) -> &'static str {
+        self.server.chosen_by
+    }
+
+    /// Which tests run on it, in the words of the test program.
+    pub(crate) fn tests(&self) -> Vec<&'static str> {
+        match self.server.tests {
+            Tests::Of(name) => vec![name],
+            Tests::AllBut(names) => names.iter().flat_map(|name| ["--skip", name]).collect(),
+        }
     }
 }
 
-/// Both of them, or why they cannot be had here.
-pub(crate) fn obtain() -> Result<Vec<Newest>, String> {
-    let directory = child::root().join("target/servers");
-    let old = present(&directory);
-    if old.is_ok() && is_fresh(&directory) {
-        return old;
-    }
-    match download(&directory) {
-        Ok(()) => present(&directory),
-        // Those of last week are better than none.
-        Err(reason) => old.map_err(|_| reason),
-    }
+/// Each of them, or why it cannot be had here.
+pub(crate) fn obtain() -> Vec<Result<Newest, String>> {
+    GROUPS.iter().flat_map(Group::obtain).collect()
 }
 
-fn present(directory: &Path) -> Result<Vec<Newest>, String> {
-    let names =
-        [("LOCKATTR_NEWEST_REDIS", "redis-server"), ("LOCKATTR_NEWEST_VALKEY", "valkey-server")];
-    let found = names.map(|(variable, name)| {
-        let program = directory.join(name);
-        let output = Command::new(&program).arg("--version").output();
-        match output {
-            Ok(output) if output.status.success() => {
-                let told = String::from_utf8_lossy(&output.stdout);
-                // `Redis server v=8.6.3 sha=…`
-                let version = told.split(" sha=").next().unwrap_or_default().trim().to_owned();
-                Ok(Newest { variable, program, version })
+impl Group {
+    fn obtain(&'static self) -> Vec<Result<Newest, String>> {
+        let directory = child::root().join("target/servers").join(self.name);
+        let old = self.present(&directory);
+        let usable = old.iter().all(Result::is_ok);
+        let found = if usable && self.is_fresh(&directory) {
+            old
+        } else {
+            match self.download(&directory) {
+                Ok(()) => self.present(&directory),
+                // Those of last week are better than none.
+                Err(_) if usable => old,
+                Err(reason) => {
+                    self.servers.iter().map(|it| Err(format!("{}: {reason}", it.called))).collect()
+                }
             }
-            _ => Err(format!("`{} --version` fails", program.display())),
+        };
+        found.into_iter().map(|newest| newest.and_then(reached_by_others)).collect()
+    }
+
+    fn present(&'static self, directory: &Path) -> Vec<Result<Newest, String>> {
+        let found = self.servers.iter().map(|server| {
+            let program = directory.join(server.program);
+            let output = Command::new(&program).arg("--version").output();
+            match output {
+                Ok(output) if output.status.success() => {
+                    let told = String::from_utf8_lossy(&output.stdout);
+                    // `Redis server v=8.6.3 sha=…`, `/…/mysqld  Ver 9.7.4 for Linux …`
+                    let version = told.split(" sha=").next().unwrap_or_default();
+                    let version = version.rsplit('/').next().unwrap_or_default().trim().to_owned();
+                    Ok(Newest { server, program, version })
+                }
+                _ => Err(format!("{}: `{} --version` fails", server.called, program.display())),
+            }
+        });
+        found.collect()
+    }
+
+    fn is_fresh(&self, directory: &Path) -> bool {
+        let written = |server: &Server| directory.join(server.program).metadata()?.modified();
+        self.servers.iter().all(|server| {
+            let age = written(server).ok().and_then(|written| written.elapsed().ok());
+            age.is_some_and(|age| age < LASTS)
+        })
+    }
+
+    fn download(&self, directory: &Path) -> Result<(), String> {
+        if !install::allowed() {
+            return Err("LOCKATTR_NO_INSTALL is set".to_owned());
         }
-    });
-    found.into_iter().collect()
+        for tool in ["apt-get", "dpkg-deb"] {
+            if !child::succeeds(tool, &["--version"]) {
+                return Err(format!("this is no Debian: there is no {tool}"));
+            }
+        }
+        let all: Vec<&str> = self.servers.iter().map(|server| server.called).collect();
+        eprintln!("xtask: unpacking the newest {} into {}", all.join(" and "), directory.display());
+        let mut shell = Command::new("sh");
+        shell.args(["-c", SCRIPT, "newest.sh"]).arg(directory).arg(self.name);
+        let output =
+            shell.output().map_err(|error| format!("no shell to download it with ({error})"))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let told = String::from_utf8_lossy(&output.stderr);
+        Err(told.trim().lines().last().unwrap_or("the download failed").to_owned())
+    }
 }
 
-fn is_fresh(directory: &Path) -> bool {
-    let written = directory.join("valkey-server").metadata().and_then(|file| file.modified());
-    let age = written.ok().and_then(|written| written.elapsed().ok());
-    age.is_some_and(|age| age < LASTS)
-}
-
-fn download(directory: &Path) -> Result<(), String> {
-    if !install::allowed() {
-        return Err("LOCKATTR_NO_INSTALL is set".to_owned());
-    }
-    for tool in ["apt-get", "dpkg-deb"] {
-        if !child::succeeds(tool, &["--version"]) {
-            return Err(format!("this is no Debian: there is no {tool}"));
+/// PostgreSQL refuses root. Where the tests run as root, another user starts it, and so has to reach it.
+fn reached_by_others(newest: Newest) -> Result<Newest, String> {
+    let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+    let closed = |path: &&Path| path.metadata().is_ok_and(|file| file.mode() & 0o001 == 0);
+    match newest.program.ancestors().find(closed).filter(|_| is_root) {
+        Some(path) if newest.server.chosen_by == servers::POSTGRES => {
+            let path = path.display();
+            Err(format!("PostgreSQL: it does not run as root, and other users cannot reach {path}"))
         }
+        _ => Ok(newest),
     }
-    eprintln!("xtask: unpacking the newest Redis and Valkey into {}", directory.display());
-    let output = Command::new("sh").args(["-c", SCRIPT, "newest.sh"]).arg(directory).output();
-    let output = output.map_err(|error| format!("no shell to download them with ({error})"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let told = String::from_utf8_lossy(&output.stderr);
-    Err(told.trim().lines().last().unwrap_or("the download failed").to_owned())
 }

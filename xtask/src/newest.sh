@@ -1,9 +1,11 @@
-# Puts the newest Redis and Valkey that Debian has, testing or not, into the directory named as the
-# argument: DIR/redis-server and DIR/valkey-server. Nothing is installed. The packages are unpacked
-# below DIR, with the libraries that they were built for, and started by the loader among those; so
-# an older Debian runs them as well. Needs no root.
+# Puts the newest servers that Debian has into a directory: `newest.sh DIR redis` Redis and Valkey,
+# testing or not, as DIR/redis-server and DIR/valkey-server; `newest.sh DIR sql` MySQL and
+# PostgreSQL as DIR/mysqld, DIR/postgres and DIR/initdb. Nothing is installed. The packages are
+# unpacked below DIR, with the libraries that they were built for, and started by the loader among
+# those; so an older Debian runs them as well. Needs no root.
 set -eu
 directory=$1 # absolute
+group=$2
 
 # The mirror that this machine uses already.
 mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources \
@@ -13,6 +15,10 @@ if [ -z "$mirror" ] || [ ! -e "$keys" ]; then
     echo "this is no Debian: no Debian mirror in /etc/apt, or no $keys" >&2
     exit 1
 fi
+case $group in
+redis) suites='sid experimental' ;;
+sql) suites=sid ;; # What is in experimental there is no release yet.
+esac
 
 # Beside it first, so that a failure leaves what was there.
 new=$directory.new
@@ -20,7 +26,7 @@ rm -rf "$new"
 mkdir -p "$new/apt/lists/partial" "$new/apt/cache/archives/partial" "$new/packages" "$new/root"
 cd "$new"
 new=$PWD
-for suite in sid experimental; do
+for suite in $suites; do
     echo "deb [signed-by=$keys] $mirror $suite main"
 done >apt/sources.list
 : >apt/status
@@ -36,34 +42,86 @@ apt() {
         -o Acquire::Languages=none -o Acquire::Retries=2 -o Acquire::http::Timeout=20 "$@"
 }
 
+# What these packages are linked to: `apt-cache` says for what each of them is built, however Debian
+# may name that next year.
+libraries_of() {
+    apt apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks \
+        --no-replaces --no-enhances "$@" | grep -E '^(lib|zlib|lua-)' | grep -v perl | sort -u
+}
+
+# Makes a program out of this script's words, which may name the directory that it is in.
+program() {
+    {
+        echo '#!/bin/sh'
+        echo 'here=$(dirname "$(readlink -f "$0")")'
+        cat
+    } >"$1"
+    chmod +x "$1"
+}
+
 apt apt-get update
-# `apt-cache` says what each of these is built for, however Debian may name that next year.
-libraries=$(apt apt-cache -o APT::Default-Release=experimental depends --recurse --no-recommends \
-    --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances redis-tools valkey-tools |
-    grep -E '^(lib|zlib|lua-)' | sort -u)
-(
-    cd packages
-    for server in redis valkey; do
-        # The program is in the package of the tools. What experimental does not have, sid has.
-        apt apt-get download -t experimental "$server-server" "$server-tools" ||
-            apt apt-get download "$server-server" "$server-tools"
-    done
-    apt apt-get download $libraries
-)
+case $group in
+redis)
+    # The programs are in the packages of the tools.
+    libraries=$(libraries_of -o APT::Default-Release=experimental redis-tools valkey-tools)
+    (
+        cd packages
+        for server in redis valkey; do
+            # What experimental does not have, sid has.
+            apt apt-get download -t experimental "$server-server" "$server-tools" ||
+                apt apt-get download "$server-server" "$server-tools"
+        done
+    )
+    ;;
+sql)
+    # `postgresql` is empty, and depends on the newest.
+    postgres=$(apt apt-cache depends postgresql | grep -Eo 'postgresql-[0-9]+' | head -n 1)
+    libraries=$(libraries_of mysql-server-core "$postgres")
+    (cd packages && apt apt-get download mysql-server-core "$postgres")
+    ;;
+esac
+(cd packages && apt apt-get download $libraries)
 for package in packages/*.deb; do
     dpkg-deb --extract "$package" root
 done
 
 library_path=$(dirname "$(find root -name libc.so.6 | head -n 1)")
 loader=$(find root -name 'ld-linux*.so.*' -o -name 'ld64.so.*' | head -n 1)
-for server in redis-server valkey-server; do
-    cat >"$server" <<END
-#!/bin/sh
-here=\${0%/*}
+case $group in
+redis)
+    for server in redis-server valkey-server; do
+        program "$server" <<END
 exec "\$here/$loader" --library-path "\$here/$library_path" "\$here/root/usr/bin/$server" "\$@"
 END
-    chmod +x "$server"
-    "./$server" --version
+    done
+    programs='redis-server valkey-server'
+    ;;
+sql)
+    # First what it is given: `--no-defaults` is one only there.
+    program mysqld <<END
+root=\$here/root
+exec "\$here/$loader" --library-path "\$here/$library_path:\$root/usr/lib/mysql/private" \\
+    "\$root/usr/sbin/mysqld" "\$@" --lc-messages-dir="\$root/usr/share/mysql" \\
+    --plugin-dir="\$root/usr/lib/mysql/plugin" --character-sets-dir="\$root/usr/share/mysql/charsets" \\
+    --secure-file-priv=
+END
+    # Each of its programs finds the others, and its files, from where it is called.
+    version=${postgres#postgresql-}
+    for server in postgres initdb; do
+        real=root/usr/lib/postgresql/$version/bin/$server
+        mv "$real" "$real.real"
+        up=../../../../../..
+        program "$real" <<END
+exec "\$here/$up/$loader" --library-path "\$here/$up/$library_path:\$here/../lib" \\
+    --argv0 "\$here/$server" "\$here/$server.real" "\$@"
+END
+        ln -s "$real" "$server"
+    done
+    programs='mysqld postgres initdb'
+    ;;
+esac
+for program in $programs; do
+    "./$program" --version
 done
 rm -rf apt packages
 cd /

@@ -19,28 +19,24 @@ struct Server {
 /// Names the program that speaks the protocol of Redis.
 pub(crate) const REDIS: &str = "LOCKATTR_REDIS_SERVER";
 
+/// Names the program that speaks the protocol of MySQL.
+pub(crate) const MARIADB: &str = "LOCKATTR_MARIADB_SERVER";
+
+/// Names the program of PostgreSQL, beside which the others are.
+pub(crate) const POSTGRES: &str = "LOCKATTR_POSTGRES";
+
 const VERSION: &[&str] = &["--version"];
 
 const SERVERS: &[Server] = &[
     Server { program: "redis-server", asked: VERSION, variable: REDIS, package: "redis-server" },
-    Server {
-        program: "postgres",
-        asked: VERSION,
-        variable: "LOCKATTR_POSTGRES",
-        package: "postgresql",
-    },
+    Server { program: "postgres", asked: VERSION, variable: POSTGRES, package: "postgresql" },
     Server {
         program: "pgbouncer",
         asked: VERSION,
         variable: "LOCKATTR_PGBOUNCER",
         package: "pgbouncer",
     },
-    Server {
-        program: "mariadbd",
-        asked: VERSION,
-        variable: "LOCKATTR_MARIADB_SERVER",
-        package: "mariadb-server",
-    },
+    Server { program: "mariadbd", asked: VERSION, variable: MARIADB, package: "mariadb-server" },
     Server {
         program: "java",
         asked: &[

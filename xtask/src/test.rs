@@ -20,10 +20,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         return child::run(tests().args(arranged(words)));
     }
     let mut rare = again::run(tests().arg("--no-fail-fast"), tests)?;
-    // Who asks for another server has an answer now.
-    if std::env::var_os(servers::REDIS).is_none() {
-        rare.extend(on_newest(&newest)?);
-    }
+    rare.extend(on_newest(&newest)?);
     for test in rare {
         eprintln!("xtask: RED ONCE among others, green twice alone: {test}. Please report it.");
     }
@@ -39,31 +36,32 @@ pub(crate) fn in_parallel(tests: &mut Command) {
     }
 }
 
-/// What a newer Redis makes no difference to.
-const OTHER_ENGINES: [&str; 4] = ["postgres", "mysql", "zookeeper", "etcd"];
-
 /// The tests that start servers, once on each of the newest; all of them, and then the verdict.
 /// Which were red once.
-fn on_newest(newest: &Result<Vec<Newest>, String>) -> Result<Vec<String>, String> {
-    let newest = match newest {
-        Ok(newest) => newest,
-        Err(reason) => {
-            eprintln!("xtask: NOT RUN on the newest Redis and Valkey: {reason}");
-            return Ok(Vec::new());
-        }
-    };
+fn on_newest(newest: &[Result<Newest, String>]) -> Result<Vec<String>, String> {
     let (mut rare, mut failures) = (Vec::new(), Vec::new());
-    for Newest { program, version, .. } in newest {
+    for found in newest {
+        let this = match found {
+            Ok(this) => this,
+            Err(reason) => {
+                eprintln!("xtask: NOT RUN on the newest {reason}");
+                continue;
+            }
+        };
+        // Who asks for another server has an answer now.
+        if std::env::var_os(this.chosen_by()).is_some() {
+            continue;
+        }
+        let Newest { program, version, .. } = this;
         eprintln!("xtask: on {version}");
         // The features as above, or all would be built again.
         let tests = || {
             let mut tests = child::cargo(&["test", "--workspace", "--all-features"]);
-            tests.env(servers::REDIS, program).envs(newest.iter().map(Newest::named));
+            tests.envs(newest.iter().flatten().map(Newest::named)).env(this.chosen_by(), program);
             in_parallel(&mut tests);
             tests
         };
-        let others = OTHER_ENGINES.iter().flat_map(|engine| ["--skip", engine]);
-        match again::run(tests().args(["--test", "it", "--"]).args(others), tests) {
+        match again::run(tests().args(["--test", "it", "--"]).args(this.tests()), tests) {
             Ok(red_once) => rare.extend(red_once),
             Err(failure) => failures.push(format!("on {version}: {failure}")),
         }

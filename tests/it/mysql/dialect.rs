@@ -47,28 +47,49 @@ async fn a_server_that_is_set_otherwise_makes_no_difference() {
     eventually(LIMIT, "nothing is left", async || server.left_in("odd").await.is_empty()).await;
 }
 
-/// Who waits is asking one question all the time, which may take longer than such a limit.
+/// Who waits is asking one question all the time, which may take longer than such a limit: with leases
+/// it is a `SELECT`, which both servers limit; with `lock=session` a `CALL`, which only MariaDB does.
 ///
-/// Red without: `max_statement_time` in `session_settings` (`config.rs`): then its place in the line is
-/// lost each second.
+/// Red without: `max_statement_time` in `session_settings` (`config.rs`) on MariaDB, and
+/// `max_execution_time` on MySQL: then its place in the line is lost each second.
 #[tokio::test]
 async fn who_waits_stays_in_line_where_the_server_limits_statements() {
-    let server = MariaDb::with(&["--max-statement-time=1"]).await;
-    server.execute("mysql", "CREATE DATABASE odd").await;
-    let url = server.url_of("odd") + "?lock=session&connect_timeout=10s&response_timeout=10s";
-    let (here, there) =
-        (LockManager::connect(&url).await.unwrap(), LockManager::connect(&url).await.unwrap());
-    let guard = here.acquire("a", LockOptions::new()).await.unwrap();
-    let next = tokio::spawn(async move {
-        there.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap().release().await
-    });
-    let waits = "SELECT id FROM information_schema.processlist WHERE state = 'User lock'";
-    let there = async || server.query::<i64>("odd", waits).await;
-    eventually(LIMIT, "it stands in line", async || there().await.len() == 1).await;
-    let first = there().await;
-    sleep(Duration::from_millis(2500)).await;
-    assert_eq!(there().await, first, "it stands there no more");
-    guard.release().await.unwrap();
-    next.await.unwrap().unwrap();
-    assert!(here.try_acquire("a", LockOptions::new()).await.unwrap().is_some());
+    // In seconds there, in milliseconds here.
+    let limit =
+        if MariaDb::runs_mysql() { "--max-execution-time=1000" } else { "--max-statement-time=1" };
+    let server = MariaDb::with(&[limit]).await;
+    for (form, sleepers) in [("lease", 2), ("session", 1)] {
+        server.execute("mysql", &format!("CREATE DATABASE odd_{form}")).await;
+        let url = server.url_of(&format!("odd_{form}"));
+        let url = format!("{url}?lock={form}&ttl=60s&connect_timeout=10s&response_timeout=10s");
+        let (here, there) =
+            (LockManager::connect(&url).await.unwrap(), LockManager::connect(&url).await.unwrap());
+        let guard = here.acquire("a", LockOptions::new()).await.unwrap();
+        let next = tokio::spawn(async move {
+            there.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap().release().await
+        });
+        let waits = format!(
+            "SELECT id FROM information_schema.processlist \
+             WHERE state = 'User lock' AND db = 'odd_{form}'"
+        );
+        let sleeping = async || server.query::<i64>("mysql", &waits).await;
+        let mut first = Vec::new();
+        // Of leases, the holder listens as well.
+        let all = async || {
+            first = sleeping().await;
+            first.len() == sleepers
+        };
+        eventually(LIMIT, "it waits", all).await;
+        sleep(Duration::from_millis(2500)).await;
+        // They may be awake for a moment. A connection whose question was ended is replaced, and does not
+        // come back.
+        let same = async || {
+            let now = sleeping().await;
+            first.iter().all(|id| now.contains(id))
+        };
+        eventually(LIMIT, "it waits there still", same).await;
+        guard.release().await.unwrap();
+        next.await.unwrap().unwrap();
+        assert!(here.try_acquire("a", LockOptions::new()).await.unwrap().is_some());
+    }
 }

@@ -7,9 +7,11 @@ use std::process::Command;
 
 use super::guard::Guard;
 use crate::child;
+use crate::newest::Newest;
 
 pub(crate) struct Tree {
     root: PathBuf,
+    newest: Vec<Newest>,
 }
 
 /// What a test said to a missing guard.
@@ -37,8 +39,9 @@ impl fmt::Display for Outcome {
 }
 
 impl Tree {
-    /// Copies what git knows or would take, as it lies there, and nothing else.
-    pub(crate) fn copied() -> Result<Self, String> {
+    /// Copies what git knows or would take, as it lies there, and nothing else. Tests there find these
+    /// servers.
+    pub(crate) fn copied(newest: Vec<Newest>) -> Result<Self, String> {
         let root = child::root().join("target/guards/tree");
         let files = Command::new("git")
             .args(["ls-files", "--cached", "--others", "--exclude-standard"])
@@ -57,7 +60,7 @@ impl Tree {
             let copied = fs::create_dir_all(directory).and_then(|()| fs::write(&to, text));
             copied.map_err(|error| format!("{}: {error}", to.display()))?;
         }
-        Ok(Self { root })
+        Ok(Self { root, newest })
     }
 
     /// Runs `test` without `guard`, and puts that back.
@@ -99,6 +102,7 @@ impl Tree {
         let mut cargo = child::cargo(&["test", "--all-features"]);
         cargo.args(target).args(["--", "--exact", name]);
         cargo.env("CARGO_TARGET_DIR", child::root().join("target/guards"));
+        cargo.envs(self.newest.iter().map(Newest::named));
         let output = cargo.current_dir(&self.root).output().map_err(|e| format!("cargo: {e}"))?;
         let said = String::from_utf8_lossy(&output.stdout);
         Ok(match () {

@@ -67,6 +67,10 @@ pub(super) const MIGRATION: &str = concat!(
 const NO_SUCH_PROCEDURE: u16 = 1305;
 const PROCEDURE_EXISTS: u16 = 1304;
 
+/// The name of the lock under which the tables of a database are made. By SHA-2, as all digests here:
+/// MySQL 9.7 has no `MD5` any more, and a server's own names end after 64 characters.
+const MAKES: &str = "CONCAT('lockattr:schema:', LEFT(SHA2(DATABASE(), 256), 16))";
+
 /// Whether all is there.
 pub(super) async fn is_there(connection: &mut Conn) -> Result<bool, Error> {
     match connection.query_drop("CALL lockattr_v1_ready()").await {
@@ -76,9 +80,9 @@ pub(super) async fn is_there(connection: &mut Conn) -> Result<bool, Error> {
 }
 
 /// Makes what is missing. Several processes may do so at once: one after the other is quicker, and it
-/// is right without, too.
+/// is right without, too; so is it beside an older version of ours, which takes a lock of another name.
 pub(super) async fn make(connection: &mut Conn) -> Result<(), Error> {
-    let lock = "SELECT GET_LOCK(CONCAT('lockattr:schema:', LEFT(MD5(DATABASE()), 16)), 10)";
+    let lock = format!("SELECT GET_LOCK({MAKES}, 10)");
     let _held: Option<Option<i64>> = connection.query_first(lock).await?;
     for table in TABLES.split(APART) {
         connection.query_drop(table).await?;
@@ -89,6 +93,5 @@ pub(super) async fn make(connection: &mut Conn) -> Result<(), Error> {
             outcome => outcome?,
         }
     }
-    let unlock = "DO RELEASE_LOCK(CONCAT('lockattr:schema:', LEFT(MD5(DATABASE()), 16)))";
-    connection.query_drop(unlock).await
+    connection.query_drop(format!("DO RELEASE_LOCK({MAKES})")).await
 }

@@ -1,0 +1,131 @@
+//! Starting the server's process on a copy of empty data, until it answers as itself.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, OptsBuilder};
+
+use super::program::{Program, data_in};
+use crate::eventually::Patience;
+use crate::process::Process;
+
+pub(super) const USER: &str = "locker";
+pub(super) const PASSWORD: &str = "s3cret";
+
+/// How long a server may take to answer for the first time; a loaded machine starts many at once.
+const STARTS_WITHIN: Duration = Duration::from_secs(30);
+
+/// A new server with these options.
+pub(super) async fn launch(
+    program: &Program,
+    directory: &Path,
+    port: u16,
+    extra: &[String],
+) -> Process {
+    copy_template(program, directory).await;
+    let Ok(process) = boot(program, directory, port, extra).await else {
+        panic!("the server did not start:\n{}", log(directory));
+    };
+    process
+}
+
+/// The same server again. The system may still be clearing up after the last life.
+pub(super) async fn revive(
+    program: &Program,
+    directory: &Path,
+    port: u16,
+    extra: &[String],
+) -> Process {
+    let mut patience = Patience::new(STARTS_WITHIN);
+    loop {
+        match boot(program, directory, port, extra).await {
+            Ok(process) => return process,
+            Err(()) if patience.pause().await => {}
+            Err(()) => panic!("the server does not come back:\n{}", log(directory)),
+        }
+    }
+}
+
+pub(super) async fn connect(port: u16, database: &str) -> Result<Conn, mysql_async::Error> {
+    let login = OptsBuilder::default()
+        .ip_or_hostname("127.0.0.1")
+        .tcp_port(port)
+        .user(Some(USER))
+        .pass(Some(PASSWORD))
+        .db_name(Some(database))
+        .prefer_socket(false);
+    Conn::new(login).await
+}
+
+async fn boot(
+    program: &Program,
+    directory: &Path,
+    port: u16,
+    extra: &[String],
+) -> Result<Process, ()> {
+    let mut command = program.command();
+    command.args([
+        format!("--datadir={}", data_in(directory).display()),
+        format!("--socket={}", directory.join("socket").display()),
+        format!("--pid-file={}", directory.join("pid").display()),
+        format!("--log-error={}", directory.join("log").display()),
+        format!("--init-file={}", directory.join("init.sql").display()),
+        format!("--port={port}"),
+        format!("--tmpdir={}", directory.display()),
+    ]);
+    command.args([
+        "--bind-address=127.0.0.1",
+        "--skip-name-resolve",
+        "--performance-schema=OFF",
+        "--innodb-buffer-pool-size=24M",
+        "--innodb-flush-log-at-trx-commit=2",
+        "--max-connections=2000",
+    ]);
+    command.args(extra);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let started = Process::start(&mut command, Some(directory));
+    let mut process = started.unwrap_or_else(|error| program.missing(&error));
+    let mut patience = Patience::new(STARTS_WITHIN);
+    loop {
+        // Asked first: a server that could not bind may find another answering on its port.
+        if process.ended().is_some() {
+            return Err(());
+        }
+        if is_itself(port, process.id(), directory).await {
+            return Ok(process);
+        }
+        if !patience.pause().await {
+            return Err(());
+        }
+    }
+}
+
+/// Whether it is this process that answers on the port, and not one that was quicker to bind.
+async fn is_itself(port: u16, pid: u32, directory: &Path) -> bool {
+    let Ok(mut cli) = connect(port, "mysql").await else { return false };
+    let file: Result<Option<String>, _> = cli.query_first("SELECT @@pid_file").await;
+    let ours = directory.join("pid");
+    let written = fs::read_to_string(&ours).is_ok_and(|text| text.trim() == pid.to_string());
+    written && file.is_ok_and(|file| file.is_some_and(|file| Path::new(&file) == ours))
+}
+
+/// An empty server's data, and what it does first whenever it starts.
+async fn copy_template(program: &Program, to: &Path) {
+    let template = program.template().await;
+    let copied = Command::new("cp").arg("-r").arg(template).arg(data_in(to)).status();
+    assert!(copied.is_ok_and(|status| status.success()), "the template was not copied");
+    let init = format!(
+        "CREATE USER IF NOT EXISTS {USER}@'%' IDENTIFIED BY '{PASSWORD}';\n\
+         GRANT ALL ON *.* TO {USER}@'%' WITH GRANT OPTION;\n"
+    );
+    fs::write(to.join("init.sql"), init).expect("a file in our own directory");
+}
+
+fn log(directory: &Path) -> String {
+    let log = fs::read_to_string(directory.join("log")).unwrap_or_default();
+    let lines: Vec<&str> = log.lines().rev().take(15).collect();
+    lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+}

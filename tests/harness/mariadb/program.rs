@@ -1,0 +1,162 @@
+//! Which server program the tests run, and what each of the two has to be given.
+
+use std::io::{Error, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use nix::unistd::Uid;
+use tempfile::TempDir;
+use tokio::sync::OnceCell;
+
+use crate::process::Process;
+
+/// Name other programs than those on the `PATH` or in `/usr/sbin`.
+const SERVER: &str = "LOCKATTR_MARIADB_SERVER";
+const INSTALL: &str = "LOCKATTR_MARIADB_INSTALL_DB";
+
+/// Names the newest MySQL, beside whatever the others name.
+const NEWEST_MYSQL: &str = "LOCKATTR_NEWEST_MYSQL";
+
+/// Small files, because each server gets a copy of its own.
+const MARIADB_FILES: [&str; 2] =
+    ["--innodb-log-file-size=8M", "--innodb-data-file-path=ibdata1:4M:autoextend"];
+
+/// The same for MySQL. Without a binary log, as MariaDB is by itself.
+const MYSQL_FILES: [&str; 6] = [
+    "--innodb-redo-log-capacity=16M",
+    "--innodb-data-file-path=ibdata1:5M:autoextend",
+    "--innodb-autoextend-increment=1",
+    "--innodb-doublewrite=OFF",
+    "--innodb-flush-method=nosync",
+    "--skip-log-bin",
+];
+
+/// A server program that speaks MySQL's protocol.
+#[derive(Debug)]
+pub(super) struct Program {
+    server: PathBuf,
+    is_mysql: bool,
+    /// An empty server's data, and a process with which the directory goes: a `static` is never
+    /// dropped.
+    template: OnceCell<(TempDir, Process)>,
+}
+
+impl Program {
+    /// The program that this run of the tests is about.
+    pub(super) fn chosen() -> &'static Self {
+        static CHOSEN: OnceLock<Program> = OnceLock::new();
+        CHOSEN.get_or_init(|| Self::at(named(SERVER, "mariadbd")))
+    }
+
+    /// The MySQL for tests that have to have just that.
+    pub(super) fn newest_mysql() -> Option<&'static Self> {
+        static NEWEST: OnceLock<Option<Program>> = OnceLock::new();
+        let found = NEWEST.get_or_init(|| std::env::var_os(NEWEST_MYSQL).map(Self::at));
+        let found = found.as_ref()?;
+        assert!(found.is_mysql, "{NEWEST_MYSQL} names a MariaDB");
+        Some(found)
+    }
+
+    fn at(server: impl Into<PathBuf>) -> Self {
+        let server = server.into();
+        let output = Command::new(&server).arg("--version").stdin(Stdio::null()).output();
+        let output = output.unwrap_or_else(|error| missing(&server, &error));
+        let told = String::from_utf8_lossy(&output.stdout);
+        // `…/mysqld  Ver 9.7.4 for Linux …`, `…/mariadbd  Ver 10.11.14-MariaDB-…`
+        let version = told.rsplit(" Ver ").next().unwrap_or_default();
+        Self { server, is_mysql: !version.contains("MariaDB"), template: OnceCell::new() }
+    }
+
+    pub(super) fn is_mysql(&self) -> bool {
+        self.is_mysql
+    }
+
+    /// Where an empty server's data is, made once per test program: that takes MariaDB half a second,
+    /// and MySQL several.
+    pub(super) async fn template(&self) -> PathBuf {
+        let make = async || {
+            let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");
+            self.make_data(&data_in(directory.path()), directory.path());
+            let mut sleeper = Command::new("sleep");
+            sleeper.arg("infinity").stdin(Stdio::null());
+            let tied = Process::start(&mut sleeper, Some(directory.path())).expect("`sleep`");
+            (directory, tied)
+        };
+        data_in(self.template.get_or_init(make).await.0.path())
+    }
+
+    /// With what it needs meanwhile in `directory`.
+    fn make_data(&self, data: &Path, directory: &Path) {
+        let mut command = if self.is_mysql {
+            let mut command = Command::new(&self.server);
+            command.args(["--no-defaults", "--initialize-insecure"]).args(MYSQL_FILES);
+            command
+        } else {
+            let mut command = Command::new(named(INSTALL, "mariadb-install-db"));
+            command.arg("--no-defaults").args(MARIADB_FILES).args([
+                "--auth-root-authentication-method=normal",
+                "--skip-test-db",
+                "--skip-name-resolve",
+            ]);
+            command
+        };
+        command.arg(format!("--datadir={}", data.display()));
+        // Each server, when it starts, clears away what another is making in the directory that both use.
+        command.arg(format!("--tmpdir={}", directory.display()));
+        as_root(&mut command);
+        let output = command.stdin(Stdio::null()).output();
+        let output = output.unwrap_or_else(|error| missing(Path::new("the installer"), &error));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "no data for {}:\n{said}", self.server.display());
+    }
+
+    /// The server, with the options that its kind needs.
+    pub(super) fn command(&self) -> Command {
+        let mut command = Command::new(&self.server);
+        command.arg("--no-defaults");
+        if self.is_mysql {
+            // Another protocol, on a port that all servers would share.
+            command.args(MYSQL_FILES).arg("--mysqlx=OFF");
+        } else {
+            command.args(MARIADB_FILES).arg("--innodb-flush-method=nosync");
+        }
+        as_root(&mut command);
+        command
+    }
+
+    pub(super) fn missing(&self, error: &Error) -> ! {
+        missing(&self.server, error)
+    }
+}
+
+/// Where a server has its data, in the directory that is its own.
+pub(super) fn data_in(directory: &Path) -> PathBuf {
+    directory.join("data")
+}
+
+fn as_root(command: &mut Command) {
+    // Both refuse root unless that is said.
+    if Uid::current().is_root() {
+        command.arg("--user=root");
+    }
+}
+
+fn named(variable: &str, usual: &str) -> PathBuf {
+    let chosen = std::env::var_os(variable).map(PathBuf::from);
+    // Where Debian puts servers, which is on root's `PATH` only.
+    let debian = Some(Path::new("/usr/sbin").join(usual)).filter(|path| path.exists());
+    chosen.or(debian).unwrap_or_else(|| usual.into())
+}
+
+fn missing(program: &Path, error: &Error) -> ! {
+    let program = program.display();
+    match error.kind() {
+        ErrorKind::NotFound => panic!(
+            "`{program}` is not installed. `cargo xtask test` installs what the tests need where it \
+             may; by hand: `apt-get install mariadb-server`, or set {SERVER} and {INSTALL} to the \
+             programs' paths."
+        ),
+        _ => panic!("`{program}` could not be started: {error}"),
+    }
+}

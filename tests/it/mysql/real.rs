@@ -1,0 +1,56 @@
+//! MySQL itself, whatever the other tests run on: MariaDB knows functions that MySQL has dropped.
+//!
+//! The program is what `LOCKATTR_NEWEST_MYSQL` names. Where that is not set, this test says so and looks
+//! at nothing.
+
+use lockattr::{LockManager, LockOptions};
+use lockattr_tests::{MariaDb, eventually};
+
+use super::LIMIT;
+
+#[expect(clippy::print_stderr, reason = "who runs the tests has to know what was left out")]
+async fn server() -> Option<MariaDb> {
+    let server = MariaDb::newest_mysql().await;
+    if server.is_none() {
+        eprintln!("NOT TESTED: MySQL itself. Set LOCKATTR_NEWEST_MYSQL to a `mysqld`.");
+    }
+    server
+}
+
+/// Both forms make their tables, lock, hand off, and count.
+///
+/// Red without: a digest that MySQL still has (`MAKES` in `schema.rs`): with `MD5`, every question ends
+/// in "FUNCTION … does not exist".
+#[tokio::test]
+async fn mysql_itself_locks_with_leases_and_with_sessions() {
+    let Some(server) = server().await else { return };
+    let version = server.query::<String>("mysql", "SELECT VERSION()").await.remove(0);
+    assert!(!version.contains("MariaDB"), "{version}");
+    let line = "SELECT COUNT(*) FROM lockattr_line";
+    let on_the_server = "SELECT COUNT(*) FROM information_schema.processlist \
+                         WHERE state = 'User lock' AND db = DATABASE()";
+    for (form, waiting) in [("lease", line), ("session", on_the_server)] {
+        let name = format!("shop_{form}");
+        server.execute("mysql", &format!("CREATE DATABASE {name}")).await;
+        let url = server.url_of(&name);
+        let url = format!("{url}?lock={form}&connect_timeout=10s&response_timeout=10s");
+        let (here, there) =
+            (LockManager::connect(&url).await.unwrap(), LockManager::connect(&url).await.unwrap());
+        let first = here.acquire("a", LockOptions::new()).await.unwrap();
+        assert!(there.try_acquire("a", LockOptions::new()).await.unwrap().is_none(), "{form}");
+        let next = tokio::spawn(async move {
+            there.acquire("a", LockOptions::new().wait(LIMIT)).await.unwrap()
+        });
+        let waits = async || server.query::<i64>(&name, waiting).await == [1];
+        eventually(LIMIT, "it waits", waits).await;
+        let token = first.fencing_token();
+        first.release().await.unwrap();
+        let next = next.await.unwrap();
+        assert!(next.fencing_token() > token, "{form}: {} after {token}", next.fencing_token());
+        next.release().await.unwrap();
+        let counts = server.query::<i64>(&name, "SELECT COUNT(*) FROM lockattr_fence").await;
+        assert_eq!(counts, [1], "{form}: one key has one counter");
+        let empty = async || server.left_in(&name).await.is_empty();
+        eventually(LIMIT, "nothing is left", empty).await;
+    }
+}
