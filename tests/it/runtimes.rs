@@ -152,7 +152,7 @@ fn drive(runtime: &Runtime) {
 /// A waiter stays behind on a runtime that nobody drives any more, and its turn comes: it gets the lock
 /// from hand to hand, or, with a lease of another length, has to ask for it.
 ///
-/// Red without: the look in `turn_of`.
+/// Red without: what is taken back in `turn_of`.
 #[test]
 fn a_waiter_on_a_runtime_that_is_not_driven_holds_up_nobody() {
     for ttl in [600, 300] {

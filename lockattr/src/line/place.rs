@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::{Ahead, ByName, Line, Lines, Lying};
-use crate::sync::{Arc, Instant, oneshot};
+use super::{Ahead, ByName, Line, Lines};
+use crate::sync::{Arc, oneshot};
 
 /// One who stands behind.
 pub(super) struct Waiter<W> {
@@ -46,19 +46,6 @@ impl<W: Clone, T> Place<W, T> {
             }
             if let Some(came) = self.pick_up() {
                 return came;
-            }
-        }
-    }
-
-    /// Looks whether the turn of one before has lain there for too long, and lets it go on then.
-    /// Whether to look again soon.
-    pub(crate) fn look(&self, now: Instant) -> bool {
-        match self.lines.look(&self.name, now) {
-            Lying::Nothing => false,
-            Lying::ForNow => true,
-            Lying::TooLong(came) => {
-                drop(came);
-                true
             }
         }
     }

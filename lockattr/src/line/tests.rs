@@ -98,8 +98,7 @@ fn looks(lines: &Line, at: Instant) -> &'static str {
     }
 }
 
-/// Red without: `take_if` in `pick_up` (the turn would be picked up twice), the age in `is_left_lying`,
-/// or `push_front` for who comes too late.
+/// Red without: the age in `is_left_lying`, or `push_front` for one that comes too late.
 #[test]
 fn a_turn_that_is_not_picked_up_goes_on_to_the_next() {
     let (lines, now) = lines();

@@ -181,7 +181,8 @@ impl LockManager {
         if attempts.is_once() {
             return Err(None);
         }
-        let mut place = match self.shared.watchdog.lines().join(name, terms.clone()) {
+        let lines = self.shared.watchdog.lines();
+        let mut place = match lines.join(name, terms.clone()) {
             Joined::Ahead(ahead, kept) => {
                 return revive(terms, ahead, kept).await.map_err(Some);
             }
@@ -189,7 +190,7 @@ impl LockManager {
         };
         let ends = attempts.line_ends(Instant::now(), random_fraction());
         observed.waits();
-        match timeout_at(ends, turn_of(&mut place)).await {
+        match timeout_at(ends, turn_of(lines, name, &mut place)).await {
             Ok(Came::Lock(guard)) if guard.ensure_held().is_ok() => Ok(guard),
             // It lay too long before this task was polled.
             Ok(Came::Lock(_lapsed)) => Err(None),

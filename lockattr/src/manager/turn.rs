@@ -1,26 +1,36 @@
 //! Waiting for the turn in the queue of this process, with an eye on who is before.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
 use crate::LockGuard;
-use crate::line::{Came, PICKED_UP_WITHIN, Place};
+use crate::guard::Lines;
+use crate::line::{Came, Lying, PICKED_UP_WITHIN, Place};
 use crate::options::Terms;
 
 /// However long it waits, it looks as often: many may wait.
 const LOOKS_EVERY: Duration = Duration::from_millis(500);
 
 /// Waits for the turn. One before that its runtime does not drive any more is passed over.
-pub(super) async fn turn_of(place: &mut Place<Terms, LockGuard>) -> Came<Terms, LockGuard> {
+pub(super) async fn turn_of(
+    lines: &Arc<Lines>,
+    name: &str,
+    place: &mut Place<Terms, LockGuard>,
+) -> Came<Terms, LockGuard> {
     let mut pause = PICKED_UP_WITHIN;
     loop {
         if let Ok(came) = timeout(pause, place.turn()).await {
             return came;
         }
-        pause = match place.look(Instant::now()) {
-            true => PICKED_UP_WITHIN,
-            false => (2 * pause).min(LOOKS_EVERY),
+        pause = match lines.look(name, Instant::now()) {
+            Lying::Nothing => (2 * pause).min(LOOKS_EVERY),
+            Lying::ForNow => PICKED_UP_WITHIN,
+            Lying::TooLong(came) => {
+                drop(came);
+                PICKED_UP_WITHIN
+            }
         };
     }
 }
