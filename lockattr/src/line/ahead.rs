@@ -89,7 +89,7 @@ impl<W, T> Ahead<W, T> {
             by_name.put_ready(&self.name, waiter.id, Turn::Ask);
             waiter
         };
-        // Not while the lines are locked: whoever is woken may want them.
+        // Not while the lines are locked: the waiter that is woken may want them.
         waiter.is_told();
     }
 }

@@ -50,8 +50,8 @@ impl<W: Clone, T> Place<W, T> {
         }
     }
 
-    /// Picks the turn up. If it went on to others because it lay there for too long, waits again, in
-    /// front of those who came later, unless all of them are gone.
+    /// Picks the turn up. If it went on to another waiter because it lay there for too long, this one
+    /// waits again, in front of all that came later, unless all of them are gone.
     fn pick_up(&mut self) -> Option<Came<W, T>> {
         let lines = self.lines.clone();
         let mut by_name = lines.by_name();
@@ -65,7 +65,7 @@ impl<W: Clone, T> Place<W, T> {
         };
         if let Some(kept) = line.kept.take() {
             let ahead = lines.ahead(self.name.clone());
-            // Not while the lines are locked. It was kept for one who wants it on terms of its own.
+            // Not while the lines are locked. It was kept for a call on other terms.
             drop(by_name);
             drop(kept);
             return Some(Came::Ask(ahead));
@@ -87,7 +87,7 @@ impl<W, T> Drop for Place<W, T> {
             line.waiting.remove(at);
             return;
         }
-        // Who is about to hand the lock over then sees that it is gone.
+        // A holder that is about to hand the lock over then sees that this waiter is gone.
         line.called.take_if(|called| *called == self.id);
         if let Some(turn) = by_name.pick_up(&self.name, self.id) {
             drop(by_name);

@@ -1,4 +1,4 @@
-//! Waiting for the turn in the queue of this process, with an eye on who is before.
+//! Waiting for the turn in the queue of this process, with an eye on the waiters before.
 
 use std::sync::Arc;
 use std::time::Duration;
