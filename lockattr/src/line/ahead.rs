@@ -90,7 +90,7 @@ impl<W, T> Ahead<W, T> {
             waiter
         };
         // Not while the lines are locked: the waiter that is woken may want them.
-        waiter.is_told();
+        waiter.tell();
     }
 }
 

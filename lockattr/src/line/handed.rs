@@ -67,7 +67,7 @@ impl<W, T> Called<W, T> {
             by_name.put_ready(&name, waiter.id, Turn::Lock(lock));
         }
         // Not while the lines are locked: the waiter that is woken may want them.
-        waiter.is_told();
+        waiter.tell();
         Ok(())
     }
 }

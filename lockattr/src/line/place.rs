@@ -15,7 +15,7 @@ pub(super) struct Waiter<W> {
 
 impl<W> Waiter<W> {
     /// Tells it that its turn lies ready. One that is gone has passed it on.
-    pub(super) fn is_told(self) {
+    pub(super) fn tell(self) {
         self.turn.send(()).ok();
     }
 }
