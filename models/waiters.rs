@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::explore::{Waits, every_schedule, task};
 use crate::line::{Came, Joined, Lying, PICKED_UP_WITHIN};
-use crate::lock::{NAME, NOW, Place, Wants, World};
+use crate::lock::{Lock, NAME, NOW, Place, Wants, World};
 
 /// Stands there so long; what comes is used.
 pub(crate) fn stand(world: &Arc<World>, mut place: Place, who: char, waits: Waits) {
@@ -61,9 +61,8 @@ fn check(name: &str, first: First, behind: Vec<(Waits, bool)>) {
     });
 }
 
-/// Red without: the `close` in `Place::drop`, before its `try_recv` (a place in front is lost); the
-/// `try_recv` there (the same); the loop in `Ahead::leave`, which goes on where the first is gone (a
-/// line is left that nobody stands in); a new id for each place (another's place is given up).
+/// Red without: `called` in `Place::drop` (a lock is handed to one that is gone); `pick_up` there (the
+/// turn of one that is gone is lost); a new id for each place (another's place is given up).
 #[test]
 fn two_waiters_each_of_whom_may_leave_at_any_moment() {
     for first in [First::Holds, First::GivesUp] {
@@ -120,8 +119,7 @@ fn who_comes_while_the_lock_is_passed_on_is_ahead_or_behind() {
 /// Whether the first of them is polled before its turn is taken back, while that happens, or long after
 /// others had the lock.
 ///
-/// Red without: `take_if` in `ByName::pick_up` (two owners); `push_front` in `Place::pick_up` (it waits
-/// in vain).
+/// Red without: `push_front` in `Place::pick_up` (one that comes too late asks beside the one ahead).
 #[test]
 fn a_turn_is_taken_back_from_one_that_may_still_come() {
     for (first, fits) in [(First::Holds, true), (First::Holds, false), (First::GivesUp, true)] {
@@ -140,11 +138,9 @@ fn a_turn_is_taken_back_from_one_that_may_still_come() {
                 }
                 let looks = world.clone();
                 task(move || {
-                    for at in [NOW, NOW + PICKED_UP_WITHIN] {
-                        if let Lying::TooLong(came) = looks.lines.look(NAME, at) {
-                            drop(came);
-                        }
-                    }
+                    let first: Lying<Wants, Lock> = looks.lines.look(NAME, NOW);
+                    drop(first);
+                    drop(looks.lines.look_at_all(NOW + PICKED_UP_WITHIN));
                 });
                 match lock {
                     Ok(lock) => lock.used_by('0'),

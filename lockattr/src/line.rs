@@ -241,7 +241,7 @@ impl<W, T, K> Lines<W, T, K> {
             line.scouts.extend(scouts.iter().map(|waiter| waiter.id));
         }
         // Not while the lines are locked: a waiter that is woken may want them.
-        scouts.into_iter().for_each(Waiter::is_told);
+        scouts.into_iter().for_each(Waiter::tell);
     }
 
     /// Passes over a head whose lock is lost, as `lost` says of what is known: the first waiter asks the
@@ -258,7 +258,7 @@ impl<W, T, K> Lines<W, T, K> {
         };
         // Not while the lines are locked: a waiter that is woken may want them.
         if let Some(waiter) = waiter {
-            waiter.is_told();
+            waiter.tell();
         }
     }
 

@@ -149,10 +149,10 @@ fn drive(runtime: &Runtime) {
     });
 }
 
-/// A waiter stays behind on a runtime that nobody drives any more, and its turn comes: it gets the lock
+/// A waiter stays behind on a runtime that is not driven any more, and its turn comes: it gets the lock
 /// from hand to hand, or, with a lease of another length, has to ask for it.
 ///
-/// Red without: the look in `turn_of`.
+/// Red without: what is taken back in `turn_of`.
 #[test]
 fn a_waiter_on_a_runtime_that_is_not_driven_holds_up_nobody() {
     for ttl in [600, 300] {
@@ -240,7 +240,7 @@ fn a_runtime_without_timers_is_refused() {
     bare.block_on(manager.shutdown());
 }
 
-/// A runtime without I/O has no sockets, and panics at whoever wants one. No server is there: it is
+/// A runtime without I/O has no sockets, and panics when one is made. No server is there: it is
 /// refused before one is looked for.
 ///
 /// Red without: the question for I/O in `lacks`.

@@ -112,7 +112,7 @@ impl<W, T, K> Ahead<W, T, K> {
         };
         // Not while the lines are locked: whoever is woken may want them.
         if let Some(waiter) = waiter {
-            waiter.is_told();
+            waiter.tell();
         }
     }
 }

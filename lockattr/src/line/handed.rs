@@ -1,8 +1,8 @@
 //! A turn on its way to a waiter: it lies ready until the waiter picks it up.
 //!
-//! A waiter may never come to that, because its runtime drives it no more. So whoever looks may take a
-//! turn back that lies there for long, and lets it go on to the next; the waiter is queued again if it
-//! is ever polled.
+//! A waiter may never come to that, because its runtime does not drive it any more. So another waiter,
+//! or the watchdog, takes back a turn that lies there for long, and lets it go on to the next waiter.
+//! The one that it was taken from is queued again when it is polled.
 
 use std::time::Duration;
 
@@ -66,8 +66,8 @@ impl<W, T, K> Called<W, T, K> {
             }
             by_name.put_ready(&name, waiter.id, Turn::Lock(lock));
         }
-        // Not while the lines are locked: whoever is woken may want them.
-        waiter.is_told();
+        // Not while the lines are locked: the waiter that is woken may want them.
+        waiter.tell();
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct Waiter<W> {
 
 impl<W> Waiter<W> {
     /// Tells it that its turn lies ready. One that is gone has passed it on.
-    pub(super) fn is_told(self) {
+    pub(super) fn tell(self) {
         self.turn.send(()).ok();
     }
 }
@@ -116,7 +116,7 @@ impl<W, T, K> Drop for Place<W, T, K> {
             line.waiting.remove(at);
             return;
         }
-        // Who is about to hand the lock over then sees that it is gone.
+        // A holder that is about to hand the lock over then sees that this waiter is gone.
         line.called.take_if(|called| *called == self.id);
         line.scouts.retain(|scout| *scout != self.id);
         if let Some(turn) = by_name.pick_up(&self.name, self.id) {

@@ -99,8 +99,7 @@ fn looks(lines: &Line, at: Instant) -> &'static str {
     }
 }
 
-/// Red without: `take_if` in `pick_up` (the turn would be picked up twice), the age in `is_left_lying`,
-/// or `push_front` for who comes too late.
+/// Red without: the age in `is_left_lying`, or `push_front` for one that comes too late.
 #[test]
 fn a_turn_that_is_not_picked_up_goes_on_to_the_next() {
     let (lines, now) = lines();
@@ -113,7 +112,7 @@ fn a_turn_that_is_not_picked_up_goes_on_to_the_next() {
     assert!(third.turn().now_or_never().is_none());
     assert_eq!(looks(&lines, now + PICKED_UP_WITHIN), "too long");
     let in_front = asks(&mut third).expect("its turn");
-    // Polled at last, it is the first of those who wait.
+    // Polled at last, it is the first waiter.
     assert!(asks(&mut second).is_none());
     assert_eq!(looks(&lines, now + PICKED_UP_WITHIN), "nothing");
     drop(in_front);
@@ -139,7 +138,7 @@ fn a_lock_that_nobody_picks_up_is_taken_back_without_another_waiter() {
     drop(first);
     let (again, _) = lines.try_join("a").expect("the line is empty");
     drop(again);
-    let in_front = asks(&mut second).expect("nobody is there");
+    let in_front = asks(&mut second).expect("the queue is empty");
     assert!(lines.try_join("a").is_none(), "it is ahead");
     drop(in_front);
 }

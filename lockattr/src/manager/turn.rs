@@ -1,4 +1,4 @@
-//! Waiting for the turn in the queue of this process, with an eye on who is before.
+//! Waiting for the turn in the queue of this process, with an eye on the waiters before.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(super) async fn turn_of(
             Lying::Nothing => (2 * pause).min(LOOKS_EVERY),
             Lying::ForNow => PICKED_UP_WITHIN,
             Lying::TooLong(came) => {
-                std::mem::forget(came);
+                drop(came);
                 PICKED_UP_WITHIN
             }
         };

@@ -60,7 +60,7 @@ impl RedlockStore {
             "its fencing token is to be given by {needed} servers alike, and was not"
         )))
     }
-    /// Lets these nodes count from this number on, which is nobody's.
+    /// Lets these nodes count from this number on, which no acquisition has.
     async fn tell(&self, wish: &Acquiring, nodes: &[usize], number: FencingToken) {
         let least = [Renewal::new(wish.claim.clone(), wish.ttl).fenced(number)];
         let mut round = Round::new(nodes.iter().map(|&node| self.nodes[node].renew(&least)));
