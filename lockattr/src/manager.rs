@@ -296,16 +296,22 @@ impl LockManager {
         self.acquire_on(&terms, key.as_ref()).await
     }
 
-    /// Waits for the locks of all `keys` and takes them together: all or none, so that nobody keeps
-    /// others waiting while he waits himself. Equal keys count once.
+    /// Waits for the locks of all `keys` and takes them together: all or none. Equal keys count once.
     ///
     /// One lease, one fencing token and one guard for all of them. Two calls that name the same
     /// keys in different orders do not block each other. Keys that the call chain holds already are
     /// entered again.
     ///
+    /// While a call waits for some of its keys, it has its place in the queues of all of them. In its first
+    /// second, other callers take those of its keys that are free. After that second a free key waits for
+    /// it, so that a stream of callers for one key cannot keep it out for ever: a call for `a` and `b` can
+    /// keep others from a free `a` for as long as `b` is held. Take keys together that are held for
+    /// similar times.
+    ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire); [`Error::InvalidKey`] if there are no keys.
+    /// As [`acquire`](Self::acquire); [`Error::InvalidKey`] if there are no keys, and
+    /// [`Error::InvalidOptions`] if there are more than 1,000.
     ///
     /// # Cancel safety
     ///
