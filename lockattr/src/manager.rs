@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 pub use builder::LockManagerBuilder;
 
+use crate::body::{Granted, lease};
 use crate::guard::Lines;
 use crate::holder::Identity;
 use crate::key::LockKey;
@@ -271,7 +272,7 @@ impl LockManager {
         options: LockOptions,
     ) -> Result<LockGuard, Error> {
         let terms = options.resolve(&self.shared.settings)?;
-        self.acquire_on(&terms, key.as_ref()).await
+        self.acquire_on(&terms, key.as_ref()).await.map(LockGuard::returned)
     }
 
     /// Waits for the locks of all `keys` and takes them together: all or none, so that nobody keeps
@@ -308,7 +309,7 @@ impl LockManager {
         options: LockOptions,
     ) -> Result<LockGuard, Error> {
         let terms = options.resolve(&self.shared.settings)?;
-        self.acquire_all_on(&terms, self.all_keys(keys)?).await
+        self.acquire_all_on(&terms, self.all_keys(keys)?).await.map(LockGuard::returned)
     }
 
     /// Asks for the lock once: `None` if another holder has it.
@@ -378,10 +379,11 @@ impl LockManager {
         options: LockOptions,
         body: impl AsyncFnOnce(&Lease) -> T,
     ) -> Result<T, Error> {
+        let began = Instant::now();
         let terms = options.resolve(&self.shared.settings)?;
         let guard = self.acquire_on(&terms, key.as_ref()).await?;
-        let lease = Lease::clone(&guard);
-        body::run(guard, &terms, async move { body(&lease).await }).await
+        let granted = Granted::new(guard, terms, self.clone(), began);
+        body::run(granted, async move { body(&lease()).await }).await
     }
 
     /// Stops granting, signals every body that runs under a lock of this manager, waits for them
@@ -440,7 +442,7 @@ impl LockManager {
 /// What came of asking once: `None` if another holder has it.
 fn if_free(outcome: Result<LockGuard, Error>) -> Result<Option<LockGuard>, Error> {
     match outcome {
-        Ok(guard) => Ok(Some(guard)),
+        Ok(guard) => Ok(Some(guard.returned())),
         Err(Error::Contended { .. }) => Ok(None),
         Err(error) => Err(error),
     }

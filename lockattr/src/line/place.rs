@@ -70,10 +70,15 @@ impl<W, T> Place<W, T> {
 
 impl<W, T> Drop for Place<W, T> {
     fn drop(&mut self) {
-        if let Some(line) = self.lines.by_name().lines.get_mut(&self.name)
-            && let Some(at) = line.waiting.iter().position(|waiter| waiter.id == self.id)
-        {
-            line.waiting.remove(at);
+        let left = {
+            let mut by_name = self.lines.by_name();
+            by_name.lines.get_mut(&self.name).and_then(|line| {
+                let at = line.waiting.iter().position(|waiter| waiter.id == self.id)?;
+                line.waiting.remove(at)
+            })
+        };
+        // Dropped here, and not while the lines are locked: that wakes the task that waits.
+        if left.is_some() {
             return;
         }
         // Its turn was told, or is being told just now: who tells it then hears that it is gone.

@@ -1,9 +1,10 @@
 //! The manager for threads that wait: the same calls, without `await`.
 
+use tokio::time::Instant;
 use tracing::instrument::{Instrument, WithSubscriber};
 
 use super::{LockManager, LockManagerBuilder, if_free};
-use crate::body;
+use crate::body::{self, Granted, lease};
 use crate::chain::{self, Place};
 use crate::default_manager::Scope;
 use crate::key::{LockKey, named};
@@ -88,7 +89,7 @@ impl LockManager {
         options: LockOptions,
     ) -> Result<LockGuard, Error> {
         let terms = options.resolve(self.settings())?;
-        self.acquire_on_blocking(&terms, key.as_ref())
+        self.acquire_on_blocking(&terms, key.as_ref()).map(LockGuard::returned)
     }
 
     /// [Waits](Self::acquire_all) for the locks of all `keys` on this thread, and takes them together.
@@ -113,7 +114,7 @@ impl LockManager {
         options: LockOptions,
     ) -> Result<LockGuard, Error> {
         let terms = options.resolve(self.settings())?;
-        self.acquire_all_on_blocking(&terms, self.all_keys(keys)?)
+        self.acquire_all_on_blocking(&terms, self.all_keys(keys)?).map(LockGuard::returned)
     }
 
     /// [Asks](Self::try_acquire) for the lock once: `None` if another holder has it.
@@ -176,10 +177,11 @@ impl LockManager {
         options: LockOptions,
         body: impl FnOnce(&Lease) -> T,
     ) -> Result<T, Error> {
+        let began = Instant::now();
         let terms = options.resolve_blocking(self.settings())?;
         let guard = self.acquire_on_blocking(&terms, key.as_ref())?;
-        let lease = Lease::clone(&guard);
-        body::run_blocking(guard, &terms, || body(&lease))
+        let granted = Granted::new(guard, terms, self.clone(), began);
+        body::run_blocking(granted, || body(&lease()))
     }
 
     /// [Who has](Self::holder) the lock now.
@@ -246,7 +248,7 @@ impl LockManager {
     }
 
     /// Waits for what has to be asked of the store, about `key`.
-    fn wait_for<T: Send + 'static>(
+    pub(crate) fn wait_for<T: Send + 'static>(
         &self,
         key: &str,
         asks: impl Future<Output = Result<T, Error>> + Send + 'static,
