@@ -206,12 +206,6 @@ impl LockGuard {
         Place::inside(guards.map(|guard| (guard.lease.frame().clone(), guard.site)))
     }
 
-    /// The guard as its caller gets it, whose own code is the body: `hold_at_least` counts from here.
-    pub(crate) fn returned(self) -> Self {
-        self.lease.frame().begins(Instant::now());
-        self
-    }
-
     /// Gives back what is left of a lease that has ended: its keys, and the turns of other keys that
     /// were entered again.
     pub(crate) async fn let_go(mut self) -> (Box<[LockKey]>, Vec<LockGuard>) {

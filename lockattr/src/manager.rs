@@ -271,8 +271,10 @@ impl LockManager {
         key: impl AsRef<str>,
         options: LockOptions,
     ) -> Result<LockGuard, Error> {
+        let began = Instant::now();
         let terms = options.resolve(&self.shared.settings)?;
-        self.acquire_on(&terms, key.as_ref()).await.map(LockGuard::returned)
+        let guard = self.acquire_on(&terms, key.as_ref()).await?;
+        Granted::new(guard, terms, self.clone(), began).to_caller().await
     }
 
     /// Waits for the locks of all `keys` and takes them together: all or none, so that nobody keeps
@@ -308,8 +310,10 @@ impl LockManager {
         keys: impl IntoIterator<Item = impl AsRef<str>>,
         options: LockOptions,
     ) -> Result<LockGuard, Error> {
+        let began = Instant::now();
         let terms = options.resolve(&self.shared.settings)?;
-        self.acquire_all_on(&terms, self.all_keys(keys)?).await.map(LockGuard::returned)
+        let guard = self.acquire_all_on(&terms, self.all_keys(keys)?).await?;
+        Granted::new(guard, terms, self.clone(), began).to_caller().await
     }
 
     /// Asks for the lock once: `None` if another holder has it.
@@ -339,9 +343,16 @@ impl LockManager {
         key: impl AsRef<str>,
         options: LockOptions,
     ) -> Result<Option<LockGuard>, Error> {
+        let began = Instant::now();
         let mut terms = options.resolve(&self.shared.settings)?;
         terms.patience = terms.patience.once();
-        if_free(self.acquire_on(&terms, key.as_ref()).await)
+        match self.acquire_on(&terms, key.as_ref()).await {
+            Ok(guard) => {
+                let granted = Granted::new(guard, terms, self.clone(), began);
+                granted.to_caller().await.map(Some)
+            }
+            refused => if_free(refused),
+        }
     }
 
     /// Runs `body` under the lock and gives it back afterwards, however the body ends: what the
@@ -442,7 +453,7 @@ impl LockManager {
 /// What came of asking once: `None` if another holder has it.
 fn if_free(outcome: Result<LockGuard, Error>) -> Result<Option<LockGuard>, Error> {
     match outcome {
-        Ok(guard) => Ok(Some(guard.returned())),
+        Ok(guard) => Ok(Some(guard)),
         Err(Error::Contended { .. }) => Ok(None),
         Err(error) => Err(error),
     }

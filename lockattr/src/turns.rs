@@ -11,15 +11,18 @@ use tokio::task::yield_now;
 /// its turn.
 ///
 /// A runtime of one thread runs its tasks in the order in which they are woken: one that is spawned now
-/// comes after them. With several threads a task that was woken by another one is next on the same
-/// thread, and a task that is woken elsewhere is taken by a thread that has nothing to do; so this also
-/// waits for two tasks, one after the other, which is no proof where all threads are busy.
+/// comes after them. With several threads, what a task has woken is next on the task's own thread, and
+/// what was woken elsewhere is taken by a thread that has nothing to do. So this gives way, and then
+/// waits for two tasks, one after the other; it is no proof where all threads are busy.
 pub(crate) async fn others_had_their_turn() {
     let Ok(runtime) = Handle::try_current() else { return };
-    let rounds = if runtime.runtime_flavor() == RuntimeFlavor::CurrentThread { 1 } else { 2 };
-    for _ in 0..rounds {
+    // An error says that the runtime ends.
+    if runtime.runtime_flavor() == RuntimeFlavor::CurrentThread {
+        runtime.spawn(async {}).await.ok();
+        return;
+    }
+    for _ in 0..2 {
         yield_now().await;
-        // An error says that the runtime ends.
         runtime.spawn(yield_now()).await.ok();
     }
 }

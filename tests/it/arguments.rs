@@ -81,7 +81,7 @@ struct Pair(Arg, Arg);
 /// Stands beside each function below, as the order that Rust has.
 async fn as_in_rust(dropped: &Dropped, a: Arg, _b: Arg, _: Arg, Pair(d, _): Pair, e: Arg) {
     let _local = dropped.arg("local");
-    drop((&a, &d));
+    let _used = (&a, &d);
     drop(e);
 }
 
@@ -97,7 +97,7 @@ async fn awaited(
 ) -> Result<(), Error> {
     dropped.under(lease);
     let _local = dropped.arg("local");
-    drop((&a, &d));
+    let _used = (&a, &d);
     tokio::task::yield_now().await;
     drop(e);
     Ok(())

@@ -13,8 +13,9 @@ use crate::chain::Frame;
 /// subscriber of events, a stopped process). So every body begins by this call, whatever `on_lost`
 /// says: an annotated `async fn` and `with_lock` (`body.rs`), an annotated plain function and
 /// `with_lock_blocking` (`body/blocking.rs`), an annotated stream, where it is made and where it is
-/// first polled (`body/stream.rs`), and the scope of a guard (`body/scope.rs`). A nested call has the
-/// frame of its own entry, which asks about the hold around it as well.
+/// first polled (`body/stream.rs`), the scope of a guard (`body/scope.rs`), and the code of a caller that
+/// is given a guard (`body/granted.rs`). A nested call has the frame of its own entry, which asks about
+/// the hold around it as well.
 ///
 /// On `Err` the body has not begun. Its caller acquires the lock again within the call's wait budget
 /// (`body/granted.rs`), or returns the error.

@@ -2,6 +2,7 @@
 
 use tokio::time::Instant;
 
+use super::enter::enter;
 use crate::options::Terms;
 use crate::{Error, Lease, LockGuard, LockManager, chain};
 
@@ -24,6 +25,38 @@ impl Granted {
         began: Instant,
     ) -> Self {
         Self { guard, terms, manager, began }
+    }
+
+    /// The guard for a caller whose own code is the body.
+    pub(crate) async fn to_caller(mut self) -> Result<LockGuard, Error> {
+        loop {
+            let lost = match self.begins() {
+                Ok(()) => return Ok(self.guard),
+                Err(lost) => lost,
+            };
+            match self.terms_again() {
+                Some(terms) => self = self.again(terms, lost).await?,
+                None => return Err(lost),
+            }
+        }
+    }
+
+    /// The same, on this thread.
+    pub(crate) fn to_caller_blocking(mut self) -> Result<LockGuard, Error> {
+        loop {
+            let lost = match self.begins() {
+                Ok(()) => return Ok(self.guard),
+                Err(lost) => lost,
+            };
+            match self.terms_again() {
+                Some(terms) => self = self.again_blocking(terms, lost)?,
+                None => return Err(lost),
+            }
+        }
+    }
+
+    fn begins(&self) -> Result<(), Error> {
+        enter(self.guard.frame(), None).map(drop)
     }
 
     /// The terms on which the lock may be acquired again after its lease ended too early; `None` where

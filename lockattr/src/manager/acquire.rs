@@ -49,9 +49,10 @@ impl LockManager {
         }
         if !rest.is_empty() {
             let terms = terms.after(began.elapsed());
-            let guard = self.acquire_new(&terms, rest.into()).await.map_err(in_all)?.and(also);
+            let guard = self.acquire_new(&terms, rest.into()).await.map_err(in_all)?;
             // The others may have been lost while it waited.
-            return guard.ensure_held().map(|()| guard);
+            also.iter().try_for_each(|turn| turn.ensure_held())?;
+            return Ok(guard.and(also));
         }
         match also.pop() {
             Some(innermost) => Ok(innermost.and(also)),

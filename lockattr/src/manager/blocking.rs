@@ -88,8 +88,10 @@ impl LockManager {
         key: impl AsRef<str>,
         options: LockOptions,
     ) -> Result<LockGuard, Error> {
+        let began = Instant::now();
         let terms = options.resolve(self.settings())?;
-        self.acquire_on_blocking(&terms, key.as_ref()).map(LockGuard::returned)
+        let guard = self.acquire_on_blocking(&terms, key.as_ref())?;
+        Granted::new(guard, terms, self.clone(), began).to_caller_blocking()
     }
 
     /// [Waits](Self::acquire_all) for the locks of all `keys` on this thread, and takes them together.
@@ -113,8 +115,10 @@ impl LockManager {
         keys: impl IntoIterator<Item = impl AsRef<str>>,
         options: LockOptions,
     ) -> Result<LockGuard, Error> {
+        let began = Instant::now();
         let terms = options.resolve(self.settings())?;
-        self.acquire_all_on_blocking(&terms, self.all_keys(keys)?).map(LockGuard::returned)
+        let guard = self.acquire_all_on_blocking(&terms, self.all_keys(keys)?)?;
+        Granted::new(guard, terms, self.clone(), began).to_caller_blocking()
     }
 
     /// [Asks](Self::try_acquire) for the lock once: `None` if another holder has it.
@@ -139,9 +143,16 @@ impl LockManager {
         key: impl AsRef<str>,
         options: LockOptions,
     ) -> Result<Option<LockGuard>, Error> {
+        let began = Instant::now();
         let mut terms = options.resolve(self.settings())?;
         terms.patience = terms.patience.once();
-        if_free(self.acquire_on_blocking(&terms, key.as_ref()))
+        match self.acquire_on_blocking(&terms, key.as_ref()) {
+            Ok(guard) => {
+                let granted = Granted::new(guard, terms, self.clone(), began);
+                granted.to_caller_blocking().map(Some)
+            }
+            refused => if_free(refused),
+        }
     }
 
     /// [Runs](Self::with_lock) `body` under the lock, on this thread: what the attribute over a plain

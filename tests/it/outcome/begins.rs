@@ -149,6 +149,28 @@ fn each_blocking(call: impl Fn(LockManager, Duration, Begun) -> Result<(), Error
     }
 }
 
+async fn by_hand(manager: LockManager, wait: Duration, begun: Begun) -> Result<(), Error> {
+    let guard = manager.acquire("job", options(wait, OnLost::Cancel)).await?;
+    begun.0.lock().unwrap().push(guard.ensure_held().is_ok());
+    guard.release().await
+}
+
+/// Its caller's code is the body. Nothing enters the span there.
+///
+/// Red without: the clock in `body::enter`.
+#[tokio::test]
+async fn no_guard_is_returned_on_a_lease_that_has_ended() {
+    for wait in [NO_TIME, TIME] {
+        let (manager, begun) = (manager(), Begun::default());
+        let (subscribed, stood_still) = Slow::on_this_thread(Late::InEvent);
+        let outcome = by_hand(manager.clone(), wait, begun.clone()).await;
+        drop(subscribed);
+        assert!(stood_still.load(Ordering::SeqCst), "the test does nothing");
+        begins_only_when_held(Late::InEvent, wait, &begun, outcome);
+        assert_eq!(manager.holder("job").await.unwrap(), None);
+    }
+}
+
 fn options(wait: Duration, on_lost: OnLost) -> LockOptions {
     LockOptions::new().ttl(TTL).wait(wait).on_lost(on_lost)
 }
@@ -173,7 +195,9 @@ async fn no_body_of_with_lock_begins_on_a_lease_that_has_ended() {
 fn no_body_of_with_lock_blocking_begins_on_a_lease_that_has_ended() {
     for on_lost in [OnLost::Error, OnLost::Ignore] {
         each_blocking(|manager, wait, begun| {
-            manager.with_lock_blocking("job", options(wait, on_lost), |_| begun.here())?
+            // The manager's own thread would renew it while this one stands still.
+            let options = options(wait, on_lost).renew(false);
+            manager.with_lock_blocking("job", options, |_| begun.here())?
         });
     }
 }
@@ -210,12 +234,14 @@ async fn no_annotated_body_begins_on_a_lease_that_has_ended() {
     each(of_two).await;
 }
 
-#[distributed_lock(key = "job", manager = &manager, ttl = TTL, wait = wait)]
+#[distributed_lock(key = "job", manager = &manager, ttl = TTL, wait = wait, renew = false)]
 fn plain(manager: LockManager, wait: Duration, begun: Begun) -> Result<(), Error> {
     begun.here()
 }
 
-#[distributed_lock(key = "job", manager = &manager, ttl = TTL, wait = wait, on_lost = ignore)]
+#[distributed_lock(
+    key = "job", manager = &manager, ttl = TTL, wait = wait, renew = false, on_lost = ignore
+)]
 fn plain_ignored(manager: LockManager, wait: Duration, begun: Begun) -> Result<(), Error> {
     begun.here()
 }

@@ -127,7 +127,7 @@ async fn a_call_for_several_keys_has_one_wait_budget() {
         manager.acquire("a", hold.clone()).await.unwrap(),
         manager.acquire("b", hold.clone()).await.unwrap(),
     );
-    let inside = b.scope(a.scope(async {
+    let inside = async {
         let first = manager.acquire("a", hold.clone()).await.unwrap();
         let second = manager.acquire("b", hold.clone()).await.unwrap();
         let lets_go = async {
@@ -145,8 +145,9 @@ async fn a_call_for_several_keys_has_one_wait_budget() {
             assert_eq!(*waited, 5 * SECOND);
         };
         tokio::join!(lets_go, asks);
-    }));
-    inside.await;
+    };
+    // A scope stands where it is made.
+    b.scope(async { a.scope(inside).await }).await;
     drop((a, b));
     locks.assert_nothing_left().await;
 }
