@@ -153,42 +153,36 @@ impl Held {
         context: &mut Context<'_>,
         begin: impl FnOnce(Place, &mut Context<'_>) -> T,
     ) -> Poll<Result<T, Error>> {
-        let mut granted = match std::mem::replace(self, Self::Unlocked) {
-            Self::Granted(granted) => granted,
-            Self::Again(again) => ready!(self.poll_again(context, again))?,
-            // It has begun, in the call chain as it is.
-            other => {
-                *self = other;
-                return Poll::Ready(Ok(begin(Place::here(), context)));
-            }
-        };
         let begun = loop {
-            let place = granted.guard.place();
-            let lost = match enter(granted.guard.frame(), granted.guard.span()) {
-                Ok(_entered) => break begin(place, context),
-                Err(lost) => lost,
+            let lost = match self {
+                // It stays here while the body begins: a body that panics is dropped before its guard.
+                Self::Granted(granted) => {
+                    let place = granted.guard.place();
+                    match enter(granted.guard.frame(), granted.guard.span()) {
+                        Ok(_entered) => break begin(place, context),
+                        Err(lost) => lost,
+                    }
+                }
+                Self::Again(again) => {
+                    let granted = ready!(again.as_mut().poll(context));
+                    *self = Self::Unlocked;
+                    *self = Self::Granted(granted?);
+                    continue;
+                }
+                // It has begun, in the call chain as it is.
+                _ => return Poll::Ready(Ok(begin(Place::here(), context))),
             };
+            let Self::Granted(granted) = std::mem::replace(self, Self::Unlocked) else { continue };
             let Some(terms) = granted.terms_again() else {
                 *self = Self::running(granted);
                 return Poll::Ready(Err(lost));
             };
-            let again = Box::pin(granted.again(terms, lost));
-            granted = ready!(self.poll_again(context, again))?;
+            *self = Self::Again(Box::pin(granted.again(terms, lost)));
         };
-        *self = Self::running(granted);
-        Poll::Ready(Ok(begun))
-    }
-
-    fn poll_again(
-        &mut self,
-        context: &mut Context<'_>,
-        mut again: Boxed<Result<Granted, Error>>,
-    ) -> Poll<Result<Granted, Error>> {
-        let polled = again.as_mut().poll(context);
-        if polled.is_pending() {
-            *self = Self::Again(again);
+        if let Self::Granted(granted) = std::mem::replace(self, Self::Unlocked) {
+            *self = Self::running(granted);
         }
-        polled
+        Poll::Ready(Ok(begun))
     }
 
     /// Polls the body, unless the lease is lost and the terms say that this cancels it.

@@ -274,7 +274,7 @@ impl LockManager {
         let began = Instant::now();
         let terms = options.resolve(&self.shared.settings)?;
         let guard = self.acquire_on(&terms, key.as_ref()).await?;
-        Granted::new(guard, terms, self.clone(), began).to_caller().await
+        Granted::new(guard, terms, self.clone(), began).for_caller().await
     }
 
     /// Waits for the locks of all `keys` and takes them together: all or none, so that nobody keeps
@@ -313,7 +313,7 @@ impl LockManager {
         let began = Instant::now();
         let terms = options.resolve(&self.shared.settings)?;
         let guard = self.acquire_all_on(&terms, self.all_keys(keys)?).await?;
-        Granted::new(guard, terms, self.clone(), began).to_caller().await
+        Granted::new(guard, terms, self.clone(), began).for_caller().await
     }
 
     /// Asks for the lock once: `None` if another holder has it.
@@ -349,7 +349,7 @@ impl LockManager {
         match self.acquire_on(&terms, key.as_ref()).await {
             Ok(guard) => {
                 let granted = Granted::new(guard, terms, self.clone(), began);
-                granted.to_caller().await.map(Some)
+                granted.for_caller().await.map(Some)
             }
             refused => if_free(refused),
         }

@@ -28,7 +28,7 @@ impl Granted {
     }
 
     /// The guard for a caller whose own code is the body.
-    pub(crate) async fn to_caller(mut self) -> Result<LockGuard, Error> {
+    pub(crate) async fn for_caller(mut self) -> Result<LockGuard, Error> {
         loop {
             let lost = match self.begins() {
                 Ok(()) => return Ok(self.guard),
@@ -42,7 +42,7 @@ impl Granted {
     }
 
     /// The same, on this thread.
-    pub(crate) fn to_caller_blocking(mut self) -> Result<LockGuard, Error> {
+    pub(crate) fn for_caller_blocking(mut self) -> Result<LockGuard, Error> {
         loop {
             let lost = match self.begins() {
                 Ok(()) => return Ok(self.guard),

@@ -91,7 +91,7 @@ impl LockManager {
         let began = Instant::now();
         let terms = options.resolve(self.settings())?;
         let guard = self.acquire_on_blocking(&terms, key.as_ref())?;
-        Granted::new(guard, terms, self.clone(), began).to_caller_blocking()
+        Granted::new(guard, terms, self.clone(), began).for_caller_blocking()
     }
 
     /// [Waits](Self::acquire_all) for the locks of all `keys` on this thread, and takes them together.
@@ -118,7 +118,7 @@ impl LockManager {
         let began = Instant::now();
         let terms = options.resolve(self.settings())?;
         let guard = self.acquire_all_on_blocking(&terms, self.all_keys(keys)?)?;
-        Granted::new(guard, terms, self.clone(), began).to_caller_blocking()
+        Granted::new(guard, terms, self.clone(), began).for_caller_blocking()
     }
 
     /// [Asks](Self::try_acquire) for the lock once: `None` if another holder has it.
@@ -149,7 +149,7 @@ impl LockManager {
         match self.acquire_on_blocking(&terms, key.as_ref()) {
             Ok(guard) => {
                 let granted = Granted::new(guard, terms, self.clone(), began);
-                granted.to_caller_blocking().map(Some)
+                granted.for_caller_blocking().map(Some)
             }
             refused => if_free(refused),
         }

@@ -131,10 +131,11 @@ async fn a_call_for_several_keys_has_one_wait_budget() {
         let first = manager.acquire("a", hold.clone()).await.unwrap();
         let second = manager.acquire("b", hold.clone()).await.unwrap();
         let lets_go = async {
-            sleep(3 * SECOND).await;
-            drop(first);
+            // The call waits for the outer hold first.
             sleep(3 * SECOND).await;
             drop(second);
+            sleep(3 * SECOND).await;
+            drop(first);
         };
         let began = Instant::now();
         let asks = async {
