@@ -66,7 +66,8 @@ pub async unsafe fn peek<'a>(
             lockattr_entry
                 .run(async move {
                     let byte = byte;
-                    let lockattr_arg1 = lockattr_arg1;
+                    #[allow(unused_mut)]
+                    let mut lockattr_arg1 = lockattr_arg1;
                     let _ = lockattr_arg1;
                     #[allow(unreachable_code)]
                     if false {

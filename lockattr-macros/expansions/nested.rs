@@ -41,6 +41,7 @@ pub async fn transfer(from: u64, to: u64) -> Result<u64, Error> {
                             ::core::result::Result::Ok(lockattr_entry) => {
                                 lockattr_entry
                                     .run(async move {
+                                        #[allow(unused_variables)]
                                         let from = from;
                                         #[allow(unused_variables)]
                                         let to = to;

@@ -41,7 +41,8 @@ pub async fn total(
                     #[allow(unused_variables)]
                     let right = right;
                     let mut sums = sums;
-                    let lockattr_arg3 = lockattr_arg3;
+                    #[allow(unused_mut)]
+                    let mut lockattr_arg3 = lockattr_arg3;
                     let _ = lockattr_arg3;
                     #[allow(unreachable_code)]
                     if false {

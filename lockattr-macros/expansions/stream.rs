@@ -25,19 +25,20 @@ impl Desk {
                 );
                 match ::lockattr::__private::enter(lockattr_call).await {
                     ::core::result::Result::Ok(lockattr_entry) => {
-                        lockattr_entry
-                            .stream(
-                                move || {
-                                    #[allow(unreachable_code)]
-                                    if false {
-                                        let output: _ = loop {};
-                                        return output;
-                                    }
-                                    { stream::iter(self.rows.iter().copied().map(Ok)) }
-                                },
-                                lockattr_refuse,
-                            )
-                            .await
+                        ::core::result::Result::Ok(
+                            lockattr_entry
+                                .stream(
+                                    move || {
+                                        #[allow(unreachable_code)]
+                                        if false {
+                                            let output: _ = loop {};
+                                            return output;
+                                        }
+                                        { stream::iter(self.rows.iter().copied().map(Ok)) }
+                                    },
+                                    lockattr_refuse,
+                                ),
+                        )
                     }
                     ::core::result::Result::Err(error) => {
                         ::core::result::Result::Err(error)
@@ -71,19 +72,20 @@ pub fn ticks() -> BoxStream<'static, u32> {
                 );
                 match ::lockattr::__private::enter(lockattr_call).await {
                     ::core::result::Result::Ok(lockattr_entry) => {
-                        lockattr_entry
-                            .stream(
-                                move || {
-                                    #[allow(unreachable_code)]
-                                    if false {
-                                        let output: BoxStream<'static, u32> = loop {};
-                                        return output;
-                                    }
-                                    { Box::pin(stream::iter(0..3)) }
-                                },
-                                lockattr_refuse,
-                            )
-                            .await
+                        ::core::result::Result::Ok(
+                            lockattr_entry
+                                .stream(
+                                    move || {
+                                        #[allow(unreachable_code)]
+                                        if false {
+                                            let output: BoxStream<'static, u32> = loop {};
+                                            return output;
+                                        }
+                                        { Box::pin(stream::iter(0..3)) }
+                                    },
+                                    lockattr_refuse,
+                                ),
+                        )
                     }
                     ::core::result::Result::Err(error) => {
                         ::core::result::Result::Err(error)
@@ -110,25 +112,27 @@ pub fn leased() -> impl Stream<Item = Result<u64, Error>> {
             );
             match ::lockattr::__private::enter(lockattr_call).await {
                 ::core::result::Result::Ok(lockattr_entry) => {
-                    lockattr_entry
-                        .stream(
-                            move || {
-                                let lease: ::lockattr::Lease = ::lockattr::__private::lease();
-                                #[allow(unreachable_code)]
-                                if false {
-                                    let output: _ = loop {};
-                                    return output;
-                                }
-                                {
-                                    stream::once(async move {
-                                        lease.ensure_held().map(|()| lease.fencing_token().into())
-                                    })
-                                }
-                            },
-                            lockattr_refuse,
-                        )
-                        .await
-                        .map(::lockattr::__private::Either::Left)
+                    ::core::result::Result::Ok(
+                        ::lockattr::__private::Either::Left(
+                            lockattr_entry
+                                .stream(
+                                    move || {
+                                        let lease: ::lockattr::Lease = ::lockattr::__private::lease();
+                                        #[allow(unreachable_code)]
+                                        if false {
+                                            let output: _ = loop {};
+                                            return output;
+                                        }
+                                        {
+                                            stream::once(async move {
+                                                lease.ensure_held().map(|()| lease.fencing_token().into())
+                                            })
+                                        }
+                                    },
+                                    lockattr_refuse,
+                                ),
+                        ),
+                    )
                 }
                 ::core::result::Result::Err(
                     lockattr_error,

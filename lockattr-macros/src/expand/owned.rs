@@ -6,7 +6,7 @@
 //! order, which are then dropped in the opposite order.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::quote_spanned;
+use quote::{ToTokens, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
@@ -75,7 +75,7 @@ impl Expansion<'_> {
         let whole = Ident::new(&format!("lockattr_arg{index}"), site);
         let attrs = &*attrs;
         let lets = quote_spanned! {site=>
-            #(#attrs)* let #whole = #whole;
+            #(#attrs)* #[allow(unused_mut)] let mut #whole = #whole;
             #(#attrs)* let #pat = #whole;
         };
         **pat = parse_quote_spanned! {site=> #whole };
@@ -89,7 +89,8 @@ impl Expansion<'_> {
         let text = name.unraw().to_string();
         let used = if text.starts_with('_') {
             Some(quote_spanned! {site=> #[allow(clippy::used_underscore_binding)] })
-        } else if text.starts_with("lockattr_") || self.asks_for(&text) {
+        } else if text.starts_with("lockattr_") || self.asks_for(&text) || self.is_used_below(&text)
+        {
             Some(quote_spanned! {site=> #[allow(unused_variables)] })
         } else {
             None
@@ -99,8 +100,15 @@ impl Expansion<'_> {
 
     /// Whether the attribute's own expressions may name this parameter.
     fn asks_for(&self, name: &str) -> bool {
-        let is_word = |c: char| c.is_alphanumeric() || c == '_';
-        self.asked.split(|c| !is_word(c)).any(|word| word == name)
+        names(&self.asked, name)
+    }
+
+    /// Whether an attribute below may use this parameter, which is no reason to keep it out of the body.
+    fn is_used_below(&self, name: &str) -> bool {
+        self.is_instrumented()
+            || self.function.attrs.iter().any(|attr| {
+                !attr.path().is_ident("doc") && names(&attr.to_token_stream().to_string(), name)
+            })
     }
 
     /// Whether the parameters that are not asked for are gone before the body is polled.
@@ -115,6 +123,12 @@ impl Expansion<'_> {
             .iter()
             .any(|attr| attr.path().segments.last().is_some_and(|last| last.ident == "instrument"))
     }
+}
+
+/// Whether `name` is a word of the text.
+fn names(text: &str, name: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    text.split(|c| !is_word(c)).any(|word| word == name)
 }
 
 /// The names that a pattern binds, in order.
