@@ -58,6 +58,10 @@ impl Shop for WebShop {
                         .run(async move {
                             #[allow(clippy::async_yields_async)]
                             let future = async move {
+                                #[allow(unused_variables)]
+                                let id = id;
+                                #[allow(unused_variables)]
+                                let name = name;
                                 #[allow(unreachable_code)]
                                 if false {
                                     let output: ::core::pin::Pin<

@@ -30,6 +30,7 @@ impl Counter {
                         .run(async move {
                             #[allow(clippy::async_yields_async)]
                             let future = async move {
+                                let _ = &self;
                                 #[allow(unreachable_code)]
                                 if false {
                                     let output: Pin<
@@ -81,6 +82,8 @@ pub fn half(of: &u64) -> BoxFuture<'_, Result<u64, Error>> {
                     .run(async move {
                         #[allow(clippy::async_yields_async)]
                         let future = async move {
+                            #[allow(unused_variables)]
+                            let of = of;
                             #[allow(unreachable_code)]
                             if false {
                                 let output: BoxFuture<'_, Result<u64, Error>> = loop {};

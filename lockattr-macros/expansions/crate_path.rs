@@ -20,10 +20,9 @@ pub async fn through_a_framework() -> Result<u64, Error> {
     let outcome = match self::framework::lockattr::__private::enter(lockattr_call).await
     {
         ::core::result::Result::Ok(lockattr_entry) => {
-            let lockattr_lease = lockattr_entry.lease();
             lockattr_entry
                 .run(async move {
-                    let lease: &self::framework::lockattr::Lease = &lockattr_lease;
+                    let lease: &self::framework::lockattr::Lease = &self::framework::lockattr::__private::lease();
                     #[allow(unreachable_code)]
                     if false {
                         let output: Result<u64, Error> = loop {};

@@ -48,10 +48,14 @@ impl Account {
             .manager(&self.locks);
         let outcome = match ::lockattr::__private::enter(lockattr_call).await {
             ::core::result::Result::Ok(lockattr_entry) => {
-                let lockattr_lease = lockattr_entry.lease();
                 lockattr_entry
                     .run(async move {
-                        let lease: &::lockattr::Lease = &lockattr_lease;
+                        let _ = &self;
+                        #[allow(unused_variables)]
+                        let currency = currency;
+                        #[allow(unused_variables)]
+                        let patience = patience;
+                        let lease: &::lockattr::Lease = &::lockattr::__private::lease();
                         #[allow(unreachable_code)]
                         if false {
                             let output: Result<u64, Error> = loop {};

@@ -22,6 +22,9 @@ pub async fn rename(old: String, new: String) -> Result<String, Error> {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
+                    #[allow(unused_variables)]
+                    let old = old;
+                    let new = new;
                     #[allow(unreachable_code)]
                     if false {
                         let output: Result<String, Error> = loop {};

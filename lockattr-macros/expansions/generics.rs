@@ -25,6 +25,9 @@ where
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
+                    #[allow(unused_variables)]
+                    let what = what;
+                    let times = times;
                     #[allow(unreachable_code)]
                     if false {
                         let output: Result<(&'a T, _), Error> = loop {};
@@ -46,7 +49,10 @@ where
 /// # Safety
 ///
 /// `byte` can be read as long as the slice.
-pub async unsafe fn peek<'a>(byte: *const u8, _: &'a [u8]) -> Result<&'a u8, Error> {
+pub async unsafe fn peek<'a>(
+    byte: *const u8,
+    lockattr_arg1: &'a [u8],
+) -> Result<&'a u8, Error> {
     ::lockattr::__private::register! {
         "::peek", ["byte"]
     }
@@ -59,6 +65,10 @@ pub async unsafe fn peek<'a>(byte: *const u8, _: &'a [u8]) -> Result<&'a u8, Err
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
+                    let byte = byte;
+                    #[allow(unused_mut)]
+                    let mut lockattr_arg1 = lockattr_arg1;
+                    let _ = lockattr_arg1;
                     #[allow(unreachable_code)]
                     if false {
                         let output: Result<&'a u8, Error> = loop {};

@@ -27,6 +27,8 @@ impl Cart {
             ::core::result::Result::Ok(lockattr_entry) => {
                 lockattr_entry
                     .run(async move {
+                        let _ = &self;
+                        let price = price;
                         #[allow(unreachable_code)]
                         if false {
                             let output: Result<(), Error> = loop {};

@@ -20,6 +20,8 @@ pub fn double(of: u64) -> impl Future<Output = Result<u64, Error>> + Send {
                     .run(async move {
                         #[allow(clippy::async_yields_async)]
                         let future = async move {
+                            #[allow(unused_variables)]
+                            let of = of;
                             #[allow(unreachable_code)]
                             if false {
                                 let output: _ = loop {};

@@ -30,6 +30,12 @@ pub async fn transfer(from: u64, to: Account, day: u32) -> Result<u64, Error> {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
+                    #[allow(unused_variables)]
+                    let from = from;
+                    #[allow(unused_variables)]
+                    let to = to;
+                    #[allow(unused_variables)]
+                    let day = day;
                     #[allow(unreachable_code)]
                     if false {
                         let output: Result<u64, Error> = loop {};

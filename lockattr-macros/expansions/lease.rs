@@ -14,10 +14,11 @@ pub async fn write(number: u64) -> Result<u64, Error> {
     );
     let outcome = match ::lockattr::__private::enter(lockattr_call).await {
         ::core::result::Result::Ok(lockattr_entry) => {
-            let lockattr_lease = lockattr_entry.lease();
             lockattr_entry
                 .run(async move {
-                    let held: &::lockattr::Lease = &lockattr_lease;
+                    #[allow(unused_variables)]
+                    let number = number;
+                    let held: &::lockattr::Lease = &::lockattr::__private::lease();
                     #[allow(unreachable_code)]
                     if false {
                         let output: Result<u64, Error> = loop {};

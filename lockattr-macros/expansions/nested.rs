@@ -16,6 +16,9 @@ pub async fn transfer(from: u64, to: u64) -> Result<u64, Error> {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
+                    #[allow(unused_variables)]
+                    let from = from;
+                    let to = to;
                     #[allow(unreachable_code)]
                     if false {
                         let output: Result<u64, Error> = loop {};
@@ -38,6 +41,10 @@ pub async fn transfer(from: u64, to: u64) -> Result<u64, Error> {
                             ::core::result::Result::Ok(lockattr_entry) => {
                                 lockattr_entry
                                     .run(async move {
+                                        #[allow(unused_variables)]
+                                        let from = from;
+                                        #[allow(unused_variables)]
+                                        let to = to;
                                         #[allow(unreachable_code)]
                                         if false {
                                             let output: Result<u64, Error> = loop {};

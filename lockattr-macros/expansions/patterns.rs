@@ -10,8 +10,9 @@ pub struct Order {
 pub async fn total(
     Order { customer, items }: Order,
     (left, right): (u32, u32),
+    #[allow(unused_mut)]
     mut sums: Vec<u32>,
-    _: &str,
+    lockattr_arg3: &str,
 ) -> Result<Vec<u32>, Error> {
     ::lockattr::__private::register! {
         "::total", ["{<customer>}:<items[0]>:<left + right>"]
@@ -31,6 +32,18 @@ pub async fn total(
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
+                    #[allow(unused_variables)]
+                    let customer = customer;
+                    #[allow(unused_variables)]
+                    let items = items;
+                    #[allow(unused_variables)]
+                    let left = left;
+                    #[allow(unused_variables)]
+                    let right = right;
+                    let mut sums = sums;
+                    #[allow(unused_mut)]
+                    let mut lockattr_arg3 = lockattr_arg3;
+                    let _ = lockattr_arg3;
                     #[allow(unreachable_code)]
                     if false {
                         let output: Result<Vec<u32>, Error> = loop {};

@@ -14,6 +14,8 @@ pub async fn call(connections: u32) -> Result<Option<u32>, Error> {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
+                    #[allow(unused_variables)]
+                    let connections = connections;
                     #[allow(unreachable_code)]
                     if false {
                         let output: Result<Option<u32>, Error> = loop {};

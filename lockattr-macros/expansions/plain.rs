@@ -26,6 +26,9 @@ pub async fn deduct(id: u64, quantity: u32) -> Result<(), OrderError> {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
+                    #[allow(unused_variables)]
+                    let id = id;
+                    let quantity = quantity;
                     #[allow(unreachable_code)]
                     if false {
                         let output: Result<(), OrderError> = loop {};

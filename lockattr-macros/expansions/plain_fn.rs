@@ -14,10 +14,12 @@ pub fn deduct(id: u64, stock: &mut u32) -> Result<u32, Error> {
     );
     let outcome = match ::lockattr::__private::enter_blocking(lockattr_call) {
         ::core::result::Result::Ok(lockattr_entry) => {
-            let lockattr_lease = lockattr_entry.lease();
             lockattr_entry
                 .run_blocking(move || {
-                    let lease: &::lockattr::Lease = &lockattr_lease;
+                    #[allow(unused_variables)]
+                    let id = id;
+                    let stock = stock;
+                    let lease: &::lockattr::Lease = &::lockattr::__private::lease();
                     #[allow(unreachable_code)]
                     if false {
                         let output: Result<u32, Error> = loop {};

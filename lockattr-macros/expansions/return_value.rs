@@ -19,6 +19,10 @@ pub async fn refresh(
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
+                    #[allow(unused_variables)]
+                    let id = id;
+                    #[allow(unused_variables)]
+                    let old = old;
                     #[allow(unreachable_code)]
                     if false {
                         let output: Result<String, Box<dyn std::error::Error>> = loop {};

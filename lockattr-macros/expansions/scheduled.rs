@@ -20,6 +20,8 @@ pub async fn nightly(night: &str) -> Result<Option<usize>, Error> {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
+                    #[allow(unused_variables)]
+                    let night = night;
                     #[allow(unreachable_code)]
                     if false {
                         let output: Result<Option<usize>, Error> = loop {};

@@ -24,6 +24,7 @@ impl Shop {
             ::core::result::Result::Ok(lockattr_entry) => {
                 lockattr_entry
                     .run(async move {
+                        let _ = &self;
                         #[allow(unreachable_code)]
                         if false {
                             let output: Result<Option<&u64>, Error> = loop {};
@@ -58,6 +59,9 @@ impl Shop {
             ::core::result::Result::Ok(lockattr_entry) => {
                 lockattr_entry
                     .run(async move {
+                        let _ = &self;
+                        #[allow(unused_variables)]
+                        let order = order;
                         #[allow(unreachable_code)]
                         if false {
                             let output: Result<&mut Vec<u64>, Error> = loop {};
@@ -93,6 +97,7 @@ impl Shop {
             ::core::result::Result::Ok(lockattr_entry) => {
                 lockattr_entry
                     .run(async move {
+                        let _ = &self;
                         #[allow(unreachable_code)]
                         if false {
                             let output: Result<Arc<Self>, Error> = loop {};

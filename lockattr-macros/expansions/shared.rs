@@ -18,6 +18,8 @@ pub async fn report(shop: &str) -> Result<usize, Error> {
         ::core::result::Result::Ok(lockattr_entry) => {
             lockattr_entry
                 .run(async move {
+                    #[allow(unused_variables)]
+                    let shop = shop;
                     #[allow(unreachable_code)]
                     if false {
                         let output: Result<usize, Error> = loop {};

@@ -112,13 +112,12 @@ pub fn leased() -> impl Stream<Item = Result<u64, Error>> {
             );
             match ::lockattr::__private::enter(lockattr_call).await {
                 ::core::result::Result::Ok(lockattr_entry) => {
-                    let lockattr_lease = lockattr_entry.lease();
                     ::core::result::Result::Ok(
                         ::lockattr::__private::Either::Left(
                             lockattr_entry
                                 .stream(
                                     move || {
-                                        let lease: ::lockattr::Lease = lockattr_lease;
+                                        let lease: ::lockattr::Lease = ::lockattr::__private::lease();
                                         #[allow(unreachable_code)]
                                         if false {
                                             let output: _ = loop {};

@@ -12,19 +12,28 @@ impl Orders {
             "::sell", ["order:<id>"], "when" = "quantity > 0", "manager" =
             "& self . locks"
         }
-        let lockattr_call = ::lockattr::__private::Call::new(
-                ::core::concat!(::core::module_path!(), "::sell"),
-                ::lockattr::__private::KeyBuilder::new()
-                    .text("order:")
-                    .placeholder(&(id), ::core::option::Option::None),
-                ::lockattr::LockOptions::new().template("order:<id>"),
-            )
-            .when(quantity > 0)
-            .manager(&self.locks);
+        let lockattr_when: ::core::primitive::bool = quantity > 0;
+        let lockattr_call = if lockattr_when {
+            ::lockattr::__private::Call::new(
+                    ::core::concat!(::core::module_path!(), "::sell"),
+                    ::lockattr::__private::KeyBuilder::new()
+                        .text("order:")
+                        .placeholder(&(id), ::core::option::Option::None),
+                    ::lockattr::LockOptions::new().template("order:<id>"),
+                )
+                .manager(&self.locks)
+        } else {
+            ::lockattr::__private::Call::unlocked()
+        };
         let outcome = match ::lockattr::__private::enter(lockattr_call).await {
             ::core::result::Result::Ok(lockattr_entry) => {
                 lockattr_entry
                     .run(async move {
+                        let _ = &self;
+                        #[allow(unused_variables)]
+                        let id = id;
+                        #[allow(unused_variables)]
+                        let quantity = quantity;
                         #[allow(unreachable_code)]
                         if false {
                             let output: Result<u32, Error> = loop {};

@@ -92,6 +92,17 @@ impl Args {
         options.filter(|(option, _)| !matches!(*option, "key" | "keys"))
     }
 
+    /// What the expressions of the options and of the `locked` keys say, one after the other.
+    pub(crate) fn expressions(&self, locked: Locked<'_>) -> String {
+        let keys = match locked {
+            Locked::One(key) => std::slice::from_ref(key),
+            Locked::All(keys) => keys,
+        };
+        let mut texts: Vec<_> = self.written().map(|(_, value)| value.to_owned()).collect();
+        texts.extend(keys.iter().map(Key::expressions));
+        texts.join(" ")
+    }
+
     /// Whether the option is there under its name, or under one that may have been meant for it.
     pub(crate) fn mentions(&self, option: &str) -> bool {
         self.place(option).is_some() || self.meant.contains(&option)

@@ -8,6 +8,7 @@
 pub(crate) mod call;
 mod entered;
 mod output;
+mod owned;
 mod register;
 mod stand_in;
 mod stream;
@@ -26,6 +27,7 @@ use crate::params::Params;
 use crate::valid;
 use crate::value::OnBusy;
 use output::{erase_impl_trait, output};
+use owned::Owned;
 use stand_in::stand_in;
 
 /// The attribute: over an `impl` block, defaults for those in it; else a function under a lock, or the mistakes beside an item that causes no others.
@@ -65,6 +67,8 @@ struct Expansion<'a> {
     /// What the function yields when it is awaited, without any `impl Trait`.
     output: Type,
     lockattr: Path,
+    /// The attribute's own expressions, as text: what they name is used there.
+    asked: String,
 }
 
 impl<'a> Expansion<'a> {
@@ -82,27 +86,28 @@ impl<'a> Expansion<'a> {
             body,
             output: erase_impl_trait(output),
             lockattr: args.krate.clone().unwrap_or_else(|| parse_quote!(::lockattr)),
+            asked: args.expressions(locked),
         }
     }
 
     fn function(&self) -> TokenStream {
-        let LockedFn { attrs, vis, sig, block: Block { braces, .. } } = self.function;
+        let LockedFn { attrs, vis, block: Block { braces, .. }, .. } = self.function;
         let site = Span::mixed_site();
+        let Owned { sig, lets } = self.owned();
+        let under_lock = |block| self.under_lock(&lets, &returning(&self.output, block));
         let inside = match self.body {
-            Body::Async(block) => self.under_lock(&returning(&self.output, block)),
-            Body::TokioEntry(entry) => {
-                entry.with_block(&self.under_lock(&returning(&self.output, &entry.block)))
-            }
-            Body::Plain(block) => self.under_lock(&returning(&self.output, block)),
+            Body::Async(block) | Body::Plain(block) => under_lock(block),
+            Body::TokioEntry(entry) => entry.with_block(&under_lock(&entry.block)),
             Body::Stream { shape, block } => self.stream(shape, block),
             Body::Future { shape, block } => {
                 let building = returning(&erase_impl_trait(shape.future.clone()), block);
-                let building = async_move(&building, *braces);
-                let locked = self.under_lock(&quote_spanned! {site=>
+                let building = async_move(&quote! { #lets #building }, *braces);
+                let body = quote_spanned! {site=>
                     #[allow(clippy::async_yields_async)]
                     let future = #building.await;
                     future.await
-                });
+                };
+                let locked = self.under_lock(&TokenStream::new(), &body);
                 let locked = async_move(&locked, *braces);
                 if shape.boxed {
                     quote_spanned! {site=> ::std::boxed::Box::pin(#locked) }
@@ -124,14 +129,14 @@ impl<'a> Expansion<'a> {
         quote! { #(#attrs)* #vis #sig #block }
     }
 
-    /// Statements that take the lock, run `body` and say what came of it.
-    fn under_lock(&self, body: &TokenStream) -> TokenStream {
+    /// Statements that take the lock, run `body` after `lets` and say what came of it.
+    fn under_lock(&self, lets: &TokenStream, body: &TokenStream) -> TokenStream {
         let Self { args, lockattr, output, .. } = self;
         let site = Span::mixed_site();
         let call = self.call();
-        let (lease, named) = self.lease();
+        let named = self.lease();
         let braces = self.function.block.braces;
-        let body = quote! { #named #body };
+        let body = quote! { #lets #named #body };
         let (enter, run) = if self.body.is_plain() {
             let body = closure(&body, braces);
             (
@@ -157,12 +162,9 @@ impl<'a> Expansion<'a> {
             _ => quote_spanned! {site=> reject },
         };
         quote_spanned! {site=>
-            let lockattr_call = #call;
+            #call
             let outcome = match #enter {
-                ::core::result::Result::Ok(lockattr_entry) => {
-                    #lease
-                    #run
-                }
+                ::core::result::Result::Ok(lockattr_entry) => #run,
                 #busy
                 ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
             };

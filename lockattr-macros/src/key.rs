@@ -9,7 +9,7 @@ use syn::parse::ParseStream;
 use syn::{Error, Expr, ExprLit, Ident, Lit, LitStr, Token, bracketed, token};
 
 use crate::args;
-use crate::key_template::{Fault, Template};
+use crate::key_template::{Fault, Part, Template};
 use crate::mistakes::Mistakes;
 use crate::params::Params;
 use crate::value;
@@ -30,6 +30,20 @@ pub(crate) enum Key {
 }
 
 impl Key {
+    /// The source of its placeholders, or of the expression in its place.
+    pub(crate) fn expressions(&self) -> String {
+        match self {
+            Self::Template { template, .. } => {
+                let sources = template.parts.iter().filter_map(|part| match part {
+                    Part::Placeholder { source, .. } => Some(source.as_str()),
+                    Part::Text { .. } => None,
+                });
+                sources.collect::<Vec<_>>().join(" ")
+            }
+            Self::Expr(expr) => expr.to_token_stream().to_string(),
+        }
+    }
+
     pub(crate) fn read(option: &str, input: ParseStream<'_>) -> syn::Result<Self> {
         match value::expr(input)? {
             // No array is `Display`.

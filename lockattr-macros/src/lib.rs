@@ -87,13 +87,27 @@ use proc_macro::TokenStream;
 ///
 /// **`hold_at_least`**: for jobs that every node starts by its own clock; the node whose clock is
 /// late finds the lock taken, however short the job was. Not longer than `max_hold`, nor than `ttl`
-/// where `renew = false`.
+/// where `renew = false`. It counts from the first line of the body.
+///
+/// **`when`**: where it is false, nothing else of the attribute is evaluated, so a key may be
+/// `<items[0]>` beside `when = !items.is_empty()`.
 ///
 /// **`mode`** and **`permits`** cannot stand together. All who lock one key should say the same of
 /// it: `shared` readers and `exclusive` writers, or one number of `permits`.
 ///
 /// **`lease`** cannot stand beside `when` or `on_unavailable = run_unlocked`, where there may be no
 /// lease; `lockattr::current()` asks for it there.
+///
+/// # The body
+///
+/// The body begins only while the lease is good, whatever `on_lost` says. Where the lease has ended between
+/// the grant and the first line, the lock is acquired again within the wait budget of the call; else the
+/// call returns `Error::Lost`, and the body has not begun.
+///
+/// The arguments belong to the body, also those that it does not mention: they are dropped in Rust's order,
+/// and then the lock is given back. There are two exceptions, which are dropped after the release: what `..`
+/// leaves out of a parameter's pattern of which the attribute names a part, and what a pattern leaves out
+/// where `#[tracing::instrument]` stands below, which records the parameters by their names.
 ///
 /// # Return type
 ///

@@ -35,10 +35,7 @@ use tokio::time::Instant;
 /// ```
 pub fn held(key: &str) -> Option<Lease> {
     let on_key = |lease: &Lease| lease.keys().any(|held| held == key);
-    chain::entries()
-        .map(|(entry, _)| Lease::new(entry))
-        .filter(|lease| !is_over(lease))
-        .find(on_key)
+    chain::leases().filter(|lease| !is_over(lease)).find(on_key)
 }
 
 fn is_over(lease: &Lease) -> bool {

@@ -4,18 +4,24 @@
 //! its argument and once while it awaits it.
 
 mod blocking;
+mod enter;
+mod granted;
+mod scope;
 mod stream;
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
-use tracing::Span;
 
-use crate::chain::{self, Chained};
+use crate::chain::{Chained, Place};
 use crate::options::{Release, Terms};
 use crate::{Error, LockGuard, OnLost};
 pub(crate) use blocking::{run_blocking, run_unlocked_blocking};
+use enter::{enter, go_on};
+pub(crate) use granted::Granted;
+pub use granted::lease;
+pub(crate) use scope::{Scoped, run_scoped};
 pub(crate) use stream::{LockedStream, Opening};
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -29,9 +35,38 @@ pin_project! {
     pub(crate) struct Run<B: Future> {
         // Dropped as soon as it is done or cancelled, before the release.
         #[pin]
-        body: Option<Chained<B>>,
+        body: Stage<B>,
         held: Held,
         output: Option<Result<B::Output, Error>>,
+    }
+}
+
+pin_project! {
+    /// A body, which gets its place in the call chain when it begins.
+    #[project = StageProj]
+    enum Stage<B> {
+        Waits { body: Option<B> },
+        Runs { #[pin] body: Chained<B> },
+        Over,
+    }
+}
+
+impl<B: Future> Stage<B> {
+    /// Puts the body in its place, if it waits.
+    fn begin(mut self: Pin<&mut Self>, place: Place) {
+        if let StageProj::Waits { body } = self.as_mut().project()
+            && let Some(body) = body.take()
+        {
+            self.set(Self::Runs { body: place.run_future(body) });
+        }
+    }
+
+    /// Polls the body that has begun.
+    fn poll_begun(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<B::Output> {
+        match self.project() {
+            StageProj::Runs { body } => body.poll(context),
+            _ => panic!("polled again after it was ready"),
+        }
     }
 }
 
@@ -39,10 +74,15 @@ pin_project! {
 enum Held {
     /// There is none.
     Unlocked,
+    /// The body has not begun.
+    Granted(Granted),
+    /// The lease ended before the body began: the lock is being acquired again.
+    Again(Boxed<Result<Granted, Error>>),
     Running {
         guard: LockGuard,
         on_lost: OnLost,
         release: Release,
+        begun: bool,
         /// Wakes the body to be cancelled; made when it first has to wait.
         ended: Option<Boxed<Error>>,
     },
@@ -53,15 +93,15 @@ enum Held {
     },
 }
 
-/// Runs `body` under `guard`.
-pub(crate) fn run<B: Future>(guard: LockGuard, terms: &Terms, body: B) -> Run<B> {
-    let body = Some(guard.inside(body));
-    Run { body, held: Held::running(guard, terms), output: None }
+/// Runs `body` under the lock.
+pub(crate) fn run<B: Future>(granted: Granted, body: B) -> Run<B> {
+    Run { body: Stage::Waits { body: Some(body) }, held: Held::Granted(granted), output: None }
 }
 
 /// Runs `body` without a lock of its own, in the call chain as it is.
 pub(crate) fn run_unlocked<B: Future>(body: B) -> Run<B> {
-    Run { body: Some(chain::as_it_is(body)), held: Held::Unlocked, output: None }
+    let body = Stage::Runs { body: Place::here().run_future(body) };
+    Run { body, held: Held::Unlocked, output: None }
 }
 
 impl<B: Future> Future for Run<B> {
@@ -69,9 +109,9 @@ impl<B: Future> Future for Run<B> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        if let Some(body) = this.body.as_mut().as_pin_mut() {
-            let output = ready!(this.held.poll_body(context, |context| body.poll(context)));
-            this.body.set(None);
+        if this.output.is_none() {
+            let output = ready!(this.held.poll_run(context, this.body.as_mut()));
+            this.body.set(Stage::Over);
             *this.output = Some(output);
         }
         let released = ready!(this.held.poll_release(context));
@@ -81,9 +121,68 @@ impl<B: Future> Future for Run<B> {
 }
 
 impl Held {
-    fn running(guard: LockGuard, terms: &Terms) -> Self {
-        let Terms { on_lost, release, .. } = *terms;
-        Self::Running { guard, on_lost, release, ended: None }
+    fn running(granted: Granted) -> Self {
+        let Terms { on_lost, release, .. } = granted.terms;
+        Self::Running { guard: granted.guard, on_lost, release, begun: false, ended: None }
+    }
+
+    /// Polls the body; the first time, once it may begin.
+    fn poll_run<B: Future>(
+        &mut self,
+        context: &mut Context<'_>,
+        mut body: Pin<&mut Stage<B>>,
+    ) -> Poll<Result<B::Output, Error>> {
+        if self.has_begun() {
+            return self.poll_body(context, |context| body.poll_begun(context));
+        }
+        let polled = ready!(self.poll_enter(context, |place, context| {
+            body.as_mut().begin(place);
+            body.poll_begun(context)
+        }))?;
+        self.poll_begun(context, polled)
+    }
+
+    fn has_begun(&self) -> bool {
+        !matches!(self, Self::Granted(_) | Self::Again(_))
+    }
+
+    /// Lets the body begin, by `begin`, while the lock is held: acquires it again if its lease ended
+    /// before.
+    fn poll_enter<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        begin: impl FnOnce(Place, &mut Context<'_>) -> T,
+    ) -> Poll<Result<T, Error>> {
+        let begun = loop {
+            let lost = match self {
+                // It stays here while the body begins: a body that panics is dropped before its guard.
+                Self::Granted(granted) => {
+                    let place = granted.guard.place();
+                    match enter(granted.guard.frame(), granted.guard.span()) {
+                        Ok(_entered) => break begin(place, context),
+                        Err(lost) => lost,
+                    }
+                }
+                Self::Again(again) => {
+                    let granted = ready!(again.as_mut().poll(context));
+                    *self = Self::Unlocked;
+                    *self = Self::Granted(granted?);
+                    continue;
+                }
+                // It has begun, in the call chain as it is.
+                _ => return Poll::Ready(Ok(begin(Place::here(), context))),
+            };
+            let Self::Granted(granted) = std::mem::replace(self, Self::Unlocked) else { continue };
+            let Some(terms) = granted.terms_again() else {
+                *self = Self::running(granted);
+                return Poll::Ready(Err(lost));
+            };
+            *self = Self::Again(Box::pin(granted.again(terms, lost)));
+        };
+        if let Self::Granted(granted) = std::mem::replace(self, Self::Unlocked) {
+            *self = Self::running(granted);
+        }
+        Poll::Ready(Ok(begun))
     }
 
     /// Polls the body, unless the lease is lost and the terms say that this cancels it.
@@ -92,20 +191,44 @@ impl Held {
         context: &mut Context<'_>,
         poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<Result<T, Error>> {
-        let Self::Running { guard, on_lost, ended, .. } = self else {
+        let Self::Running { guard, on_lost, begun, .. } = self else {
             return poll(context).map(Ok);
         };
-        let _inside = guard.span().map(Span::enter);
-        if *on_lost != OnLost::Cancel {
-            return poll(context).map(Ok);
-        }
-        // The clock decides, before every poll: a process that slept past its deadline gets here
-        // before any timer has fired.
-        if let Err(error) = guard.ensure_held() {
-            return Poll::Ready(Err(error));
-        }
-        if let Poll::Ready(output) = poll(context) {
-            return Poll::Ready(Ok(output));
+        let polled = {
+            let _inside = if *begun {
+                let inside = go_on(guard.span());
+                // The clock decides, before every poll: a process that slept past its deadline gets
+                // here before any timer has fired.
+                if *on_lost == OnLost::Cancel
+                    && let Err(error) = guard.ensure_held()
+                {
+                    return Poll::Ready(Err(error));
+                }
+                inside
+            } else {
+                match enter(guard.frame(), guard.span()) {
+                    Ok(inside) => inside,
+                    Err(error) => return Poll::Ready(Err(error)),
+                }
+            };
+            poll(context)
+        };
+        self.poll_begun(context, polled)
+    }
+
+    /// What to make of a poll of the body, which has begun: also waits for the end of its lease, where
+    /// that cancels it.
+    fn poll_begun<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        polled: Poll<T>,
+    ) -> Poll<Result<T, Error>> {
+        let Self::Running { guard, on_lost, begun, ended, .. } = self else {
+            return polled.map(Ok);
+        };
+        *begun = true;
+        if polled.is_ready() || *on_lost != OnLost::Cancel {
+            return polled.map(Ok);
         }
         let ended = ended.get_or_insert_with(|| Box::pin(guard.frame().clone().ended()));
         ended.as_mut().poll(context).map(Err)
@@ -124,7 +247,7 @@ impl Held {
             let key = guard.key().to_owned();
             let released: Boxed<_> = match release {
                 Release::Await => Box::pin(guard.release()),
-                Release::Background => Box::pin(guard.release_in_background()),
+                Release::Background => Box::pin(guard.release_until_sent()),
             };
             *self = Self::Releasing { released, key, on_lost };
         }

@@ -29,6 +29,8 @@ pub(crate) struct Inside {
     entry: Arc<Frame>,
     /// What kind of lock was asked for, where the options said.
     site: Option<Site>,
+    /// Whether the lease had ended before this code began: it is no holder.
+    without_lease: bool,
     around: Option<Arc<Inside>>,
 }
 
@@ -47,18 +49,41 @@ pub(crate) struct Frame {
     turn: Option<Weak<Turn>>,
     /// Of several keys, the entries into the holds that this call chain had already.
     beside: OnceLock<Vec<Arc<Frame>>>,
+    /// When its body began.
+    began: OnceLock<Instant>,
 }
 
 impl Frame {
+    fn new(
+        hold: Arc<Hold>,
+        watchdog: Arc<Watchdog>,
+        depth: u32,
+        sharing: Sharing,
+        turn: Option<Weak<Turn>>,
+    ) -> Self {
+        let (beside, began) = (OnceLock::new(), OnceLock::new());
+        Self { hold, watchdog, depth, sharing, gate: Gate::new(), turn, beside, began }
+    }
+
     /// The first entry into a hold.
     pub(crate) fn first(hold: Arc<Hold>, watchdog: Arc<Watchdog>) -> Self {
-        let (sharing, beside) = (hold.claim().sharing(), OnceLock::new());
-        Self { hold, watchdog, depth: 1, sharing, gate: Gate::new(), turn: None, beside }
+        let sharing = hold.claim().sharing();
+        Self::new(hold, watchdog, 1, sharing, None)
     }
 
     /// Of several keys, those whose holds were entered again for the same call.
     pub(crate) fn stands_beside(&self, others: impl Iterator<Item = Arc<Self>>) {
         self.beside.get_or_init(|| others.collect());
+    }
+
+    /// Its body begins: for a guard, the code of who got it.
+    pub(crate) fn begins(&self, now: Instant) {
+        self.began.get_or_init(|| now);
+    }
+
+    /// When its body began, if it has.
+    pub(crate) fn began(&self) -> Option<Instant> {
+        self.began.get().copied()
     }
 
     /// Waits for this entry's turn to let a child in; none if nobody can be inside of it any more.
@@ -134,15 +159,8 @@ impl Turn {
     /// The entry of the child whose turn it is.
     pub(crate) fn entry(self: &Arc<Self>) -> Frame {
         let Frame { hold, watchdog, depth, .. } = self.inner.around();
-        Frame {
-            hold: hold.clone(),
-            watchdog: watchdog.clone(),
-            depth: depth + 1,
-            sharing: self.inner.sharing(),
-            gate: Gate::new(),
-            turn: Some(Arc::downgrade(self)),
-            beside: OnceLock::new(),
-        }
+        let (sharing, turn) = (self.inner.sharing(), Some(Arc::downgrade(self)));
+        Frame::new(hold.clone(), watchdog.clone(), depth + 1, sharing, turn)
     }
 }
 
@@ -177,6 +195,13 @@ pub(crate) fn entries() -> impl Iterator<Item = (Arc<Frame>, Option<Site>)> {
         .map(|inside| (inside.entry.clone(), inside.site))
 }
 
+/// The leases of those entries, but for code that [has none](Place::without_lease).
+pub(crate) fn leases() -> impl Iterator<Item = Lease> {
+    std::iter::successors(innermost(), |inside| inside.around.clone())
+        .filter(|inside| !inside.without_lease)
+        .map(|inside| Lease::new(inside.entry.clone()))
+}
+
 /// How many entries the running code is inside of within this one.
 pub(crate) fn within(entry: &Arc<Frame>) -> usize {
     entries().take_while(|(inner, _)| !Arc::ptr_eq(inner, entry)).count()
@@ -202,8 +227,24 @@ impl Place {
 
     /// Inside these entries, the last of them innermost, and inside of what this code is inside of.
     pub(crate) fn inside(entries: impl IntoIterator<Item = (Arc<Frame>, Option<Site>)>) -> Self {
-        let enter = |around, (entry, site)| Some(Arc::new(Inside { entry, site, around }));
+        let enter = |around, (entry, site)| {
+            Some(Arc::new(Inside { entry, site, without_lease: false, around }))
+        };
         Self(entries.into_iter().fold(innermost(), enter))
+    }
+
+    /// The innermost entry.
+    pub(crate) fn entry(&self) -> Option<&Frame> {
+        self.0.as_ref().map(|inside| &*inside.entry)
+    }
+
+    /// The same for code that is no holder, because the innermost lease ended before it began.
+    pub(crate) fn without_lease(self) -> Self {
+        Self(self.0.map(|inside| {
+            let Inside { entry, site, around, .. } = &*inside;
+            let (entry, site, around) = (entry.clone(), *site, around.clone());
+            Arc::new(Inside { entry, site, without_lease: true, around })
+        }))
     }
 
     /// Runs `work` there, on this thread.
@@ -240,7 +281,8 @@ impl Place {
 /// # }
 /// ```
 pub fn current() -> Option<Lease> {
-    innermost().map(|inside| Lease::new(inside.entry.clone()))
+    let inside = innermost().filter(|inside| !inside.without_lease)?;
+    Some(Lease::new(inside.entry.clone()))
 }
 
 /// Carries the call chain along into a task that is spawned: what it calls enters the holds around

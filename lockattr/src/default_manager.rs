@@ -87,8 +87,9 @@ pub(crate) fn named_manager(name: &str) -> Result<LockManager, Error> {
     if let Some(scope) = scoped().filter(|scope| scope.has_all_names) {
         return Ok(scope.manager);
     }
-    let named = NAMED.read().unwrap_or_else(PoisonError::into_inner);
-    named.get(name).cloned().ok_or_else(|| {
+    let named = NAMED.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+    // Not while they are locked: whoever hears of it may install one.
+    named.ok_or_else(|| {
         tracing::error!(name, "no lock manager is installed under this name");
         Error::NoManager
     })

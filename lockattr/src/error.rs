@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::Holder;
 use crate::holder::rounded;
 
@@ -69,7 +71,8 @@ pub enum Error {
         /// What the last of them waits for, and this call chain holds.
         holds: String,
     },
-    /// The lease ended while the work went on: stop, and check what it has done.
+    /// The lease ended while the work went on: stop, and check what it has done. It may also have ended
+    /// before the work began, and then the work has not begun.
     #[error("the lease on `{key}` was lost: {reason}; stop, and check what the work has done")]
     Lost {
         /// What was held.
@@ -149,6 +152,18 @@ pub enum LostReason {
     Released,
     /// This process was forked from the one that has the lock, which it did not take along.
     Forked,
+}
+
+impl Error {
+    /// The same of a call that began at `began`, and may have waited before.
+    pub(crate) fn waited_since(self, began: Instant) -> Self {
+        match self {
+            Self::Contended { key, attempts, holder, .. } => {
+                Self::Contended { key, attempts, waited: began.elapsed(), holder }
+            }
+            other => other,
+        }
+    }
 }
 
 impl fmt::Display for LostReason {

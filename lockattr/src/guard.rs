@@ -10,9 +10,12 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tracing::Span;
 
-use crate::chain::{Chained, Place, Turn};
+use crate::body::Scoped;
+use crate::chain::{Place, Turn};
+use crate::key::LockKey;
 use crate::observe::Watched;
 use crate::site::Site;
+use crate::turns::others_had_their_turn;
 use crate::{Error, Lease, LostReason};
 use held::Owned;
 
@@ -146,18 +149,39 @@ impl LockGuard {
         released
     }
 
-    /// Gives the lock back without waiting for the answer; the release is sent when this returns.
+    /// Gives the lock back without waiting for the answer: when this returns, the store's client has the
+    /// release.
     pub(crate) async fn release_in_background(mut self) -> Result<(), Error> {
-        self.watched.done();
-        let held = self.lease.ensure_held();
-        if let Grip::Lock(mut owned) = self.grip {
-            owned.release_in_background().await;
+        self.hand_release_to_client().await.0
+    }
+
+    /// The same; when this returns, the client had its turn to write the release to its connection.
+    pub(crate) async fn release_until_sent(mut self) -> Result<(), Error> {
+        let (held, waits) = self.hand_release_to_client().await;
+        if waits {
+            others_had_their_turn().await;
         }
         held
     }
 
+    async fn hand_release_to_client(&mut self) -> (Result<(), Error>, bool) {
+        self.watched.done();
+        let held = self.lease.ensure_held();
+        let waits = match &mut self.grip {
+            Grip::Lock(owned) => owned.release_in_background().await,
+            Grip::Turn { .. } => false,
+        };
+        (held, waits)
+    }
+
     /// Runs `future` as part of this hold: calls below it that want the same key enter again, and
     /// [`current`](crate::current) finds this lease.
+    ///
+    /// A scope returns what `future` returns, so it cannot refuse. If the lease has ended before `future`
+    /// is first polled, the future runs without the lock: [`current`](crate::current) and
+    /// [`held`](crate::held) find no lease, annotated calls that want the key get
+    /// [`Error::Lost`], and there is a warning event. Call [`ensure_held`](Lease::ensure_held) as the
+    /// first line, or use [`with_lock`](crate::LockManager::with_lock), whose body never begins so.
     ///
     /// # Cancel safety
     ///
@@ -176,18 +200,28 @@ impl LockGuard {
     /// # }
     /// ```
     pub fn scope<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
-        self.inside(future)
-    }
-
-    /// As [`scope`](Self::scope), with a type that can be named.
-    pub(crate) fn inside<F: Future>(&self, future: F) -> Chained<F> {
-        self.place().run_future(future)
+        Scoped::new(self.place(), future)
     }
 
     /// Where code stands that runs as part of this hold.
     pub(crate) fn place(&self) -> Place {
         let guards = self.also.iter().chain([self]);
         Place::inside(guards.map(|guard| (guard.lease.frame().clone(), guard.site)))
+    }
+
+    /// Gives back what is left of a lease that has ended: its keys, and the turns of other keys that
+    /// were entered again.
+    pub(crate) async fn let_go(mut self) -> (Box<[LockKey]>, Vec<LockGuard>) {
+        let turns = std::mem::take(&mut self.also);
+        let keys = self.lease.frame().hold.claim().keys().into();
+        // That it was lost is known.
+        self.release_in_background().await.ok();
+        (keys, turns)
+    }
+
+    /// Of several keys, whether the holds that were entered again are still held.
+    pub(crate) fn turns_are_held(&self) -> bool {
+        self.also.iter().all(|turn| turn.ensure_held().is_ok())
     }
 
     /// Whether a shutdown of its manager ended the hold.

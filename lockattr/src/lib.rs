@@ -37,6 +37,7 @@ mod sync;
 pub mod testing;
 mod thread_kind;
 mod token;
+mod turns;
 mod watchdog;
 
 #[doc(hidden)]

@@ -21,6 +21,7 @@ use tokio::time::Instant;
 pub use builder::LockManagerBuilder;
 pub(crate) use known::{Ahead, Lines};
 
+use crate::body::{Granted, lease};
 use crate::holder::Identity;
 use crate::key::LockKey;
 use crate::line::Limits;
@@ -292,8 +293,10 @@ impl LockManager {
         key: impl AsRef<str>,
         options: LockOptions,
     ) -> Result<LockGuard, Error> {
+        let began = Instant::now();
         let terms = options.resolve(&self.shared.settings)?;
-        self.acquire_on(&terms, key.as_ref()).await
+        let guard = self.acquire_on(&terms, key.as_ref()).await?;
+        Granted::new(guard, terms, self.clone(), began).for_caller().await
     }
 
     /// Waits for the locks of all `keys` and takes them together: all or none. Equal keys count once.
@@ -335,8 +338,10 @@ impl LockManager {
         keys: impl IntoIterator<Item = impl AsRef<str>>,
         options: LockOptions,
     ) -> Result<LockGuard, Error> {
+        let began = Instant::now();
         let terms = options.resolve(&self.shared.settings)?;
-        self.acquire_all_on(&terms, self.all_keys(keys)?).await
+        let guard = self.acquire_all_on(&terms, self.all_keys(keys)?).await?;
+        Granted::new(guard, terms, self.clone(), began).for_caller().await
     }
 
     /// Asks for the lock once: `None` if another holder has it.
@@ -366,9 +371,16 @@ impl LockManager {
         key: impl AsRef<str>,
         options: LockOptions,
     ) -> Result<Option<LockGuard>, Error> {
+        let began = Instant::now();
         let mut terms = options.resolve(&self.shared.settings)?;
         terms.patience = terms.patience.once();
-        if_free(self.acquire_on(&terms, key.as_ref()).await)
+        match self.acquire_on(&terms, key.as_ref()).await {
+            Ok(guard) => {
+                let granted = Granted::new(guard, terms, self.clone(), began);
+                granted.for_caller().await.map(Some)
+            }
+            refused => if_free(refused),
+        }
     }
 
     /// Runs `body` under the lock and gives it back afterwards, however the body ends: what the
@@ -406,10 +418,11 @@ impl LockManager {
         options: LockOptions,
         body: impl AsyncFnOnce(&Lease) -> T,
     ) -> Result<T, Error> {
+        let began = Instant::now();
         let terms = options.resolve(&self.shared.settings)?;
         let guard = self.acquire_on(&terms, key.as_ref()).await?;
-        let lease = Lease::clone(&guard);
-        body::run(guard, &terms, async move { body(&lease).await }).await
+        let granted = Granted::new(guard, terms, self.clone(), began);
+        body::run(granted, async move { body(&lease()).await }).await
     }
 
     /// Stops granting, signals every body that runs under a lock of this manager, waits for them

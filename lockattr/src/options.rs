@@ -130,8 +130,10 @@ impl LockOptions {
     /// Shortest time that the lock stays taken: after a shorter body, until this has passed.
     ///
     /// For jobs that every node starts by its own clock: the node whose clock is late finds the
-    /// lock taken, however quickly the job was done. Refused where it is longer than
-    /// [`max_hold`](Self::max_hold), or than the TTL without [`renew`](Self::renew).
+    /// lock taken, however quickly the job was done. It counts from the first line of the body, or
+    /// from when [`acquire`](crate::LockManager::acquire) returns: a call that is dropped before that
+    /// keeps nothing taken. Refused where it is longer than [`max_hold`](Self::max_hold), than the TTL
+    /// without [`renew`](Self::renew), or than 366 days.
     ///
     /// ```
     /// use std::time::Duration;

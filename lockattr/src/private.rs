@@ -7,18 +7,21 @@ mod stream;
 
 pub use crate::__register as register;
 pub use crate::assert_held::unheld;
+pub use crate::body::lease;
 use crate::default_manager::{default_manager, named_manager};
 pub use blocking::enter_blocking;
 pub use stream::{
     Either, ItemsOf, RejectedItem, SkippedWithRoom, SkippedWithout, Stream, reject_item, stream,
 };
 
+use tokio::time::Instant;
+
+use crate::body::Granted;
 use crate::key::LockKey;
 pub use crate::key_template::KeyBuilder;
-use crate::options::Terms;
 #[cfg(feature = "registry")]
 pub use crate::registry::{ANNOTATED, annotated};
-use crate::{Error, Lease, LockGuard, LockManager, LockOptions, body};
+use crate::{Error, LockManager, LockOptions, body};
 #[cfg(feature = "registry")]
 pub use linkme;
 pub use lockattr_macros::assert_held;
@@ -31,7 +34,7 @@ pub struct Call {
     others: Vec<Option<String>>,
     options: LockOptions,
     manager: Option<Result<LockManager, Error>>,
-    when: bool,
+    locks: bool,
     run_unlocked: bool,
 }
 
@@ -43,7 +46,7 @@ impl Call {
             others: Vec::new(),
             options: options.function(function),
             manager: None,
-            when: true,
+            locks: true,
             run_unlocked: false,
         }
     }
@@ -59,10 +62,16 @@ impl Call {
         Self { others: keys.map(KeyBuilder::finish).collect(), ..first }
     }
 
-    /// `when = …`: whether to lock at all.
-    pub fn when(mut self, when: bool) -> Self {
-        self.when = when;
-        self
+    /// A call that locks nothing, because `when` is false.
+    pub fn unlocked() -> Self {
+        Self {
+            key: None,
+            others: Vec::new(),
+            options: LockOptions::new(),
+            manager: None,
+            locks: false,
+            run_unlocked: false,
+        }
     }
 
     /// `manager = expression`.
@@ -88,14 +97,15 @@ impl Call {
 #[derive(Debug)]
 pub struct Entry {
     /// `None` where the attribute lets the body run without the lock.
-    held: Option<(LockGuard, Terms)>,
+    held: Option<Granted>,
 }
 
 /// Takes the lock that `call` asks for.
 pub async fn enter(call: Call) -> Result<Entry, Error> {
-    if !call.when {
+    if !call.locks {
         return Ok(Entry { held: None });
     }
+    let began = Instant::now();
     let manager = call.manager.unwrap_or_else(default_manager)?;
     let terms = call.options.resolve(manager.settings())?;
     let key = printed(call.key)?;
@@ -103,7 +113,8 @@ pub async fn enter(call: Call) -> Result<Entry, Error> {
         None => manager.acquire_on(&terms, &key).await,
         Some(keys) => manager.acquire_all_on(&terms, keys).await,
     };
-    entered(outcome, terms, &key, call.run_unlocked)
+    let granted = outcome.map(|guard| Granted::new(guard, terms, manager, began));
+    entered(granted, &key, call.run_unlocked)
 }
 
 /// All keys of a call, where it has others than the first.
@@ -120,14 +131,9 @@ fn several(
 }
 
 /// What comes of an acquisition.
-fn entered(
-    outcome: Result<LockGuard, Error>,
-    terms: Terms,
-    key: &str,
-    run_unlocked: bool,
-) -> Result<Entry, Error> {
+fn entered(outcome: Result<Granted, Error>, key: &str, run_unlocked: bool) -> Result<Entry, Error> {
     match outcome {
-        Ok(guard) => Ok(Entry { held: Some((guard, terms)) }),
+        Ok(granted) => Ok(Entry { held: Some(granted) }),
         Err(error @ Error::Store { .. }) if run_unlocked => {
             tracing::warn!(key, %error, "running without the lock, as `on_unavailable` says");
             Ok(Entry { held: None })
@@ -143,17 +149,10 @@ fn printed(key: Option<String>) -> Result<String, Error> {
 }
 
 impl Entry {
-    /// The lease, for `lease = name`.
-    pub fn lease(&self) -> Lease {
-        let held = self.held.as_ref();
-        let (guard, _) = held.expect("the attribute refuses `lease` where the lock may be absent");
-        Lease::clone(guard)
-    }
-
     /// Runs the body and gives the lock back.
     pub fn run<B: Future>(self, body: B) -> impl Future<Output = Result<B::Output, Error>> {
         match self.held {
-            Some((guard, terms)) => body::run(guard, &terms, body),
+            Some(granted) => body::run(granted, body),
             None => body::run_unlocked(body),
         }
     }

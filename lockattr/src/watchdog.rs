@@ -226,28 +226,33 @@ impl Watchdog {
         self.ensure_driven();
     }
 
-    /// Sends a release and leaves its answer to the task: when this returns, every later command
-    /// for the key comes after it.
+    /// Hands a release to the store's client and leaves its answer to the task: when this returns, every
+    /// later command for the key comes after it. Whether it waits for its answer.
     pub(crate) async fn release_in_background(
         self: &Arc<Self>,
         lock: Releasing,
         until: Instant,
         held: bool,
-    ) {
+    ) -> bool {
         let runtime = match Handle::try_current() {
             Ok(runtime) if Runner::start(self, &runtime).is_ok() => runtime.id(),
-            _ => return self.release_later(lock, until, held),
+            _ => {
+                self.release_later(lock, until, held);
+                return false;
+            }
         };
         let releases = vec![PendingRelease::new(lock, until, held, Instant::now())];
         self.queue().releases.sent_by_caller();
         let mut under_way = send_releases(self.clone(), releases);
         let sent = poll_fn(|context| Poll::Ready(under_way.as_mut().poll(context)));
-        if sent.await.is_pending() {
+        let waits = sent.await.is_pending();
+        if waits {
             let refused = self.queue().adopt(runtime, under_way);
             // Back into the queue with it.
             drop(refused);
             self.ensure_driven();
         }
+        waits
     }
 
     /// Sees to it that what lies in the queue is done: here, or elsewhere, or by a thread.

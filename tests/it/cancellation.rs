@@ -3,6 +3,7 @@
 mod acquire;
 mod aftermath;
 mod annotated;
+mod begins;
 mod body;
 mod count;
 mod hold;

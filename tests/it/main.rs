@@ -1,5 +1,6 @@
 //! All tests that run the runtime and the attribute as a user does, in one program.
 
+mod arguments;
 mod attribute;
 mod cancellation;
 mod engine_faults;

@@ -2,6 +2,7 @@
 
 mod counted;
 mod ended;
+mod inside;
 mod metrics;
 mod passed_on;
 mod spans;

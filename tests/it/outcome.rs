@@ -1,5 +1,6 @@
 //! What a call comes back with, when its body, its lease or its release went wrong.
 
+mod begins;
 mod lost;
 mod overrun;
 mod panics;

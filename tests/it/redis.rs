@@ -1,6 +1,7 @@
 //! One real Redis: what stands in it, how it is reached, and what happens when it goes away.
 
 mod away;
+mod background;
 mod blocked;
 mod cancellation;
 mod cluster;

@@ -13,8 +13,28 @@ use crate::value::Manager;
 use crate::written::written;
 
 impl Expansion<'_> {
-    /// The expression of type `Call`.
+    /// The statements that make `lockattr_call`: nothing but `when` is evaluated where that is false.
     pub(super) fn call(&self) -> TokenStream {
+        let (lockattr, site) = (&self.lockattr, Span::mixed_site());
+        let call = self.locking_call();
+        let Some(when) = &self.args.when else {
+            return quote_spanned! {site=> let lockattr_call = #call; };
+        };
+        let at_when = site.located_at(when.span());
+        let condition =
+            quote_spanned! {at_when=> let lockattr_when: ::core::primitive::bool = #when; };
+        quote_spanned! {site=>
+            #condition
+            let lockattr_call = if lockattr_when {
+                #call
+            } else {
+                #lockattr::__private::Call::unlocked()
+            };
+        }
+    }
+
+    /// The expression of type `Call`, for one that locks.
+    fn locking_call(&self) -> TokenStream {
         let Self { args, lockattr, function, .. } = self;
         let site = Span::mixed_site();
         let function = format!("::{}", function.sig.ident.unraw());
@@ -33,10 +53,6 @@ impl Expansion<'_> {
                 #options,
             )
         };
-        if let Some(when) = &args.when {
-            let site = site.located_at(when.span());
-            call.extend(quote_spanned! {site=> .when(#when) });
-        }
         call.extend(args.manager.as_ref().map(|manager| match manager {
             Manager::Named(name) => quote_spanned! {site=> .manager_named(#name) },
             Manager::Expr(manager) => {

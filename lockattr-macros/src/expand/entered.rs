@@ -10,22 +10,20 @@ use crate::locked_fn::Body;
 use crate::value::OnBusy;
 
 impl Expansion<'_> {
-    /// What takes the lease out of the entry, and what gives it its name in the body.
-    pub(super) fn lease(&self) -> (Option<TokenStream>, Option<TokenStream>) {
+    /// What gives the lease its name in the body.
+    pub(super) fn lease(&self) -> Option<TokenStream> {
         let Self { args, lockattr, .. } = self;
         let site = Span::mixed_site();
-        let taken = args.lease.as_ref().map(|_| {
-            quote_spanned! {site=> let lockattr_lease = lockattr_entry.lease(); }
-        });
-        let named = args.lease.as_ref().map(|name| match self.body {
+        args.lease.as_ref().map(|name| match self.body {
             // The closure around this body is over before the stream is polled that it makes, so that
             // a stream could not borrow the lease from it.
-            Body::Stream { .. } => {
-                quote_spanned! {site=> let #name: #lockattr::Lease = lockattr_lease; }
-            }
-            _ => quote_spanned! {site=> let #name: &#lockattr::Lease = &lockattr_lease; },
-        });
-        (taken, named)
+            Body::Stream { .. } => quote_spanned! {site=>
+                let #name: #lockattr::Lease = #lockattr::__private::lease();
+            },
+            _ => quote_spanned! {site=>
+                let #name: &#lockattr::Lease = &#lockattr::__private::lease();
+            },
+        })
     }
 
     /// The arm for a lock that is busy, where `on_busy` has a value for that: `outcome` says what comes

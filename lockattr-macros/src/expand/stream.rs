@@ -17,7 +17,7 @@ impl Expansion<'_> {
         let lockattr = &self.lockattr;
         let site = Span::mixed_site();
         let call = self.call();
-        let (lease, named) = self.lease();
+        let named = self.lease();
         let made = returning(&erase_impl_trait(shape.stream.clone()), block);
         let make = closure(&quote! { #named #made }, block.braces);
         let mut opened = quote_spanned! {site=> lockattr_entry.stream(#make, lockattr_refuse) };
@@ -31,10 +31,9 @@ impl Expansion<'_> {
         }
         let opens = async_move(
             &quote_spanned! {site=>
-                let lockattr_call = #call;
+                #call
                 match #lockattr::__private::enter(lockattr_call).await {
                     ::core::result::Result::Ok(lockattr_entry) => {
-                        #lease
                         ::core::result::Result::Ok(#opened)
                     }
                     #busy

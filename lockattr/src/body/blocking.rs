@@ -2,24 +2,30 @@
 
 use std::convert::identity;
 
-use tracing::Span;
-
-use super::judge;
+use super::enter::enter;
+use super::{Granted, judge};
 use crate::options::{Release, Terms};
 use crate::{Error, LockGuard};
 
-/// Runs `body` under `guard`, gives the lock back, and says what the terms make of a loss.
+/// Runs `body` under the lock, gives that back, and says what the terms make of a loss.
 ///
 /// A panic in the body goes on, past the guard.
-pub(crate) fn run_blocking<T>(
-    guard: LockGuard,
-    terms: &Terms,
-    body: impl FnOnce() -> T,
-) -> Result<T, Error> {
-    let output = {
-        let _inside = guard.span().map(Span::enter);
-        guard.place().run(body)
+pub(crate) fn run_blocking<T>(mut granted: Granted, body: impl FnOnce() -> T) -> Result<T, Error> {
+    let output = loop {
+        let place = granted.guard.place();
+        let lost = match enter(granted.guard.frame(), granted.guard.span()) {
+            Ok(_entered) => break place.run(body),
+            Err(lost) => lost,
+        };
+        match granted.terms_again() {
+            Some(terms) => granted = granted.again_blocking(terms, lost)?,
+            None => return Err(lost),
+        }
     };
+    give_back(granted.guard, &granted.terms).map(|()| output)
+}
+
+fn give_back(guard: LockGuard, terms: &Terms) -> Result<(), Error> {
     let key = guard.key().to_owned();
     let watchdog = guard.frame().watchdog.clone();
     let released = match terms.release {
@@ -27,10 +33,10 @@ pub(crate) fn run_blocking<T>(
         _ if guard.is_nested() || guard.is_left_to_parent() => guard.ensure_held(),
         Release::Await => watchdog.block_on(&key, guard.release()).and_then(identity),
         Release::Background => {
-            watchdog.block_on(&key, guard.release_in_background()).and_then(identity)
+            watchdog.block_on(&key, guard.release_until_sent()).and_then(identity)
         }
     };
-    judge(released, &key, terms.on_lost).map(|()| output)
+    judge(released, &key, terms.on_lost)
 }
 
 /// Runs `body` without a lock of its own, in the call chain as it is.

@@ -7,10 +7,9 @@ use std::task::{Context, Poll, ready};
 use futures_util::Stream;
 use pin_project_lite::pin_project;
 
-use super::Held;
+use super::{Granted, Held};
+use crate::Error;
 use crate::chain::Place;
-use crate::options::Terms;
-use crate::{Error, LockGuard};
 
 /// What the stream says of a refusal or a loss, if its items have room for that.
 pub(crate) type Refuse<T> = fn(Error) -> Option<T>;
@@ -18,7 +17,9 @@ pub(crate) type Refuse<T> = fn(Error) -> Option<T>;
 pin_project! {
     /// A stream under a lock, which it gives back after its last item.
     #[must_use]
-    pub struct LockedStream<S: Stream> {
+    pub struct LockedStream<M, S: Stream> {
+        // Makes the stream, which is the first line of the body.
+        make: Option<M>,
         // Dropped as soon as it is done or cancelled, before the release.
         #[pin]
         stream: Option<S>,
@@ -28,7 +29,7 @@ pin_project! {
         refuse: Refuse<S::Item>,
     }
 
-    impl<S: Stream> PinnedDrop for LockedStream<S> {
+    impl<M, S: Stream> PinnedDrop for LockedStream<M, S> {
         fn drop(this: Pin<&mut Self>) {
             let this = this.project();
             drop_inside(this.place, this.stream);
@@ -55,28 +56,36 @@ impl<S> Drop for Last<'_, S> {
     }
 }
 
-impl<S: Stream> LockedStream<S> {
-    /// Makes the stream, in the call chain that it is going to be polled in.
-    pub(crate) fn new(
-        held: Option<(LockGuard, Terms)>,
-        make: impl FnOnce() -> S,
-        refuse: Refuse<S::Item>,
-    ) -> Self {
-        let place = held.as_ref().map_or_else(Place::here, |(guard, _)| guard.place());
-        let stream = Some(place.run(make));
-        let held = match held {
-            Some((guard, terms)) => Held::running(guard, &terms),
-            None => Held::Unlocked,
-        };
-        Self { stream, place, held, cancelled: None, refuse }
+impl<M: FnOnce() -> S, S: Stream> LockedStream<M, S> {
+    /// Makes the stream when it is first polled, in the call chain that it is polled in then.
+    pub(crate) fn new(granted: Option<Granted>, make: M, refuse: Refuse<S::Item>) -> Self {
+        let held = granted.map_or(Held::Unlocked, Held::Granted);
+        let (place, make) = (Place::here(), Some(make));
+        Self { make, stream: None, place, held, cancelled: None, refuse }
     }
 }
 
-impl<S: Stream> Stream for LockedStream<S> {
+impl<M: FnOnce() -> S, S: Stream> Stream for LockedStream<M, S> {
     type Item = S::Item;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<S::Item>> {
         let mut this = self.project();
+        if let Some(make) = this.make.take() {
+            let mut make = Some(make);
+            let made = this.held.poll_enter(context, |place, _| {
+                *this.place = place;
+                make.take().map(|make| this.place.run(make))
+            });
+            // It may have to wait for another lease.
+            *this.make = make;
+            match ready!(made) {
+                Ok(stream) => this.stream.set(stream),
+                Err(lost) => {
+                    *this.make = None;
+                    *this.cancelled = Some(lost);
+                }
+            }
+        }
         if let Some(stream) = this.stream.as_mut().as_pin_mut() {
             let next = |context: &mut Context<'_>| this.place.run(|| stream.poll_next(context));
             match ready!(this.held.poll_body(context, next)) {
@@ -150,7 +159,7 @@ where
     }
 }
 
-impl<S: Stream> fmt::Debug for LockedStream<S> {
+impl<M, S: Stream> fmt::Debug for LockedStream<M, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockedStream").finish_non_exhaustive()
     }

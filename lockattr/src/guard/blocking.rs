@@ -2,6 +2,7 @@
 
 use super::LockGuard;
 use crate::Error;
+use crate::body::run_scoped;
 use crate::thread_kind::may_wait;
 
 impl LockGuard {
@@ -35,7 +36,8 @@ impl LockGuard {
         watchdog.block_on(&key, self.release())?
     }
 
-    /// [Runs](Self::scope) `work` as part of this hold, on this thread.
+    /// [Runs](Self::scope) `work` as part of this hold, on this thread; without the lock, as `scope`
+    /// says, if the lease has ended before.
     ///
     /// ```
     /// # fn main() -> Result<(), lockattr::Error> {
@@ -49,6 +51,6 @@ impl LockGuard {
     /// # }
     /// ```
     pub fn scope_blocking<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.place().run(work)
+        run_scoped(self.place(), work)
     }
 }

@@ -27,8 +27,8 @@ struct Held {
     frame: Arc<Frame>,
     /// The place from which it is handed to others of this process, where they may have it.
     ahead: Option<Ahead>,
-    /// Until when it stays taken, whoever lets go of it.
-    stays_until: Option<Instant>,
+    /// For how long it stays taken at least, from when its body began, whoever lets go of it.
+    at_least: Option<Duration>,
 }
 
 impl Owned {
@@ -70,18 +70,19 @@ impl Owned {
         }
     }
 
-    /// The same, but only until it is sent.
-    pub(super) async fn release_in_background(&mut self) {
+    /// The same, but only until the store's client has it. Whether it waits for its answer.
+    pub(super) async fn release_in_background(&mut self) -> bool {
         self.leave_to_parent();
         let now = Instant::now();
-        let Some(held) = self.0.take().and_then(|held| held.pass_on(now)) else { return };
+        let Some(held) = self.0.take().and_then(|held| held.pass_on(now)) else { return false };
         let held = self.0.insert(held);
         let (is_held, until) = (held.is_held(now), held.frame.hold.store_lets_go_at());
         let release = held.releasing(now);
         held.frame.hold.lose(LostReason::Released);
         let watchdog = held.frame.watchdog.clone();
-        watchdog.release_in_background(release, until, is_held).await;
+        let waits = watchdog.release_in_background(release, until, is_held).await;
         self.given_back();
+        waits
     }
 
     /// Nothing more is owed. Only now the watchdog forgets the hold: a shutdown waits until then.
@@ -156,13 +157,13 @@ impl Held {
         // It fits, so there is a number left.
         let fencing = self.frame.hold.fencing();
         let fencing = fencing.handed_over().unwrap_or(fencing);
-        self.next_hold(fencing, terms.ttl, terms.max_hold, now).guard(terms, ahead, now)
+        self.next_hold(fencing, terms.ttl, terms.max_hold, now).guard(terms, ahead)
     }
 
     /// The guard of this hold, for who begins it now.
-    fn guard(mut self, terms: &Terms, ahead: Ahead, now: Instant) -> LockGuard {
+    fn guard(mut self, terms: &Terms, ahead: Ahead) -> LockGuard {
         self.ahead = Some(ahead);
-        self.stays_until = terms.hold_at_least.and_then(|at_least| now.checked_add(at_least));
+        self.at_least = terms.hold_at_least;
         self.into_guard()
     }
 
@@ -183,16 +184,17 @@ impl Held {
         hold.lose(LostReason::Released);
         watchdog.hand_over(self.id, &next, now);
         let frame = Arc::new(Frame::first(next, watchdog.clone()));
-        Self { id: self.id, frame, ahead: None, stays_until: None }
+        Self { id: self.id, frame, ahead: None, at_least: None }
     }
 
     fn releasing(&self, now: Instant) -> Releasing {
         Releasing::new(self.claim().clone()).after(self.stays(now).unwrap_or_default())
     }
 
-    /// For how long it stays taken still.
+    /// For how long it stays taken still: not at all if its body never began.
     fn stays(&self, now: Instant) -> Option<Duration> {
-        let left = self.stays_until?.saturating_duration_since(now);
+        let until = self.frame.began()?.checked_add(self.at_least?)?;
+        let left = until.saturating_duration_since(now);
         (!left.is_zero()).then_some(left)
     }
 
@@ -217,8 +219,7 @@ impl LockGuard {
         let hold = Arc::new(Hold::new(granted));
         let (id, woken) = watchdog.watch(&hold, asked, ttl);
         let frame = Arc::new(Frame::first(hold, watchdog.clone()));
-        let stays_until = hold_at_least.and_then(|at_least| asked.checked_add(at_least));
-        (Held { id, frame, ahead, stays_until }.into_guard(), woken)
+        (Held { id, frame, ahead, at_least: hold_at_least }.into_guard(), woken)
     }
 
     /// Hands a lock that was kept to who asks for it on these terms. If it does not fit, it is given
@@ -229,7 +230,7 @@ impl LockGuard {
             Some(held) if held.is_held(now) && held.fits(terms, now) => {
                 let lies_ready = terms.max_hold.is_none() && held.frame.hold.ttl() == terms.ttl;
                 Ok(match lies_ready {
-                    true => held.guard(terms, ahead, now),
+                    true => held.guard(terms, ahead),
                     false => held.hand_over(terms, ahead, now),
                 })
             }

@@ -113,7 +113,10 @@ impl<W, T, K> Drop for Place<W, T, K> {
         let mut by_name = self.lines.by_name();
         let Some(line) = by_name.lines.get_mut(&self.name) else { return };
         if let Some(at) = line.waiting.iter().position(|waiter| waiter.id == self.id) {
-            line.waiting.remove(at);
+            let left = line.waiting.remove(at);
+            // Not while the lines are locked: dropping it wakes the task that waits.
+            drop(by_name);
+            drop(left);
             return;
         }
         // A holder that is about to hand the lock over then sees that this waiter is gone.

@@ -38,15 +38,21 @@ impl LockManager {
         terms: &Terms,
         keys: Vec<LockKey>,
     ) -> Result<LockGuard, Error> {
+        // One wait budget for the whole call.
+        let began = Instant::now();
+        let in_all = |error: Error| error.waited_since(began);
         let (entries, rest) = self.in_chain(keys);
         let mut also = Vec::new();
         for (outer, key) in &entries {
-            also.push(self.enter_again(terms, outer, key.as_str()).await?);
+            let terms = terms.after(began.elapsed());
+            also.push(self.enter_again(&terms, outer, key.as_str()).await.map_err(in_all)?);
         }
         if !rest.is_empty() {
-            let guard = self.acquire_new(terms, rest.into()).await?.and(also);
+            let terms = terms.after(began.elapsed());
+            let guard = self.acquire_new(&terms, rest.into()).await.map_err(in_all)?;
             // The others may have been lost while it waited.
-            return guard.ensure_held().map(|()| guard);
+            also.iter().try_for_each(|turn| turn.ensure_held())?;
+            return Ok(guard.and(also));
         }
         match also.pop() {
             Some(innermost) => Ok(innermost.and(also)),
@@ -54,7 +60,7 @@ impl LockManager {
         }
     }
 
-    pub(super) async fn acquire_new(
+    pub(crate) async fn acquire_new(
         &self,
         terms: &Terms,
         keys: Box<[LockKey]>,

@@ -1,9 +1,10 @@
 //! The manager for threads that wait: the same calls, without `await`.
 
+use tokio::time::Instant;
 use tracing::instrument::{Instrument, WithSubscriber};
 
 use super::{LockManager, LockManagerBuilder, if_free};
-use crate::body;
+use crate::body::{self, Granted, lease};
 use crate::chain::{self, Place};
 use crate::default_manager::Scope;
 use crate::key::{LockKey, named};
@@ -87,8 +88,10 @@ impl LockManager {
         key: impl AsRef<str>,
         options: LockOptions,
     ) -> Result<LockGuard, Error> {
+        let began = Instant::now();
         let terms = options.resolve(self.settings())?;
-        self.acquire_on_blocking(&terms, key.as_ref())
+        let guard = self.acquire_on_blocking(&terms, key.as_ref())?;
+        Granted::new(guard, terms, self.clone(), began).for_caller_blocking()
     }
 
     /// [Waits](Self::acquire_all) for the locks of all `keys` on this thread, and takes them together.
@@ -112,8 +115,10 @@ impl LockManager {
         keys: impl IntoIterator<Item = impl AsRef<str>>,
         options: LockOptions,
     ) -> Result<LockGuard, Error> {
+        let began = Instant::now();
         let terms = options.resolve(self.settings())?;
-        self.acquire_all_on_blocking(&terms, self.all_keys(keys)?)
+        let guard = self.acquire_all_on_blocking(&terms, self.all_keys(keys)?)?;
+        Granted::new(guard, terms, self.clone(), began).for_caller_blocking()
     }
 
     /// [Asks](Self::try_acquire) for the lock once: `None` if another holder has it.
@@ -138,9 +143,16 @@ impl LockManager {
         key: impl AsRef<str>,
         options: LockOptions,
     ) -> Result<Option<LockGuard>, Error> {
+        let began = Instant::now();
         let mut terms = options.resolve(self.settings())?;
         terms.patience = terms.patience.once();
-        if_free(self.acquire_on_blocking(&terms, key.as_ref()))
+        match self.acquire_on_blocking(&terms, key.as_ref()) {
+            Ok(guard) => {
+                let granted = Granted::new(guard, terms, self.clone(), began);
+                granted.for_caller_blocking().map(Some)
+            }
+            refused => if_free(refused),
+        }
     }
 
     /// [Runs](Self::with_lock) `body` under the lock, on this thread: what the attribute over a plain
@@ -176,10 +188,11 @@ impl LockManager {
         options: LockOptions,
         body: impl FnOnce(&Lease) -> T,
     ) -> Result<T, Error> {
+        let began = Instant::now();
         let terms = options.resolve_blocking(self.settings())?;
         let guard = self.acquire_on_blocking(&terms, key.as_ref())?;
-        let lease = Lease::clone(&guard);
-        body::run_blocking(guard, &terms, || body(&lease))
+        let granted = Granted::new(guard, terms, self.clone(), began);
+        body::run_blocking(granted, || body(&lease()))
     }
 
     /// [Who has](Self::holder) the lock now.
@@ -246,7 +259,7 @@ impl LockManager {
     }
 
     /// Waits for what has to be asked of the store, about `key`.
-    fn wait_for<T: Send + 'static>(
+    pub(crate) fn wait_for<T: Send + 'static>(
         &self,
         key: &str,
         asks: impl Future<Output = Result<T, Error>> + Send + 'static,

@@ -72,5 +72,10 @@ pub enum Release {
     Await,
     /// Return as soon as the release is sent: one round trip less. The manager sees it through,
     /// and later commands for the key keep their order.
+    ///
+    /// Sent is what the store's client lets us know: its task, which writes to the connection, had its
+    /// turn before the call returns. On a runtime of one thread that is certain, unless the connection
+    /// takes no more. Where all of several threads are busy it may come a moment later, so a process that
+    /// is about to exit calls [`shutdown`](crate::LockManager::shutdown) first.
     Background,
 }

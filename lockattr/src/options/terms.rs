@@ -12,12 +12,21 @@ use crate::settings::Settings;
 use crate::site::Site;
 use crate::store::Sharing;
 
+/// `hold_at_least` may not be longer: some clock or store would overflow.
+const LONGEST_LEAST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
 impl LockOptions {
     /// Fills in the manager's defaults and refuses what contradicts itself.
     pub(crate) fn resolve(&self, defaults: &Settings) -> Result<Terms, Error> {
         let ttl = self.ttl.unwrap_or(defaults.ttl);
         check_ttl(ttl, defaults.longest_ttl)?;
         let least = self.hold_at_least.unwrap_or_default();
+        if least > LONGEST_LEAST {
+            return Err(refused(format!(
+                "`hold_at_least` is {least:?}, and a year is the longest: shorten it, or note in your own \
+                 data that the work is done"
+            )));
+        }
         check_longest("hold_at_least", least, defaults.longest_ttl)?;
         if let Some(max_hold) = self.max_hold
             && max_hold < ttl
@@ -118,4 +127,23 @@ pub(crate) struct Terms {
     pub(crate) site: Option<Site>,
     /// The store grants it each time: it is neither had from another hold of this process nor handed on.
     pub(crate) by_store: bool,
+}
+
+impl Terms {
+    /// What is left of them after the call has spent so long on waiting; `None` if it may not wait any
+    /// more. Each `retry_delay` that was spent counts as a retry.
+    pub(crate) fn rest(&self, spent: Duration) -> Option<Self> {
+        let Patience { retry, wait, delay } = self.patience;
+        let wait = wait.map(|wait| wait.saturating_sub(spent));
+        let retries = u32::try_from(spent.as_nanos() / delay.as_nanos().max(1)).unwrap_or(u32::MAX);
+        let retry = retry.map(|retry| retry.saturating_sub(retries));
+        let patience = Patience { retry, wait, delay };
+        (!patience.is_once()).then(|| Self { patience, ..self.clone() })
+    }
+
+    /// The same, which may still ask once when nothing is left.
+    pub(crate) fn after(&self, spent: Duration) -> Self {
+        let once = || Self { patience: self.patience.once(), ..self.clone() };
+        self.rest(spent).unwrap_or_else(once)
+    }
 }

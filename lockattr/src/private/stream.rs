@@ -20,11 +20,11 @@ where
 
 impl Entry {
     /// The stream that `make` makes, followed by the release.
-    pub fn stream<S: Stream>(
+    pub fn stream<M: FnOnce() -> S, S: Stream>(
         self,
-        make: impl FnOnce() -> S,
+        make: M,
         refuse: fn(Error) -> Option<S::Item>,
-    ) -> LockedStream<S> {
+    ) -> LockedStream<M, S> {
         LockedStream::new(self.held, make, refuse)
     }
 }

@@ -132,7 +132,15 @@ impl Watchdog {
             Err(error) => {
                 observe::release("unknown");
                 tracing::debug!(key, %error, "a release got no answer; trying again");
-                self.queue().release_again(release, Instant::now());
+                let given_up = self.queue().release_again(release, Instant::now());
+                // Not while the queue is locked: whoever hears of it may take a lock.
+                if let Some(release) = given_up {
+                    let key = release.lock.claim.key().as_str();
+                    tracing::warn!(
+                        key,
+                        "a release got no answer until the lease had ended by itself"
+                    );
+                }
                 return;
             }
             Ok(Release::Released) => observe::release("released"),

@@ -42,6 +42,8 @@ impl Watchdog {
             let watchdog = self.clone();
             let thread = thread::Builder::new().name("lockattr-release".into());
             if let Err(error) = thread.spawn(move || watchdog.drive()) {
+                // Not while the queue is locked: whoever hears of it may take a lock.
+                drop(queue);
                 tracing::error!(%error, "no thread to release locks with");
                 return;
             }

@@ -104,10 +104,16 @@ impl Queue {
         self.wake();
     }
 
-    /// Gives a lock back once more after no answer, unless its lease has ended by then.
-    pub(super) fn release_again(&mut self, release: PendingRelease, now: Instant) {
-        self.releases.again(release, now);
+    /// Gives a lock back once more after no answer, unless its lease has ended by then: such a release is
+    /// returned.
+    pub(super) fn release_again(
+        &mut self,
+        release: PendingRelease,
+        now: Instant,
+    ) -> Option<PendingRelease> {
+        let given_up = self.releases.again(release, now);
         self.wake();
+        given_up
     }
 
     /// Lets the task on `runtime` see a release through that its caller has sent there; gives it

@@ -80,18 +80,22 @@ impl Releases {
         self.waiting.insert((at, self.last_id), release);
     }
 
-    /// Gives a lock back once more after no answer, unless its lease has ended by then.
-    pub(super) fn again(&mut self, release: PendingRelease, now: Instant) {
+    /// Gives a lock back once more after no answer, unless its lease has ended by then: such a release is
+    /// returned, and settled.
+    pub(super) fn again(
+        &mut self,
+        release: PendingRelease,
+        now: Instant,
+    ) -> Option<PendingRelease> {
         let left = release.until.saturating_duration_since(now);
         let pause = if left.is_zero() { LONGEST_PAUSE / 4 } else { left / 20 };
         let at = now + pause.clamp(TRY_AGAIN, LONGEST_PAUSE);
         if at < release.gives_up {
             self.put_back(release, at);
-        } else {
-            let key = release.lock.claim.key().as_str();
-            tracing::warn!(key, "a release got no answer until the lease had ended by itself");
-            self.settled();
+            return None;
         }
+        self.settled();
+        Some(release)
     }
 
     /// One is about to be sent by its caller.

@@ -92,7 +92,7 @@ async fn outer(id: u64) -> Result<(), Error> {
 const NESTED: Scenario = Scenario::of("annotated: nested, released in the background", |world| {
     Box::pin(async move { Case::of(world.ours.scope(outer(ID))) })
 })
-.ends("ok", 7, 199);
+.ends("ok", 8, 232);
 
 /// Red without: seeing a release in the background through.
 #[test]

@@ -37,7 +37,7 @@ const BACKGROUND: Scenario = Scenario::of("with_lock: released in the background
         })
     })
 })
-.ends("ok", 6, 179);
+.ends("ok", 7, 212);
 
 /// Red without: seeing a release in the background through.
 #[test]

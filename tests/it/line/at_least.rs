@@ -1,8 +1,10 @@
 //! `hold_at_least`: the lock stays taken until that has passed, whatever becomes of its holder.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use lockattr::{Lease, LockManager, LockOptions, Release};
+use lockattr::{Error, Lease, LockManager, LockOptions, Release};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{MS, SECOND, asks, got, on, patient, settle};
@@ -190,4 +192,55 @@ async fn what_stays_taken_does_not_linger() {
     settle().await;
     assert!(manager.try_acquire("a", LockOptions::new()).await.unwrap().is_none());
     stays_taken_until(&manager, began + LEAST).await;
+}
+
+/// Handed over inside the process, to a call that is gone before it is polled again: its job ran zero
+/// times.
+///
+/// Red without: `begins` in `body::enter`, where `hold_at_least` begins to count.
+#[tokio::test(start_paused = true)]
+async fn who_is_handed_the_lock_and_never_begins_keeps_it_for_no_time() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    for by_hand in [true, false] {
+        let guard = manager.acquire("a", LockOptions::new().ttl(10 * SECOND)).await.unwrap();
+        let options = patient().ttl(10 * SECOND).hold_at_least(3600 * SECOND);
+        let ran = Arc::<AtomicU32>::default();
+        let job = {
+            let (ran, manager) = (ran.clone(), manager.clone());
+            tokio::spawn(async move {
+                if by_hand {
+                    let _guard = manager.acquire("a", options).await;
+                    ran.fetch_add(1, Ordering::SeqCst);
+                } else {
+                    let body = async |_: &Lease| ran.fetch_add(1, Ordering::SeqCst);
+                    manager.with_lock("a", options, body).await.unwrap();
+                }
+            })
+        };
+        settle().await;
+        // Handed over, and the job is gone before it hears of it.
+        drop(guard);
+        job.abort();
+        assert!(job.await.unwrap_err().is_cancelled());
+        settle().await;
+        assert_eq!(ran.load(Ordering::SeqCst), 0);
+        let holder = manager.holder("a").await.unwrap();
+        assert_eq!(holder, None, "taken for an hour by a job that never ran; by hand: {by_hand}");
+    }
+}
+
+/// What no clock could count is refused.
+///
+/// Red without: the comparison with `LONGEST_LEAST`.
+#[tokio::test]
+async fn no_hold_at_least_is_so_long_that_it_would_be_ignored() {
+    let manager = Scripted::new().manager();
+    for least in [Duration::MAX, Duration::from_secs(400 * 24 * 3600)] {
+        let refused = manager.acquire("a", LockOptions::new().hold_at_least(least)).await;
+        assert!(matches!(refused, Err(Error::InvalidOptions(_))), "{refused:?}");
+    }
+    let year = LockOptions::new().hold_at_least(Duration::from_secs(366 * 24 * 3600));
+    manager.acquire("a", year).await.unwrap().release().await.unwrap();
+    assert!(manager.holder("a").await.unwrap().is_some(), "it stays taken");
 }

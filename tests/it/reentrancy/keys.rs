@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lockattr::testing::TestLocks;
 use lockattr::{Error, LockOptions, LostReason, distributed_lock};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::SECOND;
 
@@ -111,5 +111,44 @@ async fn branches_enter_the_holds_around_them_in_one_order() {
     timeout(30 * SECOND, branches).await.expect("they take turns");
     inner.release().await.unwrap();
     outer.release().await.unwrap();
+    locks.assert_nothing_left().await;
+}
+
+/// Two of the keys are taken by branches of the call's own body, one after the other; the call waits for
+/// both, and for a third key, within one budget.
+///
+/// Red without: `Terms::after` in `acquire_all_on`.
+#[tokio::test(start_paused = true)]
+async fn a_call_for_several_keys_has_one_wait_budget() {
+    let locks = TestLocks::new();
+    let manager = locks.manager();
+    let hold = LockOptions::new().ttl(60 * SECOND);
+    let (a, b) = (
+        manager.acquire("a", hold.clone()).await.unwrap(),
+        manager.acquire("b", hold.clone()).await.unwrap(),
+    );
+    let inside = async {
+        let first = manager.acquire("a", hold.clone()).await.unwrap();
+        let second = manager.acquire("b", hold.clone()).await.unwrap();
+        let lets_go = async {
+            // The call waits for the outer hold first.
+            sleep(3 * SECOND).await;
+            drop(second);
+            sleep(3 * SECOND).await;
+            drop(first);
+        };
+        let began = Instant::now();
+        let asks = async {
+            let keys = ["a", "b", "c"];
+            let refused = manager.acquire_all(keys, LockOptions::new().wait(5 * SECOND)).await;
+            let Err(Error::Contended { waited, .. }) = &refused else { panic!("{refused:?}") };
+            assert_eq!(began.elapsed(), 5 * SECOND);
+            assert_eq!(*waited, 5 * SECOND);
+        };
+        tokio::join!(lets_go, asks);
+    };
+    // A scope stands where it is made.
+    b.scope(async { a.scope(inside).await }).await;
+    drop((a, b));
     locks.assert_nothing_left().await;
 }

@@ -149,7 +149,9 @@ fn every_release_that_is_put_down_wakes_the_tasks() {
     let (mut queue, runtime, now) = (Queue::default(), some_runtime(), Instant::now());
     let wake = queue.enter(runtime).unwrap();
     let ways: [fn(&mut Queue, PendingRelease, Instant); 3] =
-        [Queue::release, Queue::put_back, Queue::release_again];
+        [Queue::release, Queue::put_back, |queue, release, now| {
+            assert!(queue.release_again(release, now).is_none(), "there is time left");
+        }];
     for put_down in ways {
         put_down(&mut queue, release(now + TTL), now);
         assert!(was_woken(&wake));

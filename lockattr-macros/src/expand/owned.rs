@@ -1,0 +1,180 @@
+//! Moves every parameter into the body, so that all of them are dropped before the lock is given back.
+//!
+//! A body alone would take along what it mentions, and a parameter that it does not mention (`_`, an
+//! open transaction that only has to live) would be dropped by the function, after the release. So
+//! the body begins as the compiler lets an `async fn` begin: with a `let` for each parameter, in their
+//! order, which are then dropped in the opposite order.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, quote_spanned};
+use syn::ext::IdentExt;
+use syn::spanned::Spanned;
+use syn::visit_mut::{self, VisitMut};
+use syn::{Attribute, FnArg, Pat, PatIdent, PatType, Signature, parse_quote_spanned};
+
+use super::Expansion;
+use crate::locked_fn::Body;
+
+/// The function's signature, and the statements that a body under it begins with.
+pub(super) struct Owned {
+    pub(super) sig: Signature,
+    pub(super) lets: TokenStream,
+}
+
+impl Expansion<'_> {
+    /// Moves the parameters into the body.
+    pub(super) fn owned(&self) -> Owned {
+        let mut sig = self.function.sig.clone();
+        let mut lets = TokenStream::new();
+        if let Body::Stream { .. } = self.body {
+            // What its body does not mention is dropped when it is called.
+            return Owned { sig, lets };
+        }
+        for (index, input) in sig.inputs.iter_mut().enumerate() {
+            lets.extend(match input {
+                FnArg::Receiver(_) => self.receiver(),
+                FnArg::Typed(param) => Some(self.param(index, param)),
+            });
+        }
+        Owned { sig, lets }
+    }
+
+    /// `self` cannot be bound anew: mentioned, the body takes it along, and drops it last.
+    fn receiver(&self) -> Option<TokenStream> {
+        let site = Span::mixed_site();
+        let taken = !self.returns_future() || self.asks_for("self");
+        // The keyword is the function's own.
+        let this = Ident::new("self", self.function.sig.fn_token.span);
+        taken.then(|| quote_spanned! {site=> let _ = &#this; })
+    }
+
+    fn param(&self, index: usize, param: &mut PatType) -> TokenStream {
+        let PatType { attrs, pat, .. } = param;
+        let simple = matches!(&**pat, Pat::Ident(PatIdent { by_ref: None, subpat: None, .. }));
+        let names = Names::of(pat);
+        let asked = names.iter().any(|name| self.asks_for(&name.ident.unraw().to_string()));
+        if self.returns_future() && !asked {
+            // Dropped when the function is called, unless its body takes it along.
+            return TokenStream::new();
+        }
+        if simple || asked || self.is_instrumented() {
+            let mut lets = TokenStream::new();
+            if !simple && !self.returns_future() && !self.is_instrumented() {
+                let mut rests = Rests { index, names: Vec::new() };
+                rests.visit_pat_mut(pat);
+                lets.extend(rests.names.iter().map(|rest| self.rebind(attrs, rest)));
+            }
+            lets.extend(names.iter().map(|binding| self.rebind(attrs, binding)));
+            if names.iter().any(|binding| binding.mutability.is_some()) {
+                // It is the body's own binding that has to be mutable.
+                attrs.push(parse_quote_spanned! {Span::mixed_site()=> #[allow(unused_mut)] });
+            }
+            return lets;
+        }
+        let site = Span::mixed_site().located_at(pat.span());
+        let whole = Ident::new(&format!("lockattr_arg{index}"), site);
+        let attrs = &*attrs;
+        let lets = quote_spanned! {site=>
+            #(#attrs)* #[allow(unused_mut)] let mut #whole = #whole;
+            #(#attrs)* let #pat = #whole;
+        };
+        **pat = parse_quote_spanned! {site=> #whole };
+        lets
+    }
+
+    /// `let name = name;`: reported as unused where the parameter would have been.
+    fn rebind(&self, attrs: &[Attribute], binding: &PatIdent) -> TokenStream {
+        let site = Span::mixed_site();
+        let PatIdent { mutability, ident: name, .. } = binding;
+        let text = name.unraw().to_string();
+        let used = if text.starts_with('_') {
+            Some(quote_spanned! {site=> #[allow(clippy::used_underscore_binding)] })
+        } else if text.starts_with("lockattr_") || self.asks_for(&text) || self.is_used_below(&text)
+        {
+            Some(quote_spanned! {site=> #[allow(unused_variables)] })
+        } else {
+            None
+        };
+        quote_spanned! {site=> #(#attrs)* #used let #mutability #name = #name; }
+    }
+
+    /// Whether the attribute's own expressions may name this parameter.
+    fn asks_for(&self, name: &str) -> bool {
+        names(&self.asked, name)
+    }
+
+    /// Whether an attribute below may use this parameter, which is no reason to keep it out of the body.
+    fn is_used_below(&self, name: &str) -> bool {
+        self.is_instrumented()
+            || self.function.attrs.iter().any(|attr| {
+                !attr.path().is_ident("doc") && names(&attr.to_token_stream().to_string(), name)
+            })
+    }
+
+    /// Whether the parameters that are not asked for are gone before the body is polled.
+    fn returns_future(&self) -> bool {
+        matches!(self.body, Body::Future { .. })
+    }
+
+    /// `#[tracing::instrument]` records the parameters by their names: they keep them.
+    fn is_instrumented(&self) -> bool {
+        self.function
+            .attrs
+            .iter()
+            .any(|attr| attr.path().segments.last().is_some_and(|last| last.ident == "instrument"))
+    }
+}
+
+/// Whether `name` is a word of the text.
+fn names(text: &str, name: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    text.split(|c| !is_word(c)).any(|word| word == name)
+}
+
+/// The names that a pattern binds, in order.
+#[derive(Default)]
+struct Names(Vec<PatIdent>);
+
+impl Names {
+    fn of(pat: &Pat) -> Vec<PatIdent> {
+        let mut names = Self::default();
+        names.visit_pat_mut(&mut pat.clone());
+        names.0
+    }
+}
+
+impl VisitMut for Names {
+    fn visit_pat_ident_mut(&mut self, binding: &mut PatIdent) {
+        self.0.push(binding.clone());
+        visit_mut::visit_pat_ident_mut(self, binding);
+    }
+}
+
+/// Gives names to what a pattern leaves out by `_`, where that can be moved.
+struct Rests {
+    index: usize,
+    names: Vec<PatIdent>,
+}
+
+impl VisitMut for Rests {
+    fn visit_pat_mut(&mut self, pat: &mut Pat) {
+        match pat {
+            Pat::Wild(wild) => {
+                let name = format!("lockattr_rest{}_{}", self.index, self.names.len());
+                let name = Ident::new(&name, Span::mixed_site().located_at(wild.span()));
+                let binding = PatIdent {
+                    attrs: Vec::new(),
+                    by_ref: None,
+                    mutability: None,
+                    ident: name,
+                    subpat: None,
+                };
+                self.names.push(binding.clone());
+                *pat = Pat::Ident(binding);
+            }
+            // What is behind a reference is not the function's to drop.
+            Pat::Reference(_) => {}
+            _ => visit_mut::visit_pat_mut(self, pat),
+        }
+    }
+}

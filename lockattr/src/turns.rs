@@ -1,0 +1,28 @@
+//! Letting the tasks run that were woken before: among them a client's own task, which writes to its
+//! connection what it was handed.
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::yield_now;
+
+/// Returns when the tasks that this one has woken had their turn, as far as tokio lets it know.
+///
+/// A client with one connection for many callers writes in a task of its own, which is only woken when
+/// it is handed a command. A caller that computes next, or ends the process, would keep that task from
+/// its turn.
+///
+/// A runtime of one thread runs its tasks in the order in which they are woken: one that is spawned now
+/// comes after them. With several threads, what a task has woken is next on the task's own thread, and
+/// what was woken elsewhere is taken by a thread that has nothing to do. So this gives way, and then
+/// waits for two tasks, one after the other; it is no proof where all threads are busy.
+pub(crate) async fn others_had_their_turn() {
+    let Ok(runtime) = Handle::try_current() else { return };
+    // An error says that the runtime ends.
+    if runtime.runtime_flavor() == RuntimeFlavor::CurrentThread {
+        runtime.spawn(async {}).await.ok();
+        return;
+    }
+    for _ in 0..2 {
+        yield_now().await;
+        runtime.spawn(yield_now()).await.ok();
+    }
+}

@@ -1,0 +1,136 @@
+//! What hears of events may take a lock itself, in the middle of one.
+
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use lockattr::{Error, Lease, LockManager, LockOptions, distributed_lock};
+use tokio::time::sleep;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+use super::SECOND;
+use crate::support::{Fate, Scripted};
+
+/// A hang has no end of its own.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Takes a lock of the manager, and installs it, at each of our events.
+#[derive(Clone, Default)]
+struct TakesLocks(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    manager: Mutex<Option<LockManager>>,
+    heard: Mutex<Vec<String>>,
+}
+
+impl TakesLocks {
+    fn heard(&self, part: &str) -> bool {
+        self.0.heard.lock().unwrap().iter().any(|event| event.contains(part))
+    }
+}
+
+impl Subscriber for TakesLocks {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("lockattr")
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        self.0.heard.lock().unwrap().push(format!("{event:?}"));
+        let manager = self.0.manager.lock().unwrap().clone();
+        if let Some(manager) = manager {
+            let options = LockOptions::new().wait(Duration::ZERO);
+            drop(manager.acquire("inside", options).now_or_never());
+            drop(manager.install_as("taken while an event was heard"));
+        }
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[distributed_lock(key = "job", manager = "a name that nobody installed")]
+async fn unmanaged() -> Result<(), Error> {
+    Ok(())
+}
+
+/// All kinds of ends: a release that is never answered, a lock that was lost, kept, handed over, found
+/// gone when it was released, and abandoned by a shutdown.
+async fn each_kind_of_end(store: Arc<Scripted>, manager: LockManager) {
+    let hold = || LockOptions::new().ttl(SECOND);
+    store.releases(&[Fate::Refused]);
+    manager.with_lock("a", hold(), async |_: &Lease| ()).await.unwrap();
+    sleep(30 * SECOND).await;
+    store.releases(&[Fate::Answered]);
+
+    let first = manager.acquire("b", hold()).await.unwrap();
+    let second = manager.acquire("b", hold());
+    let (second, ()) = tokio::join!(second, async move {
+        sleep(SECOND).await;
+        drop(first);
+    });
+    store.restart();
+    second.unwrap().lost().await;
+    drop(manager.acquire("c", hold()).await.unwrap());
+    drop(manager.try_acquire("d", hold()).await.unwrap());
+    let abandoned = manager.acquire("e", hold()).await.unwrap();
+    manager.shutdown().await;
+    drop(abandoned);
+}
+
+/// Runs `work` on a thread of its own, with such a subscriber; what that heard.
+fn heard_during<F: Future<Output = ()>>(
+    work: impl FnOnce(Arc<Scripted>, LockManager) -> F + Send + 'static,
+) -> TakesLocks {
+    let (done, ends) = channel();
+    // A thread that hangs cannot be ended: the test ends without it.
+    thread::spawn(move || {
+        let heard = TakesLocks::default();
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+        tracing::subscriber::with_default(heard.clone(), || {
+            runtime.block_on(async {
+                let store = Scripted::new();
+                let manager = LockManager::builder().store(store.clone()).linger(SECOND);
+                let manager = manager.build().unwrap();
+                *heard.0.manager.lock().unwrap() = Some(manager.clone());
+                work(store, manager).await;
+            });
+        });
+        done.send(heard).unwrap();
+    });
+    ends.recv_timeout(LIMIT).expect("it hangs, or it panicked")
+}
+
+/// Red without: the warning of `settle_release` outside of the queue.
+#[test]
+fn a_subscriber_may_take_a_lock_in_the_middle_of_an_event() {
+    let heard = heard_during(each_kind_of_end);
+    for event in [
+        "a release got no answer until the lease had ended by itself",
+        "the store no longer has it as ours",
+    ] {
+        assert!(heard.heard(event), "the test misses {event:?}");
+    }
+}
+
+/// Red without: the event of `named_manager` outside of the names.
+#[test]
+fn a_subscriber_may_install_the_manager_that_is_missed() {
+    let heard = heard_during(|_store, _manager| async {
+        assert!(matches!(unmanaged().await, Err(Error::NoManager)));
+    });
+    assert!(heard.heard("no lock manager is installed under this name"));
+}
