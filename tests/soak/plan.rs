@@ -21,8 +21,8 @@ pub(crate) struct Plan {
     pub(crate) out: PathBuf,
 }
 
-/// What a round takes beside its weather: servers that start, and peace at the end.
-pub(crate) const AROUND: Duration = Duration::from_secs(14);
+/// What a round takes beside its weather: servers that start, peace at the end, and what is played in it.
+pub(crate) const AROUND: Duration = Duration::from_secs(24);
 
 /// The longest weather of one round: its history has to be read by people.
 const LONGEST: Duration = Duration::from_secs(60);
