@@ -119,8 +119,8 @@ mod tests {
     #[test]
     fn the_time_is_shared_out() {
         let weather = |words: &str| parsed(words).unwrap().weather().as_secs();
-        assert_eq!(weather("--minutes 1 --on redis"), 46);
-        assert_eq!(weather("--minutes 2 --on redis,etcd,mysql,postgres"), 46);
+        assert_eq!(weather("--minutes 1 --on redis"), 36);
+        assert_eq!(weather("--minutes 2 --on redis,etcd,mysql,postgres"), 36);
         assert_eq!(weather("--minutes 60"), 60);
         assert_eq!(weather("--minutes 0.1"), 5);
         assert_eq!(weather("--minutes 60 --seconds 9"), 9);
