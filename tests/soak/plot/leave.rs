@@ -82,6 +82,8 @@ pub(super) async fn waiters_leave<T: Topology>(
     let Ok(held) = held else {
         return (way, Some(format!("in peace, {:?}: {held:?}", locks.held)));
     };
+    // A holder that stays does so until all is over.
+    let mut held = Some(held);
     let wires = Wires::before(engine).await;
     let mut node = crowd::<T>(&wires, locks.left, WAITERS, wait).await;
     let options = locks.waited.1.options().wait(PATIENT);
@@ -106,8 +108,7 @@ pub(super) async fn waiters_leave<T: Topology>(
             }
         }
         let gone = Instant::now();
-        let released = if locks.stays { None } else { Some(held) };
-        if let Some(held) = released {
+        if let Some(held) = held.take_if(|_| !locks.stays) {
             held.release().await.ok();
         }
         gone
@@ -127,7 +128,7 @@ pub(super) async fn waiters_leave<T: Topology>(
             "{way:?}, with {WAITERS} waiters of {locks:?}: the next has {answer:?} after {took:?}"
         )
     });
-    drop(waited);
+    drop((waited, held));
     other.shutdown().await;
     holder.shutdown().await;
     (way, finding)
