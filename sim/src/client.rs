@@ -26,7 +26,12 @@ pub enum Habit {
     DatesGrantsLate,
     /// A renewal that got no answer counts as one that did.
     TakesSilenceForYes,
+    /// A question that is not answered at once counts as one that never is.
+    TakesBusyForGone,
 }
+
+/// After how long a hasty client gives its question up.
+const HASTY: Duration = Duration::from_millis(25);
 
 /// The locks of one server.
 #[derive(Debug)]
@@ -59,7 +64,11 @@ impl WireStore {
         let (tells, told) = oneshot::channel();
         let gone = || StoreError::new("the connection is gone");
         live.asks.send((question, tells)).map_err(|_| gone().not_sent())?;
-        match timeout(self.line.response, told).await {
+        let patience = match self.habit {
+            Habit::TakesBusyForGone => HASTY,
+            _ => self.line.response,
+        };
+        match timeout(patience, told).await {
             Ok(answer) => answer.map_err(|_| gone()),
             Err(_) => {
                 live.suspected.notify_one();

@@ -27,6 +27,8 @@ pub enum Flaw {
     ExpiresEarly,
     /// An entry of its wait queue lasts though its process asks no more.
     KeepsTheDead,
+    /// A released lock stays taken for a while, as if its holder had asked for that.
+    FreesLate,
 }
 
 /// A server with a flaw.
@@ -48,6 +50,9 @@ struct Memory {
 
 /// After so long without a question of its own, the server asks for a waiter itself.
 const SILENT: Duration = Duration::from_millis(500);
+
+/// How late a lock is freed.
+const LATE: Duration = Duration::from_secs(8);
 
 /// As good as for ever, in a simulation.
 const FOR_EVER: Duration = Duration::from_secs(24 * 60 * 60);
@@ -155,7 +160,11 @@ impl Store for WrongStore {
     ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
         Box::pin(async move {
             releases.iter().for_each(|release| self.waits_no_more(&release.claim));
-            let mut answers = self.inner.release(releases).await;
+            let mut wishes = releases.to_vec();
+            if self.flaw == Flaw::FreesLate {
+                wishes.iter_mut().for_each(|wish| *wish = wish.clone().after(LATE));
+            }
+            let mut answers = self.inner.release(&wishes).await;
             if self.flaw == Flaw::ReleasesForAnybody {
                 for (release, answer) in releases.iter().zip(&mut answers) {
                     let name = release.claim.key().name();

@@ -71,9 +71,23 @@ fn the_numbers_under_the_lock_tell_too() {
     found(Wrong::SmallQuorum, Topology::Redlock, "was counted");
 }
 
+fn scenes(scene: Scene) -> impl Iterator<Item = Plan> {
+    (0..WITHIN).map(Plan::scene).filter(move |plan| plan.scene == Some(scene))
+}
+
 #[test]
 fn a_server_that_keeps_waiters_of_the_dead_is_found() {
-    let scenes = (0..WITHIN).map(Plan::scene);
-    let scenes = scenes.filter(|plan| plan.scene == Some(Scene::WaitersLeave));
-    found_among(scenes, Wrong::Servers(Flaw::KeepsTheDead), "waits in vain");
+    let wrong = Wrong::Servers(Flaw::KeepsTheDead);
+    found_among(scenes(Scene::WaitersLeave), wrong, "waits in vain");
+}
+
+#[test]
+fn a_server_that_frees_late_is_found() {
+    let wrong = Wrong::Servers(Flaw::FreesLate);
+    found_among(scenes(Scene::CallersAreDropped), wrong, "waits in vain");
+}
+
+#[test]
+fn a_client_that_takes_a_busy_server_for_none_is_found() {
+    found(Wrong::Clients(Habit::TakesBusyForGone), Topology::Alone, "hears of an outage");
 }
