@@ -7,14 +7,24 @@ use lockattr::store::{Acquire, Acquiring, Claim, LockKey, Releasing, Store};
 
 use crate::client::{Habit, WireStore};
 use crate::life::Life;
+use crate::network::Network;
 use crate::parcels::Parcels;
 use crate::turn::KEYS;
 
 /// Asks each of these servers for each lock: it must be free, and nobody stand in line for it.
 pub(crate) async fn audit(servers: Vec<String>, parcels: Parcels) -> Vec<String> {
     let mut left = Vec::new();
+    let (network, system) = Network::new();
+    tokio::task::spawn_local(system.run());
     for server in servers {
-        let store = WireStore::new(&server, parcels.clone(), Life::default(), Habit::Right);
+        let store = WireStore::new(
+            &server,
+            network.clone(),
+            parcels.clone(),
+            Life::default(),
+            Habit::Right,
+            Duration::from_secs(1),
+        );
         for key in KEYS {
             let name = LockKey::new("lock:", key).expect("a good key");
             match store.holder(&name).await {

@@ -13,10 +13,8 @@ use tokio::time::{Instant, timeout};
 
 use crate::life::Life;
 use crate::line::Shared;
+use crate::network::Network;
 use crate::parcels::{Answer, Parcels, Question};
-
-/// How long an answer may take, and how long a connection.
-pub(crate) const RESPONSE: Duration = Duration::from_millis(300);
 
 /// What the client does with what it hears. All but the first are wrong, and here to be found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +26,12 @@ pub enum Habit {
     DatesGrantsLate,
     /// A renewal that got no answer counts as one that did.
     TakesSilenceForYes,
+    /// A question that is not answered at once counts as one that never is.
+    TakesBusyForGone,
 }
+
+/// After how long a hasty client gives its question up.
+const HASTY: Duration = Duration::from_millis(25);
 
 /// The locks of one server.
 #[derive(Debug)]
@@ -40,8 +43,16 @@ pub(crate) struct WireStore {
 
 impl WireStore {
     /// The server of this name, asked by a process for as long as it lives. Contacts nobody yet.
-    pub(crate) fn new(address: &str, parcels: Parcels, life: Life, habit: Habit) -> Self {
-        let line = Arc::new(Shared::new(address, parcels, life.clone(), habit));
+    pub(crate) fn new(
+        address: &str,
+        network: Network,
+        parcels: Parcels,
+        life: Life,
+        habit: Habit,
+        response: Duration,
+    ) -> Self {
+        let line = Shared::new(address, network, parcels, life.clone(), habit, response);
+        let line = Arc::new(line);
         Self { line, life, habit }
     }
 
@@ -53,7 +64,11 @@ impl WireStore {
         let (tells, told) = oneshot::channel();
         let gone = || StoreError::new("the connection is gone");
         live.asks.send((question, tells)).map_err(|_| gone().not_sent())?;
-        match timeout(RESPONSE, told).await {
+        let patience = match self.habit {
+            Habit::TakesBusyForGone => HASTY,
+            _ => self.line.response,
+        };
+        match timeout(patience, told).await {
             Ok(answer) => answer.map_err(|_| gone()),
             Err(_) => {
                 live.suspected.notify_one();

@@ -10,6 +10,7 @@ use lockattr::store::{
     Sharing, Store, StoreError, StoreFuture,
 };
 use lockattr::{FencingToken, Holder};
+use tokio::time::Instant;
 
 /// What a server does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,10 @@ pub enum Flaw {
     CountsBackwards,
     /// A lease ends at its half.
     ExpiresEarly,
+    /// An entry of its wait queue lasts though its process asks no more.
+    KeepsTheDead,
+    /// A released lock stays taken for a while, as if its holder had asked for that.
+    FreesLate,
 }
 
 /// A server with a flaw.
@@ -39,7 +44,15 @@ struct Memory {
     holders: HashMap<String, Arc<Claim>>,
     refusals: u64,
     grants: u64,
+    /// Who waits, and asked last when, where the dead are kept.
+    waiting: Vec<(Acquiring, Instant)>,
 }
+
+/// After so long without a question of its own, the server asks for a waiter itself.
+const SILENT: Duration = Duration::from_millis(500);
+
+/// How late a lock is freed.
+const LATE: Duration = Duration::from_secs(8);
 
 /// As good as for ever, in a simulation.
 const FOR_EVER: Duration = Duration::from_secs(24 * 60 * 60);
@@ -52,6 +65,23 @@ impl WrongStore {
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks once more for all who wait and have not asked for long: so their entries last. What one of
+    /// them is granted, it never hears of.
+    async fn keep_the_dead(&self) {
+        let now = Instant::now();
+        let silent = |entry: &&(Acquiring, Instant)| entry.1 + SILENT < now;
+        let silent: Vec<_> = self.memory().waiting.iter().filter(silent).cloned().collect();
+        for (asked, _) in silent {
+            if let Ok(Acquire::Acquired { .. }) = self.inner.acquire(&asked).await {
+                self.waits_no_more(&asked.claim);
+            }
+        }
+    }
+
+    fn waits_no_more(&self, claim: &Claim) {
+        self.memory().waiting.retain(|(asked, _)| asked.claim.token() != claim.token());
     }
 
     fn lasts(&self, ttl: Duration) -> Duration {
@@ -95,6 +125,15 @@ impl Store for WrongStore {
         Box::pin(async move {
             let mut wish = asked.clone();
             wish.ttl = self.lasts(asked.ttl);
+            if self.flaw == Flaw::KeepsTheDead {
+                self.keep_the_dead().await;
+                self.waits_no_more(&asked.claim);
+                let answer = self.inner.acquire(&wish).await?;
+                if let Acquire::Held { in_line: Some(_), .. } = answer {
+                    self.memory().waiting.push((wish, Instant::now()));
+                }
+                return Ok(answer);
+            }
             let answer = self.inner.acquire(&wish).await?;
             Ok(self.told(asked, answer))
         })
@@ -120,7 +159,12 @@ impl Store for WrongStore {
         releases: &'a [Releasing],
     ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
         Box::pin(async move {
-            let mut answers = self.inner.release(releases).await;
+            releases.iter().for_each(|release| self.waits_no_more(&release.claim));
+            let mut wishes = releases.to_vec();
+            if self.flaw == Flaw::FreesLate {
+                wishes.iter_mut().for_each(|wish| *wish = wish.clone().after(LATE));
+            }
+            let mut answers = self.inner.release(&wishes).await;
             if self.flaw == Flaw::ReleasesForAnybody {
                 for (release, answer) in releases.iter().zip(&mut answers) {
                     let name = release.claim.key().name();

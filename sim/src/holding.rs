@@ -6,6 +6,7 @@ use std::time::Duration;
 use lockattr::{Error, Lease, LockGuard};
 use lockattr_history::{Call, Op, Recorder};
 
+use crate::diary::Open;
 use crate::life::Life;
 
 /// One hold of one call chain, of one key or several.
@@ -16,11 +17,20 @@ pub(crate) struct Holding {
     chain: u32,
     keys: Vec<&'static str>,
     over: Cell<bool>,
+    /// What is noted of it, until it ends.
+    _note: Open,
 }
 
 impl Holding {
-    pub(crate) fn new(recorder: Recorder, life: Life, chain: u32, keys: &[&'static str]) -> Self {
-        Self { recorder, life, chain, keys: keys.to_vec(), over: Cell::new(false) }
+    pub(crate) fn new(
+        recorder: Recorder,
+        life: Life,
+        chain: u32,
+        keys: &[&'static str],
+        note: Open,
+    ) -> Self {
+        let (keys, over) = (keys.to_vec(), Cell::new(false));
+        Self { recorder, life, chain, keys, over, _note: note }
     }
 
     pub(crate) fn asks(&self, key: &str, op: Op) -> Call {

@@ -12,12 +12,11 @@ use lockattr::FencingToken;
 use lockattr::store::{Grant, OwnerToken, StoreError};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
-use turmoil::net::TcpStream;
 
-use crate::client::{Habit, RESPONSE};
+use crate::client::Habit;
 use crate::life::Life;
+use crate::network::Network;
 use crate::parcels::{Answer, Parcel, Parcels, Question};
-use crate::server::PORT;
 use crate::wire::Wire;
 
 /// How long a failure to connect is told to those who ask next, before it is tried again.
@@ -30,8 +29,11 @@ const HEARTBEAT: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct Shared {
     address: String,
+    network: Network,
     parcels: Parcels,
     habit: Habit,
+    /// How long an answer may take, and how long a connection.
+    pub(crate) response: Duration,
     pub(crate) post: Post,
     life: Life,
     line: Mutex<Line>,
@@ -56,9 +58,16 @@ pub(crate) struct Live {
 }
 
 impl Shared {
-    pub(crate) fn new(address: &str, parcels: Parcels, life: Life, habit: Habit) -> Self {
+    pub(crate) fn new(
+        address: &str,
+        network: Network,
+        parcels: Parcels,
+        life: Life,
+        habit: Habit,
+        response: Duration,
+    ) -> Self {
         let (address, line) = (address.to_owned(), Mutex::new(Line::None));
-        Self { address, parcels, habit, post: Post::default(), life, line }
+        Self { address, network, parcels, habit, response, post: Post::default(), life, line }
     }
 
     /// The connection, made now if there is none: by a task of its own, so that a caller without
@@ -99,10 +108,10 @@ impl Shared {
 
     /// Connects and asks to be told what concerns the inboxes.
     async fn connect(&self) -> std::io::Result<Wire> {
-        let stream = TcpStream::connect((self.address.as_str(), PORT)).await?;
-        let mut wire = Wire::new(stream, self.parcels.clone());
+        let socket = self.network.connect(&self.address).await?;
+        let mut wire = Wire::new(socket, self.parcels.clone());
         let inboxes = self.post.inboxes().iter().map(|inbox| inbox.id()).collect();
-        let number = wire.ask(Question::Listen(inboxes)).await?;
+        let number = wire.ask(Question::Listen(inboxes))?;
         loop {
             match wire.hear().await? {
                 Parcel::Answer(answered, _) if answered == number => return Ok(wire),
@@ -137,7 +146,7 @@ impl Shared {
 
 /// Connects, tells how that went, and stays with the connection for as long as it answers.
 async fn keep_line(shared: Arc<Shared>, told: oneshot::Sender<Outcome>) {
-    let connected = timeout(RESPONSE, shared.connect()).await;
+    let connected = timeout(shared.response, shared.connect()).await;
     let failed = |sentence: String| StoreError::new(sentence).not_sent();
     let wire = match connected {
         Ok(Ok(wire)) => wire,
@@ -152,13 +161,14 @@ async fn keep_line(shared: Arc<Shared>, told: oneshot::Sender<Outcome>) {
     let live = Live { asks, suspected: suspected.clone() };
     *shared.line() = Line::Live(live.clone());
     drop(told.send(Ok(live)));
+    let response = shared.response;
     // Not while it waits: who drops the store closes the connection.
     let shared = {
         let weak = Arc::downgrade(&shared);
         drop(shared);
         weak
     };
-    stay(&shared, wire, asked, &suspected).await;
+    stay(&shared, wire, asked, &suspected, response).await;
     if let Some(shared) = shared.upgrade() {
         *shared.line() = Line::None;
         shared.post.interrupted();
@@ -171,6 +181,7 @@ async fn stay(
     mut wire: Wire,
     mut asked: mpsc::UnboundedReceiver<Ask>,
     suspected: &Notify,
+    response: Duration,
 ) {
     // In order: when they are given up, those who wait are woken in it.
     let mut open = BTreeMap::new();
@@ -199,7 +210,7 @@ async fn stay(
             }
             ask = asked.recv() => {
                 let Some((question, tells)) = ask else { return };
-                let Ok(number) = wire.ask(question).await else { return };
+                let Ok(number) = wire.ask(question) else { return };
                 open.insert(number, tells);
             }
             () = suspected.notified(), if ping.is_none() => looks = Instant::now(),
@@ -207,8 +218,8 @@ async fn stay(
                 if ping.is_some() {
                     return;
                 }
-                let Ok(number) = wire.ask(Question::Ping).await else { return };
-                (ping, looks) = (Some(number), Instant::now() + RESPONSE);
+                let Ok(number) = wire.ask(Question::Ping) else { return };
+                (ping, looks) = (Some(number), Instant::now() + response);
             }
         }
     }

@@ -10,6 +10,7 @@ use lockattr::__sim;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio::runtime::{self, Handle};
+use tokio::time::Instant;
 
 /// 2026-01-01: when every simulation begins.
 const BEGINS: Duration = Duration::from_secs(1_767_225_600);
@@ -27,12 +28,18 @@ struct Speaks {
 
 thread_local! {
     static EVENTS: Cell<u64> = const { Cell::new(0) };
+    /// How long the simulation has run, for those who ask from outside of all hosts.
+    static NOW: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    /// When the runtime of each process began, by its own clock and by the simulation's.
+    static BEGAN: RefCell<HashMap<runtime::Id, (Instant, Duration)>> = RefCell::default();
 }
 
 impl Machine {
     /// Puts all that runs on this thread on a machine of this seed.
     pub(crate) fn start(seed: u64) -> Self {
-        EVENTS.with(|events| events.set(0));
+        EVENTS.set(0);
+        NOW.set(Duration::ZERO);
+        BEGAN.take();
         let chance = RefCell::new(StdRng::seed_from_u64(seed));
         let speaks = Rc::new(Speaks { chance, ahead: RefCell::default() });
         __sim::run_on(Some(speaks.clone()));
@@ -72,13 +79,24 @@ impl __sim::Machine for Speaks {
     }
 }
 
-/// How long the simulation has run, by the clock of the host that asks.
-///
-/// # Panics
-///
-/// Outside of a simulation.
+/// The runtime that this is called on began so long after the simulation did.
+pub(crate) fn runs_since(at: Duration) {
+    let (runtime, now) = (Handle::current().id(), Instant::now());
+    BEGAN.with_borrow_mut(|began| began.insert(runtime, (now, at)));
+}
+
+/// The simulation has run so long.
+pub(crate) fn it_is(now: Duration) {
+    NOW.set(now);
+}
+
+/// How long the simulation has run, by the clock of the process or of the host that asks.
 pub(crate) fn elapsed() -> Duration {
-    turmoil::sim_elapsed().expect("inside of a simulation")
+    let of_a_process = Handle::try_current().ok().and_then(|runtime| {
+        let began = BEGAN.with_borrow(|began| began.get(&runtime.id()).copied());
+        began.map(|(began, at)| at + began.elapsed())
+    });
+    of_a_process.or_else(turmoil::sim_elapsed).unwrap_or_else(|| NOW.get())
 }
 
 /// The clock of all histories: milliseconds of the simulation, for timers know nothing smaller, and
@@ -86,9 +104,9 @@ pub(crate) fn elapsed() -> Duration {
 ///
 /// # Panics
 ///
-/// Outside of a simulation.
+/// If a simulation is longer than all time.
 pub(crate) fn clock() -> u64 {
-    let events = EVENTS.with(|events| events.replace(events.get() + 1));
+    let events = EVENTS.replace(EVENTS.get() + 1);
     let millis = u64::try_from(elapsed().as_millis()).expect("no simulation is that long");
     millis * 1_000_000 + events
 }

@@ -1,11 +1,15 @@
 //! What a seed says: who there is, and what goes wrong and when.
 
+mod scene;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
+
+use crate::turn::{LONGEST_TTL, Part};
 
 /// The servers of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,11 +20,24 @@ pub enum Topology {
     Redlock,
 }
 
+/// The plot of a world that is not all chance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scene {
+    /// The process of waiters dies, stands still or is cut off.
+    WaitersLeave,
+    /// Many waiters have waited long enough in the same moment.
+    ACrowdGivesUp,
+    /// Callers are dropped in the moment in which the lock is handed to them.
+    CallersAreDropped,
+}
+
 /// One world.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// What all of it comes from.
     pub seed: u64,
+    /// Its plot, if it has one.
+    pub scene: Option<Scene>,
     /// Its servers.
     pub topology: Topology,
     /// Its processes, and how each is set up.
@@ -29,8 +46,14 @@ pub struct Plan {
     pub fast: Vec<i32>,
     /// How long a message takes at most, while nothing is wrong.
     pub latency: Duration,
+    /// How long a process waits for an answer.
+    pub response: Duration,
+    /// How long a server is busy with each question.
+    pub server_takes: Duration,
     /// How long the processes begin new work.
     pub works: Duration,
+    /// How long a lock may stay out of reach of those who live, after the last thing that went wrong.
+    pub bound: Duration,
     /// What goes wrong, in order.
     pub faults: Vec<Fault>,
 }
@@ -40,6 +63,8 @@ pub struct Plan {
 pub struct Setup {
     /// Its tasks.
     pub tasks: u32,
+    /// What its first life does beside them.
+    pub(crate) parts: Vec<Part>,
     /// `linger` of its manager.
     pub linger: Duration,
     /// `hand_overs` of its manager.
@@ -78,6 +103,8 @@ pub enum Trouble {
     Slow(usize, Vec<usize>, Duration),
     /// The process dies, and another begins in its place when this is over.
     Kill(usize),
+    /// The process stands still, and goes on where it was.
+    Pause(usize),
     /// The server's process dies, and comes back with its data.
     PowerOff(usize),
     /// The process's calendar is ahead by so many microseconds more.
@@ -85,7 +112,7 @@ pub enum Trouble {
 }
 
 /// Kinds of trouble, as figures name them.
-pub const KINDS: [&str; 8] = [
+pub const KINDS: [&str; 9] = [
     "partition",
     "partition there",
     "partition back",
@@ -94,9 +121,25 @@ pub const KINDS: [&str; 8] = [
     "process killed",
     "server restarted",
     "calendar jump",
+    "process stopped",
 ];
 
 impl Trouble {
+    /// Whether it keeps this process from its work or its servers.
+    pub(crate) fn befalls(&self, process: usize) -> bool {
+        match self {
+            Self::Partition(which, _)
+            | Self::PartitionThere(which, _)
+            | Self::PartitionBack(which, _)
+            | Self::Hold(which, _)
+            | Self::Slow(which, ..)
+            | Self::Kill(which)
+            | Self::Pause(which) => *which == process,
+            Self::PowerOff(_) => true,
+            Self::Calendar(..) => false,
+        }
+    }
+
     /// Its place in [`KINDS`].
     #[must_use]
     pub fn kind(&self) -> usize {
@@ -109,6 +152,7 @@ impl Trouble {
             Self::Kill(..) => 5,
             Self::PowerOff(..) => 6,
             Self::Calendar(..) => 7,
+            Self::Pause(..) => 8,
         }
     }
 }
@@ -127,10 +171,14 @@ impl Plan {
             (0..dice.random_range(2..=3)).map(|_| Setup::draw(&mut dice)).collect();
         let mut plan = Self {
             seed,
+            scene: None,
             topology,
             fast: (0..servers).map(|_| dice.random_range(-8..=8)).collect(),
             latency: Duration::from_millis(dice.random_range(2..=30)),
+            response: Duration::from_millis(300),
+            server_takes: Duration::ZERO,
             works,
+            bound: scene::bound(LONGEST_TTL),
             faults: Vec::new(),
             processes,
         };
@@ -138,6 +186,19 @@ impl Plan {
         faults.sort_by_key(|fault| fault.at);
         plan.faults = faults;
         plan
+    }
+
+    /// How a report calls it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let Self { seed, scene, topology, .. } = self;
+        match scene {
+            Some(scene) => {
+                let faults: Vec<_> = self.faults.iter().map(|fault| &fault.trouble).collect();
+                format!("scene {seed} ({scene:?}, {faults:?})")
+            }
+            None => format!("seed {seed} over {topology:?}"),
+        }
     }
 
     fn draw_faults(&self, dice: &mut StdRng) -> Vec<Fault> {
@@ -164,11 +225,12 @@ impl Plan {
                 }
                 5 => Trouble::Kill(process),
                 6 => Trouble::PowerOff(one),
-                _ => Trouble::Calendar(process, dice.random_range(-400_000..400_000)),
+                7 => Trouble::Calendar(process, dice.random_range(-400_000..400_000)),
+                _ => Trouble::Pause(process),
             };
             let takes: Vec<_> = match kind {
                 0..=4 => some.iter().map(|server| format!("{process}-{server}")).collect(),
-                5 => vec![format!("process {process}")],
+                5 | 8 => vec![format!("process {process}")],
                 6 => vec![format!("server {one}")],
                 _ => Vec::new(),
             };
@@ -189,6 +251,7 @@ impl Setup {
         let linger = if dice.random_bool(0.3) { dice.random_range(20..500) } else { 0 };
         Self {
             tasks: dice.random_range(2..=4),
+            parts: Vec::new(),
             linger: Duration::from_millis(linger),
             hand_overs: dice.random_range(0..8),
             hand_over_time: Duration::from_millis(dice.random_range(1..200)),

@@ -15,9 +15,11 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::client::{Habit, WireStore};
+use crate::diary::Diary;
 use crate::ledger::Ledger;
 use crate::life::Life;
 use crate::machine::{Machine, clock};
+use crate::network::Network;
 use crate::parcels::Parcels;
 use crate::plan::{Setup, Topology};
 use crate::task::Task;
@@ -38,10 +40,14 @@ pub(crate) struct Process {
     pub(crate) servers: Vec<usize>,
     /// How it reads what they say.
     pub(crate) habit: Habit,
+    /// How long it waits for an answer.
+    pub(crate) response: Duration,
     /// How long it begins new work.
     pub(crate) works: Duration,
     /// What its work is drawn from.
     pub(crate) seed: u64,
+    /// Its way to the servers.
+    pub(crate) network: Network,
     /// The messages of its world.
     pub(crate) parcels: Parcels,
     /// What its locks are for.
@@ -50,6 +56,8 @@ pub(crate) struct Process {
     pub(crate) machine: Rc<Machine>,
     /// By how many microseconds its calendar is ahead.
     pub(crate) ahead: Rc<Cell<i64>>,
+    /// What its tasks wait for and have.
+    pub(crate) diary: Diary,
     /// Which life it lives.
     pub(crate) life: RefCell<Life>,
     /// The history of each of its lives.
@@ -67,7 +75,7 @@ impl Process {
         format!("process-{number}")
     }
 
-    /// What its host runs, in each of its lives.
+    /// What it does in each of its lives.
     ///
     /// # Errors
     ///
@@ -91,16 +99,20 @@ impl Process {
             .shutdown_limit(Duration::from_secs(1))
             .build()?;
         let mut tasks = JoinSet::new();
+        let task = |nth| Task {
+            nth,
+            process: self.clone(),
+            manager: manager.clone(),
+            recorder: recorder.clone(),
+            life: life.clone(),
+        };
         for nth in 0..setup.tasks {
             let dice = (self.seed << 16) ^ u64::from(number << 4 | nth);
-            let task = Task {
-                nth,
-                process: self.clone(),
-                manager: manager.clone(),
-                recorder: recorder.clone(),
-                life: life.clone(),
-            };
-            tasks.spawn_local(task.run(StdRng::seed_from_u64(dice)));
+            tasks.spawn_local(task(nth).run(StdRng::seed_from_u64(dice)));
+        }
+        let parts = setup.parts.iter().filter(|_| lives == 0);
+        for (nth, part) in (setup.tasks..).zip(parts) {
+            tasks.spawn_local(task(nth).plays(part.clone()));
         }
         while let Some(ended) = tasks.join_next().await {
             ended?;
@@ -128,8 +140,11 @@ impl Process {
 
     fn store(&self, life: &Life) -> Arc<dyn Store> {
         let server = |server: &usize| {
-            let (address, parcels) = (server_name(*server), self.parcels.clone());
-            Arc::new(WireStore::new(&address, parcels, life.clone(), self.habit)) as Arc<dyn Store>
+            let (network, parcels) = (self.network.clone(), self.parcels.clone());
+            let address = server_name(*server);
+            let store =
+                WireStore::new(&address, network, parcels, life.clone(), self.habit, self.response);
+            Arc::new(store) as Arc<dyn Store>
         };
         let mut servers = self.servers.iter().map(server);
         match self.topology {

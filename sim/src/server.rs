@@ -1,7 +1,7 @@
 //! A server: the rules of the Redis scripts behind a simulated socket.
 
 use std::net::Ipv4Addr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lockattr::FencingToken;
@@ -13,13 +13,15 @@ use tokio::time::{Instant, sleep_until};
 use turmoil::net::{TcpListener, TcpStream};
 
 use crate::machine::elapsed;
+use crate::network::ALIVE;
 use crate::parcels::{Answer, Parcel, Parcels, Question};
 
 /// Where every server listens.
 pub(crate) const PORT: u16 = 6379;
 
-/// After how long without a word a connection counts as dead: nobody hears the end of one whose
-/// network was cut first. Its inboxes are told in vain until then.
+/// After how long without a word a connection counts as dead: nothing says that one has ended whose
+/// network was cut first. Its inboxes are told in vain until then. A process that stands still is not
+/// found out by this: its system speaks for it.
 const KEEP_ALIVE: Duration = Duration::from_secs(3);
 
 /// Bits of a fencing token below the counter that a server's words carry.
@@ -32,6 +34,9 @@ pub(crate) struct Server {
     pub(crate) store: Arc<dyn Store>,
     /// By how much its clock runs too fast, in parts of a thousand.
     pub(crate) fast: i32,
+    /// How long it is busy with each question, and until when it is with those that have come.
+    pub(crate) takes: Duration,
+    pub(crate) busy: Mutex<Option<Instant>>,
     /// Whether its process runs.
     pub(crate) power: watch::Sender<bool>,
     /// The messages of its world.
@@ -40,9 +45,14 @@ pub(crate) struct Server {
 
 impl Server {
     /// A server over `store`, that is on.
-    pub(crate) fn new(store: Arc<dyn Store>, fast: i32, parcels: Parcels) -> Arc<Self> {
-        let power = watch::Sender::new(true);
-        Arc::new(Self { store, fast, power, parcels })
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        fast: i32,
+        takes: Duration,
+        parcels: Parcels,
+    ) -> Arc<Self> {
+        let (power, busy) = (watch::Sender::new(true), Mutex::default());
+        Arc::new(Self { store, fast, takes, busy, power, parcels })
     }
 
     /// What its host runs.
@@ -91,6 +101,9 @@ impl Server {
                 read = stream.read(&mut bytes) => {
                     let Ok(8) = read else { return };
                     heard = Instant::now();
+                    if bytes == ALIVE {
+                        continue;
+                    }
                     let Parcel::Question(number, question) = self.parcels.collect(bytes) else {
                         panic!("a process asks");
                     };
@@ -101,6 +114,7 @@ impl Server {
                             inboxes.push(inbox);
                         }
                     }
+                    self.has_time().await;
                     let answer = self.answer(question).await;
                     // The other end is above.
                     says.send(Parcel::Answer(number, answer)).ok();
@@ -108,6 +122,21 @@ impl Server {
                 () = sleep_until(heard + KEEP_ALIVE) => return,
             }
         }
+    }
+
+    /// Waits until it is done with the questions that came before.
+    async fn has_time(&self) {
+        if self.takes.is_zero() {
+            return;
+        }
+        let begins = {
+            let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+            let now = Instant::now();
+            let begins = busy.map_or(now, |until| until.max(now));
+            *busy = Some(begins + self.takes);
+            begins
+        };
+        sleep_until(begins).await;
     }
 
     /// What stands here for the inbox of a process.

@@ -8,17 +8,8 @@ use std::time::Duration;
 use lockattr_history::Judged;
 
 use crate::outcome::Outcome;
-use crate::plan::{KINDS, Plan, Topology};
+use crate::plan::{KINDS, Plan};
 use crate::world::{Wrong, run};
-
-/// Which seeds, of how many threads that share them, this one takes.
-#[derive(Clone, Copy, Debug)]
-pub struct Share {
-    /// Its number.
-    pub nth: u64,
-    /// How many share.
-    pub of: u64,
-}
 
 /// What many worlds come to.
 #[derive(Clone, Debug, Default)]
@@ -58,25 +49,21 @@ pub fn seeds(usual: u64) -> std::ops::Range<u64> {
     }
 }
 
-/// Runs a share of these seeds over these servers.
+/// Runs the worlds of these plans.
 ///
 /// # Errors
 ///
 /// What was found, with the commands that show it again.
-pub fn sweep(
-    seeds: impl IntoIterator<Item = u64>,
-    topology: Topology,
-    share: Share,
-) -> Result<Figures, String> {
+pub fn sweep(plans: impl IntoIterator<Item = Plan>) -> Result<Figures, String> {
     let (mut figures, mut found) = (Figures::default(), BTreeSet::new());
     let mut report = String::new();
-    for seed in seeds.into_iter().filter(|seed| seed % share.of == share.nth) {
-        let outcome = run(&Plan::draw(seed, topology), Wrong::Nothing);
+    for plan in plans {
+        let outcome = run(&plan, Wrong::Nothing);
         match outcome.judge() {
             Ok(judged) => figures.add(&outcome, &judged),
             Err(what) => {
-                report.push_str(&format!("seed {seed} over {topology:?}:\n{what}"));
-                found.insert(seed);
+                report.push_str(&format!("{}:\n{what}", plan.name()));
+                found.insert(plan.seed);
             }
         }
     }

@@ -1,19 +1,22 @@
 //! A task of a process: takes its turns, and writes down what it asks and what it is told.
 
+use std::future::pending;
 use std::rc::Rc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use lockattr::{Error, Lease, LockGuard, LockManager, LockOptions};
 use lockattr_history::{Call, Op, Recorder};
 use rand::RngExt;
 use rand::rngs::StdRng;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
+use crate::diary::Open;
 use crate::holding::Holding;
 use crate::life::Life;
 use crate::machine::elapsed;
 use crate::process::Process;
-use crate::turn::{End, Step, Turn};
+use crate::turn::{End, Part, Step, Turn};
 
 /// How often a body looks whether it still holds.
 const LOOKS: Duration = Duration::from_millis(7);
@@ -40,12 +43,36 @@ impl Task {
             let turn = Turn::draw(&mut dice);
             turns += 1;
             // A chain of its own: what an earlier turn does not know about is none of its business.
-            let chain = self.nth << 16 | turns;
-            let taken = self.take(chain, &turn);
-            match turn.cancelled {
-                Some(limit) => drop(timeout(limit, taken).await),
-                None => taken.await,
-            }
+            self.takes(self.nth << 16 | turns, &turn).await;
+        }
+    }
+
+    /// Takes one turn, when its time has come.
+    pub(crate) async fn plays(self, part: Part) {
+        sleep(part.at.saturating_sub(elapsed())).await;
+        let chain = self.nth << 16;
+        let rivals = (1..).zip(&part.rivals).map(|(nth, rival)| self.takes(chain | nth, rival));
+        let rivals = async {
+            join_all(rivals).await;
+            pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            () = self.takes(chain, &part.turn) => {}
+            () = rivals => {}
+        }
+    }
+
+    /// Takes a turn, until its future is dropped: also where it could have gone on in that moment.
+    async fn takes(&self, chain: u32, turn: &Turn) {
+        let taken = self.take(chain, turn);
+        match turn.cancelled {
+            Some(limit) => tokio::select! {
+                biased;
+                () = sleep(limit) => {}
+                () = taken => {}
+            },
+            None => taken.await,
         }
     }
 
@@ -54,7 +81,7 @@ impl Task {
             return self.take_scoped(chain, turn).await;
         }
         let asked = self.asks(chain, turn);
-        let began = Instant::now();
+        let (began, waits) = (Instant::now(), self.process.diary.waits(self.process.number, turn));
         let outcome = match &turn.keys[..] {
             [key] if turn.wait.is_none() => {
                 let answer = self.manager.try_acquire(key, turn.options.clone()).await;
@@ -65,8 +92,9 @@ impl Task {
         self.waited(turn, began);
         let guard = match outcome {
             Ok(guard) => guard,
-            Err(error) => return self.refused(asked, error.as_ref()),
+            Err(error) => return self.refused(asked, &waits, error.as_ref()),
         };
+        drop(waits);
         let holding = self.granted(asked, chain, turn, &guard);
         let lease = Lease::clone(&guard);
         let is_lost = tokio::select! {
@@ -94,20 +122,22 @@ impl Task {
 
     /// The same by `with_lock`: it drops the body when the lease is lost, and gives the lock back.
     async fn take_scoped(&self, chain: u32, turn: &Turn) {
-        let mut asked = Some(self.asks(chain, turn));
+        let waits = self.process.diary.waits(self.process.number, turn);
+        let mut asked = Some((self.asks(chain, turn), waits));
         let began = Instant::now();
         let body = async |lease: &Lease| {
             self.waited(turn, began);
-            let asked = asked.take().expect("a body runs once");
+            let (asked, waits) = asked.take().expect("a body runs once");
+            drop(waits);
             let holding = self.granted(asked, chain, turn, lease);
             self.body(turn, &holding, lease, None).await;
         };
         let outcome = self.manager.with_lock(turn.keys[0], turn.options.clone(), body).await;
         match (outcome, asked) {
             (Ok(()) | Err(Error::Lost { .. }), None) => {}
-            (Err(error), Some(asked)) => {
+            (Err(error), Some((asked, waits))) => {
                 self.waited(turn, began);
-                self.refused(asked, Some(&error));
+                self.refused(asked, &waits, Some(&error));
             }
             (outcome, _) => self.finds(format!("`with_lock` said {outcome:?}")),
         }
@@ -121,15 +151,19 @@ impl Task {
     fn granted(&self, asked: Vec<Call>, chain: u32, turn: &Turn, lease: &Lease) -> Holding {
         let fence = lease.fencing_token().get();
         asked.into_iter().for_each(|call| call.ok(Some(fence)));
-        Holding::new(self.recorder.clone(), self.life.clone(), chain, &turn.keys)
+        let note = self.process.diary.holds(self.process.number, turn);
+        Holding::new(self.recorder.clone(), self.life.clone(), chain, &turn.keys, note)
     }
 
-    fn refused(&self, asked: Vec<Call>, error: Option<&Error>) {
+    fn refused(&self, asked: Vec<Call>, waits: &Open, error: Option<&Error>) {
         match error {
             None | Some(Error::Contended { .. } | Error::Lost { .. } | Error::ShutDown { .. }) => {
                 asked.into_iter().for_each(Call::fail);
             }
-            Some(Error::Store { .. }) => asked.into_iter().for_each(Call::unknown),
+            Some(error @ Error::Store { .. }) => {
+                waits.fails(error);
+                asked.into_iter().for_each(Call::unknown);
+            }
             Some(error) => self.finds(format!("an acquire said {error:?}")),
         }
     }

@@ -25,8 +25,21 @@ pub(crate) struct Turn {
     pub(crate) steps: Vec<Step>,
     /// How it lets go.
     pub(crate) end: End,
+    /// For how long the lock stays taken once a body has begun, however soon that ends.
+    pub(crate) at_least: Duration,
     /// After how long its future is dropped, wherever it stands.
     pub(crate) cancelled: Option<Duration>,
+}
+
+/// A turn that a task is given.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    /// When it is taken.
+    pub(crate) at: Duration,
+    /// What is done.
+    pub(crate) turn: Turn,
+    /// What the same task does beside it, and drops when it is done.
+    pub(crate) rivals: Vec<Turn>,
 }
 
 /// A part of a body.
@@ -60,7 +73,7 @@ const STOCK: [&str; 2] = ["stock:a", "stock:b"];
 pub(crate) const KEYS: [&str; 4] = ["stock:a", "stock:b", "page", "door"];
 
 /// What `door` lets in.
-const PERMITS: u32 = 2;
+pub(crate) const PERMITS: u32 = 2;
 
 impl Turn {
     /// What a task does next.
@@ -73,20 +86,17 @@ impl Turn {
             _ => (vec!["door"], history::Mode::Permits(PERMITS)),
         };
         let ttl = [150, 300, 600, 1_500][dice.random_range(0..4)];
-        let mut options = LockOptions::new().ttl(Duration::from_millis(ttl));
-        options = match mode {
-            history::Mode::Exclusive => options,
-            history::Mode::Shared => options.mode(Mode::Shared),
-            history::Mode::Permits(permits) => options.permits(permits),
-        };
+        let mut options = Self::options(mode, Duration::from_millis(ttl));
         let renews = dice.random_bool(0.7);
         if !renews {
             options = options.renew(false);
         } else if dice.random_bool(0.1) {
             options = options.max_hold(Duration::from_millis(ttl * 2));
         }
+        let mut at_least = Duration::ZERO;
         if dice.random_bool(0.08) {
-            options = options.hold_at_least(Duration::from_millis(ttl / 2));
+            at_least = Duration::from_millis(ttl / 2);
+            options = options.hold_at_least(at_least);
         }
         let wait = dice.random_bool(0.85).then(|| dice.random_range(100..2_500));
         let wait = wait.map(Duration::from_millis);
@@ -101,7 +111,17 @@ impl Turn {
         let steps = (0..dice.random_range(0..=3)).map(|_| Step::draw(dice, counts, ttl)).collect();
         let cancelled = dice.random_bool(0.15).then(|| dice.random_range(1..1_500));
         let cancelled = cancelled.map(Duration::from_millis);
-        Self { keys, mode, options, wait, steps, end, cancelled }
+        Self { keys, mode, options, wait, steps, end, at_least, cancelled }
+    }
+
+    /// The options by which a lock of this mode is asked for.
+    pub(crate) fn options(mode: history::Mode, ttl: Duration) -> LockOptions {
+        let options = LockOptions::new().ttl(ttl);
+        match mode {
+            history::Mode::Exclusive => options,
+            history::Mode::Shared => options.mode(Mode::Shared),
+            history::Mode::Permits(permits) => options.permits(permits),
+        }
     }
 }
 

@@ -1,36 +1,30 @@
 //! One connection of a process, as messages.
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use turmoil::net::TcpStream;
-
+use crate::network::Socket;
 use crate::parcels::{Parcel, Parcels, Question};
 
-/// The bytes of a connection.
+/// What goes over a connection.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    stream: TcpStream,
+    socket: Socket,
     parcels: Parcels,
     last: u64,
 }
 
 impl Wire {
-    pub(crate) fn new(stream: TcpStream, parcels: Parcels) -> Self {
-        Self { stream, parcels, last: 0 }
+    pub(crate) fn new(socket: Socket, parcels: Parcels) -> Self {
+        Self { socket, parcels, last: 0 }
     }
 
-    pub(crate) async fn ask(&mut self, question: Question) -> std::io::Result<u64> {
+    pub(crate) fn ask(&mut self, question: Question) -> std::io::Result<u64> {
         self.last += 1;
         let parcel = Parcel::Question(self.last, question);
-        self.stream.write_all(&self.parcels.send(parcel)).await?;
+        self.socket.send(self.parcels.send(parcel))?;
         Ok(self.last)
     }
 
-    /// Can be dropped at any time: a message is one segment, which comes as a whole.
+    /// Can be dropped at any time.
     pub(crate) async fn hear(&mut self) -> std::io::Result<Parcel> {
-        let mut bytes = [0; 8];
-        match self.stream.read(&mut bytes).await? {
-            8 => Ok(self.parcels.collect(bytes)),
-            _ => Err(std::io::ErrorKind::UnexpectedEof.into()),
-        }
+        Ok(self.parcels.collect(self.socket.next().await?))
     }
 }

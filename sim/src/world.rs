@@ -8,19 +8,26 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use lockattr::store::{MemoryStore, Store};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
 use turmoil::{Builder, Sim};
 
 use crate::audit::audit;
 use crate::client::Habit;
+use crate::diary::Diary;
 use crate::flaws::{Flaw, WrongStore};
 use crate::ledger::Ledger;
-use crate::machine::{self, Machine};
+use crate::machine::{self, Machine, it_is};
+use crate::network::Network;
 use crate::outcome::Outcome;
 use crate::parcels::Parcels;
 use crate::plan::{KINDS, Plan};
 use crate::process::{Process, server_name};
+use crate::running::Running;
 use crate::server::Server;
 use crate::turn::LONGEST_TTL;
+use crate::waits;
 
 /// How far the simulation goes at a time, and the least that a message takes.
 const TICK: Duration = Duration::from_millis(2);
@@ -48,6 +55,10 @@ struct World<'a> {
     sim: Sim<'a>,
     servers: Vec<Arc<Server>>,
     processes: Vec<Rc<Process>>,
+    /// The life that each process lives, if it lives.
+    running: Vec<Option<Running>>,
+    /// In which order processes get their time.
+    dice: StdRng,
     parcels: Parcels,
     injected: [u64; KINDS.len()],
 }
@@ -61,7 +72,8 @@ struct World<'a> {
 pub fn run(plan: &Plan, wrong: Wrong) -> Outcome {
     let machine = Machine::start(plan.seed ^ 0x6c6f_636b);
     let ledger = Ledger::default();
-    let mut world = World::build(plan, wrong, &machine, &ledger);
+    let diary = Diary::default();
+    let mut world = World::build(plan, wrong, &machine, &ledger, &diary);
     let hangs = world.run_to_end();
     // Leases that nobody gave back have ended by then.
     world.goes_on(LONGEST_TTL + Duration::from_millis(500));
@@ -69,6 +81,7 @@ pub fn run(plan: &Plan, wrong: Wrong) -> Outcome {
     let mut findings = ledger.faults();
     findings.extend(hangs);
     findings.extend(left);
+    findings.extend(waits::faults(plan, &diary));
     let mut history = Vec::new();
     for process in &world.processes {
         findings.append(&mut process.findings.borrow_mut());
@@ -91,7 +104,13 @@ pub fn run(plan: &Plan, wrong: Wrong) -> Outcome {
 }
 
 impl<'a> World<'a> {
-    fn build(plan: &'a Plan, wrong: Wrong, machine: &Machine, ledger: &Ledger) -> Self {
+    fn build(
+        plan: &'a Plan,
+        wrong: Wrong,
+        machine: &Machine,
+        ledger: &Ledger,
+        diary: &Diary,
+    ) -> Self {
         let parcels = Parcels::default();
         let mut sim = Builder::new()
             .epoch(SystemTime::UNIX_EPOCH)
@@ -110,42 +129,47 @@ impl<'a> World<'a> {
                     Wrong::Servers(flaw) => Arc::new(WrongStore::new(flaw)),
                     _ => Arc::new(MemoryStore::new()),
                 };
-                let server = Server::new(store, fast, parcels.clone());
+                let server = Server::new(store, fast, plan.server_takes, parcels.clone());
                 let host = server.clone();
                 sim.host(server_name(number), move || host.clone().run());
                 server
             })
             .collect();
-        let processes = (plan.processes.iter().enumerate())
+        let processes: Vec<_> = (plan.processes.iter().enumerate())
             .map(|(number, setup)| {
+                let (network, system) = Network::new();
+                sim.client(Process::name(number), system.run());
                 let asks = match wrong {
                     Wrong::SmallQuorum => (0..3).map(|nth| (number * 2 + nth) % 5).collect(),
                     _ => (0..servers.len()).collect(),
                 };
                 let habit = if let Wrong::Clients(habit) = wrong { habit } else { Habit::Right };
-                let process = Rc::new(Process {
+                Rc::new(Process {
                     number,
                     setup: setup.clone(),
                     topology: plan.topology,
                     servers: asks,
                     habit,
+                    response: plan.response,
                     works: plan.works,
                     seed: plan.seed,
+                    network,
                     parcels: parcels.clone(),
                     ledger: ledger.clone(),
+                    diary: diary.clone(),
                     machine: machine.share(),
                     ahead: Rc::new(Cell::new(setup.ahead)),
                     life: RefCell::default(),
                     recorders: RefCell::default(),
                     findings: RefCell::default(),
                     done: Cell::new(false),
-                });
-                let host = process.clone();
-                sim.host(Process::name(number), move || host.clone().run());
-                process
+                })
             })
             .collect();
-        Self { plan, sim, servers, processes, parcels, injected: [0; KINDS.len()] }
+        let begin = |process| Some(Running::begin(process, Duration::ZERO));
+        let running = processes.iter().map(begin).collect();
+        let (dice, injected) = (StdRng::seed_from_u64(plan.seed), [0; KINDS.len()]);
+        Self { plan, sim, servers, processes, running, dice, parcels, injected }
     }
 
     /// Until everybody is done, or should be; says who is not.
@@ -189,7 +213,14 @@ impl<'a> World<'a> {
     }
 
     fn step(&mut self) {
-        if let Err(error) = self.sim.step() {
+        let mut steps = self.sim.step().map(drop);
+        it_is(self.sim.elapsed());
+        let mut living: Vec<_> = self.running.iter_mut().flatten().collect();
+        living.shuffle(&mut self.dice);
+        for process in living {
+            steps = steps.and_then(|()| process.step(TICK));
+        }
+        if let Err(error) = steps {
             panic!("seed {}: {error}", self.plan.seed);
         }
     }

@@ -1,25 +1,29 @@
 //! Wrong servers, wrong clients, a wrong quorum: each is found, by the same worlds in which the
 //! runtime as it is passes, within a few seeds.
 
-use lockattr_sim::{Flaw, Habit, Plan, Topology, Wrong, run};
+use lockattr_sim::{Flaw, Habit, Plan, Scene, Topology, Wrong, run};
 
 /// After so many worlds without a finding, nothing would be found.
-const WITHIN: u64 = 60;
+const WITHIN: u64 = 120;
 
 /// Runs worlds until what is wrong there is found, and in words that fit.
-#[expect(clippy::print_stdout, reason = "the museum's label")]
 fn found(wrong: Wrong, topology: Topology, fits: &str) {
+    found_among((0..WITHIN).map(|seed| Plan::draw(seed, topology)), wrong, fits);
+}
+
+#[expect(clippy::print_stdout, reason = "the museum's label")]
+fn found_among(plans: impl Iterator<Item = Plan>, wrong: Wrong, fits: &str) {
     let mut other = String::new();
-    for seed in 0..WITHIN {
-        let Err(report) = run(&Plan::draw(seed, topology), wrong).judge() else { continue };
+    for plan in plans {
+        let Err(report) = run(&plan, wrong).judge() else { continue };
         let label = report.lines().find(|line| line.contains(fits));
         if let Some(label) = label {
-            println!("{wrong:?} over {topology:?}: seed {seed} found {label}");
+            println!("{wrong:?}: {} found {label}", plan.name());
             return;
         }
         other.push_str(&report);
     }
-    panic!("{wrong:?} over {topology:?} is not found by `{fits}`, but by:\n{other}");
+    panic!("{wrong:?} is not found by `{fits}`, but by:\n{other}");
 }
 
 #[test]
@@ -65,4 +69,25 @@ fn a_quorum_of_two_of_five_is_found() {
 #[test]
 fn the_numbers_under_the_lock_tell_too() {
     found(Wrong::SmallQuorum, Topology::Redlock, "was counted");
+}
+
+fn scenes(scene: Scene) -> impl Iterator<Item = Plan> {
+    (0..WITHIN).map(Plan::scene).filter(move |plan| plan.scene == Some(scene))
+}
+
+#[test]
+fn a_server_that_keeps_waiters_of_the_dead_is_found() {
+    let wrong = Wrong::Servers(Flaw::KeepsTheDead);
+    found_among(scenes(Scene::WaitersLeave), wrong, "waits in vain");
+}
+
+#[test]
+fn a_server_that_frees_late_is_found() {
+    let wrong = Wrong::Servers(Flaw::FreesLate);
+    found_among(scenes(Scene::CallersAreDropped), wrong, "waits in vain");
+}
+
+#[test]
+fn a_client_that_takes_a_busy_server_for_none_is_found() {
+    found(Wrong::Clients(Habit::TakesBusyForGone), Topology::Alone, "hears of an outage");
 }

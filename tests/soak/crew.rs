@@ -12,6 +12,7 @@ use rand::Rng;
 use crate::chance::{one_of, stream};
 use crate::topology::Topology;
 use crate::weather::{Trouble, spells};
+use crate::worker::CLOCK;
 
 /// The place of one process: who is killed there is replaced.
 pub(crate) struct Member {
@@ -82,6 +83,10 @@ impl Member {
                 sleep(lasts).await;
                 self.node.continue_signal();
                 return;
+            }
+            Trouble::CalendarJumped => {
+                let hours = i64::try_from(pick % 13).expect("few") - 6;
+                return self.node.say(&format!("{CLOCK}{}", hours * 3_600_000)).await;
             }
             Trouble::NetworkCut => wires.cut().await,
             Trouble::NetworkSilent => wires.hold(),

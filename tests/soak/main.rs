@@ -4,10 +4,13 @@
 //! not, so a seed that failed once may have to be tried some times.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 
+mod calendar;
 mod chance;
 mod crew;
+mod crowd;
 mod outcome;
 mod plan;
+mod plot;
 mod round;
 mod soak;
 mod topology;
@@ -26,8 +29,14 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    let runtime = builder.worker_threads(2).enable_all().build().expect("a runtime");
+    builder.worker_threads(2).enable_all();
+    if words.first().is_some_and(|verb| verb == "worker") {
+        calendar::is_wrong_here();
+        builder.on_thread_start(calendar::is_wrong_here);
+    }
+    let runtime = builder.build().expect("a runtime");
     let done = match words.split_first() {
+        Some((verb, rest)) if verb == "crowd" => runtime.block_on(crowd::run(rest)),
         Some((verb, rest)) if verb == "worker" => runtime.block_on(worker::run(rest)),
         _ => match Plan::parse(&words) {
             Ok(plan) => runtime.block_on(soak::run(&plan)),

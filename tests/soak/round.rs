@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use crate::crew::{Faults, Member};
 use crate::outcome::{Complaint, Complaints, Outcome};
 use crate::plan::Plan;
+use crate::plot;
 use crate::topology::Topology;
 use crate::verdict;
 use crate::weather::spells;
@@ -38,6 +39,7 @@ pub(crate) async fn run<T: Topology>(name: &'static str, plan: &Plan, seed: u64)
     let ended = join_all(crew.iter_mut().map(Member::finishes)).await;
     wrong.extend(ended.into_iter().filter_map(Result::err));
     let mut hung = somebody_new_has_all(&engine).await;
+    let (plots, mut costs) = plot::plays(&engine, seed).await;
     let (leaked, outlived) = left(&engine).await;
 
     let mut verdict = verdict::of(&directory);
@@ -53,9 +55,10 @@ pub(crate) async fn run<T: Topology>(name: &'static str, plan: &Plan, seed: u64)
         wrong.push("nobody had any lock in all the time".into());
     }
     let mut faults = Faults::new();
-    for (kind, count) in processes.into_iter().chain([servers]).flatten() {
+    for (kind, count) in processes.into_iter().chain([servers, plots]).flatten() {
         *faults.entry(kind).or_default() += count;
     }
+    verdict.violations.append(&mut costs);
     let (operations, violations) = (verdict.operations, verdict.violations);
     let outcome = Outcome {
         topology: name,

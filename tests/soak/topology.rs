@@ -45,6 +45,7 @@ pub(crate) trait Topology: Engine {
 pub(crate) const NETWORK: &[Trouble] = &[
     Trouble::Killed,
     Trouble::Stopped,
+    Trouble::CalendarJumped,
     Trouble::NetworkCut,
     Trouble::NetworkSilent,
     Trouble::RepliesHeld,
@@ -59,7 +60,7 @@ pub(crate) const NETWORK: &[Trouble] = &[
 const REDIS_LINES_LAST: Duration = Duration::from_secs(60);
 
 /// All that can happen to a process whose network cannot be had.
-const PROCESS: &[Trouble] = &[Trouble::Killed, Trouble::Stopped];
+const PROCESS: &[Trouble] = &[Trouble::Killed, Trouble::Stopped, Trouble::CalendarJumped];
 
 macro_rules! topologies {
     ($($name:literal: $topology:ty),* $(,)?) => {

@@ -23,6 +23,8 @@ pub(crate) struct Spell<K> {
 pub(crate) enum Trouble {
     Killed,
     Stopped,
+    /// Its calendar jumps, by up to six hours.
+    CalendarJumped,
     NetworkCut,
     NetworkSilent,
     RepliesHeld,

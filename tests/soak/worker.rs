@@ -1,6 +1,7 @@
 //! One process that works: `soak worker url=… seed=… process=… directory=… modes=…`.
 //!
-//! Says `ready`, and works until a line comes. Then it lets its turns end, has every lock once more,
+//! Says `ready`, and works until a line comes that is not `clock MILLISECONDS`, at which its calendar
+//! jumps. Then it lets its turns end, has every lock once more,
 //! says `settled`, and ends with its stdin.
 
 mod act;
@@ -24,6 +25,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use crate::calendar;
 use crate::chance::stream;
 use crate::outcome::{Complaint, Complaints};
 use lockattr_tests::Shelf;
@@ -37,6 +39,9 @@ pub(crate) const KEYS: [&str; 6] = ["x0", "x1", "x2", "x3", "x4", "s0"];
 pub(crate) const PERMITS: u32 = 2;
 
 pub(crate) const SEMAPHORE: usize = 5;
+
+/// What an order begins with to let the calendar jump.
+pub(crate) const CLOCK: &str = "clock ";
 
 /// Tasks that take turns with locks.
 const TASKS: usize = 6;
@@ -85,7 +90,12 @@ pub(crate) async fn run(words: &[String]) -> Result<(), String> {
         tasks.spawn(works(world.clone(), seed, task, all_modes));
     }
     let mut orders = BufReader::new(stdin()).lines();
-    orders.next_line().await.map_err(|error| error.to_string())?;
+    while let Some(order) = orders.next_line().await.map_err(|error| error.to_string())? {
+        match order.strip_prefix(CLOCK).and_then(|millis| millis.parse().ok()) {
+            Some(millis) => calendar::jumps(millis),
+            None => break,
+        }
+    }
     world.over.store(true, Ordering::Relaxed);
     while let Some(ended) = tasks.join_next().await {
         ended.map_err(|error| format!("a task of process {process}: {error}"))?;
@@ -135,12 +145,12 @@ async fn peace(world: &World, key: usize) {
     }
 }
 
-fn value<T: FromStr>(told: &BTreeMap<&str, &str>, name: &str) -> Result<T, String> {
+pub(crate) fn value<T: FromStr>(told: &BTreeMap<&str, &str>, name: &str) -> Result<T, String> {
     let value = told.get(name).and_then(|value| value.parse().ok());
-    value.ok_or_else(|| format!("a worker needs `{name}=…`"))
+    value.ok_or_else(|| format!("it needs `{name}=…`"))
 }
 
-fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     // The driver may be gone, and so will this process be.
     writeln!(std::io::stdout(), "{line}").ok();
 }

@@ -3,6 +3,7 @@
 use super::World;
 use crate::plan::Trouble;
 use crate::process::{Process, server_name};
+use crate::running::Running;
 
 impl World<'_> {
     pub(super) fn begin(&mut self, trouble: &Trouble) {
@@ -11,7 +12,7 @@ impl World<'_> {
             // Its connections end one by one, in an order. A runtime that is dropped drops its tasks
             // in one that depends on how many tasks there ever were.
             self.step();
-            self.sim.crash(Process::name(*process));
+            self.running[*process] = None;
             return;
         }
         let sim = &mut self.sim;
@@ -34,6 +35,9 @@ impl World<'_> {
                 });
             }
             Trouble::Kill(_) => {}
+            Trouble::Pause(process) => {
+                self.running[*process].iter_mut().for_each(Running::stop);
+            }
             Trouble::PowerOff(server) => drop(self.servers[*server].power.send_replace(false)),
             Trouble::Calendar(process, micros) => {
                 let ahead = &self.processes[*process].ahead;
@@ -60,7 +64,13 @@ impl World<'_> {
             Trouble::Slow(process, servers, _) => links(*process, servers, |one, other| {
                 sim.set_link_max_message_latency(one, other, latency);
             }),
-            Trouble::Kill(process) => sim.bounce(Process::name(*process)),
+            Trouble::Kill(process) => {
+                let begun = Running::begin(&self.processes[*process], sim.elapsed());
+                self.running[*process] = Some(begun);
+            }
+            Trouble::Pause(process) => {
+                self.running[*process].iter_mut().for_each(Running::go_on);
+            }
             Trouble::PowerOff(server) => drop(self.servers[*server].power.send_replace(true)),
             Trouble::Calendar(..) => {}
         }

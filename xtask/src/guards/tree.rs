@@ -86,7 +86,8 @@ impl Tree {
     }
 
     /// `it::timing::…` is a test of the program `it`, `lib::hold::…` one of the runtime's own,
-    /// `macros::tests::…` one of the attribute's, `cli::run::…` one of the command's.
+    /// `macros::tests::…` one of the attribute's, `cli::run::…` one of the command's, and `sim::…` a
+    /// scene of the simulation.
     fn test(&self, test: &str) -> Result<Outcome, String> {
         let (program, name) = test.split_once("::").unwrap_or(("", test));
         let target: &[&str] = match program {
@@ -94,8 +95,9 @@ impl Tree {
             "lib" => &["--package", "lockattr", "--lib"],
             "macros" => &["--package", "lockattr-macros", "--lib"],
             "cli" => &["--package", "lockattr-cli", "--test", "cli"],
+            "sim" => &["--package", "lockattr-sim", "--test", "scenes"],
             _ => {
-                let programs = "`it::`, `lib::`, `macros::` and `cli::`";
+                let programs = "`it::`, `lib::`, `macros::`, `cli::` and `sim::`";
                 return Err(format!("`{test}` begins with none of {programs}"));
             }
         };

@@ -1,0 +1,137 @@
+//! The judgement of waiting: what a dead, stopped or cut-off process may cost others, and when a
+//! caller may hear of an outage.
+//!
+//! A lock that its waiter could have, by what those who live hold and wait for, is granted within
+//! [`Plan::bound`] after the last thing that went wrong. And an error of the store is no answer where
+//! nothing was wrong between the caller and its servers.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use lockattr_history::Mode;
+
+use crate::diary::{Diary, Note, What};
+use crate::plan::{Fault, Plan, Topology, Trouble};
+use crate::process::Process;
+
+/// How long a process may go on with what was broken, before it knows that and has another: a
+/// connection, a question that nothing answers.
+const NOTICES: Duration = Duration::from_secs(3);
+
+/// How many of a crowd are told of.
+const TOLD: usize = 3;
+
+/// What must not be, in words.
+pub(crate) fn faults(plan: &Plan, diary: &Diary) -> Vec<String> {
+    let judge = Judge { plan, notes: diary.notes() };
+    let waits = judge.notes.iter().filter(|note| note.what != What::Held);
+    let found = waits.filter_map(|wait| judge.waited_in_vain(wait).or_else(|| judge.failed(wait)));
+    let mut found: Vec<_> = found.collect();
+    let more = found.len().saturating_sub(TOLD);
+    found.truncate(TOLD);
+    found.extend((more > 0).then(|| format!("and {more} more that waited")));
+    found
+}
+
+struct Judge<'a> {
+    plan: &'a Plan,
+    notes: Vec<Note>,
+}
+
+impl Judge<'_> {
+    /// A wait that was longer than the bound, for a lock that could be had.
+    fn waited_in_vain(&self, wait: &Note) -> Option<String> {
+        let bound = self.plan.bound;
+        if wait.ended.saturating_sub(wait.began) <= bound {
+            return None;
+        }
+        let mut since = wait.began;
+        let times = self.changes(wait);
+        for (&from, &to) in times.iter().zip(times.iter().skip(1)) {
+            if self.something_begins_or_ends(from) {
+                since = from;
+            }
+            if !self.could_be_granted(wait, from) {
+                since = to;
+            } else if to - since > bound {
+                let (from, to) = (since.as_millis(), to.as_millis());
+                return Some(format!(
+                    "{} waits in vain: {:?} {:?} could be had from {from} ms to {to} ms, by what those \
+                     who live hold and wait for",
+                    Process::name(wait.process),
+                    wait.keys,
+                    wait.mode
+                ));
+            }
+        }
+        None
+    }
+
+    /// Whether those who live would let it have the lock then.
+    fn could_be_granted(&self, wait: &Note, at: Duration) -> bool {
+        let lives = |note: &&Note| note.spans(at) && self.is_well(note.process, at);
+        let living: Vec<_> = self.notes.iter().filter(lives).collect();
+        let admits = |wait: &Note| {
+            let held = living.iter().filter(|note| note.what == What::Held && note.meets(wait));
+            let held: Vec<_> = held.collect();
+            held.is_empty()
+                || match wait.mode {
+                    Mode::Exclusive => false,
+                    Mode::Shared => held.iter().all(|note| note.mode == Mode::Shared),
+                    Mode::Permits(permits) => {
+                        let takes_one = |note: &&&&Note| matches!(note.mode, Mode::Permits(_));
+                        held.iter().all(|note| takes_one(&note)) && held.len() < permits as usize
+                    }
+                }
+        };
+        let mut others = living.iter().filter(|note| note.what != What::Held && note.meets(wait));
+        self.is_well(wait.process, at) && admits(wait) && others.all(|other| admits(other))
+    }
+
+    /// An error of the store though nothing was wrong.
+    fn failed(&self, wait: &Note) -> Option<String> {
+        let What::Failed(error) = &wait.what else { return None };
+        if self.plan.topology == Topology::Redlock && wait.mode != Mode::Exclusive {
+            // That the servers gave unlike numbers to those who share is an error of the store, too.
+            return None;
+        }
+        let near = |fault: &&Fault| fault.at <= wait.ended && wait.began <= fault.until + NOTICES;
+        let mut near = self.troubles().filter(near);
+        if near.any(|fault| fault.trouble.befalls(wait.process)) {
+            return None;
+        }
+        let at = wait.ended;
+        let holds = |note: &&Note| note.what == What::Held && note.meets(wait) && note.spans(at);
+        let holder = self.notes.iter().find(holds).map_or("nobody", |_| "another task");
+        Some(format!(
+            "{} hears of an outage from healthy servers at {} ms: {error}; with `run_unlocked` its body \
+             runs while {holder} holds",
+            Process::name(wait.process),
+            at.as_millis()
+        ))
+    }
+
+    /// Whether the process runs, and reaches its servers.
+    fn is_well(&self, process: usize, at: Duration) -> bool {
+        let now = |fault: &&Fault| (fault.at..fault.until).contains(&at);
+        !self.troubles().filter(now).any(|fault| fault.trouble.befalls(process))
+    }
+
+    fn something_begins_or_ends(&self, at: Duration) -> bool {
+        self.troubles().any(|fault| fault.at == at || fault.until == at)
+    }
+
+    /// When something changes, from the beginning of this wait to its end.
+    fn changes(&self, wait: &Note) -> BTreeSet<Duration> {
+        let notes = self.notes.iter().flat_map(|note| [note.began, note.ended]);
+        let faults = self.troubles().flat_map(|fault| [fault.at, fault.until]);
+        let all = notes.chain(faults);
+        all.filter(|at| (wait.began..=wait.ended).contains(at)).collect()
+    }
+
+    /// What may be an excuse. A calendar that jumps is none.
+    fn troubles(&self) -> impl Iterator<Item = &Fault> {
+        let faults = self.plan.faults.iter();
+        faults.filter(|fault| !matches!(fault.trouble, Trouble::Calendar(..)))
+    }
+}

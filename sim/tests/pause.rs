@@ -1,0 +1,39 @@
+//! A process that stands still does nothing, and goes on where it was.
+
+use lockattr_sim::{Plan, Topology, Trouble, Wrong, run};
+
+/// The calls of a history are numbered by the life of their process, a thousand for each place.
+const LIVES: u32 = 1000;
+
+/// How far the simulation goes at a time, and a bit: in nanoseconds of a history.
+const STEP: u64 = 3_000_000;
+
+/// Red without: the return in `Running::step` (it goes on all the same), or `advance` in `go_on` (its
+/// clock is behind from then on, and it holds what is not its any more).
+#[test]
+fn a_process_that_stands_still_does_nothing_and_then_goes_on() {
+    let (mut pauses, mut went_on) = (0, 0);
+    for seed in 0..40 {
+        let plan = Plan::draw(seed, Topology::Alone);
+        let outcome = run(&plan, Wrong::Nothing);
+        if let Err(report) = outcome.judge() {
+            panic!("seed {seed}: {report}");
+        }
+        for fault in &plan.faults {
+            let Trouble::Pause(process) = fault.trouble else { continue };
+            let number = u32::try_from(process).expect("few processes");
+            let did = |from: u64, to: u64| {
+                let events = outcome.history.iter();
+                events
+                    .filter(|it| it.process / LIVES == number && (from..to).contains(&it.at))
+                    .count()
+            };
+            let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).expect("short");
+            let (at, until) = (nanos(fault.at), nanos(fault.until));
+            assert_eq!(did(at + STEP, until), 0, "seed {seed}: process {process} stood still");
+            pauses += 1;
+            went_on += usize::from(did(until, u64::MAX) > 0);
+        }
+    }
+    assert!(pauses > 10 && went_on * 2 > pauses, "{went_on} of {pauses} went on");
+}

@@ -1,0 +1,54 @@
+//! The runtime as it is, in worlds with a plot (`plan/scene.rs`).
+//!
+//! `LOCKATTR_SIM_SEEDS=10000` and `LOCKATTR_SIM_SEED=17` are as in `seeds.rs`.
+
+use std::env;
+
+use lockattr_sim::{Plan, Scene, Wrong, run, seeds, sweep};
+
+/// Scenes of all sorts that are run always.
+const USUAL: u64 = 150;
+
+fn plays(scene: Scene) {
+    let plans = || seeds(USUAL).map(Plan::scene).filter(|plan| plan.scene == Some(scene));
+    if env::var_os("LOCKATTR_SIM_SEED").is_some() {
+        plans().for_each(|plan| tell(&plan));
+    }
+    match sweep(plans()) {
+        Ok(figures) => say(&format!("{scene:?}: {figures}")),
+        Err(report) => panic!("{report}"),
+    }
+}
+
+/// What its processes do in this scene, and when.
+fn tell(plan: &Plan) {
+    say(&format!("{plan:#?}"));
+    for event in run(plan, Wrong::Nothing).history {
+        let (at, process, chain, call) = (event.at, event.process, event.chain, event.call);
+        let (ms, key, step) = (at / 1_000_000, event.key, event.step);
+        say(&format!("{ms:>6} ms, process {process}, chain {chain}, call {call}: {key} {step:?}"));
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "figures, and the log of one scene")]
+fn say(line: &str) {
+    println!("{line}");
+}
+
+/// Red without: the end of a queue entry whose process asks no more.
+#[test]
+fn a_process_that_is_gone_costs_no_more_than_its_lease_however_many_waiters_it_had() {
+    plays(Scene::WaitersLeave);
+}
+
+/// Red without: the difference between a store that has much to do and one that is out.
+#[test]
+fn a_crowd_that_gives_up_at_once_hears_of_no_outage() {
+    plays(Scene::ACrowdGivesUp);
+}
+
+/// Red without: `hold_at_least` counted only for a body that began.
+#[test]
+fn a_caller_that_is_dropped_while_the_lock_is_handed_to_it_keeps_nothing() {
+    plays(Scene::CallersAreDropped);
+}

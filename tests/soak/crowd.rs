@@ -1,0 +1,152 @@
+//! A process that only waits: `soak crowd url=… keys=…,… sharing=… tasks=… wait=…`.
+//!
+//! Says `ready`, and at a line has its tasks ask, whose waits all end in the same moment. Says
+//! `waiting` when all of them have asked, and in the end how they were answered.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use lockattr::{Error, LockManager, LockOptions, Mode};
+use tokio::io::{AsyncBufReadExt, BufReader, stdin};
+use tokio::time::{Instant, sleep};
+
+use crate::worker::{say, value};
+
+/// What a process locks whose crowd has been answered.
+const ALIVE: &str = "plot:alive";
+
+/// How a lock is asked for, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    Alone,
+    Shared,
+    Permits(u32),
+}
+
+impl Sharing {
+    /// The same as options.
+    pub(crate) fn options(self) -> LockOptions {
+        match self {
+            Self::Alone => LockOptions::new(),
+            Self::Shared => LockOptions::new().mode(Mode::Shared),
+            Self::Permits(permits) => LockOptions::new().permits(permits),
+        }
+    }
+
+    /// The word: 0, or how many share it, or `u32::MAX` for any number.
+    pub(crate) fn word(self) -> u32 {
+        match self {
+            Self::Alone => 0,
+            Self::Shared => u32::MAX,
+            Self::Permits(permits) => permits,
+        }
+    }
+
+    fn of(word: u32) -> Self {
+        match word {
+            0 => Self::Alone,
+            u32::MAX => Self::Shared,
+            permits => Self::Permits(permits),
+        }
+    }
+}
+
+/// How a crowd was answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Answers {
+    pub(crate) granted: usize,
+    pub(crate) contended: usize,
+    pub(crate) failed: usize,
+    /// The first of those that failed.
+    pub(crate) error: String,
+}
+
+/// The whole life of the process.
+///
+/// # Errors
+///
+/// What it was told that makes no sense.
+pub(crate) async fn run(words: &[String]) -> Result<(), String> {
+    let told: BTreeMap<&str, &str> = words.iter().filter_map(|word| word.split_once('=')).collect();
+    let (url, keys): (String, String) = (value(&told, "url")?, value(&told, "keys")?);
+    let sharing = Sharing::of(value(&told, "sharing")?);
+    let (tasks, wait): (usize, u64) = (value(&told, "tasks")?, value(&told, "wait")?);
+    let manager = LockManager::builder().url(url).build().map_err(|error| error.to_string())?;
+    let mut orders = BufReader::new(stdin()).lines();
+    say("ready");
+    orders.next_line().await.map_err(|error| error.to_string())?;
+    let ends = Instant::now() + Duration::from_millis(wait);
+    let asks = async || {
+        let options = sharing.options().wait(ends.saturating_duration_since(Instant::now()));
+        // Dropped at once: it is given back.
+        manager.acquire_all(keys.split(','), options).await.map(drop)
+    };
+    let answers = join_all((0..tasks).map(|_| asks()));
+    let asked = async {
+        tokio::task::yield_now().await;
+        say("waiting");
+    };
+    let (answers, ()) = tokio::join!(answers, asked);
+    let mut sum = Answers::default();
+    for answer in answers {
+        match answer {
+            Ok(()) => sum.granted += 1,
+            Err(Error::Contended { .. }) => sum.contended += 1,
+            Err(error) => {
+                sum.failed += 1;
+                sum.error = error.to_string();
+            }
+        }
+    }
+    say(&sum.line());
+    tokio::select! {
+        over = orders.next_line() => drop(over.map_err(|error| error.to_string())?),
+        () = lives(&manager) => {}
+    }
+    manager.shutdown().await;
+    Ok(())
+}
+
+/// Goes on using its connection: what the store still has for those who gave up reaches it.
+async fn lives(manager: &LockManager) {
+    loop {
+        // An outage is over some time.
+        drop(manager.try_acquire(ALIVE, LockOptions::new()).await);
+        sleep(Duration::from_millis(200)).await;
+    }
+}
+
+impl Answers {
+    fn line(&self) -> String {
+        let Self { granted, contended, failed, error } = self;
+        format!("{granted} {contended} {failed} {error}")
+    }
+
+    /// What a crowd has said.
+    pub(crate) fn read(line: &str) -> Option<Self> {
+        let mut words = line.splitn(4, ' ');
+        let mut number = || words.next()?.parse().ok();
+        let (granted, contended, failed) = (number()?, number()?, number()?);
+        Some(Self { granted, contended, failed, error: words.next()?.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_read_as_they_were_said() {
+        let said = Answers { granted: 1, contended: 2, failed: 3, error: "it is off".into() };
+        assert_eq!(Answers::read(&said.line()), Some(said));
+        assert_eq!(Answers::read("ready"), None);
+    }
+
+    #[test]
+    fn a_word_says_how_a_lock_is_shared() {
+        for sharing in [Sharing::Alone, Sharing::Shared, Sharing::Permits(2)] {
+            assert_eq!(Sharing::of(sharing.word()), sharing);
+        }
+    }
+}

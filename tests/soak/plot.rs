@@ -1,0 +1,135 @@
+//! What random weather seldom brings together: in the peace after it, a process that only waits dies,
+//! stands still or is cut off while another process waits for the same lock, a crowd gives up all at
+//! once, and a caller is dropped while the lock is handed to it. None of it may cost the others more
+//! than the lease of who is gone.
+
+mod leave;
+
+use std::time::Duration;
+
+use lockattr::{Error, LockManager, LockOptions};
+use lockattr_tests::{Node, Wires};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::chance::stream;
+use crate::crew::Faults;
+use crate::crowd::{Answers, Sharing};
+use crate::topology::Topology;
+use leave::waiters_leave;
+
+/// What the machine may take beyond two leases: of a place in the wait queue, and of what it was
+/// granted last.
+const SLACK: Duration = Duration::from_secs(6);
+
+/// How long those wait that are to see whether they get in.
+const PATIENT: Duration = Duration::from_secs(60);
+
+/// How many give up at once.
+const CROWD: usize = 5000;
+
+/// The locks of the crowd and of the caller that is dropped.
+const CROWDED: &str = "plot:c";
+const HANDED: &str = "plot:d";
+
+/// For how long the lock would stay taken for a caller that is dropped.
+const AT_LEAST: Duration = Duration::from_secs(20);
+
+/// Plays all plots that this topology knows, counts them, and says what must not have been.
+pub(crate) async fn plays<T: Topology>(engine: &T, seed: u64) -> (Faults, Vec<String>) {
+    let mut random = stream(seed, "plot");
+    let (mut faults, mut found) = (Faults::new(), Vec::new());
+    let mut played = |name: String, finding: Option<String>| {
+        *faults.entry(name).or_default() += 1;
+        found.extend(finding);
+    };
+    let (way, finding) = waiters_leave(engine, &mut random).await;
+    played(format!("Waiters{way:?}"), finding);
+    if T::ALL_MODES {
+        played("Crowd".to_owned(), a_crowd_gives_up(engine).await);
+    }
+    played("CallerDropped".to_owned(), a_caller_is_dropped(engine).await);
+    (faults, found)
+}
+
+/// How long a lock may stay out of reach of those who live.
+fn bound<T: Topology>() -> Duration {
+    T::GIVES_UP_WITHIN * 2 + SLACK
+}
+
+fn settings<T: Topology>() -> String {
+    format!("{}&{}{}", T::SHORT, T::QUICK, T::SETTINGS)
+}
+
+fn manager<T: Topology>(engine: &T) -> LockManager {
+    let url = engine.url_with(&settings::<T>());
+    LockManager::builder().url(url).build().expect("its own URL")
+}
+
+async fn crowd<T: Topology>(
+    wires: &Wires,
+    (keys, sharing): (&[&str], Sharing),
+    tasks: usize,
+    wait: Duration,
+) -> Node {
+    let program = std::env::current_exe().expect("this program has a path");
+    let words = [
+        ("url", wires.url_with(&settings::<T>())),
+        ("keys", keys.join(",")),
+        ("sharing", sharing.word().to_string()),
+        ("tasks", tasks.to_string()),
+        ("wait", wait.as_millis().to_string()),
+    ];
+    let mut node = Node::start(&program.to_string_lossy(), "crowd", &words);
+    assert_eq!(node.line().await, "ready");
+    node.say("wait").await;
+    assert_eq!(node.line().await, "waiting");
+    // For its questions to arrive.
+    sleep(Duration::from_millis(500)).await;
+    node
+}
+
+async fn a_crowd_gives_up<T: Topology>(engine: &T) -> Option<String> {
+    let holder = manager(engine);
+    let held = holder.acquire(CROWDED, LockOptions::new()).await;
+    let Ok(held) = held else { return Some(format!("in peace, {CROWDED}: {held:?}")) };
+    let wires = Wires::before(engine).await;
+    let alone = (&[CROWDED][..], Sharing::Alone);
+    let mut node = crowd::<T>(&wires, alone, CROWD, Duration::from_secs(3)).await;
+    let said = node.line_within(PATIENT).await;
+    node.finish().await;
+    held.release().await.ok();
+    holder.shutdown().await;
+    let answers = said.as_deref().and_then(Answers::read);
+    let all = Answers { contended: CROWD, ..Answers::default() };
+    (answers.as_ref() != Some(&all))
+        .then(|| format!("{CROWD} give up at once, the lock is held, the server is well: {said:?}"))
+}
+
+/// Two ask in one task, and what is left of the other is dropped when the first is done.
+async fn a_caller_is_dropped<T: Topology>(engine: &T) -> Option<String> {
+    let (here, other) = (manager(engine), manager(engine));
+    let works = here.with_lock(HANDED, LockOptions::new(), async |_| {
+        sleep(Duration::from_millis(300)).await;
+    });
+    let options = LockOptions::new().wait(PATIENT).hold_at_least(AT_LEAST);
+    let ran = tokio::select! {
+        biased;
+        worked = works => worked.map(|()| false),
+        second = here.acquire(HANDED, options) => second.map(|_| true),
+    };
+    let began = Instant::now();
+    let waits = other.acquire(HANDED, LockOptions::new().wait(PATIENT));
+    let finding = match timeout(bound::<T>(), waits).await {
+        _ if !matches!(ran, Ok(false)) => Some(format!("in peace, {HANDED}: {ran:?}")),
+        Ok(Ok(guard)) => {
+            guard.release().await.ok();
+            None
+        }
+        Ok(Err(error @ Error::Contended { .. })) => Some(error.to_string()),
+        Ok(Err(error)) => Some(format!("in peace, {HANDED}: {error}")),
+        Err(_) => Some(format!("it is not free after {:?}", began.elapsed())),
+    };
+    here.shutdown().await;
+    other.shutdown().await;
+    finding.map(|what| format!("a caller is dropped whose body never ran: {what}"))
+}
