@@ -13,6 +13,7 @@
 //! Not modelled: weak memory (each operation is one step that all others see) and what tokio's own
 //! types do inside, which tokio checks with loom.
 
+mod crowd;
 mod explore;
 mod gates;
 mod inside;

@@ -1,0 +1,111 @@
+//! A crowd of callers that could share a lock, or whose wait budgets end together: each is served or knows why
+//! not, whatever the head and the others do in between.
+
+use std::sync::Arc;
+
+use crate::explore::{Seen, Waits, every_schedule, task};
+use crate::line::{Ahead, Came, Joined, Lines, Place};
+use crate::lock::{LIMITS, NAME, NOW};
+
+type Crowd = Lines<char, (), &'static str>;
+
+/// A head that asks, and these behind it.
+fn crowd<const N: usize>(
+    waiters: [char; N],
+) -> (Arc<Crowd>, Ahead<char, (), &'static str>, [Place<char, (), &'static str>; N]) {
+    let lines = Crowd::new(LIMITS);
+    let Joined::Ahead(head, None) = lines.join(NAME, '0', None) else { panic!("it is the first") };
+    let places = waiters.map(|who| match lines.join(NAME, who, None) {
+        Joined::Behind(place) => place,
+        Joined::Ahead(..) => panic!("there is a head"),
+    });
+    (lines, head, places)
+}
+
+/// Until it is its turn to ask; as a scout it is refused, and comes back.
+fn until_it_asks(lines: &Arc<Crowd>, mut place: Place<char, (), &'static str>, who: char) -> bool {
+    loop {
+        let came = Waits::ForIt.wait(place.turn());
+        drop(place);
+        match came {
+            Some(Came::Ask(_head)) => return true,
+            Some(Came::Scout(number)) => match lines.join(NAME, who, Some(number)) {
+                Joined::Ahead(_head, _) => return true,
+                Joined::Behind(again) => place = again,
+            },
+            Some(Came::Lock(())) | None => return false,
+        }
+    }
+}
+
+/// The head was granted a lock that can be shared: it goes, and sends scouts. Each waiter asks in the end.
+///
+/// Red without: the scouts in `Place::pick_up`, or `join` with the number of before.
+#[test]
+fn scouts_that_are_refused_come_back_and_none_is_forgotten() {
+    every_schedule("scouts", |ends| {
+        let (lines, head, places) = crowd(['a', 'b']);
+        let asked = Seen::default();
+        for (who, place) in ['a', 'b'].into_iter().zip(places) {
+            let (lines, asked, ends) = (lines.clone(), asked.clone(), ends.clone());
+            task(move || {
+                assert!(until_it_asks(&lines, place, who), "{who} was handed what nobody had");
+                asked.note(&who.to_string());
+                if asked.all().len() == 2 {
+                    assert!(lines.try_join(NAME).is_none_or(|(_, kept)| kept.is_none()));
+                    ends.one_more();
+                }
+            });
+        }
+        drop(head);
+        lines.send_scouts(NAME, 1);
+    });
+}
+
+/// The head has lost its lock and does not let go of it, until it does: the waiter asks once.
+///
+/// Red without: the number of a head in `ByName::of`.
+#[test]
+fn a_head_that_is_passed_over_has_nothing_to_say_any_more() {
+    every_schedule("passed over", |ends| {
+        let (lines, head, [place]) = crowd(['a']);
+        head.granted(false, "ours", NOW);
+        let waits = lines.clone();
+        task(move || {
+            assert!(until_it_asks(&waits, place, 'a'));
+            ends.one_more();
+        });
+        lines.pass_over(NAME, |known| *known == "ours");
+        head.learned("too late");
+        assert_ne!(lines.try_join(NAME).and_then(|(head, _)| head.known()), Some("too late"));
+        drop(head);
+    });
+}
+
+/// A caller's time is over before anything is known: it hears what the head learns, or that it may ask for
+/// all.
+///
+/// Red without: those that are woken in `learns`.
+#[test]
+fn a_waiter_whose_time_is_over_hears_what_the_head_learns() {
+    every_schedule("known", |ends| {
+        let (lines, head, [place]) = crowd(['a']);
+        assert!(!lines.may_ask_beside(NAME), "a caller waits");
+        task(move || {
+            let known = loop {
+                match place.known() {
+                    Ok(known) => break known,
+                    Err(changed) => drop(Waits::ForIt.wait(changed)),
+                }
+            };
+            assert!(place.number() > 0 && ["taken", "told"].contains(&known), "{known}");
+            ends.one_more();
+        });
+        if lines.may_ask_for_all(NAME) {
+            assert!(!lines.may_ask_for_all(NAME), "one is enough");
+            lines.learned(NAME, "told");
+        }
+        head.learned("taken");
+        drop(head);
+    });
+}
