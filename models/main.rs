@@ -21,6 +21,7 @@ mod linger;
 mod lock;
 mod redlock;
 mod schedules;
+mod search;
 mod sync;
 mod waiters;
 
