@@ -8,7 +8,8 @@
 //!
 //! Orders that differ only in steps that do not meet count as one schedule (`schedules.rs`).
 //!
-//! The protocol of `redlock://` is a model of another kind, in `redlock.rs`.
+//! The protocol of `redlock://`, in `redlock.rs`, and that of the store's wait queue, in `queue.rs`, are
+//! models of another kind: `search.rs` visits every state of them.
 //!
 //! Not modelled: weak memory (each operation is one step that all others see) and what tokio's own
 //! types do inside, which tokio checks with loom.
@@ -20,8 +21,10 @@ mod inside;
 mod limits;
 mod linger;
 mod lock;
+mod queue;
 mod redlock;
 mod schedules;
+mod search;
 mod sync;
 mod waiters;
 

@@ -2,8 +2,8 @@
 //! node has to rest, and what is asked of the clocks.
 
 use super::scheme::{Clock, Hints, PLAIN, Setting};
-use super::search::explore;
 use super::world::{Phase, World};
+use crate::search::explore;
 
 const TTL: u8 = 2;
 

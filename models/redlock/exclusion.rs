@@ -2,8 +2,8 @@
 //! that was not as assumed.
 
 use super::scheme::{Checks, Clock, PLAIN, Setting};
-use super::search::explore;
 use super::world::Phase;
+use crate::search::explore;
 
 /// Leases of two ticks, by clocks that agree.
 const EXACT: Setting = Setting {

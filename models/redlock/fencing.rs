@@ -2,8 +2,8 @@
 //! whatever the counters say at first, however leases end, whatever is lost.
 
 use super::scheme::{Accepts, Checks, Counts, GAPS, Hints, PLAIN, Scheme, Setting};
-use super::search::explore;
 use super::world::Phase;
+use crate::search::explore;
 
 const UNDER_ALL_GAPS: Setting = Setting { starts: GAPS, ..PLAIN };
 

@@ -2,7 +2,7 @@
 //! is counted again does about it, without hints.
 
 use super::scheme::{Clock, GAPS, PLAIN, Restarts, Setting};
-use super::search::explore;
+use crate::search::explore;
 
 /// A rest as long as the leases, which may end at any time.
 const REST: Clock = Clock { until: 4, ttl: 2, drift: 2, margin: 0, rest: 2 };

@@ -1,7 +1,7 @@
 //! A client that asks again because answers were lost: what its next attempt may make use of.
 
 use super::scheme::{Accepts, Counts, PLAIN, Scheme, Setting};
-use super::search::explore;
+use crate::search::explore;
 
 /// One of two claims is tried twice, in every order in which the attempts can begin.
 const ORDERS: [&[u8]; 3] = [&[1, 1, 2], &[1, 2, 1], &[1, 2, 2]];

@@ -5,9 +5,9 @@
 //! steps that are not made, or not made yet.
 
 use super::scheme::Setting;
-use super::search::Model;
 use super::step::Step;
 use super::world::{MAJORITY, NODES, World, Wrong};
+use crate::search::Model;
 
 impl Model for Setting {
     type State = World;

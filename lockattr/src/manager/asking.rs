@@ -63,6 +63,9 @@ pub(super) struct Asking<'a> {
     /// Whether an attempt is under way or got no answer, or the claim stands in line. Sticky: a
     /// request that nobody answered may still arrive after a later one was refused.
     unsure: bool,
+    /// Whether a question got no answer: it may still arrive, and queue the claim that was granted its lock
+    /// meanwhile.
+    unanswered: bool,
     /// Before it was first asked for: no grant is older.
     began: Instant,
 }
@@ -77,7 +80,17 @@ impl<'a> Asking<'a> {
     ) -> Self {
         shared.watchdog.asks();
         let (claim, began) = (Arc::new(claim), Instant::now());
-        Self { shared, terms, claim, ahead, queue, expected: None, unsure: false, began }
+        Self {
+            shared,
+            terms,
+            claim,
+            ahead,
+            queue,
+            expected: None,
+            unsure: false,
+            unanswered: false,
+            began,
+        }
     }
 
     /// Asks the store without waiting in its queue, beside the asker of this process, which hears of a
@@ -126,6 +139,7 @@ impl<'a> Asking<'a> {
         cut: Option<Instant>,
     ) -> Result<LockGuard, Refusal> {
         let was_unsure = std::mem::replace(&mut self.unsure, true);
+        let had_no_answer = std::mem::replace(&mut self.unanswered, true);
         let (ttl, asked) = (self.terms.ttl, Instant::now());
         let store = self.shared.watchdog.store();
         let answer = store.acquire(&wish);
@@ -140,6 +154,7 @@ impl<'a> Asking<'a> {
             },
             None => answer.await,
         };
+        self.unanswered = had_no_answer || matches!(&answer, Err(error) if !error.is_not_sent());
         match answer {
             // A grant that came after its own lease had lapsed is none. Still unsure: the next
             // attempt takes it over, or it is undone.
@@ -215,7 +230,9 @@ impl<'a> Asking<'a> {
         let (guard, woken) =
             LockGuard::granted(granted, terms.hold_at_least, ahead, &self.shared.watchdog);
         self.unsure = false;
-        self.claim.left_line();
+        if !self.unanswered {
+            self.claim.left_line();
+        }
         if woken {
             // What a task wakes is next on its own thread, and no other thread takes it from
             // there: a body that computes from its first line would keep the watchdog.

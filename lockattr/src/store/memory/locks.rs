@@ -68,7 +68,15 @@ impl Locks {
         self.drop_the_dead(claim.keys(), post.now);
         let is_next = self.nobody_waits(claim) || (told && self.has_its_turn(claim, *waiting));
         if self.has(claim) || (self.admit(claim) && is_next) {
-            return self.grant(claim, ttl, *hint, post.now);
+            let mut granted = self.grant(claim, ttl, *hint, post.now);
+            if claim.sharing() != Sharing::Exclusive {
+                // Those behind it may share the lock.
+                self.serve(claim.keys().to_vec(), None, post);
+                if let Acquire::Acquired { wanted, .. } = &mut granted {
+                    *wanted = !self.nobody_waits(claim);
+                }
+            }
+            return granted;
         }
         if in_line {
             self.get_in_line(claim, ttl, told, post);
@@ -163,7 +171,7 @@ impl Locks {
             let mut overtaken = 0;
             while let Some(waiting) = self.waiting(&key, overtaken) {
                 self.expire(&waiting.claim, post.now);
-                if !self.admit(&waiting.claim) {
+                if !self.admit(&waiting.claim) || !self.comes_next(&waiting, post.now) {
                     let several = waiting.claim.keys().len() > 1;
                     let young = post.now < waiting.since + OVERTAKEN;
                     if several && young && self.admits(&key, waiting.claim.sharing()) {
@@ -185,15 +193,33 @@ impl Locks {
                     if there && waiting.claim.sharing() != Sharing::Shared {
                         break;
                     }
-                } else if self.hand_over(&waiting, post) {
-                    served = true;
                 } else {
-                    keys.extend(waiting.claim.keys().iter().cloned());
+                    let handed = self.hand_over(&waiting, post);
+                    served |= handed;
+                    // Others may share the other locks with it, or be next there in its place.
+                    if !handed || waiting.claim.sharing() != Sharing::Exclusive {
+                        keys.extend(
+                            waiting.claim.keys().iter().filter(|other| **other != key).cloned(),
+                        );
+                    }
                 }
             }
             self.forget_if_unused(&key);
         }
         (granted, served)
+    }
+
+    /// Whether a claim comes next in the queues of all its keys, but for claims for several that can be
+    /// passed over.
+    fn comes_next(&self, waiting: &InLine, now: Instant) -> bool {
+        let lines = waiting.claim.keys().iter().filter_map(|key| self.by_name.get(key.name()));
+        lines.into_iter().all(|lock| {
+            let mut before = lock.line.iter().take_while(|before| !before.is(&waiting.claim));
+            before.all(|before| {
+                let passable = before.claim.keys().len() > 1 && now < before.since + OVERTAKEN;
+                before.lasts_until <= now || (passable && !self.admit(&before.claim))
+            })
+        })
     }
 
     /// Hands the lock to a claim in line; `false` if its manager is gone.

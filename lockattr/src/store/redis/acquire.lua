@@ -62,15 +62,24 @@ if ((not queued or is_first()) and admits_all(locks, mode)) or has_all() then
   take(locks, mode, value, ttl)
   if queued then
     leave(locks, token)
+    if mode ~= 'x' then
+      -- Those behind it may share the lock. What it has, it has, if they cannot be served.
+      pcall(serve, locks, fence)
+    end
     queued = any_exists(queues)
   end
   return granted(counter, queued)
 end
 
 if details ~= '' then
-  redis.call('SET', waiter_of(token), details, 'PX', math.min(math.max(ttl, LEAST), MOST))
+  local lasts = math.min(math.max(ttl, LEAST), MOST)
+  local lapsed = not redis.call('SET', waiter_of(token), details, 'PX', lasts, 'GET')
   local heard = {}
   for i, lock in ipairs(locks) do
+    if queued and lapsed then
+      -- Its place went with its record, in all of its queues.
+      redis.call('ZREM', queues[i], token)
+    end
     local last = queued and redis.call('ZRANGE', queues[i], -1, -1, 'WITHSCORES')[2]
     local since = last and math.max(time(), last + 1) or time()
     local came = redis.call('ZADD', queues[i], 'NX', since, token)

@@ -217,7 +217,28 @@ local function leave(locks, token)
   redis.call('DEL', waiter_of(token))
 end
 
--- Hands the locks to those whose turn it is, in the order in which they came; who is only told has
+-- Whether a claim for several locks comes next in the queues of all of them, but for claims for several that
+-- can be passed over.
+local function comes_next(claim)
+  for _, lock in ipairs(claim.locks) do
+    local place = 0
+    while true do
+      local before = waiter_in(lock, place)
+      if unfinished then
+        return false
+      elseif not before or before.token == claim.token then
+        break
+      elseif not before.several or time() - before.since >= SEVERAL_ARE_OVERTAKEN
+        or place >= budget or admits_all(before.locks, before.mode) then
+        return false
+      end
+      place = place + 1
+    end
+  end
+  return true
+end
+
+-- Hands the locks to those whose turn it is, in the order in which they came; a claim that is only told has
 -- to come and take them. If `asking`, a token with its value and its hint, is one of them, returns
 -- its number instead of telling it; and whether anybody was served.
 local function serve(locks, fence, asking)
@@ -234,8 +255,11 @@ local function serve(locks, fence, asking)
         unfinished = true
         break
       end
-      -- Nothing becomes free while this runs: who cannot be served now, cannot be at the next lock.
-      if not blocked[claim.token] and admits_all(claim.locks, claim.mode) then
+      -- Nothing becomes free while this runs: what cannot be had now, cannot be at the next lock.
+      if not blocked[claim.token] and not admits_all(claim.locks, claim.mode) then
+        blocked[claim.token] = true
+      end
+      if not blocked[claim.token] and (not claim.several or comes_next(claim)) then
         budget = budget - 1
         leave(claim.locks, claim.token)
         if asking and asking.token == claim.token then
@@ -255,10 +279,13 @@ local function serve(locks, fence, asking)
           local message = string.format('granted %s %.0f %.0f %d',
             claim.token, counter, time(), wanted)
           -- Nobody hears it: its process is gone. Then the next one's turn has come.
-          if tell(claim.value, message) > 0 then
+          local heard = tell(claim.value, message) > 0
+          if heard then
             served = true
             take(claim.locks, claim.mode, claim.value, claim.ttl)
-          elseif claim.several then
+          end
+          -- Others may share the other locks with it, or be next there in its place.
+          if claim.several and (not heard or claim.mode ~= 'x') then
             for _, other in ipairs(claim.locks) do
               table.insert(open, other)
             end
@@ -267,13 +294,11 @@ local function serve(locks, fence, asking)
       elseif claim.several and time() - claim.since < SEVERAL_ARE_OVERTAKEN
         and admits(lock, claim.mode) then
         -- It waits for another key: the next one may have this.
-        blocked[claim.token] = true
         overtaken = overtaken + 1
         if overtaken >= budget then
           break
         end
       else
-        blocked[claim.token] = true
         break
       end
     end

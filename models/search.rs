@@ -61,11 +61,17 @@ pub(crate) fn explore<M: Model>(model: &M) -> Explored<'_, M> {
 }
 
 impl<M: Model> Explored<'_, M> {
+    /// Nothing is wrong anywhere, however many states there are.
+    #[track_caller]
+    pub(crate) fn has_nothing_wrong(&self) {
+        assert!(self.wrong.is_none(), "a state is wrong:\n{self}");
+        report(self);
+    }
+
     /// Nothing is wrong anywhere, and there are so many states.
     #[track_caller]
     pub(crate) fn holds(&self, states: usize) {
-        assert!(self.wrong.is_none(), "a state is wrong:\n{self}");
-        report(self);
+        self.has_nothing_wrong();
         assert_eq!(self.seen.len(), states, "the model is not what it was");
     }
 

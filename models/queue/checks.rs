@@ -1,0 +1,116 @@
+//! What must not happen.
+
+use super::locks::has_all;
+use super::setting::{CLAIMS, Mode, Setting};
+use super::world::{Phase, Process, World, Wrong};
+
+impl Setting {
+    /// `claim` is about to be granted: no claim that lives may be before it in a queue, but for one
+    /// that waits for several keys and can be passed over still.
+    pub(crate) fn check_overtaking(&self, world: &mut World, claim: usize) {
+        for &key in self.keys(claim) {
+            let queue = &world.keys[key];
+            let before = queue.queued().take_while(|&other| other != claim);
+            let mut living = before.filter(|&other| {
+                let it = &world.claims[other];
+                it.record > 0 && it.alive > 0 && world.talks(other) && queue.fresh[other] == 0
+            });
+            if living.next().is_some() {
+                world.blame(Wrong::Overtaken);
+                return;
+            }
+        }
+    }
+
+    /// `claim` was refused: something has to be in its way that lives, or lived an entry's life ago.
+    pub(crate) fn check_refusal(&self, world: &mut World, claim: usize) {
+        if has_all(world, self.keys(claim), claim) {
+            world.blame(Wrong::RefusedBySelf);
+        }
+        let before = |&key: &usize| world.keys[key].queued().take_while(|&other| other != claim);
+        let mut before = self.keys(claim).iter().flat_map(before);
+        if self.admits_all(world, claim) && !before.any(|other| world.claims[other].alive > 0) {
+            world.blame(Wrong::RefusedByDead);
+        }
+    }
+
+    /// The queues of `keys` have been served: none begins with a claim that could have its locks.
+    pub(crate) fn check_served(&self, world: &mut World, keys: &[usize]) {
+        let mut queued = keys.iter().flat_map(|&key| world.keys[key].queued());
+        if queued.any(|claim| self.can_be_served(world, claim)) {
+            world.blame(Wrong::NotServed);
+        }
+    }
+
+    /// The same for all keys of the claims that were granted something after this `number`.
+    pub(crate) fn check_those_behind(&self, world: &mut World, number: u8) {
+        for claim in 0..self.claims.len() {
+            if world.claims[claim].notice.is_some_and(|notice| notice.token > number) {
+                self.check_served(world, self.keys(claim));
+            }
+        }
+    }
+
+    fn can_be_served(&self, world: &World, claim: usize) -> bool {
+        let lasts = world.claims[claim].record > 0;
+        lasts && self.admits_all(world, claim) && self.comes_next(world, claim)
+    }
+
+    /// `claim` begins to hold under this token, which has to be above those of all holders before it
+    /// that it could not have shared with. Permits are not ordered.
+    pub(crate) fn check_token(&self, world: &mut World, claim: usize, token: u8) {
+        let mode = self.mode(claim);
+        for &key in self.keys(claim) {
+            let it = &mut world.keys[key];
+            let above = match mode {
+                Mode::Exclusive => it.issued,
+                Mode::Shared => it.issued_alone,
+                Mode::Permits(_) => continue,
+            };
+            it.issued = it.issued.max(token);
+            if mode == Mode::Exclusive {
+                it.issued_alone = it.issued_alone.max(token);
+            }
+            if token <= above && !world.claims[claim].robbed {
+                world.blame(Wrong::TokenNotAbove);
+            }
+        }
+    }
+
+    /// What is wrong with a state, however it came to be.
+    pub(crate) fn wrong_in(&self, world: &World) -> Option<Wrong> {
+        let holds = |claim: usize, key: usize| {
+            let it = &world.claims[claim];
+            it.phase == Phase::Holding
+                && it.valid > 0
+                && !it.robbed
+                && self.keys(claim).contains(&key)
+        };
+        for key in 0..world.keys.len() {
+            let mut holders = [0; CLAIMS];
+            let mut count = 0;
+            for claim in (0..self.claims.len()).filter(|&claim| holds(claim, key)) {
+                holders[count] = claim;
+                count += 1;
+            }
+            let mut modes = holders[..count].iter().map(|&holder| self.mode(holder));
+            let conflict = modes.any(|mode| match mode {
+                Mode::Exclusive => count > 1,
+                Mode::Shared => holders[..count].iter().any(|&other| self.mode(other) != mode),
+                Mode::Permits(permits) => count > permits,
+            });
+            if conflict {
+                return Some(Wrong::Conflict);
+            }
+        }
+        (0..self.claims.len()).find_map(|claim| {
+            let it = &world.claims[claim];
+            let settled = it.phase == Phase::Over && it.process != Process::Dead;
+            let has = |&key: &usize| {
+                world.keys[key].leases[claim] > 0 || world.keys[key].place(claim).is_some()
+            };
+            let left = it.record > 0 || self.keys(claim).iter().any(has);
+            (settled && left && !self.may_leave).then_some(Wrong::LeftBehind)
+        })
+    }
+}

@@ -1,0 +1,59 @@
+//! The protocol holds. The longest wait is that for one lease of the dead, and for one look.
+//!
+//! `LOCKATTR_MODELS_FAULTS=1` allows so many faults more in each of these, and takes minutes and some
+//! gigabytes.
+
+use super::setting::{Fault, OF_PROCESSES, Setting};
+use super::settings::{BOTH, P, PLAIN, R, READS_BOTH, READS_SECOND, SECOND, W, X, holds};
+
+#[test]
+fn exclusive_locks() {
+    holds(&PLAIN, 1_684_506, 2);
+}
+
+#[test]
+fn exclusive_locks_under_three_faults() {
+    holds(&Setting { claims: &[X, X], faults: 3, ..PLAIN }, 574_013, 3);
+}
+
+#[test]
+fn a_reader_and_a_writer_under_two_faults() {
+    holds(&Setting { claims: &[X, R], faults: 2, ..PLAIN }, 296_269, 3);
+}
+
+#[test]
+fn a_writer_and_its_readers() {
+    let kinds = &[Fault::Kill, Fault::Timeout];
+    holds(&Setting { claims: &[W, R, R], kinds, ..PLAIN }, 1_760_526, 2);
+}
+
+#[test]
+fn permits() {
+    holds(&Setting { claims: &[P, P, P], kinds: OF_PROCESSES, ..PLAIN }, 872_581, 1);
+}
+
+#[test]
+fn claims_for_several_keys() {
+    holds(&Setting { claims: &[BOTH, W, SECOND], kinds: &[Fault::Kill], ..PLAIN }, 465_590, 2);
+    holds(&Setting { claims: &[BOTH, BOTH, W], faults: 0, ..PLAIN }, 192_680, 1);
+    holds(&Setting { claims: &[W, READS_BOTH, READS_SECOND], faults: 0, ..PLAIN }, 277_347, 1);
+}
+
+/// A monitoring tool hears every channel, so that grants to the dead are not unheard. Two dead waiters
+/// cost two leases where an entry lasts for longer than a lease.
+#[test]
+fn a_store_that_is_monitored() {
+    let kinds = &[Fault::Kill];
+    let dead = Setting { claims: &[W, W, W], faults: 2, kinds, ..PLAIN };
+    holds(&dead, 96_579, 2);
+    holds(&Setting { monitored: true, ..dead }, 96_579, 4);
+}
+
+/// Over several connections a question can come after the release that undoes it. Then a process may
+/// have a lock or an entry that it does not know of, until that ends. All else holds.
+#[test]
+fn questions_that_come_after_their_release() {
+    let kinds = &[Fault::Timeout, Fault::LoseUndone];
+    let late = Setting { in_order: false, may_leave: true, kinds, ..PLAIN };
+    holds(&Setting { claims: &[X, X], faults: 3, ..late }, 98_885, 3);
+}

@@ -1,0 +1,35 @@
+//! What the scripts read: who has a lock, who could have it, and who hears of it.
+
+use super::setting::{Mode, Setting};
+use super::world::{Process, World};
+
+impl Setting {
+    /// Whether a connection hears what is published to the claim's process.
+    pub(crate) fn hears(&self, world: &World, claim: usize) -> bool {
+        let it = &world.claims[claim];
+        self.monitored || (it.process != Process::Dead && !it.cut)
+    }
+
+    pub(crate) fn admits_all(&self, world: &World, claim: usize) -> bool {
+        self.keys(claim).iter().all(|&key| self.admits(world, key, self.mode(claim)))
+    }
+
+    /// Whether a claim of this mode could have the key now, but for the queue.
+    pub(crate) fn admits(&self, world: &World, key: usize, mode: Mode) -> bool {
+        let holders = || (0..self.claims.len()).filter(|&of| world.keys[key].leases[of] > 0);
+        let alike = || holders().all(|holder| self.mode(holder) == mode);
+        match mode {
+            Mode::Exclusive => holders().next().is_none(),
+            Mode::Shared => alike(),
+            Mode::Permits(permits) => alike() && holders().count() < permits,
+        }
+    }
+}
+
+pub(crate) fn has_all(world: &World, keys: &[usize], claim: usize) -> bool {
+    keys.iter().all(|&key| world.keys[key].leases[claim] > 0)
+}
+
+pub(crate) fn any_queued(world: &World, keys: &[usize]) -> bool {
+    keys.iter().any(|&key| world.keys[key].queued().next().is_some())
+}

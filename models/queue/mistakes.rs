@@ -1,0 +1,117 @@
+//! What is wrong with ways that are not ours: the search finds each mistake.
+
+use super::fair::ENDLESS;
+use super::setting::{Fault, Mistake, Setting};
+use super::settings::{BOTH, P, PLAIN, R, READS_BOTH, READS_SECOND, W, X, with};
+use crate::search::explore;
+
+#[track_caller]
+fn is_wrong(setting: &Setting, what: &str, steps: usize) {
+    explore(setting).is_wrong(what, steps);
+}
+
+/// Behind a reader waits a writer that asks no more, and no new reader gets in.
+#[test]
+fn entries_that_never_end() {
+    let kinds = &[Fault::Kill];
+    let dead = Setting { claims: &[W, R, R], kinds, ..with(Mistake::EntriesNeverEnd) };
+    is_wrong(&dead, "a claim is refused because of the dead", 17);
+}
+
+/// The grant of a claim that was given up is dropped by its process, and not undone.
+#[test]
+fn a_release_that_is_sent_once() {
+    let lost = Setting { kinds: &[Fault::LoseUndone], ..with(Mistake::UndoesOnce) };
+    is_wrong(&lost, "something is left behind", 4);
+}
+
+#[test]
+fn a_question_that_does_not_adopt_an_earlier_grant() {
+    let lost = Setting { kinds: &[Fault::Timeout], ..with(Mistake::AdoptsNothing) };
+    is_wrong(&lost, "a claim is refused what it has", 6);
+}
+
+#[test]
+fn a_look_that_does_not_renew_the_entry() {
+    let looks = Setting { faults: 0, ttl: 3, life: 2, ..with(Mistake::LookRenewsNothing) };
+    is_wrong(&looks, "a living claim is dropped", 11);
+}
+
+#[test]
+fn a_look_that_moves_the_entry_to_the_end() {
+    let looks = Setting { faults: 0, ..with(Mistake::LookMovesToTheEnd) };
+    is_wrong(&looks, "a claim loses its place", 10);
+}
+
+#[test]
+fn a_release_that_does_not_serve() {
+    let releases = Setting { faults: 0, ..with(Mistake::ReleaseServesNothing) };
+    is_wrong(&releases, "a claim is not served though it could be", 6);
+}
+
+#[test]
+fn a_question_that_is_granted_past_the_queue() {
+    let asks = Setting { faults: 0, ..with(Mistake::Overtakes) };
+    is_wrong(&asks, "a living claim is overtaken", 8);
+}
+
+/// It is behind a claim for one of its keys, and first among those for the other.
+#[test]
+fn a_claim_for_several_keys_that_is_first_in_one_queue_only() {
+    let one = Setting { claims: &[W, BOTH, BOTH], faults: 0, ..with(Mistake::OneQueueIsEnough) };
+    is_wrong(&one, "a living claim is overtaken", 8);
+}
+
+/// Two claims for the same two keys, each first in one queue: neither is ever granted.
+#[test]
+fn a_lapsed_entry_that_keeps_its_place_in_one_queue() {
+    let claims = &[BOTH, BOTH, W];
+    let lapsed = Setting { claims, faults: 0, ..with(Mistake::LapsedKeepsPlace) };
+    assert_eq!(explore(&lapsed).longest_wait(&lapsed), ENDLESS, "ticks");
+}
+
+#[test]
+fn a_lease_that_is_counted_from_when_its_grant_is_heard() {
+    let late = Setting { faults: 0, claims: &[W, W], ..with(Mistake::CountsFromHearing) };
+    is_wrong(&late, "two hold that must not", 8);
+}
+
+/// The question was on its way when its process heard of the grant, and came after the lease.
+#[test]
+fn a_release_that_leaves_the_entry_of_an_unanswered_question() {
+    let late = Setting { kinds: &[Fault::Timeout], ..with(Mistake::ReleaseLeavesEntries) };
+    is_wrong(&late, "something is left behind", 16);
+}
+
+/// The claim asked again meanwhile, and is in the queue again.
+#[test]
+fn a_grant_that_is_older_than_a_refusal() {
+    let evicted = Setting { kinds: &[Fault::Evict], ..with(Mistake::OldGrantCounts) };
+    is_wrong(&evicted, "something is left behind", 16);
+}
+
+/// The claim was undone before its question came, over another connection.
+#[test]
+fn a_question_that_comes_after_its_release() {
+    is_wrong(&Setting { claims: &[X], in_order: false, ..PLAIN }, "something is left behind", 4);
+}
+
+/// A question that is granted, after a lease has ended by itself, does not serve those behind it which
+/// could share the lock. They get it when they look.
+#[test]
+fn a_question_that_is_granted_and_serves_no_other() {
+    let strict = Setting { faults: 0, each_question_serves: true, ..PLAIN };
+    for claims in [&[W, R, R], &[P, P, P]] {
+        let not_served = "a claim is not served though it could be";
+        is_wrong(&Setting { claims, ..strict }, not_served, 11);
+    }
+}
+
+/// Readers of several keys leave the queues of all of them, of which only some are served. The readers
+/// behind them get the others when they look.
+#[test]
+fn a_grant_of_several_keys_that_serves_one_queue() {
+    let claims = &[W, READS_BOTH, READS_SECOND];
+    let strict = Setting { claims, faults: 0, each_question_serves: true, ..PLAIN };
+    is_wrong(&strict, "a claim is not served though it could be", 10);
+}

@@ -1,0 +1,186 @@
+//! The store's scripts, each of which is one step: `acquire.lua`, `release.lua` and `evict.lua`.
+
+use super::locks::{any_queued, has_all};
+use super::setting::{CLAIMS, Mistake, Mode, Setting};
+use super::world::{Answer, Notice, World, Wrong};
+
+impl Setting {
+    /// A question of `claim` is executed.
+    pub(crate) fn acquire(&self, world: &mut World, claim: usize) -> Answer {
+        let keys = self.keys(claim);
+        let adopts = !self.makes(Mistake::AdoptsNothing) && has_all(world, keys, claim);
+        let queued = any_queued(world, keys);
+        let first = !queued || self.makes(Mistake::Overtakes) || self.is_first(world, claim);
+        if adopts || (first && self.admits_all(world, claim)) {
+            if !adopts {
+                self.check_overtaking(world, claim);
+            }
+            self.take(world, claim);
+            self.leave(world, claim);
+            if self.each_question_serves {
+                self.check_served(world, keys);
+            }
+            return Answer::Granted(world.counter);
+        }
+        self.enqueue(world, claim);
+        let granted = queued.then(|| self.serve(world, keys, Some(claim))).flatten();
+        self.check_served(world, keys);
+        if let Some(token) = granted {
+            return Answer::Granted(token);
+        }
+        self.check_refusal(world, claim);
+        if let Some(notice) = &mut world.claims[claim].notice {
+            notice.old = true;
+        }
+        Answer::Refused
+    }
+
+    /// A claim gives back what it has: its locks, and its entries if `world` says it may have some.
+    pub(crate) fn release(&self, world: &mut World, claim: usize) {
+        let (keys, number) = (self.keys(claim), world.counter);
+        keys.iter().for_each(|&key| world.keys[key].leases[claim] = 0);
+        if world.claims[claim].entered {
+            self.leave(world, claim);
+        }
+        if !self.makes(Mistake::ReleaseServesNothing) {
+            self.serve(world, keys, None);
+        }
+        self.check_served(world, keys);
+        if self.each_question_serves {
+            self.check_those_behind(world, number);
+        }
+    }
+
+    pub(crate) fn evict(&self, world: &mut World, key: usize) {
+        self.rob(world, key);
+        self.serve(world, &[key], None);
+        self.check_served(world, &[key]);
+    }
+
+    /// Takes a key from those who have it before their time.
+    pub(crate) fn rob(&self, world: &mut World, key: usize) {
+        for claim in 0..self.claims.len() {
+            if std::mem::take(&mut world.keys[key].leases[claim]) > 0 {
+                world.claims[claim].robbed = true;
+            }
+        }
+    }
+
+    /// Hands the locks to those whose turn it is. Returns the token if `asking` is one of them.
+    fn serve(&self, world: &mut World, keys: &[usize], asking: Option<usize>) -> Option<u8> {
+        let (mut granted, mut blocked) = (None, Vec::new());
+        let mut open = keys.to_vec();
+        while let Some(key) = open.pop() {
+            let mut passed_over = 0;
+            while let Some(claim) = self.waiter_in(world, key, passed_over) {
+                // Nothing becomes free while this runs.
+                let admitted = !blocked.contains(&claim) && self.admits_all(world, claim);
+                if !admitted {
+                    blocked.push(claim);
+                }
+                let first = self.makes(Mistake::OneQueueIsEnough) || self.comes_next(world, claim);
+                if admitted && first {
+                    let unheard = asking != Some(claim) && !self.hears(world, claim);
+                    if !unheard {
+                        self.check_overtaking(world, claim);
+                    }
+                    self.leave(world, claim);
+                    if asking == Some(claim) {
+                        self.take(world, claim);
+                        granted = Some(world.counter);
+                    } else if unheard {
+                        world.counter += 1;
+                    } else {
+                        self.take(world, claim);
+                        let notice = Notice { token: world.counter, left: self.ttl, old: false };
+                        world.claims[claim].notice = Some(notice);
+                    }
+                    // It has left other queues, too.
+                    if self.several(claim) && unheard {
+                        open.extend(self.keys(claim));
+                    }
+                } else if self.several(claim)
+                    && world.keys[key].fresh[claim] > 0
+                    && self.admits(world, key, self.mode(claim))
+                {
+                    passed_over += 1;
+                } else {
+                    break;
+                }
+            }
+        }
+        granted
+    }
+
+    /// Whether no entry that lasts is before those of `claim`, but for such as can be passed over.
+    pub(crate) fn comes_next(&self, world: &World, claim: usize) -> bool {
+        self.keys(claim).iter().all(|&key| {
+            let queue = &world.keys[key];
+            let mut before = queue.queued().take_while(|&other| other != claim);
+            before.all(|other| world.claims[other].record == 0 || queue.fresh[other] > 0)
+        })
+    }
+
+    fn is_first(&self, world: &mut World, claim: usize) -> bool {
+        let first = |&key: &usize| self.waiter_in(world, key, 0).is_none_or(|head| head == claim);
+        self.keys(claim).iter().all(first)
+    }
+
+    /// The claim in this place of a queue. Entries without a record are dropped on the way.
+    fn waiter_in(&self, world: &mut World, key: usize, place: usize) -> Option<usize> {
+        loop {
+            let claim = world.keys[key].queued().nth(place)?;
+            if world.claims[claim].record > 0 {
+                return Some(claim);
+            }
+            if world.claims[claim].alive > 0 {
+                world.blame(Wrong::Forgotten);
+            }
+            world.keys[key].remove(claim);
+        }
+    }
+
+    fn enqueue(&self, world: &mut World, claim: usize) {
+        if world.claims[claim].record == 0 && !self.makes(Mistake::LapsedKeepsPlace) {
+            self.leave(world, claim);
+        }
+        let it = &mut world.claims[claim];
+        if it.record == 0 || !self.makes(Mistake::LookRenewsNothing) {
+            it.record = self.life;
+        }
+        it.alive = self.life;
+        for &key in self.keys(claim) {
+            let before = world.keys[key].place(claim);
+            if before.is_some() && self.makes(Mistake::LookMovesToTheEnd) {
+                world.keys[key].remove(claim);
+            }
+            if world.keys[key].place(claim).is_none() {
+                world.keys[key].append(claim);
+                world.keys[key].fresh[claim] =
+                    if self.several(claim) { self.passed_over } else { 0 };
+            }
+            if before.is_some_and(|before| world.keys[key].place(claim) > Some(before)) {
+                world.blame(Wrong::PlaceLost);
+            }
+        }
+    }
+
+    /// Grants the locks, under the next token.
+    fn take(&self, world: &mut World, claim: usize) {
+        world.counter += 1;
+        for &key in self.keys(claim) {
+            if self.mode(claim) == Mode::Exclusive {
+                world.keys[key].leases = [0; CLAIMS];
+            }
+            world.keys[key].leases[claim] = self.ttl;
+        }
+        // A notification from before may still be heard.
+        world.claims[claim].robbed &= world.claims[claim].notice.is_some();
+    }
+
+    fn leave(&self, world: &mut World, claim: usize) {
+        self.keys(claim).iter().for_each(|&key| world.keys[key].remove(claim));
+        let it = &mut world.claims[claim];
+        (it.record, it.alive) = (0, 0);
+    }
+}
