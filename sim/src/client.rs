@@ -161,6 +161,10 @@ impl Store for WireStore {
         })
     }
 
+    fn answered_since(&self, _key: &LockKey, since: Instant) -> bool {
+        self.line.answered_since(since)
+    }
+
     fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
         Box::pin(async move { self.ask(Question::Ping).await.map(|_| ()) })
     }

@@ -37,6 +37,8 @@ pub(crate) struct Shared {
     pub(crate) post: Post,
     life: Life,
     line: Mutex<Line>,
+    /// When the last answer came.
+    answered: Mutex<Option<Instant>>,
 }
 
 #[derive(Debug)]
@@ -67,7 +69,8 @@ impl Shared {
         response: Duration,
     ) -> Self {
         let (address, line) = (address.to_owned(), Mutex::new(Line::None));
-        Self { address, network, parcels, habit, response, post: Post::default(), life, line }
+        let (post, answered) = Default::default();
+        Self { address, network, parcels, habit, response, post, life, line, answered }
     }
 
     /// The connection, made now if there is none: by a task of its own, so that a caller without
@@ -100,6 +103,16 @@ impl Shared {
         };
         let given_up = |_| Err(StoreError::new("nobody connects any more").not_sent());
         attempt.await.unwrap_or_else(given_up)
+    }
+
+    /// Whether an answer has come since then.
+    pub(crate) fn answered_since(&self, since: Instant) -> bool {
+        let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        answered.is_some_and(|answered| answered > since)
+    }
+
+    fn notes_answer(&self) {
+        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {
@@ -194,6 +207,7 @@ async fn stay(
                 let (Ok(parcel), Some(shared)) = (heard, shared.upgrade()) else { return };
                 match parcel {
                     Parcel::Answer(number, answer) => {
+                        shared.notes_answer();
                         if ping == Some(number) {
                             ping = None;
                         }

@@ -1,15 +1,11 @@
 //! What a seed says: who there is, and what goes wrong and when.
 
+mod drawn;
 mod scene;
 
-use std::collections::HashMap;
 use std::time::Duration;
 
-use rand::rngs::StdRng;
-use rand::seq::SliceRandom;
-use rand::{RngExt, SeedableRng};
-
-use crate::turn::{LONGEST_TTL, Part};
+use crate::turn::Part;
 
 /// The servers of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,36 +154,6 @@ impl Trouble {
 }
 
 impl Plan {
-    /// What this seed says of these servers.
-    #[must_use]
-    pub fn draw(seed: u64, topology: Topology) -> Self {
-        let mut dice = StdRng::seed_from_u64(seed);
-        let servers = match topology {
-            Topology::Alone => 1,
-            Topology::Redlock => 5,
-        };
-        let works = Duration::from_millis(dice.random_range(2_000..5_000));
-        let processes: Vec<_> =
-            (0..dice.random_range(2..=3)).map(|_| Setup::draw(&mut dice)).collect();
-        let mut plan = Self {
-            seed,
-            scene: None,
-            topology,
-            fast: (0..servers).map(|_| dice.random_range(-8..=8)).collect(),
-            latency: Duration::from_millis(dice.random_range(2..=30)),
-            response: Duration::from_millis(300),
-            server_takes: Duration::ZERO,
-            works,
-            bound: scene::bound(LONGEST_TTL),
-            faults: Vec::new(),
-            processes,
-        };
-        let mut faults = plan.draw_faults(&mut dice);
-        faults.sort_by_key(|fault| fault.at);
-        plan.faults = faults;
-        plan
-    }
-
     /// How a report calls it.
     #[must_use]
     pub fn name(&self) -> String {
@@ -198,65 +164,6 @@ impl Plan {
                 format!("scene {seed} ({scene:?}, {faults:?})")
             }
             None => format!("seed {seed} over {topology:?}"),
-        }
-    }
-
-    fn draw_faults(&self, dice: &mut StdRng) -> Vec<Fault> {
-        let (processes, servers) = (self.processes.len(), self.fast.len());
-        // Two faults of one link, or of one host, are none that a network knows.
-        let mut busy: HashMap<String, Duration> = HashMap::new();
-        let mut faults = Vec::new();
-        let mut at = Duration::from_millis(dice.random_range(100..600));
-        while at < self.works {
-            let until = at + Duration::from_millis(dice.random_range(30..2_500));
-            let process = dice.random_range(0..processes);
-            let mut some: Vec<_> = (0..servers).collect();
-            some.shuffle(dice);
-            some.truncate(dice.random_range(1..=servers));
-            let (one, kind) = (some[0], dice.random_range(0..KINDS.len()));
-            let trouble = match kind {
-                0 => Trouble::Partition(process, some.clone()),
-                1 => Trouble::PartitionThere(process, some.clone()),
-                2 => Trouble::PartitionBack(process, some.clone()),
-                3 => Trouble::Hold(process, some.clone()),
-                4 => {
-                    let slow = Duration::from_millis(dice.random_range(50..800));
-                    Trouble::Slow(process, some.clone(), slow)
-                }
-                5 => Trouble::Kill(process),
-                6 => Trouble::PowerOff(one),
-                7 => Trouble::Calendar(process, dice.random_range(-400_000..400_000)),
-                _ => Trouble::Pause(process),
-            };
-            let takes: Vec<_> = match kind {
-                0..=4 => some.iter().map(|server| format!("{process}-{server}")).collect(),
-                5 | 8 => vec![format!("process {process}")],
-                6 => vec![format!("server {one}")],
-                _ => Vec::new(),
-            };
-            if takes.iter().all(|what| busy.get(what).is_none_or(|until| *until < at)) {
-                // A step later, or the end of one would be the beginning of the next.
-                let free = until + Duration::from_millis(20);
-                busy.extend(takes.into_iter().map(|what| (what, free)));
-                faults.push(Fault { at, until, trouble });
-            }
-            at += Duration::from_millis(dice.random_range(20..900));
-        }
-        faults
-    }
-}
-
-impl Setup {
-    fn draw(dice: &mut StdRng) -> Self {
-        let linger = if dice.random_bool(0.3) { dice.random_range(20..500) } else { 0 };
-        Self {
-            tasks: dice.random_range(2..=4),
-            parts: Vec::new(),
-            linger: Duration::from_millis(linger),
-            hand_overs: dice.random_range(0..8),
-            hand_over_time: Duration::from_millis(dice.random_range(1..200)),
-            ahead: dice.random_range(-400_000..400_000),
-            shuts_down: dice.random_bool(0.5),
         }
     }
 }

@@ -1,11 +1,13 @@
 //! A task of a process: takes its turns, and writes down what it asks and what it is told.
 
+mod body;
+
 use std::future::pending;
 use std::rc::Rc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use lockattr::{Error, Lease, LockGuard, LockManager, LockOptions};
+use lockattr::{Error, Lease, LockManager};
 use lockattr_history::{Call, Op, Recorder};
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -16,10 +18,7 @@ use crate::holding::Holding;
 use crate::life::Life;
 use crate::machine::elapsed;
 use crate::process::Process;
-use crate::turn::{End, Part, Step, Turn};
-
-/// How often a body looks whether it still holds.
-const LOOKS: Duration = Duration::from_millis(7);
+use crate::turn::{End, Part, Turn};
 
 /// How much longer than its patience an acquisition may take: for the last answer, and for giving
 /// back what it may have been granted, each on servers that do not answer.
@@ -165,67 +164,6 @@ impl Task {
                 asked.into_iter().for_each(Call::unknown);
             }
             Some(error) => self.finds(format!("an acquire said {error:?}")),
-        }
-    }
-
-    async fn body(&self, turn: &Turn, holding: &Holding, lease: &Lease, guard: Option<&LockGuard>) {
-        for step in &turn.steps {
-            match *step {
-                Step::Work(time) => self.works(time, holding, lease).await,
-                Step::Count(time) => self.counts(time, turn, holding, lease).await,
-                Step::Extend(ttl) => holding.extended(lease, ttl).await,
-                Step::Reenter(time) => {
-                    let inside = self.reenters(time, turn, holding);
-                    match guard {
-                        Some(guard) => guard.scope(inside).await,
-                        None => inside.await,
-                    }
-                }
-            }
-        }
-        holding.check(lease);
-    }
-
-    async fn works(&self, time: Duration, holding: &Holding, lease: &Lease) {
-        let until = Instant::now() + time;
-        while holding.check(lease) {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            sleep(left.min(LOOKS)).await;
-        }
-    }
-
-    async fn counts(&self, time: Duration, turn: &Turn, holding: &Holding, lease: &Lease) {
-        let ledger = &self.process.ledger;
-        let read: Vec<_> = turn.keys.iter().map(|key| ledger.read(key)).collect();
-        self.works(time, holding, lease).await;
-        if holding.check(lease) {
-            for (key, number) in turn.keys.iter().zip(read) {
-                ledger.write(key, number + 1, lease.fencing_token().get());
-            }
-        }
-    }
-
-    async fn reenters(&self, time: Duration, turn: &Turn, holding: &Holding) {
-        let key = turn.keys[0];
-        let options = LockOptions::new().wait(Duration::from_secs(1));
-        let options = match turn.mode {
-            lockattr_history::Mode::Exclusive => options,
-            lockattr_history::Mode::Shared => options.mode(lockattr::Mode::Shared),
-            lockattr_history::Mode::Permits(permits) => options.permits(permits),
-        };
-        let asked = holding.asks(key, Op::Reenter);
-        match self.manager.acquire(key, options).await {
-            Ok(inner) => {
-                asked.ok(Some(inner.fencing_token().get()));
-                let inside = Lease::clone(&inner);
-                self.works(time, holding, &inside).await;
-                holding.leaves(key, inner);
-            }
-            Err(Error::Lost { .. } | Error::ShutDown { .. }) => asked.fail(),
-            Err(error) => self.finds(format!("a re-entry said {error:?}")),
         }
     }
 

@@ -1,0 +1,83 @@
+//! What a task does under its lock.
+
+use std::time::Duration;
+
+use lockattr::{Error, Lease, LockGuard, LockOptions};
+use lockattr_history::Op;
+use tokio::time::{Instant, sleep};
+
+use super::Task;
+use crate::holding::Holding;
+use crate::turn::{Step, Turn};
+
+/// How often a body looks whether it still holds.
+const LOOKS: Duration = Duration::from_millis(7);
+
+impl Task {
+    pub(super) async fn body(
+        &self,
+        turn: &Turn,
+        holding: &Holding,
+        lease: &Lease,
+        guard: Option<&LockGuard>,
+    ) {
+        for step in &turn.steps {
+            match *step {
+                Step::Work(time) => self.works(time, holding, lease).await,
+                Step::Count(time) => self.counts(time, turn, holding, lease).await,
+                Step::Extend(ttl) => holding.extended(lease, ttl).await,
+                Step::Reenter(time) => {
+                    let inside = self.reenters(time, turn, holding);
+                    match guard {
+                        Some(guard) => guard.scope(inside).await,
+                        None => inside.await,
+                    }
+                }
+            }
+        }
+        holding.check(lease);
+    }
+
+    async fn works(&self, time: Duration, holding: &Holding, lease: &Lease) {
+        let until = Instant::now() + time;
+        while holding.check(lease) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            sleep(left.min(LOOKS)).await;
+        }
+    }
+
+    async fn counts(&self, time: Duration, turn: &Turn, holding: &Holding, lease: &Lease) {
+        let ledger = &self.process.ledger;
+        let read: Vec<_> = turn.keys.iter().map(|key| ledger.read(key)).collect();
+        self.works(time, holding, lease).await;
+        if holding.check(lease) {
+            for (key, number) in turn.keys.iter().zip(read) {
+                ledger.write(key, number + 1, lease.fencing_token().get());
+            }
+        }
+    }
+
+    async fn reenters(&self, time: Duration, turn: &Turn, holding: &Holding) {
+        let key = turn.keys[0];
+        let options = LockOptions::new().wait(Duration::from_secs(1));
+        let options = match turn.mode {
+            lockattr_history::Mode::Exclusive => options,
+            lockattr_history::Mode::Shared => options.mode(lockattr::Mode::Shared),
+            lockattr_history::Mode::Permits(permits) => options.permits(permits),
+        };
+        let asked = holding.asks(key, Op::Reenter);
+        match self.manager.acquire(key, options).await {
+            Ok(inner) => {
+                asked.ok(Some(inner.fencing_token().get()));
+                let inside = Lease::clone(&inner);
+                self.works(time, holding, &inside).await;
+                holding.leaves(key, inner);
+            }
+            Err(Error::Lost { .. } | Error::ShutDown { .. }) => asked.fail(),
+            Err(error) => self.finds(format!("a re-entry said {error:?}")),
+        }
+    }
+}
