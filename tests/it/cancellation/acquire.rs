@@ -46,7 +46,7 @@ const GIVES_UP: Scenario = Scenario::of("acquire: gives up after its retries", |
         Case::of(asks(world.ours, "a", LockOptions::new().retry(2))).beside(other)
     })
 })
-.ends("contended", 5, 182);
+.ends("contended", 3, 116);
 
 /// Red without: comparing the token of a release with the holder's, in the memory store.
 #[test]
@@ -61,7 +61,7 @@ const OUT_OF_TIME: Scenario = Scenario::of("acquire: gives up when its time is o
         Case::of(asks(world.ours, "a", options)).beside(other)
     })
 })
-.ends("contended", 5, 136);
+.ends("contended", 3, 85);
 
 /// Red without: comparing the token of a release with the holder's, in the memory store.
 #[test]

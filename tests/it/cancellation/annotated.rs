@@ -58,7 +58,7 @@ const RUNS: Scenario = Scenario::of("annotated, on_busy = skip: runs", |world| {
         Case::of(async { call.await.map(|ran| assert!(ran.is_some())) })
     })
 })
-.ends("ok", 7, 172);
+.ends("ok", 7, 179);
 
 /// Red without: giving back once more what a failed release may have left.
 #[test]
@@ -73,7 +73,7 @@ const SKIPPED: Scenario = Scenario::of("annotated, on_busy = skip: skipped", |wo
         Case::of(async { call.await.map(|ran| assert!(ran.is_none())) }).beside(other)
     })
 })
-.ends("ok", 2, 66);
+.ends("ok", 2, 73);
 
 /// Red without: comparing the token of a release with the holder's, in the memory store.
 #[test]
@@ -107,7 +107,7 @@ const JOINED: Scenario = Scenario::of("annotated: two calls joined", |world| {
         Case::of(world.ours.scope(calls))
     })
 })
-.ends("ok", 10, 286);
+.ends("ok", 10, 252);
 
 /// Red without: counting as granted what was asked and not yet answered.
 #[test]

@@ -102,7 +102,7 @@ const ERROR: Scenario = Scenario::of("with_lock: lost to another, an error", |wo
         .beside(other)
     })
 })
-.ends("lost", 11, 299);
+.ends("lost", 11, 297);
 
 /// Red without: comparing the token of a release with the holder's, in the memory store.
 #[test]

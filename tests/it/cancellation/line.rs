@@ -70,7 +70,7 @@ const TURN_TO_ASK: Scenario = Scenario::of("acquire: its turn in our line is to 
         Case::of(asks(world.ours, patient().ttl(LEASE / 2)))
     })
 })
-.ends("ok", 4, 159);
+.ends("ok", 4, 153);
 
 /// Red without: standing in the store's line behind what is given back later.
 #[test]

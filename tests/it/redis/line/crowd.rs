@@ -43,7 +43,7 @@ async fn ten_thousand_callers_whose_wait_ends_together_are_all_contended() {
 
 /// Readers of one process that waited for a writer get in together, though only one of them was queued.
 ///
-/// Red without: `send_scouts`.
+/// Red without: the head that goes when it was granted a lock that can be shared (`granted` in `asking.rs`).
 #[tokio::test]
 async fn readers_of_one_process_enter_together_when_the_writer_has_gone() {
     let server = RedisServer::start().await;
@@ -54,7 +54,8 @@ async fn readers_of_one_process_enter_together_when_the_writer_has_gone() {
         let (next, shared) = (next.clone(), LockOptions::new().mode(Mode::Shared));
         readers.spawn(async move { next.acquire("a", shared).await.unwrap() });
     }
-    stand_in_line(&server.cli().await, 1).await;
+    let cli = server.cli().await;
+    eventually(LIMIT, "they wait", async || in_line(&cli, "a").await > 0).await;
     holder.release().await.unwrap();
     let inside = timeout(SOON, readers.join_all()).await.expect("all of them get in");
     let mut tokens: Vec<_> = inside.iter().map(|guard| guard.fencing_token()).collect();

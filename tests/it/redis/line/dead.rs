@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lockattr::Mode;
 use lockattr_tests::{Node, Proxy, RedisServer, node};
+use tokio::time::sleep;
 
 use super::killed::held;
 use super::*;
@@ -16,14 +17,18 @@ fn shared() -> LockOptions {
     LockOptions::new().mode(Mode::Shared)
 }
 
-/// A process with so many waiters, once it is queued for `key`.
-async fn waiters(server: &RedisServer, order: &str, key: &str) -> Node {
-    let mut node = node!("lock", url = server.url_with("ttl=1s&wait=60s"));
+/// A process with waiters for leases of `ttl`, once it is queued for `a`.
+async fn waiters(server: &RedisServer, ttl: &str, order: &str) -> Node {
+    let mut node = node!("lock", url = server.url_with(&format!("ttl={ttl}&wait=60s")));
     node.say(order).await;
     assert_eq!(node.line().await, "waits");
-    let cli = server.cli().await;
-    eventually(LIMIT, "it waits", async || in_line(&cli, key).await == 1).await;
+    more_wait(&server.cli().await, 0).await;
     node
+}
+
+/// Waits until more than so many entries wait for `a`.
+async fn more_wait(cli: &Cli, count: usize) {
+    eventually(LIMIT, "it waits", async || in_line(cli, "a").await > count).await;
 }
 
 /// A reader holds, and a writer that waits for it is killed: the next reader is kept out for as long as the
@@ -35,7 +40,7 @@ async fn a_killed_writer_keeps_readers_out_for_a_ttl_at_most() {
     let server = RedisServer::start().await;
     let (first, next) = (manager(&server, LONG).await, manager(&server, LONG).await);
     let reader = first.acquire("a", shared()).await.unwrap();
-    waiters(&server, "crowd 1 exclusive a", "a").await.kill();
+    waiters(&server, "1s", "crowd 1 exclusive a").await.kill();
     let guard = next.acquire("a", shared().wait(PATIENT)).await.expect("only readers hold it");
     reader.ensure_held().unwrap();
     guard.release().await.unwrap();
@@ -52,7 +57,9 @@ async fn a_killed_waiter_for_two_keys_keeps_the_free_one_for_a_ttl_at_most() {
     let server = RedisServer::start().await;
     let (first, next) = (manager(&server, LONG).await, manager(&server, LONG).await);
     let holder = first.acquire("b", LockOptions::new()).await.unwrap();
-    waiters(&server, "crowd 1 exclusive a b", "a").await.kill();
+    waiters(&server, "4s", "crowd 1 exclusive a b").await.kill();
+    // In its first second such a claim can be passed over.
+    sleep(Duration::from_millis(1_200)).await;
     let guard = next.acquire("a", LockOptions::new().wait(PATIENT)).await.expect("`a` is free");
     guard.release().await.unwrap();
     holder.release().await.unwrap();
@@ -70,13 +77,15 @@ async fn a_stopped_process_costs_one_ttl_however_many_waiters_it_has() {
         let server = RedisServer::start().await;
         let (first, next) = (manager(&server, LONG).await, manager(&server, LONG).await);
         let holder = acquire(&first).await;
-        let mut stopped = waiters(&server, &format!("crowd 20 {order}"), "a").await;
+        let mut stopped = waiters(&server, "1s", &format!("crowd 20 {order}")).await;
         stopped.stop_signal();
+        let cli = server.cli().await;
+        let before = in_line(&cli, "a").await;
         let waits = LockOptions::new().wait(PATIENT);
         // Permits are only shared with permits.
         let waits = if order == "permits=1 a" { waits.permits(1) } else { waits };
         let waiter = tokio::spawn(async move { next.acquire("a", waits).await });
-        stand_in_line(&server.cli().await, 2).await;
+        more_wait(&cli, before).await;
         holder.release().await.unwrap();
         let guard = waiter.await.unwrap().unwrap_or_else(|error| panic!("{order}: {error}"));
         guard.release().await.unwrap();
@@ -106,11 +115,15 @@ async fn waiters_that_gave_up_while_they_were_cut_off_cost_nobody_anything() {
         let (fickle, permit) = (fickle.clone(), permit.clone());
         waiters.spawn(async move { fickle.acquire("a", permit).await.map(drop) });
     }
-    stand_in_line(&server.cli().await, 1).await;
+    let cli = server.cli().await;
+    more_wait(&cli, 0).await;
     proxy.freeze();
     waiters.shutdown().await;
+    // Longer than a lease, after which a release need not be tried again.
+    sleep(Duration::from_secs(3)).await;
+    let before = in_line(&cli, "a").await;
     let waiter = tokio::spawn(async move { next.acquire("a", permit.wait(PATIENT)).await });
-    stand_in_line(&server.cli().await, 2).await;
+    more_wait(&cli, before).await;
     proxy.cut().await;
     proxy.pass();
     holder.release().await.unwrap();

@@ -107,3 +107,29 @@ async fn processes_that_want_keys_in_a_ring_all_get_them_one_at_a_time() {
     assert_eq!(witness.count(), 100);
     assert_no_trace(&server).await;
 }
+
+/// It is the first that waits for `b`, and a claim that waits for `a` alone came before it.
+///
+/// Red without: the look at the other queues of a claim (`comes_next`).
+#[tokio::test]
+async fn a_claim_for_two_keys_overtakes_none_in_either_queue() {
+    let server = RedisServer::start().await;
+    let (cli, first) = (server.cli().await, manager(&server, LONG).await);
+    let both = first.acquire_all(["a", "b"], LockOptions::new()).await.unwrap();
+    let next = manager(&server, LONG).await;
+    let before = tokio::spawn(async move { next.acquire("a", LockOptions::new()).await.unwrap() });
+    stand_in_line(&cli, 1).await;
+    let other = manager(&server, LONG).await;
+    let waiter =
+        tokio::spawn(
+            async move { other.acquire_all(["a", "b"], LockOptions::new()).await.unwrap() },
+        );
+    stand_in_line(&cli, 2).await;
+    both.release().await.unwrap();
+    let before = granted(before).await;
+    assert_eq!(cli.value("lock:b").await, None, "`a` is another's, and so it has neither");
+    before.release().await.unwrap();
+    granted(waiter).await.release().await.unwrap();
+    drop(first);
+    assert_no_trace(&server).await;
+}

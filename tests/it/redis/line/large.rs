@@ -55,7 +55,7 @@ async fn no_run_walks_through_ten_thousand_dead_entries() {
     assert_no_trace(&server).await;
 }
 
-/// Red without: what `serve` knows of claims that it could not serve, or the limit of keys.
+/// Red without: the limit of keys (`MOST_KEYS`).
 #[tokio::test]
 async fn a_call_for_a_thousand_keys_costs_a_few_calls_for_each() {
     let server = RedisServer::start().await;
