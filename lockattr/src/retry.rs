@@ -7,6 +7,9 @@ use tokio::time::Instant;
 /// No pause is longer, whatever was asked for: the clock must not overflow.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
+/// How long the only question of a call may take that does not wait; most stores give up earlier.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+
 /// How long an acquisition goes on asking.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
@@ -128,9 +131,11 @@ impl Attempts {
 
     /// Until when an attempt that starts now may take: the deadline, but never less than `floor`,
     /// or an attempt near the deadline could not be answered at all.
-    /// None for what asks only once: as long as the store lets a question take.
+    /// A call with `wait` zero asks once, and leaves the store the time that any answer may take.
     pub(crate) fn cut(&self, now: Instant, floor: Duration) -> Option<Instant> {
-        let deadline = self.deadline.filter(|deadline| *deadline > self.started);
-        deadline.map(|deadline| deadline.max(now + floor))
+        self.deadline.map(|deadline| match deadline > self.started {
+            true => deadline.max(now + floor),
+            false => now + ANSWERS_WITHIN,
+        })
     }
 }

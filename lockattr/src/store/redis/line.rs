@@ -3,6 +3,7 @@
 //! The client gives up on requests that time out but keeps their connection (redis-rs PR 1032), so
 //! one that is dead without a word would stay in use for ever. Hence the heartbeat.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -20,6 +21,7 @@ pub(super) struct Pulse {
     replied: AtomicBool,
     suspected: Notify,
     left: AtomicBool,
+    leaves: Notify,
 }
 
 impl Pulse {
@@ -36,6 +38,18 @@ impl Pulse {
     /// The server is not the master any more: what it answers from now on does not count.
     fn leave(&self) {
         self.left.store(true, Ordering::Release);
+        self.leaves.notify_waiters();
+    }
+
+    /// Returns when it is not the master any more: a question that is under way there may have no answer
+    /// for long.
+    pub(super) async fn until_left(&self) {
+        let mut leaves = pin!(self.leaves.notified());
+        // Listen first, look second: a signal in between is then not missed.
+        leaves.as_mut().enable();
+        if !self.is_left() {
+            leaves.await;
+        }
     }
 
     pub(super) fn is_left(&self) -> bool {

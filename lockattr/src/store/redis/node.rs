@@ -30,6 +30,9 @@ pub(super) struct Node {
     replicas: Replicas,
 }
 
+/// What became of a question to a server that is not the master any more.
+const NO_MASTER: &str = "it is not the master any more, and had not answered";
+
 /// What a script does to leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Does {
@@ -116,10 +119,23 @@ impl Node {
         let counts = matches!(does, Does::Take | Does::Lengthen) && self.replicas.are_needed();
         let connection = &mut live.connection;
         // By its digest; the client loads it where the server does not know it.
-        let outcome = match (counts, asking) {
-            (false, false) => script.run(connection).await.map(Answer::alone),
-            (true, _) => self.replicas.invoke(connection, asking, script).await,
-            (false, true) => Replicas::NONE.invoke(connection, asking, script).await,
+        let answer = async {
+            match (counts, asking) {
+                (false, false) => script.run(connection).await.map(Answer::alone),
+                (true, _) => self.replicas.invoke(connection, asking, script).await,
+                (false, true) => Replicas::NONE.invoke(connection, asking, script).await,
+            }
+        };
+        let outcome = match link.config.server.sentinels() {
+            None => answer.await,
+            Some(_) => {
+                let pulse = live.pulse.clone();
+                tokio::select! {
+                    biased;
+                    answer = answer => answer,
+                    () = pulse.until_left() => Err((ErrorKind::Client, NO_MASTER).into()),
+                }
+            }
         };
         Ok(Sent { link, live, outcome })
     }

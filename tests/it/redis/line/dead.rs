@@ -121,9 +121,10 @@ async fn waiters_that_gave_up_while_they_were_cut_off_cost_nobody_anything() {
     waiters.shutdown().await;
     // Longer than a lease, after which a release need not be tried again.
     sleep(Duration::from_secs(3)).await;
-    let before = in_line(&cli, "a").await;
+    let questions = async || cli.commandstats().await.get("evalsha").copied().unwrap_or_default();
+    let before = questions().await;
     let waiter = tokio::spawn(async move { next.acquire("a", permit.wait(PATIENT)).await });
-    more_wait(&cli, before).await;
+    eventually(LIMIT, "it waits", async || questions().await > before).await;
     proxy.cut().await;
     proxy.pass();
     holder.release().await.unwrap();
