@@ -8,11 +8,11 @@ use crate::line::{Ahead, Came, Joined, Lines, Place};
 use crate::lock::{LIMITS, NAME, NOW};
 
 type Crowd = Lines<char, (), &'static str>;
+type Head = Ahead<char, (), &'static str>;
+type Waiter = Place<char, (), &'static str>;
 
 /// A head that asks, and these behind it.
-fn crowd<const N: usize>(
-    waiters: [char; N],
-) -> (Arc<Crowd>, Ahead<char, (), &'static str>, [Place<char, (), &'static str>; N]) {
+fn crowd<const N: usize>(waiters: [char; N]) -> (Arc<Crowd>, Head, [Waiter; N]) {
     let lines = Crowd::new(LIMITS);
     let Joined::Ahead(head, None) = lines.join(NAME, '0', None) else { panic!("it is the first") };
     let places = waiters.map(|who| match lines.join(NAME, who, None) {
@@ -23,7 +23,7 @@ fn crowd<const N: usize>(
 }
 
 /// Until it is its turn to ask; as a scout it is refused, and comes back.
-fn until_it_asks(lines: &Arc<Crowd>, mut place: Place<char, (), &'static str>, who: char) -> bool {
+fn until_it_asks(lines: &Arc<Crowd>, mut place: Waiter, who: char) -> bool {
     loop {
         let came = Waits::ForIt.wait(place.turn());
         drop(place);

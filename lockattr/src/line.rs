@@ -17,7 +17,8 @@ mod handed;
 #[path = "line/place.rs"]
 mod place;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::collections::hash_map::{Entry, HashMap};
 use std::time::Duration;
 
 use crate::sync::{Arc, Instant, Mutex, MutexGuard, PoisonError, oneshot};
@@ -195,11 +196,20 @@ impl<W, T, K> Lines<W, T, K> {
     /// The place in front for the lock of this name, if nobody has it, and the lock if it is kept.
     pub(crate) fn try_join(self: &Arc<Self>, name: &str) -> Option<(Ahead<W, T, K>, Option<T>)> {
         let mut by_name = self.by_name();
-        let kept = match by_name.lines.get_mut(name) {
-            Some(line) => Some(line.kept.take()?.0),
-            None => None,
+        let number = by_name.number();
+        // The usual way to a free lock: its name is looked up once.
+        let kept = match by_name.lines.entry(name.into()) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(Line { head: number, ..Line::new() });
+                None
+            }
+            Entry::Occupied(mut line) => {
+                let kept = line.get_mut().kept.take()?;
+                line.get_mut().head = number;
+                Some(kept.0)
+            }
         };
-        Some((self.ahead(&mut by_name, name), kept))
+        Some((Ahead { lines: self.clone(), name: name.into(), number, left: false }, kept))
     }
 
     /// Whether a caller that could share the lock may ask the store beside the head: the head's first

@@ -307,7 +307,7 @@ impl LockManager {
     ///
     /// While a call waits for some of its keys, it has its place in the queues of all of them. In its first
     /// second, other callers take those of its keys that are free. After that second a free key waits for
-    /// it, so that a stream of callers for one key cannot keep it out for ever: a call for `a` and `b` can
+    /// it, so that a stream of callers for one key cannot keep it waiting without end. The price: a call for `a` and `b` can
     /// keep others from a free `a` for as long as `b` is held. Take keys together that are held for
     /// similar times.
     ///
@@ -480,8 +480,8 @@ impl LockManager {
         match keys.len() {
             0..=MOST_KEYS => Ok(keys),
             count => Err(Error::InvalidOptions(format!(
-                "one call asks for {count} keys, and {MOST_KEYS} are the most: lock what they have in \
-                 common, or ask in parts"
+                "one call asks for {count} keys, and takes at most {MOST_KEYS}: lock one key that stands \
+                 for all, or make several calls"
             ))),
         }
     }

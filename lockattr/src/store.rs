@@ -186,14 +186,14 @@ pub trait Store: Any + Debug + Send + Sync {
         false
     }
 
-    /// How long an entry in its queue, of a claim for `ttl`, may outlast the last word of its process: so
-    /// long its manager goes on taking it out, if no answer says that it is gone.
+    /// How long an entry for a claim of `ttl` may stay in the queue after its process last asked. For that long
+    /// a manager goes on removing it, unless an answer says that it is gone.
     fn entry_lasts(&self, ttl: Duration) -> Duration {
         queue::lasts(ttl)
     }
 
-    /// Whether it is asked over a network on the caller's runtime, which must have I/O then: on one that
-    /// has none, a manager refuses to.
+    /// Whether the store is reached over a network, so that the caller's runtime needs I/O. On a runtime
+    /// without it a manager refuses every call.
     fn needs_io(&self) -> bool {
         false
     }

@@ -88,7 +88,9 @@ impl Expansion<'_> {
         let PatIdent { mutability, ident: name, .. } = binding;
         let text = name.unraw().to_string();
         let used = if text.starts_with('_') {
-            Some(quote_spanned! {site=> #[allow(clippy::used_underscore_binding)] })
+            Some(quote_spanned! {site=>
+                #[allow(clippy::no_effect_underscore_binding, clippy::used_underscore_binding)]
+            })
         } else if text.starts_with("lockattr_") || self.asks_for(&text) || self.is_used_below(&text)
         {
             Some(quote_spanned! {site=> #[allow(unused_variables)] })

@@ -129,7 +129,7 @@ impl<'a> Asking<'a> {
     /// so many locks that the looks alone would keep the store busy.
     fn look_every(&self) -> Duration {
         let waits = u32::try_from(self.shared.inbox.expects()).unwrap_or(u32::MAX);
-        self.terms.patience.delay.saturating_mul(1 + waits / LOOKS_AT_ONCE)
+        self.terms.patience.delay.saturating_mul(waits.div_ceil(LOOKS_AT_ONCE).max(1))
     }
 
     /// Asks the store, until `cut`.

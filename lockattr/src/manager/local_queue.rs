@@ -1,8 +1,8 @@
 //! Waiting inside the process: behind the caller that asks the store, until the lock is handed over, it
 //! is this caller's turn to ask, or its wait budget ends.
 //!
-//! So each lock has one entry of this process in the store's wait queue, in every mode, and a crowd of
-//! callers whose budgets end together asks the store nothing.
+//! So callers that ask for the same keys in the same way have one entry in the store's wait queue between
+//! them, and a crowd whose budgets end together asks the store nothing.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -20,7 +20,7 @@ pub(crate) fn lasts(ttl: Duration) -> Duration {
 /// The head of the queue (`ahead` is 0) also asks when the lease in its way ends by itself (`left`). A
 /// program that frees the lock without a word is noticed after `every`; the claims behind the head, of
 /// which each could only be served when those before it have gone, look the more seldom the more of them
-/// there are. So a queue costs the store the same few looks, however many processes wait in it.
+/// there are. A claim far back costs the store three looks in the life of its entry, and no more.
 pub(crate) fn look_after(
     ttl: Duration,
     ahead: u32,

@@ -34,6 +34,7 @@ pub struct Acquiring {
     pub hint: Option<u64>,
     /// How often the caller wants to look while it waits, if it hears nothing: a store in which other
     /// programs may free a lock without a word tells a claim at the head of its queue to ask again then.
+    /// A store whose locks nothing else can free may ignore it.
     pub look_every: Duration,
 }
 

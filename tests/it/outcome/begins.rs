@@ -43,7 +43,7 @@ impl Slow {
     fn stands_still(&self, late: Late) {
         let granted = self.granted.load(Ordering::SeqCst);
         if granted && late == self.late && !self.stood_still.swap(true, Ordering::SeqCst) {
-            std::thread::sleep(TTL * 3 / 2);
+            stand_still();
         }
     }
 }
@@ -297,9 +297,15 @@ async fn a_stream_that_was_made_in_time_and_is_polled_late_is_lost() {
     assert_eq!(polled.load(Ordering::SeqCst), 0);
 }
 
+/// For longer than the lease: what the whole thread does, and no timer of it.
+#[expect(clippy::disallowed_methods, reason = "the fault that is meant")]
+fn stand_still() {
+    std::thread::sleep(TTL * 3 / 2);
+}
+
 #[distributed_lock(key = "job", manager = &manager, ttl = TTL, renew = false, on_lost = error)]
 fn late_stream(manager: LockManager, polled: &AtomicU32) -> impl Stream<Item = Result<(), Error>> {
-    std::thread::sleep(TTL * 3 / 2);
+    stand_still();
     stream::once(async {
         polled.fetch_add(1, Ordering::SeqCst);
         Ok(())

@@ -3,10 +3,11 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lockattr::{Error, LockManager, distributed_lock};
 use lockattr_tests::{RedisServer, assert_nothing_left};
+use tokio::time::Instant;
 
 const LIMIT: Duration = Duration::from_secs(20);
 

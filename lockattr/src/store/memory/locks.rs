@@ -112,8 +112,13 @@ impl Locks {
         self.expire(claim, post.now);
         let held = self.has(claim);
         if held && !release.after.is_zero() {
-            // The head of the queue looks in time.
             self.set_end(claim, |_| post.now + release.after);
+            // The heads of the queues count on another end.
+            for key in claim.keys() {
+                if let Some(head) = self.waiting(key, 0) {
+                    let _there = post.tell(&head.claim, News::AskAgain(post.now + release.after));
+                }
+            }
             return Release::Released;
         }
         for key in claim.keys() {

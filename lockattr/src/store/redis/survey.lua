@@ -1,7 +1,7 @@
 -- What is held under some names.
 --
 -- KEYS[2i - 1]  a lock
--- KEYS[2i]      its line
+-- KEYS[2i]      its queue
 --
 -- Returns for each that is held { its number among them, a holder's value, milliseconds until that
 -- lease ends or negative, how many share it or 0 if one has it alone, how many wait }. What another
