@@ -29,7 +29,7 @@ fn until_it_asks(lines: &Arc<Crowd>, mut place: Waiter, who: char) -> bool {
         drop(place);
         match came {
             Some(Came::Ask(_head)) => return true,
-            Some(Came::Scout(number)) => match lines.join(NAME, who, Some(number)) {
+            Some(Came::Scout(number, _)) => match lines.join(NAME, who, Some(number)) {
                 Joined::Ahead(_head, _) => return true,
                 Joined::Behind(again) => place = again,
             },
@@ -57,6 +57,8 @@ fn scouts_that_are_refused_come_back_and_none_is_forgotten() {
                 }
             });
         }
+        lines.share(NAME, "granted");
+        assert_eq!(lines.companion(NAME, u64::MAX), None, "it came later");
         drop(head);
         lines.send_scouts(NAME, 1);
     });
@@ -105,7 +107,10 @@ fn a_waiter_whose_time_is_over_hears_what_the_head_learns() {
             assert!(!lines.may_ask_for_all(NAME), "one is enough");
             lines.learned(NAME, "told");
         }
+        head.lives();
+        let signs = lines.signs(NAME).expect("it is there");
         head.learned("taken");
+        lines.pass_over_silent(NAME, signs);
         drop(head);
     });
 }

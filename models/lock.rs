@@ -157,7 +157,7 @@ impl World {
     pub(crate) fn came(self: &Arc<Self>, who: char, came: Came<Wants, Lock>) {
         let lock = match came {
             Came::Lock(lock) => lock,
-            Came::Scout(_) => unreachable!("no lock here is shared"),
+            Came::Scout(..) => unreachable!("no lock here is shared"),
             Came::Ask(ahead) => self.ask(ahead, false),
         };
         lock.used_by(who);

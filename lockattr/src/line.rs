@@ -45,6 +45,9 @@ pub(crate) struct Lines<W, T, K = ()> {
 
 struct ByName<W, T, K> {
     lines: HashMap<Box<str>, Line<W, T, K>>,
+    /// Waiters that were taken out to ask the store beside the head, and with what they share their place.
+    /// Not in their line: that may be gone before they come to it.
+    scouts: HashMap<u64, K>,
     /// Waiters and heads have numbers in one row.
     last_id: u64,
     /// In how many of them a turn was handed out that is not picked up yet.
@@ -69,8 +72,10 @@ struct Line<W, T, K> {
     known: Option<(K, bool)>,
     /// Waiters that need to know, and wait until something is known.
     curious: Vec<oneshot::Sender<()>>,
-    /// Waiters that were taken out to ask the store beside the head.
-    scouts: Vec<u64>,
+    /// What the waiters share that were here when it was granted, and the first number after theirs.
+    companions: Option<(K, u64)>,
+    /// How often the head showed that it lives.
+    signs: u64,
     /// How many callers have asked beside the head since it began to ask.
     beside: u32,
     /// Whether a waiter asks for all, because the head says nothing.
@@ -91,7 +96,8 @@ impl<W, T, K> Line<W, T, K> {
             kept: None,
             known: None,
             curious: Vec::new(),
-            scouts: Vec::new(),
+            companions: None,
+            signs: 0,
             beside: 0,
             asked_for_all: false,
         }
@@ -100,6 +106,7 @@ impl<W, T, K> Line<W, T, K> {
     /// Takes note of what is known now; the waiters that are to be woken.
     fn learns(&mut self, known: K, ours: bool) -> Vec<oneshot::Sender<()>> {
         self.known = Some((known, ours));
+        self.signs += 1;
         (self.asked_for_all, self.beside) = (false, 0);
         std::mem::take(&mut self.curious)
     }
@@ -147,7 +154,8 @@ pub(crate) enum Kept<T> {
 
 impl<W, T, K> Lines<W, T, K> {
     pub(crate) fn new(limits: Limits) -> Arc<Self> {
-        let by_name = ByName { lines: HashMap::new(), last_id: 0, handed: 0 };
+        let (lines, scouts) = (HashMap::new(), HashMap::new());
+        let by_name = ByName { lines, scouts, last_id: 0, handed: 0 };
         Arc::new(Self { lines: Mutex::new(by_name), limits })
     }
 
@@ -241,15 +249,65 @@ impl<W, T, K> Lines<W, T, K> {
         wake(curious);
     }
 
-    /// The lock was granted in a mode that others can share: the first `count` waiters try the store
-    /// too, all at once.
-    pub(crate) fn send_scouts(&self, name: &str, count: usize) {
-        let mut scouts = Vec::new();
-        if let Some(line) = self.by_name().lines.get_mut(name) {
-            let count = count.min(line.waiting.len());
-            scouts.extend(line.waiting.drain(..count));
-            line.scouts.extend(scouts.iter().map(|waiter| waiter.id));
+    /// The lock was granted in a mode that others can share. The waiters that are here now share its place
+    /// in the store's queue with `granted`; those that come later do not, or others would wait without end.
+    pub(crate) fn share(&self, name: &str, granted: K) {
+        let mut by_name = self.by_name();
+        let next = by_name.last_id + 1;
+        if let Some(line) = by_name.lines.get_mut(name) {
+            line.companions = Some((granted, next));
         }
+    }
+
+    /// With what the waiter of this number shares its place.
+    pub(crate) fn companion(&self, name: &str, number: u64) -> Option<K>
+    where
+        K: Clone,
+    {
+        let by_name = self.by_name();
+        let companions = by_name.lines.get(name)?.companions.as_ref();
+        companions.filter(|(_, next)| number < *next).map(|(granted, _)| granted.clone())
+    }
+
+    /// What a waiter sees of the head: it changes as long as the head lives.
+    pub(crate) fn signs(&self, name: &str) -> Option<(u64, u64)> {
+        self.by_name().lines.get(name).map(|line| (line.head, line.signs))
+    }
+
+    /// Passes over a head that has shown no sign of life since these, and does not have the lock.
+    pub(crate) fn pass_over_silent(&self, name: &str, signs: (u64, u64)) {
+        let waiter = {
+            let mut by_name = self.by_name();
+            let Some(line) = by_name.lines.get_mut(name) else { return };
+            let has_it = line.known.as_ref().is_some_and(|(_, ours)| *ours);
+            if has_it || (line.head, line.signs) != signs {
+                return;
+            }
+            line.known = None;
+            by_name.ask_next(name)
+        };
+        // Not while the lines are locked: a waiter that is woken may want them.
+        if let Some(waiter) = waiter {
+            waiter.tell();
+        }
+    }
+
+    /// The lock was granted in a mode that others can share: the first `count` waiters that share the
+    /// place try the store too, all at once.
+    pub(crate) fn send_scouts(&self, name: &str, count: usize)
+    where
+        K: Clone,
+    {
+        let scouts: Vec<_> = {
+            let mut by_name = self.by_name();
+            let ByName { lines, scouts, .. } = &mut *by_name;
+            let Some(line) = lines.get_mut(name) else { return };
+            let Some((granted, next)) = &line.companions else { return };
+            let count = line.waiting.iter().take(count).take_while(|one| one.id < *next).count();
+            let sent: Vec<_> = line.waiting.drain(..count).collect();
+            scouts.extend(sent.iter().map(|waiter| (waiter.id, granted.clone())));
+            sent
+        };
         // Not while the lines are locked: a waiter that is woken may want them.
         scouts.into_iter().for_each(Waiter::tell);
     }

@@ -198,6 +198,12 @@ pub trait Store: Any + Debug + Send + Sync {
         false
     }
 
+    /// Whether it knows claims that ask [beside](field@Acquiring::beside) another of their process. In one that
+    /// does not, all callers that share a lock wait for themselves.
+    fn knows_companions(&self) -> bool {
+        false
+    }
+
     /// The longest lease that it takes; a manager refuses options beyond it.
     fn longest_ttl(&self) -> Duration {
         Duration::MAX

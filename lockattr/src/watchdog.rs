@@ -165,6 +165,12 @@ impl Watchdog {
         self.settled();
     }
 
+    /// Whether the claim with this token has its lock.
+    pub(crate) fn holds(&self, token: OwnerToken) -> bool {
+        let (holds, now) = (self.queue().leases.of(token), Instant::now());
+        holds.iter().any(|hold| hold.is_kept(now))
+    }
+
     /// Whether the claim with this token had its lock and has it no more, though its holder has not let go
     /// of it yet.
     pub(crate) fn has_lost(&self, token: OwnerToken) -> bool {

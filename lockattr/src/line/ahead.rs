@@ -51,6 +51,13 @@ impl<W, T, K> Ahead<W, T, K> {
         wake(curious);
     }
 
+    /// It lives, and has nothing else to say.
+    pub(crate) fn lives(&self) {
+        if let Some(line) = self.lines.by_name().of(self) {
+            line.signs += 1;
+        }
+    }
+
     /// What this process knows of the lock, from the asker before.
     pub(crate) fn known(&self) -> Option<K>
     where

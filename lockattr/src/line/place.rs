@@ -34,8 +34,9 @@ pub(crate) struct Place<W, T, K = ()> {
 pub(crate) enum Came<W, T, K = ()> {
     Lock(T),
     Ask(Ahead<W, T, K>),
-    /// It asks beside the head, and comes back with this number if it is refused.
-    Scout(u64),
+    /// It asks beside the head, in the place of what it shares that with, and comes back with this number if
+    /// it is refused.
+    Scout(u64, Option<K>),
 }
 
 impl<W: Clone, T, K> Place<W, T, K> {
@@ -77,11 +78,8 @@ impl<W: Clone, T, K> Place<W, T, K> {
     fn pick_up(&mut self) -> Option<Came<W, T, K>> {
         let lines = self.lines.clone();
         let mut by_name = lines.by_name();
-        if let Some(line) = by_name.lines.get_mut(&self.name)
-            && let Some(at) = line.scouts.iter().position(|id| *id == self.id)
-        {
-            line.scouts.swap_remove(at);
-            return Some(Came::Scout(self.id));
+        if let Some(granted) = by_name.scouts.remove(&self.id) {
+            return Some(Came::Scout(self.id, Some(granted)));
         }
         if let Some(turn) = by_name.pick_up(&self.name, self.id) {
             return Some(lines.came(self.name.clone(), turn));
@@ -111,6 +109,7 @@ impl<W: Clone, T, K> Place<W, T, K> {
 impl<W, T, K> Drop for Place<W, T, K> {
     fn drop(&mut self) {
         let mut by_name = self.lines.by_name();
+        by_name.scouts.remove(&self.id);
         let Some(line) = by_name.lines.get_mut(&self.name) else { return };
         if let Some(at) = line.waiting.iter().position(|waiter| waiter.id == self.id) {
             let left = line.waiting.remove(at);
@@ -121,7 +120,6 @@ impl<W, T, K> Drop for Place<W, T, K> {
         }
         // A holder that is about to hand the lock over then sees that this waiter is gone.
         line.called.take_if(|called| *called == self.id);
-        line.scouts.retain(|scout| *scout != self.id);
         if let Some(turn) = by_name.pick_up(&self.name, self.id) {
             drop(by_name);
             drop(self.lines.came(self.name.clone(), turn));

@@ -38,7 +38,7 @@ fn asks(place: &mut Place<u32, &'static str>) -> Option<Ahead<u32, &'static str>
     match place.turn().now_or_never()? {
         Came::Ask(ahead) => Some(ahead),
         Came::Lock(lock) => panic!("{lock} was not to be handed over"),
-        Came::Scout(number) => panic!("{number} was not to ask beside the asker"),
+        Came::Scout(number, _) => panic!("{number} was not to ask beside the asker"),
     }
 }
 

@@ -131,7 +131,7 @@ impl LockManager {
         }
         let (mut asked_beside, mut number) = (false, None);
         loop {
-            let mut beside = false;
+            let (mut beside, mut companion) = (false, None);
             if let Some(queue) = &queue
                 && ahead.is_none()
                 && !attempts.is_once()
@@ -139,13 +139,14 @@ impl LockManager {
                 let wait = queue.wait(terms, keys, asked_beside, number, &mut attempts, observed);
                 match wait.await? {
                     Turned::Granted(guard) => return Ok(guard),
-                    Turned::Ask(place) => ahead = Some(place),
-                    Turned::Beside(place) => {
-                        (asked_beside, number, beside) = (true, place, true);
+                    Turned::Ask(place, with) => (ahead, companion) = (Some(place), with),
+                    Turned::Beside(place, with) => {
+                        (asked_beside, number) = (true, place);
+                        (beside, companion) = (true, with);
                     }
                 }
             }
-            let asking = self.claim(terms, keys, ahead.take(), queue.as_ref())?;
+            let asking = self.claim(terms, keys, ahead.take(), queue.as_ref())?.beside(companion);
             if !beside {
                 return self.ask_until_over(asking, keys, attempts, observed).await;
             }

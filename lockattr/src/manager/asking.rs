@@ -20,6 +20,9 @@ use crate::{FencingToken, Holder, LockGuard};
 /// What an attempt near the deadline gets at least, or no answer could ever meet it.
 pub(super) const LEAST_TIME_TO_ANSWER: Duration = Duration::from_millis(250);
 
+/// How often the head of a queue shows that it lives while it waits.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
+
 /// So many waiting claims of one manager look every `retry_delay`; of twice as many, each looks half as
 /// often.
 const LOOKS_AT_ONCE: u32 = 32;
@@ -58,6 +61,8 @@ pub(super) struct Asking<'a> {
     ahead: Option<Ahead>,
     /// That queue.
     queue: Option<&'a LocalQueue<'a>>,
+    /// The claim of this process whose place it shares.
+    beside: Option<Arc<Claim>>,
     /// What the store tells, once the claim may stand in its line.
     expected: Option<Expected>,
     /// Whether an attempt is under way or got no answer, or the claim stands in line. Sticky: a
@@ -80,7 +85,9 @@ impl<'a> Asking<'a> {
     ) -> Self {
         shared.watchdog.asks();
         let (claim, began) = (Arc::new(claim), Instant::now());
+        let beside = None;
         Self {
+            beside,
             shared,
             terms,
             claim,
@@ -93,10 +100,16 @@ impl<'a> Asking<'a> {
         }
     }
 
+    /// The same, in the place of this claim as long as that one has the lock.
+    pub(super) fn beside(mut self, beside: Option<Arc<Claim>>) -> Self {
+        self.beside = beside;
+        self
+    }
+
     /// Asks the store without waiting in its queue, beside the asker of this process, which hears of a
     /// refusal.
     pub(super) async fn ask_beside(&mut self, attempts: &Attempts) -> Option<LockGuard> {
-        let wish = Acquiring::new(self.claim.clone(), self.terms.ttl);
+        let wish = Acquiring::new(self.claim.clone(), self.terms.ttl).beside(self.beside.clone());
         let cut = attempts.cut(Instant::now(), LEAST_TIME_TO_ANSWER);
         match self.ask_for(wish, cut).await {
             Ok(guard) => Some(guard),
@@ -111,7 +124,8 @@ impl<'a> Asking<'a> {
 
     /// Asks the store, and waits in its queue if there is time for that.
     pub(super) async fn ask(&mut self, attempts: &Attempts) -> Result<LockGuard, Refusal> {
-        let mut wish = Acquiring::new(self.claim.clone(), self.terms.ttl);
+        let mut wish =
+            Acquiring::new(self.claim.clone(), self.terms.ttl).beside(self.beside.clone());
         let asked = Instant::now();
         if attempts.can_wait(asked) {
             let token = self.claim.token();
@@ -182,10 +196,20 @@ impl<'a> Asking<'a> {
             return None;
         };
         let grant = loop {
+            let sign = Instant::now() + SIGN_OF_LIFE;
             let news = tokio::select! {
                 biased;
                 news = expected.news() => news,
-                () = sleep_until(until) => return None,
+                () = sleep_until(until.min(sign)) => {
+                    if until <= sign {
+                        return None;
+                    }
+                    // Those behind see that this task is driven.
+                    if let Some(ahead) = &self.ahead {
+                        ahead.lives();
+                    }
+                    continue;
+                }
             };
             match news {
                 News::Granted(grant) => break grant,
@@ -217,13 +241,17 @@ impl<'a> Asking<'a> {
         let mut ahead = self.ahead.take();
         match self.queue {
             Some(queue) if !queue.hands_off => {
+                queue.shared_with_us(&self.claim, self.beside.as_deref());
                 // The next waiter of this process asks.
                 drop(ahead.take());
-                queue.shared_with_us();
             }
-            _ => {
-                if let Some(ahead) = &ahead {
-                    ahead.granted(wanted, Known::Ours(self.claim.clone()), Instant::now());
+            queue => {
+                let ours = Known::Ours(self.claim.clone());
+                match (&ahead, queue) {
+                    (Some(ahead), _) => ahead.granted(wanted, ours, Instant::now()),
+                    // It asked for all, because the head is silent.
+                    (None, Some(queue)) => queue.learned(ours),
+                    (None, None) => {}
                 }
             }
         }

@@ -34,17 +34,17 @@ pub(super) struct LocalQueue<'a> {
     pub(super) hands_off: bool,
     /// Whether several callers of this process may have the lock at once.
     pub(super) shares: bool,
-    /// Whether any number of them may.
-    pub(super) unlimited: bool,
+    /// So many more try at once for each that gets in.
+    scouts: usize,
 }
 
 /// What a caller may do when it has waited in a queue of its process.
 pub(super) enum Turned {
     Granted(LockGuard),
-    /// Ask the store, and wait in the store's queue.
-    Ask(Ahead),
+    /// Ask the store, and wait in the store's queue; in the place of this claim, if that has the lock.
+    Ask(Ahead, Option<Arc<Claim>>),
     /// Ask the store once, beside the asker; it comes back with this number.
-    Beside(Option<u64>),
+    Beside(Option<u64>, Option<Arc<Claim>>),
 }
 
 impl LockManager {
@@ -59,22 +59,29 @@ impl LockManager {
         }
         let watchdog = &*self.shared.watchdog;
         let (handed, asked) = (watchdog.lines(), &self.shared.askers);
-        let unlimited = terms.sharing == Sharing::Shared;
+        let scouts = match terms.sharing {
+            Sharing::Exclusive | Sharing::Permits(1) => 0,
+            Sharing::Permits(_) => 1,
+            // Each that gets in sends two more, so that a crowd is in after a few round trips, and a
+            // refusal costs no more than two questions.
+            Sharing::Shared => 2,
+        };
         Some(match keys {
             [key] if terms.sharing == Sharing::Exclusive => {
                 let (name, lines) = (key.name().into(), handed);
-                LocalQueue { name, lines, watchdog, hands_off: true, shares: false, unlimited }
+                LocalQueue { name, lines, watchdog, hands_off: true, shares: false, scouts }
             }
+            [_] if !watchdog.store().knows_companions() => return None,
             [key] => {
                 let (name, lines) = (key.name().into(), asked);
-                LocalQueue { name, lines, watchdog, hands_off: false, shares: true, unlimited }
+                LocalQueue { name, lines, watchdog, hands_off: false, shares: true, scouts }
             }
             keys => {
                 // Nothing is handed over here, so that two calls whose keys read alike in one row would
                 // only wait for each other's questions.
                 let names: Vec<_> = keys.iter().map(LockKey::name).collect();
                 let (name, lines) = (names.join("\n").into(), asked);
-                LocalQueue { name, lines, watchdog, hands_off: false, shares: false, unlimited }
+                LocalQueue { name, lines, watchdog, hands_off: false, shares: false, scouts }
             }
         })
     }
@@ -92,14 +99,14 @@ impl LocalQueue<'_> {
         observed: &Wait,
     ) -> Result<Turned, Error> {
         if self.shares && !asked_beside && self.lines.may_ask_beside(&self.name) {
-            return Ok(Turned::Beside(None));
+            return Ok(Turned::Beside(None, None));
         }
         loop {
             let mut place = match self.lines.join(&self.name, terms.clone(), number) {
                 Joined::Ahead(ahead, kept) => {
                     return Ok(match revive(terms, ahead, kept).await {
                         Ok(guard) => Turned::Granted(guard),
-                        Err(ahead) => Turned::Ask(ahead),
+                        Err(ahead) => Turned::Ask(ahead, None),
                     });
                 }
                 Joined::Behind(place) => place,
@@ -119,14 +126,16 @@ impl LocalQueue<'_> {
                 // It lay too long before this task was polled.
                 Came::Lock(lapsed) => drop(lapsed),
                 Came::Ask(ahead) if attempts.can_wait(Instant::now()) => {
-                    return Ok(Turned::Ask(ahead));
+                    return Ok(Turned::Ask(ahead, self.companion(place.number())));
                 }
                 // The asker gave up as this caller does: what it learned is all there is to say.
                 Came::Ask(ahead) => match ahead.known() {
                     Some(known) => return Err(known.error(&named(keys), attempts)),
-                    None => return Ok(Turned::Ask(ahead)),
+                    None => return Ok(Turned::Ask(ahead, None)),
                 },
-                Came::Scout(number) => return Ok(Turned::Beside(Some(number))),
+                Came::Scout(number, with) => {
+                    return Ok(Turned::Beside(Some(number), with.and_then(companion)));
+                }
             }
         }
     }
@@ -140,7 +149,8 @@ impl LocalQueue<'_> {
         key: &str,
         attempts: &Attempts,
     ) -> Result<Came<Terms, LockGuard, Known>, Error> {
-        let grace = ends + LEAST_TIME_TO_ANSWER;
+        let mut grace = ends + LEAST_TIME_TO_ANSWER;
+        let mut another_asks = false;
         loop {
             let changed = match place.known() {
                 Ok(known) => return Err(known.error(key, attempts)),
@@ -151,10 +161,14 @@ impl LocalQueue<'_> {
                 came = place.turn() => return Ok(came),
                 _ = changed => {}
                 () = sleep_until(grace) => {
-                    return match self.lines.may_ask_for_all(&self.name) {
-                        true => Ok(Came::Scout(place.number())),
-                        false => Err(too_late().about(key)),
-                    };
+                    if self.lines.may_ask_for_all(&self.name) {
+                        return Ok(Came::Scout(place.number(), None));
+                    }
+                    if std::mem::replace(&mut another_asks, true) {
+                        return Err(too_late().about(key));
+                    }
+                    // Its question gets as long as any.
+                    grace += LEAST_TIME_TO_ANSWER + LEAST_TIME_TO_ANSWER / 5;
                 }
             }
         }
@@ -165,16 +179,32 @@ impl LocalQueue<'_> {
         self.lines.learned(&self.name, known);
     }
 
-    /// A caller of this process has the lock since now, and others may share it.
-    pub(super) fn shared_with_us(&self) {
-        if self.unlimited {
-            // Each that gets in sends two more, so that a crowd is in after a few round trips, and a
-            // refusal costs no more than two questions.
-            self.lines.send_scouts(&self.name, 2);
+    /// A claim of this process has the lock since now, and others may share it: those that waited when it was
+    /// granted by the store's queue, and not `beside` another.
+    pub(super) fn shared_with_us(&self, claim: &Arc<Claim>, beside: Option<&Claim>) {
+        let is_beside = beside.is_some_and(|beside| self.watchdog.holds(beside.token()));
+        if self.shares && !is_beside {
+            self.lines.share(&self.name, Known::Ours(claim.clone()));
         }
+        if self.scouts > 0 {
+            self.lines.send_scouts(&self.name, self.scouts);
+        }
+    }
+
+    /// The claim in whose place the waiter of this number asks.
+    fn companion(&self, number: u64) -> Option<Arc<Claim>> {
+        self.lines.companion(&self.name, number).and_then(companion)
     }
 
     fn has_lost(&self, claim: &Claim) -> bool {
         self.watchdog.has_lost(claim.token())
+    }
+}
+
+/// The claim that holds the lock in this process.
+fn companion(known: Known) -> Option<Arc<Claim>> {
+    match known {
+        Known::Ours(claim) => Some(claim),
+        _ => None,
     }
 }

@@ -13,6 +13,10 @@ use crate::options::Terms;
 /// However long it waits, it looks as often: many may wait.
 const LOOKS_EVERY: Duration = Duration::from_millis(500);
 
+/// After so long without a sign of life, the head is passed over: its task may never be polled again.
+/// Longer than twice the time between two signs, and than most stores take to answer.
+const SILENT: Duration = Duration::from_secs(5);
+
 /// Waits for the turn. One before that its runtime does not drive any more is passed over, and so is a
 /// head that lost its lock and does not let go of it.
 pub(super) async fn turn_of(
@@ -22,11 +26,17 @@ pub(super) async fn turn_of(
     lost: impl Fn(&Known) -> bool,
 ) -> Came<Terms, LockGuard, Known> {
     let mut pause = PICKED_UP_WITHIN;
+    let (mut signs, mut since) = (None, Instant::now());
     loop {
         if let Ok(came) = timeout(pause, place.turn()).await {
             return came;
         }
         lines.pass_over(name, &lost);
+        match lines.signs(name) {
+            seen if seen != signs => (signs, since) = (seen, Instant::now()),
+            Some(seen) if since.elapsed() >= SILENT => lines.pass_over_silent(name, seen),
+            _ => {}
+        }
         pause = match lines.look(name, Instant::now()) {
             Lying::Nothing => (2 * pause).min(LOOKS_EVERY),
             Lying::ForNow => PICKED_UP_WITHIN,

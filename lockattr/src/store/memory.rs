@@ -142,6 +142,10 @@ impl Store for MemoryStore {
         Box::pin(async move { Ok(self.with(|locks, post| locks.evict(key, post))) })
     }
 
+    fn knows_companions(&self) -> bool {
+        true
+    }
+
     fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
         Box::pin(ready(Ok(())))
     }

@@ -341,6 +341,10 @@ impl Store for RedisStore {
         self.servers.answered_since(self.servers.place(key), since)
     }
 
+    fn knows_companions(&self) -> bool {
+        true
+    }
+
     fn needs_io(&self) -> bool {
         true
     }

@@ -300,6 +300,10 @@ impl Store for RedlockStore {
         self.nodes.iter().find_map(|node| node.refuses(key))
     }
 
+    fn knows_companions(&self) -> bool {
+        true
+    }
+
     fn needs_io(&self) -> bool {
         self.nodes.iter().any(|node| node.needs_io())
     }

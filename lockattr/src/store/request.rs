@@ -36,12 +36,15 @@ pub struct Acquiring {
     /// programs may free a lock without a word tells a claim at the head of its queue to ask again then.
     /// A store whose locks nothing else can free may ignore it.
     pub look_every: Duration,
+    /// A claim of the same process, with which it waited for a lock that both can share: as long as that one
+    /// holds the lock, this one is in its place, before claims that came after it.
+    pub beside: Option<Arc<Claim>>,
 }
 
 impl Acquiring {
     /// The lock of `claim`, for `ttl`, asked for once.
     pub fn new(claim: Arc<Claim>, ttl: Duration) -> Self {
-        Self { claim, ttl, waiting: Waiting::Not, hint: None, look_every: NET }
+        Self { claim, ttl, waiting: Waiting::Not, hint: None, look_every: NET, beside: None }
     }
 
     /// The same, but waiting for it.
@@ -55,6 +58,13 @@ impl Acquiring {
     #[must_use]
     pub fn look_every(mut self, look_every: Duration) -> Self {
         self.look_every = look_every;
+        self
+    }
+
+    /// The same, in the place of a claim of its process that it waited with.
+    #[must_use]
+    pub fn beside(mut self, beside: Option<Arc<Claim>>) -> Self {
+        self.beside = beside;
         self
     }
 

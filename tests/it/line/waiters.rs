@@ -161,6 +161,49 @@ async fn a_waiter_behind_its_own_process_is_contended_whatever_the_store_does() 
     assert_eq!(store.calls().acquires, 1);
 }
 
+/// The caller that asks for all is polled once and never again; the store is free.
+///
+/// Red without: `pass_over_silent`, or the signs of life of the head.
+#[tokio::test(start_paused = true)]
+async fn an_asker_that_is_polled_no_more_keeps_its_process_waiting_for_seconds_only() {
+    let store = Scripted::new();
+    let (here, there) = (store.manager(), on(&store).build().unwrap());
+    let held = there.acquire("a", LockOptions::new().ttl(SECOND)).await.unwrap();
+    let mut stuck = pin!(here.acquire("a", patient().ttl(SECOND)));
+    assert!(poll_immediate(stuck.as_mut()).await.is_none());
+    let next = asks(&here, LockOptions::new().wait(30 * SECOND)).await;
+    held.release().await.unwrap();
+    let guard = got(next).await.0;
+    guard.ensure_held().unwrap();
+    guard.release().await.unwrap();
+    stuck.await.unwrap().release().await.unwrap();
+    assert_eq!(here.holder("a").await.unwrap(), None);
+}
+
+/// The asker hears nothing; of the callers whose time is over one asks for all, and the others hear what it
+/// learns.
+///
+/// Red without: the time that its question gets in `last_word`.
+#[tokio::test(start_paused = true)]
+async fn callers_behind_a_silent_asker_hear_what_one_of_them_learns() {
+    let store = Scripted::new();
+    let (here, there) = (store.manager(), on(&store).build().unwrap());
+    let held = there.acquire("a", patient()).await.unwrap();
+    let mut stuck = pin!(here.acquire("a", patient()));
+    store.acquires(&[Fate::Hangs, Fate::Answered]);
+    assert!(poll_immediate(stuck.as_mut()).await.is_none());
+    let mut waiters = Vec::new();
+    for _ in 0..6 {
+        waiters.push(asks(&here, LockOptions::new().wait(300 * MS)).await);
+    }
+    for waiter in waiters {
+        let (error, _) = waiter.await.unwrap();
+        let error = error.unwrap_err();
+        assert!(matches!(error, Error::Contended { .. }), "{error:?}");
+    }
+    held.release().await.unwrap();
+}
+
 /// The one ahead asks in vain; nobody behind waits for longer than it wants to.
 ///
 /// Red without: the place that passes on when the one ahead gives up.

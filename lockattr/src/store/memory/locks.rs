@@ -60,13 +60,15 @@ struct InLine {
 
 impl Locks {
     pub(super) fn acquire(&mut self, asked: &Acquiring, post: &mut Post<'_>) -> Acquire {
-        let Acquiring { claim, ttl, waiting, hint, .. } = asked;
+        let Acquiring { claim, ttl, waiting, hint, beside, .. } = asked;
         let (ttl, in_line) = (*ttl, *waiting != Waiting::Not);
         let told = matches!(waiting, Waiting::Told { .. });
         self.sweep(post.now);
         self.expire(claim, post.now);
         self.drop_the_dead(claim.keys(), post.now);
-        let is_next = self.nobody_waits(claim) || (told && self.has_its_turn(claim, *waiting));
+        let is_next = self.nobody_waits(claim)
+            || (told && self.has_its_turn(claim, *waiting))
+            || beside.as_ref().is_some_and(|beside| self.has(beside));
         if self.has(claim) || (self.admit(claim) && is_next) {
             let mut granted = self.grant(claim, ttl, *hint, post.now);
             if claim.sharing() != Sharing::Exclusive {

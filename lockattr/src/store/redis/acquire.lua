@@ -9,6 +9,7 @@
 -- ARGV[4]      what it waits for (queue.lua); + for the usual, of one lock; empty to ask only once
 -- ARGV[5]      what counts instead of the server's clock; none or empty if that does
 -- ARGV[6]      1 if it waited before, to be told: where it does not any more, it was
+-- ARGV[7]      the value of a claim in whose place it asks, if that one has the lock
 --
 -- Returns twice the number of this acquisition, or, if others wait, the number and the word "wanted":
 -- both are exact below 2^53, where an odd number is not. Or
@@ -56,7 +57,11 @@ local function is_first()
 end
 
 local queued = any_exists(queues)
-if ((not queued or is_first()) and admits_all(locks, mode)) or has_all() then
+local function is_beside()
+  return ARGV[7] and mode ~= 'x' and has(locks[1], ARGV[7])
+end
+
+if ((not queued or is_beside() or is_first()) and admits_all(locks, mode)) or has_all() then
   -- The counter first: if the server refuses writes, nothing is locked.
   local counter = count(fence, hint)
   take(locks, mode, value, ttl)

@@ -17,7 +17,7 @@ use crate::{FencingToken, Holder};
 
 /// `acquire.lua` for a claim, numbered by the counter `fence`.
 pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &Acquiring, fence: &str) -> Call<'a> {
-    let Acquiring { claim, ttl, waiting, hint, .. } = asked;
+    let Acquiring { claim, ttl, waiting, hint, beside, .. } = asked;
     let (keys, bytes) = size(claim);
     let mut script = Call::new(&scripts.acquire, 1 + 2 * keys, bytes);
     script.arg(fence);
@@ -31,9 +31,12 @@ pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &Acquiring, fence: &str) 
     let stood = *waiting == Waiting::Told { again: true };
     match hint {
         Some(hint) => script.arg(*hint).arg(u8::from(stood)),
-        None if stood => script.arg("").arg(1),
+        None if stood || beside.is_some() => script.arg("").arg(u8::from(stood)),
         None => &mut script,
     };
+    if let Some(beside) = beside {
+        script.arg(beside.value());
+    }
     script
 }
 

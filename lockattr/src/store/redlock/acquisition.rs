@@ -36,6 +36,7 @@ impl RedlockStore {
         }
         let mut wish = asked.clone().hint(self.next_hint());
         wish.claim = asked.claim.next_attempt();
+        wish.beside = asked.beside.as_ref().map(Claim::last_attempt);
         if waits {
             wish.waiting = Waiting::Told { again: asked.claim.in_line().is_some() };
             asked.claim.enters_line(asked.ttl, wish.waiting);

@@ -69,6 +69,45 @@ async fn readers_of_one_process_enter_together_when_the_writer_has_gone() {
     assert_no_trace(&server).await;
 }
 
+/// A writer of another process waits behind forty readers of one: they had their place together, and get in
+/// together, before it.
+///
+/// Red without: the claim in whose place they ask (`is_beside` in `acquire.lua`).
+#[tokio::test]
+async fn readers_of_one_process_share_its_place_before_a_writer_that_came_later() {
+    let shared = LockOptions::new().mode(Mode::Shared);
+    for options in [shared, LockOptions::new().permits(40)] {
+        let server = RedisServer::start().await;
+        let (first, next) = (manager(&server, LONG).await, manager(&server, LONG).await);
+        let cli = server.cli().await;
+        let holder = acquire(&first).await;
+        let mut readers = JoinSet::new();
+        for nth in 0..40 {
+            let (next, options) = (next.clone(), options.clone());
+            readers.spawn(async move { next.acquire("a", options).await.unwrap() });
+            if nth == 0 {
+                // The others hear from it that the lock is taken, and ask nothing.
+                stand_in_line(&cli, 1).await;
+            }
+        }
+        let writer = work(&manager(&server, LONG).await, &Witness::default());
+        stand_in_line(&cli, 2).await;
+        holder.release().await.unwrap();
+        let what = format!("all of them get in: {options:?}");
+        eventually(SOON, &what, async || cli.query::<usize>(&["ZCARD", "lock:a"]).await == 40)
+            .await;
+        let inside = timeout(SOON, readers.join_all()).await.expect("each hears of it");
+        assert!(!writer.is_finished(), "they came first");
+        for guard in inside {
+            guard.ensure_held().unwrap();
+            guard.release().await.unwrap();
+        }
+        timeout(SOON, writer).await.expect("it is its turn").unwrap();
+        drop((first, next));
+        assert_no_trace(&server).await;
+    }
+}
+
 /// `wait = "0s"` asks once, as `retry = 0` does: it is no limit for the answer.
 ///
 /// Red without: the look at the start in `Attempts::cut`.
