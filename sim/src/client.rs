@@ -161,6 +161,10 @@ impl Store for WireStore {
         })
     }
 
+    fn knows_companions(&self) -> bool {
+        true
+    }
+
     fn answered_since(&self, _key: &LockKey, since: Instant) -> bool {
         self.line.answered_since(since)
     }

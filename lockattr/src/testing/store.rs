@@ -138,6 +138,10 @@ impl Store for ScriptedStore {
     fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
         Box::pin(self.network.send(|| ()))
     }
+
+    fn knows_companions(&self) -> bool {
+        true
+    }
 }
 
 /// The answers of a batch, or the reason why there are none for each in it.
