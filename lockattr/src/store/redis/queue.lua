@@ -20,7 +20,7 @@ local QUEUE_LASTS = MOST + 1000
 
 -- No run looks at more waiters: a longer one would keep the server's other clients waiting. One that has
 -- not come to its end says so, and is run again.
-local budget = 32
+local budget = 12
 local unfinished = false
 
 local function millis()

@@ -47,7 +47,7 @@ for i = 1, #ARGV, 4 do
   -- What was given back stays so if the next claim cannot be served: a server that is out of
   -- memory refuses that. They ask again.
   if after >= 0 and any_exists(queues) then
-    budget = 32
+    budget = 12
     pcall(serve, locks, KEYS[1])
   end
   table.insert(answers, had == #locks and 1 or 0)
