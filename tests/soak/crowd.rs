@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use crate::worker::{say, value};
 
 /// What a process locks whose crowd has been answered.
-const ALIVE: &str = "plot:alive";
+pub(crate) const ALIVE: &str = "plot:alive";
 
 /// How a lock is asked for, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

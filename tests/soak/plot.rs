@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::chance::stream;
 use crate::crew::Faults;
-use crate::crowd::{Answers, Sharing};
+use crate::crowd::{ALIVE, Answers, Sharing};
 use crate::topology::Topology;
 use leave::waiters_leave;
 
@@ -48,7 +48,18 @@ pub(crate) async fn plays<T: Topology>(engine: &T, seed: u64) -> (Faults, Vec<St
         played("Crowd".to_owned(), a_crowd_gives_up(engine).await);
     }
     played("CallerDropped".to_owned(), a_caller_is_dropped(engine).await);
+    clear_up(engine).await;
     (faults, found)
+}
+
+/// A table keeps the row of a lease that has ended until another asks: also of what a crowd had that was
+/// killed just then.
+async fn clear_up<T: Topology>(engine: &T) {
+    let manager = manager(engine);
+    if let Ok(last) = manager.acquire(ALIVE, LockOptions::new().wait(PATIENT)).await {
+        last.release().await.ok();
+    }
+    manager.shutdown().await;
 }
 
 /// How long a lock may stay out of reach of those who live.
