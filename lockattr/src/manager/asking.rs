@@ -85,9 +85,8 @@ impl<'a> Asking<'a> {
     ) -> Self {
         shared.watchdog.asks();
         let (claim, began) = (Arc::new(claim), Instant::now());
-        let beside = None;
         Self {
-            beside,
+            beside: None,
             shared,
             terms,
             claim,
@@ -109,7 +108,7 @@ impl<'a> Asking<'a> {
     /// Asks the store without waiting in its queue, beside the asker of this process, which hears of a
     /// refusal.
     pub(super) async fn ask_beside(&mut self, attempts: &Attempts) -> Option<LockGuard> {
-        let wish = Acquiring::new(self.claim.clone(), self.terms.ttl).beside(self.beside.clone());
+        let wish = self.wish();
         let cut = attempts.cut(Instant::now(), LEAST_TIME_TO_ANSWER);
         match self.ask_for(wish, cut).await {
             Ok(guard) => Some(guard),
@@ -124,8 +123,7 @@ impl<'a> Asking<'a> {
 
     /// Asks the store, and waits in its queue if there is time for that.
     pub(super) async fn ask(&mut self, attempts: &Attempts) -> Result<LockGuard, Refusal> {
-        let mut wish =
-            Acquiring::new(self.claim.clone(), self.terms.ttl).beside(self.beside.clone());
+        let mut wish = self.wish();
         let asked = Instant::now();
         if attempts.can_wait(asked) {
             let token = self.claim.token();
@@ -137,6 +135,11 @@ impl<'a> Asking<'a> {
             ahead.learned(refusal.known());
         }
         refused
+    }
+
+    /// What each of its questions asks for.
+    fn wish(&self) -> Acquiring {
+        Acquiring::new(self.claim.clone(), self.terms.ttl).beside(self.beside.clone())
     }
 
     /// How often to look while it waits: each `retry_delay`, and less often where this manager waits for
