@@ -53,6 +53,40 @@ async fn what_a_session_was_asked_that_stood_still_is_not_done_behind_its_releas
     database.has_nothing_left().await;
 }
 
+/// To see whether a waiter's session is still there, others try to share the advisory lock of its place. A
+/// transaction that has just done so, as a release does, is not the session that a new one has to end.
+///
+/// Red without: the mode of the lock that `alone_in` looks for.
+#[tokio::test]
+async fn a_new_session_ends_nobody_who_looks_whether_the_one_before_it_lives() {
+    let database = Database::new().await;
+    let manager = database.manager("ttl=60s&connections=1").await;
+    acquire(&manager, "a").await.release().await.unwrap();
+    let asks = "from pg_stat_activity join pg_locks using (pid)
+        where datname = current_database() and query like '%lockattr_release_1%'
+            and locktype = 'advisory' and pid <> pg_backend_pid()";
+    let place =
+        database.number(&format!("select classid::bigint << 32 | objid::bigint {asks}")).await;
+    let looks = database.server.client_of(&database.name).await;
+    let looking = format!("begin; select pg_advisory_xact_lock_shared({place})");
+    let looking = async { looks.batch_execute(&looking).await.unwrap() };
+    let waits = "select count(*) from pg_stat_activity
+        where datname = current_database() and wait_event = 'advisory'";
+    let end = async {
+        eventually(SOON, "it looks", async || database.number(waits).await == 1).await;
+        database.run(&format!("select pg_terminate_backend(pid) {asks}")).await;
+    };
+    tokio::join!(looking, end);
+    let again = tokio::spawn({
+        let manager = manager.clone();
+        async move { acquire(&manager, "a").await.release().await }
+    });
+    eventually(SOON, "the next session waits", async || database.number(waits).await == 1).await;
+    looks.batch_execute("commit").await.expect("nobody ended it");
+    again.await.unwrap().unwrap();
+    database.has_nothing_left().await;
+}
+
 /// All of its sessions, that is, and those that would be made.
 #[tokio::test]
 async fn what_a_frozen_server_was_asked_is_undone_when_it_thaws() {

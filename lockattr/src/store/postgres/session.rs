@@ -59,9 +59,10 @@ fn settings(config: &Config) -> String {
 fn alone_in(place: i64) -> String {
     format!(
         // One that waits for a standby has committed already: ended, it would tell of that at once.
+        // Another session that looks whether this one hears shares its lock for a moment.
         "select pg_terminate_backend(pid) from pg_locks join pg_stat_activity using (pid)
             where wait_event is distinct from 'SyncRep'
-                and locktype = 'advisory' and objsubid = 1 and granted
+                and locktype = 'advisory' and objsubid = 1 and granted and mode = 'ExclusiveLock'
                 and classid::bigint << 32 | objid::bigint = {place}
                 and database = (select oid from pg_database where datname = current_database());
         select pg_advisory_lock({place})"
