@@ -76,6 +76,16 @@ fn a_lease_that_is_counted_from_when_its_grant_is_heard() {
     is_wrong(&late, "two hold that must not", 8);
 }
 
+/// Two claims of a process that stops: what the second is granted ends a TTL after the lease of the first, and
+/// not a TTL after both of them were heard.
+#[test]
+fn a_grant_that_lasts_a_whole_ttl() {
+    let claims = &[W, R, W];
+    let grants = with(Mistake::GrantsLastATtl);
+    let stopped = Setting { claims, faults: 2, kinds: &[Fault::Stop], ttl: 2, life: 2, ..grants };
+    assert_eq!(explore(&stopped).longest_wait(&stopped), 3, "ticks, instead of 2");
+}
+
 /// The question was on its way when its process heard of the grant, and came after the lease.
 #[test]
 fn a_release_that_leaves_the_entry_of_an_unanswered_question() {

@@ -15,7 +15,7 @@ impl Setting {
             if !adopts {
                 self.check_overtaking(world, claim);
             }
-            self.take(world, claim);
+            self.take(world, claim, self.ttl);
             self.leave(world, claim);
             if self.each_question_serves {
                 self.check_served(world, keys);
@@ -84,15 +84,16 @@ impl Setting {
                     if !unheard {
                         self.check_overtaking(world, claim);
                     }
+                    let lease = self.lease_of(world, claim);
                     self.leave(world, claim);
                     if asking == Some(claim) {
-                        self.take(world, claim);
+                        self.take(world, claim, self.ttl);
                         granted = Some(world.counter);
                     } else if unheard {
                         world.counter += 1;
                     } else {
-                        self.take(world, claim);
-                        let notice = Notice { token: world.counter, left: self.ttl, old: false };
+                        self.take(world, claim, lease);
+                        let notice = Notice { token: world.counter, left: lease, old: false };
                         world.claims[claim].notice = Some(notice);
                     }
                     // It has left other queues, too.
@@ -165,14 +166,23 @@ impl Setting {
         }
     }
 
-    /// Grants the locks, under the next token.
-    fn take(&self, world: &mut World, claim: usize) {
+    /// How long a claim gets its locks by a message: for a TTL from its last question on.
+    fn lease_of(&self, world: &World, claim: usize) -> u8 {
+        let silent = self.life.saturating_sub(world.claims[claim].record);
+        match self.makes(Mistake::GrantsLastATtl) {
+            true => self.ttl,
+            false => self.ttl.min(self.ttl.max(self.life) - silent),
+        }
+    }
+
+    /// Grants the locks for so long, under the next token.
+    fn take(&self, world: &mut World, claim: usize, lease: u8) {
         world.counter += 1;
         for &key in self.keys(claim) {
             if self.mode(claim) == Mode::Exclusive {
                 world.keys[key].leases = [0; CLAIMS];
             }
-            world.keys[key].leases[claim] = self.ttl;
+            world.keys[key].leases[claim] = lease;
         }
         // A notification from before may still be heard.
         world.claims[claim].robbed &= world.claims[claim].notice.is_some();

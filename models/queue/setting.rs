@@ -92,6 +92,8 @@ pub(crate) enum Mistake {
     OldGrantCounts,
     /// A process counts its lease from when it hears of the grant.
     CountsFromHearing,
+    /// What is granted by a message lasts a whole TTL, however long its process has been silent.
+    GrantsLastATtl,
 }
 
 /// The claims and their circumstances.

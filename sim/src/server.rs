@@ -158,7 +158,8 @@ impl Server {
             News::Granted(grant) => {
                 let (number, wanted) = (grant.fencing.get() >> COUNTER, u8::from(grant.wanted));
                 debug_assert_eq!(FencingToken::from_counter(number), grant.fencing);
-                format!("granted {token} {number} {} {wanted}", self.clock())
+                let began = self.clock_at(elapsed().saturating_sub(grant.since.elapsed()));
+                format!("granted {token} {number} {began} {wanted}")
             }
             News::AskAgain(at) => {
                 let later = at.saturating_duration_since(Instant::now());
@@ -197,7 +198,12 @@ impl Server {
 
     /// What its clock shows, in microseconds: it need not have begun when ours did.
     fn clock(&self) -> u64 {
-        let micros = elapsed().as_micros() as f64 * (1.0 + f64::from(self.fast) / 1000.0);
+        self.clock_at(elapsed())
+    }
+
+    /// What its clock showed after so much of the history.
+    fn clock_at(&self, elapsed: Duration) -> u64 {
+        let micros = elapsed.as_micros() as f64 * (1.0 + f64::from(self.fast) / 1000.0);
         1_000_000_000 + micros as u64
     }
 }

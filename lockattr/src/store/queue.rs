@@ -12,7 +12,18 @@ pub(crate) const NET: Duration = Duration::from_secs(15);
 /// As long as the lease it asks for, so that both cost the same; never less than a second, because a busy
 /// process asks late; never more than [`NET`].
 pub(crate) fn lasts(ttl: Duration) -> Duration {
-    ttl.clamp(Duration::from_secs(1), NET)
+    ttl.clamp(LEAST, NET)
+}
+
+/// No entry lasts for less.
+const LEAST: Duration = Duration::from_secs(1);
+
+/// For how long a claim gets its locks by a message, when its process was `silent` for so long.
+///
+/// The process may have stopped right after it asked last. Whatever its claims are granted after that costs
+/// the others one TTL from then on, and no more.
+pub(crate) fn lease_of(ttl: Duration, silent: Duration) -> Duration {
+    ttl.min(ttl.max(LEAST).saturating_sub(silent))
 }
 
 /// After how long a queued claim asks again if it hears nothing: three times while its entry lasts.
@@ -42,6 +53,23 @@ mod tests {
     fn an_entry_lasts_as_long_as_its_lease_within_reason() {
         for (ttl, expected) in [(10, 1_000), (1_000, 1_000), (4_000, 4_000), (60_000, 15_000)] {
             assert_eq!(lasts(MS * ttl), MS * expected, "{ttl} ms");
+        }
+    }
+
+    /// Red without: what is taken off (`silent`), or the least that an entry lasts.
+    #[test]
+    fn a_grant_lasts_for_a_ttl_from_the_last_question() {
+        for (ttl, silent, expected) in
+            [(6_000, 0, 6_000), (6_000, 2_000, 4_000), (60_000, 15_000, 45_000)]
+        {
+            assert_eq!(
+                lease_of(MS * ttl, MS * silent),
+                MS * expected,
+                "{ttl} ms, silent for {silent} ms"
+            );
+        }
+        for (silent, expected) in [(0, 300), (500, 300), (900, 100), (2_000, 0)] {
+            assert_eq!(lease_of(MS * 300, MS * silent), MS * expected, "silent for {silent} ms");
         }
     }
 

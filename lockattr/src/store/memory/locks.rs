@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::Post;
 use crate::fencing::{FARTHEST_HINT, clock};
-use crate::store::queue::{lasts, look_after};
+use crate::store::queue::{lasts, lease_of, look_after};
 use crate::store::{
     Acquire, Acquiring, Claim, Grant, LockKey, NET, News, Release, Releasing, Renew, Renewal,
     Sharing, Waiting,
@@ -232,10 +232,13 @@ impl Locks {
     /// Hands the lock to a claim in line; `false` if its manager is gone.
     fn hand_over(&mut self, waiting: &InLine, post: &mut Post<'_>) -> bool {
         let fencing = self.next_token(None);
-        let grant = Grant::new(fencing, post.now, !self.nobody_waits(&waiting.claim));
+        let left = waiting.lasts_until.saturating_duration_since(post.now);
+        let lease = lease_of(waiting.ttl, lasts(waiting.ttl).saturating_sub(left));
+        let since = post.now.checked_sub(waiting.ttl - lease).unwrap_or(post.now);
+        let grant = Grant::new(fencing, since, !self.nobody_waits(&waiting.claim));
         let there = post.tell(&waiting.claim, News::Granted(grant));
         if there {
-            self.hold(&waiting.claim, post.now + waiting.ttl, fencing);
+            self.hold(&waiting.claim, post.now + lease, fencing);
         }
         there
     }

@@ -78,7 +78,8 @@ end
 
 if details ~= '' then
   local lasts = math.min(math.max(ttl, LEAST), MOST)
-  local lapsed = not redis.call('SET', waiter_of(token), details, 'PX', lasts, 'GET')
+  local record = string.format('%.0f %s', time(), details)
+  local lapsed = not redis.call('SET', waiter_of(token), record, 'PX', lasts, 'GET')
   local heard = {}
   for i, lock in ipairs(locks) do
     if queued and lapsed then

@@ -5,10 +5,11 @@
 -- sorted set of owner tokens, by the microsecond in which they came. What a waiter wants is a string
 -- under a name of its own, however many locks it waits for:
 --
---   TTL MODE VALUE                     one lock; MODE is x, s, or p and the number of permits,
---                                      with a t before it for one that is only told
---   TTL MODE m LENGTH,… NAME… VALUE    several: the lengths of the locks' names, the names
+--   HEARD TTL MODE VALUE                   one lock; MODE is x, s, or p and the number of permits,
+--                                          with a t before it for one that is only told
+--   HEARD TTL MODE m LENGTH,… NAME… VALUE  several: the lengths of the locks' names, the names
 --
+-- HEARD is the microsecond in which the waiter asked last, which no question has in it.
 -- That string is a lease, too: it ends unless the waiter's process asks again in time, and a token in
 -- a queue without it is that of a process that was killed, stopped or cut off.
 --
@@ -157,6 +158,17 @@ local function tell(value, message)
   return publish(string.sub(value, 1, 16), message)
 end
 
+-- For how many milliseconds a claim gets its locks by a message. Its process may have stopped right after
+-- it asked last: whatever it is granted, it costs the others one TTL from then on, and no more.
+local function lease_of(claim)
+  local longest, silent = math.max(claim.ttl, LEAST), (time() - claim.heard) / 1000
+  if silent < 0 or silent > longest then
+    -- The clock is another one, or was set.
+    silent = 0
+  end
+  return math.max(1, math.floor(math.min(claim.ttl, longest - silent)))
+end
+
 -- Reads what a waiter for `lock` wants.
 local function read(details, lock)
   local ttl, told, mode, rest = string.match(details, '^(%d+) (t?)(%S+) (.*)$')
@@ -194,8 +206,9 @@ local function waiter_in(lock, place)
         redis.call('ZREM', queue, unpack(gone))
       end
       if details then
-        claim = read(details, lock)
-        claim.token = token
+        local heard, wants = string.match(details, '^(%d+) (.*)$')
+        claim = read(wants, lock)
+        claim.token, claim.heard = token, tonumber(heard)
         if claim.several then
           read_already[token] = claim
         end
@@ -276,13 +289,15 @@ local function serve(locks, fence, asking)
         else
           local counter = count(fence)
           local wanted = are_queued(claim.locks) and 1 or 0
+          local lease = lease_of(claim)
+          local began = time() - (claim.ttl - lease) * 1000
           local message = string.format('granted %s %.0f %.0f %d',
-            claim.token, counter, time(), wanted)
+            claim.token, counter, began, wanted)
           -- Nobody hears it: its process is gone. Then the next one's turn has come.
           local heard = tell(claim.value, message) > 0
           if heard then
             served = true
-            take(claim.locks, claim.mode, claim.value, claim.ttl)
+            take(claim.locks, claim.mode, claim.value, lease)
           end
           -- Others may share the other locks with it, or be next there in its place.
           if claim.several and (not heard or claim.mode ~= 'x') then

@@ -97,6 +97,36 @@ async fn a_stopped_process_costs_one_ttl_however_many_waiters_it_has() {
     }
 }
 
+/// A process has the lock, waits for it in another way, and is stopped: its lease ends, and what its waiters
+/// are granted then ends a TTL after it was stopped too.
+///
+/// Red without: the time for which a claim has been silent (`lease_of` in `queue.lua`).
+#[tokio::test]
+async fn a_stopped_process_that_holds_and_waits_costs_one_ttl() {
+    let orders = ["shared a", "permits=2 a", "exclusive a b"];
+    let cases = orders.map(async |order| {
+        let server = RedisServer::start().await;
+        let next = manager(&server, &format!("{LONG}&retry_delay=100ms")).await;
+        let mut stopped = node!("lock", url = server.url_with("ttl=4s&wait=60s"));
+        stopped.say("acquire a").await;
+        held(&mut stopped).await;
+        // Its lease is to end before its entry.
+        sleep(Duration::from_secs(1)).await;
+        stopped.say(&format!("crowd 5 {order}")).await;
+        assert_eq!(stopped.line().await, "waits");
+        more_wait(&server.cli().await, 0).await;
+        stopped.stop_signal();
+        // Less than its lease, and then that of a grant.
+        let waits = LockOptions::new().wait(Duration::from_millis(5_500));
+        let guard = next.acquire("a", waits).await;
+        guard.unwrap_or_else(|error| panic!("{order}: {error}")).release().await.unwrap();
+        stopped.kill();
+        drop(next);
+        assert_no_trace(&server).await;
+    });
+    futures_util::future::join_all(cases).await;
+}
+
 /// Ten callers give up while their network is cut. When it is back, nothing of them is in the way.
 ///
 /// Red without: one entry of a process for a key (`queue_for`), or the undo after its lease (`at_least_for`).
