@@ -53,6 +53,22 @@ async fn short_leases_are_renewed_in_time_and_not_in_a_spin() {
     assert!((200..=400).contains(&batches), "{batches} batches in a second");
 }
 
+/// Red without: the tenth in `granted_before`.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_nobody_renews_is_whole_however_long_its_claim_waited() {
+    let store = Scripted::new();
+    let (first, next) = (store.manager(), store.manager());
+    let holder = first.acquire("a", lease(9 * SECOND)).await.unwrap();
+    let waiter =
+        tokio::spawn(async move { next.acquire("a", lease(9 * SECOND).renew(false)).await });
+    // It looks after three seconds.
+    sleep(Duration::from_millis(2_900)).await;
+    holder.release().await.unwrap();
+    let guard = waiter.await.unwrap().unwrap();
+    assert!(guard.remaining() > 8 * SECOND, "{:?} are left", guard.remaining());
+    guard.release().await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_renewal_without_an_answer_is_unknown_not_lost() {
     for fate in [Fate::Refused, Fate::AnswerLost] {

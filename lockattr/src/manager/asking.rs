@@ -222,9 +222,10 @@ impl<'a> Asking<'a> {
         };
         let Grant { fencing, since, wanted } = grant;
         let since = since.max(self.began);
-        // One that came late is asked for again: that makes its lease begin anew.
-        let enough = since + validity(self.terms.ttl) / 2;
-        if Instant::now() >= enough {
+        // One that is too old is asked for again: that makes its lease begin anew. What nobody renews is the
+        // deadline of the work, and has to last.
+        let oldest = validity(self.terms.ttl) / if self.terms.renew { 2 } else { 10 };
+        if Instant::now() >= since + oldest {
             return None;
         }
         Some(self.granted(fencing, since, wanted).await)
