@@ -8,6 +8,7 @@ mod calendar;
 mod chance;
 mod crew;
 mod crowd;
+mod forked;
 mod outcome;
 mod plan;
 mod plot;
@@ -28,6 +29,11 @@ fn main() -> ExitCode {
         println!("{}", plan::usage());
         return ExitCode::SUCCESS;
     }
+    if let Some((verb, rest)) = words.split_first()
+        && verb == "fork"
+    {
+        return ended(forked::run(rest));
+    }
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.worker_threads(2).enable_all();
     if words.first().is_some_and(|verb| verb == "worker") {
@@ -46,6 +52,10 @@ fn main() -> ExitCode {
             }
         },
     };
+    ended(done)
+}
+
+fn ended(done: Result<(), String>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {

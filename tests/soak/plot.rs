@@ -1,6 +1,6 @@
 //! What random weather seldom brings together: in the peace after it, a process that only waits dies,
 //! stands still or is cut off while another process waits for the same lock, a crowd gives up all at
-//! once, and a caller is dropped while the lock is handed to it. None of it may cost the others more
+//! once, a caller is dropped while the lock is handed to it, and a holder forks. None of it may cost the others more
 //! than the lease of who is gone.
 
 mod leave;
@@ -14,11 +14,11 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::chance::stream;
 use crate::crew::Faults;
 use crate::crowd::{ALIVE, Answers, Sharing};
+use crate::forked::OVER;
 use crate::topology::Topology;
 use leave::waiters_leave;
 
-/// What the machine may take beyond two leases: of a place in the wait queue, and of what it was
-/// granted last.
+/// What the machine may take beyond the lease of who is gone.
 const SLACK: Duration = Duration::from_secs(6);
 
 /// How long those wait that are to see whether they get in.
@@ -27,9 +27,11 @@ const PATIENT: Duration = Duration::from_secs(60);
 /// How many give up at once.
 const CROWD: usize = 5000;
 
-/// The locks of the crowd and of the caller that is dropped.
+/// The locks of the crowd, of the caller that is dropped, and of the process that forks.
 const CROWDED: &str = "plot:c";
 const HANDED: &str = "plot:d";
+
+const FORKED: &str = "plot:e";
 
 /// For how long the lock would stay taken for a caller that is dropped.
 const AT_LEAST: Duration = Duration::from_secs(20);
@@ -48,6 +50,7 @@ pub(crate) async fn plays<T: Topology>(engine: &T, seed: u64) -> (Faults, Vec<St
         played("Crowd".to_owned(), a_crowd_gives_up(engine).await);
     }
     played("CallerDropped".to_owned(), a_caller_is_dropped(engine).await);
+    played("Forked".to_owned(), a_holder_forks(engine).await);
     clear_up(engine).await;
     (faults, found)
 }
@@ -64,7 +67,7 @@ async fn clear_up<T: Topology>(engine: &T) {
 
 /// How long a lock may stay out of reach of those who live.
 fn bound<T: Topology>() -> Duration {
-    T::GIVES_UP_WITHIN * 2 + SLACK
+    T::GIVES_UP_WITHIN + SLACK
 }
 
 fn settings<T: Topology>() -> String {
@@ -76,13 +79,18 @@ fn manager<T: Topology>(engine: &T) -> LockManager {
     LockManager::builder().url(url).build().expect("its own URL")
 }
 
+/// This program, in another part.
+fn start(verb: &str, words: &[(&str, String)]) -> Node {
+    let program = std::env::current_exe().expect("this program has a path");
+    Node::start(&program.to_string_lossy(), verb, words)
+}
+
 async fn crowd<T: Topology>(
     wires: &Wires,
     (keys, sharing): (&[&str], Sharing),
     tasks: usize,
     wait: Duration,
 ) -> Node {
-    let program = std::env::current_exe().expect("this program has a path");
     let words = [
         ("url", wires.url_with(&settings::<T>())),
         ("keys", keys.join(",")),
@@ -90,7 +98,7 @@ async fn crowd<T: Topology>(
         ("tasks", tasks.to_string()),
         ("wait", wait.as_millis().to_string()),
     ];
-    let mut node = Node::start(&program.to_string_lossy(), "crowd", &words);
+    let mut node = start("crowd", &words);
     assert_eq!(node.line().await, "ready");
     node.say("wait").await;
     assert_eq!(node.line().await, "waiting");
@@ -146,4 +154,23 @@ async fn a_caller_is_dropped<T: Topology>(engine: &T) -> Option<String> {
     here.shutdown().await;
     other.shutdown().await;
     finding.map(|what| format!("a caller is dropped whose body never ran: {what}"))
+}
+
+/// A process holds a lock and forks: its copy does not hold it, and takes nothing away.
+async fn a_holder_forks<T: Topology>(engine: &T) -> Option<String> {
+    let words = [("url", engine.url_with(&settings::<T>())), ("key", FORKED.to_owned())];
+    let mut node = start("fork", &words);
+    let mut wrong = Vec::new();
+    let said_all = loop {
+        match node.line_within(PATIENT).await {
+            Some(line) if line == OVER => break true,
+            Some(line) => wrong.push(line),
+            None => break false,
+        }
+    };
+    if !said_all {
+        wrong.push("it ended or hangs before it was over".to_owned());
+        node.kill();
+    }
+    (!wrong.is_empty()).then(|| format!("in peace, a holder forks: {}", wrong.join("; ")))
 }

@@ -33,6 +33,10 @@ pub(crate) trait Topology: Engine {
     /// Whether all modes can be asked for, and several keys at once.
     const ALL_MODES: bool = true;
 
+    /// Whether an entry in a wait queue ends by itself when its process is killed, stopped or cut off, as
+    /// docs/queue.md has it. PostgreSQL and MySQL pass over a process that was killed, once its turn has come.
+    const ENTRIES_END: bool = true;
+
     /// How long a place in line may outlive its claim, where the store forgets those by a time of
     /// their own.
     const LINES_LAST: Duration = Duration::ZERO;
@@ -56,8 +60,8 @@ pub(crate) const NETWORK: &[Trouble] = &[
     Trouble::OneWaySilent,
 ];
 
-/// `LINE_LASTS` of the scripts.
-const REDIS_LINES_LAST: Duration = Duration::from_secs(60);
+/// `QUEUE_LASTS` of the scripts.
+const REDIS_LINES_LAST: Duration = Duration::from_secs(16);
 
 /// All that can happen to a process whose network cannot be had.
 const PROCESS: &[Trouble] = &[Trouble::Killed, Trouble::Stopped, Trouble::CalendarJumped];

@@ -70,6 +70,9 @@ pub(super) async fn waiters_leave<T: Topology>(
     if !T::TROUBLES.contains(&way) {
         way = Trouble::Stopped;
     }
+    if !T::ENTRIES_END {
+        (way, locks) = (Trouble::Killed, ALONE);
+    }
     if !T::ALL_MODES {
         locks = ALONE;
     }

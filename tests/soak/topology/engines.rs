@@ -37,6 +37,7 @@ impl Topology for RedisServer {
 
 impl Topology for PostgresServer {
     const HARMS: &'static [Harm] = &[Harm::Restarted, Harm::Frozen, Harm::ClientsKilled];
+    const ENTRIES_END: bool = false;
 
     async fn suffer(&self, spell: Spell<Harm>) {
         match spell.kind {
@@ -52,6 +53,7 @@ impl Topology for PostgresServer {
 
 impl Topology for MariaDb {
     const HARMS: &'static [Harm] = &[Harm::Restarted, Harm::Frozen, Harm::ClientsKilled];
+    const ENTRIES_END: bool = false;
 
     async fn suffer(&self, spell: Spell<Harm>) {
         match spell.kind {

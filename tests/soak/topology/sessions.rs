@@ -58,6 +58,7 @@ macro_rules! sessions_of {
             const HARMS: &'static [Harm] = &[Harm::Frozen];
             const TROUBLES: &'static [Trouble] = TROUBLES;
             const ALL_MODES: bool = $modes;
+            const ENTRIES_END: bool = false;
 
             async fn suffer(&self, spell: Spell<Harm>) {
                 engines::suffer(&self.0, spell).await;

@@ -1,0 +1,106 @@
+//! A process that forks while it holds a lock: `soak fork url=… key=…`.
+//!
+//! The copy tries what it must not be able to do. Both say a line for each thing that is wrong, and in the
+//! end the parent says `over`. Runs outside of any runtime, because that is where a fork belongs.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a copy ends where it stands, and its end is timed on a thread without a runtime"
+)]
+
+use std::collections::BTreeMap;
+use std::process::exit;
+use std::thread;
+use std::time::Duration;
+
+use fork::{Fork, fork, waitpid};
+use lockattr::{Error, LockGuard, LockManager, LockOptions};
+
+use crate::worker::{say, value};
+
+/// The last word of the parent.
+pub(crate) const OVER: &str = "over";
+
+/// How long the copy waits for the lock of its parent.
+const SOON: Duration = Duration::from_secs(2);
+
+/// A copy that takes longer hangs.
+const COPY_ENDS_WITHIN: Duration = Duration::from_secs(20);
+
+/// The whole life of the process.
+///
+/// # Errors
+///
+/// What it was told that makes no sense, or what failed before it forked.
+pub(crate) fn run(words: &[String]) -> Result<(), String> {
+    let told: BTreeMap<&str, &str> = words.iter().filter_map(|word| word.split_once('=')).collect();
+    let (url, key): (String, String) = (value(&told, "url")?, value(&told, "key")?);
+    let failed = |error: Error| error.to_string();
+    let manager = LockManager::connect_blocking(&url).map_err(failed)?;
+    let held = manager.acquire_blocking(key.as_str(), LockOptions::new()).map_err(failed)?;
+    match fork().map_err(|error| error.to_string())? {
+        Fork::Child => {
+            ends_in_time();
+            look("copy", is_no_holder(&url, &key, &manager, held));
+            exit(0);
+        }
+        Fork::Parent(copy) => {
+            waitpid(copy).map_err(|error| error.to_string())?;
+        }
+    }
+    look("parent", goes_on(&key, &manager, held));
+    say(OVER);
+    Ok(())
+}
+
+/// The copy has nothing of its parent's, and can lock with a manager of its own.
+fn is_no_holder(
+    url: &str,
+    key: &str,
+    parents: &LockManager,
+    held: LockGuard,
+) -> Result<(), String> {
+    wants(matches!(held.ensure_held(), Err(Error::Lost { .. })), "it holds what its parent holds")?;
+    let asked = parents.acquire_blocking(format!("{key}:copy"), LockOptions::new());
+    wants(matches!(asked, Err(Error::InvalidOptions(_))), "its parent's manager serves it")?;
+    wants(held.release_blocking().is_err(), "it gives back what its parent holds")?;
+    let failed = |error: Error| error.to_string();
+    let own = LockManager::builder().url(url).build().map_err(failed)?;
+    match own.acquire_blocking(key, LockOptions::new().wait(SOON)) {
+        Err(Error::Contended { .. }) => {}
+        Err(error) => return Err(failed(error)),
+        Ok(_) => wants(false, "the lock is free for it")?,
+    }
+    let other = own.acquire_blocking(format!("{key}:copy"), LockOptions::new()).map_err(failed)?;
+    other.ensure_held().map_err(failed)?;
+    other.release_blocking().map_err(failed)
+}
+
+/// The parent has what it had.
+fn goes_on(key: &str, manager: &LockManager, held: LockGuard) -> Result<(), String> {
+    let failed = |error: Error| error.to_string();
+    held.ensure_held().map_err(failed)?;
+    let other = manager.acquire_blocking(format!("{key}:parent"), LockOptions::new());
+    other.map_err(failed)?.release_blocking().map_err(failed)?;
+    held.release_blocking().map_err(failed)?;
+    manager.shutdown_blocking().map(drop).map_err(failed)
+}
+
+fn wants(so: bool, else_wrong: &str) -> Result<(), String> {
+    if so { Ok(()) } else { Err(else_wrong.to_owned()) }
+}
+
+fn look(who: &str, found: Result<(), String>) {
+    if let Err(wrong) = found {
+        say(&format!("{who}: {wrong}"));
+    }
+}
+
+/// Only the thread that forked is in the copy.
+fn ends_in_time() {
+    drop(thread::spawn(|| {
+        thread::sleep(COPY_ENDS_WITHIN);
+        say("copy: it hangs");
+        exit(1);
+    }));
+}
