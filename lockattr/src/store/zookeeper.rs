@@ -85,7 +85,8 @@ impl ZookeeperStore {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] if the URL makes no sense.
+    /// [`Error::InvalidOptions`] if the URL makes no sense, or if this process was forked from one that had
+    /// a connection to ZooKeeper: the client's one thread, which all connections need, is in the parent.
     pub fn open(url: &str) -> Result<Self, Error> {
         let StoreUrl { urls, query } = StoreUrl::parse(url)?;
         Self::at(&urls, &query, &ServerSettings::default())
@@ -97,6 +98,7 @@ impl ZookeeperStore {
         defaults: &ServerSettings,
     ) -> Result<Self, Error> {
         let config = Config::read(urls, query, defaults)?;
+        session::can_be_made()?;
         let address = config.address.clone();
         Ok(Self { store: OrderedStore::new(Zookeeper::new(config)), address })
     }

@@ -1,6 +1,7 @@
 //! Sessions that end.
 
 use lockattr::{Error, LostReason};
+use lockattr_tests::node;
 use tokio::time::timeout;
 
 use super::*;
@@ -104,4 +105,30 @@ async fn a_manager_that_is_dropped_closes_its_session() {
     drop(store);
     let gone = async || line(ensemble, &url, "b").await.is_empty();
     eventually(LIMIT, "its session is closed", gone).await;
+}
+
+/// ZooKeeper's client has one thread for all connections of a process, and a fork does not copy it.
+///
+/// Red without: `can_be_made` (the copy's calls end in `Store`, for ever).
+#[tokio::test]
+async fn a_manager_that_is_made_in_the_copy_of_a_process_is_refused() {
+    let ensemble = ZooKeeper::shared().await;
+    let url = ensemble.url_apart();
+    let mut node = node!("fork", url = url.clone());
+    let mut said = Vec::new();
+    while said.last().is_none_or(|line: &String| !line.starts_with("parent holds: ")) {
+        let line = node.line_within(LIMIT).await;
+        said.push(line.unwrap_or_else(|| panic!("it ended or hangs after {said:#?}")));
+    }
+    assert_eq!(said.last().map(String::as_str), Some("parent holds: Ok(())"));
+    let refused = said.iter().find(|line| line.starts_with("copy ended: "));
+    let refused = refused.unwrap_or_else(|| panic!("the copy hangs: {said:#?}"));
+    assert!(
+        refused.contains("InvalidOptions") && refused.contains("was connected to ZooKeeper"),
+        "{refused}"
+    );
+    node.say("go on").await;
+    assert_eq!(node.line().await, "parent released");
+    assert!(node.finish().await.success());
+    nothing_is_left(ensemble, &url).await;
 }

@@ -1,7 +1,7 @@
 //! The session of a store: made when first needed, and again when it is over.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -14,6 +14,8 @@ use zookeeper_client::{
 };
 
 use super::config::Config;
+use crate::Error;
+use crate::process::Process;
 use crate::store::StoreError;
 use crate::store::ordered::{Stay, Thread};
 
@@ -181,6 +183,22 @@ impl Session {
     }
 }
 
+/// The process whose thread waits for the sockets of all sessions: the client starts one with the first
+/// connection, for as long as the process lives (`async-io`), and a fork does not copy it.
+static WAITS_FOR_SOCKETS: OnceLock<Process> = OnceLock::new();
+
+/// An error in the copy of a process that has had a session: it could never get an answer.
+pub(super) fn can_be_made() -> Result<(), Error> {
+    if WAITS_FOR_SOCKETS.get().is_none_or(Process::is_current) {
+        return Ok(());
+    }
+    Err(Error::InvalidOptions(
+        "this process was forked from one that was connected to ZooKeeper, whose client cannot work in a \
+         copy: fork before the first lock, or start another program instead (`std::process::Command`)"
+            .into(),
+    ))
+}
+
 /// Makes a session, and watches it until it is over.
 async fn connect(
     sessions: Weak<Sessions>,
@@ -188,6 +206,7 @@ async fn connect(
     stay: Stay,
     tell: oneshot::Sender<Outcome>,
 ) {
+    WAITS_FOR_SOCKETS.get_or_init(Process::current);
     let made = establish(&config).await;
     let (is_over, over) = watch::channel(false);
     let mut live = None;
