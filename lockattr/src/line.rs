@@ -239,12 +239,33 @@ impl<W, T, K> Lines<W, T, K> {
 
     /// A caller learned this that asked beside the head.
     pub(crate) fn learned(&self, name: &str, known: K) {
+        self.learned_if(name, known, |_| true);
+    }
+
+    /// A caller learned this that asked beside the head: for all, or it is nobody else's concern.
+    pub(crate) fn learned_for_all(&self, name: &str, known: K) {
+        self.learned_if(name, known, |line| line.asked_for_all);
+    }
+
+    fn learned_if(&self, name: &str, known: K, concerns: impl FnOnce(&Line<W, T, K>) -> bool) {
+        let curious = {
+            let lines = &mut self.by_name().lines;
+            let line = lines.get_mut(name).filter(|line| line.known.is_none() && concerns(line));
+            let Some(line) = line else { return };
+            line.learns(known, false)
+        };
+        wake(curious);
+    }
+
+    /// Whoever asked for all is gone without an answer, and another may.
+    pub(crate) fn asks_no_more(&self, name: &str) {
         let curious = {
             let lines = &mut self.by_name().lines;
             let Some(line) = lines.get_mut(name).filter(|line| line.known.is_none()) else {
                 return;
             };
-            line.learns(known, false)
+            line.asked_for_all = false;
+            std::mem::take(&mut line.curious)
         };
         wake(curious);
     }

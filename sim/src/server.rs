@@ -158,8 +158,8 @@ impl Server {
             News::Granted(grant) => {
                 let (number, wanted) = (grant.fencing.get() >> COUNTER, u8::from(grant.wanted));
                 debug_assert_eq!(FencingToken::from_counter(number), grant.fencing);
-                let began = self.clock_at(elapsed().saturating_sub(grant.since.elapsed()));
-                format!("granted {token} {number} {began} {wanted}")
+                let less = self.shown(grant.since.elapsed()).as_micros().div_ceil(1000);
+                format!("granted {token} {number} {} {wanted} {less}", self.clock())
             }
             News::AskAgain(at) => {
                 let later = at.saturating_duration_since(Instant::now());
@@ -198,12 +198,11 @@ impl Server {
 
     /// What its clock shows, in microseconds: it need not have begun when ours did.
     fn clock(&self) -> u64 {
-        self.clock_at(elapsed())
+        1_000_000_000 + self.shown(elapsed()).as_micros() as u64
     }
 
-    /// What its clock showed after so much of the history.
-    fn clock_at(&self, elapsed: Duration) -> u64 {
-        let micros = elapsed.as_micros() as f64 * (1.0 + f64::from(self.fast) / 1000.0);
-        1_000_000_000 + micros as u64
+    /// What its clock calls so much time.
+    fn shown(&self, time: Duration) -> Duration {
+        time.mul_f64(1.0 + f64::from(self.fast) / 1000.0)
     }
 }

@@ -160,6 +160,10 @@ impl Store for Scripted {
         self.meets_acquire(asked)
     }
 
+    fn knows_companions(&self) -> bool {
+        self.store().knows_companions()
+    }
+
     fn listen(&self, inbox: &Arc<Inbox>) {
         self.store().listen(inbox);
         self.inboxes.lock().unwrap().push(Arc::downgrade(inbox));

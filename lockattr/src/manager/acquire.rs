@@ -131,7 +131,7 @@ impl LockManager {
         }
         let (mut asked_beside, mut number) = (false, None);
         loop {
-            let (mut beside, mut companion) = (false, None);
+            let (mut beside, mut companion, mut for_all) = (false, None, None);
             if let Some(queue) = &queue
                 && ahead.is_none()
                 && !attempts.is_once()
@@ -144,6 +144,10 @@ impl LockManager {
                         (asked_beside, number) = (true, place);
                         (beside, companion) = (true, with);
                     }
+                    Turned::ForAll(place, asks) => {
+                        (asked_beside, number) = (true, Some(place));
+                        (beside, for_all) = (true, Some(asks));
+                    }
                 }
             }
             let asking = self.claim(terms, keys, ahead.take(), queue.as_ref())?.beside(companion);
@@ -151,7 +155,10 @@ impl LockManager {
                 return self.ask_until_over(asking, keys, attempts, observed).await;
             }
             attempts.begin();
-            if let Some(guard) = self.ask_beside(asking, keys, &attempts).await? {
+            let asked = self.ask_beside(asking, keys, &attempts).await;
+            // Its answer is known to all by now.
+            drop(for_all);
+            if let Some(guard) = asked? {
                 return Ok(guard);
             }
         }

@@ -71,8 +71,6 @@ pub(super) struct Asking<'a> {
     /// Whether a question got no answer: it may still arrive, and queue the claim that was granted its lock
     /// meanwhile.
     unanswered: bool,
-    /// Before it was first asked for: no grant is older.
-    began: Instant,
 }
 
 impl<'a> Asking<'a> {
@@ -84,18 +82,16 @@ impl<'a> Asking<'a> {
         queue: Option<&'a LocalQueue<'a>>,
     ) -> Self {
         shared.watchdog.asks();
-        let (claim, began) = (Arc::new(claim), Instant::now());
         Self {
             beside: None,
             shared,
             terms,
-            claim,
+            claim: Arc::new(claim),
             ahead,
             queue,
             expected: None,
             unsure: false,
             unanswered: false,
-            began,
         }
     }
 
@@ -159,6 +155,9 @@ impl<'a> Asking<'a> {
         let had_no_answer = std::mem::replace(&mut self.unanswered, true);
         let (ttl, asked) = (self.terms.ttl, Instant::now());
         let store = self.shared.watchdog.store();
+        // A release that is sent later is executed later.
+        let beside = self.beside.as_ref();
+        let is_beside = beside.is_some_and(|it| self.shared.watchdog.holds(it.token()));
         let answer = store.acquire(&wish);
         let answer = match cut {
             Some(cut) => match timeout_at(cut, answer).await {
@@ -179,7 +178,7 @@ impl<'a> Asking<'a> {
                 Err(Refusal::Unknown(lapsed(ttl)))
             }
             Ok(Acquire::Acquired { fencing, wanted }) => {
-                Ok(self.granted(fencing, asked, wanted).await)
+                Ok(self.granted(fencing, asked, wanted, is_beside).await)
             }
             Ok(Acquire::Held { holder, in_line }) => {
                 self.unsure = was_unsure || in_line.is_some();
@@ -221,18 +220,24 @@ impl<'a> Asking<'a> {
             }
         };
         let Grant { fencing, since, wanted } = grant;
-        let since = since.max(self.began);
         // One that is too old is asked for again: that makes its lease begin anew. What nobody renews is the
         // deadline of the work, and has to last.
         let oldest = validity(self.terms.ttl) / if self.terms.renew { 2 } else { 10 };
         if Instant::now() >= since + oldest {
             return None;
         }
-        Some(self.granted(fencing, since, wanted).await)
+        Some(self.granted(fencing, since, wanted, false).await)
     }
 
-    /// The lock is ours since `asked`.
-    async fn granted(&mut self, fencing: FencingToken, asked: Instant, wanted: bool) -> LockGuard {
+    /// The lock is ours since `asked`; `is_beside` if another claim of this process has it too, in whose
+    /// place this one asked.
+    async fn granted(
+        &mut self,
+        fencing: FencingToken,
+        asked: Instant,
+        wanted: bool,
+        is_beside: bool,
+    ) -> LockGuard {
         let terms = self.terms;
         let granted = Granted {
             claim: self.claim.clone(),
@@ -245,7 +250,10 @@ impl<'a> Asking<'a> {
         let mut ahead = self.ahead.take();
         match self.queue {
             Some(queue) if !queue.hands_off => {
-                queue.shared_with_us(&self.claim, self.beside.as_deref());
+                if ahead.is_none() {
+                    queue.learned_for_all(Known::Ours(self.claim.clone()));
+                }
+                queue.shared_with_us(&self.claim, is_beside);
                 // The next waiter of this process asks.
                 drop(ahead.take());
             }

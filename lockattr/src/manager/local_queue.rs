@@ -45,6 +45,27 @@ pub(super) enum Turned {
     Ask(Ahead, Option<Arc<Claim>>),
     /// Ask the store once, beside the asker; it comes back with this number.
     Beside(Option<u64>, Option<Arc<Claim>>),
+    /// The same for all who wait here, because the asker is silent.
+    ForAll(u64, AsksForAll),
+}
+
+/// What a waiter hears whose wait budget has ended.
+enum LastWord {
+    Came(Came<Terms, LockGuard, Known>),
+    /// It asks for all.
+    Asks(AsksForAll),
+}
+
+/// A waiter asks the store for all of its queue. If it goes without an answer, another may ask.
+pub(super) struct AsksForAll {
+    lines: Arc<Lines>,
+    name: Box<str>,
+}
+
+impl Drop for AsksForAll {
+    fn drop(&mut self) {
+        self.lines.asks_no_more(&self.name);
+    }
 }
 
 impl LockManager {
@@ -117,7 +138,10 @@ impl LocalQueue<'_> {
             let came = timeout_at(ends, turn_of(self.lines, &self.name, &mut place, lost)).await;
             let came = match came {
                 Ok(came) => came,
-                Err(_) => self.last_word(&mut place, ends, &named(keys), attempts).await?,
+                Err(_) => match self.last_word(&mut place, ends, &named(keys), attempts).await? {
+                    LastWord::Came(came) => came,
+                    LastWord::Asks(asks) => return Ok(Turned::ForAll(place.number(), asks)),
+                },
             };
             match came {
                 Came::Lock(guard) if guard.ensure_held().is_ok() => {
@@ -148,7 +172,7 @@ impl LocalQueue<'_> {
         ends: Instant,
         key: &str,
         attempts: &Attempts,
-    ) -> Result<Came<Terms, LockGuard, Known>, Error> {
+    ) -> Result<LastWord, Error> {
         let mut grace = ends + LEAST_TIME_TO_ANSWER;
         let mut another_asks = false;
         loop {
@@ -158,11 +182,17 @@ impl LocalQueue<'_> {
             };
             tokio::select! {
                 biased;
-                came = place.turn() => return Ok(came),
-                _ = changed => {}
+                came = place.turn() => return Ok(LastWord::Came(came)),
+                // Something is known; or whoever asked for all is gone.
+                _ = changed => {
+                    if std::mem::take(&mut another_asks) {
+                        grace = Instant::now();
+                    }
+                }
                 () = sleep_until(grace) => {
                     if self.lines.may_ask_for_all(&self.name) {
-                        return Ok(Came::Scout(place.number(), None));
+                        let (lines, name) = (self.lines.clone(), (&*self.name).into());
+                        return Ok(LastWord::Asks(AsksForAll { lines, name }));
                     }
                     if std::mem::replace(&mut another_asks, true) {
                         return Err(too_late().about(key));
@@ -179,10 +209,14 @@ impl LocalQueue<'_> {
         self.lines.learned(&self.name, known);
     }
 
+    /// Tells the waiters that a caller which asked for them has the lock.
+    pub(super) fn learned_for_all(&self, known: Known) {
+        self.lines.learned_for_all(&self.name, known);
+    }
+
     /// A claim of this process has the lock since now, and others may share it: those that waited when it was
-    /// granted by the store's queue, and not `beside` another.
-    pub(super) fn shared_with_us(&self, claim: &Arc<Claim>, beside: Option<&Claim>) {
-        let is_beside = beside.is_some_and(|beside| self.watchdog.holds(beside.token()));
+    /// granted by the store's queue, and not beside another.
+    pub(super) fn shared_with_us(&self, claim: &Arc<Claim>, is_beside: bool) {
         if self.shares && !is_beside {
             self.lines.share(&self.name, Known::Ours(claim.clone()));
         }

@@ -1,9 +1,10 @@
 //! What a server says to the inboxes of a store, in the words that all servers use:
 //!
 //! ```text
-//! granted TOKEN NUMBER MICROS WANTED   the lock is that claim's since then, by the server's clock
-//! later TOKEN MILLIS                   it has to ask again so much later
-//! wanted NAME                          others wait for this lock
+//! granted TOKEN NUMBER MICROS WANTED [LESS]   the lock is that claim's since then, by the server's
+//!                                             clock, for so many milliseconds less than its TTL
+//! later TOKEN MILLIS                          it has to ask again so much later
+//! wanted NAME                                 others wait for this lock
 //! ```
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -93,11 +94,16 @@ impl Mail {
                 let fencing = FencingToken::read(number)?;
                 let granted_at = words.next()?.parse().ok()?;
                 let wanted = words.next()? != "0";
+                let less = words.next().map_or(Ok(0), str::parse).ok()?;
                 let clock = *self.clock();
                 match clock {
                     Some(clock) if !self.to_be_confirmed => {
                         let since = clock.no_later_than(granted_at).min(Instant::now());
-                        inbox.granted(token, Grant::new(fencing, since, wanted));
+                        // Its length is not read off the clock, which may have been set meanwhile.
+                        match since.checked_sub(Duration::from_millis(less)) {
+                            Some(since) => inbox.granted(token, Grant::new(fencing, since, wanted)),
+                            None => inbox.ask_again(token, Instant::now()),
+                        }
                     }
                     // It overtook the answer that told to wait, or is to be confirmed.
                     _ => inbox.ask_again(token, Instant::now()),
@@ -140,7 +146,9 @@ mod tests {
     async fn only_a_whole_grant_is_one_and_nobody_sleeps_beyond_the_net() {
         let granted = told(|token| format!("granted {token} 5 5000000 0"));
         assert!(matches!(granted, Some(News::Granted(_))), "{granted:?}");
-        for rest in ["", " 5", " 5 5", " 0 5 0", " -5 5 0", " 18446744073709551615 5 0"] {
+        let wrong =
+            ["", " 5", " 5 5", " 0 5 0", " -5 5 0", " 18446744073709551615 5 0", " 5 5 0 -1"];
+        for rest in wrong {
             let news = told(|token| format!("granted {token}{rest}"));
             assert_eq!(news, None, "{rest}");
         }
@@ -148,5 +156,17 @@ mod tests {
             panic!("it is told nothing");
         };
         assert!(at <= Instant::now() + NET);
+    }
+    /// The server's clock was set ahead between the claim's last question and its grant.
+    ///
+    /// Red without: the subtraction of `less`, or with a begin that the server has computed instead.
+    #[tokio::test]
+    async fn a_grant_that_is_shorter_is_no_longer_than_it_says_whatever_the_clock_shows() {
+        for granted_at in [5_000_000, 32_000_000, 4_000_000] {
+            let told = told(|token| format!("granted {token} 5 {granted_at} 0 20"));
+            let Some(News::Granted(grant)) = told else { panic!("{told:?}") };
+            let since = Instant::now() - Duration::from_millis(20);
+            assert!(grant.since <= since, "{granted_at}: {:?} too late", grant.since - since);
+        }
     }
 }

@@ -4,7 +4,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::future::poll_immediate;
-use lockattr::{Error, LockOptions};
+use lockattr::{Error, LockOptions, Mode};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::{MS, SECOND, asks, got, on, patient, settle};
@@ -202,6 +203,92 @@ async fn callers_behind_a_silent_asker_hear_what_one_of_them_learns() {
         assert!(matches!(error, Error::Contended { .. }), "{error:?}");
     }
     held.release().await.unwrap();
+}
+
+/// The same for several keys, and the one that asks for all gets them: the others are contended by it.
+///
+/// Red without: `learned_for_all` in `granted`.
+#[tokio::test(start_paused = true)]
+async fn callers_behind_a_silent_asker_hear_that_one_of_them_got_in() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let keys = ["a", "b"];
+    let mut stuck = pin!(manager.acquire_all(keys, patient()));
+    store.acquires(&[Fate::Hangs, Fate::Answered]);
+    assert!(poll_immediate(stuck.as_mut()).await.is_none());
+    let mut waiters = JoinSet::new();
+    for _ in 0..6 {
+        let manager = manager.clone();
+        let options = LockOptions::new().wait(300 * MS);
+        waiters.spawn(async move { manager.acquire_all(keys, options).await });
+    }
+    let (mut got_in, mut contended) = (Vec::new(), 0);
+    while let Some(answer) = waiters.join_next().await {
+        match answer.unwrap() {
+            Ok(guard) => got_in.push(guard),
+            Err(Error::Contended { .. }) => contended += 1,
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    assert_eq!((got_in.len(), contended), (1, 5));
+    assert_eq!(store.calls().acquires, 2);
+}
+
+/// The one that asks for all is dropped before it has an answer: another of them asks.
+///
+/// Red without: the end of `AsksForAll`.
+#[tokio::test(start_paused = true)]
+async fn callers_behind_a_silent_asker_ask_again_when_the_one_that_asked_for_them_is_dropped() {
+    let store = Scripted::new();
+    let (here, there) = (store.manager(), on(&store).build().unwrap());
+    let held = there.acquire("a", patient()).await.unwrap();
+    let mut stuck = pin!(here.acquire("a", patient()));
+    store.acquires(&[Fate::Hangs, Fate::Hangs, Fate::Answered]);
+    assert!(poll_immediate(stuck.as_mut()).await.is_none());
+    let first = asks(&here, LockOptions::new().wait(280 * MS)).await;
+    let mut waiters = Vec::new();
+    for _ in 0..5 {
+        waiters.push(asks(&here, LockOptions::new().wait(300 * MS)).await);
+    }
+    sleep(600 * MS).await;
+    assert_eq!(store.calls().acquires, 3, "the first asks for all");
+    first.abort();
+    for waiter in waiters {
+        let (error, _) = waiter.await.unwrap();
+        let error = error.unwrap_err();
+        assert!(matches!(error, Error::Contended { .. }), "{error:?}");
+    }
+    assert_eq!(store.calls().acquires, 4);
+    held.release().await.unwrap();
+}
+
+/// A reader asks in the place of another, which has gone when the answer comes: a reader that came after a
+/// writer of another process does not get in before it.
+///
+/// Red without: the look at the other's hold when the question is sent (`is_beside` in `ask_for`).
+#[tokio::test(start_paused = true)]
+async fn readers_of_a_process_do_not_pass_a_writer_by_following_one_another() {
+    let store = Scripted::new();
+    let other = || on(&store).build().unwrap();
+    let (here, there, writes) = (store.manager(), other(), other());
+    let reads = || patient().mode(Mode::Shared);
+    let held = there.acquire("a", patient()).await.unwrap();
+    let first = asks(&here, reads()).await;
+    let second = asks(&here, reads()).await;
+    let writer = asks(&writes, patient()).await;
+    store.acquires(&[Fate::Late(SECOND), Fate::Answered]);
+    held.release().await.unwrap();
+    let first = got(first).await.0;
+    settle().await;
+    first.release().await.unwrap();
+    let late = asks(&here, reads()).await;
+    let second = got(second).await.0;
+    sleep(5 * SECOND).await;
+    assert!(!late.is_finished(), "the writer was there before");
+    second.release().await.unwrap();
+    let writer = got(writer).await.0;
+    writer.release().await.unwrap();
+    got(late).await.0.release().await.unwrap();
 }
 
 /// The one ahead asks in vain; nobody behind waits for longer than it wants to.

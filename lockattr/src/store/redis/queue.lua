@@ -222,8 +222,35 @@ local function waiter_in(lock, place)
   end
 end
 
+-- What a run of `serve` has found out. Nothing becomes free while it runs: a claim that cannot have its locks
+-- cannot have them later, and one that can, can until more are taken.
+local blocked, admitted, behind, gone, takes
+
+-- Whether a claim could have all its locks now, but for those who came before it.
+local function could_have(claim)
+  local token = claim.token
+  if not blocked[token] and admitted[token] ~= takes then
+    if admits_all(claim.locks, claim.mode) then
+      admitted[token] = takes
+    else
+      blocked[token] = true
+    end
+  end
+  return not blocked[token]
+end
+
+-- Whether claims that came later may have what a claim for several locks waits for, because it cannot have
+-- all of them. If the clock was set back, nobody knows how long it has waited.
+local function is_new(claim)
+  local age = time() - claim.since
+  return claim.several and age >= 0 and age < SEVERAL_ARE_OVERTAKEN
+end
+
 -- The waiter does not wait for these locks any more.
 local function leave(locks, token)
+  if gone then
+    gone[token] = true
+  end
   for _, lock in ipairs(locks) do
     redis.call('ZREM', queue_of(lock), token)
   end
@@ -233,16 +260,21 @@ end
 -- Whether a claim for several locks comes next in the queues of all of them, but for claims for several that
 -- can be passed over.
 local function comes_next(claim)
-  for _, lock in ipairs(claim.locks) do
+  local stuck = behind[claim.token]
+  if stuck and not gone[stuck.before] and stuck.takes == takes then
+    return false
+  end
+  -- The queues before the one in which it was stuck are as they were, or shorter.
+  for at = stuck and stuck.at or 1, #claim.locks do
     local place = 0
     while true do
-      local before = waiter_in(lock, place)
+      local before = waiter_in(claim.locks[at], place)
       if unfinished then
         return false
       elseif not before or before.token == claim.token then
         break
-      elseif not before.several or time() - before.since >= SEVERAL_ARE_OVERTAKEN
-        or place >= budget or admits_all(before.locks, before.mode) then
+      elseif not is_new(before) or place >= budget or could_have(before) then
+        behind[claim.token] = { at = at, before = before.token, takes = takes }
         return false
       end
       place = place + 1
@@ -256,7 +288,8 @@ end
 -- its number instead of telling it; and whether anybody was served.
 local function serve(locks, fence, asking)
   local granted, served
-  local open, blocked = { unpack(locks) }, {}
+  local open = { unpack(locks) }
+  blocked, admitted, behind, gone, takes = {}, {}, {}, {}, 0
   while #open > 0 and not unfinished do
     local lock = table.remove(open)
     local overtaken = 0
@@ -268,15 +301,11 @@ local function serve(locks, fence, asking)
         unfinished = true
         break
       end
-      -- Nothing becomes free while this runs: what cannot be had now, cannot be at the next lock.
-      if not blocked[claim.token] and not admits_all(claim.locks, claim.mode) then
-        blocked[claim.token] = true
-      end
-      if not blocked[claim.token] and (not claim.several or comes_next(claim)) then
+      if could_have(claim) and (not claim.several or comes_next(claim)) then
         budget = budget - 1
         leave(claim.locks, claim.token)
         if asking and asking.token == claim.token then
-          granted, served = count(fence, asking.hint), true
+          granted, served, takes = count(fence, asking.hint), true, takes + 1
           take(claim.locks, claim.mode, asking.value, claim.ttl)
         elseif claim.told then
           -- Those behind have to wait for it, but for those who could share with it.
@@ -290,13 +319,12 @@ local function serve(locks, fence, asking)
           local counter = count(fence)
           local wanted = are_queued(claim.locks) and 1 or 0
           local lease = lease_of(claim)
-          local began = time() - (claim.ttl - lease) * 1000
-          local message = string.format('granted %s %.0f %.0f %d',
-            claim.token, counter, began, wanted)
+          local message = string.format('granted %s %.0f %.0f %d %d',
+            claim.token, counter, time(), wanted, claim.ttl - lease)
           -- Nobody hears it: its process is gone. Then the next one's turn has come.
           local heard = tell(claim.value, message) > 0
           if heard then
-            served = true
+            served, takes = true, takes + 1
             take(claim.locks, claim.mode, claim.value, lease)
           end
           -- Others may share the other locks with it, or be next there in its place.
@@ -306,8 +334,7 @@ local function serve(locks, fence, asking)
             end
           end
         end
-      elseif claim.several and time() - claim.since < SEVERAL_ARE_OVERTAKEN
-        and admits(lock, claim.mode) then
+      elseif is_new(claim) and admits(lock, claim.mode) then
         -- It waits for another key: the next one may have this.
         overtaken = overtaken + 1
         if overtaken >= budget then

@@ -81,3 +81,34 @@ async fn a_call_for_a_thousand_keys_costs_a_few_calls_for_each() {
     drop((first, next));
     assert_no_trace(&server).await;
 }
+
+/// A claim for a thousand keys is first in the queues of all but one: a release finds that out once, and not
+/// once for each key.
+///
+/// Red without: what `comes_next` remembers (`behind`), or what `could_have` does (`admitted`).
+#[tokio::test]
+async fn a_claim_for_a_thousand_keys_behind_another_costs_a_few_calls_for_each() {
+    let server = RedisServer::start().await;
+    let (cli, first) = (server.cli().await, manager(&server, LONG).await);
+    let keys = || (0..1_000).map(|key| format!("key {key}")).collect::<Vec<_>>();
+    let holder = first.acquire_all(keys(), LockOptions::new()).await.unwrap();
+    let mut waiters = Vec::new();
+    for (place, wanted) in [vec!["key 500".to_owned()], keys()].into_iter().enumerate() {
+        let next = manager(&server, &format!("{LONG}&retry_delay=10s")).await;
+        waiters.push(tokio::spawn(async move {
+            next.acquire_all(wanted, LockOptions::new()).await.unwrap()
+        }));
+        let waits = async || in_line(&cli, "key 500").await == place + 1;
+        eventually(SOON, "it waits", waits).await;
+    }
+    let before = calls(&cli).await;
+    holder.release().await.unwrap();
+    let all = waiters.pop().unwrap();
+    let one = timeout(SOON, waiters.pop().unwrap()).await.expect("it was first").unwrap();
+    let released = calls(&cli).await - before;
+    assert!(released < 15_000, "{released} calls to serve one of them");
+    one.release().await.unwrap();
+    timeout(SOON, all).await.expect("it is next").unwrap().release().await.unwrap();
+    drop(first);
+    assert_no_trace(&server).await;
+}
