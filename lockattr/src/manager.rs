@@ -266,8 +266,9 @@ impl LockManager {
     ///
     /// # Errors
     ///
-    /// [`Error::Contended`] if another holder still had it after the last attempt;
-    /// [`Error::Store`] if the store could not be asked then; and [`Error::Lost`],
+    /// [`Error::Contended`] if another holder still had it after the last attempt, or if the answer was late
+    /// and the store answered others meanwhile; [`Error::Store`] if the store could not be asked then; and
+    /// [`Error::Lost`],
     /// [`Error::Reentered`], [`Error::ShutDown`], [`Error::InvalidKey`],
     /// [`Error::InvalidOptions`] as they say.
     ///

@@ -90,8 +90,8 @@ impl LockOptions {
 
     /// Retries after the first attempt: `retry(10)` is at most eleven attempts.
     ///
-    /// Where the store keeps a line, as all of ours do, nothing is asked in the pauses between them:
-    /// the call stands in line for as long as they would take, and is handed the lock in its turn.
+    /// Every store that comes with this crate keeps a wait queue: the call waits in it for as long as the attempts
+    /// would take, and is granted the lock in its turn. It asks now and then whether it was forgotten.
     ///
     /// `retry` × [`retry_delay`](Self::retry_delay) shorter than the TTL is allowed, but such a
     /// patience cannot outlive a crashed holder.
