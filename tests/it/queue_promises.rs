@@ -44,6 +44,7 @@ macro_rules! queue_promises {
             ]);
             queue_promises!(crowd, [
                 callers_whose_wait_ends_together_are_all_contended,
+                a_caller_that_asks_in_its_last_moment_is_contended,
                 a_call_that_does_not_wait_gets_its_answer_over_a_slow_network,
                 readers_of_one_process_enter_together_when_the_writer_has_gone,
             ]);
