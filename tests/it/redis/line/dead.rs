@@ -127,9 +127,15 @@ async fn waiters_that_gave_up_while_they_were_cut_off_cost_nobody_anything() {
     eventually(LIMIT, "it waits", async || questions().await > before).await;
     proxy.cut().await;
     proxy.pass();
+    // Their process waits for another lock, so it would hear of a grant to those who are gone.
+    let elsewhere = first.acquire("b", LockOptions::new()).await.unwrap();
+    let listens = tokio::spawn(async move { fickle.acquire("b", LockOptions::new()).await });
+    eventually(LIMIT, "it listens", async || in_line(&cli, "b").await > 0).await;
     holder.release().await.unwrap();
     waiter.await.unwrap().expect("the others have given up").release().await.unwrap();
-    drop((first, fickle));
+    elsewhere.release().await.unwrap();
+    listens.await.unwrap().unwrap().release().await.unwrap();
+    drop(first);
     assert_no_trace(&server).await;
 }
 
