@@ -1,13 +1,16 @@
 //! What the wait queue promises (docs/queue.md), on every store that keeps one: what dead, stopped and cut
 //! off processes cost the living, what a crowd of callers hears, and a lock that is taken away by hand.
 //!
-//! `redis::line` has the same on one Redis server, and what only that shows. Not here:
+//! `redis::line` has the same on one Redis server, and what only that shows. In ZooKeeper and etcd the entries
+//! of a process end with its session, so that is what a dead process costs there. Not here:
 //!
 //! * in memory: what dies or is cut off, since all is in one process; and a lock that is taken away, which
 //!   `force` has there;
-//! * PostgreSQL and MySQL: they keep the older rules (docs/queue.md);
-//! * ZooKeeper and etcd: crowds that share a lock. Each of their callers waits for itself there, and what is
-//!   left behind ends with its session, which is their bound ([`Engine::GIVES_UP_WITHIN`]).
+//! * PostgreSQL and MySQL: they keep the older rules;
+//! * ZooKeeper and etcd: crowds that share a lock, as each of their callers waits for itself there.
+//!
+//! On a quorum, and for keys in several slots of a cluster, an entry at the head holds nothing by itself: a
+//! stopped process costs less there than one TTL, and a killed one nothing if its turn has come.
 
 mod crowd;
 mod dead;
@@ -99,7 +102,9 @@ async fn of<E: Engine>(case: &Case<'_, E>, key: &str) -> BTreeSet<String> {
         Some((lasting, left)) if left.ends_with(" ms left") => lasting.to_owned(),
         _ => line.to_owned(),
     };
-    let left = case.left().await;
+    // As ZooKeeper writes it.
+    let plain = |line: &String| line.replace("%7B", "{").replace("%7D", "}");
+    let left: Vec<_> = case.left().await.iter().map(plain).collect();
     left.iter().filter(|line| line.contains(key)).map(|line| lasting(line)).collect()
 }
 

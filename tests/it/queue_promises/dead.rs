@@ -24,7 +24,8 @@ pub(super) async fn a_killed_writer_keeps_readers_out_for_a_ttl_at_most<T: Topol
     case.nothing_left().await;
 }
 
-/// A killed process waited for `a` and `b`, and `b` is held: `a` is free. In a cluster they are in two slots.
+/// A killed process waited for `a` and `b`, and `b` is held: `a` is free. In a cluster: both in one slot, and
+/// in two.
 ///
 /// Red without: the end of a waiter's record (`PX` in `acquire.lua`).
 pub(super) async fn a_killed_waiter_for_two_keys_keeps_the_free_one_for_a_ttl_at_most<
@@ -32,16 +33,23 @@ pub(super) async fn a_killed_waiter_for_two_keys_keeps_the_free_one_for_a_ttl_at
 >(
     case: Case<'_, T>,
 ) {
-    let (first, next) = (case.manager().await, case.manager().await);
-    let [a, b] = ["a", "b"].map(|name| format!("{}_{name}", case.key));
-    let holder = first.acquire(&b, LockOptions::new()).await.unwrap();
-    waiters(&case, &b, &format!("crowd 1 exclusive {a} {b}")).await.kill();
-    // In its first second such a claim can be passed over.
-    sleep(Duration::from_millis(1_200)).await;
-    let guard = next.acquire(&a, patient::<T>()).await.expect("`a` is free");
-    guard.release().await.unwrap();
-    holder.ensure_held().unwrap();
-    holder.release().await.unwrap();
+    join_all(["one_slot", "two_slots"].map(async |slots| {
+        let both = format!("{}_{slots}", case.key);
+        let [a, b] = match slots {
+            "one_slot" => ["a", "b"].map(|name| format!("{{{both}}}_{name}")),
+            _ => ["a", "b"].map(|name| format!("{both}_{name}")),
+        };
+        let (first, next) = (case.manager().await, case.manager().await);
+        let holder = first.acquire(&b, LockOptions::new()).await.unwrap();
+        waiters(&case, &both, &format!("crowd 1 exclusive {a} {b}")).await.kill();
+        // In its first second such a claim can be passed over.
+        sleep(Duration::from_millis(1_200)).await;
+        let guard = next.acquire(&a, patient::<T>()).await.expect("`a` is free");
+        guard.release().await.unwrap();
+        holder.ensure_held().unwrap();
+        holder.release().await.unwrap();
+    }))
+    .await;
     case.nothing_left().await;
 }
 

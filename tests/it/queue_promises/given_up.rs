@@ -33,8 +33,14 @@ pub(super) async fn waiters_that_gave_up_while_they_were_cut_off_cost_nobody_any
     let waiter = waits(&case, &next, case.key, patient::<T>().permits(1)).await;
     wires.cut().await;
     wires.pass().await;
+    // Their process waits for another lock, of the same slot: it would hear of a grant to those who are gone.
+    let other = format!("{{lock:{}}}_other", case.key);
+    let elsewhere = first.acquire(&other, LockOptions::new()).await.unwrap();
+    let listens = waits(&case, &fickle, &other, LockOptions::new().wait(LIMIT)).await;
     holder.release().await.unwrap();
     waiter.await.unwrap().expect("the others have given up").release().await.unwrap();
+    elsewhere.release().await.unwrap();
+    listens.await.unwrap().unwrap().release().await.unwrap();
     case.nothing_left().await;
 }
 
