@@ -146,8 +146,9 @@ impl Cli {
             Ok(kind) => kind,
             Err(error) => return error.to_string(),
         };
-        let value = match kind.as_str() {
-            "string" => self.value(key).await,
+        let value: Option<String> = match kind.as_str() {
+            // It may be of another kind by now.
+            "string" => self.try_query(&["GET", key]).await.ok().flatten(),
             _ => None,
         };
         format!("{kind} {value:?}, {} ms left", self.pttl(key).await)

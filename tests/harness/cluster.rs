@@ -1,6 +1,7 @@
 //! A real cluster: three masters that share the slots, and a replica of each.
 
 mod builder;
+mod engine;
 mod failover;
 mod migration;
 mod slot;

@@ -23,6 +23,10 @@ pub trait Engine: Sized + Send + Sync + 'static {
     /// Whether a lock lasts until its lease ends, even if its holder's connections do earlier.
     const OUTLIVES_ITS_CONNECTION: bool = true;
 
+    /// Whether clients hear from its servers, in plain text, where the others are: then wires in front of
+    /// it change that in what they say.
+    const NAMES_SERVERS: bool = false;
+
     /// Starts it on free ports, with its data in a directory of its own.
     async fn start() -> Self;
 

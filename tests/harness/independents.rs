@@ -1,5 +1,7 @@
 //! Several servers that know nothing of one another, as a quorum is asked of.
 
+mod engine;
+
 use tokio::sync::OnceCell;
 
 use crate::redis_server::Authority;

@@ -1,7 +1,7 @@
 //! What all proxies have in common: the port where connections come in, and the switches for what
 //! passes over them.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -44,7 +44,9 @@ pub(crate) async fn flowing(
 /// value, and so do the connections.
 #[derive(Debug)]
 pub(crate) struct Gateway {
-    port: Port,
+    addr: SocketAddrV4,
+    /// Kept, where it is a port of its own.
+    _port: Option<Port>,
     links: Arc<Mutex<JoinSet<()>>>,
     accepting: Mutex<Option<JoinHandle<()>>>,
 }
@@ -53,12 +55,24 @@ impl Gateway {
     /// Binds the port. Nobody is let in before [`accept`](Self::accept), though the system answers.
     pub(crate) async fn bind() -> (Self, TcpListener) {
         let port = Port::free();
-        let listener = listen(&port).await;
-        (Self { port, links: Arc::default(), accepting: Mutex::new(None) }, listener)
+        let addr = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port.number());
+        Self::listening(addr, Some(port)).await
+    }
+
+    /// The same at an address that nobody else asks for.
+    pub(crate) async fn bind_at(addr: SocketAddrV4) -> (Self, TcpListener) {
+        Self::listening(addr, None).await
+    }
+
+    async fn listening(addr: SocketAddrV4, port: Option<Port>) -> (Self, TcpListener) {
+        let listener = listen(addr).await;
+        let gateway =
+            Self { addr, _port: port, links: Arc::default(), accepting: Mutex::new(None) };
+        (gateway, listener)
     }
 
     pub(crate) fn addr(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        self.addr.to_string()
     }
 
     /// Has `link` carry each new connection, from its client to `upstream`.
@@ -112,7 +126,7 @@ impl Gateway {
         if locked(&self.accepting).is_some() {
             return None;
         }
-        Some(listen(&self.port).await)
+        Some(listen(self.addr).await)
     }
 
     /// How many connections are open.
@@ -132,9 +146,9 @@ impl Drop for Gateway {
     }
 }
 
-async fn listen(port: &Port) -> TcpListener {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port.number())).await;
-    listener.unwrap_or_else(|error| panic!("{port}: {error}"))
+async fn listen(addr: SocketAddrV4) -> TcpListener {
+    let listener = TcpListener::bind(addr).await;
+    listener.unwrap_or_else(|error| panic!("{addr}: {error}"))
 }
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,6 +1,7 @@
 //! A master, its replicas, and three sentinels that make one of these the master when it dies.
 
 mod builder;
+mod engine;
 mod failover;
 
 use std::collections::BTreeMap;

@@ -1,6 +1,7 @@
 //! A network that fails on command, for any protocol: TCP proxies that know nothing of what passes
 //! over them, one in front of each server of an engine.
 
+mod alias;
 mod link;
 mod wires;
 
@@ -12,6 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::network::{Flow, Gateway, Switches};
+use alias::Alias;
 pub use wires::Wires;
 
 /// The way to one server. It ends with this value, and so do the connections over it.
@@ -24,18 +26,36 @@ pub struct Wire {
     came: Arc<AtomicU64>,
     /// Whether bytes may have been lost since everything passed.
     holed: AtomicBool,
+    /// Where servers are said to be, if it is not where they are.
+    alias: Option<Alias>,
 }
 
 impl Wire {
     /// A wire to `upstream` (`127.0.0.1:5432`) over which everything passes.
     pub async fn start(upstream: impl Into<Arc<str>>) -> Self {
-        let (gateway, listener) = Gateway::bind().await;
+        Self::over(Gateway::bind().await, upstream.into(), None)
+    }
+
+    /// A wire to a server that tells its clients where others are: at the same port of `alias`, where the
+    /// ways to all of them are.
+    async fn start_at(alias: Alias, upstream: String) -> Self {
+        let (_, port) = upstream.rsplit_once(':').expect("an address with a port");
+        let addr = alias.at(port.parse().expect("a port"));
+        Self::over(Gateway::bind_at(addr).await, upstream.into(), Some(alias))
+    }
+
+    fn over(
+        (gateway, listener): (Gateway, TcpListener),
+        upstream: Arc<str>,
+        alias: Option<Alias>,
+    ) -> Self {
         let wire = Self {
             gateway,
-            upstream: upstream.into(),
+            upstream,
             switches: watch::Sender::new(Switches::default()),
             came: Arc::default(),
             holed: AtomicBool::new(false),
+            alias,
         };
         wire.accept_from(listener);
         wire
@@ -106,8 +126,9 @@ impl Wire {
 
     fn accept_from(&self, listener: TcpListener) {
         let (switches, came) = (self.switches.subscribe(), Arc::clone(&self.came));
+        let alias = self.alias;
         self.gateway.accept(listener, Arc::clone(&self.upstream), move |client, server| {
-            link::run(client, server, switches.clone(), Arc::clone(&came))
+            link::run(client, server, switches.clone(), Arc::clone(&came), alias)
         });
     }
 }

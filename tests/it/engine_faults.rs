@@ -13,15 +13,16 @@ mod servers;
 
 use std::time::Duration;
 
-use case::{Case, connected, gets_in_within, patient, short, works};
+pub(crate) use case::{Case, connected};
+use case::{gets_in_within, patient, short, works};
 
 /// Runs every test of the suite on each engine.
 macro_rules! engine_faults {
     ($($name:ident: $engine:ty),* $(,)?) => {
-        $(mod $name {
+        $(pub(crate) mod $name {
             type Server = $engine;
             // Ensembles take seconds to start. Keys and shelves are apart.
-            static SHARED: tokio::sync::OnceCell<Server> = tokio::sync::OnceCell::const_new();
+            pub(crate) static SHARED: tokio::sync::OnceCell<Server> = tokio::sync::OnceCell::const_new();
 
             engine_faults!(shared, processes, [
                 the_lock_of_a_killed_holder_is_the_next_ones_when_its_lease_has_ended,

@@ -27,13 +27,15 @@ fn above<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     Some(before.rsplit_once("\n\n").map_or(before, |(_, above)| above))
 }
 
-/// What runs on every engine is seen red on the first of them.
+/// What runs on every engine, or on every store with a queue, is seen red on the first of them.
 fn as_run(test: &str) -> String {
-    match test.strip_prefix("engine_faults::").and_then(|test| test.split_once("::")) {
-        Some((_, name)) => format!("it::engine_faults::redis::{name}"),
-        None if test.starts_with("cli::") => test.to_owned(),
-        None => format!("it::{test}"),
+    for (suite, first) in [("engine_faults", "redis"), ("queue_promises", "cluster")] {
+        let of_suite = test.strip_prefix(suite).and_then(|test| test.strip_prefix("::"));
+        if let Some((_, name)) = of_suite.and_then(|test| test.split_once("::")) {
+            return format!("it::{suite}::{first}::{name}");
+        }
     }
+    if test.starts_with("cli::") { test.to_owned() } else { format!("it::{test}") }
 }
 
 fn fault(test: &str, guards: &str) -> Option<&'static str> {

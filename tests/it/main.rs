@@ -19,6 +19,7 @@ mod options;
 mod outcome;
 mod postgres;
 mod postgres_session;
+mod queue_promises;
 mod redis;
 mod redlock;
 mod reentrancy;

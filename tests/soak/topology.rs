@@ -23,8 +23,7 @@ pub(crate) trait Topology: Engine {
     /// What its servers survive.
     const HARMS: &'static [Harm];
 
-    /// What the processes that use it survive. Their networks fail where a proxy can stand in front
-    /// of the servers: what a sentinel or a cluster names is reached directly.
+    /// What the processes that use it survive.
     const TROUBLES: &'static [Trouble] = NETWORK;
 
     /// More settings of its URL.
@@ -63,7 +62,7 @@ pub(crate) const NETWORK: &[Trouble] = &[
 /// `QUEUE_LASTS` of the scripts.
 const REDIS_LINES_LAST: Duration = Duration::from_secs(16);
 
-/// All that can happen to a process whose network cannot be had.
+/// What can happen to a process whose network is well.
 const PROCESS: &[Trouble] = &[Trouble::Killed, Trouble::Stopped, Trouble::CalendarJumped];
 
 macro_rules! topologies {
@@ -83,9 +82,9 @@ macro_rules! topologies {
 
 topologies! {
     "redis": lockattr_tests::RedisServer,
-    "sentinel": sentinel::Sentinel,
-    "cluster": cluster::Slots,
-    "redlock": redlock::Redlock,
+    "sentinel": lockattr_tests::Sentinels,
+    "cluster": lockattr_tests::Cluster,
+    "redlock": lockattr_tests::Independents,
     "postgres": lockattr_tests::PostgresServer,
     "postgres-session": sessions::Advisory,
     "mysql": lockattr_tests::MariaDb,

@@ -36,7 +36,13 @@ impl Engine for RedisServer {
         let mut left = Vec::new();
         for key in cli.keys("*").await {
             if !key.contains("fence") {
-                left.push(format!("{key} = {}", cli.describe(&key).await));
+                // Who shares a lock, or waits for it: each by itself.
+                match cli.try_query::<Vec<String>>(&["ZRANGE", &key, "0", "-1"]).await {
+                    Ok(several) => {
+                        left.extend(several.iter().map(|one| format!("{key} has {one}")));
+                    }
+                    Err(_) => left.push(format!("{key} = {}", cli.describe(&key).await)),
+                }
             }
         }
         left

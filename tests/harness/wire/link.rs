@@ -12,6 +12,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
+use super::alias::Alias;
 use crate::network::{Flow, Switches, flowing};
 
 /// Bytes on their way, and when they may arrive.
@@ -26,13 +27,14 @@ pub(super) async fn run(
     server: TcpStream,
     switches: watch::Receiver<Switches>,
     came: Arc<AtomicU64>,
+    alias: Option<Alias>,
 ) {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     // An error on one side ends the other: dropping the halves closes both sockets.
     let both = tokio::try_join!(
-        carry(from_client, to_server, |now| now.requests, &switches, &came),
-        carry(from_server, to_client, |now| now.replies, &switches, &came),
+        carry(from_client, to_server, |now| now.requests, &switches, &came, None),
+        carry(from_server, to_client, |now| now.replies, &switches, &came, alias),
     );
     both.ok();
 }
@@ -43,10 +45,11 @@ async fn carry(
     direction: fn(&Switches) -> Flow,
     switches: &watch::Receiver<Switches>,
     came: &AtomicU64,
+    alias: Option<Alias>,
 ) -> io::Result<()> {
     let (queue, queued) = unbounded_channel();
     let reading = async {
-        read(from, queue, switches, came).await;
+        read(from, queue, switches, came, alias).await;
         Ok(())
     };
     tokio::try_join!(reading, write(queued, to, direction, switches))?;
@@ -60,12 +63,17 @@ async fn read(
     queue: UnboundedSender<Chunk>,
     switches: &watch::Receiver<Switches>,
     came: &AtomicU64,
+    alias: Option<Alias>,
 ) {
-    let mut buffer = vec![0; 64 * 1024];
+    let (mut buffer, mut kept) = (vec![0; 64 * 1024], Vec::new());
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
         came.fetch_add(count as u64, Ordering::Relaxed);
         let due = Instant::now() + switches.borrow().delay;
-        if queue.send(Chunk { due, bytes: buffer[..count].to_vec() }).is_err() {
+        let bytes = match alias {
+            Some(alias) => alias.put_in(&buffer[..count], &mut kept),
+            None => buffer[..count].to_vec(),
+        };
+        if queue.send(Chunk { due, bytes }).is_err() {
             return;
         }
     }

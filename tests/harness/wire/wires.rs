@@ -6,6 +6,7 @@ use futures_util::future::join_all;
 use tokio::time::Instant;
 
 use super::Wire;
+use super::alias::Alias;
 use crate::Engine;
 use crate::engine::with_query;
 use crate::eventually::Patience;
@@ -22,8 +23,12 @@ pub struct Wires {
 
 impl Wires {
     /// A wire in front of each of its servers.
-    pub async fn before(engine: &impl Engine) -> Self {
-        let wires = join_all(engine.addrs().into_iter().map(Wire::start)).await;
+    pub async fn before<E: Engine>(engine: &E) -> Self {
+        let (addrs, alias) = (engine.addrs().into_iter(), E::NAMES_SERVERS.then(Alias::next));
+        let wires = match alias {
+            Some(alias) => join_all(addrs.map(|addr| Wire::start_at(alias, addr))).await,
+            None => join_all(addrs.map(Wire::start)).await,
+        };
         let addrs: Vec<String> = wires.iter().map(Wire::addr).collect();
         Self { url: engine.url_at(&addrs), wires }
     }

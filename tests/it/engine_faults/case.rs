@@ -11,40 +11,40 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{LIMIT, SLACK, SOON};
 
 /// One test on one engine.
-pub(super) struct Case<'a, E> {
-    pub(super) engine: &'a E,
+pub(crate) struct Case<'a, E> {
+    pub(crate) engine: &'a E,
     /// The lock that it is about.
-    pub(super) key: &'static str,
+    pub(crate) key: &'static str,
     /// What that lock guards.
-    pub(super) shelf: Shelf,
+    pub(crate) shelf: Shelf,
     alone: bool,
     _directory: TempDir,
 }
 
 impl<'a, E: Engine> Case<'a, E> {
-    pub(super) fn alone(engine: &'a E, key: &'static str) -> Self {
+    pub(crate) fn alone(engine: &'a E, key: &'static str) -> Self {
         let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");
         let shelf = Shelf::at(directory.path().join("shelf"));
         Self { engine, key, shelf, alone: true, _directory: directory }
     }
 
-    pub(super) fn among_others(engine: &'a E, key: &'static str) -> Self {
+    pub(crate) fn among_others(engine: &'a E, key: &'static str) -> Self {
         Self { alone: false, ..Self::alone(engine, key) }
     }
 
     /// A manager with connections of its own: all that the store can tell of a process.
-    pub(super) async fn manager(&self) -> LockManager {
+    pub(crate) async fn manager(&self) -> LockManager {
         // What it is asked has an answer; many tests beside share two cores.
         connected(&self.engine.url_with("connect_timeout=5s&response_timeout=5s")).await
     }
 
     /// One whose network can fail, with connections that have been used.
-    pub(super) async fn manager_over(&self, wires: &Wires) -> LockManager {
+    pub(crate) async fn manager_over(&self, wires: &Wires) -> LockManager {
         self.warm(&wires.url_with(E::QUICK)).await
     }
 
     /// The same with short leases.
-    pub(super) async fn short_over(&self, wires: &Wires) -> LockManager {
+    pub(crate) async fn short_over(&self, wires: &Wires) -> LockManager {
         self.warm(&wires.url_with(&short::<E>())).await
     }
 
@@ -57,27 +57,27 @@ impl<'a, E: Engine> Case<'a, E> {
     }
 
     /// A process with short leases, over `url`, which waits for as long as it takes.
-    pub(super) fn node(&self, url: &str) -> Node {
+    pub(crate) fn node(&self, url: &str) -> Node {
         node!("lock", url = url, shelf = self.shelf.path())
     }
 
-    pub(super) fn patient_url(&self) -> String {
+    pub(crate) fn patient_url(&self) -> String {
         self.engine.url_with(&format!("{}&wait=60s", short::<E>()))
     }
 
     /// Has a process take the lock.
-    pub(super) async fn holds(&self, node: &mut Node) {
+    pub(crate) async fn holds(&self, node: &mut Node) {
         node.say(&format!("acquire {}", self.key)).await;
         let answer = node.line().await;
         assert!(answer.starts_with("held "), "the node said: {answer}");
     }
 
-    pub(super) async fn acquire(&self, manager: &LockManager) -> LockGuard {
+    pub(crate) async fn acquire(&self, manager: &LockManager) -> LockGuard {
         timeout(LIMIT, manager.acquire(self.key, patient())).await.expect("a hang").unwrap()
     }
 
     /// A task that waits for the lock, works under it and gives it back; when it got in.
-    pub(super) fn waits(&self, manager: LockManager) -> JoinHandle<Instant> {
+    pub(crate) fn waits(&self, manager: LockManager) -> JoinHandle<Instant> {
         let (key, shelf) = (self.key, self.shelf.clone());
         tokio::spawn(async move {
             let guard = manager.acquire(key, patient()).await.unwrap();
@@ -89,24 +89,24 @@ impl<'a, E: Engine> Case<'a, E> {
     }
 
     /// When who waits gets in: not later than the engine promises after `since`.
-    pub(super) async fn gets_in(&self, waiting: JoinHandle<Instant>, since: Instant) -> Instant {
+    pub(crate) async fn gets_in(&self, waiting: JoinHandle<Instant>, since: Instant) -> Instant {
         gets_in_within(E::GIVES_UP_WITHIN + SLACK, waiting, since).await
     }
 
     /// Who waits for no lease's end gets in long before a lease could have ended.
-    pub(super) async fn gets_in_soon(&self, waiting: JoinHandle<Instant>, since: Instant) {
+    pub(crate) async fn gets_in_soon(&self, waiting: JoinHandle<Instant>, since: Instant) {
         gets_in_within(SOON, waiting, since).await;
     }
 
     /// What there is of this test in the store; of all, where there are no others.
-    pub(super) async fn left(&self) -> Vec<String> {
+    pub(crate) async fn left(&self) -> Vec<String> {
         let mut left = self.engine.left().await;
         left.retain(|line| self.alone || line.contains(self.key));
         left
     }
 
     /// Nothing of ours stays.
-    pub(super) async fn nothing_left(&self) {
+    pub(crate) async fn nothing_left(&self) {
         let what = format!("nothing of `{}` is left", self.key);
         let limit = E::GIVES_UP_WITHIN + SLACK;
         let gone = async {
@@ -120,7 +120,7 @@ impl<'a, E: Engine> Case<'a, E> {
 }
 
 /// A machine under load may need more than the patience of a URL's settings to connect.
-pub(super) async fn connected(url: &str) -> LockManager {
+pub(crate) async fn connected(url: &str) -> LockManager {
     let connected = async {
         loop {
             match LockManager::connect(url).await {
@@ -133,7 +133,7 @@ pub(super) async fn connected(url: &str) -> LockManager {
     timeout(LIMIT, connected).await.expect("nobody answers")
 }
 
-pub(super) async fn gets_in_within(
+pub(crate) async fn gets_in_within(
     limit: Duration,
     waiting: JoinHandle<Instant>,
     since: Instant,
@@ -145,17 +145,17 @@ pub(super) async fn gets_in_within(
 }
 
 /// Settings for short leases and short patience with servers.
-pub(super) fn short<E: Engine>() -> String {
+pub(crate) fn short<E: Engine>() -> String {
     format!("{}&{}", E::SHORT, E::QUICK)
 }
 
 /// For who has to get in.
-pub(super) fn patient() -> LockOptions {
+pub(crate) fn patient() -> LockOptions {
     LockOptions::new().wait(LIMIT)
 }
 
 /// Adds one to the shelf, as a holder that is certainly one.
-pub(super) async fn works(shelf: &Shelf, guard: &LockGuard) {
+pub(crate) async fn works(shelf: &Shelf, guard: &LockGuard) {
     match shelf.add(guard, Duration::from_millis(1)).await {
         Ok(added) => assert!(added, "its lease has just begun"),
         Err(fenced) => panic!("{fenced}"),

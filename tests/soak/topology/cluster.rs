@@ -2,26 +2,16 @@
 
 use std::time::Duration;
 
-use lockattr_tests::{Cluster, Engine};
+use lockattr_tests::Cluster;
 use tokio::time::sleep;
 
-use super::fleets::{durable, forget, no_engine_of_its_own};
+use super::fleets::forget;
 use super::{PROCESS, REDIS_LINES_LAST, Topology};
 use crate::weather::{Harm, Spell, Trouble};
 use crate::worker::KEYS;
 
 /// Three masters with a replica each, which must have a lease before it counts.
-pub(crate) struct Slots(Cluster);
-
-impl Engine for Slots {
-    async fn start() -> Self {
-        Self(Cluster::builder().servers(durable()).start().await)
-    }
-
-    no_engine_of_its_own!("all nodes at once");
-}
-
-impl Topology for Slots {
+impl Topology for Cluster {
     const SETTINGS: &'static str = "&replicas=1";
     const LINES_LAST: Duration = REDIS_LINES_LAST;
     const TROUBLES: &'static [Trouble] = PROCESS;
@@ -36,7 +26,7 @@ impl Topology for Slots {
     ];
 
     async fn suffer(&self, spell: Spell<Harm>) {
-        let cluster = &self.0;
+        let cluster = self;
         let slot = cluster.slot_of(&format!("lock:{}", KEYS[spell.pick % KEYS.len()]));
         let master = cluster.master_of(slot).await;
         match spell.kind {
@@ -54,28 +44,26 @@ impl Topology for Slots {
                 sleep(spell.lasts).await;
                 replica.revive().await;
             }
-            Harm::SlotMoved => return self.moves(slot, spell.pick).await,
+            Harm::SlotMoved => return moves(self, slot, spell.pick).await,
             kind => return forget(master, kind).await,
         }
         cluster.settled().await;
     }
 }
 
-impl Slots {
-    /// To any of the other masters, with all of its keys: again, until none has come meanwhile.
-    async fn moves(&self, slot: u16, pick: usize) {
-        let (cluster, from) = (&self.0, self.0.master_of(slot).await);
-        let mut others = Vec::new();
-        for share in 0..3 {
-            // A slot of each master, as the cluster was set up; other slots move seldom enough.
-            let master = cluster.master_of(share * 5461 + 1).await;
-            if master.addr() != from.addr() {
-                others.push(master);
-            }
+/// To any of the other masters, with all of its keys: again, until none has come meanwhile.
+async fn moves(cluster: &Cluster, slot: u16, pick: usize) {
+    let from = cluster.master_of(slot).await;
+    let mut others = Vec::new();
+    for share in 0..3 {
+        // A slot of each master, as the cluster was set up; other slots move seldom enough.
+        let master = cluster.master_of(share * 5461 + 1).await;
+        if master.addr() != from.addr() {
+            others.push(master);
         }
-        let to = others[pick % others.len()];
-        cluster.begin_migration(slot, to).await;
-        while cluster.move_keys(slot, from, to).await > 0 {}
-        cluster.end_migration(slot, from, to).await;
     }
+    let to = others[pick % others.len()];
+    cluster.begin_migration(slot, to).await;
+    while cluster.move_keys(slot, from, to).await > 0 {}
+    cluster.end_migration(slot, from, to).await;
 }

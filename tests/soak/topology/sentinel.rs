@@ -2,30 +2,15 @@
 
 use std::time::Duration;
 
-use lockattr_tests::{Engine, Sentinels};
+use lockattr_tests::Sentinels;
 use tokio::time::sleep;
 
-use super::fleets::{durable, forget, no_engine_of_its_own};
+use super::fleets::forget;
 use super::{PROCESS, REDIS_LINES_LAST, Topology};
 use crate::weather::{Harm, Spell, Trouble};
 
 /// A master with two replicas, both of which must have a lease before it counts.
-pub(crate) struct Sentinel(Sentinels);
-
-impl Engine for Sentinel {
-    async fn start() -> Self {
-        let sentinels = Sentinels::builder().servers(durable()).start().await;
-        let cli = sentinels.master().await.cli().await;
-        // Replicas are counted from their first word on.
-        cli.query::<()>(&["SET", "lockattr:test:fence", "replicated"]).await;
-        cli.query::<usize>(&["WAIT", "2", "20000"]).await;
-        Self(sentinels)
-    }
-
-    no_engine_of_its_own!("all servers at once");
-}
-
-impl Topology for Sentinel {
+impl Topology for Sentinels {
     const SETTINGS: &'static str = "&replicas=2";
     const LINES_LAST: Duration = REDIS_LINES_LAST;
     const TROUBLES: &'static [Trouble] = PROCESS;
@@ -40,7 +25,7 @@ impl Topology for Sentinel {
     ];
 
     async fn suffer(&self, spell: Spell<Harm>) {
-        let sentinels = &self.0;
+        let sentinels = self;
         let master = sentinels.master().await;
         match spell.kind {
             Harm::FailedOver => {

@@ -31,6 +31,11 @@ async fn who_waits_for_two_keys_holds_neither_until_both_are_free() {
     let holder = first.acquire("b", LockOptions::new()).await.unwrap();
     let waiter = waiter_for_both(&server, 1).await;
     assert_eq!(cli.value("lock:a").await, None, "it holds nothing while it waits");
+    // Nor is it granted `a` when others are served there.
+    if let Some(other) = first.try_acquire("a", LockOptions::new()).await.unwrap() {
+        other.release().await.unwrap();
+    }
+    assert_eq!(cli.value("lock:a").await, None, "it was served without `b`");
     holder.release().await.unwrap();
     let both = granted(waiter).await;
     assert_eq!(both.keys().collect::<Vec<_>>(), ["a", "b"]);

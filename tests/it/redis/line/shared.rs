@@ -34,7 +34,10 @@ async fn readers_at_the_head_of_the_line_enter_together() {
     }
     let writer = waiter(&server, LockOptions::new(), 4).await;
     let late = waiter(&server, shared(), 5).await;
+    let cli = server.cli().await;
     holder.release().await.unwrap();
+    // All at once, and not when each looks.
+    assert_eq!(in_line(&cli, "a").await, 2, "the writer, and who came after it");
     let mut inside = Vec::new();
     for reader in readers {
         inside.push(granted(reader).await);
@@ -42,7 +45,6 @@ async fn readers_at_the_head_of_the_line_enter_together() {
     let mut tokens: Vec<_> = inside.iter().map(|guard| guard.fencing_token()).collect();
     tokens.dedup();
     assert!(tokens.len() == 3 && tokens.is_sorted(), "{tokens:?}");
-    assert_eq!(in_line(&server.cli().await, "a").await, 2, "the writer, and who came after it");
     for guard in inside {
         assert!(!writer.is_finished() && !late.is_finished());
         guard.ensure_held().unwrap();

@@ -1,0 +1,39 @@
+//! A quorum of servers as one of the engines.
+
+use futures_util::future::join_all;
+
+use super::Independents;
+use crate::servers::{durable, left_on};
+use crate::{Engine, RedisServer};
+
+impl Engine for Independents {
+    async fn start() -> Self {
+        Self::builder().servers(durable()).start().await
+    }
+
+    fn addrs(&self) -> Vec<String> {
+        self.nodes.iter().map(RedisServer::addr).collect()
+    }
+
+    /// A server that has just started would grant nothing for a minute if it could have forgotten.
+    fn url_at(&self, addrs: &[String]) -> String {
+        format!("redlock://{}?durable=true", addrs.join(","))
+    }
+
+    async fn left(&self) -> Vec<String> {
+        left_on(self).await
+    }
+
+    async fn restart(&self) {
+        self.nodes.iter().for_each(RedisServer::kill);
+        join_all(self.nodes.iter().map(RedisServer::revive)).await;
+    }
+
+    fn freeze(&self) {
+        self.nodes.iter().for_each(RedisServer::stop_signal);
+    }
+
+    fn thaw(&self) {
+        self.nodes.iter().for_each(RedisServer::continue_signal);
+    }
+}

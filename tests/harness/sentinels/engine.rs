@@ -1,0 +1,50 @@
+//! Servers behind sentinels as one of the engines.
+
+use futures_util::future::join_all;
+
+use super::{NAME, Sentinels};
+use crate::servers::{durable, has_replicas, left_on};
+use crate::{Engine, RedisServer};
+
+impl Engine for Sentinels {
+    const NAMES_SERVERS: bool = true;
+
+    async fn start() -> Self {
+        let sentinels = Self::builder().servers(durable()).start().await;
+        has_replicas(sentinels.master().await, sentinels.servers.len() - 1).await;
+        sentinels
+    }
+
+    /// The sentinels first.
+    fn addrs(&self) -> Vec<String> {
+        self.all().map(RedisServer::addr).collect()
+    }
+
+    fn url_at(&self, addrs: &[String]) -> String {
+        format!("redis+sentinel://{}/{NAME}", addrs[..self.sentinels.len()].join(","))
+    }
+
+    async fn left(&self) -> Vec<String> {
+        left_on(self).await
+    }
+
+    async fn restart(&self) {
+        self.all().for_each(RedisServer::kill);
+        join_all(self.all().map(RedisServer::revive)).await;
+        self.settled().await;
+    }
+
+    fn freeze(&self) {
+        self.all().for_each(RedisServer::stop_signal);
+    }
+
+    fn thaw(&self) {
+        self.all().for_each(RedisServer::continue_signal);
+    }
+}
+
+impl Sentinels {
+    fn all(&self) -> impl Iterator<Item = &RedisServer> {
+        self.sentinels.iter().chain(&self.servers)
+    }
+}

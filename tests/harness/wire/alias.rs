@@ -1,0 +1,69 @@
+//! Another address for servers that tell their clients where they are, so that these come over wires.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::atomic::{AtomicU16, Ordering};
+
+/// What servers of ours say of themselves.
+const REAL: &[u8] = b"127.0.0.1";
+
+/// So many have an address of their own, before the first comes again.
+const ALIASES: u16 = 9 * 10 * 9;
+
+/// A loopback address that is as long as the real one: what a reply says of its own length stays true.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Alias(Ipv4Addr);
+
+impl Alias {
+    /// One that no other wires of this process have.
+    pub(super) fn next() -> Self {
+        static LAST: AtomicU16 = AtomicU16::new(0);
+        let number = LAST.fetch_add(1, Ordering::Relaxed) % ALIASES;
+        let digit = |digit: u16| u8::try_from(digit).expect("a digit");
+        Self(Ipv4Addr::new(
+            127,
+            digit(number / 90 + 1),
+            digit(number / 9 % 10),
+            digit(number % 9 + 1),
+        ))
+    }
+
+    pub(super) fn at(self, port: u16) -> SocketAddrV4 {
+        SocketAddrV4::new(self.0, port)
+    }
+
+    /// Puts it in place of the real address. `kept` is what may be the beginning of one, of the bytes
+    /// before and of these.
+    pub(super) fn put_in(self, bytes: &[u8], kept: &mut Vec<u8>) -> Vec<u8> {
+        let mut text = std::mem::take(kept);
+        text.extend(bytes);
+        let said = self.0.to_string();
+        let mut from = 0;
+        while let Some(place) = text[from..].windows(REAL.len()).position(|part| part == REAL) {
+            let (start, end) = (from + place, from + place + REAL.len());
+            text[start..end].copy_from_slice(said.as_bytes());
+            from = end;
+        }
+        let begun = (1..REAL.len()).rev().find(|&length| text[from..].ends_with(&REAL[..length]));
+        *kept = text.split_off(text.len() - begun.unwrap_or(0));
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Red without: what is kept of the end.
+    #[test]
+    fn wherever_a_reply_is_cut_in_two_the_address_in_it_is_another() {
+        let (alias, reply) =
+            (Alias(Ipv4Addr::new(127, 1, 2, 3)), b"$9\r\n127.0.0.1\r\n+127.0.0.2\r\n");
+        for cut in 0..=reply.len() {
+            let mut kept = Vec::new();
+            let mut told = alias.put_in(&reply[..cut], &mut kept);
+            told.extend(alias.put_in(&reply[cut..], &mut kept));
+            assert_eq!(told, b"$9\r\n127.1.2.3\r\n+127.0.0.2\r\n", "cut after {cut}");
+            assert!(kept.is_empty(), "a reply is kept");
+        }
+    }
+}

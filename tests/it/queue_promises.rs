@@ -1,0 +1,146 @@
+//! What the wait queue promises (docs/queue.md), on every store that keeps one: what dead, stopped and cut
+//! off processes cost the living, what a crowd of callers hears, and a lock that is taken away by hand.
+//!
+//! `redis::line` has the same on one Redis server, and what only that shows. In ZooKeeper and etcd the entries
+//! of a process end with its session, so that is what a dead process costs there. Not here:
+//!
+//! * in memory: what dies or is cut off, since all is in one process; and a lock that is taken away, which
+//!   `force` has there;
+//! * PostgreSQL and MySQL: they keep the older rules;
+//! * ZooKeeper and etcd: crowds that share a lock, as each of their callers waits for itself there.
+//!
+//! On a quorum, and for keys in several slots of a cluster, an entry at the head holds nothing by itself: a
+//! stopped process costs less there than one TTL, and a killed one nothing if its turn has come.
+
+mod crowd;
+mod dead;
+mod given_up;
+mod memory;
+mod taken;
+mod topology;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use lockattr::{LockGuard, LockManager, LockOptions, Mode};
+use lockattr_tests::{Engine, Node, eventually, node};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use crate::engine_faults::Case;
+use topology::Topology;
+
+/// Runs tests of the suite on each topology. Those of one topology share its servers.
+macro_rules! queue_promises {
+    ($($name:ident: $topology:ty),* $(,)?) => {
+        $(mod $name {
+            type Servers = $topology;
+
+            queue_promises!(dead, [
+                a_killed_writer_keeps_readers_out_for_a_ttl_at_most,
+                a_killed_waiter_for_two_keys_keeps_the_free_one_for_a_ttl_at_most,
+                a_stopped_process_costs_one_ttl_however_many_waiters_it_has,
+            ]);
+            queue_promises!(given_up, [
+                waiters_that_gave_up_while_they_were_cut_off_cost_nobody_anything,
+                a_killed_holder_behind_a_waiter_that_gave_up_costs_one_ttl,
+            ]);
+            queue_promises!(crowd, [
+                callers_whose_wait_ends_together_are_all_contended,
+                a_caller_that_asks_in_its_last_moment_is_contended,
+                a_call_that_does_not_wait_gets_its_answer_over_a_slow_network,
+                readers_of_one_process_enter_together_when_the_writer_has_gone,
+            ]);
+            queue_promises!(taken, [
+                a_lock_that_was_deleted_by_hand_is_the_waiters_within_its_retry_delay,
+                a_lock_that_an_operator_released_is_the_waiters_within_its_retry_delay,
+            ]);
+        })*
+    };
+    ($file:ident, [$($test:ident),* $(,)?]) => {
+        $(#[tokio::test]
+        async fn $test() {
+            let servers = <Servers as crate::queue_promises::Topology>::shared().await;
+            let case = crate::engine_faults::Case::among_others(servers, stringify!($test));
+            crate::queue_promises::$file::$test(case).await;
+        })*
+    };
+}
+
+queue_promises! {
+    cluster: lockattr_tests::Cluster,
+    sentinel: lockattr_tests::Sentinels,
+    replicas: lockattr_tests::Replicated,
+    redlock: lockattr_tests::Independents,
+    zookeeper: lockattr_tests::ZooKeeper,
+    etcd: lockattr_tests::Etcd,
+}
+
+/// What an overloaded machine may take beyond a promise. Less than an entry lasted that was no lease (a
+/// minute), and than twenty waiters cost of which each has its TTL.
+const SLACK: Duration = Duration::from_secs(6);
+
+/// For what needs no timer of anybody's, or no other than a `retry_delay` of a tenth of a second. Less than
+/// a third of what an entry lasts, after which each waiter looks.
+const SOON: Duration = Duration::from_secs(3);
+
+/// For what comes before the promise that is tested.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Waits for longer than what a dead process costs.
+fn patient<E: Engine>() -> LockOptions {
+    LockOptions::new().wait(E::GIVES_UP_WITHIN + SLACK)
+}
+
+fn shared() -> LockOptions {
+    LockOptions::new().mode(Mode::Shared)
+}
+
+/// What there is of a lock in the store, of which each entry in its queue is one: without how long it lasts.
+async fn of<E: Engine>(case: &Case<'_, E>, key: &str) -> BTreeSet<String> {
+    let lasting = |line: &str| match line.rsplit_once(", ") {
+        Some((lasting, left)) if left.ends_with(" ms left") => lasting.to_owned(),
+        _ => line.to_owned(),
+    };
+    // As ZooKeeper writes it.
+    let plain = |line: &String| line.replace("%7B", "{").replace("%7D", "}");
+    let left: Vec<_> = case.left().await.iter().map(plain).collect();
+    left.iter().filter(|line| line.contains(key)).map(|line| lasting(line)).collect()
+}
+
+/// Waits until there is something of `key` in the store that was not `before`, on all of its servers.
+async fn more_than<E: Engine>(case: &Case<'_, E>, key: &str, before: &BTreeSet<String>) {
+    let mut last = BTreeSet::new();
+    eventually(LIMIT, "somebody else is queued", async || {
+        let now = of(case, key).await;
+        let is_settled = !now.is_subset(before) && now == last;
+        last = now;
+        sleep(Duration::from_millis(20)).await;
+        is_settled
+    })
+    .await;
+}
+
+/// A process whose leases are short, with waiters of this order, once they are queued for `key`.
+async fn waiters<E: Engine>(case: &Case<'_, E>, key: &str, order: &str) -> Node {
+    let mut node = node!("lock", url = case.patient_url());
+    let before = of(case, key).await;
+    node.say(order).await;
+    assert_eq!(node.line().await, "waits");
+    more_than(case, key, &before).await;
+    node
+}
+
+/// A task that waits for a lock, once it is queued for it.
+async fn waits<E: Engine>(
+    case: &Case<'_, E>,
+    manager: &LockManager,
+    key: &str,
+    options: LockOptions,
+) -> JoinHandle<Result<LockGuard, lockattr::Error>> {
+    let before = of(case, key).await;
+    let (manager, owned) = (manager.clone(), key.to_owned());
+    let waiter = tokio::spawn(async move { manager.acquire(owned, options).await });
+    more_than(case, key, &before).await;
+    waiter
+}

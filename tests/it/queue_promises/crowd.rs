@@ -1,0 +1,153 @@
+//! Callers of one process whose wait ends together, or begins and ends at once, or who get in together.
+
+use futures_util::future::join_all;
+use lockattr::Error;
+use lockattr_tests::Wires;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::*;
+
+/// Several in one moment, and few enough for two cores.
+const CROWD: usize = 500;
+
+/// All of them hear that the lock is taken, and none that the store is away: a question of each in its last
+/// moment would come back too late.
+///
+/// Red without: what waiters know of each other's questions (`last_word`).
+pub(super) async fn callers_whose_wait_ends_together_are_all_contended<T: Topology>(
+    case: Case<'_, T>,
+) {
+    let wires = Wires::before(case.engine).await;
+    let url = wires.url_with("retry_delay=5s&connect_timeout=5s");
+    let (first, next) = (case.manager().await, crate::engine_faults::connected(&url).await);
+    // Longer, there and back, than what a question gets that is asked when the wait is over.
+    let slow = || wires.delay(Duration::from_millis(150));
+    all_are_contended(&first, &next, case.key, T::SHARE_A_PLACE, slow).await;
+    wires.pass().await;
+    case.nothing_left().await;
+}
+
+/// `first` holds, and callers of `next` give up together, over a network that becomes slow: in each mode, or
+/// in the one that is held.
+pub(super) async fn all_are_contended(
+    first: &LockManager,
+    next: &LockManager,
+    key: &str,
+    in_all_modes: bool,
+    becomes_slow: impl FnOnce(),
+) {
+    let modes = [LockOptions::new(), shared(), LockOptions::new().permits(3)];
+    let count = if in_all_modes { modes.len() } else { 1 };
+    let (mut held, mut ways) = (Vec::new(), Vec::new());
+    for (nth, options) in modes.into_iter().take(count).enumerate() {
+        let key = format!("{key}_{nth}");
+        held.push(first.acquire(&key, LockOptions::new()).await.unwrap());
+        // What there is to connect to is connected by then.
+        let hasty = options.clone().wait(Duration::from_millis(500));
+        assert!(next.acquire(&key, hasty).await.is_err(), "it is held");
+        ways.push((key, options.wait(Duration::from_secs(2))));
+    }
+    becomes_slow();
+    let gives_up = ways.into_iter().map(async |(key, options)| {
+        let mut crowd = JoinSet::new();
+        for _ in 0..CROWD {
+            let (next, key, options) = (next.clone(), key.clone(), options.clone());
+            crowd.spawn(async move { next.acquire(key, options).await.map(drop) });
+        }
+        let refused = timeout(LIMIT, crowd.join_all()).await.expect("a hang");
+        let others = |refused: &Result<(), Error>| !matches!(refused, Err(Error::Contended { .. }));
+        let others: Vec<_> = refused.into_iter().filter(others).collect();
+        let first = others.first();
+        assert!(others.is_empty(), "{options:?}: {} of {CROWD}, the first {first:?}", others.len());
+    });
+    join_all(gives_up).await;
+    for holder in held {
+        holder.release().await.unwrap();
+    }
+}
+
+/// The caller that asked for both gives up, and the other asks in its last moment, over a network that is slower
+/// than that: it reports what both have known all the time.
+///
+/// Red without: what is known where a question gets the least time (`known_before`).
+pub(super) async fn a_caller_that_asks_in_its_last_moment_is_contended<T: Topology>(
+    case: Case<'_, T>,
+) {
+    let wires = Wires::before(case.engine).await;
+    let url = wires.url_with("retry_delay=5s&connect_timeout=5s");
+    let (first, next) = (case.manager().await, crate::engine_faults::connected(&url).await);
+    let holder = first.acquire(case.key, LockOptions::new()).await.unwrap();
+    let waits =
+        |millis| next.acquire(case.key, LockOptions::new().wait(Duration::from_millis(millis)));
+    assert!(waits(500).await.is_err(), "it is held");
+    wires.delay(Duration::from_millis(150));
+    let (asks, takes_over) = tokio::join!(waits(2_000), waits(2_100));
+    for refused in [asks, takes_over] {
+        let error = refused.expect_err("it is held");
+        assert!(matches!(error, Error::Contended { .. }), "{error}");
+    }
+    holder.release().await.unwrap();
+    wires.pass().await;
+    case.nothing_left().await;
+}
+
+/// `wait = "0s"` asks once, as `retry = 0` does: it is no limit for the answer. Where there is none, that is
+/// an outage all the same.
+///
+/// Red without: the look at the start in `Attempts::cut`.
+pub(super) async fn a_call_that_does_not_wait_gets_its_answer_over_a_slow_network<T: Topology>(
+    case: Case<'_, T>,
+) {
+    let wires = Wires::before(case.engine).await;
+    let manager = crate::engine_faults::connected(&wires.url()).await;
+    // With connections that have been used.
+    manager.acquire(case.key, patient::<T>()).await.unwrap().release().await.unwrap();
+    wires.delay(Duration::from_millis(400));
+    for options in [LockOptions::new().retry(0), LockOptions::new().wait(Duration::ZERO)] {
+        manager.acquire(case.key, options).await.unwrap().release().await.unwrap();
+    }
+    wires.pass().await;
+    wires.swallow_replies();
+    let once = LockOptions::new().wait(Duration::ZERO);
+    let error = manager.acquire(case.key, once).await.unwrap_err();
+    assert!(matches!(error, Error::Store { .. }), "{error}");
+    wires.pass().await;
+    drop(manager);
+    case.nothing_left().await;
+}
+
+/// Readers of one process that waited for a writer get in together.
+///
+/// Red without: the head that goes when it was granted a lock that can be shared (`granted` in `asking.rs`).
+pub(super) async fn readers_of_one_process_enter_together_when_the_writer_has_gone<T: Topology>(
+    case: Case<'_, T>,
+) {
+    let (first, next) = (case.manager().await, case.manager().await);
+    let writer = first.acquire(case.key, LockOptions::new()).await.unwrap();
+    let before = of(&case, case.key).await;
+    let queued = more_than(&case, case.key, &before);
+    readers_enter_together(writer, &next, case.key, queued).await;
+    case.nothing_left().await;
+}
+
+/// Readers of `next` wait for the writer, one of them in the store's queue once it is `queued`.
+pub(super) async fn readers_enter_together(
+    writer: LockGuard,
+    next: &LockManager,
+    key: &'static str,
+    queued: impl Future<Output = ()>,
+) {
+    let mut readers = JoinSet::new();
+    for _ in 0..20 {
+        let next = next.clone();
+        readers.spawn(async move { next.acquire(key, shared().wait(LIMIT)).await.unwrap() });
+    }
+    queued.await;
+    writer.release().await.unwrap();
+    let inside = timeout(LIMIT / 3, readers.join_all()).await.expect("all of them get in");
+    for guard in inside {
+        guard.ensure_held().unwrap();
+        guard.release().await.unwrap();
+    }
+}

@@ -1,0 +1,87 @@
+//! What processes that were killed or stopped cost the living: one TTL at most, however many waiters they
+//! had, in every mode.
+
+use futures_util::future::join_all;
+use tokio::time::Duration;
+
+use super::*;
+
+/// A reader holds, and a writer that waits for it is killed: the next reader is kept out for as long as the
+/// writer's entry lasts, and not for as long as there are readers.
+///
+/// Red without: the end of a waiter's record (`PX` in `acquire.lua`).
+pub(super) async fn a_killed_writer_keeps_readers_out_for_a_ttl_at_most<T: Topology>(
+    case: Case<'_, T>,
+) {
+    let (first, next) = (case.manager().await, case.manager().await);
+    let reader = first.acquire(case.key, shared()).await.unwrap();
+    waiters(&case, case.key, &format!("crowd 1 exclusive {}", case.key)).await.kill();
+    let waits = shared().wait(T::GIVES_UP_WITHIN + SLACK);
+    let guard = next.acquire(case.key, waits).await.expect("only readers hold it");
+    reader.ensure_held().unwrap();
+    guard.release().await.unwrap();
+    reader.release().await.unwrap();
+    case.nothing_left().await;
+}
+
+/// A killed process waited for `a` and `b`, and `b` is held: `a` is free. In a cluster: both in one slot, and
+/// in two.
+///
+/// Red without: the end of a waiter's record (`PX` in `acquire.lua`).
+pub(super) async fn a_killed_waiter_for_two_keys_keeps_the_free_one_for_a_ttl_at_most<
+    T: Topology,
+>(
+    case: Case<'_, T>,
+) {
+    join_all(["one_slot", "two_slots"].map(async |slots| {
+        let both = format!("{}_{slots}", case.key);
+        let [a, b] = match slots {
+            "one_slot" => ["a", "b"].map(|name| format!("{{{both}}}_{name}")),
+            _ => ["a", "b"].map(|name| format!("{both}_{name}")),
+        };
+        let (first, next) = (case.manager().await, case.manager().await);
+        let holder = first.acquire(&b, LockOptions::new()).await.unwrap();
+        waiters(&case, &both, &format!("crowd 1 exclusive {a} {b}")).await.kill();
+        // In its first second such a claim can be passed over.
+        sleep(Duration::from_millis(1_200)).await;
+        let guard = next.acquire(&a, patient::<T>()).await.expect("`a` is free");
+        guard.release().await.unwrap();
+        holder.ensure_held().unwrap();
+        holder.release().await.unwrap();
+    }))
+    .await;
+    case.nothing_left().await;
+}
+
+/// Twenty waiters of a process that is stopped cost the time of one grant.
+///
+/// Red without: one entry of a process for a key (`queue_for`), or the end of its record.
+pub(super) async fn a_stopped_process_costs_one_ttl_however_many_waiters_it_has<T: Topology>(
+    case: Case<'_, T>,
+) {
+    join_all(["exclusive", "permits=1", "shared", "several"].map(async |mode| {
+        let key = format!("{}_{}", case.key, mode.replace('=', "_"));
+        let order = match mode {
+            "several" => format!("crowd 20 exclusive {key} {key}_too"),
+            mode => format!("crowd 20 {mode} {key}"),
+        };
+        let (first, next) = (case.manager().await, case.manager().await);
+        let holder = first.acquire(&key, LockOptions::new()).await.unwrap();
+        let mut stopped = waiters(&case, &key, &order).await;
+        stopped.stop_signal();
+        // Permits are only shared with permits.
+        let options = match mode {
+            "permits=1" => patient::<T>().permits(1),
+            _ => patient::<T>(),
+        };
+        let waiter = waits(&case, &next, &key, options).await;
+        holder.release().await.unwrap();
+        let guard = waiter.await.unwrap().unwrap_or_else(|error| panic!("{mode}: {error}"));
+        guard.release().await.unwrap();
+        // Whoever goes on queues anew, and gets in.
+        stopped.continue_signal();
+        assert!(stopped.finish().await.success());
+    }))
+    .await;
+    case.nothing_left().await;
+}

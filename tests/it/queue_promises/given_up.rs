@@ -1,0 +1,74 @@
+//! Waiters that give up where nobody can be told: those behind them lose no more than a TTL.
+
+use lockattr_tests::Wires;
+use tokio::task::JoinSet;
+
+use super::*;
+
+/// Ten callers give up while their network is cut. When it is back, nothing of them is in the way.
+///
+/// Red without: one entry of a process for a key (`queue_for`), or the undo after its lease
+/// (`at_least_for`).
+pub(super) async fn waiters_that_gave_up_while_they_were_cut_off_cost_nobody_anything<
+    T: Topology,
+>(
+    case: Case<'_, T>,
+) {
+    let (first, next) = (case.manager().await, case.manager().await);
+    let wires = Wires::before(case.engine).await;
+    let fickle = case.short_over(&wires).await;
+    let permit = LockOptions::new().permits(1);
+    let holder = first.acquire(case.key, permit.clone()).await.unwrap();
+    let mut waiters = JoinSet::new();
+    let before = of(&case, case.key).await;
+    for _ in 0..10 {
+        let (fickle, permit, key) = (fickle.clone(), permit.clone(), case.key);
+        waiters.spawn(async move { fickle.acquire(key, permit.wait(LIMIT)).await.map(drop) });
+    }
+    more_than(&case, case.key, &before).await;
+    wires.hold();
+    waiters.shutdown().await;
+    // Longer than a lease, after which a release need not be tried again.
+    sleep(Duration::from_secs(3)).await;
+    let waiter = waits(&case, &next, case.key, patient::<T>().permits(1)).await;
+    wires.cut().await;
+    wires.pass().await;
+    // Their process waits for another lock, of the same slot: it would hear of a grant to those who are gone.
+    let other = format!("{{lock:{}}}_other", case.key);
+    let elsewhere = first.acquire(&other, LockOptions::new()).await.unwrap();
+    let listens = waits(&case, &fickle, &other, LockOptions::new().wait(LIMIT)).await;
+    holder.release().await.unwrap();
+    waiter.await.unwrap().expect("the others have given up").release().await.unwrap();
+    elsewhere.release().await.unwrap();
+    listens.await.unwrap().unwrap().release().await.unwrap();
+    case.nothing_left().await;
+}
+
+/// The waiter that would hear of a shorter lease has given up: the one behind looks by itself.
+///
+/// Red without: the looks of each waiter (`look_after`).
+pub(super) async fn a_killed_holder_behind_a_waiter_that_gave_up_costs_one_ttl<T: Topology>(
+    case: Case<'_, T>,
+) {
+    let (first, next) = (case.manager().await, case.manager().await);
+    let wires = Wires::before(case.engine).await;
+    let fickle = case.short_over(&wires).await;
+    let holder = first.acquire(case.key, LockOptions::new()).await.unwrap();
+    let mut short = node!("lock", url = case.patient_url());
+    let before = of(&case, case.key).await;
+    short.say(&format!("acquire {}", case.key)).await;
+    more_than(&case, case.key, &before).await;
+    let gives_up = waits(&case, &fickle, case.key, LockOptions::new().wait(LIMIT)).await;
+    let waiter = waits(&case, &next, case.key, patient::<T>()).await;
+    wires.hold();
+    gives_up.abort();
+    holder.release().await.unwrap();
+    let answer = short.line().await;
+    assert!(answer.starts_with("held "), "the node said: {answer}");
+    short.kill();
+    // Its lease, or its session; and what is granted to the waiter that gave up, or the end of that one's.
+    let guard = waiter.await.unwrap().expect("all before it are gone");
+    guard.release().await.unwrap();
+    wires.pass().await;
+    case.nothing_left().await;
+}

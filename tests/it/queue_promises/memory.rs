@@ -1,0 +1,32 @@
+//! The same in memory, where two managers over one store are two processes.
+
+use std::sync::Arc;
+
+use lockattr::store::MemoryStore;
+
+use super::*;
+
+fn managers() -> [LockManager; 2] {
+    let store = Arc::new(MemoryStore::new());
+    [(); 2].map(|()| LockManager::builder().store(store.clone()).build().unwrap())
+}
+
+/// Red without: what waiters know of each other's questions (`last_word`).
+#[tokio::test]
+async fn callers_whose_wait_ends_together_are_all_contended() {
+    let [first, next] = managers();
+    crowd::all_are_contended(&first, &next, "a", true, || {}).await;
+    assert_eq!(first.held_locks().await.unwrap(), []);
+}
+
+/// Red without: the head that goes when it was granted a lock that can be shared (`granted` in `asking.rs`).
+#[tokio::test]
+async fn readers_of_one_process_enter_together_when_the_writer_has_gone() {
+    let [first, next] = managers();
+    let queued = eventually(LIMIT, "a reader is queued", async || {
+        first.held_locks().await.unwrap().iter().any(|held| held.waiting > 0)
+    });
+    let writer = first.acquire("a", LockOptions::new()).await.unwrap();
+    crowd::readers_enter_together(writer, &next, "a", queued).await;
+    assert_eq!(first.held_locks().await.unwrap(), []);
+}

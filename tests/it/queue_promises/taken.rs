@@ -1,0 +1,54 @@
+//! A lock that is taken from its holder by hand is the waiter's, whose wait is that of anybody: it never ends
+//! as if the lock were taken, or the waiter in its own way.
+
+use lockattr::Error;
+use tokio::time::{Instant, timeout};
+
+use super::*;
+
+/// Another program deletes what the holder has: the waiter looks after a `retry_delay`, and not after 15
+/// seconds.
+///
+/// Red without: `look_every` in `look_after`, or the waiter's own entry in its question.
+pub(super) async fn a_lock_that_was_deleted_by_hand_is_the_waiters_within_its_retry_delay<
+    T: Topology,
+>(
+    case: Case<'_, T>,
+) {
+    let (key, engine) = (case.key, case.engine);
+    is_the_waiters(case, async |held, _| engine.take_away(key, held).await).await;
+}
+
+/// The same by `force_release`.
+///
+/// Red without: the queue that is served by it (`evict.lua`), or `look_every` in `look_after`.
+pub(super) async fn a_lock_that_an_operator_released_is_the_waiters_within_its_retry_delay<
+    T: Topology,
+>(
+    case: Case<'_, T>,
+) {
+    let key = case.key;
+    is_the_waiters(case, async |_, operator| {
+        assert!(operator.force_release(key).await.unwrap(), "it was not held");
+    })
+    .await;
+}
+
+async fn is_the_waiters<T: Topology>(
+    case: Case<'_, T>,
+    take_away: impl AsyncFnOnce(&[String], &LockManager),
+) {
+    let (first, next) = (case.manager().await, case.manager().await);
+    let holder = first.acquire(case.key, LockOptions::new()).await.unwrap();
+    let held = case.left().await;
+    let waiter = waits(&case, &next, case.key, LockOptions::new()).await;
+    take_away(&held, &first).await;
+    let since = Instant::now();
+    let guard = timeout(LIMIT, waiter).await.expect("a hang").unwrap().expect("nobody has it");
+    assert!(since.elapsed() < SOON, "after {:?}", since.elapsed());
+    let released = holder.release().await;
+    assert!(matches!(released, Err(Error::Lost { .. })), "{released:?}");
+    guard.ensure_held().expect("the late release frees nobody");
+    guard.release().await.unwrap();
+    case.nothing_left().await;
+}

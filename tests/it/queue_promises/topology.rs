@@ -1,0 +1,98 @@
+//! The servers of the suite, which all of its tests share, and what a hand can do there.
+
+use lockattr_tests::{
+    Cluster, Engine, Etcd, Independents, RedisServer, Replicated, Sentinels, Servers, ZooKeeper,
+};
+use tokio::sync::OnceCell;
+
+use crate::engine_faults;
+
+/// Servers that keep a queue.
+#[allow(async_fn_in_trait, reason = "one task asks")]
+pub(super) trait Topology: Engine {
+    /// Whether callers of a process that share a lock have one place in its queue together.
+    const SHARE_A_PLACE: bool = true;
+
+    /// Those of the whole program. Keys are apart.
+    async fn shared() -> &'static Self;
+
+    /// Another program takes the lock away from its holder. `held` is what is in the store of that alone.
+    async fn take_away(&self, key: &str, held: &[String]);
+}
+
+async fn delete(master: &RedisServer, key: &str) {
+    let gone = master.cli().await.query::<u32>(&["DEL", &format!("lock:{key}")]).await;
+    assert_eq!(gone, 1, "it was not held");
+}
+
+impl Topology for Cluster {
+    async fn shared() -> &'static Self {
+        Self::shared().await
+    }
+
+    async fn take_away(&self, key: &str, _: &[String]) {
+        delete(self.node_of(&format!("lock:{key}")).await, key).await;
+    }
+}
+
+impl Topology for Sentinels {
+    async fn shared() -> &'static Self {
+        static SHARED: OnceCell<Sentinels> = OnceCell::const_new();
+        SHARED.get_or_init(<Self as Engine>::start).await
+    }
+
+    async fn take_away(&self, key: &str, _: &[String]) {
+        delete(self.master().await, key).await;
+    }
+}
+
+impl Topology for Replicated {
+    async fn shared() -> &'static Self {
+        static SHARED: OnceCell<Replicated> = OnceCell::const_new();
+        SHARED.get_or_init(<Self as Engine>::start).await
+    }
+
+    async fn take_away(&self, key: &str, _: &[String]) {
+        delete(self.master(), key).await;
+    }
+}
+
+impl Topology for Independents {
+    /// As few as there can be.
+    async fn shared() -> &'static Self {
+        static SHARED: OnceCell<Independents> = OnceCell::const_new();
+        SHARED.get_or_init(|| Self::start(3)).await
+    }
+
+    async fn take_away(&self, key: &str, _: &[String]) {
+        for node in self.servers() {
+            delete(node, key).await;
+        }
+    }
+}
+
+impl Topology for ZooKeeper {
+    const SHARE_A_PLACE: bool = false;
+
+    async fn shared() -> &'static Self {
+        engine_faults::zookeeper::SHARED.get_or_init(<Self as Engine>::start).await
+    }
+
+    async fn take_away(&self, key: &str, held: &[String]) {
+        let holder = held.iter().find(|path| path.contains(&format!("{key}/")));
+        self.delete(holder.expect("it is held")).await;
+    }
+}
+
+impl Topology for Etcd {
+    const SHARE_A_PLACE: bool = false;
+
+    async fn shared() -> &'static Self {
+        engine_faults::etcd::SHARED.get_or_init(<Self as Engine>::start).await
+    }
+
+    async fn take_away(&self, key: &str, held: &[String]) {
+        let holder = held.iter().find(|path| path.contains(&format!("{key}/")));
+        self.ctl(&["del", holder.expect("it is held")]).await;
+    }
+}
