@@ -14,6 +14,8 @@ pub use crate::token::OwnerToken;
 use crate::{FencingToken, HeldLock, Holder};
 
 #[cfg(any(feature = "redis", feature = "mysql"))]
+#[cfg(any(feature = "redis", feature = "zookeeper", feature = "etcd"))]
+mod answered;
 mod answers;
 mod claim;
 #[cfg(feature = "etcd")]

@@ -446,6 +446,10 @@ impl<E: Ensemble> Store for OrderedStore<E> {
         self.shared.ensemble.keeps_for()
     }
 
+    fn answered_since(&self, _key: &LockKey, since: Instant) -> bool {
+        self.shared.ensemble.answered_since(since)
+    }
+
     fn refuses_claim(&self, claim: &Claim) -> Option<String> {
         self.shared.ensemble.refuses(claim)
     }

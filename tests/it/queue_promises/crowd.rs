@@ -23,24 +23,21 @@ pub(super) async fn callers_whose_wait_ends_together_are_all_contended<T: Topolo
     let (first, next) = (case.manager().await, crate::engine_faults::connected(&url).await);
     // Longer, there and back, than what a question gets that is asked when the wait is over.
     let slow = || wires.delay(Duration::from_millis(150));
-    all_are_contended(&first, &next, case.key, T::SHARE_A_PLACE, slow).await;
+    all_are_contended(&first, &next, case.key, slow).await;
     wires.pass().await;
     case.nothing_left().await;
 }
 
-/// `first` holds, and callers of `next` give up together, over a network that becomes slow: in each mode, or
-/// in the one that is held.
+/// `first` holds, and callers of `next` give up together, over a network that becomes slow: in each mode.
 pub(super) async fn all_are_contended(
     first: &LockManager,
     next: &LockManager,
     key: &str,
-    in_all_modes: bool,
     becomes_slow: impl FnOnce(),
 ) {
     let modes = [LockOptions::new(), shared(), LockOptions::new().permits(3)];
-    let count = if in_all_modes { modes.len() } else { 1 };
     let (mut held, mut ways) = (Vec::new(), Vec::new());
-    for (nth, options) in modes.into_iter().take(count).enumerate() {
+    for (nth, options) in modes.into_iter().enumerate() {
         let key = format!("{key}_{nth}");
         held.push(first.acquire(&key, LockOptions::new()).await.unwrap());
         // What there is to connect to is connected by then.

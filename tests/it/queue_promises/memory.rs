@@ -15,7 +15,7 @@ fn managers() -> [LockManager; 2] {
 #[tokio::test]
 async fn callers_whose_wait_ends_together_are_all_contended() {
     let [first, next] = managers();
-    crowd::all_are_contended(&first, &next, "a", true, || {}).await;
+    crowd::all_are_contended(&first, &next, "a", || {}).await;
     assert_eq!(first.held_locks().await.unwrap(), []);
 }
 

@@ -10,9 +10,6 @@ use crate::engine_faults;
 /// Servers that keep a queue.
 #[allow(async_fn_in_trait, reason = "one task asks")]
 pub(super) trait Topology: Engine {
-    /// Whether callers of a process that share a lock have one place in its queue together.
-    const SHARE_A_PLACE: bool = true;
-
     /// Those of the whole program. Keys are apart.
     async fn shared() -> &'static Self;
 
@@ -72,8 +69,6 @@ impl Topology for Independents {
 }
 
 impl Topology for ZooKeeper {
-    const SHARE_A_PLACE: bool = false;
-
     async fn shared() -> &'static Self {
         engine_faults::zookeeper::SHARED.get_or_init(<Self as Engine>::start).await
     }
@@ -85,8 +80,6 @@ impl Topology for ZooKeeper {
 }
 
 impl Topology for Etcd {
-    const SHARE_A_PLACE: bool = false;
-
     async fn shared() -> &'static Self {
         engine_faults::etcd::SHARED.get_or_init(<Self as Engine>::start).await
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::config::Config;
 use super::core::Core;
@@ -150,6 +151,10 @@ impl Ensemble for Etcd {
         if let Some(current) = current.filter(|one| one.lease.cast_unsigned() == session) {
             current.ended().await;
         }
+    }
+
+    fn answered_since(&self, since: Instant) -> bool {
+        self.core.link.answered.since(since)
     }
 
     fn keeps_for(&self) -> Duration {

@@ -14,6 +14,7 @@ use super::config::Config;
 use super::failure::{Failure, Kind};
 use super::watches::Watches;
 use crate::store::StoreError;
+use crate::store::answered::Answered;
 
 /// How long a failure to connect is told to those who ask next, before it is tried again.
 const FAILURE_LASTS: Duration = Duration::from_millis(50);
@@ -24,6 +25,7 @@ pub(super) struct Link {
     live: Mutex<Option<Live>>,
     connecting: tokio::sync::Mutex<Option<(Instant, StoreError)>>,
     pub(super) last_id: AtomicU64,
+    pub(super) answered: Answered,
 }
 
 /// A connection that is thought to work.
@@ -41,7 +43,7 @@ pub(super) struct Live {
 impl Link {
     pub(super) fn new(config: Config) -> Self {
         let (live, connecting, last_id) = Default::default();
-        Self { config, live, connecting, last_id }
+        Self { config, live, connecting, last_id, answered: Answered::new() }
     }
 
     /// Asks, and waits for the answer for `response_timeout`. Who drops this does not know what
@@ -90,6 +92,8 @@ impl Link {
         let over = |failure: &Failure| matches!(failure.kind, Kind::Unknown | Kind::WhoAreYou);
         if outcome.as_ref().is_err_and(over) {
             self.leave(live);
+        } else {
+            self.answered.now();
         }
         outcome
     }

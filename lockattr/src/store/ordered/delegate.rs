@@ -71,6 +71,14 @@ macro_rules! ordered_store {
                 self.store.ping()
             }
 
+            fn answered_since(
+                &self,
+                key: &$crate::store::LockKey,
+                since: tokio::time::Instant,
+            ) -> bool {
+                self.store.answered_since(key, since)
+            }
+
             fn entry_lasts(&self, ttl: std::time::Duration) -> std::time::Duration {
                 self.store.entry_lasts(ttl)
             }

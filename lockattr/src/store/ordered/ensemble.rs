@@ -3,6 +3,8 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::Thread;
 use crate::store::{Claim, LockKey, OwnerToken, Sharing, StoreError};
 
@@ -79,6 +81,9 @@ pub(crate) trait Ensemble: Debug + Send + Sync + 'static {
     fn refuses(&self, _claim: &Claim) -> Option<String> {
         None
     }
+
+    /// Whether the servers have answered anything since then.
+    fn answered_since(&self, since: Instant) -> bool;
 
     /// Whether a majority of the servers answers.
     fn ping(&self) -> impl Future<Output = Result<(), StoreError>> + Send;

@@ -22,6 +22,7 @@ use super::post::{Post, channel};
 use super::restart::GrantsFrom;
 use super::scripts::Scripts;
 use crate::store::StoreError;
+use crate::store::answered::Answered;
 
 /// How long a failure to connect is told to those who ask next, before it is tried again.
 const FAILURE_LASTS: Duration = Duration::from_millis(50);
@@ -37,9 +38,7 @@ pub(super) struct Link {
     /// each would take longer than to look at all.
     lines: Mutex<Vec<(runtime::Id, Line)>>,
     last_id: AtomicU64,
-    /// When the last answer came, in microseconds after `made`.
-    answered: AtomicU64,
-    made: Instant,
+    answered: Answered,
 }
 
 /// How it stands with one runtime's connection.
@@ -73,9 +72,8 @@ pub(super) struct Live {
 
 impl Link {
     pub(super) fn new(config: Config, scripts: Arc<Scripts>, post: Option<Arc<Post>>) -> Arc<Self> {
-        let (lines, last_id, answered) = Default::default();
-        let made = Instant::now();
-        Arc::new(Self { config, scripts, post, lines, last_id, answered, made })
+        let (lines, last_id) = Default::default();
+        Arc::new(Self { config, scripts, post, lines, last_id, answered: Answered::new() })
     }
 
     /// Sees to it that messages for this inbox come in.
@@ -150,7 +148,7 @@ impl Link {
             }
             Ok(value) => {
                 live.pulse.replied();
-                self.answered.store(self.age(Instant::now()), Ordering::Relaxed);
+                self.answered.now();
                 return Ok(value);
             }
             Err(error) => error,
@@ -172,12 +170,7 @@ impl Link {
 
     /// Whether an answer has come since then.
     pub(super) fn answered_since(&self, since: Instant) -> bool {
-        self.answered.load(Ordering::Relaxed) > self.age(since)
-    }
-
-    /// How long it was there at some instant, in microseconds.
-    fn age(&self, now: Instant) -> u64 {
-        u64::try_from(now.saturating_duration_since(self.made).as_micros()).unwrap_or(u64::MAX)
+        self.answered.since(since)
     }
 
     /// Connects, in the place that `id` was given.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
+use tokio::time::Instant;
 use zookeeper_client::{Error as ZkError, MultiWriteError};
 
 use super::entries::Zookeeper;
@@ -148,6 +149,10 @@ impl Ensemble for Zookeeper {
                 ended.await;
             }
         }
+    }
+
+    fn answered_since(&self, since: Instant) -> bool {
+        self.sessions.answered.since(since)
     }
 
     fn keeps_for(&self) -> Duration {

@@ -17,6 +17,7 @@ use super::config::Config;
 use crate::Error;
 use crate::process::Process;
 use crate::store::StoreError;
+use crate::store::answered::Answered;
 use crate::store::ordered::{Stay, Thread};
 
 /// How long a failure to connect is told to those who ask next, before it is tried again.
@@ -29,6 +30,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(300);
 pub(super) struct Sessions {
     pub(super) config: Config,
     pub(super) thread: Thread,
+    pub(super) answered: Answered,
     slot: Mutex<Slot>,
 }
 
@@ -55,7 +57,7 @@ pub(super) struct Session {
 impl Sessions {
     pub(super) fn new(config: Config) -> Arc<Self> {
         let (thread, slot) = (Thread::new("lockattr-zookeeper"), Mutex::default());
-        Arc::new(Self { config, thread, slot })
+        Arc::new(Self { config, thread, answered: Answered::new(), slot })
     }
 
     /// The session, made now if there is none, and connected.
@@ -131,7 +133,10 @@ impl Sessions {
     ) -> Result<Result<T, ZkError>, StoreError> {
         let limit = self.config.response_timeout;
         match timeout(limit, question).await {
-            Ok(answer) => Ok(answer.map_err(Into::into)),
+            Ok(answer) => {
+                self.answered.now();
+                Ok(answer.map_err(Into::into))
+            }
             Err(_) => Err(self.no_answer()),
         }
     }

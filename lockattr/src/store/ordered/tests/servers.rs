@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 use crate::store::ordered::{Ensemble, Entered, Entry, Held, Line, NewEntry, Thread, Written};
 use crate::store::{LockKey, OwnerToken, StoreError};
@@ -277,6 +278,10 @@ impl Ensemble for Fake {
 
     async fn ended(&self, session: u64) {
         self.servers.until(|| self.servers.session() != session).await;
+    }
+
+    fn answered_since(&self, _since: Instant) -> bool {
+        false
     }
 
     fn keeps_for(&self) -> Duration {

@@ -1,0 +1,34 @@
+//! When a store's connection brought its last answer.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::time::Instant;
+
+/// When the last answer came. A question without one, on a connection that has answered others meanwhile, met a
+/// busy server and no outage.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    made: Instant,
+    /// In microseconds after `made`.
+    last: AtomicU64,
+}
+
+impl Answered {
+    pub(crate) fn new() -> Self {
+        Self { made: Instant::now(), last: AtomicU64::new(0) }
+    }
+
+    /// An answer has come.
+    pub(crate) fn now(&self) {
+        self.last.store(self.age(Instant::now()), Ordering::Relaxed);
+    }
+
+    /// Whether one has come since then.
+    pub(crate) fn since(&self, since: Instant) -> bool {
+        self.last.load(Ordering::Relaxed) > self.age(since)
+    }
+
+    fn age(&self, now: Instant) -> u64 {
+        u64::try_from(now.saturating_duration_since(self.made).as_micros()).unwrap_or(u64::MAX)
+    }
+}
