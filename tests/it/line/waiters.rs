@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::poll_immediate;
 use lockattr::{Error, LockOptions, Mode};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep};
 
 use super::{MS, SECOND, asks, got, on, patient, settle};
@@ -285,7 +285,7 @@ async fn readers_of_a_process_do_not_pass_a_writer_by_following_one_another() {
     let late = [asks(&here, reads()).await, asks(&here, reads()).await];
     let second = got(second).await.0;
     sleep(5 * SECOND).await;
-    assert!(!late.iter().any(|late| late.is_finished()), "the writer was there before");
+    assert!(!late.iter().any(JoinHandle::is_finished), "the writer was there before");
     second.release().await.unwrap();
     let writer = got(writer).await.0;
     writer.release().await.unwrap();
