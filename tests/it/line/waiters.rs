@@ -77,7 +77,7 @@ async fn a_waiter_that_is_dropped_leaves_nothing_and_the_next_gets_in() {
     let held = manager.acquire("a", patient()).await.unwrap();
     let waiters = [asks(&manager, patient()).await, asks(&manager, patient()).await];
     let next = asks(&manager, patient()).await;
-    waiters.iter().for_each(tokio::task::JoinHandle::abort);
+    waiters.iter().for_each(JoinHandle::abort);
     settle().await;
     held.release().await.unwrap();
     got(next).await.0.release().await.unwrap();
