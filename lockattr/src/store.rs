@@ -13,9 +13,9 @@ pub use crate::key::LockKey;
 pub use crate::token::OwnerToken;
 use crate::{FencingToken, HeldLock, Holder};
 
-#[cfg(any(feature = "redis", feature = "mysql"))]
 #[cfg(any(feature = "redis", feature = "zookeeper", feature = "etcd"))]
 mod answered;
+#[cfg(any(feature = "redis", feature = "mysql"))]
 mod answers;
 mod claim;
 #[cfg(feature = "etcd")]

@@ -155,7 +155,7 @@ impl LockManager {
                 return self.ask_until_over(asking, keys, attempts, observed).await;
             }
             attempts.begin();
-            let asked = self.ask_beside(asking, keys, &attempts).await;
+            let asked = self.ask_beside(asking, keys, &attempts, for_all.is_some()).await;
             // Its answer is known to all by now.
             drop(for_all);
             if let Some(guard) = asked? {
@@ -193,8 +193,9 @@ impl LockManager {
         mut asking: Asking<'_>,
         keys: &[LockKey],
         attempts: &Attempts,
+        for_all: bool,
     ) -> Result<Option<LockGuard>, Error> {
-        match asking.ask_beside(attempts).await {
+        match asking.ask_beside(attempts, for_all).await {
             Some(guard) if guard.is_shut_down() => Err(shut_down(&named(keys))),
             granted => Ok(granted),
         }

@@ -103,9 +103,15 @@ impl<'a> Asking<'a> {
 
     /// Asks the store without waiting in its queue, beside the asker of this process, which hears of a
     /// refusal.
-    pub(super) async fn ask_beside(&mut self, attempts: &Attempts) -> Option<LockGuard> {
-        let wish = self.wish();
-        let cut = attempts.cut(Instant::now(), LEAST_TIME_TO_ANSWER);
+    /// One that asks for all has others wait for it, whose time is over.
+    pub(super) async fn ask_beside(
+        &mut self,
+        attempts: &Attempts,
+        for_all: bool,
+    ) -> Option<LockGuard> {
+        let (wish, now) = (self.wish(), Instant::now());
+        let cut = attempts.cut(now, LEAST_TIME_TO_ANSWER);
+        let cut = cut.or(for_all.then(|| now + LEAST_TIME_TO_ANSWER));
         match self.ask_for(wish, cut).await {
             Ok(guard) => Some(guard),
             Err(refusal) => {

@@ -78,7 +78,7 @@ end
 
 if details ~= '' then
   local lasts = math.min(math.max(ttl, LEAST), MOST)
-  local record = string.format('%.0f %s', time(), details)
+  local record = string.format('%.0f ', time()) .. details
   local lapsed = not redis.call('SET', waiter_of(token), record, 'PX', lasts, 'GET')
   local heard = {}
   for i, lock in ipairs(locks) do

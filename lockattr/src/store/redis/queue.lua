@@ -191,19 +191,19 @@ local read_already = {} -- claims for several locks, by their tokens
 -- The waiter in this place of a queue, of which the first is 0, or nothing if there is none. Those that
 -- are gone are taken out on the way.
 local function waiter_in(lock, place)
-  local queue, gone = queue_of(lock), {}
+  local queue, lapsed = queue_of(lock), {}
   while true do
-    local entry = redis.call('ZRANGE', queue, place + #gone, place + #gone, 'WITHSCORES')
+    local entry = redis.call('ZRANGE', queue, place + #lapsed, place + #lapsed, 'WITHSCORES')
     local token = entry[1]
     local claim = token and read_already[token]
     local details = token and not claim and redis.call('GET', waiter_of(token))
     if token and not claim and not details then
-      table.insert(gone, token)
+      table.insert(lapsed, token)
       budget = budget - 1
     end
     if not token or claim or details or budget <= 0 then
-      if gone[1] then
-        redis.call('ZREM', queue, unpack(gone))
+      if lapsed[1] then
+        redis.call('ZREM', queue, unpack(lapsed))
       end
       if details then
         local heard, wants = string.match(details, '^(%d+) (.*)$')

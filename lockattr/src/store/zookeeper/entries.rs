@@ -52,9 +52,7 @@ impl Zookeeper {
         let synced = client.sync(&self.sessions.config.chroot);
         let lines: Vec<_> = paths.iter().map(|path| client.list_children(path)).collect();
         // A server that was just connected to may not have heard yet of what another one wrote.
-        let both = async { Ok::<_, ZkError>(join(synced, join_all(lines)).await) };
-        let answers = self.sessions.answer(both).await?;
-        let (synced, lines) = answers.map_err(|error| self.sessions.error(error))?;
+        let (synced, lines) = self.sessions.in_time(join(synced, join_all(lines))).await?;
         match synced {
             Ok(()) | Err(ZkError::NoNode) => {}
             Err(error) => return Err(self.sessions.error(error)),
@@ -119,9 +117,7 @@ impl Zookeeper {
         paths: &[String],
     ) -> Result<bool, StoreError> {
         let deleted: Vec<_> = paths.iter().map(|path| session.client.delete(path, None)).collect();
-        let answers = async { Ok::<_, ZkError>(join_all(deleted).await) };
-        let answers = self.sessions.answer(answers).await?;
-        let answers = answers.map_err(|error| self.sessions.error(error))?;
+        let answers = self.sessions.in_time(join_all(deleted)).await?;
         let mut all = !paths.is_empty();
         for answer in answers {
             match answer {

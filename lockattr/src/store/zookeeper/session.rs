@@ -131,14 +131,20 @@ impl Sessions {
         &self,
         question: impl Future<Output = Result<T, E>>,
     ) -> Result<Result<T, ZkError>, StoreError> {
-        let limit = self.config.response_timeout;
-        match timeout(limit, question).await {
-            Ok(answer) => {
-                self.answered.now();
-                Ok(answer.map_err(Into::into))
-            }
-            Err(_) => Err(self.no_answer()),
+        let answer = self.in_time(question).await?;
+        // The client answers with some errors itself, when it has lost its connection.
+        if answer.is_ok() {
+            self.answered.now();
         }
+        Ok(answer.map_err(Into::into))
+    }
+
+    /// The outcome of several questions, within the time for one.
+    pub(super) async fn in_time<T>(
+        &self,
+        questions: impl Future<Output = T>,
+    ) -> Result<T, StoreError> {
+        timeout(self.config.response_timeout, questions).await.map_err(|_| self.no_answer())
     }
 
     pub(super) fn no_answer(&self) -> StoreError {
