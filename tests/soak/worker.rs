@@ -127,11 +127,15 @@ async fn peace(world: &World, key: usize) {
     let options = LockOptions::new().wait(PEACE);
     let options = if key == SEMAPHORE { options.permits(PERMITS) } else { options };
     // A store that is still busy with an outage answers so, and is asked again.
+    let mut last = String::new();
     let had = async {
         loop {
             match world.manager.acquire(KEYS[key], options.clone()).await {
                 Ok(guard) => return drop(guard.release().await),
-                Err(lockattr::Error::Store { .. }) => sleep(Duration::from_millis(100)).await,
+                Err(error @ lockattr::Error::Store { .. }) => {
+                    last = format!("{error:?}");
+                    sleep(Duration::from_millis(100)).await;
+                }
                 Err(error) => {
                     let text = format!("in peace, `{}` is not had: {error}", KEYS[key]);
                     return world.complaints.say(Complaint::Hung(text));
@@ -140,7 +144,7 @@ async fn peace(world: &World, key: usize) {
         }
     };
     if timeout(PEACE + Duration::from_secs(5), had).await.is_err() {
-        let text = format!("in peace, nobody answers who wants `{}`", KEYS[key]);
+        let text = format!("in peace, nobody answers who wants `{}`: {last}", KEYS[key]);
         world.complaints.say(Complaint::Hung(text));
     }
 }

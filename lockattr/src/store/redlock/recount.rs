@@ -33,7 +33,11 @@ impl RedlockStore {
                 self.tell(wish, &granted, greatest).await;
             }
             self.hint.fetch_max(greatest.counter(), Ordering::Relaxed);
-            let again = wish.clone().waiting(Waiting::Not).hint(self.next_hint());
+            let (next, behind) = (self.next_hint(), greatest.counter().saturating_add(1));
+            // No node follows a clock that is far ahead of its own, as this process' may be.
+            let is_near = next <= behind.saturating_add(FARTHEST_HINT / 2);
+            let hint = if is_near { next } else { behind };
+            let again = wish.clone().waiting(Waiting::Not).hint(hint);
             let ask = |(nth, node): (usize, &Arc<dyn Store>)| {
                 let (node, again) = (Arc::clone(node), again.clone());
                 let is_asked = granted.contains(&nth);
