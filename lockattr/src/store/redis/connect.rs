@@ -9,6 +9,7 @@ use redis::{AsyncConnectionConfig, ErrorKind, PushInfo, PushKind, RedisError};
 use tokio::time::timeout;
 
 use super::config::Clients;
+use super::counters::Raised;
 use super::line::Pulse;
 use super::link::{Link, Live, Outcome, error_from};
 use super::listener::Listener;
@@ -99,8 +100,18 @@ impl Link {
             }
             let (listener, native) = (listener.map(Arc::new), native.map(Arc::new));
             let subscribed = Arc::new(Mutex::new(subscribed));
-            let live =
-                Live { connection, pulse, id, address, subscribed, listener, grants, native };
+            let raised = Arc::new(Raised::none());
+            let live = Live {
+                connection,
+                pulse,
+                id,
+                address,
+                subscribed,
+                listener,
+                grants,
+                native,
+                raised,
+            };
             Ok((live, run))
         };
         let connecting = async {

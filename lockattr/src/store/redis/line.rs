@@ -95,6 +95,10 @@ impl Watch {
     async fn until_silent(&self, pulse: &Pulse, interval: Duration) {
         loop {
             let suspected = timeout(interval, pulse.suspected.notified()).await.is_ok();
+            // What hides a server may have put another one in its place.
+            if let Some(live) = self.link.upgrade().and_then(|link| link.live_with(self.id)) {
+                live.raised.clear();
+            }
             let replied = pulse.replied.swap(false, Ordering::Relaxed);
             if (suspected || !replied) && !self.answers().await {
                 return;

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::config::Config;
+use super::counters::Raised;
 use super::line::{Pulse, keep_line};
 use super::listener::Listener;
 use super::native::Native;
@@ -68,6 +69,8 @@ pub(super) struct Live {
     pub(super) grants: Option<GrantsFrom>,
     /// The command by which this server, at the end of this very connection, gives locks back.
     pub(super) native: Option<Arc<Native>>,
+    /// Which counters a script has raised over this connection.
+    pub(super) raised: Arc<Raised>,
 }
 
 impl Link {
@@ -182,6 +185,15 @@ impl Link {
         };
         put(&mut self.lines(), runtime, line);
         outcome
+    }
+
+    /// From here on each connection has to raise the counters again.
+    pub(super) fn lower(&self) {
+        for (_, line) in &*self.lines() {
+            if let Line::Live(live) = line {
+                live.raised.clear();
+            }
+        }
     }
 
     /// The connection with this id, if it is still in use.

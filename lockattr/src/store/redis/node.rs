@@ -5,18 +5,21 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, RedisResult, ServerErrorKind};
+use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, RedisResult, ServerErrorKind, Value};
 use tokio::time::Instant;
 
 use super::call::Call;
 use super::config::Config;
+use super::counters::{Counters, Raised};
+use super::free::{Taken, number, pair};
+use super::line::Pulse;
 use super::link::{Link, Live};
-use super::native::Deleted;
+use super::native::{Deleted, deletion, is_sent_on};
 use super::post::Post;
 use super::replicas::{Answer, Replicas};
 use super::scripts::Scripts;
 use super::survey::{Page, scan};
-use crate::store::{LockKey, Releasing, StoreError};
+use crate::store::{Acquiring, LockKey, Releasing, StoreError};
 
 /// The connection on which messages come in.
 const INBOX: usize = 0;
@@ -91,15 +94,15 @@ impl Node {
         }
     }
 
-    /// Runs a script.
+    /// Runs a script; and what is raised over the connection that it took.
     pub(super) async fn invoke<T: FromRedisValue>(
         &self,
         place: usize,
         does: Does,
         script: &Call<'_>,
-    ) -> Result<Answer<T>, StoreError> {
+    ) -> Result<(Answer<T>, Arc<Raised>), StoreError> {
         let Sent { link, live, outcome } = self.send(place, does, false, script).await?;
-        link.note(&live, outcome)
+        Ok((link.note(&live, outcome)?, live.raised))
     }
 
     /// Sends a script, and looks at no error but that nothing was sent; `asking` if another node of
@@ -126,31 +129,67 @@ impl Node {
                 (false, true) => Replicas::NONE.invoke(connection, asking, script).await,
             }
         };
-        let outcome = match link.config.server.sentinels() {
-            None => answer.await,
-            Some(_) => {
-                let pulse = live.pulse.clone();
-                tokio::select! {
-                    biased;
-                    answer = answer => answer,
-                    () = pulse.until_left() => Err((ErrorKind::Client, NO_MASTER).into()),
-                }
-            }
-        };
+        let outcome = until_left(&link, &live.pulse, answer).await;
         Ok(Sent { link, live, outcome })
     }
 
-    /// Gives a lock back by a command of the server's own, if it has one.
-    pub(super) async fn release(
+    /// Takes a free lock by two commands, numbered by the counter `fence`.
+    pub(super) async fn take(
+        &self,
+        place: usize,
+        (counters, slot): (&Counters, usize),
+        asked: &Acquiring,
+        fence: &str,
+    ) -> Result<Taken, StoreError> {
+        let link = self.link(place, Does::Take);
+        let mut live = link.get().await?;
+        if !live.raised.is_raised(slot) {
+            return Ok(Taken::AskTheScript);
+        }
+        let (seen, pair) = (counters.seen(slot), pair(asked, fence, self.replicas));
+        let replies = live.connection.send_packed_commands(&pair, 0, pair.len());
+        let replies = until_left(link, &live.pulse, replies).await;
+        let mut replies = link.note(&live, replies)?.into_iter();
+        let mut next = || replies.next().unwrap_or(Value::Nil);
+        let (set, incremented) = (next(), next());
+        let Some(fencing) = number(&set, &incremented, seen) else {
+            for reply in [set, incremented] {
+                live.raised.doubts(&reply);
+            }
+            return Ok(Taken::AskTheScript);
+        };
+        counters.saw(slot, fencing.counter());
+        let waited = next().extract_error().map(Some);
+        let answer = waited.and_then(|waited| self.replicas.answer(fencing, waited));
+        link.note(&live, answer).map(Taken::Granted)
+    }
+
+    /// Deletes the lock of a claim if it has the claim's value.
+    pub(super) async fn delete(
         &self,
         place: usize,
         releasing: &Releasing,
     ) -> Result<Deleted, StoreError> {
         let link = self.link(place, Does::Free);
         let mut live = link.get().await?;
-        let Some(native) = live.native.clone() else { return Ok(Deleted::AskTheScript) };
-        let outcome = native.release(&mut live.connection, releasing).await;
+        let connection = &mut live.connection;
+        let outcome = match &live.native {
+            Some(native) => native.delete(connection, releasing).await,
+            None => {
+                let mut script = Call::new(&link.scripts.delete, 1, releasing.claim.value().len());
+                script.arg(releasing.claim.key().name()).arg(releasing.claim.value());
+                match script.run::<Value>(connection).await {
+                    Err(error) if is_sent_on(&error) => Ok(Deleted::AskTheScript),
+                    deleted => deleted.map(|deleted| deletion(&deleted)),
+                }
+            }
+        };
         link.note(&live, outcome)
+    }
+
+    /// From here on each connection has to raise the counters again.
+    pub(super) fn lower(&self) {
+        self.links.iter().for_each(|link| link.lower());
     }
 
     /// Runs a command that has no key.
@@ -198,6 +237,23 @@ impl Node {
     /// How many connections there are.
     pub(super) fn connections(&self) -> usize {
         self.links.len()
+    }
+}
+
+/// The answer; or an error as soon as the server is known not to be the master any more, where sentinels say
+/// which one is.
+async fn until_left<T>(
+    link: &Link,
+    pulse: &Pulse,
+    answer: impl Future<Output = RedisResult<T>>,
+) -> RedisResult<T> {
+    if link.config.server.sentinels().is_none() {
+        return answer.await;
+    }
+    tokio::select! {
+        biased;
+        answer = answer => answer,
+        () = pulse.until_left() => Err((ErrorKind::Client, NO_MASTER).into()),
     }
 }
 

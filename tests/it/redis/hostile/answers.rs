@@ -26,6 +26,9 @@ pub(super) fn sound(script: &str, claims: usize, random: &mut impl Rng) -> Answe
         let bytes = format!(":{}\r\n", counter * 2 + u64::from(random.random_bool(0.5)));
         return Answer { means: Some(counter), ..Answer::new(bytes) };
     }
+    if script == "delete" {
+        return Answer { means: Some(1), ..Answer::new(":1\r\n") };
+    }
     Answer { means: Some(1), ..Answer::new(bulk(&"1".repeat(claims))) }
 }
 

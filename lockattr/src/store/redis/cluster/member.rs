@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::ears::channel_in;
 use crate::store::redis::call::Call;
 use crate::store::redis::config::Config;
+use crate::store::redis::counters::Raised;
 use crate::store::redis::link::{Link, Live};
 use crate::store::redis::node::{Does, Node, Sent};
 use crate::store::redis::post::Post;
@@ -18,12 +19,12 @@ use crate::store::{Claim, Inboxes, StoreError};
 
 /// The connections to a node. The messages have one of their own: a channel that is taken from us,
 /// because its slot has moved, puts the client out of step with its answers.
-pub(super) struct Member {
+pub(in crate::store::redis) struct Member {
     /// Host and port, as the cluster writes them.
     pub(super) address: String,
-    node: Node,
+    pub(in crate::store::redis) node: Node,
     ears: Arc<Link>,
-    pub(super) post: Arc<Post>,
+    pub(in crate::store::redis) post: Arc<Post>,
 }
 
 /// Why a node did not do what it was asked.
@@ -61,10 +62,11 @@ impl Member {
         does: Does,
         asking: bool,
         script: &Call<'_>,
-    ) -> Result<Answer<T>, Refused> {
+    ) -> Result<(Answer<T>, Arc<Raised>), Refused> {
         let sent = self.node.send(slot.into(), does, asking, script).await;
         let Sent { link, live, outcome } = sent.map_err(Refused::Away)?;
-        self.noted(&link, &live, outcome)
+        let raised = live.raised.clone();
+        self.noted(&link, &live, outcome).map(|answer| (answer, raised))
     }
 
     /// Sees to it that the claim is told what is said in this slot.
@@ -137,6 +139,9 @@ impl Member {
         live: &Live,
         outcome: Result<T, RedisError>,
     ) -> Result<T, Refused> {
+        if outcome.is_err() {
+            live.raised.clear();
+        }
         let refused: fn(StoreError) -> Refused = match &outcome {
             Ok(_) => Refused::Other,
             Err(error) => match error.kind() {
