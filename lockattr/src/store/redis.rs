@@ -215,7 +215,7 @@ impl RedisStore {
     async fn ask(&self, asked: &Acquiring) -> Result<Acquire, StoreError> {
         let Acquiring { claim, ttl, waiting, .. } = asked;
         let Some(place) = self.servers.place_of(claim) else {
-            return self.ask_several(asked).await;
+            return Box::pin(self.ask_several(asked)).await;
         };
         let waits = *waiting != Waiting::Not;
         // A holder hears who waits for its lock.
@@ -228,7 +228,8 @@ impl RedisStore {
         if waits {
             claim.enters_line(*ttl, *waiting);
         }
-        self.ask_in_place(place, asked).await
+        // In a box, or every acquisition of a free lock would carry the room for this.
+        Box::pin(self.ask_in_place(place, asked)).await
     }
 
     /// Asks for what a claim names in one place.
@@ -237,7 +238,7 @@ impl RedisStore {
         loop {
             let sent = Instant::now();
             let replied = self.servers.invoke(place, Does::Take, &script).await?;
-            let Replied { answer: reply, post, raised } = replied;
+            let Replied { answer: reply, post, live } = replied;
             let (answer, clock) = match request::granted(reply.value, asked).ok_or_else(nonsense)? {
                 Answer::Whole(answer, clock) => (answer, clock),
                 // It took out as many dead waiters as one run may.
@@ -249,7 +250,7 @@ impl RedisStore {
             if let Acquire::Acquired { fencing, .. } = answer {
                 let (counters, slot) = self.servers.counter(place);
                 counters.saw(slot, fencing.counter());
-                raised.raise(slot);
+                live.raised.raise(slot);
                 // That another has it is a fact, whatever the replicas have.
                 reply.replicated?;
             }
@@ -289,7 +290,7 @@ impl Store for RedisStore {
             {
                 return vec![answer];
             }
-            self.release_all(releases).await
+            Box::pin(self.release_all(releases)).await
         })
     }
 

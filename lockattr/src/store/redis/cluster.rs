@@ -138,8 +138,8 @@ impl Cluster {
         let mut way = self.way(slot).await?;
         loop {
             match way.member.invoke(slot, does, way.asking, script).await {
-                Ok((answer, raised)) => {
-                    return Ok(Replied { answer, post: way.member.post.clone(), raised });
+                Ok((answer, live)) => {
+                    return Ok(Replied { answer, post: way.member.post.clone(), live });
                 }
                 Err(refused) => self.go_on(&mut way, refused).await?,
             }

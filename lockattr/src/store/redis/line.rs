@@ -114,13 +114,13 @@ impl Watch {
     /// not that it is no master, where others say which server is.
     async fn answers(&self) -> bool {
         let Some(link) = self.link.upgrade() else { return false };
-        let Some(mut live) = link.live_with(self.id) else { return false };
+        let Some(live) = link.live_with(self.id) else { return false };
         let found = link.config.server.sentinels().is_some();
         drop(link);
         let asked = match found {
-            true => is_master(&mut live.connection).await,
+            true => is_master(&mut live.connection()).await,
             false => {
-                redis::cmd("PING").query_async::<()>(&mut live.connection).await.map(|()| true)
+                redis::cmd("PING").query_async::<()>(&mut live.connection()).await.map(|()| true)
             }
         };
         match asked {

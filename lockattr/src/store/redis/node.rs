@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::call::Call;
 use super::config::Config;
-use super::counters::{Counters, Raised};
+use super::counters::Counters;
 use super::free::{Taken, number, pair};
 use super::line::Pulse;
 use super::link::{Link, Live};
@@ -54,7 +54,7 @@ pub(super) enum Does {
 /// A command that was sent, and what came back.
 pub(super) struct Sent<T> {
     pub(super) link: Arc<Link>,
-    pub(super) live: Live,
+    pub(super) live: Arc<Live>,
     pub(super) outcome: RedisResult<Answer<T>>,
 }
 
@@ -94,15 +94,15 @@ impl Node {
         }
     }
 
-    /// Runs a script; and what is raised over the connection that it took.
+    /// Runs a script; and over which connection.
     pub(super) async fn invoke<T: FromRedisValue>(
         &self,
         place: usize,
         does: Does,
         script: &Call<'_>,
-    ) -> Result<(Answer<T>, Arc<Raised>), StoreError> {
+    ) -> Result<(Answer<T>, Arc<Live>), StoreError> {
         let Sent { link, live, outcome } = self.send(place, does, false, script).await?;
-        Ok((link.note(&live, outcome)?, live.raised))
+        Ok((link.note(&live, outcome)?, live))
     }
 
     /// Sends a script, and looks at no error but that nothing was sent; `asking` if another node of
@@ -115,12 +115,12 @@ impl Node {
         script: &Call<'_>,
     ) -> Result<Sent<T>, StoreError> {
         let link = self.link(place, does).clone();
-        let mut live = link.get().await?;
+        let live = link.get().await?;
         if let (Does::Take, Some(grants)) = (does, live.grants) {
             grants.check(&live.address)?;
         }
         let counts = matches!(does, Does::Take | Does::Lengthen) && self.replicas.are_needed();
-        let connection = &mut live.connection;
+        let connection = &mut live.connection();
         // By its digest; the client loads it where the server does not know it.
         let answer = async {
             match (counts, asking) {
@@ -142,12 +142,13 @@ impl Node {
         fence: &str,
     ) -> Result<Taken, StoreError> {
         let link = self.link(place, Does::Take);
-        let mut live = link.get().await?;
+        let live = link.get().await?;
         if !live.raised.is_raised(slot) {
             return Ok(Taken::AskTheScript);
         }
         let (seen, pair) = (counters.seen(slot), pair(asked, fence, self.replicas));
-        let replies = live.connection.send_packed_commands(&pair, 0, pair.len());
+        let mut connection = live.connection();
+        let replies = connection.send_packed_commands(&pair, 0, pair.len());
         let replies = until_left(link, &live.pulse, replies).await;
         let mut replies = link.note(&live, replies)?.into_iter();
         let mut next = || replies.next().unwrap_or(Value::Nil);
@@ -171,8 +172,8 @@ impl Node {
         releasing: &Releasing,
     ) -> Result<Deleted, StoreError> {
         let link = self.link(place, Does::Free);
-        let mut live = link.get().await?;
-        let connection = &mut live.connection;
+        let live = link.get().await?;
+        let connection = &mut live.connection();
         let outcome = match &live.native {
             Some(native) => native.delete(connection, releasing).await,
             None => {
@@ -195,8 +196,8 @@ impl Node {
     /// Runs a command that has no key.
     pub(super) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
         let link = self.link(0, Does::Look);
-        let mut live = link.get().await?;
-        let outcome = command.query_async(&mut live.connection).await;
+        let live = link.get().await?;
+        let outcome = command.query_async(&mut live.connection()).await;
         link.note(&live, outcome)
     }
 
@@ -222,8 +223,8 @@ impl Node {
     /// for theirs.
     pub(super) async fn ping(&self) -> Result<(), StoreError> {
         let pings = self.links.iter().map(|link| async move {
-            let mut live = link.get().await?;
-            let outcome = redis::cmd("PING").query_async::<()>(&mut live.connection).await;
+            let live = link.get().await?;
+            let outcome = redis::cmd("PING").query_async::<()>(&mut live.connection()).await;
             link.note(&live, outcome)
         });
         join_all(pings).await.into_iter().collect()

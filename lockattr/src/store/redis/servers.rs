@@ -10,7 +10,8 @@ use super::FENCE;
 use super::call::Call;
 use super::cluster::{Cluster, Member, slot_of, tag_of};
 use super::config::Config;
-use super::counters::{Counters, Raised};
+use super::counters::Counters;
+use super::link::Live;
 use super::node::{Does, Node};
 use super::post::Post;
 use super::replicas::Answer;
@@ -34,8 +35,8 @@ pub(super) struct Replied<T> {
     pub(super) answer: Answer<T>,
     /// Who keeps the clock of the server.
     pub(super) post: Arc<Post>,
-    /// What is raised over the connection.
-    pub(super) raised: Arc<Raised>,
+    /// The connection.
+    pub(super) live: Arc<Live>,
 }
 
 /// Where commands keep their order, and one script may name several keys: a connection of the one
@@ -154,8 +155,8 @@ impl Servers {
     ) -> Result<Replied<T>, StoreError> {
         match self {
             Self::One(node, post, _) => {
-                let (answer, raised) = node.invoke(place.number(), does, script).await?;
-                Ok(Replied { answer, post: post.clone(), raised })
+                let (answer, live) = node.invoke(place.number(), does, script).await?;
+                Ok(Replied { answer, post: post.clone(), live })
             }
             Self::Cluster(cluster, _) => cluster.invoke(place.0, does, script).await,
         }
@@ -173,7 +174,7 @@ impl Servers {
             Self::One(node, ..) if waits => node.subscribe(claim.token().inbox()).await,
             // The inbox was subscribed to with the connection, for those who only hold.
             Self::One(..) => Ok(()),
-            Self::Cluster(cluster, _) => cluster.hear(place.0, claim).await,
+            Self::Cluster(cluster, _) => Box::pin(cluster.hear(place.0, claim)).await,
         }
     }
 

@@ -9,7 +9,6 @@ use tokio::time::Instant;
 use super::ears::channel_in;
 use crate::store::redis::call::Call;
 use crate::store::redis::config::Config;
-use crate::store::redis::counters::Raised;
 use crate::store::redis::link::{Link, Live};
 use crate::store::redis::node::{Does, Node, Sent};
 use crate::store::redis::post::Post;
@@ -62,17 +61,17 @@ impl Member {
         does: Does,
         asking: bool,
         script: &Call<'_>,
-    ) -> Result<(Answer<T>, Arc<Raised>), Refused> {
+    ) -> Result<(Answer<T>, Arc<Live>), Refused> {
         let sent = self.node.send(slot.into(), does, asking, script).await;
         let Sent { link, live, outcome } = sent.map_err(Refused::Away)?;
-        let raised = live.raised.clone();
-        self.noted(&link, &live, outcome).map(|answer| (answer, raised))
+        let answer = self.noted(&link, &live, outcome)?;
+        Ok((answer, live))
     }
 
     /// Sees to it that the claim is told what is said in this slot.
     pub(super) async fn hear(&self, slot: u16, claim: &Arc<Claim>) -> Result<(), Refused> {
         let Some(ears) = self.post.ears() else { return Ok(()) };
-        let mut live = self.ears.get().await.map_err(Refused::Away)?;
+        let live = self.ears.get().await.map_err(Refused::Away)?;
         if ears.need(claim, slot, live.id) {
             return Ok(());
         }
@@ -85,7 +84,7 @@ impl Member {
         let outcome = Cmd::new()
             .arg("SSUBSCRIBE")
             .arg(&channel)
-            .query_async::<Value>(&mut live.connection)
+            .query_async::<Value>(&mut live.connection())
             .await;
         match self.noted(&self.ears, &live, outcome)? {
             Value::Push { kind: PushKind::SSubscribe, data }
@@ -101,7 +100,7 @@ impl Member {
             let outcome = Cmd::new()
                 .arg("SUNSUBSCRIBE")
                 .arg(&channel)
-                .query_async::<Value>(&mut live.connection)
+                .query_async::<Value>(&mut live.connection())
                 .await;
             self.noted(&self.ears, &live, outcome)?;
         }
