@@ -180,7 +180,7 @@ impl Cluster {
 
     /// How many connections each node has for commands.
     pub(super) fn connections(&self) -> usize {
-        self.timing.connections
+        self.timing.multiplexed()
     }
 
     /// Whether the node that has a slot, as far as is known, has answered since then.

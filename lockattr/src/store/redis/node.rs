@@ -65,7 +65,7 @@ impl Node {
             Link::new(config.clone(), scripts.clone(), post)
         };
         let replicas = Replicas::new(&config.timing);
-        let spread = config.timing.connections;
+        let spread = config.timing.multiplexed();
         let links = spread + usize::from(replicas.are_needed());
         Self { links: (0..links).map(link).collect(), spread, replicas }
     }
