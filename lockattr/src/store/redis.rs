@@ -86,6 +86,10 @@ const WAITER: &str = "lockattr:waiter:";
 ///
 /// With `+scan` besides, it may [list what is held](crate::LockManager::held_locks).
 ///
+/// Over a lock that nobody waits for there are no scripts: `SET … NX PX` and `INCR` take it, and one command gives
+/// it back. While claims wait, the value has a mark before it (`queued=1 until=… kept=… `), and the key may
+/// outlive the lease: whoever reads values by hand reads the end of the lease there.
+///
 /// With one right more, a release costs the server a third: `+delex` where it is Redis 8.4 or later,
 /// `+delifeq` where it is Valkey 9.0 or later, `+cad` where it is Tair. Who has all rights need not
 /// think of it. Which of them there is, is found out anew with each connection.

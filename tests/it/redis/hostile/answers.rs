@@ -56,7 +56,9 @@ pub(super) fn any(script: &str, claims: usize, inbox: &str, random: &mut StdRng)
         // Some are several answers, and the next question would get the second one.
         _ => {
             let looks_like_it = LOOKS_LIKE_IT.choose(random).copied().unwrap_or_default();
-            Answer { ends: true, ..Answer::new(looks_like_it) }
+            // This is what a plain deletion answers.
+            let means = (script == "delete" && looks_like_it.starts_with(":1\r\n")).then_some(1);
+            Answer { ends: true, means, ..Answer::new(looks_like_it) }
         }
     }
 }
