@@ -55,14 +55,14 @@ impl Native {
         Ok(found.map(|(name, _)| Self { name, refused: AtomicBool::default() }))
     }
 
-    /// Deletes the lock of a claim if it has the claim's value.
+    /// Deletes the lock of a claim if it has the claim's value; `None` if a script of two calls has to.
     pub(super) async fn delete(
         &self,
         connection: &mut MultiplexedConnection,
         releasing: &Releasing,
-    ) -> RedisResult<Deleted> {
+    ) -> RedisResult<Option<Deleted>> {
         if self.refused.load(Ordering::Relaxed) {
-            return Ok(Deleted::AskTheScript);
+            return Ok(None);
         }
         let mut delete = self.name.command();
         delete.arg(releasing.claim.key().name());
@@ -71,17 +71,17 @@ impl Native {
         }
         delete.arg(releasing.claim.value());
         match delete.query_async(connection).await {
-            Ok(deleted) => Ok(deletion(&deleted)),
+            Ok(deleted) => Ok(Some(deletion(&deleted))),
             Err(error) => self.is_no_answer(error),
         }
     }
 
     /// Whether the script can do better than this error.
-    fn is_no_answer(&self, error: RedisError) -> RedisResult<Deleted> {
+    fn is_no_answer(&self, error: RedisError) -> RedisResult<Option<Deleted>> {
         let text = error.to_string();
         // In the words of Valkey, and in those of Redis.
         if is_sent_on(&error) || error.code() == Some("WRONGTYPE") || text.contains("string type") {
-            return Ok(Deleted::AskTheScript);
+            return Ok(Some(Deleted::AskTheScript));
         }
         let forbidden = error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm);
         let odd = error.kind() == ErrorKind::Server(ServerErrorKind::ResponseError);
@@ -90,7 +90,7 @@ impl Native {
         }
         // What lies between us and the server may pass on to another one without our knowing.
         if forbidden || (odd && text.contains("unknown command")) {
-            return Ok(Deleted::AskTheScript);
+            return Ok(None);
         }
         Err(error)
     }

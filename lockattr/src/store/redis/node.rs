@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use redis::aio::MultiplexedConnection;
 use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, RedisResult, ServerErrorKind, Value};
 use tokio::time::Instant;
 
@@ -174,18 +175,31 @@ impl Node {
         let link = self.link(place, Does::Free);
         let live = link.get().await?;
         let connection = &mut live.connection();
-        let outcome = match &live.native {
+        let by_command = match &live.native {
             Some(native) => native.delete(connection, releasing).await,
-            None => {
-                let mut script = Call::new(&link.scripts.delete, 1, releasing.claim.value().len());
-                script.arg(releasing.claim.key().name()).arg(releasing.claim.value());
-                match script.run::<Value>(connection).await {
-                    Err(error) if is_sent_on(&error) => Ok(Deleted::AskTheScript),
-                    deleted => deleted.map(|deleted| deletion(&deleted)),
-                }
-            }
+            None => Ok(None),
+        };
+        let outcome = match by_command {
+            Ok(None) => Self::delete_by_script(connection, &link.scripts, releasing).await,
+            Ok(Some(deleted)) => Ok(deleted),
+            Err(error) => Err(error),
         };
         link.note(&live, outcome)
+    }
+
+    /// The same on a server that has no command for it.
+    async fn delete_by_script(
+        connection: &mut MultiplexedConnection,
+        scripts: &Scripts,
+        releasing: &Releasing,
+    ) -> RedisResult<Deleted> {
+        let (lock, value) = (releasing.claim.key().name(), releasing.claim.value());
+        let mut script = Call::new(&scripts.delete, 1, lock.len() + value.len());
+        script.arg(lock).arg(value);
+        match script.run::<Value>(connection).await {
+            Err(error) if is_sent_on(&error) => Ok(Deleted::AskTheScript),
+            deleted => deleted.map(|deleted| deletion(&deleted)),
+        }
     }
 
     /// From here on each connection has to raise the counters again.
