@@ -142,7 +142,7 @@ async fn a_lock_with_a_waiter_is_never_absent() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: the end inside the mark that a renewal moves (`renew.lua`), or the `math.max` there.
+/// Red without: the end inside the mark that a renewal moves (`renew.lua`), or the comparison with it there.
 #[tokio::test]
 async fn a_renewal_moves_the_end_that_the_mark_says_and_never_back() {
     let server = RedisServer::start().await;

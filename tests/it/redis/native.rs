@@ -114,7 +114,7 @@ async fn a_lock_that_is_not_ours_any_more_is_left_alone() {
 
 /// Whoever holds the lock has not heard that somebody waits, and so gives it back in vain.
 ///
-/// Red without: the look at the line behind the delete.
+/// Red without: the script's say behind a deletion that failed (`Deleted::AskTheScript`).
 #[tokio::test]
 async fn the_next_in_line_gets_it_at_once_though_nobody_told_that_it_waits() {
     for newer in newer() {
@@ -136,7 +136,7 @@ async fn the_next_in_line_gets_it_at_once_though_nobody_told_that_it_waits() {
 
 /// A hand-over costs one trip, as it does without such a command.
 ///
-/// Red without: the note that the message leaves (`Sought`).
+/// Red without: the note that the message leaves (`Contended`).
 #[tokio::test]
 async fn who_was_told_that_somebody_waits_asks_the_script_at_once() {
     for newer in newer() {

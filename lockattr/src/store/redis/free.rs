@@ -11,7 +11,7 @@
 //! A pair of commands counts only as a whole. After any other outcome (the lock is another's, an error, a
 //! redirection) the script is asked, and adopts a lock that the pair has set.
 
-use redis::{Pipeline, Value};
+use redis::{Cmd, Pipeline, Value};
 use tokio::time::Instant;
 
 use super::counters::counts;
@@ -106,9 +106,14 @@ fn suits(releasing: &Releasing) -> bool {
 /// The commands that take a lock: `SET`, `INCR`, and `WAIT` where replicas have to have it.
 pub(super) fn pair(asked: &Acquiring, fence: &str, replicas: Replicas) -> Pipeline {
     let claim = &asked.claim;
+    let (name, value) = (claim.key().name(), claim.value());
+    // With room for all of their words at once.
+    let mut set = Cmd::with_capacity(6, name.len() + value.len() + 32);
+    set.arg("SET").arg(name).arg(value).arg("NX").arg("PX").arg(millis(asked.ttl));
+    let mut increment = Cmd::with_capacity(2, fence.len() + 4);
+    increment.arg("INCR").arg(fence);
     let mut pair = redis::pipe();
-    pair.cmd("SET").arg(claim.key().name()).arg(claim.value());
-    pair.arg("NX").arg("PX").arg(millis(asked.ttl)).cmd("INCR").arg(fence);
+    pair.add_command(set).add_command(increment);
     replicas.wait(&mut pair);
     pair
 }

@@ -135,7 +135,7 @@ async fn a_pause_of_writes() {
     assert_nothing_left_within(&server, LIMIT / 2).await;
 }
 
-/// Red without: the comparison in `release.lua` and in `release_alone.lua`.
+/// Red without: the comparison in `delete.lua`, `release_one.lua` and `release.lua`.
 #[tokio::test]
 async fn a_release_sent_again_after_its_answer_was_lost_does_not_free_the_next_holder() {
     let server = RedisServer::start().await;
