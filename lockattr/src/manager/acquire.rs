@@ -11,6 +11,7 @@ use super::LockManager;
 use super::asking::{Asking, Refusal};
 use super::known::{Ahead, contended};
 use super::local_queue::{LocalQueue, Turned};
+use crate::body::{Granted, Start};
 use crate::chain;
 use crate::key::{LockKey, named};
 use crate::machine::random_fraction;
@@ -22,6 +23,16 @@ use crate::store::{Claim, Sharing};
 use crate::{Error, LockGuard};
 
 impl LockManager {
+    /// Acquires the lock for a body, as a call that begins now.
+    pub(crate) async fn start(&self, terms: &Terms, key: &str) -> Result<Start, Error> {
+        if let Some(nested) = self.enter_at_once(terms, key).await? {
+            return Ok(Start::Nested(nested, terms.on_lost));
+        }
+        let began = Instant::now();
+        let guard = self.acquire_on(terms, key).await?;
+        Ok(Granted::new(guard, terms.clone(), self.clone(), began).into())
+    }
+
     pub(crate) async fn acquire_on(&self, terms: &Terms, key: &str) -> Result<LockGuard, Error> {
         // What needs no store is ready at once, and a loop of it must let others run too.
         consume_budget().await;
@@ -79,11 +90,11 @@ impl LockManager {
     fn look_at_order(&self, terms: &Terms, inner: Site) {
         if self.shared.settings.lock_order && !terms.patience.is_once() {
             let now = Instant::now();
-            let around = chain::entries().filter(|(entry, _)| {
-                let is_ours = Arc::ptr_eq(&entry.watchdog, &self.shared.watchdog);
+            let around = chain::entries().filter(|entry| {
+                let is_ours = Arc::ptr_eq(entry.watchdog(), &self.shared.watchdog);
                 is_ours && entry.ensure_held(now).is_ok()
             });
-            self.shared.lock_order.takes(inner, around.filter_map(|(_, site)| site));
+            self.shared.lock_order.takes(inner, around.filter_map(|entry| entry.site()));
         }
     }
 
