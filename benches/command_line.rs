@@ -7,7 +7,7 @@ use crate::rows::Row;
 
 pub(crate) const USAGE: &str = "\
 usage: cargo bench -p lockattr-benches [-- [row NAME]... [--seconds N]]
-rows: uncontended, keys, hot-key, processes, modes, wait, reentry, attribute, leases,
+rows: uncontended, keys, hot-key, processes, modes, growth, cores, wait, reentry, attribute, leases,
       quorum, postgres, mysql, zookeeper, etcd, engines, recovery";
 
 /// How long each way is measured in each row, over all rounds, unless said otherwise.

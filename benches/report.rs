@@ -146,6 +146,11 @@ impl Report {
         }
     }
 
+    /// A figure that nobody has set a bar for.
+    pub(crate) fn figure(&mut self, what: &str, value: impl Into<Spread>, unit: &str) {
+        self.push_figure(what, value.into(), unit, ("", ""));
+    }
+
     /// Prints and keeps it; the line that was printed.
     fn push_figure(
         &mut self,

@@ -1,8 +1,10 @@
 //! The rows: one for each line of what the project promises about its speed.
 
 mod attribute;
+mod cores;
 mod engines;
 mod etcd;
+mod growth;
 mod hot_key;
 mod keys;
 pub(crate) mod leases;
@@ -32,6 +34,8 @@ pub(crate) enum Row {
     HotKey,
     Processes,
     Modes,
+    Growth,
+    Cores,
     Wait,
     Reentry,
     Attribute,
@@ -46,12 +50,14 @@ pub(crate) enum Row {
 }
 
 impl Row {
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::Uncontended,
         Self::Keys,
         Self::HotKey,
         Self::Processes,
         Self::Modes,
+        Self::Growth,
+        Self::Cores,
         Self::Wait,
         Self::Reentry,
         Self::Attribute,
@@ -72,6 +78,8 @@ impl Row {
             Self::HotKey => "hot-key",
             Self::Processes => "processes",
             Self::Modes => "modes",
+            Self::Growth => "growth",
+            Self::Cores => "cores",
             Self::Wait => "wait",
             Self::Reentry => "reentry",
             Self::Attribute => "attribute",
@@ -99,6 +107,8 @@ impl Row {
             Self::HotKey => hot_key::measure(report, time).await,
             Self::Processes => processes::measure(report, time).await,
             Self::Modes => modes::measure(report, time).await,
+            Self::Growth => growth::measure(report, time).await,
+            Self::Cores => cores::measure(report, time).await,
             Self::Wait => wait::measure(report, time).await,
             Self::Reentry => reentry::measure(report, time).await,
             Self::Attribute => attribute::measure(report, time).await,
