@@ -17,6 +17,7 @@ mod instructions;
 mod load;
 mod measured;
 mod outcome;
+mod own_cpu;
 mod pairs;
 mod peers;
 mod repeated;

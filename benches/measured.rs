@@ -20,11 +20,11 @@ pub(crate) struct Measured {
     /// Hand-offs a second.
     pub(crate) hand_offs: Spread,
     /// Commands for each acquisition, and for each hand-off.
-    pub(crate) commands: f64,
-    pub(crate) commands_per_hand_off: f64,
+    pub(crate) commands: Spread,
+    pub(crate) commands_per_hand_off: Spread,
     /// Calls that scripts make for each acquisition, and for each hand-off.
-    pub(crate) calls: f64,
-    pub(crate) calls_per_hand_off: f64,
+    pub(crate) calls: Spread,
+    pub(crate) calls_per_hand_off: Spread,
     /// Microseconds that the server computes for each acquisition.
     pub(crate) server: Spread,
     /// What the task with the least got, over what the one with the most got.
@@ -43,8 +43,13 @@ struct Each {
 }
 
 impl Measured {
-    /// Of rounds that were timed, and one that was counted.
-    pub(crate) fn of(peer: Peer, size: Size, rounds: &[Round], counted: &Counted) -> Option<Self> {
+    /// Of rounds that were timed, and of others that were counted.
+    pub(crate) fn of(
+        peer: Peer,
+        size: Size,
+        rounds: &[Round],
+        counted: &[Counted],
+    ) -> Option<Self> {
         let mut total = Outcome::new(Duration::ZERO);
         for round in rounds {
             total.add(&round.outcome);
@@ -53,17 +58,17 @@ impl Measured {
         let nanos = total.bodies.as_nanos() as u64;
         let each = Each::of(rounds);
         let over = |values: &[f64]| Spread::of(values.iter().copied());
-        let Counted { asked, acquisitions, hand_offs } = *counted;
+        let counts = |value: &dyn Fn(&Counted) -> f64| Spread::of(counted.iter().map(value));
         Some(Self {
             peer,
             size,
             rate: over(&each.rates)?,
             waits: total.waits,
             hand_offs: over(&each.hand_off_rates)?,
-            commands: per(asked.sent, acquisitions),
-            commands_per_hand_off: per(asked.sent, hand_offs),
-            calls: per(asked.called, acquisitions),
-            calls_per_hand_off: per(asked.called, hand_offs),
+            commands: counts(&|round| per(round.asked.sent, round.acquisitions))?,
+            commands_per_hand_off: counts(&|round| per(round.asked.sent, round.hand_offs))?,
+            calls: counts(&|round| per(round.asked.called, round.acquisitions))?,
+            calls_per_hand_off: counts(&|round| per(round.asked.called, round.hand_offs))?,
             server: over(&each.server)?,
             share: Spread::of(rounds.iter().map(share))?,
             body: Duration::from_nanos(nanos.checked_div(held).unwrap_or_default()),

@@ -106,12 +106,11 @@ impl Report {
             fields.extend(counts.map(|count| count.to_string()));
             fields.extend([rate.median, rate.min, rate.max].map(|rate| rate.to_string()));
             fields.extend(waits.map(|nanos| nanos.to_string()));
-            let each = [measured.commands, measured.calls, measured.server.median];
-            fields.extend(each.map(|number| number.to_string()));
-            let (hand_offs, share) = (measured.hand_offs.median, measured.share.median);
-            let contended = [hand_offs, measured.commands_per_hand_off, share];
-            fields.extend(contended.map(|number| match measured.is_contended() {
-                true => number.to_string(),
+            let each = [measured.commands, measured.calls, measured.server];
+            fields.extend(each.map(|spread| spread.median.to_string()));
+            let contended = [measured.hand_offs, measured.commands_per_hand_off, measured.share];
+            fields.extend(contended.map(|spread| match measured.is_contended() {
+                true => spread.median.to_string(),
                 false => String::new(),
             }));
             fields.push(measured.body.as_nanos().to_string());

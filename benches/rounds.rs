@@ -4,13 +4,18 @@ use std::time::Duration;
 
 use lockattr_tests::RedisServer;
 
-use crate::fleet::{Fleet, Size};
+use crate::fleet::{Counted, Fleet, Size};
 use crate::measured::Measured;
 use crate::peers::Peer;
 use crate::report::Report;
 
 /// At least, however long a round is: fewer have no middle.
 const ROUNDS: u32 = 5;
+
+/// How often each is counted, and for how long at most: the numbers hardly differ from round to
+/// round, whatever the machine does meanwhile.
+const COUNTS: u32 = 3;
+const COUNTED: Duration = Duration::from_millis(100);
 
 /// Measures each of `peers` for `time`, in rounds ABBA… of about `round`; who cannot be measured is
 /// named.
@@ -67,10 +72,18 @@ pub(crate) async fn compare_ways(
     fleets.sort_by_key(|&(place, ..)| place);
     let mut all = Vec::new();
     for (_, mut fleet, rounds) in fleets {
-        match fleet.count(time / count).await {
+        match counts(&mut fleet, COUNTED.min(time / count)).await {
             Ok(counted) => all.extend(Measured::of(fleet.peer, fleet.size, &rounds, &counted)),
             Err(why) => report.not_present(fleet.peer, &why),
         }
     }
     all
+}
+
+async fn counts(fleet: &mut Fleet<'_>, window: Duration) -> Result<Vec<Counted>, String> {
+    let mut all = Vec::new();
+    for _ in 0..COUNTS {
+        all.push(fleet.count(window).await?);
+    }
+    Ok(all)
 }

@@ -29,9 +29,9 @@ pub(super) fn line(measured: &Measured) -> String {
     let range = format!("{} to {}", figure(rate.min), figure(rate.max));
     let [p50, p99, max] = [0.5, 0.99, 1.0].map(|quantile| time(measured.wait(quantile)));
     let hand_offs = if_contended(measured, measured.hand_offs.median);
-    let commands = figure(measured.commands);
-    let each = if_contended(measured, measured.commands_per_hand_off);
-    let calls = figure(measured.calls);
+    let commands = figure(measured.commands.median);
+    let each = if_contended(measured, measured.commands_per_hand_off.median);
+    let calls = figure(measured.calls.median);
     let share = if_contended(measured, measured.share.median);
     let server = format!("{} µs", figure(server.median));
     format!(

@@ -10,6 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::own_cpu::own_cpu;
 use crate::report::Report;
 use crate::spread::Spread;
 
@@ -26,30 +27,45 @@ struct Way {
     threads: usize,
     managers: Vec<LockManager>,
     runtime: Runtime,
-    rates: Vec<f64>,
+    rounds: Vec<Round>,
 }
+
+/// What a round came to.
+#[derive(Clone, Copy)]
+struct Round {
+    /// Acquisitions a second.
+    rate: f64,
+    /// How many cores this process had: where others want the second one as well, it cannot help.
+    cores: f64,
+}
+
+/// A way, by its number of threads and of managers.
+type Done = (usize, usize, Vec<Round>);
 
 pub(super) async fn measure(report: &mut Report, time: Duration) {
     report.row("cores", "64 tasks with a key each, in memory, on one core and on two");
     // A runtime neither works nor ends inside of another.
     let measured = tokio::task::spawn_blocking(move || in_turn(time)).await;
     let all = measured.expect("no panic");
-    for (threads, managers, rates) in &all {
-        let what = format!("{threads} threads, {managers} managers: acquisitions");
-        if let Some(rate) = Spread::of(rates.iter().copied()) {
-            report.figure(&what, rate, "/s");
+    for (threads, managers, rounds) in &all {
+        let what = format!("{threads} threads, {managers} managers");
+        let of = |value: fn(&Round) -> f64| Spread::of(rounds.iter().map(value));
+        if let (Some(rate), Some(cores)) = (of(|round| round.rate), of(|round| round.cores)) {
+            report.figure(&format!("{what}: acquisitions"), rate, "/s");
+            report.figure(&format!("{what}: cores that it had"), cores, "");
         }
     }
     for [(_, managers, one), (_, _, two)] in all.as_chunks().0 {
         let what = format!("{managers} managers: two threads over one");
-        if let Some(ratio) = Spread::of(two.iter().zip(one).map(|(two, one)| two / one)) {
+        let ratios = two.iter().zip(one).map(|(two, one)| two.rate / one.rate);
+        if let Some(ratio) = Spread::of(ratios) {
             report.figure(&what, ratio, "x");
         }
     }
 }
 
-/// Acquisitions a second in each round, by threads and managers.
-fn in_turn(time: Duration) -> Vec<(usize, usize, Vec<f64>)> {
+/// Those with the same managers stand beside each other.
+fn in_turn(time: Duration) -> Vec<Done> {
     let mut ways = WAYS.map(Way::new);
     for way in &ways {
         way.round();
@@ -57,14 +73,14 @@ fn in_turn(time: Duration) -> Vec<(usize, usize, Vec<f64>)> {
     let rounds = (time.as_nanos() / ROUND.as_nanos()).max(5);
     for _ in 0..rounds {
         for way in &mut ways {
-            let rate = way.round();
-            way.rates.push(rate);
+            let round = way.round();
+            way.rounds.push(round);
         }
         // Whoever came last comes first next time, so that nobody always follows the same.
         ways.reverse();
     }
-    let mut all: Vec<_> =
-        ways.into_iter().map(|way| (way.threads, way.managers.len(), way.rates)).collect();
+    let done = |way: Way| (way.threads, way.managers.len(), way.rounds);
+    let mut all: Vec<Done> = ways.into_iter().map(done).collect();
     all.sort_by_key(|&(threads, managers, _)| (managers, threads));
     all
 }
@@ -75,13 +91,12 @@ impl Way {
         let runtime = runtime.expect("a runtime");
         let connect = || runtime.block_on(LockManager::connect("memory://")).expect("in memory");
         let managers = (0..managers).map(|_| connect()).collect();
-        Self { threads, managers, runtime, rates: Vec::new() }
+        Self { threads, managers, runtime, rounds: Vec::new() }
     }
 
-    /// Acquisitions a second.
-    fn round(&self) -> f64 {
+    fn round(&self) -> Round {
         self.runtime.block_on(async {
-            let began = Instant::now();
+            let (began, before) = (Instant::now(), own_cpu());
             let count = Arc::new(AtomicU64::new(0));
             let mut tasks = JoinSet::new();
             for task in 0..TASKS {
@@ -96,7 +111,9 @@ impl Way {
             while let Some(ended) = tasks.join_next().await {
                 ended.expect("no panic").expect("nobody else wants it");
             }
-            count.load(Ordering::Relaxed) as f64 / began.elapsed().as_secs_f64()
+            let (took, cpu) = (began.elapsed(), own_cpu() - before);
+            let rate = count.load(Ordering::Relaxed) as f64 / took.as_secs_f64();
+            Round { rate, cores: cpu.div_duration_f64(took) }
         })
     }
 }

@@ -6,12 +6,12 @@ use super::{best_crate, of};
 use crate::fleet::Size;
 use crate::load::Load;
 use crate::measured::Measured;
-use crate::peers::{CRATES, LANGUAGES, Peer};
+use crate::peers::{BEST_CRATES, CRATES, LANGUAGES, Peer};
 use crate::report::{Bar, Line, Plot, Report};
 use crate::rounds::compare;
 use crate::servers::Engine;
 
-const WAITERS: [usize; 6] = [2, 4, 8, 16, 32, 64];
+const WAITERS: [usize; 4] = [2, 8, 16, 64];
 
 /// The number that the bars are about; on the newest servers there is no other.
 const JUDGED: usize = 16;
@@ -30,8 +30,11 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
             let Some(started) = engine.start(report).await else { break };
             report.note(&format!("{waiters} tasks"));
             let size = Size::new(1, Load::hot(waiters));
-            let languages = if usual && waiters == JUDGED { &LANGUAGES[..] } else { &[] };
-            let peers = [&peers[..], languages].concat();
+            let languages = if waiters == JUDGED { &LANGUAGES[..] } else { &[] };
+            let peers = match engine {
+                Engine::Usual => [&peers[..], languages].concat(),
+                _ => [&[Peer::Ours][..], &BEST_CRATES].concat(),
+            };
             let all = compare(report, &started.server, &peers, size, (time, ROUND)).await;
             report.table(&all);
             if waiters == JUDGED {

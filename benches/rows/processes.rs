@@ -7,7 +7,7 @@ use super::{best_crate, of};
 use crate::fleet::Size;
 use crate::load::Load;
 use crate::measured::Measured;
-use crate::peers::{CRATES, Peer};
+use crate::peers::{BEST_CRATES, CRATES, Peer};
 use crate::report::{Bar, Line, Plot, Report};
 use crate::rounds::{Way, compare, compare_ways};
 use crate::servers::Engine;
@@ -33,12 +33,11 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
         four_by_four(report, engine, time).await;
         let usual = engine == Engine::Usual;
         for waiting in WAITING {
-            // How the crates fare does not depend on the server.
             let peers = if usual { with_crates() } else { vec![Peer::Ours] };
             let all = one_each(report, engine, &peers, waiting, time).await;
             for (line, each) in lines.iter_mut().zip(&mut each).filter(|_| usual) {
-                line.push(waiting, &all, |measured| measured.commands);
-                each.push(waiting, &all, |measured| measured.commands_per_hand_off);
+                line.push(waiting, &all, |measured| measured.commands.median);
+                each.push(waiting, &all, |measured| measured.commands_per_hand_off.median);
             }
         }
     }
@@ -54,12 +53,18 @@ fn with_crates() -> Vec<Peer> {
     [&[Peer::Ours][..], &CRATES].concat()
 }
 
+/// How the crates fare does not depend on the server: elsewhere the best have to do.
+fn with_the_best() -> Vec<Peer> {
+    [&[Peer::Ours][..], &BEST_CRATES].concat()
+}
+
 /// Four processes of four tasks.
 async fn four_by_four(report: &mut Report, engine: Engine, time: Duration) {
     let Some(started) = engine.start(report).await else { return };
     report.note("4 processes, 4 tasks in each");
     let size = Size::new(4, Load { ordered: true, ..Load::hot(4) });
-    let all = compare(report, &started.server, &with_crates(), size, (time, ROUND)).await;
+    let peers = if engine == Engine::Usual { with_crates() } else { with_the_best() };
+    let all = compare(report, &started.server, &peers, size, (time, ROUND)).await;
     report.table(&all);
     let Some(ours) = of(&all, Peer::Ours) else { return };
     if let Some(best) = best_crate(&all, |measured| measured.rate.median) {
@@ -92,13 +97,8 @@ async fn one_each(
         let mut bar = |what: &str, value: Spread, unit: &str, bar: Bar| {
             report.bar(&format!("{waiting} waiting: {what}"), value, unit, bar);
         };
-        bar(
-            "commands for a hand-off between processes",
-            ours.commands_per_hand_off.into(),
-            "",
-            COMMANDS,
-        );
-        bar("calls in scripts for a hand-off", ours.calls_per_hand_off.into(), "", CALLS);
+        bar("commands for a hand-off between processes", ours.commands_per_hand_off, "", COMMANDS);
+        bar("calls in scripts for a hand-off", ours.calls_per_hand_off, "", CALLS);
         let over = ours.hand_off_server_over(bare);
         bar("the server's time for a hand-off over a bare pair", over, "x", SERVER);
     }

@@ -48,7 +48,7 @@ pub(super) async fn measure(report: &mut Report, engine: Engine, time: Duration)
     report.bar(&what, ours_many.server_over(ours_few), "x", FLAT_TIME);
     report.figure(&format!("{what}, bare commands"), bare_many.server_over(bare_few), "x");
     let what = format!("{MANY} held keys over {FEW}: commands");
-    report.bar(&what, ours_many.commands / ours_few.commands, "x", FLAT_COMMANDS);
+    report.bar(&what, ours_many.commands.median / ours_few.commands.median, "x", FLAT_COMMANDS);
 }
 
 /// Keys as our locks are called, with values as our holders write them: 32 digits and a label.

@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::commands::{Monitor, server_cpu};
+use crate::spread::Spread;
 
 const KEY: &str = "growth";
 
@@ -31,7 +32,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Before it counts, and the least that is measured.
+/// The middle of so many windows is taken: a disturbance spoils one of them.
+const WINDOWS: u32 = 5;
+
+/// Before it counts.
 const RUN_IN: Duration = Duration::from_millis(100);
 
 /// All that want the key, one of which has it.
@@ -78,25 +82,33 @@ impl<'a> Crowd<'a> {
         crowd
     }
 
-    /// Timed for `time`, and after that counted for a while.
+    /// Timed for `time`, in several windows, and after that counted for a while.
     pub(super) async fn measure(&self, time: Duration) -> Cost {
         let cli = self.server.cli().await;
-        let acquired = || self.shared.acquired.load(Ordering::Relaxed);
-        let (began, before, from) = (Instant::now(), server_cpu(&cli).await, acquired());
-        sleep(time).await;
-        let timed = (acquired() - from) as f64;
-        let (took, server) = (began.elapsed(), server_cpu(&cli).await - before);
-
-        let (monitor, from) = (Monitor::begin(self.server).await, acquired());
+        let (mut rates, mut servers) = (Vec::new(), Vec::new());
+        for _ in 0..WINDOWS {
+            let (began, before, from) = (Instant::now(), server_cpu(&cli).await, self.acquired());
+            sleep(time / WINDOWS).await;
+            let acquired = (self.acquired() - from) as f64;
+            let (took, server) = (began.elapsed(), server_cpu(&cli).await - before);
+            rates.push(acquired / took.as_secs_f64());
+            servers.push(server.as_secs_f64() * 1e6 / acquired);
+        }
+        let (monitor, from) = (Monitor::begin(self.server).await, self.acquired());
         sleep(time / 2).await;
-        let counted = (acquired() - from) as f64;
+        let counted = (self.acquired() - from) as f64;
         let asked = monitor.end().await;
+        let middle = |values| Spread::of(values).expect("there are windows").median;
         Cost {
-            rate: timed / took.as_secs_f64(),
-            server: server.as_secs_f64() * 1e6 / timed,
+            rate: middle(rates),
+            server: middle(servers),
             commands: asked.sent as f64 / counted,
             calls: asked.called as f64 / counted,
         }
+    }
+
+    fn acquired(&self) -> u64 {
+        self.shared.acquired.load(Ordering::Relaxed)
     }
 
     /// Each has its turn once more, and goes: what is left over would disturb those who are measured
