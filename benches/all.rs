@@ -15,12 +15,17 @@ mod commands;
 mod fleet;
 mod instructions;
 mod load;
+mod measured;
 mod outcome;
+mod own_cpu;
+mod pairs;
 mod peers;
 mod repeated;
 mod report;
 mod rounds;
 mod rows;
+mod servers;
+mod spread;
 mod taken;
 mod worker;
 
@@ -57,7 +62,7 @@ fn main() -> ExitCode {
         Mode::Leases { arrival } => runtime().block_on(rows::leases::measure(&arrival, seconds)),
         Mode::Hold { url, key } => runtime().block_on(rows::recovery::hold(&url, &key)),
         Mode::Instructions { of, count } => {
-            instructions::execute(of, count).expect("nobody else wants the keys");
+            of.execute(count).expect("nobody else wants the keys");
         }
     }
     ExitCode::SUCCESS
