@@ -89,7 +89,7 @@ impl Claims {
     }
 }
 
-/// Red without: `take_free`, or `give_back_free`.
+/// Red without: `take_free`.
 #[tokio::test]
 async fn a_free_lock_takes_no_script_but_the_first_one_of_a_connection() {
     let server = RedisServer::start().await;
