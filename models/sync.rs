@@ -4,6 +4,7 @@
 pub(crate) mod oneshot;
 mod semaphore;
 
+pub(crate) use std::hash::RandomState as NameHasher;
 use std::ops::Add;
 pub(crate) use std::sync::{Arc, MutexGuard, PoisonError};
 use std::sync::{LockResult, TryLockError};
@@ -12,6 +13,9 @@ use std::time::Duration;
 pub(crate) use semaphore::Semaphore;
 
 use crate::schedules::{Object, step_at};
+
+/// One, because the models have one lock.
+pub(crate) const SHARDS: usize = 1;
 
 /// A mutex whose sections are single steps: nothing in them lets another task run. So whoever finds
 /// it locked has locked it himself, or something inside a section waits; both are mistakes.

@@ -16,7 +16,7 @@ use pin_project_lite::pin_project;
 
 use crate::chain::{Chained, Place};
 use crate::options::{Release, Terms};
-use crate::{Error, LockGuard, OnLost};
+use crate::{Error, Lease, LockGuard, OnLost};
 pub(crate) use blocking::run_blocking;
 use enter::{enter, go_on};
 pub use granted::lease;
@@ -89,7 +89,8 @@ enum Held {
     },
     Releasing {
         released: Boxed<Result<(), Error>>,
-        key: String,
+        /// Names the key.
+        lease: Lease,
         on_lost: OnLost,
     },
 }
@@ -265,17 +266,17 @@ impl Held {
             if guard.is_nested() {
                 return Poll::Ready(judge(guard.ensure_held(), guard.key(), on_lost));
             }
-            let key = guard.key().to_owned();
+            let lease = Lease::clone(&guard);
             let released: Boxed<_> = match release {
                 Release::Await => Box::pin(guard.release()),
                 Release::Background => Box::pin(guard.release_until_sent()),
             };
-            *self = Self::Releasing { released, key, on_lost };
+            *self = Self::Releasing { released, lease, on_lost };
         }
         match self {
-            Self::Releasing { released, key, on_lost } => {
+            Self::Releasing { released, lease, on_lost } => {
                 let released = ready!(released.as_mut().poll(context));
-                Poll::Ready(judge(released, key, *on_lost))
+                Poll::Ready(judge(released, lease.key(), *on_lost))
             }
             _ => Poll::Ready(Ok(())),
         }

@@ -5,6 +5,7 @@ mod held;
 
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use tokio::time::Instant;
 use tracing::Span;
@@ -220,9 +221,9 @@ impl LockGuard {
 
     /// Gives back what is left of a lease that has ended: its keys, and the turns of other keys that
     /// were entered again.
-    pub(crate) async fn let_go(mut self) -> (Box<[LockKey]>, Vec<LockGuard>) {
+    pub(crate) async fn let_go(mut self) -> (Arc<[LockKey]>, Vec<LockGuard>) {
         let turns = std::mem::take(&mut self.also);
-        let keys = self.lease().frame().hold().claim().keys().into();
+        let keys = self.lease().frame().hold().claim().shared_keys().clone();
         // That it was lost is known.
         self.release_in_background().await.ok();
         (keys, turns)

@@ -40,7 +40,7 @@ impl LockManager {
         if let Some(outer) = chain::find(&self.shared.watchdog, key) {
             return self.enter_again(terms, &outer, key).await;
         }
-        self.acquire_new(terms, Box::new([self.key(key)?])).await
+        self.acquire_new(terms, Arc::new([self.key(key)?])).await
     }
 
     /// All of `keys` or none: those that this call chain has already are entered again.
@@ -74,7 +74,7 @@ impl LockManager {
     pub(crate) async fn acquire_new(
         &self,
         terms: &Terms,
-        keys: Box<[LockKey]>,
+        keys: Arc<[LockKey]>,
     ) -> Result<LockGuard, Error> {
         if let Some(site) = terms.site {
             self.look_at_order(terms, site);
@@ -101,7 +101,7 @@ impl LockManager {
     async fn acquire_unobserved(
         &self,
         terms: &Terms,
-        keys: Box<[LockKey]>,
+        keys: Arc<[LockKey]>,
         observed: &Wait,
     ) -> Result<LockGuard, Error> {
         let watchdog = &self.shared.watchdog;
@@ -131,7 +131,7 @@ impl LockManager {
     async fn wait_and_ask(
         &self,
         terms: &Terms,
-        keys: &[LockKey],
+        keys: &Arc<[LockKey]>,
         mut ahead: Option<Ahead>,
         observed: &Wait,
     ) -> Result<LockGuard, Error> {
@@ -179,13 +179,15 @@ impl LockManager {
     fn claim<'a>(
         &'a self,
         terms: &'a Terms,
-        keys: &[LockKey],
+        keys: &Arc<[LockKey]>,
         ahead: Option<Ahead>,
         queue: Option<&'a LocalQueue<'a>>,
     ) -> Result<Asking<'a>, Error> {
         let shared = &self.shared;
-        let label = shared.identity.label(terms.function);
-        let claim = Claim::with(shared.inbox.id(), keys.into(), terms.sharing, &label);
+        let (inbox, room) = (shared.inbox.id(), shared.identity.room(terms.function));
+        let claim = Claim::labelled(inbox, keys.clone(), terms.sharing, room, |value| {
+            shared.identity.write_label(value, terms.function);
+        });
         if let Some(why) = shared.watchdog.store().refuses_claim(&claim) {
             return Err(Error::InvalidOptions(why));
         }

@@ -147,7 +147,7 @@ impl<'a> Asking<'a> {
     /// How often to look while it waits: each `retry_delay`, and less often where this manager waits for
     /// so many locks that the looks alone would keep the store busy.
     fn look_every(&self) -> Duration {
-        let waits = u32::try_from(self.shared.inbox.expects()).unwrap_or(u32::MAX);
+        let waits = u32::try_from(self.shared.inbox.waiting()).unwrap_or(u32::MAX);
         self.terms.patience.delay.saturating_mul(waits.div_ceil(LOOKS_AT_ONCE).max(1))
     }
 
@@ -214,6 +214,7 @@ impl<'a> Asking<'a> {
 
     /// Waits for a grant, until `until` or until it is time to ask again.
     pub(super) async fn granted_before(&mut self, mut until: Instant) -> Option<LockGuard> {
+        let waits = self.shared.inbox.waits();
         let Some(expected) = &self.expected else {
             sleep_until(until).await;
             return None;
@@ -240,6 +241,7 @@ impl<'a> Asking<'a> {
                 News::AskAgain(at) => until = until.min(at),
             }
         };
+        drop(waits);
         let Grant { fencing, since, wanted } = grant;
         // One that is too old is asked for again: that makes its lease begin anew. What nobody renews is the
         // deadline of the work, and has to last.

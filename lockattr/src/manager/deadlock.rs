@@ -101,7 +101,7 @@ impl LockManager {
         let note = |(held, entry): &(LockKey, Arc<Frame>)| {
             let holds_since = Holder::from_value(entry.hold().claim().value(), None).since_millis();
             let label = label.clone() + &Waits { id, holds_since, names: names.clone() }.word();
-            let keys = Box::new([LockKey::new(NOTES, held.name()).ok()?]);
+            let keys = Arc::new([LockKey::new(NOTES, held.name()).ok()?]);
             let claim = Claim::with(self.shared.inbox.id(), keys, Sharing::Exclusive, &label);
             Some(Note { claim: Arc::new(claim), left: None })
         };
