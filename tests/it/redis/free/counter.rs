@@ -11,7 +11,7 @@ async fn counts_by_script(cli: &Cli, manager: &LockManager) -> bool {
     calls(cli, "incr").await == before
 }
 
-/// Red without: the floor in `counters::counts`.
+/// Red without: the comparison in `counters::counts`.
 #[tokio::test]
 async fn a_counter_that_was_lost_is_raised_to_the_clock() {
     let server = RedisServer::start().await;
