@@ -83,7 +83,7 @@ impl Peer {
             Self::Background => "lockattr background",
             Self::Linger => "lockattr linger",
             Self::Permits => "lockattr 4 permits",
-            Self::Mixed => "lockattr 3 read 1 write",
+            Self::Mixed => "lockattr read/write",
             Self::Bare => "bare commands",
             Self::Rslock => "rslock",
             Self::RslockQuick => "rslock 1 ms",

@@ -11,7 +11,7 @@ use crate::report::{Bar, Line, Plot, Report};
 use crate::rounds::compare;
 use crate::servers::Engine;
 
-const WAITERS: [usize; 4] = [2, 8, 16, 64];
+const WAITERS: [usize; 3] = [2, 16, 64];
 
 /// The number that the bars are about; on the newest servers there is no other.
 const JUDGED: usize = 16;

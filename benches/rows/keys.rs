@@ -11,7 +11,7 @@ use crate::report::{Bar, Line, Plot, Report};
 use crate::rounds::compare;
 use crate::servers::{Engine, Started};
 
-const KEYS: [usize; 5] = [1, 4, 16, 64, 256];
+const KEYS: [usize; 4] = [1, 16, 64, 256];
 
 /// Those that the bars are about; on the newest servers there are no others.
 const SOME: usize = 16;

@@ -4,14 +4,13 @@
 use std::time::Duration;
 
 use super::{best_crate, of};
-use crate::fleet::Size;
+use crate::fleet::{Cores, Size};
 use crate::load::Load;
 use crate::measured::Measured;
 use crate::peers::{BEST_CRATES, CRATES, Peer};
 use crate::report::{Bar, Line, Plot, Report};
 use crate::rounds::{Way, compare, compare_ways};
 use crate::servers::Engine;
-use crate::spread::Spread;
 
 /// With one task each, so that all wait but the one that holds: every acquisition is a hand-off, as
 /// long as somebody is in line when it ends.
@@ -35,6 +34,7 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
         for waiting in WAITING {
             let peers = if usual { with_crates() } else { vec![Peer::Ours] };
             let all = one_each(report, engine, &peers, waiting, time).await;
+            hand_off(report, engine, waiting, time).await;
             for (line, each) in lines.iter_mut().zip(&mut each).filter(|_| usual) {
                 line.push(waiting, &all, |measured| measured.commands.median);
                 each.push(waiting, &all, |measured| measured.commands_per_hand_off.median);
@@ -75,8 +75,7 @@ async fn four_by_four(report: &mut Report, engine: Engine, time: Duration) {
     report.bar(what, ours.commands_per_hand_off, "", COMMANDS);
 }
 
-/// So many processes that wait, and one that has it; and one pair of bare commands at a time, in
-/// turn with them.
+/// So many processes that wait, and one that has it.
 async fn one_each(
     report: &mut Report,
     engine: Engine,
@@ -85,22 +84,37 @@ async fn one_each(
     time: Duration,
 ) -> Vec<Measured> {
     let Some(started) = engine.start(report).await else { return Vec::new() };
-    report
-        .note(&format!("{waiting} processes that wait, and one that has it; bare commands: alone"));
+    report.note(&format!("{waiting} processes that wait, and one that has it"));
     let size = Size::new(waiting + 1, Load { ordered: true, ..Load::hot(1) });
-    let way = |peer, size| Way { peer, size, server: &started.server };
-    let mut ways: Vec<_> = peers.iter().map(|&peer| way(peer, size)).collect();
-    ways.push(way(Peer::Bare, Size::new(1, Load::hot(1))));
+    let all = compare(report, &started.server, peers, size, (time, ROUND)).await;
+    report.table(&all);
+    if let Some(ours) = of(&all, Peer::Ours) {
+        let what = format!("{waiting} waiting: commands for a hand-off between processes");
+        report.bar(&what, ours.commands_per_hand_off, "", COMMANDS);
+        let what = format!("{waiting} waiting: calls in scripts for a hand-off");
+        report.bar(&what, ours.calls_per_hand_off, "", CALLS);
+    }
+    all
+}
+
+/// What the server computes for a hand-off, beside a pair of bare commands that nobody else is in the
+/// way of: both come one at a time.
+///
+/// All on one core. Elsewhere a server that has nothing to do for a moment sleeps, and to wake it
+/// takes it two or three times what a pair does.
+async fn hand_off(report: &mut Report, engine: Engine, waiting: usize, time: Duration) {
+    let Some(started) = engine.start(report).await else { return };
+    report.note(&format!("{waiting} processes that wait, and bare commands alone, on one core"));
+    let ordered = Load { ordered: true, ..Load::hot(1) };
+    let way = |peer, processes, load| {
+        let size = Size { cores: Cores::One, ..Size::new(processes, load) };
+        Way { peer, size, server: &started.server }
+    };
+    let ways = [way(Peer::Ours, waiting + 1, ordered), way(Peer::Bare, 1, Load::hot(1))];
     let all = compare_ways(report, &ways, (time, ROUND)).await;
     report.table(&all);
     if let (Some(ours), Some(bare)) = (of(&all, Peer::Ours), of(&all, Peer::Bare)) {
-        let mut bar = |what: &str, value: Spread, unit: &str, bar: Bar| {
-            report.bar(&format!("{waiting} waiting: {what}"), value, unit, bar);
-        };
-        bar("commands for a hand-off between processes", ours.commands_per_hand_off, "", COMMANDS);
-        bar("calls in scripts for a hand-off", ours.calls_per_hand_off, "", CALLS);
-        let over = ours.hand_off_server_over(bare);
-        bar("the server's time for a hand-off over a bare pair", over, "x", SERVER);
+        let what = format!("{waiting} waiting: the server's time for a hand-off over a bare pair");
+        report.bar(&what, ours.hand_off_server_over(bare), "x", SERVER);
     }
-    all
 }

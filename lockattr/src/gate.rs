@@ -25,7 +25,9 @@ impl Gate {
 
     /// Passes if nobody has the turn, nor waits for it; whether it has passed.
     pub(crate) fn try_enter(&self, sharing: Sharing) -> bool {
-        self.0.try_acquire_many(turns(sharing)).map(|permit| permit.forget()).is_ok()
+        let Ok(permit) = self.0.try_acquire_many(turns(sharing)) else { return false };
+        permit.forget();
+        true
     }
 
     /// The next has the turn of one who has passed for this.

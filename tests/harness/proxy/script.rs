@@ -146,7 +146,9 @@ pub(super) fn name(words: &[&[u8]]) -> String {
         "set" if words.iter().any(|word| word.eq_ignore_ascii_case(b"NX")) => {
             return "acquire".to_owned();
         }
-        "incr" => return "count".to_owned(),
+        "incr" if words.get(1).is_some_and(|key| key.starts_with(b"lockattr:fence")) => {
+            return "count".to_owned();
+        }
         _ => None,
     };
     script.and_then(|digest| SCRIPTS.get(&digest).cloned()).unwrap_or(command)
