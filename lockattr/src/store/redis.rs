@@ -48,10 +48,12 @@ use crate::{Error, HeldLock, Holder};
 use call::Call;
 use cluster::Cluster;
 use config::Config;
+use free::Free;
 use node::Does;
 use request::Answer;
 use scripts::Scripts;
 use servers::{Place, Replied, Servers};
+use several::unknown;
 pub(in crate::store) use tls::is_asked;
 
 /// The fencing counter: one per server, not one per key, so that memory does not grow with the
@@ -217,16 +219,29 @@ impl RedisStore {
 
     /// Asks for all that a claim names.
     async fn ask(&self, asked: &Acquiring) -> Result<Acquire, StoreError> {
-        let Acquiring { claim, ttl, waiting, .. } = asked;
+        let Acquiring { claim, waiting, .. } = asked;
         let Some(place) = self.servers.place_of(claim) else {
             return Box::pin(self.ask_several(asked)).await;
         };
         let waits = *waiting != Waiting::Not;
         // A holder hears who waits for its lock.
         self.servers.hear(place, claim, false).await?;
-        if let Some(taken) = self.servers.take_free(place, asked).await? {
-            return Ok(taken);
-        }
+        let may_have_set = match self.servers.take_free(place, asked).await? {
+            Free::Taken(taken) => return Ok(taken),
+            Free::AskTheScript { may_have_set } => may_have_set,
+        };
+        let answer = self.ask_script(place, asked, waits).await;
+        answer.map_err(|error| if may_have_set { unknown(error) } else { error })
+    }
+
+    /// Asks the script for what a claim names in one place, and lets it wait if it `waits`.
+    async fn ask_script(
+        &self,
+        place: Place,
+        asked: &Acquiring,
+        waits: bool,
+    ) -> Result<Acquire, StoreError> {
+        let Acquiring { claim, ttl, waiting, .. } = asked;
         // Before it is queued: a grant that is told to nobody would be passed on.
         self.servers.hear(place, claim, waits).await?;
         if waits {

@@ -279,3 +279,47 @@ async fn a_plain_release_of_a_marked_lock_hands_it_on() {
     drop((one, other));
     assert_nothing_left(&server).await;
 }
+
+/// A shared lock lives on for its queue, and no longer: other programs find the key gone when its last lease ends.
+///
+/// Red without: what `secure` does to a shared lock without a queue.
+#[tokio::test]
+async fn a_shared_lock_whose_waiter_left_ends_with_its_lease() {
+    let server = RedisServer::start().await;
+    let (cli, claims) = (server.cli().await, Claims::new(&server));
+    let sharer = claims.claim(&["a"], Sharing::Shared);
+    assert!(claims.asks(&sharer, Duration::from_millis(500)).await);
+    let waits = claims.exclusive();
+    assert!(!claims.waits(&waits, LONG).await);
+    assert!(cli.pttl("lock:a").await > 10_000, "it lives for its queue");
+    claims.releases(Releasing::new(waits)).await;
+    assert!(cli.pttl("lock:a").await <= 500);
+    assert_nothing_left(&server).await;
+}
+
+/// Red without: a first write that such a server takes (`lengthen` in `renew.lua`), in both modes.
+#[tokio::test]
+async fn a_server_without_memory_renews_what_others_wait_for() {
+    let server = RedisServer::start().await;
+    let (cli, claims) = (server.cli().await, Claims::new(&server));
+    let sharer = claims.claim(&["a"], Sharing::Shared);
+    let alone = claims.claim(&["b"], Sharing::Exclusive);
+    let waiters = ["a", "b"].map(|key| claims.claim(&[key], Sharing::Exclusive));
+    for holder in [&sharer, &alone] {
+        assert!(claims.asks(holder, Duration::from_secs(20)).await);
+    }
+    for waiter in &waiters {
+        assert!(!claims.waits(waiter, LONG).await);
+    }
+    cli.query::<()>(&["CONFIG", "SET", "maxmemory", "1"]).await;
+    let renewals = [&sharer, &alone].map(|claim| Renewal::new(claim.clone(), LONG));
+    for answer in claims.store.renew(&renewals).await {
+        assert_eq!(answer.unwrap(), Renew::Renewed);
+    }
+    assert!(cli.pttl("lock:b").await > 50_000);
+    cli.query::<()>(&["CONFIG", "SET", "maxmemory", "0"]).await;
+    for claim in waiters.into_iter().chain([sharer, alone]) {
+        claims.releases(Releasing::new(claim)).await;
+    }
+    assert_nothing_left(&server).await;
+}

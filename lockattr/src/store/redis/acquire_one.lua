@@ -42,8 +42,8 @@ if #KEYS == 3 and ARGV[3] == 'x' then
         tell(holder, 'wanted ' .. lock)
       end
       if plain or not last[1] or kept < millis() + LASTS then
-        set_marked(lock, holder, ends, millis() + KEPT)
         redis.call('PEXPIRE', queue, KEPT)
+        set_marked(lock, holder, ends, millis() + KEPT)
       end
       return { holder, ends - millis(), time(), place }
     end

@@ -26,30 +26,40 @@ use crate::store::{Acquire, Acquiring, Release, Releasing, Sharing, StoreError};
 pub(super) enum Taken {
     /// The lock is the claim's, under this number, once enough replicas have it.
     Granted(Answer<FencingToken>),
-    /// The script has to say.
-    AskTheScript,
+    /// The script has to say. If the pair may have set the lock, that is to be undone, whatever comes of it.
+    AskTheScript { may_have_set: bool },
+}
+
+/// What came of taking a lock without a script.
+pub(super) enum Free {
+    Taken(Acquire),
+    /// The script has to; and whether the lock may carry the claim's value already.
+    AskTheScript {
+        may_have_set: bool,
+    },
 }
 
 impl Servers {
-    /// Takes the lock if it is free; `None` if the script has to.
+    /// Takes the lock if it is free, and nothing else is to be done for it.
     pub(super) async fn take_free(
         &self,
         place: Place,
         asked: &Acquiring,
-    ) -> Result<Option<Acquire>, StoreError> {
-        let Some(at) = self.at(place).filter(|_| is_plain(asked)) else { return Ok(None) };
+    ) -> Result<Free, StoreError> {
+        let not_here = Free::AskTheScript { may_have_set: false };
+        let Some(at) = self.at(place).filter(|_| is_plain(asked)) else { return Ok(not_here) };
         if at.post().contended.is(asked.claim.key().name(), Instant::now()) {
-            return Ok(None);
+            return Ok(not_here);
         }
         let fence = self.fence(place);
         let taken = at.node().take(place.number(), self.counter(place), asked, &fence).await;
         match taken {
             Ok(Taken::Granted(Answer { value: fencing, replicated })) => {
                 replicated?;
-                Ok(Some(Acquire::Acquired { fencing, wanted: false }))
+                Ok(Free::Taken(Acquire::Acquired { fencing, wanted: false }))
             }
-            Ok(Taken::AskTheScript) => Ok(None),
-            Err(error) => self.unless_elsewhere(error),
+            Ok(Taken::AskTheScript { may_have_set }) => Ok(Free::AskTheScript { may_have_set }),
+            Err(error) => self.unless_elsewhere(error).map(|_: Option<()>| not_here),
         }
     }
 

@@ -162,7 +162,13 @@ local function secure(lock)
     value, ends = unmarked(held)
   end
   if redis.call('EXISTS', queue) == 0 then
-    if not ends or not is_string(held) then
+    if not is_string(held) then
+      -- It may have lived for the queue.
+      local last = held and redis.pcall('ZRANGE', lock, -1, -1, 'WITHSCORES') or {}
+      if last[1] and string.find(last[1], '^%x+ mode=[sp]') then
+        redis.call('PEXPIRE', lock, last[2] - millis())
+      end
+    elseif not ends then
       return
     elseif value == '' or ends <= millis() then
       redis.call('DEL', lock)

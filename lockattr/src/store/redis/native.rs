@@ -96,9 +96,16 @@ impl Native {
     }
 }
 
-/// Whether another node of a cluster is to be asked: the script finds out which.
+/// Whether another server is to be asked, and this one did nothing: the script finds out which.
 pub(super) fn is_sent_on(error: &RedisError) -> bool {
-    let kinds = [ServerErrorKind::Moved, ServerErrorKind::Ask, ServerErrorKind::TryAgain];
+    let kinds = [
+        ServerErrorKind::Moved,
+        ServerErrorKind::Ask,
+        ServerErrorKind::TryAgain,
+        ServerErrorKind::ClusterDown,
+        ServerErrorKind::MasterDown,
+        ServerErrorKind::ReadOnly,
+    ];
     kinds.map(ErrorKind::Server).contains(&error.kind())
 }
 

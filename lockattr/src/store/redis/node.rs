@@ -145,7 +145,7 @@ impl Node {
         let link = self.link(place, Does::Take);
         let live = link.get().await?;
         if !live.raised.is_raised(slot) {
-            return Ok(Taken::AskTheScript);
+            return Ok(Taken::AskTheScript { may_have_set: false });
         }
         let (seen, pair) = (counters.seen(slot), pair(asked, fence, self.replicas));
         let mut connection = live.connection();
@@ -155,10 +155,11 @@ impl Node {
         let mut next = || replies.next().unwrap_or(Value::Nil);
         let (set, incremented) = (next(), next());
         let Some(fencing) = number(&set, &incremented, seen) else {
+            let may_have_set = !matches!(set, Value::Nil | Value::ServerError(_));
             for reply in [set, incremented] {
                 live.raised.doubts(&reply);
             }
-            return Ok(Taken::AskTheScript);
+            return Ok(Taken::AskTheScript { may_have_set });
         };
         counters.saw(slot, fencing.counter());
         let waited = next().extract_error().map(Some);
@@ -175,15 +176,17 @@ impl Node {
         let link = self.link(place, Does::Free);
         let live = link.get().await?;
         let connection = &mut live.connection();
-        let by_command = match &live.native {
-            Some(native) => native.delete(connection, releasing).await,
-            None => Ok(None),
+        let deleted = async {
+            let by_command = match &live.native {
+                Some(native) => native.delete(connection, releasing).await?,
+                None => None,
+            };
+            match by_command {
+                Some(deleted) => Ok(deleted),
+                None => Self::delete_by_script(connection, &link.scripts, releasing).await,
+            }
         };
-        let outcome = match by_command {
-            Ok(None) => Self::delete_by_script(connection, &link.scripts, releasing).await,
-            Ok(Some(deleted)) => Ok(deleted),
-            Err(error) => Err(error),
-        };
+        let outcome = until_left(link, &live.pulse, deleted).await;
         link.note(&live, outcome)
     }
 

@@ -42,6 +42,8 @@ for i = 1, #ARGV, 4 do
         redis.call('ZREM', lock, value)
         end_with_the_last(lock)
       else
+        -- First what a server without memory takes, and then it takes the other.
+        end_with_the_last(lock)
         redis.call('ZADD', lock, millis() + after, value)
         end_with_the_last(lock)
       end

@@ -37,8 +37,9 @@ if #KEYS == 3 and ARGV[3] == '' and ARGV[4] == '0' then
     elseif details then
       -- A claim of another kind. It keeps its place, and its record for as long as before.
       local asked, lasts = string.match(details, '^(%d+) (%d+) ')
-      local left = math.ceil(waits_for(tonumber(lasts)) - (time() - asked) / 1000)
-      redis.call('SET', record, details, 'PX', math.max(left, 1))
+      local most = waits_for(tonumber(lasts))
+      local left = math.ceil(most - (time() - asked) / 1000)
+      redis.call('SET', record, details, 'PX', math.min(math.max(left, 1), most))
     end
   end
 end

@@ -9,12 +9,10 @@
 --
 -- Returns a string: 1 for each claim that still has all its locks, else 0.
 
--- Makes a key live for at least so long: a renewal may overtake a longer one that `extend` sent. The first
--- write of a script, because a server without memory takes it, and what follows then.
+-- Makes a key live for at least so long: a renewal may overtake a longer one that `extend` sent. It always
+-- writes: a server without memory takes this command, and those that follow it in the script.
 local function lengthen(lock, ttl)
-  if redis.call('PTTL', lock) < ttl then
-    redis.call('PEXPIRE', lock, ttl)
-  end
+  redis.call('PEXPIRE', lock, math.max(redis.call('PTTL', lock), ttl))
 end
 
 local answers = {}
