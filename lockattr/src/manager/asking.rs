@@ -214,7 +214,6 @@ impl<'a> Asking<'a> {
 
     /// Waits for a grant, until `until` or until it is time to ask again.
     pub(super) async fn granted_before(&mut self, mut until: Instant) -> Option<LockGuard> {
-        let waits = self.shared.inbox.waits();
         let Some(expected) = &self.expected else {
             sleep_until(until).await;
             return None;
@@ -241,7 +240,6 @@ impl<'a> Asking<'a> {
                 News::AskAgain(at) => until = until.min(at),
             }
         };
-        drop(waits);
         let Grant { fencing, since, wanted } = grant;
         // One that is too old is asked for again: that makes its lease begin anew. What nobody renews is the
         // deadline of the work, and has to last.

@@ -52,7 +52,7 @@ pub struct Inbox {
     id: u64,
     /// By the tokens' last bits, so that claims seldom meet.
     expected: [Shard; SHARDS],
-    /// How many claims were refused and wait.
+    /// How many claims expect news.
     waiting: AtomicUsize,
     on_wanted: OnWanted,
     on_lost: OnLost,
@@ -159,16 +159,9 @@ impl Inbox {
         self
     }
 
-    /// How many claims wait for news, after the store refused them.
+    /// How many claims wait for news, or are about to.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
-    }
-
-    /// One more waits, until what this returns is dropped. A claim whose lock is free is never counted, so
-    /// that nobody disturbs those who look.
-    pub(crate) fn waits(&self) -> Waits<'_> {
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        Waits(self)
     }
 
     /// What the tokens of its manager's claims begin with.
@@ -215,6 +208,7 @@ impl Inbox {
     /// store is asked to let it stand in line.
     pub fn expect(self: &Arc<Self>, token: OwnerToken) -> Expected {
         let slot = Arc::<Slot>::default();
+        self.waiting.fetch_add(1, Ordering::Relaxed);
         self.expected(token).insert(token, slot.clone());
         Expected { inbox: self.clone(), token, slot }
     }
@@ -246,16 +240,6 @@ impl Inbox {
 fn locked(shard: &Shard) -> MutexGuard<'_, HashMap<OwnerToken, Arc<Slot>, NameHasher>> {
     // Nothing in there can panic half-way, so a poisoned lock is still good.
     shard.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A claim that was refused and waits for news.
-#[derive(Debug)]
-pub(crate) struct Waits<'a>(&'a Inbox);
-
-impl Drop for Waits<'_> {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl fmt::Debug for Inbox {
@@ -303,5 +287,6 @@ impl Expected {
 impl Drop for Expected {
     fn drop(&mut self) {
         self.inbox.expected(self.token).remove(&self.token);
+        self.inbox.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
