@@ -91,11 +91,13 @@ impl Load {
             let task = Task::new(self, (from, until), n, Arc::clone(&last));
             tasks.spawn(task.run(Arc::clone(client), key));
         }
+        let mut ended = Vec::new();
+        while let Some(task) = tasks.join_next().await {
+            ended.push(task.map_err(|error| error.to_string())??);
+        }
         let mut total = Outcome::new(window);
-        while let Some(ended) = tasks.join_next().await {
-            let mut outcome = ended.map_err(|error| error.to_string())??;
-            total.order.append(&mut outcome.order);
-            total.add(&outcome);
+        for task in ended {
+            task.tell(&mut total);
         }
         Ok(total)
     }
@@ -111,7 +113,12 @@ pub(crate) struct Task {
     last: Arc<AtomicUsize>,
     asked: Instant,
     counted: u64,
-    outcome: Outcome,
+    all: u64,
+    hand_offs: u64,
+    bodies: Duration,
+    order: Vec<u64>,
+    /// In nanoseconds. A histogram for each task would compute more, as it grows, than a lock does.
+    waits: Vec<u64>,
 }
 
 impl Task {
@@ -121,49 +128,72 @@ impl Task {
         number: usize,
         last: Arc<AtomicUsize>,
     ) -> Self {
-        let outcome = Outcome::new(until - from);
-        Self { load, from, until, number, last, asked: Instant::now(), counted: 0, outcome }
+        let asked = Instant::now();
+        let (counted, all, hand_offs, bodies, order, waits) = Default::default();
+        Self {
+            load,
+            from,
+            until,
+            number,
+            last,
+            asked,
+            counted,
+            all,
+            hand_offs,
+            bodies,
+            order,
+            waits,
+        }
     }
 
-    async fn run(mut self, client: Arc<Client>, key: String) -> Result<Outcome, String> {
+    async fn run(mut self, client: Arc<Client>, key: String) -> Result<Self, String> {
         loop {
             self.asked = Instant::now();
             if self.asked >= self.until {
-                self.outcome.counted.push(self.counted);
-                return Ok(self.outcome);
+                return Ok(self);
             }
             client.hold(&key, &mut self).await?;
         }
     }
 
+    /// Adds what it has to tell, once nobody is measured any more.
+    fn tell(mut self, total: &mut Outcome) {
+        total.counted.push(self.counted);
+        total.all += self.all;
+        total.hand_offs += self.hand_offs;
+        total.bodies += self.bodies;
+        total.order.append(&mut self.order);
+        self.waits.iter().for_each(|&nanos| total.record_wait(nanos, 1));
+    }
+
     /// How many acquisitions it has behind it, and its own number: who does something every few
     /// acquisitions does not do it at the same time as all other tasks.
     pub(crate) fn nth(&self) -> u64 {
-        self.outcome.all + self.number as u64
+        self.all + self.number as u64
     }
 
     /// The body: what happens while the lock is held. `number` is the fencing token, from who has
     /// one.
     pub(crate) async fn inside(&mut self, number: Option<u64>) {
         let held = Instant::now();
-        self.outcome.all += 1;
+        self.all += 1;
         // Nobody else is here, as long as all want the same key.
         if self.last.swap(self.number, Ordering::Relaxed) != self.number {
-            self.outcome.hand_offs += 1;
+            self.hand_offs += 1;
         }
         if self.asked >= self.from {
             let waited = held - self.asked;
-            self.outcome.record_wait(waited.as_nanos() as u64, 1);
+            self.waits.push(waited.as_nanos() as u64);
         }
         if self.load.ordered {
-            self.outcome.order.push(number.unwrap_or_else(monotonic));
+            self.order.push(number.unwrap_or_else(monotonic));
         }
         if !self.load.body.is_zero() {
             sleep(self.load.body).await;
         }
         if (self.from..self.until).contains(&held) {
             self.counted += 1;
-            self.outcome.bodies += held.elapsed();
+            self.bodies += held.elapsed();
         }
     }
 }
