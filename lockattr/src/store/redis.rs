@@ -6,6 +6,7 @@
 mod batch;
 mod call;
 mod cluster;
+mod combiner;
 mod config;
 mod connect;
 mod contended;
@@ -82,14 +83,14 @@ const WAITER: &str = "lockattr:waiter:";
 ///
 /// ```text
 /// ACL SETUSER locker on >… resetkeys ~lock:* ~lockattr:* resetchannels &lockattr:inbox:* -@all
-///     +hello +ping +select +script|load +evalsha +subscribe +publish +get +getdel +set +incr +del
-///     +exists +pttl +pexpire +time +zadd +zcard +zcount +zrange +zrem +zremrangebyscore +zrank +zscore
+///     +hello +ping +select +script|load +evalsha +subscribe +publish +get +getdel +set +incr
+///     +incrby +del +exists +pttl +pexpire +time +zadd +zcard +zcount +zrange +zrem +zremrangebyscore +zrank +zscore
 /// ```
 ///
 /// With `+scan` besides, it may [list what is held](crate::LockManager::held_locks).
 ///
 /// Over a lock that nobody waits for there are no scripts: `SET … NX PX` and `INCR` take it, and one command gives
-/// it back. While claims wait, the value has a mark before it (`queued=1 until=… kept=… `), and the key may
+/// it back. Tasks that ask at the same time share a pipeline, and one `INCRBY` numbers their acquisitions. While claims wait, the value has a mark before it (`queued=1 until=… kept=… `), and the key may
 /// outlive the lease: whoever reads values by hand reads the end of the lease there.
 ///
 /// With one right more, a release costs the server a third: `+delex` where it is Redis 8.4 or later,

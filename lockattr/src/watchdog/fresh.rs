@@ -17,6 +17,8 @@ use crate::sync::{NameHasher, SHARDS};
 /// Leases that were watched since the last look, and until when the tasks sleep.
 pub(super) struct Fresh {
     shards: [Mutex<Shard>; SHARDS],
+    /// A bit for each part in which something was put down since all were taken: most threads have none.
+    used: AtomicU64,
     made: Instant,
     /// So many nanoseconds after `made`: only an earlier timer has to wake the tasks. All do while one of
     /// them looks, or there is none.
@@ -43,6 +45,7 @@ impl Fresh {
     pub(super) fn new() -> Self {
         Self {
             shards: std::array::from_fn(|_| Mutex::default()),
+            used: AtomicU64::new(0),
             made: Instant::now(),
             asleep_until: AtomicU64::new(u64::MAX),
             shut_down: AtomicBool::new(false),
@@ -58,6 +61,7 @@ impl Fresh {
         let timer = renew_at.map_or(ends, |renew_at| renew_at.min(ends));
         let (id, told) = {
             let mut shard = self.shard(place);
+            self.mark_used(place);
             shard.last_id += 1;
             let id = shard.last_id * SHARDS as u64 + place as u64;
             let told = self.is_shut_down().then(|| hold.clone());
@@ -95,8 +99,11 @@ impl Fresh {
     /// Takes all of them, in the order in which each thread put them down.
     pub(super) fn take(&self) -> Vec<Lease> {
         let mut all = Vec::new();
-        for shard in &self.shards {
-            all.extend(locked(shard).leases.drain().map(|(_, lease)| lease));
+        let mut used = self.used.swap(0, Ordering::SeqCst);
+        while used != 0 {
+            let place = used.trailing_zeros() as usize;
+            all.extend(self.shard(place).leases.drain().map(|(_, lease)| lease));
+            used &= used - 1;
         }
         all.sort_unstable_by_key(|lease| lease.id);
         all
@@ -120,6 +127,15 @@ impl Fresh {
 
     pub(super) fn is_shut_down(&self) -> bool {
         self.shut_down.load(Ordering::SeqCst)
+    }
+
+    /// Something is put down in this part, which is locked: who takes what is there sees that or waits.
+    fn mark_used(&self, place: usize) {
+        let bit = 1 << place;
+        // Mostly it is set, and then no thread takes the line from the others.
+        if self.used.load(Ordering::SeqCst) & bit == 0 {
+            self.used.fetch_or(bit, Ordering::SeqCst);
+        }
     }
 
     fn after_made(&self, at: Instant) -> u64 {

@@ -108,14 +108,19 @@ impl Queue {
         None
     }
 
-    /// Takes out what is due, for the task on `runtime`.
-    pub(super) fn due(&mut self, runtime: runtime::Id, now: Instant) -> Due {
+    /// Takes out what is due, for the task on `runtime`, which is to look again after `rest` if nothing is.
+    pub(super) fn due(
+        &mut self,
+        runtime: runtime::Id,
+        now: Instant,
+        rest: Option<Duration>,
+    ) -> Due {
         let adopted = self.releases.adopted_on(runtime);
         let (renewals, over) = self.leases.due(now);
         let releases = self.releases.due(now);
         let lingered = self.kept.due(now);
         let timers = [self.leases.next(), self.releases.next(), self.kept.next()];
-        let next = timers.into_iter().flatten().min();
+        let next = timers.into_iter().flatten().min().or_else(|| rest.map(|rest| now + rest));
         self.asleep_until = next;
         Due { renewals, over, releases, adopted, lingered, next }
     }

@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::runtime::{self, Handle};
@@ -14,6 +15,10 @@ use super::Watchdog;
 use super::batch::{UnderWay, send_releases, send_renewals};
 use super::needs::lacks;
 use super::queue::Due;
+
+/// So long the task sleeps when nothing is due, before it sleeps for good. A lease that has to be looked at
+/// later than that does not wake it, and is mostly given back before.
+const REST: Duration = Duration::from_secs(1);
 
 /// The running task; its end, however it comes, is noted.
 pub(super) struct Runner {
@@ -64,8 +69,11 @@ impl Runner {
 
     async fn work(self) {
         let mut under_way = FuturesUnordered::<UnderWay>::new();
+        let mut has_rested = false;
         loop {
-            let due = self.watchdog.due(self.runtime);
+            let rest = if has_rested { None } else { Some(REST) };
+            let due = self.watchdog.due(self.runtime, rest);
+            has_rested = false;
             // Not while the queue is locked: whoever is woken may want it.
             due.over.iter().for_each(|hold| hold.signal_end());
             due.lingered.iter().for_each(|name| self.watchdog.look_after(name));
@@ -87,7 +95,7 @@ impl Runner {
                 biased;
                 Some(()) = under_way.next() => {}
                 () = self.wake.notified() => {}
-                () = sleep_until(next), if due.next.is_some() => {}
+                () = sleep_until(next), if due.next.is_some() => has_rested = true,
             }
         }
     }
@@ -99,12 +107,12 @@ impl Watchdog {
         self.driven.on(runtime, || self.queue().is_driven_by(runtime))
     }
 
-    /// Takes out what is due, for the task on `runtime`.
-    fn due(&self, runtime: runtime::Id) -> Due {
+    /// Takes out what is due, for the task on `runtime`, which is to look again after `rest` if nothing is.
+    fn due(&self, runtime: runtime::Id, rest: Option<Duration>) -> Due {
         // First that, so that a lease which comes behind the look wakes the task again.
         self.fresh.looks();
         let mut queue = self.leases();
-        let due = queue.due(runtime, Instant::now());
+        let due = queue.due(runtime, Instant::now(), rest);
         self.fresh.sleeps(due.next);
         due
     }

@@ -2,6 +2,7 @@
 //! keep true for it, and when the plain commands do not count.
 
 mod counter;
+mod crowd;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -7,7 +7,7 @@ use lockattr_tests::RedisServer;
 /// [`DOCUMENTED`].
 pub(crate) const RIGHTS: &str = "resetkeys ~lock:* ~lockattr:* resetchannels &lockattr:inbox:* \
                                  -@all +hello +ping +select +script|load +evalsha +subscribe \
-                                 +publish +get +getdel +set +incr +del +exists +pttl +pexpire +time \
+                                 +publish +get +getdel +set +incr +incrby +del +exists +pttl +pexpire +time \
                                  +zadd +zcard +zcount +zrange +zrem +zremrangebyscore +zrank +zscore";
 
 /// Rights, and the source whose docs tell them.

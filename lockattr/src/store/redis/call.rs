@@ -1,7 +1,9 @@
 //! One run of a script.
 
 use redis::aio::MultiplexedConnection;
-use redis::{Cmd, ErrorKind, FromRedisValue, RedisResult, Script, ServerErrorKind, ToRedisArgs};
+use redis::{
+    Cmd, ErrorKind, FromRedisValue, RedisError, RedisResult, Script, ServerErrorKind, ToRedisArgs,
+};
 
 /// A script and what goes into it.
 ///
@@ -32,6 +34,11 @@ impl<'a> Call<'a> {
         &self.command
     }
 
+    /// The same, which alone is needed where the server knows the script.
+    pub(super) fn into_command(self) -> Cmd {
+        self.command
+    }
+
     /// Loads the script where the server does not know it.
     pub(super) async fn load(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
         // Not by the client's `load_async`, which panics in debug builds at any answer but the digest.
@@ -44,11 +51,16 @@ impl<'a> Call<'a> {
         connection: &mut MultiplexedConnection,
     ) -> RedisResult<T> {
         match self.command.query_async(connection).await {
-            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+            Err(error) if is_unknown(&error) => {
                 self.load(connection).await?;
                 self.command.query_async(connection).await
             }
             outcome => outcome,
         }
     }
+}
+
+/// Whether the server does not know the script.
+pub(super) fn is_unknown(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }

@@ -18,6 +18,10 @@ use super::sentinels::is_master;
 use crate::store::StoreError;
 use crate::store::redlock::TWICE;
 
+/// So many commands may lie between their callers and the task that writes them. The client's default, 50, makes
+/// callers wait for each other and cuts a crowd's write in pieces.
+const AT_ONCE: usize = 1024;
+
 impl Link {
     /// Makes the connection with this id.
     pub(super) async fn establish(self: &Arc<Self>, id: u64) -> Outcome {
@@ -25,7 +29,8 @@ impl Link {
         let (link, post) = (Arc::downgrade(self), self.post.clone());
         let plain = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(timing.connect_timeout))
-            .set_response_timeout(Some(timing.response_timeout));
+            .set_response_timeout(Some(timing.response_timeout))
+            .set_pipeline_buffer_size(AT_ONCE);
         let (weak, pulse) = (link.clone(), Arc::<Pulse>::default());
         let here = pulse.clone();
         let config = plain

@@ -52,7 +52,7 @@ impl Servers {
             return Ok(not_here);
         }
         let fence = self.fence(place);
-        let taken = at.node().take(place.number(), self.counter(place), asked, &fence).await;
+        let taken = at.node().take(place.number(), self.counter(place), asked, fence).await;
         match taken {
             Ok(Taken::Granted(Answer { value: fencing, replicated })) => {
                 replicated?;
@@ -113,17 +113,22 @@ fn suits(releasing: &Releasing) -> bool {
     alone && !quietly && claim.in_line().is_none() && after.is_zero()
 }
 
-/// The commands that take a lock: `SET`, `INCR`, and `WAIT` where replicas have to have it.
-pub(super) fn pair(asked: &Acquiring, fence: &str, replicas: Replicas) -> Pipeline {
+/// The command that takes a lock if it is free.
+pub(super) fn set(asked: &Acquiring) -> Cmd {
     let claim = &asked.claim;
     let (name, value) = (claim.key().name(), claim.value());
     // With room for all of their words at once.
     let mut set = Cmd::with_capacity(6, name.len() + value.len() + 32);
     set.arg("SET").arg(name).arg(value).arg("NX").arg("PX").arg(millis(asked.ttl));
+    set
+}
+
+/// The commands that take a lock: `SET`, `INCR`, and `WAIT` where replicas have to have it.
+pub(super) fn pair(asked: &Acquiring, fence: &str, replicas: Replicas) -> Pipeline {
     let mut increment = Cmd::with_capacity(2, fence.len() + 4);
     increment.arg("INCR").arg(fence);
     let mut pair = redis::pipe();
-    pair.add_command(set).add_command(increment);
+    pair.add_command(set(asked)).add_command(increment);
     replicas.wait(&mut pair);
     pair
 }

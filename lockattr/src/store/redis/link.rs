@@ -14,6 +14,7 @@ use tokio::runtime::{self, Handle};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::combiner::Combiner;
 use super::config::Config;
 use super::counters::Raised;
 use super::line::{Pulse, keep_line};
@@ -70,6 +71,8 @@ pub(super) struct Live {
     pub(super) native: Option<Native>,
     /// Which counters a script has raised over this connection.
     pub(super) raised: Raised,
+    /// What sends the commands of many callers together.
+    pub(super) combiner: Arc<Combiner>,
 }
 
 impl Link {
@@ -185,6 +188,10 @@ impl Link {
     /// Connects, in the place that `id` was given.
     pub(super) async fn connect(self: &Arc<Self>, runtime: runtime::Id, id: u64) -> Outcome {
         let outcome = self.establish(id).await;
+        if let Ok(live) = &outcome {
+            let sends = live.combiner.clone().run(Arc::downgrade(self), Arc::downgrade(live));
+            tokio::spawn(sends);
+        }
         let line = match &outcome {
             Ok(live) => Line::Live(live.clone()),
             Err(error) => Line::Failed(Instant::now(), error.clone()),
@@ -254,6 +261,7 @@ impl Live {
             grants: None,
             native: None,
             raised: Raised::none(),
+            combiner: Arc::default(),
         }
     }
 
@@ -269,6 +277,12 @@ impl Live {
     /// It brings the messages of this inbox.
     pub(super) fn subscribed(&self, inbox: u64) {
         self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).insert(inbox);
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.combiner.close();
     }
 }
 

@@ -61,8 +61,16 @@ impl Native {
         connection: &mut MultiplexedConnection,
         releasing: &Releasing,
     ) -> RedisResult<Option<Deleted>> {
+        match self.command(releasing) {
+            Some(delete) => self.read(delete.query_async(connection).await),
+            None => Ok(None),
+        }
+    }
+
+    /// The command for that, unless a script of two calls has to.
+    pub(super) fn command(&self, releasing: &Releasing) -> Option<Cmd> {
         if self.refused.load(Ordering::Relaxed) {
-            return Ok(None);
+            return None;
         }
         let mut delete = self.name.command();
         delete.arg(releasing.claim.key().name());
@@ -70,7 +78,12 @@ impl Native {
             delete.arg("IFEQ");
         }
         delete.arg(releasing.claim.value());
-        match delete.query_async(connection).await {
+        Some(delete)
+    }
+
+    /// What it answered; `None` if a script of two calls has to.
+    pub(super) fn read(&self, deleted: RedisResult<Value>) -> RedisResult<Option<Deleted>> {
+        match deleted {
             Ok(deleted) => Ok(Some(deletion(&deleted))),
             Err(error) => self.is_no_answer(error),
         }

@@ -1,5 +1,6 @@
 //! One server, over a small pool of connections.
 
+use std::borrow::Cow;
 use std::error::Error as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -9,10 +10,11 @@ use redis::aio::MultiplexedConnection;
 use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, RedisResult, ServerErrorKind, Value};
 use tokio::time::Instant;
 
-use super::call::Call;
+use super::call::{Call, is_unknown};
+use super::combiner::{Answer as Combined, Caller};
 use super::config::Config;
 use super::counters::Counters;
-use super::free::{Taken, number, pair};
+use super::free::{Taken, number, pair, set};
 use super::line::Pulse;
 use super::link::{Link, Live};
 use super::native::{Deleted, deletion, is_sent_on};
@@ -140,20 +142,29 @@ impl Node {
         place: usize,
         (counters, slot): (&Counters, usize),
         asked: &Acquiring,
-        fence: &str,
+        fence: Cow<'static, str>,
     ) -> Result<Taken, StoreError> {
         let link = self.link(place, Does::Take);
         let live = link.get().await?;
         if !live.raised.is_raised(slot) {
             return Ok(Taken::AskTheScript { may_have_set: false });
         }
-        let (seen, pair) = (counters.seen(slot), pair(asked, fence, self.replicas));
-        let mut connection = live.connection();
-        let replies = connection.send_packed_commands(&pair, 0, pair.len());
-        let replies = until_left(link, &live.pulse, replies).await;
-        let mut replies = link.note(&live, replies)?.into_iter();
-        let mut next = || replies.next().unwrap_or(Value::Nil);
-        let (set, incremented) = (next(), next());
+        let (seen, caller) = (counters.seen(slot), Caller::of(link, &live));
+        let mut waited = Value::Nil;
+        let (set, incremented) = if caller.is_in_a_crowd() && !self.replicas.are_needed() {
+            let Combined { reply, number } = caller.ask(set(asked), Some((fence, slot))).await?;
+            (reply, number)
+        } else {
+            let pair = pair(asked, &fence, self.replicas);
+            let mut connection = live.connection();
+            let replies = connection.send_packed_commands(&pair, 0, pair.len());
+            let replies = until_left(link, &live.pulse, replies).await;
+            let mut replies = link.note(&live, replies)?.into_iter();
+            let mut next = || replies.next().unwrap_or(Value::Nil);
+            let (set, incremented) = (next(), next());
+            waited = next();
+            (set, incremented)
+        };
         let Some(fencing) = number(&set, &incremented, seen) else {
             let may_have_set = !matches!(set, Value::Nil | Value::ServerError(_));
             for reply in [set, incremented] {
@@ -162,7 +173,7 @@ impl Node {
             return Ok(Taken::AskTheScript { may_have_set });
         };
         counters.saw(slot, fencing.counter());
-        let waited = next().extract_error().map(Some);
+        let waited = waited.extract_error().map(Some);
         let answer = waited.and_then(|waited| self.replicas.answer(fencing, waited));
         link.note(&live, answer).map(Taken::Granted)
     }
@@ -175,6 +186,12 @@ impl Node {
     ) -> Result<Deleted, StoreError> {
         let link = self.link(place, Does::Free);
         let live = link.get().await?;
+        let caller = Caller::of(link, &live);
+        if caller.is_in_a_crowd()
+            && let Some(deleted) = Self::delete_with_others(&caller, link, &live, releasing).await?
+        {
+            return Ok(deleted);
+        }
         let connection = &mut live.connection();
         let deleted = async {
             let by_command = match &live.native {
@@ -190,19 +207,41 @@ impl Node {
         link.note(&live, outcome)
     }
 
+    /// The same, together with what others ask; `None` if it has to be tried alone.
+    async fn delete_with_others(
+        caller: &Caller<'_>,
+        link: &Link,
+        live: &Live,
+        releasing: &Releasing,
+    ) -> Result<Option<Deleted>, StoreError> {
+        let by_command = live.native.as_ref().and_then(|native| {
+            let command = native.command(releasing)?;
+            Some((native, command))
+        });
+        let deleted = match by_command {
+            Some((native, command)) => {
+                let answer = caller.ask(command, None).await?;
+                native.read(answer.reply.extract_error())
+            }
+            None => {
+                let script = deleting(&link.scripts, releasing);
+                let answer = caller.ask(script.into_command(), None).await?;
+                match answer.reply.extract_error() {
+                    Err(error) if is_unknown(&error) => Ok(None),
+                    deleted => read(deleted).map(Some),
+                }
+            }
+        };
+        link.note(live, deleted)
+    }
+
     /// The same on a server that has no command for it.
     async fn delete_by_script(
         connection: &mut MultiplexedConnection,
         scripts: &Scripts,
         releasing: &Releasing,
     ) -> RedisResult<Deleted> {
-        let (lock, value) = (releasing.claim.key().name(), releasing.claim.value());
-        let mut script = Call::new(&scripts.delete, 1, lock.len() + value.len());
-        script.arg(lock).arg(value);
-        match script.run::<Value>(connection).await {
-            Err(error) if is_sent_on(&error) => Ok(Deleted::AskTheScript),
-            deleted => deleted.map(|deleted| deletion(&deleted)),
-        }
+        read(deleting(scripts, releasing).run(connection).await)
     }
 
     /// From here on each connection has to raise the counters again.
@@ -258,9 +297,25 @@ impl Node {
     }
 }
 
+/// The script that deletes the lock of a claim if it has the claim's value.
+fn deleting<'a>(scripts: &'a Scripts, releasing: &Releasing) -> Call<'a> {
+    let (lock, value) = (releasing.claim.key().name(), releasing.claim.value());
+    let mut script = Call::new(&scripts.delete, 1, lock.len() + value.len());
+    script.arg(lock).arg(value);
+    script
+}
+
+/// What it answered.
+fn read(deleted: RedisResult<Value>) -> RedisResult<Deleted> {
+    match deleted {
+        Err(error) if is_sent_on(&error) => Ok(Deleted::AskTheScript),
+        deleted => deleted.map(|deleted| deletion(&deleted)),
+    }
+}
+
 /// The answer; or an error as soon as the server is known not to be the master any more, where sentinels say
 /// which one is.
-async fn until_left<T>(
+pub(super) async fn until_left<T>(
     link: &Link,
     pulse: &Pulse,
     answer: impl Future<Output = RedisResult<T>>,

@@ -75,7 +75,7 @@ fn a_task_stays_while_a_lease_is_held_or_a_lock_is_owed() {
     queue.leases.forget(id);
     queue.release(release(now + TTL), now);
     assert!(!queue.leave_if_done(runtime));
-    assert_eq!(queue.due(runtime, now).releases.len(), 1);
+    assert_eq!(queue.due(runtime, now, None).releases.len(), 1);
     assert!(!queue.leave_if_done(runtime), "it is on its way");
     queue.releases.settled();
     assert!(queue.leave_if_done(runtime));
@@ -114,8 +114,18 @@ fn what_a_caller_left_behind_goes_to_the_task_of_its_runtime() {
     let (mine, other) = (queue.enter(here).unwrap(), queue.enter(there).unwrap());
     assert!(queue.adopt(here, Box::pin(async {})).is_none());
     assert!(was_woken(&mine) && !was_woken(&other));
-    assert!(queue.due(there, Instant::now()).adopted.is_empty());
-    assert_eq!(queue.due(here, Instant::now()).adopted.len(), 1);
+    assert!(queue.due(there, Instant::now(), None).adopted.is_empty());
+    assert_eq!(queue.due(here, Instant::now(), None).adopted.len(), 1);
+}
+
+/// Red without: the `rest`, or the timers before it.
+#[test]
+fn with_nothing_due_a_task_rests_before_it_sleeps_for_good() {
+    let (mut queue, runtime, now) = (Queue::default(), some_runtime(), Instant::now());
+    assert_eq!(queue.due(runtime, now, Some(SECOND)).next, Some(now + SECOND));
+    assert_eq!(queue.due(runtime, now, None).next, None);
+    assert!(queue.keeps("a", now + SECOND * 2));
+    assert_eq!(queue.due(runtime, now, Some(SECOND)).next, Some(now + SECOND * 2));
 }
 
 /// Red without: `look_at`, `closing`, or the comparison, in `keeps`.
@@ -124,16 +134,16 @@ fn a_kept_lock_is_looked_after_in_time_unless_the_manager_is_closing() {
     let (mut queue, runtime, now) = (Queue::default(), some_runtime(), Instant::now());
     let wake = queue.enter(runtime).unwrap();
     assert!(queue.keeps("b", now + SECOND * 2) && was_woken(&wake));
-    assert_eq!(queue.due(runtime, now).next, Some(now + SECOND * 2));
+    assert_eq!(queue.due(runtime, now, None).next, Some(now + SECOND * 2));
     assert!(queue.keeps("c", now + SECOND * 2) && queue.keeps("d", now + SECOND * 3));
     assert!(!was_woken(&wake));
     assert!(queue.keeps("a", now + SECOND) && was_woken(&wake));
-    let due = queue.due(runtime, now + SECOND);
+    let due = queue.due(runtime, now + SECOND, None);
     assert_eq!((&*due.lingered.join(" "), due.next), ("a", Some(now + SECOND * 2)));
     queue.closing = true;
     assert!(!queue.keeps("a", now));
     assert!(!was_woken(&wake));
-    assert_eq!(queue.due(runtime, now + SECOND).next, Some(now + SECOND * 2));
+    assert_eq!(queue.due(runtime, now + SECOND, None).next, Some(now + SECOND * 2));
 }
 
 /// Red without: `insert` or `wake`, in each of the ways into the queue.
@@ -148,13 +158,13 @@ fn every_release_that_is_put_down_wakes_the_tasks() {
     for put_down in ways {
         put_down(&mut queue, release(now + TTL), now);
         assert!(was_woken(&wake));
-        assert_eq!(queue.due(runtime, now + SECOND).releases.len(), 1);
+        assert_eq!(queue.due(runtime, now + SECOND, None).releases.len(), 1);
     }
     queue.put_back(release(now + TTL), now + SECOND * 9);
-    assert!(was_woken(&wake) && queue.due(runtime, now).releases.is_empty());
+    assert!(was_woken(&wake) && queue.due(runtime, now, None).releases.is_empty());
     queue.hurry();
     assert!(was_woken(&wake));
-    assert_eq!(queue.due(runtime, now).releases.len(), 1);
+    assert_eq!(queue.due(runtime, now, None).releases.len(), 1);
 }
 
 /// Red without: any part of `needs_last_resort`.
@@ -190,7 +200,7 @@ fn a_lease_that_was_not_renewed_wakes_the_tasks_when_it_is_handed_over() {
     queue.hand_over(id, &next, now);
     assert!(was_woken(&wake));
     assert!(Arc::ptr_eq(&queue.leases.hold(id).unwrap(), &next));
-    assert_eq!(queue.due(runtime, now).renewals.len(), 1);
+    assert_eq!(queue.due(runtime, now, None).renewals.len(), 1);
     let third = Arc::new(next.handed_over(fencing, TTL, None, now));
     queue.hand_over(id, &third, now);
     assert!(!was_woken(&wake), "it is renewed as it was");

@@ -134,7 +134,7 @@ impl Shared {
             }
             "EVALSHA" => self.runs(words, honest),
             "SET" => self.takes(word(1), honest),
-            "INCR" => self.counts(),
+            "INCR" | "INCRBY" => self.counts(),
             "DELEX" | "DELIFEQ" | "CAD" => Answer::new("-ERR unknown command\r\n"),
             _ => Answer::new("+OK\r\n"),
         }

@@ -1,0 +1,271 @@
+//! One pipeline for many tasks: who asks while others ask too puts its command down, and one task sends all that
+//! lie there together.
+//!
+//! It is what the literature calls flat combining (Hendler, Incze, Shavit, Tzafrir, 2010). A caller that asks
+//! alone sends by itself, and has no task between it and the connection. A crowd shares what each command
+//! would cost by itself: the timer, the client's queue, the waking of tasks; and all acquisitions of a pipeline are
+//! numbered by one `INCRBY` behind them.
+//!
+//! **The order of commands.** A caller that gives up undoes what it has asked for, by a command of its own. That
+//! must not overtake the one it undoes: so a command whose caller has gone is not sent, and who goes waits
+//! until what lies there has been handed to the client.
+
+mod combined;
+
+use std::borrow::Cow;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Waker};
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use redis::{Cmd, Value};
+use tokio::sync::{Notify, oneshot};
+use tokio::task::coop::unconstrained;
+use tokio::task::yield_now;
+
+use super::link::{Link, Live};
+use crate::store::StoreError;
+use combined::Combined;
+
+/// So many callers ask at once before their commands are combined: fewer are quicker alone.
+const CROWD: usize = 4;
+
+/// So many go at once, and the next begin anew: the server works on them while others still ask.
+const FULL: usize = 32;
+
+/// The commands of many callers, for one connection.
+#[derive(Default)]
+pub(super) struct Combiner {
+    waiting: Mutex<Waiting>,
+    /// Locked while commands are on their way from here to the client.
+    hands_on: Mutex<()>,
+    /// How many have been put down and not been handed to the client.
+    unsent: AtomicUsize,
+    /// How many callers ask, combined or alone.
+    callers: AtomicUsize,
+    /// What callers have sent, for the task to see through.
+    sent: Mutex<Vec<UnderWay>>,
+    /// Signalled by the first that lies there, by what was sent, and when the connection is given up.
+    wake: Notify,
+}
+
+/// What lies there.
+#[derive(Default)]
+struct Waiting {
+    entries: Vec<Entry>,
+    /// Nobody sends it any more.
+    is_over: bool,
+}
+
+/// A command and who wants its answer.
+struct Entry {
+    command: Cmd,
+    counter: Option<Counter>,
+    caller: oneshot::Sender<Result<Answer, StoreError>>,
+}
+
+/// The counter that numbers an acquisition, and its slot.
+pub(super) type Counter = (Cow<'static, str>, usize);
+
+/// What a command was answered, errors of the server among it.
+pub(super) struct Answer {
+    pub(super) reply: Value,
+    /// What the counter came to for this acquisition: nothing if the counter has to be raised first, and then
+    /// nothing was sent.
+    pub(super) number: Value,
+}
+
+/// A caller that asks, and over which connection.
+pub(super) struct Caller<'a> {
+    link: &'a Arc<Link>,
+    live: &'a Arc<Live>,
+}
+
+/// A caller whose command lies there or is under way.
+struct Waits<'a> {
+    combiner: &'a Combiner,
+    answer: oneshot::Receiver<Result<Answer, StoreError>>,
+    is_answered: bool,
+}
+
+/// The task that sends. Its end, however it comes, is noted.
+struct Sender(Arc<Combiner>);
+
+type UnderWay = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Combiner {
+    /// No command comes any more.
+    pub(super) fn close(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Sends what lies there, again and again, until the connection is given up.
+    pub(super) async fn run(self: Arc<Self>, link: Weak<Link>, live: Weak<Live>) {
+        let sender = Sender(self);
+        let mut under_way = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                biased;
+                Some(()) = under_way.next() => {}
+                () = sender.0.wake.notified() => {
+                    under_way.extend(sender.0.sent().drain(..));
+                    // Others that are ready to ask put down what they ask.
+                    yield_now().await;
+                    let (Some(link), Some(live)) = (link.upgrade(), live.upgrade()) else { return };
+                    under_way.extend(sender.0.send(&link, &live));
+                }
+            }
+        }
+    }
+
+    /// Puts a command down. How many lie there.
+    fn put_down(&self, entry: Entry) -> usize {
+        let mut waiting = self.waiting();
+        if waiting.is_over {
+            return 0;
+        }
+        self.unsent.fetch_add(1, Ordering::AcqRel);
+        waiting.entries.push(entry);
+        waiting.entries.len()
+    }
+
+    /// Hands all that lies there to the client, as one pipeline.
+    fn send(&self, link: &Arc<Link>, live: &Arc<Live>) -> Option<UnderWay> {
+        let _order = self.hands_on();
+        let entries = std::mem::take(&mut self.waiting().entries);
+        let count = entries.len();
+        let combined = Combined::of(entries, live);
+        let sent = (!combined.is_empty()).then(|| {
+            // Tokio's budget must not hold it back: the first poll hands the commands over.
+            let mut sent: UnderWay =
+                Box::pin(unconstrained(combined.ask(link.clone(), live.clone())));
+            let first = sent.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            first.is_pending().then_some(sent)
+        });
+        self.unsent.fetch_sub(count, Ordering::Release);
+        sent.flatten()
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        // Nothing in there can panic half-way, so a poisoned lock is still good.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sent(&self) -> MutexGuard<'_, Vec<UnderWay>> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hands_on(&self) -> MutexGuard<'_, ()> {
+        self.hands_on.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<'a> Caller<'a> {
+    /// One more caller, for as long as this lives.
+    pub(super) fn of(link: &'a Arc<Link>, live: &'a Arc<Live>) -> Self {
+        live.combiner.callers.fetch_add(1, Ordering::Relaxed);
+        Self { link, live }
+    }
+
+    /// Whether its command is to go with others: many ask, or some that came before have not been sent.
+    pub(super) fn is_in_a_crowd(&self) -> bool {
+        let Combiner { callers, unsent, .. } = &*self.live.combiner;
+        callers.load(Ordering::Relaxed) >= CROWD || unsent.load(Ordering::Acquire) > 0
+    }
+
+    /// Has a command sent together with others, and numbered if it names a counter.
+    pub(super) async fn ask(
+        &self,
+        command: Cmd,
+        counter: Option<Counter>,
+    ) -> Result<Answer, StoreError> {
+        let combiner = &*self.live.combiner;
+        let (caller, answer) = oneshot::channel();
+        let mut waits = Waits { combiner, answer, is_answered: false };
+        match combiner.put_down(Entry { command, counter, caller }) {
+            1 => combiner.wake.notify_one(),
+            FULL => {
+                let sent = combiner.send(self.link, self.live);
+                combiner.sent().extend(sent);
+                combiner.wake.notify_one();
+            }
+            _ => {}
+        }
+        let answer = (&mut waits.answer).await;
+        waits.is_answered = true;
+        answer.unwrap_or_else(|_| Err(StoreError::new("the connection was given up")))
+    }
+}
+
+impl Drop for Caller<'_> {
+    fn drop(&mut self) {
+        self.live.combiner.callers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Waits<'_> {
+    /// Its caller gave up: from here on its command is sent already, or never.
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.answer.close();
+            drop(self.combiner.hands_on());
+        }
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        let mut waiting = self.0.waiting();
+        waiting.is_over = true;
+        // Each caller is told by its channel.
+        waiting.entries.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+
+    use super::*;
+
+    /// Its undo could overtake what it undoes.
+    ///
+    /// Red without: `hands_on` in the drop of `Waits`.
+    #[test]
+    fn who_gives_up_waits_until_commands_have_been_handed_over() {
+        let (combiner, handed_over, begins) =
+            (Combiner::default(), AtomicBool::new(false), Barrier::new(2));
+        let (_caller, answer) = oneshot::channel();
+        thread::scope(|scope| {
+            let hands_on = combiner.hands_on();
+            scope.spawn(|| {
+                let waits = Waits { combiner: &combiner, answer, is_answered: false };
+                begins.wait();
+                drop(waits);
+                assert!(handed_over.load(Ordering::SeqCst));
+            });
+            begins.wait();
+            // The other thread has its turn, and would have gone on long ago.
+            (0..1_000).for_each(|_| thread::yield_now());
+            handed_over.store(true, Ordering::SeqCst);
+            drop(hands_on);
+        });
+    }
+
+    /// Red without: `is_over`, or the clearing, in the drop of `Sender`.
+    #[tokio::test]
+    async fn who_asks_is_told_when_nobody_sends_any_more() {
+        let combiner = Arc::<Combiner>::default();
+        let ask = || {
+            let (caller, answer) = oneshot::channel();
+            combiner.put_down(Entry { command: redis::cmd("PING"), counter: None, caller });
+            answer
+        };
+        let early = ask();
+        drop(Sender(combiner.clone()));
+        assert!(early.await.is_err() && ask().await.is_err());
+    }
+}

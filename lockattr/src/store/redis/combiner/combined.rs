@@ -1,0 +1,170 @@
+//! The commands of a crowd as one pipeline, and what its replies are to each caller.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use redis::{Cmd, Pipeline, Value};
+use tokio::sync::oneshot;
+
+use super::super::link::{Link, Live};
+use super::super::node::until_left;
+use super::{Answer, Entry};
+use crate::store::StoreError;
+
+/// A pipeline: the commands of the callers, and behind them one `INCRBY` for each counter, so that each number is
+/// counted while its lock is held.
+#[derive(Default)]
+pub(super) struct Combined {
+    pipeline: Pipeline,
+    callers: Vec<Caller>,
+    counters: Vec<Counted>,
+}
+
+struct Caller {
+    answer: oneshot::Sender<Result<Answer, StoreError>>,
+    /// Which of the counters numbers its acquisition, and as which of those it numbers.
+    number: Option<(usize, i64)>,
+}
+
+/// A counter, and how many acquisitions it numbers.
+struct Counted {
+    name: Cow<'static, str>,
+    count: i64,
+}
+
+impl Combined {
+    /// The commands whose callers still wait. An acquisition whose counter has to be raised first is answered
+    /// at once, and not sent.
+    pub(super) fn of(entries: Vec<Entry>, live: &Live) -> Self {
+        let mut combined = Self::default();
+        let mut slots = HashMap::new();
+        for Entry { command, counter, caller: answer } in entries {
+            if answer.is_closed() {
+                continue;
+            }
+            let number = match counter {
+                Some((_, slot)) if !live.raised.is_raised(slot) => {
+                    answer.send(Ok(Answer { reply: Value::Nil, number: Value::Nil })).ok();
+                    continue;
+                }
+                Some((name, slot)) => {
+                    let counters = &mut combined.counters;
+                    let which = *slots.entry(slot).or_insert_with(|| {
+                        counters.push(Counted { name, count: 0 });
+                        counters.len() - 1
+                    });
+                    counters[which].count += 1;
+                    Some((which, counters[which].count))
+                }
+                None => None,
+            };
+            combined.pipeline.add_command(command);
+            combined.callers.push(Caller { answer, number });
+        }
+        for Counted { name, count } in &combined.counters {
+            combined.pipeline.add_command(count_by(name, *count));
+        }
+        combined
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.callers.is_empty()
+    }
+
+    /// Sends all of them, and tells each caller what it was answered.
+    pub(super) async fn ask(self, link: Arc<Link>, live: Arc<Live>) {
+        let mut connection = live.connection();
+        let replies = connection.send_packed_commands(&self.pipeline, 0, self.pipeline.len());
+        let replies = until_left(&link, &live.pulse, replies).await;
+        self.tell(link.note(&live, replies));
+    }
+
+    fn tell(self, replies: Result<Vec<Value>, StoreError>) {
+        let Self { callers, counters, .. } = self;
+        let mut replies = match replies {
+            Ok(replies) => replies,
+            Err(error) => {
+                for caller in callers {
+                    caller.answer.send(Err(error.clone())).ok();
+                }
+                return;
+            }
+        };
+        let last = replies.split_off(callers.len().min(replies.len()));
+        for (caller, reply) in callers.into_iter().zip(replies) {
+            let number = caller.number.map_or(Value::Nil, |(which, nth)| {
+                numbered(last.get(which).unwrap_or(&Value::Nil), counters[which].count - nth)
+            });
+            // Who gave up undoes what it asked for.
+            caller.answer.send(Ok(Answer { reply, number })).ok();
+        }
+    }
+}
+
+/// The number so many before the last one; an error as it is.
+fn numbered(last: &Value, before: i64) -> Value {
+    match last {
+        Value::Int(last) => Value::Int(last - before),
+        other => other.clone(),
+    }
+}
+
+fn count_by(name: &str, count: i64) -> Cmd {
+    let mut command = Cmd::with_capacity(3, name.len() + 16);
+    command.arg("INCRBY").arg(name).arg(count);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Told = oneshot::Receiver<Result<Answer, StoreError>>;
+
+    /// Callers of these counters, as [`Combined::of`] numbers them.
+    fn combined(of: &[Option<usize>]) -> (Combined, Vec<Told>) {
+        let mut combined = Combined::default();
+        for _ in 0..2 {
+            combined.counters.push(Counted { name: "counter".into(), count: 0 });
+        }
+        let told = of.iter().map(|which| {
+            let (answer, told) = oneshot::channel();
+            let number = which.map(|which| {
+                combined.counters[which].count += 1;
+                (which, combined.counters[which].count)
+            });
+            combined.callers.push(Caller { answer, number });
+            told
+        });
+        let told = told.collect();
+        (combined, told)
+    }
+
+    fn answers(told: Vec<Told>) -> Vec<(Value, Value)> {
+        let answer = |mut told: Told| told.try_recv().unwrap().ok().unwrap();
+        told.into_iter().map(answer).map(|answer| (answer.reply, answer.number)).collect()
+    }
+
+    /// Red without: the difference from the last number, or the counter of each caller.
+    #[test]
+    fn each_acquisition_has_its_own_number_of_its_own_counter() {
+        let (combined, told) = combined(&[Some(0), Some(1), None, Some(0)]);
+        let sets = [Value::Okay, Value::Nil, Value::Int(1), Value::Okay];
+        let counts = [Value::Int(102), Value::Int(7)];
+        combined.tell(Ok(sets.iter().chain(&counts).cloned().collect()));
+        let numbers = [Value::Int(101), Value::Int(7), Value::Nil, Value::Int(102)];
+        assert_eq!(answers(told), sets.into_iter().zip(numbers).collect::<Vec<_>>());
+    }
+
+    /// Red without: the second `unwrap_or`, or the length in `split_off`.
+    #[test]
+    fn too_few_replies_are_no_acquisition() {
+        let (combined, told) = combined(&[Some(0)]);
+        combined.tell(Ok(vec![Value::Okay]));
+        assert_eq!(answers(told), [(Value::Okay, Value::Nil)]);
+        let (none, mut told) = self::combined(&[Some(0)]);
+        none.tell(Ok(Vec::new()));
+        assert!(told.remove(0).try_recv().is_err());
+    }
+}

@@ -1,0 +1,144 @@
+//! Many tasks at once: their commands go together, and nothing of it is lost.
+
+use std::collections::BTreeSet;
+
+use lockattr::Error;
+use lockattr_tests::Proxy;
+use tokio::task::{JoinSet, yield_now};
+
+use super::*;
+
+const TASKS: usize = 64;
+
+/// Each task takes a lock of its own so many times; what numbers it got.
+async fn crowd(manager: &LockManager, times: usize) -> Vec<Vec<u64>> {
+    let mut tasks = JoinSet::new();
+    for task in 0..TASKS {
+        let manager = manager.clone();
+        tasks.spawn(async move {
+            let (key, mut tokens) = (format!("own:{task}"), Vec::new());
+            while tokens.len() < times {
+                match manager.acquire(&key, LockOptions::new()).await {
+                    Ok(guard) => {
+                        tokens.push(guard.fencing_token().get());
+                        // Without an answer, the manager goes on trying.
+                        guard.release().await.ok();
+                    }
+                    Err(Error::Store { .. }) => yield_now().await,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            tokens
+        });
+    }
+    tasks.join_all().await
+}
+
+/// The numbers of a key grow, and no number is given twice.
+fn assert_numbered(tokens: &[Vec<u64>]) {
+    for of_a_key in tokens {
+        assert!(of_a_key.is_sorted_by(|one, next| one < next), "{of_a_key:?}");
+    }
+    let all: BTreeSet<_> = tokens.iter().flatten().collect();
+    assert_eq!(all.len(), tokens.iter().map(Vec::len).sum::<usize>());
+}
+
+/// Red without: the `INCRBY` of `Combined::of`, or the difference in `numbered`.
+#[tokio::test]
+async fn one_number_is_counted_for_all_that_ask_together() {
+    const TIMES: usize = 10;
+    let server = RedisServer::start().await;
+    let (cli, manager) = (server.cli().await, manager(&server, "").await);
+    round(&manager).await;
+    let tokens = crowd(&manager, TIMES).await;
+    assert_numbered(&tokens);
+    let counted = calls(&cli, "incr").await + calls(&cli, "incrby").await;
+    let (each, all) = (TASKS * TIMES, counted as usize);
+    assert!((1..each / 4).contains(&all), "{all} counts for {each} acquisitions");
+    // None of them asked a script, but to be given back where the server has no command for it.
+    assert_eq!(calls(&cli, "set").await as usize, each + 2, "and the first one");
+    assert_nothing_left(&server).await;
+}
+
+/// The server forgets the script that gives locks back.
+///
+/// Red without: the second try in `Node::delete`.
+#[tokio::test]
+async fn a_crowd_survives_that_the_server_forgets_its_scripts() {
+    let server = RedisServer::start().await;
+    let (cli, manager) = (server.cli().await, manager(&server, "").await);
+    for _ in 0..5 {
+        cli.query::<()>(&["SCRIPT", "FLUSH"]).await;
+        assert_numbered(&crowd(&manager, 3).await);
+    }
+    assert_nothing_left(&server).await;
+}
+
+/// Whoever gives up while its command lies there, is on its way, or is answered.
+///
+/// Red without: the undo of an unanswered acquisition.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn who_gives_up_in_a_crowd_leaves_nothing() {
+    let server = RedisServer::start().await;
+    let manager = manager(&server, "").await;
+    round(&manager).await;
+    let mut tasks = JoinSet::new();
+    for task in 0..TASKS {
+        let manager = manager.clone();
+        tasks.spawn(async move {
+            for turns in 0..40 {
+                let (manager, key) = (manager.clone(), format!("own:{task}"));
+                let asks = tokio::spawn(async move {
+                    let guard = manager.acquire(&key, LockOptions::new()).await;
+                    guard.unwrap().release().await.unwrap();
+                });
+                for _ in 0..(turns * 7 + task) % 40 {
+                    yield_now().await;
+                }
+                asks.abort();
+                if let Err(error) = asks.await {
+                    assert!(error.is_cancelled(), "{error}");
+                }
+            }
+        });
+    }
+    tasks.join_all().await;
+    let cli = server.cli().await;
+    let free = async || cli.query::<Vec<String>>(&["KEYS", "lock:*"]).await.is_empty();
+    eventually(SOON, "all locks are free, long before their leases end", free).await;
+    assert_numbered(&crowd(&manager, 2).await);
+    drop(manager);
+    assert_nothing_left(&server).await;
+}
+
+/// Red without: the undo of an unanswered acquisition, or the error to each caller in `Combined::tell`.
+#[tokio::test]
+async fn a_crowd_whose_connection_is_cut_goes_on_over_the_next() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let url = format!("{}?ttl=60s&wait=60s", server.url_through(&proxy));
+    let manager = LockManager::connect(url).await.unwrap();
+    let cuts = async {
+        for _ in 0..5 {
+            let seen = proxy.seen("acquire");
+            eventually(SOON, "the crowd asks", async || proxy.seen("acquire") > seen).await;
+            proxy.cut().await;
+        }
+    };
+    let (tokens, ()) = tokio::join!(crowd(&manager, 40), cuts);
+    assert_numbered(&tokens);
+    drop(manager);
+    assert_nothing_left(&server).await;
+}
+
+/// A user who may count by one and not by many.
+///
+/// Red without: what is remembered of a refusal (`Raised::doubts`).
+#[tokio::test]
+async fn a_crowd_that_may_not_count_asks_scripts() {
+    let rights = crate::redis::RIGHTS.replace(" +incrby", "");
+    let server = RedisServer::builder().user("locker", "s3cret", &rights).start().await;
+    let manager = LockManager::connect(server.url_as("locker", "s3cret")).await.unwrap();
+    assert_numbered(&crowd(&manager, 5).await);
+    assert_nothing_left(&server).await;
+}
