@@ -16,6 +16,7 @@
 
 mod crowd;
 mod explore;
+mod free_path;
 mod gates;
 mod inside;
 mod limits;

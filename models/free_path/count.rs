@@ -1,0 +1,62 @@
+//! The fencing counter, and the order of the numbers that it gives.
+
+use super::mistake::Mistake;
+use super::setting::{Mode, Setting};
+use super::world::{Message, Phase, World};
+
+impl Setting {
+    /// A script counts: by the clock, and never behind the last number. In a microsecond there is less than one
+    /// acquisition, so the clock is ahead of every number that was ever given.
+    pub(crate) fn count(&self, world: &mut World) -> u8 {
+        let next = world.server.counter + 1;
+        let number = match self.makes(Mistake::IgnoresTheClock) {
+            true => next,
+            false => next.max(world.clock + 1),
+        };
+        given(world, number)
+    }
+
+    /// `claim` has its locks again, if they were taken from it before. It may still believe in a lease from before, or be
+    /// about to: also a holder can be served, by an entry that a replica still has.
+    pub(crate) fn note_regained(&self, world: &mut World, claim: usize) {
+        let it = &mut world.claims[claim];
+        let granted = matches!(it.message, Message::Granted(_));
+        it.robbed &= it.notice.is_some() || it.phase == Phase::Holding || granted;
+    }
+
+    /// `claim` has its locks now, under this number. Returns whether the number is not above all those under which the
+    /// same keys were taken before by claims that it could not have shared with. Permits are not ordered.
+    pub(crate) fn note_taken(&self, world: &mut World, claim: usize, number: u8) -> bool {
+        let mode = self.mode(claim);
+        let mut stale = false;
+        for &key in self.keys(claim) {
+            stale |= match mode {
+                Mode::Exclusive => number <= world.top[key],
+                Mode::Shared => number <= world.top_alone[key],
+                Mode::Permits(_) => false,
+            };
+            world.top[key] = world.top[key].max(number);
+            if mode == Mode::Exclusive {
+                world.top_alone[key] = world.top_alone[key].max(number);
+            }
+        }
+        for other in (0..self.claims.len()).filter(|&other| other != claim) {
+            let meet = self.keys(other).iter().any(|key| self.keys(claim).contains(key));
+            world.claims[other].passed |= meet;
+        }
+        world.claims[claim].passed = false;
+        stale
+    }
+}
+
+/// A bare `INCR`, which knows no clock.
+pub(crate) fn increment(world: &mut World) -> u8 {
+    let next = world.server.counter + 1;
+    given(world, next)
+}
+
+fn given(world: &mut World, number: u8) -> u8 {
+    world.server.counter = number;
+    world.clock = world.clock.max(number);
+    number
+}

@@ -1,0 +1,49 @@
+//! The protocol holds when a server loses what it had, is replaced, or sends commands on to another.
+
+use super::fault::Fault;
+use super::setting::Setting;
+use super::settings::{LAGS, PLAIN, W, X, holds};
+
+const FAILS: &[Fault] = &[Fault::Failover, Fault::RoleChange];
+
+/// Some of what claims had is gone; the numbers grow all the same.
+#[test]
+fn a_flush() {
+    holds(&Setting { claims: &[W, W, W], kinds: &[Fault::Flush], faults: 2, ..PLAIN }, 1, 1);
+}
+
+/// One half of a pair is redirected, twice, with a message lost besides.
+#[test]
+fn a_slot_that_moves() {
+    let kinds = &[Fault::RedirectSet, Fault::RedirectIncrement, Fault::Timeout];
+    holds(&Setting { claims: &[W, W], kinds, faults: 3, ..PLAIN }, 1, 2);
+}
+
+/// What the old server granted last is lost with it; but no number is given twice.
+#[test]
+fn a_failover() {
+    holds(&Setting { kinds: FAILS, ..LAGS }, 1, 2);
+}
+
+/// Small: leases and entries of one tick.
+#[test]
+fn a_failover_and_another_fault() {
+    let kinds = &[Fault::Failover, Fault::RoleChange, Fault::Timeout, Fault::Kill];
+    holds(&Setting { kinds, faults: 2, ttl: 1, life: 1, kept: 1, ..LAGS }, 1, 2);
+}
+
+/// One process has two claims, and may hear an answer of the old server after it has connected to the new one. Small: leases
+/// and entries of one tick, and a server that is replaced once.
+#[test]
+fn a_failover_between_claims_of_one_process() {
+    let small = Setting { claims: &[X, X], process: [0, 0, 0], ttl: 1, life: 1, kept: 1, ..LAGS };
+    holds(&Setting { kinds: FAILS, faults: 2, ..small }, 1, 2);
+}
+
+/// What counts only on the replica as well is lost with no server. No holder is robbed.
+#[test]
+fn leases_that_wait_for_the_replica() {
+    let waits = Setting { waits_for_replica: true, kinds: FAILS, ..LAGS };
+    holds(&waits, 1, 2);
+    holds(&Setting { renewals: 1, ttl: 1, life: 1, kept: 1, ..waits }, 1, 2);
+}

@@ -1,0 +1,73 @@
+//! The ways that are wrong.
+
+/// A mistake in the protocol. Each is a rule that is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mistake {
+    /// A redirected `SET` is sent again, and counts with the number that was counted before it.
+    RetriesHalf,
+    /// A pair counts whatever its `SET` was answered.
+    IgnoresTheSet,
+    /// The answer to a pair counts after its lease.
+    IgnoresTheLease,
+
+    /// The first waiter leaves the lock as it is.
+    MarksNothing,
+    /// A marked lock ends with its lease.
+    MarkEndsWithLease,
+    /// A marked lock ends with its queue.
+    MarkEndsWithQueue,
+    /// A renewal makes a marked lock end with its lease.
+    RenewalForgetsQueue,
+    /// A release that keeps the lock for a time makes it end then.
+    KeepingForgetsQueue,
+    /// A lock that is shared ends with its last lease.
+    SetForgetsQueue,
+    /// Asking again does not prolong lock and queue.
+    LookProlongsNothing,
+    /// A claim for several keys leaves those alone that are free.
+    ReservesNothing,
+    /// The last one to leave a queue, and each one before it, takes the mark away.
+    LeaverUnmarks,
+
+    /// A lean release that finds another value takes the lock for lost.
+    NotEqualIsLost,
+    /// A renewal that finds another value than the plain one takes the lock for lost.
+    MarkedIsLost,
+
+    /// A quiet release leaves no reservation.
+    QuietLeavesNothing,
+    /// The release of the last one that shared leaves no reservation.
+    LastSharerLeavesNothing,
+    /// A renewal removes leases that are over, and the key with the last.
+    RenewalPrunes,
+    /// A read removes leases that are over, and the key with the last.
+    ReadPrunes,
+
+    /// A new connection counts on where the old one was.
+    NewConnectionKeepsFlag,
+    /// Whoever keeps its connection over a change of role keeps its flag.
+    RoleKeepsFlag,
+    /// The flag is one of the process: a late answer of the old server sets it for the new one.
+    LateAnswerSetsFlag,
+    /// A script that queued the claim sets the flag.
+    QueuedSetsFlag,
+
+    /// Any number of an `INCR` counts.
+    NumbersUnchecked,
+    /// The scripts count one more than last time, whatever the clock says.
+    IgnoresTheClock,
+
+    /// The time left of a marked lease is read from the end of its key.
+    LeftFromExpiry,
+    /// A lock of another program that has no TTL passes for one that is over.
+    ForeverIsOver,
+
+    /// A claim that has the lock already, and asks the script, is refused.
+    AdoptsNothing,
+    /// A holder passes its lease on when it is over.
+    PassesOnTooLate,
+    /// A renewal makes a lease shorter that `extend` has made longer.
+    RenewalShortens,
+    /// A lease counts before the replica has it.
+    DoesNotWait,
+}
