@@ -44,7 +44,7 @@ impl Setting {
     fn tidy(&self, world: &mut World) {
         if world.faults == 0 {
             // It takes nobody's place any more.
-            world.replica = Server::default();
+            (world.replica, world.behind) = (Server::default(), 0);
         }
         for it in &mut world.claims {
             if it.phase != Phase::Waiting {

@@ -24,19 +24,21 @@ impl Setting {
         it.robbed &= it.notice.is_some() || it.phase == Phase::Holding || granted;
     }
 
-    /// `claim` has its locks now, under this number. Returns whether the number is not above all those under which the
-    /// same keys were taken before by claims that it could not have shared with. Permits are not ordered.
-    pub(crate) fn note_taken(&self, world: &mut World, claim: usize, number: u8) -> bool {
-        let mode = self.mode(claim);
-        let mut stale = false;
+    /// Whether a number for `claim` is not above all those under which the same keys were taken before by claims that it could
+    /// not have shared with. Permits are not ordered.
+    pub(crate) fn is_stale(&self, world: &World, claim: usize, number: u8) -> bool {
+        self.keys(claim).iter().any(|&key| match self.mode(claim) {
+            Mode::Exclusive => number <= world.top[key],
+            Mode::Shared => number <= world.top_alone[key],
+            Mode::Permits(_) => false,
+        })
+    }
+
+    /// `claim` has its locks now, under this number.
+    pub(crate) fn note_taken(&self, world: &mut World, claim: usize, number: u8) {
         for &key in self.keys(claim) {
-            stale |= match mode {
-                Mode::Exclusive => number <= world.top[key],
-                Mode::Shared => number <= world.top_alone[key],
-                Mode::Permits(_) => false,
-            };
             world.top[key] = world.top[key].max(number);
-            if mode == Mode::Exclusive {
+            if self.mode(claim) == Mode::Exclusive {
                 world.top_alone[key] = world.top_alone[key].max(number);
             }
         }
@@ -45,7 +47,6 @@ impl Setting {
             world.claims[other].passed |= meet;
         }
         world.claims[claim].passed = false;
-        stale
     }
 }
 

@@ -14,7 +14,7 @@ impl Setting {
             return None;
         }
         let mut then = *world;
-        then.replica = then.server;
+        (then.replica, then.behind) = (then.server, 0);
         for it in &mut then.claims {
             if let Message::Granted(grant) = &mut it.message {
                 grant.replicated |= !grant.old;
@@ -29,7 +29,7 @@ impl Setting {
     /// The replica is the server now. What was on its way to the old one is lost; an answer of the old one may still
     /// be heard.
     pub(crate) fn fail_over(&self, world: &mut World, new_connections: bool) {
-        world.server = world.replica;
+        (world.server, world.behind) = (world.replica, 0);
         let keeps = match new_connections {
             true => Mistake::NewConnectionKeepsFlag,
             false => Mistake::RoleKeepsFlag,

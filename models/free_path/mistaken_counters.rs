@@ -24,7 +24,7 @@ const TOKEN: &str = "a token is not above an earlier one";
 fn half_of_a_pair_that_is_sent_again() {
     let moves =
         Setting { claims: &[W, W], kinds: &[Fault::RedirectSet], ..with(Mistake::RetriesHalf) };
-    is_wrong(&moves, TOKEN, 0);
+    is_wrong(&moves, TOKEN, 10);
 }
 
 #[test]
@@ -62,8 +62,8 @@ fn a_late_answer_of_an_old_server_that_sets_the_flag() {
     let late = lagging(Mistake::LateAnswerSetsFlag);
     let small =
         Setting { claims: &[W, W, W], process: [0, 0, 1], ttl: 1, life: 1, kept: 1, ..late };
-    is_wrong(&small, TOKEN, 0);
-    is_wrong(&Setting { kinds: &[Fault::RoleChange], ..small }, TOKEN, 0);
+    is_wrong(&small, TOKEN, 12);
+    is_wrong(&Setting { kinds: &[Fault::RoleChange], ..small }, TOKEN, 11);
 }
 
 /// It is queued behind the lock of another program, so that it counts nothing.

@@ -41,11 +41,11 @@ impl Setting {
         if !taken || !counts {
             return Message::Void { error: set == Set::Redirected };
         }
-        // A number that was counted behind the lease is not believed, unless the lease was taken away.
-        grant.stale = match has_all(world, self.keys(claim), claim) {
-            true => self.note_taken(world, claim, number),
-            false => !world.claims[claim].robbed,
-        };
+        grant.stale = self.is_stale(world, claim, number);
+        // One that has lost the lock by now is not in the way of those who took it.
+        if has_all(world, self.keys(claim), claim) {
+            self.note_taken(world, claim, number);
+        }
         Message::Granted(grant)
     }
 

@@ -160,7 +160,8 @@ impl Setting {
             }
         }
         self.note_regained(world, claim);
-        let stale = self.note_taken(world, claim, number);
+        let stale = self.is_stale(world, claim, number);
+        self.note_taken(world, claim, number);
         Grant { number, stale, ..Grant::default() }
     }
 }

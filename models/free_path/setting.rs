@@ -57,8 +57,10 @@ pub(crate) struct Setting {
     pub(crate) quiet: bool,
     /// Anybody may read who has the locks, at any step.
     pub(crate) reads: bool,
-    /// The server has a replica, which lags: by less than a tick.
+    /// The server has a replica, which lags.
     pub(crate) replica: bool,
+    /// By how many whole ticks the replica may lag, and a part of one more.
+    pub(crate) lag: u8,
     /// A lease counts only when the replica has it.
     pub(crate) waits_for_replica: bool,
     /// The server executes what a process sends in the order in which it was sent, also where the

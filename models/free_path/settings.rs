@@ -35,6 +35,7 @@ pub(crate) const PLAIN: Setting = Setting {
     quiet: false,
     reads: false,
     replica: false,
+    lag: 0,
     waits_for_replica: false,
     in_order: true,
     mistake: None,
@@ -56,11 +57,6 @@ pub(crate) const fn with(mistake: Mistake) -> Setting {
 #[track_caller]
 pub(crate) fn holds(setting: &Setting, states: usize, longest: u8) {
     let explored = explore(setting);
-    println!(
-        "SIZE {} WAIT {}",
-        std::mem::size_of::<super::world::World>(),
-        explored.longest_wait(setting)
-    );
     explored.holds(states);
     assert_eq!(explored.longest_wait(setting), longest, "ticks");
 }

@@ -11,6 +11,8 @@ pub(crate) const FLOOR: u8 = 16;
 pub(crate) struct World {
     pub(crate) server: Server,
     pub(crate) replica: Server,
+    /// How many ticks have passed since the replica had all that the server has.
+    pub(crate) behind: u8,
     pub(crate) claims: [Claim; CLAIMS],
     /// The connection of each process.
     pub(crate) links: [Link; CLAIMS],
