@@ -1,12 +1,12 @@
 //! Every number the project holds itself to, measured beside its peers in one run.
 //!
 //! ```text
-//! cargo bench -p lockattr-benches                            # all rows, some seven minutes
+//! cargo bench -p lockattr-benches                            # all rows, a quarter of an hour
 //! cargo bench -p lockattr-benches -- row hot-key row wait    # these
 //! cargo bench -p lockattr-benches -- --seconds 10            # longer: each way of each row
 //! ```
 //!
-//! Starts a Redis of its own for each row. Writes `results/*.csv` and `results/*.svg`. Nothing is
+//! Starts servers of its own for each row. Writes `results/*.csv` and `results/*.svg`. Nothing is
 //! asserted: each figure stands beside its bar, and only ratios mean anything elsewhere.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to a person")]
 
@@ -15,12 +15,17 @@ mod commands;
 mod fleet;
 mod instructions;
 mod load;
+mod measured;
 mod outcome;
+mod own_cpu;
+mod pairs;
 mod peers;
 mod repeated;
 mod report;
 mod rounds;
 mod rows;
+mod servers;
+mod spread;
 mod taken;
 mod worker;
 
@@ -57,7 +62,7 @@ fn main() -> ExitCode {
         Mode::Leases { arrival } => runtime().block_on(rows::leases::measure(&arrival, seconds)),
         Mode::Hold { url, key } => runtime().block_on(rows::recovery::hold(&url, &key)),
         Mode::Instructions { of, count } => {
-            instructions::execute(of, count).expect("nobody else wants the keys");
+            of.execute(count).expect("nobody else wants the keys");
         }
     }
     ExitCode::SUCCESS

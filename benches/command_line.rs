@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use crate::repeated::Work;
+use crate::instructions::Counted;
 use crate::rows::Row;
 
 pub(crate) const USAGE: &str = "\
 usage: cargo bench -p lockattr-benches [-- [row NAME]... [--seconds N]]
-rows: uncontended, keys, hot-key, processes, wait, reentry, attribute, leases, quorum, engines, recovery";
+rows: uncontended, keys, hot-key, processes, modes, growth, cores, wait, reentry, attribute, leases,
+      quorum, postgres, mysql, zookeeper, etcd, engines, recovery";
 
 /// How long each way is measured in each row, over all rounds, unless said otherwise.
 const SECONDS: f64 = 2.0;
@@ -33,7 +34,7 @@ pub(crate) enum Mode {
     /// One that holds a lock until it is killed.
     Hold { url: String, key: String },
     /// So many times the same work, for valgrind to count.
-    Instructions { of: Work, count: u64 },
+    Instructions { of: Counted, count: u64 },
 }
 
 impl CommandLine {
@@ -56,8 +57,10 @@ impl CommandLine {
                     read.mode = Mode::Hold { url, key };
                 }
                 "instructions" => {
-                    let of = Work::named(next()?)?;
+                    let name = next()?;
                     let count = next()?.parse().map_err(|_| "not a count".to_owned())?;
+                    let url = words.next().map(|word| value(word, "url")).transpose()?;
+                    let of = Counted::read(name, url)?;
                     read.mode = Mode::Instructions { of, count };
                 }
                 other => return Err(format!("`{other}` is unknown")),

@@ -1,50 +1,73 @@
-//! How many commands clients have sent to a server, and how long it has computed.
+//! What a server is asked: the commands that clients send, apart from the calls that scripts make.
 //!
-//! The server's own count, `INFO commandstats`, has each command that a script calls in it as well
-//! (`GET`, `DEL`, `PUBLISH` of ours). So only those are added up here that a script cannot call, or
-//! that no script of anybody compared here does call. `SET` is sent by the peers themselves but
-//! called by our scripts, so it depends on who is measured. The bench's own look into the server
-//! (`INFO`) is not counted.
+//! No count that a server keeps tells the two apart. `INFO commandstats` and
+//! `total_commands_processed` have the calls of scripts in them, on Redis 7.0 and 8.6 and on Valkey
+//! 9.1 alike, and our library sends `SET` and also calls it. `MONITOR` names the client that sent
+//! each command, or `lua`. It slows the server down, so nobody takes a time while it runs.
 
 use std::time::Duration;
 
-use lockattr_tests::Cli;
+use lockattr_tests::{Cli, RedisServer};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 
-/// Never inside a script: the server refuses most of them there.
-const SENT: [&str; 18] = [
-    "eval",
-    "evalsha",
-    "evalsha_ro",
-    "fcall",
-    "ping",
-    "subscribe",
-    "unsubscribe",
-    "ssubscribe",
-    "sunsubscribe",
-    "psubscribe",
-    "punsubscribe",
-    "script|load",
-    "script|exists",
-    "multi",
-    "exec",
-    "watch",
-    "hello",
-    "auth",
-];
+/// The last thing that a [`Monitor`] hears.
+const END: &str = "bench:the-count-ends";
 
-/// Whether the one that is measured sends `SET` by itself, or has it in a script.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Set {
-    Sent,
-    InScripts,
+/// What a server was asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked {
+    /// Commands that clients sent.
+    pub(crate) sent: u64,
+    /// Calls that scripts made.
+    pub(crate) called: u64,
 }
 
-/// All that clients have sent so far.
-pub(crate) async fn sent(cli: &Cli, set: Set) -> u64 {
-    let stats = cli.commandstats().await;
-    let calls = |name: &str| stats.get(name).copied().unwrap_or_default();
-    let direct: u64 = SENT.iter().map(|name| calls(name)).sum();
-    direct + if set == Set::Sent { calls("set") } else { 0 }
+/// Counts what a server is asked, from [`begin`](Self::begin) until [`end`](Self::end).
+pub(crate) struct Monitor {
+    cli: Cli,
+    counting: JoinHandle<Asked>,
+}
+
+impl Monitor {
+    /// Every command that is sent after this is counted, whoever sends it.
+    pub(crate) async fn begin(server: &RedisServer) -> Self {
+        let cli = server.cli().await;
+        let mut stream = TcpStream::connect(server.addr()).await.expect("the server listens");
+        stream.write_all(b"MONITOR\r\n").await.expect("the server reads");
+        let mut lines = BufReader::new(stream);
+        let mut line = Vec::new();
+        lines.read_until(b'\n', &mut line).await.expect("the server answers");
+        assert_eq!(line, b"+OK\r\n", "`MONITOR` is refused");
+        // In a task of its own: what nobody reads would pile up in the server.
+        Self { cli, counting: tokio::spawn(count(lines)) }
+    }
+
+    /// What was asked until now.
+    pub(crate) async fn end(self) -> Asked {
+        self.cli.query::<()>(&["ECHO", END]).await;
+        self.counting.await.expect("counting does not panic")
+    }
+}
+
+/// Reads lines such as `+1795380733.92 [0 127.0.0.1:3507] "get" "a"` or `+1795380733.92 [0 lua] …`.
+async fn count(mut lines: BufReader<TcpStream>) -> Asked {
+    let (mut asked, mut line) = (Asked::default(), Vec::new());
+    let end = format!("\"{END}\"\r\n");
+    loop {
+        line.clear();
+        let read = lines.read_until(b'\n', &mut line).await.expect("the server goes on");
+        assert!(read > 0, "the server ended `MONITOR`");
+        if line.ends_with(end.as_bytes()) {
+            return asked;
+        }
+        let source = line.split(|&byte| byte == b']').next().unwrap_or_default();
+        match source.ends_with(b" lua") {
+            true => asked.called += 1,
+            false => asked.sent += 1,
+        }
+    }
 }
 
 /// How long the server's process has computed so far, in and out of the kernel.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::{join_all, try_join_all};
 use lockattr_tests::{Cli, RedisServer};
 
-use crate::commands::{sent, server_cpu};
+use crate::commands::{Asked, Monitor, server_cpu};
 use crate::load::{Keys, Load};
 use crate::outcome::Outcome;
 use crate::peers::Peer;
@@ -36,29 +36,36 @@ impl Size {
 }
 
 /// Processes that wait for their orders.
-pub(crate) struct Fleet {
+pub(crate) struct Fleet<'a> {
     pub(crate) peer: Peer,
+    pub(crate) size: Size,
     processes: Vec<Process>,
     cli: Cli,
+    server: &'a RedisServer,
 }
 
 /// What one round of a whole fleet came to.
 pub(crate) struct Round {
     /// Of all its processes, without their `order`.
     pub(crate) outcome: Outcome,
-    /// Sent to the server by all of them.
-    pub(crate) commands: u64,
     /// That the server has computed.
     pub(crate) server: Duration,
     /// How often the next to acquire was another: another process of several, else another task.
     pub(crate) hand_offs: u64,
 }
 
-impl Fleet {
+/// What was asked of the server in a round that nobody timed.
+pub(crate) struct Counted {
+    pub(crate) asked: Asked,
+    pub(crate) acquisitions: u64,
+    pub(crate) hand_offs: u64,
+}
+
+impl<'a> Fleet<'a> {
     /// Starts them all, and returns once they have warmed up.
     pub(crate) async fn start(
         peer: Peer,
-        server: &RedisServer,
+        server: &'a RedisServer,
         size: Size,
     ) -> Result<Self, String> {
         // Each peer its own key: a lease that one of them leaves behind is no other's trouble.
@@ -67,23 +74,36 @@ impl Fleet {
         let url = server.url();
         let starts = (0..size.processes).map(|_| Process::start(peer, &url, &key, size));
         let processes = join_all(starts).await.into_iter().collect::<Result<_, _>>()?;
-        Ok(Self { peer, processes, cli: server.cli().await })
+        Ok(Self { peer, size, processes, cli: server.cli().await, server })
     }
 
     /// One round.
     pub(crate) async fn go(&mut self, window: Duration) -> Result<Round, String> {
-        let (before, cpu) = (sent(&self.cli, self.peer.set()).await, server_cpu(&self.cli).await);
+        let before = server_cpu(&self.cli).await;
+        let (outcome, hand_offs) = self.work(window).await?;
+        let server = server_cpu(&self.cli).await.saturating_sub(before);
+        Ok(Round { outcome, server, hand_offs })
+    }
+
+    /// One round in which each command is counted, which makes it a slow one.
+    pub(crate) async fn count(&mut self, window: Duration) -> Result<Counted, String> {
+        let monitor = Monitor::begin(self.server).await;
+        let worked = self.work(window).await;
+        let asked = monitor.end().await;
+        let (outcome, hand_offs) = worked?;
+        Ok(Counted { asked, acquisitions: outcome.all, hand_offs })
+    }
+
+    /// Has all processes work, and adds up what came of it, and the hand-offs.
+    async fn work(&mut self, window: Duration) -> Result<(Outcome, u64), String> {
         let rounds = self.processes.iter_mut().map(|process| process.go(window));
         let outcomes = try_join_all(rounds).await?;
-        let server = server_cpu(&self.cli).await.saturating_sub(cpu);
-        let commands = sent(&self.cli, self.peer.set()).await - before;
-
-        let mut outcome = Outcome::new(window);
+        let mut total = Outcome::new(window);
         for one in &outcomes {
-            outcome.add(one);
+            total.add(one);
         }
-        let hand_offs = if outcomes.len() > 1 { changes(&outcomes) } else { outcome.hand_offs };
-        Ok(Round { outcome, commands, server, hand_offs })
+        let hand_offs = if outcomes.len() > 1 { changes(&outcomes) } else { total.hand_offs };
+        Ok((total, hand_offs))
     }
 }
 

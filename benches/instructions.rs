@@ -7,43 +7,80 @@
 
 use std::process::{Command, Stdio};
 
-use lockattr::{Error, LockManager};
+use lockattr::LockManager;
 use tokio::runtime::Builder;
 
+use crate::pairs::Pair;
 use crate::repeated::Work;
 
-/// Fewer than three times as many.
-const FEW: u64 = 2_000;
-
-/// For one of `work`; or why they cannot be counted.
-pub(crate) fn count(work: Work) -> Result<f64, String> {
-    let more = under_callgrind(work, 3 * FEW)?;
-    let few = under_callgrind(work, FEW)?;
-    Ok(more.saturating_sub(few) as f64 / (2 * FEW) as f64)
+/// What is counted.
+#[derive(Clone, Debug)]
+pub(crate) enum Counted {
+    /// In memory.
+    Work(Work),
+    /// By a server at this URL, whose own instructions are not counted.
+    Pair(Pair, String),
 }
 
-/// What runs under valgrind. One thread, no server.
-pub(crate) fn execute(work: Work, count: u64) -> Result<(), Error> {
-    let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime");
-    runtime.block_on(async {
-        let manager = LockManager::connect("memory://").await?;
-        manager.install()?;
-        work.repeat(&manager, count).await
-    })
-}
-
-fn under_callgrind(work: Work, count: u64) -> Result<u64, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let mut valgrind = Command::new("valgrind");
-    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
-    valgrind.arg(program).args(["instructions", work.name(), &count.to_string()]);
-    valgrind.stdin(Stdio::null());
-    let ran = valgrind.output().map_err(|error| format!("valgrind is not present: {error}"))?;
-    let said = String::from_utf8_lossy(&ran.stderr);
-    let collected =
-        said.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok());
-    match collected {
-        Some(instructions) if ran.status.success() => Ok(instructions),
-        _ => Err(format!("valgrind: {}\n{said}", ran.status)),
+impl Counted {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Work(work) => work.name(),
+            Self::Pair(pair, _) => pair.name(),
+        }
     }
+
+    /// By its name and, where it asks a server, `url=…`.
+    pub(crate) fn read(name: &str, url: Option<String>) -> Result<Self, String> {
+        match (Pair::named(name), url) {
+            (Some(pair), Some(url)) => Ok(Self::Pair(pair, url)),
+            (Some(_), None) => Err(format!("`{name}` takes a url")),
+            (None, _) => Work::named(name).map(Self::Work),
+        }
+    }
+
+    /// For one of it; or why they cannot be counted.
+    pub(crate) fn count(&self) -> Result<f64, String> {
+        // Fewer of what takes longer: some ten million instructions each.
+        let few = if matches!(self, Self::Work(_)) { 2_000 } else { 500 };
+        let more = self.under_callgrind(3 * few)?;
+        let few_took = self.under_callgrind(few)?;
+        Ok(more.saturating_sub(few_took) as f64 / (2 * few) as f64)
+    }
+
+    /// What runs under valgrind. One thread.
+    pub(crate) fn execute(self, count: u64) -> Result<(), String> {
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            match self {
+                Self::Work(work) => in_memory(work, count).await.map_err(|error| error.to_string()),
+                Self::Pair(pair, url) => pair.repeat(&url, count).await,
+            }
+        })
+    }
+
+    fn under_callgrind(&self, count: u64) -> Result<u64, String> {
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let mut valgrind = Command::new("valgrind");
+        valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+        valgrind.arg(program).args(["instructions", self.name(), &count.to_string()]);
+        if let Self::Pair(_, url) = self {
+            valgrind.arg(format!("url={url}"));
+        }
+        valgrind.stdin(Stdio::null());
+        let ran = valgrind.output().map_err(|error| format!("valgrind is not present: {error}"))?;
+        let said = String::from_utf8_lossy(&ran.stderr);
+        let collected =
+            said.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok());
+        match collected {
+            Some(instructions) if ran.status.success() => Ok(instructions),
+            _ => Err(format!("valgrind: {}\n{said}", ran.status)),
+        }
+    }
+}
+
+async fn in_memory(work: Work, count: u64) -> Result<(), lockattr::Error> {
+    let manager = LockManager::connect("memory://").await?;
+    manager.install()?;
+    work.repeat(&manager, count).await
 }

@@ -136,6 +136,12 @@ impl Task {
         }
     }
 
+    /// How many acquisitions it has behind it, and its own number: who does something every few
+    /// acquisitions does not do it at the same time as all other tasks.
+    pub(crate) fn nth(&self) -> u64 {
+        self.outcome.all + self.number as u64
+    }
+
     /// The body: what happens while the lock is held. `number` is the fencing token, from who has
     /// one.
     pub(crate) async fn inside(&mut self, number: Option<u64>) {

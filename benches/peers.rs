@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-use crate::commands::Set;
 use crate::load::Task;
-use bare::Bare;
+pub(crate) use bare::Bare;
 use ours::{Kind, Ours};
 use rlock::Rlock;
 use rslock::Rslock;
@@ -34,6 +33,10 @@ pub(crate) enum Peer {
     Background,
     /// Ours, keeping a lease for a moment after the last release.
     Linger,
+    /// Ours, four holders at once.
+    Permits,
+    /// Ours, three readers to one writer.
+    Mixed,
     /// `SET NX PX` and a script that compares and deletes, over one connection; asks every
     /// millisecond while refused.
     Bare,
@@ -51,14 +54,19 @@ pub(crate) enum Peer {
 pub(crate) const CRATES: [Peer; 4] =
     [Peer::Rslock, Peer::RslockQuick, Peer::Rlock, Peer::RlockQuick];
 
+/// Those of them that are quickest where many want one key: by acquisitions, and by hand-offs.
+pub(crate) const BEST_CRATES: [Peer; 2] = [Peer::Rslock, Peer::RslockQuick];
+
 /// Clients of other languages, where they can be run.
 pub(crate) const LANGUAGES: [Peer; 2] = [Peer::RedisPy, Peer::RedisSemaphore];
 
 impl Peer {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 12] = [
         Self::Ours,
         Self::Background,
         Self::Linger,
+        Self::Permits,
+        Self::Mixed,
         Self::Bare,
         Self::Rslock,
         Self::RslockQuick,
@@ -74,6 +82,8 @@ impl Peer {
             Self::Ours => "lockattr",
             Self::Background => "lockattr background",
             Self::Linger => "lockattr linger",
+            Self::Permits => "lockattr 4 permits",
+            Self::Mixed => "lockattr read/write",
             Self::Bare => "bare commands",
             Self::Rslock => "rslock",
             Self::RslockQuick => "rslock 1 ms",
@@ -94,12 +104,9 @@ impl Peer {
         CRATES.contains(&self)
     }
 
-    /// Whether its clients send `SET` by themselves.
-    pub(crate) fn set(self) -> Set {
-        match self {
-            Self::Ours | Self::Background | Self::Linger => Set::InScripts,
-            _ => Set::Sent,
-        }
+    /// Whether only one holds the lock at a time.
+    pub(crate) fn is_exclusive(self) -> bool {
+        !matches!(self, Self::Permits | Self::Mixed)
     }
 
     /// The program that its processes are: this one again, or an interpreter with a script.
@@ -132,6 +139,8 @@ impl Client {
             Peer::Ours => Self::Ours(Ours::connect(url, Kind::Plain).await?),
             Peer::Background => Self::Ours(Ours::connect(url, Kind::Background).await?),
             Peer::Linger => Self::Ours(Ours::connect(url, Kind::Linger).await?),
+            Peer::Permits => Self::Ours(Ours::connect(url, Kind::Permits).await?),
+            Peer::Mixed => Self::Ours(Ours::connect(url, Kind::Mixed).await?),
             Peer::Bare => Self::Bare(Bare::connect(url).await?),
             Peer::Rslock => Self::Rslock(Rslock::new(url, None)),
             Peer::RslockQuick => Self::Rslock(Rslock::new(url, Some(QUICK))),

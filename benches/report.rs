@@ -1,28 +1,32 @@
 //! What a person sees while it runs, and what is left in files: tables, and figures beside bars.
 
+mod bar;
 mod csv;
 mod plot;
 mod table;
 
-use std::fmt;
+use std::collections::BTreeSet;
 
 use hdrhistogram::Histogram;
 
+use crate::measured::Measured;
 use crate::peers::Peer;
-use crate::rounds::{Measured, Spread};
+use crate::spread::Spread;
+pub(crate) use bar::Bar;
 use csv::Csv;
 pub(crate) use plot::{Line, Plot};
 use table::{figure, head, line};
 
 /// The columns of `measures.csv`.
-const MEASURES: &str = "row,peer,cores,processes,tasks,keys,rate,rate_min,rate_max,wait_p50_ns,\
-    wait_p99_ns,wait_max_ns,commands,server_us,hand_offs,commands_per_hand_off,share_min_max,body_ns";
+const MEASURES: &str = "row,server,peer,cores,processes,tasks,keys,rate,rate_min,rate_max,\
+    wait_p50_ns,wait_p99_ns,wait_max_ns,commands,calls,server_us,hand_offs,commands_per_hand_off,\
+    share_min_max,body_ns";
 
 /// The columns of `latencies.csv`.
 const LATENCIES: &str = "row,what,work,count,p50_ns,p90_ns,p99_ns,max_ns";
 
 /// The columns of `bars.csv`.
-const BARS: &str = "row,what,value,min,max,unit,bar,met";
+const BARS: &str = "row,server,what,value,min,max,unit,bar,met";
 
 /// What stands in the tables.
 const LEGEND: &str = "\
@@ -30,41 +34,20 @@ a second: acquisitions, median of the rounds
 hand-offs: those of them that had another before (another process of several, else another task)
 wait: from asking until holding, over all rounds
 commands: sent by clients for an acquisition; and for a hand-off
+calls: made by scripts for an acquisition
 share: what the task with the least got over what the one with the most got
 server: what it computes for an acquisition";
-
-/// What a figure should be.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Bar {
-    AtLeast(f64),
-    AtMost(f64),
-}
-
-impl Bar {
-    fn is_met(self, value: f64) -> bool {
-        match self {
-            Self::AtLeast(bar) => value >= bar,
-            Self::AtMost(bar) => value <= bar,
-        }
-    }
-}
-
-impl fmt::Display for Bar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AtLeast(bar) => write!(f, "≥ {bar}"),
-            Self::AtMost(bar) => write!(f, "≤ {bar}"),
-        }
-    }
-}
 
 /// Prints, and writes what it has printed.
 pub(crate) struct Report {
     row: &'static str,
+    /// The one that is measured now; empty for none in particular.
+    server: String,
     measures: Csv,
     bars: Csv,
     latencies: Csv,
     missed: Vec<String>,
+    missing: BTreeSet<String>,
 }
 
 impl Report {
@@ -76,16 +59,33 @@ impl Report {
         println!("{LEGEND}");
         let (measures, bars) = (Csv::open("measures.csv", MEASURES), Csv::open("bars.csv", BARS));
         let latencies = Csv::open("latencies.csv", LATENCIES);
-        Self { row: "", measures, bars, latencies, missed: Vec::new() }
+        let (row, server, missed, missing) = Default::default();
+        Self { row, server, measures, bars, latencies, missed, missing }
     }
 
     /// A new row begins; what earlier runs said of it is forgotten.
     pub(crate) fn row(&mut self, row: &'static str, title: &str) {
         println!("\n{row}: {title}");
         self.row = row;
+        self.server.clear();
         self.measures.forget(row);
         self.bars.forget(row);
         self.latencies.forget(row);
+    }
+
+    /// What follows is measured on this server.
+    pub(crate) fn server(&mut self, name: &str) {
+        if self.server != name {
+            println!("  on {name}:");
+            name.clone_into(&mut self.server);
+        }
+    }
+
+    /// A server that cannot be started here: said once, and again at the end.
+    pub(crate) fn no_server(&mut self, why: &str) {
+        if self.missing.insert(why.to_owned()) {
+            println!("  not present: {why}");
+        }
     }
 
     /// A peer that cannot be measured.
@@ -101,14 +101,15 @@ impl Report {
             let Measured { peer, size, rate, .. } = measured;
             let counts = [size.processes, size.load.tasks, size.load.key_count()];
             let waits = [0.5, 0.99, 1.0].map(|quantile| measured.wait(quantile).as_nanos());
-            let mut fields = vec![peer.name().to_owned(), size.cores.name().to_owned()];
+            let mut fields = vec![self.server.clone()];
+            fields.extend([peer.name(), size.cores.name()].map(str::to_owned));
             fields.extend(counts.map(|count| count.to_string()));
             fields.extend([rate.median, rate.min, rate.max].map(|rate| rate.to_string()));
             fields.extend(waits.map(|nanos| nanos.to_string()));
-            let medians = [measured.commands, measured.server].map(|spread| spread.median);
-            fields.extend(medians.map(|median| median.to_string()));
+            let each = [measured.commands, measured.calls, measured.server];
+            fields.extend(each.map(|spread| spread.median.to_string()));
             let contended = [measured.hand_offs, measured.commands_per_hand_off, measured.share];
-            fields.extend(contended.map(|spread| match size.is_contended() {
+            fields.extend(contended.map(|spread| match measured.is_contended() {
                 true => spread.median.to_string(),
                 false => String::new(),
             }));
@@ -135,22 +136,42 @@ impl Report {
 
     /// A figure beside its bar.
     pub(crate) fn bar(&mut self, what: &str, value: impl Into<Spread>, unit: &str, bar: Bar) {
-        let Spread { median: value, min, max } = value.into();
-        let met = if bar.is_met(value) { "met" } else { "NOT MET" };
+        let value = value.into();
+        let met = if bar.is_met(value.median) { "met" } else { "NOT MET" };
+        let line = self.push_figure(what, value, unit, (&bar.to_string(), met));
+        if met != "met" {
+            let on = format!("{:<12}{:<12}", self.row, self.server);
+            self.missed.push(format!("  {on}{line}"));
+        }
+    }
+
+    /// A figure that nobody has set a bar for.
+    pub(crate) fn figure(&mut self, what: &str, value: impl Into<Spread>, unit: &str) {
+        self.push_figure(what, value.into(), unit, ("", ""));
+    }
+
+    /// Prints and keeps it; the line that was printed.
+    fn push_figure(
+        &mut self,
+        what: &str,
+        Spread { median: value, min, max }: Spread,
+        unit: &str,
+        (bar, met): (&str, &str),
+    ) -> String {
         let shown = format!("{} {unit}", figure(value));
         let spread = match min < max {
             true => format!("   ({} to {})", figure(min), figure(max)),
             false => String::new(),
         };
-        let line = format!("  {what:<58}{shown:>12}   bar {:<9}{met}{spread}", bar.to_string());
+        let beside = if bar.is_empty() { String::new() } else { format!("   bar {bar:<9}{met}") };
+        let line = format!("  {what:<58}{shown:>12}{beside}{spread}");
         println!("{line}");
-        if met != "met" {
-            self.missed.push(format!("  {:<12}{line}", self.row));
-        }
         let [value, min, max] = [value, min, max].map(|value| value.to_string());
-        let fields =
-            [what.to_owned(), value, min, max, unit.to_owned(), bar.to_string(), met.to_owned()];
+        let [server, what] = [&self.server, what].map(str::to_owned);
+        let words = [unit, bar, met].map(str::to_owned);
+        let fields = [&[server, what, value, min, max][..], &words].concat();
         self.bars.push(self.row, &fields);
+        line
     }
 
     /// Draws what [`Plot`] says, into `results/`.
@@ -169,6 +190,9 @@ impl Report {
         println!("\nbelow their bars: {}", self.missed.len());
         for line in &self.missed {
             println!("{line}");
+        }
+        for why in &self.missing {
+            println!("not measured: {why}");
         }
         println!("written to {}", csv::results().display());
     }

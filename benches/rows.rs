@@ -1,11 +1,14 @@
 //! The rows: one for each line of what the project promises about its speed.
 
 mod attribute;
+mod cores;
 mod engines;
 mod etcd;
+mod growth;
 mod hot_key;
 mod keys;
 pub(crate) mod leases;
+mod modes;
 mod mysql;
 mod postgres;
 mod processes;
@@ -18,11 +21,10 @@ mod zookeeper;
 
 use std::time::Duration;
 
-use crate::instructions;
+use crate::instructions::Counted;
+use crate::measured::Measured;
 use crate::peers::Peer;
-use crate::repeated::Work;
 use crate::report::Report;
-use crate::rounds::Measured;
 
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +33,9 @@ pub(crate) enum Row {
     Keys,
     HotKey,
     Processes,
+    Modes,
+    Growth,
+    Cores,
     Wait,
     Reentry,
     Attribute,
@@ -45,11 +50,14 @@ pub(crate) enum Row {
 }
 
 impl Row {
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::Uncontended,
         Self::Keys,
         Self::HotKey,
         Self::Processes,
+        Self::Modes,
+        Self::Growth,
+        Self::Cores,
         Self::Wait,
         Self::Reentry,
         Self::Attribute,
@@ -69,6 +77,9 @@ impl Row {
             Self::Keys => "keys",
             Self::HotKey => "hot-key",
             Self::Processes => "processes",
+            Self::Modes => "modes",
+            Self::Growth => "growth",
+            Self::Cores => "cores",
             Self::Wait => "wait",
             Self::Reentry => "reentry",
             Self::Attribute => "attribute",
@@ -95,6 +106,9 @@ impl Row {
             Self::Keys => keys::measure(report, time).await,
             Self::HotKey => hot_key::measure(report, time).await,
             Self::Processes => processes::measure(report, time).await,
+            Self::Modes => modes::measure(report, time).await,
+            Self::Growth => growth::measure(report, time).await,
+            Self::Cores => cores::measure(report, time).await,
             Self::Wait => wait::measure(report, time).await,
             Self::Reentry => reentry::measure(report, time).await,
             Self::Attribute => attribute::measure(report, time).await,
@@ -122,8 +136,8 @@ fn best_crate(all: &[Measured], figure: impl Fn(&Measured) -> f64) -> Option<&Me
 }
 
 /// Counts the instructions of each, and says how many, or why it cannot.
-fn note_instructions<const N: usize>(report: &mut Report, works: [Work; N]) -> [Option<f64>; N] {
-    works.map(|work| match instructions::count(work) {
+fn note_instructions<const N: usize>(report: &mut Report, works: [Counted; N]) -> [Option<f64>; N] {
+    works.map(|work| match work.count() {
         Ok(count) => {
             report.note(&format!("{:<18} {count:.0} instructions", work.name()));
             Some(count)

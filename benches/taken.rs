@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hdrhistogram::Histogram;
 
 use crate::report::Report;
-use crate::rounds::Spread;
+use crate::spread::Spread;
 
 /// What one way took, in nanoseconds: all of it, and the medians of the rounds.
 pub(crate) struct Taken {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::explore::{Ends, Seen, Waits, every_schedule, task};
-use crate::gate::{Gate, Turn, try_turn, turn};
+use crate::gate::Gate;
 use crate::inside::Inside;
 use crate::store::Sharing::{self, Exclusive, Shared};
 
@@ -16,9 +16,15 @@ struct Entry {
     seen: Seen,
 }
 
-impl AsRef<Gate> for Entry {
-    fn as_ref(&self) -> &Gate {
-        &self.gate
+/// The turn to be inside an entry, as the call chain has it: who drops it leaves.
+struct Turn {
+    around: Arc<Entry>,
+    sharing: Sharing,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.around.gate.leave(self.sharing);
     }
 }
 
@@ -28,17 +34,18 @@ impl Entry {
     }
 
     /// The entry of a child: it has a gate of its own.
-    fn inner(turn: &Turn<Self>) -> Arc<Self> {
-        let seen = turn.around().seen.clone();
+    fn inner(turn: &Turn) -> Arc<Self> {
+        let seen = turn.around.seen.clone();
         Arc::new(Self { gate: Gate::new(), inside: Inside::new(), ends: None, seen })
     }
 
     /// What a child does when it is its turn, and when it has waited in vain.
-    fn child(self: &Arc<Self>, sharing: Sharing, waits: Waits, inside: impl FnOnce(&Turn<Self>)) {
-        let Some(turn) = try_turn(self, sharing).or_else(|| waits.wait(turn(self, sharing))) else {
+    fn child(self: &Arc<Self>, sharing: Sharing, waits: Waits, inside: impl FnOnce(&Turn)) {
+        let entered = self.gate.try_enter(sharing);
+        if !entered && waits.wait(self.gate.enter(sharing)).is_none() {
             return;
-        };
-        assert_eq!(turn.sharing(), sharing);
+        }
+        let turn = Turn { around: self.clone(), sharing };
         match sharing {
             Exclusive => self.inside.alone(|| inside(&turn)),
             Shared => self.inside.together(|| inside(&turn)),
@@ -53,19 +60,9 @@ impl Drop for Entry {
         }
         self.seen.note(&format!("{} together", self.inside.most_together()));
         if let Some(ends) = &self.ends {
-            let gate = Arc::new(Free(std::mem::replace(&mut self.gate, Gate::new())));
-            assert!(try_turn(&gate, Exclusive).is_some(), "the gate is not free at the end");
+            assert!(self.gate.try_enter(Exclusive), "the gate is not free at the end");
             ends.one_more();
         }
-    }
-}
-
-/// A gate that outlives its entry, to be looked at.
-struct Free(Gate);
-
-impl AsRef<Gate> for Free {
-    fn as_ref(&self) -> &Gate {
-        &self.0
     }
 }
 
@@ -84,7 +81,7 @@ fn check(children: [(Sharing, Waits); 3]) -> Vec<String> {
 }
 
 /// Red without: all turns for who does not share (`turns` always 1); one turn for who shares
-/// (`turns` always `TURNS`: none are together); the `forget` in `turn` or in `try_turn` (more turns
+/// (`turns` always `TURNS`: none are together); the `forget` in `enter` or in `try_enter` (more turns
 /// come back than there were); `add_permits` (nobody's turn ever comes).
 #[test]
 fn who_does_not_share_is_inside_alone_and_who_shares_may_not_be() {
@@ -119,7 +116,7 @@ fn who_leaves_before_its_turn_leaves_the_gate_as_it_was() {
 
 /// One child has a child of its own while another waits beside it.
 ///
-/// Red without: a gate of its own for each entry (`Entry::inner`; in the call chain, `Turn::entry`).
+/// Red without: a gate of its own for each entry (`Entry::inner`; in the call chain, `Frame::let_in`).
 #[test]
 fn a_childs_child_does_not_wait_for_its_uncle() {
     for uncle in [Exclusive, Shared] {

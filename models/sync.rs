@@ -4,6 +4,7 @@
 pub(crate) mod oneshot;
 mod semaphore;
 
+use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::ops::Add;
 pub(crate) use std::sync::{Arc, MutexGuard, PoisonError};
 use std::sync::{LockResult, TryLockError};
@@ -12,6 +13,12 @@ use std::time::Duration;
 pub(crate) use semaphore::Semaphore;
 
 use crate::schedules::{Object, step_at};
+
+/// The same in each run, or no schedule could be taken again.
+pub(crate) type NameHasher = BuildHasherDefault<DefaultHasher>;
+
+/// One part with the lock of the models, and one without.
+pub(crate) const SHARDS: usize = 2;
 
 /// A mutex whose sections are single steps: nothing in them lets another task run. So whoever finds
 /// it locked has locked it himself, or something inside a section waits; both are mistakes.

@@ -23,7 +23,7 @@ pub(crate) struct Bare {
 }
 
 impl Bare {
-    pub(super) async fn connect(url: &str) -> Result<Self, String> {
+    pub(crate) async fn connect(url: &str) -> Result<Self, String> {
         Self::open(url).await.map_err(|error| error.to_string())
     }
 
@@ -34,18 +34,48 @@ impl Bare {
     }
 
     pub(super) async fn hold(&self, key: &str, task: &mut Task) -> Result<(), String> {
-        // No random number: as little as can be done.
-        let token = self.tokens.fetch_add(1, Ordering::Relaxed);
         let done: RedisResult<()> = async {
             let mut connection = self.connection.clone();
+            let token = self.token();
             while !self.set(&mut connection, key, token).await? {
                 sleep(QUICK).await;
             }
             task.inside(None).await;
-            self.release.key(key).arg(token).invoke_async(&mut connection).await
+            self.release(&mut connection, key, token).await
         }
         .await;
         done.map_err(|error| error.to_string())
+    }
+
+    /// The same for a key that nobody else wants, and with nothing in between.
+    pub(crate) async fn pair(&self, key: &str) -> Result<(), String> {
+        let done: RedisResult<bool> = async {
+            let mut connection = self.connection.clone();
+            let token = self.token();
+            let is_set = self.set(&mut connection, key, token).await?;
+            self.release(&mut connection, key, token).await?;
+            Ok(is_set)
+        }
+        .await;
+        match done {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(format!("somebody has {key}")),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// No random number: as little as can be done.
+    fn token(&self) -> u64 {
+        self.tokens.fetch_add(1, Ordering::Relaxed)
+    }
+
+    async fn release(
+        &self,
+        connection: &mut MultiplexedConnection,
+        key: &str,
+        token: u64,
+    ) -> RedisResult<()> {
+        self.release.key(key).arg(token).invoke_async(connection).await
     }
 
     async fn set(

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use plotters::prelude::*;
 
+use crate::measured::Measured;
 use crate::peers::Peer;
-use crate::rounds::Measured;
 
 /// Neither white nor black: the page's own background shows through.
 const INK: RGBColor = RGBColor(128, 136, 146);
@@ -135,7 +135,9 @@ const COLORS: [RGBColor; 7] = [
 /// a short one.
 fn style(peer: Peer) -> (RGBColor, u32) {
     match peer {
-        Peer::Ours | Peer::Background | Peer::Linger => (RGBColor(47, 129, 247), 4),
+        Peer::Ours | Peer::Background | Peer::Linger | Peer::Permits | Peer::Mixed => {
+            (RGBColor(47, 129, 247), 4)
+        }
         Peer::Rslock => (RGBColor(217, 95, 2), 2),
         Peer::RslockQuick => (RGBColor(245, 166, 91), 2),
         Peer::Rlock => (RGBColor(27, 158, 119), 2),

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::rounds::{Measured, Spread};
+use crate::measured::Measured;
 
 /// The line over [`line`]s.
 pub(super) fn head() -> String {
     format!(
-        "  {:<22}{:>10}{:>20}{:>12}{:>10}{:>10}{:>10}{:>10}{:>12}{:>8}{:>11}",
+        "  {:<22}{:>10}{:>20}{:>12}{:>10}{:>10}{:>10}{:>10}{:>12}{:>8}{:>8}{:>11}",
         "",
         "a second",
         "lowest to highest",
@@ -17,6 +17,7 @@ pub(super) fn head() -> String {
         "max",
         "commands",
         "a hand-off",
+        "calls",
         "share",
         "server"
     )
@@ -27,22 +28,23 @@ pub(super) fn line(measured: &Measured) -> String {
     let Measured { peer, rate, server, .. } = measured;
     let range = format!("{} to {}", figure(rate.min), figure(rate.max));
     let [p50, p99, max] = [0.5, 0.99, 1.0].map(|quantile| time(measured.wait(quantile)));
-    let hand_offs = if_contended(measured, measured.hand_offs);
+    let hand_offs = if_contended(measured, measured.hand_offs.median);
     let commands = figure(measured.commands.median);
-    let each = if_contended(measured, measured.commands_per_hand_off);
-    let share = if_contended(measured, measured.share);
+    let each = if_contended(measured, measured.commands_per_hand_off.median);
+    let calls = figure(measured.calls.median);
+    let share = if_contended(measured, measured.share.median);
     let server = format!("{} µs", figure(server.median));
     format!(
         "  {:<22}{:>10}{range:>20}{hand_offs:>12}{p50:>10}{p99:>10}{max:>10}{commands:>10}\
-         {each:>12}{share:>8}{server:>11}",
+         {each:>12}{calls:>8}{share:>8}{server:>11}",
         peer.name(),
         figure(rate.median),
     )
 }
 
 /// Means nothing where nobody waits for another.
-fn if_contended(measured: &Measured, spread: Spread) -> String {
-    if measured.size.is_contended() { figure(spread.median) } else { String::new() }
+fn if_contended(measured: &Measured, value: f64) -> String {
+    if measured.is_contended() { figure(value) } else { String::new() }
 }
 
 /// Three digits that mean something, or all before the point.

@@ -5,9 +5,10 @@ use std::time::Duration;
 use lockattr::LockManager;
 
 use super::note_instructions;
+use crate::instructions::Counted;
 use crate::repeated::{Work, alternate};
 use crate::report::{Bar, Report};
-use crate::rounds::Spread;
+use crate::spread::Spread;
 
 const WORKS: [Work; 2] = [Work::Annotated, Work::ByHand];
 
@@ -29,7 +30,7 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
         let added = Spread { median: percent(median), min: percent(min), max: percent(max) };
         report.bar("time that the attribute adds", added, "%", Bar::AtMost(2.0));
     }
-    if let [Some(annotated), Some(by_hand)] = note_instructions(report, WORKS) {
+    if let [Some(annotated), Some(by_hand)] = note_instructions(report, WORKS.map(Counted::Work)) {
         let percent = 100.0 * (annotated / by_hand - 1.0);
         report.bar("instructions that the attribute adds", percent, "%", Bar::AtMost(2.0));
     }

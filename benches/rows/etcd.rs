@@ -14,7 +14,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic_prost::ProstCodec;
 
 use crate::report::{Bar, Report};
-use crate::rounds::Spread;
+use crate::spread::Spread;
 
 const ROUND: Duration = Duration::from_millis(200);
 

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use lockattr_tests::RedisServer;
-
 use super::{best_crate, of};
 use crate::fleet::Size;
 use crate::load::Load;
-use crate::peers::{CRATES, LANGUAGES, Peer};
+use crate::measured::Measured;
+use crate::peers::{BEST_CRATES, CRATES, LANGUAGES, Peer};
 use crate::report::{Bar, Line, Plot, Report};
-use crate::rounds::{Measured, compare};
+use crate::rounds::compare;
+use crate::servers::Engine;
 
-const WAITERS: [usize; 6] = [2, 4, 8, 16, 32, 64];
+const WAITERS: [usize; 3] = [2, 16, 64];
 
-/// The number that the bars are about.
+/// The number that the bars are about; on the newest servers there is no other.
 const JUDGED: usize = 16;
 
 /// Longer than the longest pause of anybody.
@@ -24,20 +24,26 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
     let peers = [&[Peer::Ours, Peer::Bare][..], &CRATES].concat();
     let mut rates: Vec<Line> = peers.iter().map(|&peer| Line::of(peer)).collect();
     let mut waits = rates.clone();
-    for waiters in WAITERS {
-        report.note(&format!("{waiters} tasks"));
-        let server = RedisServer::start().await;
-        let size = Size::new(1, Load::hot(waiters));
-        let languages = if waiters == JUDGED { &LANGUAGES[..] } else { &[] };
-        let peers = [&peers[..], languages].concat();
-        let all = compare(report, &server, &peers, size, (time, ROUND)).await;
-        report.table(&all);
-        for (rates, waits) in rates.iter_mut().zip(&mut waits) {
-            rates.push(waiters, &all, |measured| measured.hand_offs.median);
-            waits.push(waiters, &all, |measured| measured.wait(0.99).as_secs_f64() * 1e3);
-        }
-        if waiters == JUDGED {
-            judge(report, &all);
+    for engine in Engine::ALL {
+        let usual = engine == Engine::Usual;
+        for &waiters in if usual { &WAITERS[..] } else { &[JUDGED] } {
+            let Some(started) = engine.start(report).await else { break };
+            report.note(&format!("{waiters} tasks"));
+            let size = Size::new(1, Load::hot(waiters));
+            let languages = if waiters == JUDGED { &LANGUAGES[..] } else { &[] };
+            let peers = match engine {
+                Engine::Usual => [&peers[..], languages].concat(),
+                _ => [&[Peer::Ours][..], &BEST_CRATES].concat(),
+            };
+            let all = compare(report, &started.server, &peers, size, (time, ROUND)).await;
+            report.table(&all);
+            if waiters == JUDGED {
+                judge(report, &all);
+            }
+            for (rates, waits) in rates.iter_mut().zip(&mut waits).filter(|_| usual) {
+                rates.push(waiters, &all, |measured| measured.hand_offs.median);
+                waits.push(waiters, &all, |measured| measured.wait(0.99).as_secs_f64() * 1e3);
+            }
         }
     }
     report.plot(&Plot {

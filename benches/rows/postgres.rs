@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_postgres::{Client, NoTls, Statement};
 
 use crate::report::{Bar, Report};
-use crate::rounds::Spread;
+use crate::spread::Spread;
 
 /// Short, in turn for all: noise comes and goes.
 const ROUND: Duration = Duration::from_millis(100);

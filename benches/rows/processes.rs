@@ -1,15 +1,16 @@
-//! Processes that all want the same key, and what the server is asked for each change of hands.
+//! Processes that all want the same key, and what each change of hands costs the server: commands,
+//! calls in the scripts, time.
 
 use std::time::Duration;
 
-use lockattr_tests::RedisServer;
-
 use super::{best_crate, of};
-use crate::fleet::Size;
+use crate::fleet::{Cores, Size};
 use crate::load::Load;
-use crate::peers::{CRATES, Peer};
+use crate::measured::Measured;
+use crate::peers::{BEST_CRATES, CRATES, Peer};
 use crate::report::{Bar, Line, Plot, Report};
-use crate::rounds::{Measured, compare};
+use crate::rounds::{Way, compare, compare_ways};
+use crate::servers::Engine;
 
 /// With one task each, so that all wait but the one that holds: every acquisition is a hand-off, as
 /// long as somebody is in line when it ends.
@@ -17,28 +18,27 @@ const WAITING: [usize; 3] = [2, 16, 64];
 
 /// Whatever their number.
 const COMMANDS: Bar = Bar::AtMost(2.2);
+const CALLS: Bar = Bar::AtMost(14.0);
+const SERVER: Bar = Bar::AtMost(3.0);
 
 /// Longer than the longest pause of anybody.
 const ROUND: Duration = Duration::from_millis(400);
 
 pub(super) async fn measure(report: &mut Report, time: Duration) {
     report.row("processes", "several processes, all the same key");
-    let all = one_size(report, 4, 4, time).await;
-    let best = best_crate(&all, |measured| measured.rate.median);
-    if let (Some(ours), Some(best)) = (of(&all, Peer::Ours), best) {
-        let what = format!("4 x 4: lockattr over the best crate ({})", best.peer.name());
-        report.bar(&what, ours.over(best), "x", Bar::AtLeast(5.0));
-    }
-    judge(report, "4 x 4", &all);
-
-    let mut lines: Vec<Line> = peers().iter().map(|&peer| Line::of(peer)).collect();
+    let mut lines: Vec<Line> = with_crates().iter().map(|&peer| Line::of(peer)).collect();
     let mut each = lines.clone();
-    for waiting in WAITING {
-        let all = one_size(report, waiting + 1, 1, time).await;
-        judge(report, &format!("{waiting} waiting"), &all);
-        for (line, each) in lines.iter_mut().zip(&mut each) {
-            line.push(waiting, &all, |measured| measured.commands.median);
-            each.push(waiting, &all, |measured| measured.commands_per_hand_off.median);
+    for engine in Engine::ALL {
+        four_by_four(report, engine, time).await;
+        let usual = engine == Engine::Usual;
+        for waiting in WAITING {
+            let peers = if usual { with_crates() } else { vec![Peer::Ours] };
+            let all = one_each(report, engine, &peers, waiting, time).await;
+            hand_off(report, engine, waiting, time).await;
+            for (line, each) in lines.iter_mut().zip(&mut each).filter(|_| usual) {
+                line.push(waiting, &all, |measured| measured.commands.median);
+                each.push(waiting, &all, |measured| measured.commands_per_hand_off.median);
+            }
         }
     }
     for (file, title, lines) in [
@@ -49,27 +49,72 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
     }
 }
 
-fn peers() -> Vec<Peer> {
+fn with_crates() -> Vec<Peer> {
     [&[Peer::Ours][..], &CRATES].concat()
 }
 
-async fn one_size(
+/// How the crates fare does not depend on the server: elsewhere the best have to do.
+fn with_the_best() -> Vec<Peer> {
+    [&[Peer::Ours][..], &BEST_CRATES].concat()
+}
+
+/// Four processes of four tasks.
+async fn four_by_four(report: &mut Report, engine: Engine, time: Duration) {
+    let Some(started) = engine.start(report).await else { return };
+    report.note("4 processes, 4 tasks in each");
+    let size = Size::new(4, Load { ordered: true, ..Load::hot(4) });
+    let peers = if engine == Engine::Usual { with_crates() } else { with_the_best() };
+    let all = compare(report, &started.server, &peers, size, (time, ROUND)).await;
+    report.table(&all);
+    let Some(ours) = of(&all, Peer::Ours) else { return };
+    if let Some(best) = best_crate(&all, |measured| measured.rate.median) {
+        let what = format!("4 x 4: lockattr over the best crate ({})", best.peer.name());
+        report.bar(&what, ours.over(best), "x", Bar::AtLeast(5.0));
+    }
+    let what = "4 x 4: commands for a hand-off between processes";
+    report.bar(what, ours.commands_per_hand_off, "", COMMANDS);
+}
+
+/// So many processes that wait, and one that has it.
+async fn one_each(
     report: &mut Report,
-    processes: usize,
-    tasks: usize,
+    engine: Engine,
+    peers: &[Peer],
+    waiting: usize,
     time: Duration,
 ) -> Vec<Measured> {
-    report.note(&format!("{processes} processes, {tasks} tasks in each"));
-    let server = RedisServer::start().await;
-    let size = Size::new(processes, Load { ordered: true, ..Load::hot(tasks) });
-    let all = compare(report, &server, &peers(), size, (time, ROUND)).await;
+    let Some(started) = engine.start(report).await else { return Vec::new() };
+    report.note(&format!("{waiting} processes that wait, and one that has it"));
+    let size = Size::new(waiting + 1, Load { ordered: true, ..Load::hot(1) });
+    let all = compare(report, &started.server, peers, size, (time, ROUND)).await;
     report.table(&all);
+    if let Some(ours) = of(&all, Peer::Ours) {
+        let what = format!("{waiting} waiting: commands for a hand-off between processes");
+        report.bar(&what, ours.commands_per_hand_off, "", COMMANDS);
+        let what = format!("{waiting} waiting: calls in scripts for a hand-off");
+        report.bar(&what, ours.calls_per_hand_off, "", CALLS);
+    }
     all
 }
 
-fn judge(report: &mut Report, size: &str, all: &[Measured]) {
-    if let Some(ours) = of(all, Peer::Ours) {
-        let what = format!("{size}: commands for a hand-off between processes");
-        report.bar(&what, ours.commands_per_hand_off, "", COMMANDS);
+/// What the server computes for a hand-off, beside a pair of bare commands that nobody else is in the
+/// way of: both come one at a time.
+///
+/// All on one core. Elsewhere a server that has nothing to do for a moment sleeps, and to wake it
+/// takes it two or three times what a pair does.
+async fn hand_off(report: &mut Report, engine: Engine, waiting: usize, time: Duration) {
+    let Some(started) = engine.start(report).await else { return };
+    report.note(&format!("{waiting} processes that wait, and bare commands alone, on one core"));
+    let ordered = Load { ordered: true, ..Load::hot(1) };
+    let way = |peer, processes, load| {
+        let size = Size { cores: Cores::One, ..Size::new(processes, load) };
+        Way { peer, size, server: &started.server }
+    };
+    let ways = [way(Peer::Ours, waiting + 1, ordered), way(Peer::Bare, 1, Load::hot(1))];
+    let all = compare_ways(report, &ways, (time, ROUND)).await;
+    report.table(&all);
+    if let (Some(ours), Some(bare)) = (of(&all, Peer::Ours), of(&all, Peer::Bare)) {
+        let what = format!("{waiting} waiting: the server's time for a hand-off over a bare pair");
+        report.bar(&what, ours.hand_off_server_over(bare), "x", SERVER);
     }
 }

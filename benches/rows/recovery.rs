@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use crate::report::{Bar, Report};
-use crate::rounds::Spread;
+use crate::spread::Spread;
 
 /// Of each fault on each engine.
 const RUNS: usize = 5;

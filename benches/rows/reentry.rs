@@ -6,10 +6,11 @@ use lockattr::{LockManager, LockOptions};
 use lockattr_tests::RedisServer;
 
 use super::note_instructions;
-use crate::commands::{Set, sent};
+use crate::commands::Monitor;
+use crate::instructions::Counted;
 use crate::repeated::{Work, alternate};
 use crate::report::{Bar, Report};
-use crate::rounds::Spread;
+use crate::spread::Spread;
 
 const WORKS: [Work; 2] = [Work::Reentry, Work::AnnotatedReentry];
 
@@ -19,7 +20,6 @@ const NESTED: u64 = 10_000;
 pub(super) async fn measure(report: &mut Report, time: Duration) {
     report.row("reentry", "a nested call with the holder's own key");
     let server = RedisServer::start().await;
-    let cli = server.cli().await;
     let manager = LockManager::connect(server.url()).await.expect("the server answers");
     let turns = manager.scope(alternate(WORKS, &manager, time)).await.expect("nobody else");
     for (n, work) in WORKS.into_iter().enumerate() {
@@ -28,15 +28,15 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
     }
 
     let within = manager.with_lock("reentry", LockOptions::new(), async |_| {
-        let before = sent(&cli, Set::InScripts).await;
+        let monitor = Monitor::begin(&server).await;
         for work in WORKS {
             // Inside a hold, the hold of the work itself is a nested one as well.
             manager.scope(work.repeat(&manager, NESTED)).await.expect("nobody else");
         }
-        sent(&cli, Set::InScripts).await - before
+        monitor.end().await.sent
     });
     let commands = within.await.expect("nobody else wants it");
     let what = format!("commands for {} nested calls", 2 * NESTED);
     report.bar(&what, commands as f64, "", Bar::AtMost(0.0));
-    note_instructions(report, WORKS);
+    note_instructions(report, WORKS.map(Counted::Work));
 }

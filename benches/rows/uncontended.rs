@@ -2,44 +2,79 @@
 
 use std::time::Duration;
 
-use lockattr_tests::RedisServer;
-
-use super::of;
+use super::{note_instructions, of};
 use crate::fleet::{Cores, Size};
+use crate::instructions::Counted;
 use crate::load::Load;
+use crate::pairs::Pair;
 use crate::peers::{LANGUAGES, Peer};
 use crate::report::{Bar, Report};
 use crate::rounds::compare;
+use crate::servers::{Engine, Started};
 
 /// The crates once each: their pauses make no difference here.
 const PEERS: [Peer; 6] =
     [Peer::Bare, Peer::Ours, Peer::Background, Peer::Linger, Peer::Rslock, Peer::Rlock];
 
-/// The bars are about the first: a server is elsewhere. The second tells what is computed, with less
+/// Where the servers differ: `linger` asks them nothing.
+const ON_THE_NEWEST: [Peer; 3] = [Peer::Bare, Peer::Ours, Peer::Background];
+
+/// The server is elsewhere, or computes in turn with us. The second tells what is computed, with less
 /// noise.
-const PLACES: [(Cores, &str); 2] = [
-    (Cores::Apart, "the server on a core of its own, so that each round trip wakes both"),
-    (Cores::One, "the server on the same core, so that only what is computed counts"),
+const PLACES: [Place; 2] = [
+    Place {
+        cores: Cores::Apart,
+        note: "the server on a core of its own, so that each round trip wakes both",
+        bars: [(Peer::Ours, 0.97), (Peer::Background, 1.7), (Peer::Linger, 100.0)],
+    },
+    Place {
+        cores: Cores::One,
+        note: "the server on the same core, so that only what is computed counts",
+        bars: [(Peer::Ours, 0.85), (Peer::Background, 1.2), (Peer::Linger, 100.0)],
+    },
 ];
+
+/// Where the server runs, and how many times as fast as bare commands we are to be there.
+struct Place {
+    cores: Cores,
+    note: &'static str,
+    bars: [(Peer, f64); 3],
+}
 
 /// Short: only ratios are of interest, and noise comes and goes.
 const ROUND: Duration = Duration::from_millis(50);
 
 pub(super) async fn measure(report: &mut Report, time: Duration) {
     report.row("uncontended", "one task that acquires and releases");
-    let server = RedisServer::start().await;
-    for (cores, note) in PLACES {
-        report.note(note);
-        let size = Size { cores, ..Size::new(1, Load::hot(1)) };
-        let peers = [&PEERS[..], &LANGUAGES].concat();
-        let all = compare(report, &server, &peers, size, (time, ROUND)).await;
-        report.table(&all);
-        let Some(bare) = of(&all, Peer::Bare) else { continue };
-        for (peer, bar) in [(Peer::Ours, 0.95), (Peer::Background, 1.7), (Peer::Linger, 100.0)] {
-            if let Some(ours) = of(&all, peer) {
-                let what = format!("cores {}: {} over bare commands", cores.name(), peer.name());
-                report.bar(&what, ours.over(bare), "x", Bar::AtLeast(bar));
+    for engine in Engine::ALL {
+        let Some(started) = engine.start(report).await else { continue };
+        let (peers, time) = match engine {
+            Engine::Usual => ([&PEERS[..], &LANGUAGES].concat(), time),
+            _ => (ON_THE_NEWEST.to_vec(), time / 2),
+        };
+        for Place { cores, note, bars } in PLACES {
+            report.note(note);
+            let size = Size { cores, ..Size::new(1, Load::hot(1)) };
+            let all = compare(report, &started.server, &peers, size, (time, ROUND)).await;
+            report.table(&all);
+            let Some(bare) = of(&all, Peer::Bare) else { continue };
+            for (peer, bar) in bars {
+                if let Some(ours) = of(&all, peer) {
+                    let what =
+                        format!("cores {}: {} over bare commands", cores.name(), peer.name());
+                    report.bar(&what, ours.over(bare), "x", Bar::AtLeast(bar));
+                }
             }
         }
+        instructions(report, &started);
+    }
+}
+
+/// What our side computes, the Redis client included.
+fn instructions(report: &mut Report, started: &Started) {
+    let pairs = [Pair::Ours, Pair::Bare];
+    let counted = pairs.map(|pair| Counted::Pair(pair, started.server.url()));
+    if let [Some(ours), Some(_)] = note_instructions(report, counted) {
+        report.bar("instructions of our side for a pair", ours, "", Bar::AtMost(30_000.0));
     }
 }

@@ -23,7 +23,7 @@ fuzz_target!(|input: (&str, Vec<&str>)| -> Corpus {
     let (mut builder, mut given) = (KeyBuilder::new(), Vec::new());
     for part in &read.parts {
         builder = match part {
-            Piece::Text(text, _) => builder.text(text),
+            Piece::Text(text, _) => builder.verbatim(text),
             Piece::Placeholder(_, next, _) => {
                 let value = left.next().unwrap_or_default();
                 given.push(value);

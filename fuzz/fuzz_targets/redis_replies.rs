@@ -32,12 +32,15 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
     let shown = store::held_by(reply.clone()).map(|holder| holder.to_string());
     assert!(shown.is_none_or(|shown| !shown.is_empty()));
     let _map = store::is_a_map(reply.clone());
-    if let Value::Array(two) = &reply {
-        match store::released(two.first().unwrap_or(&Value::Nil), two.get(1)) {
-            Some(Release::Released) => assert_eq!(two[..2], [Value::Int(1), Value::Int(0)]),
-            Some(Release::NotHeld) => assert_eq!(two[..2], [Value::Int(0), Value::Int(0)]),
-            None => {}
-        }
+    if let Some(released) = store::released(&reply) {
+        assert_eq!((released, &reply), (Release::Released, &Value::Int(1)));
+    }
+    if let Value::Array(two) = &reply
+        && let [set, incremented, ..] = &two[..]
+        && let Some(number) = store::taken(set, incremented, 7)
+    {
+        assert_eq!((set, incremented), (&Value::Okay, &Value::Int(number.cast_signed())));
+        assert!(number > 7, "{number}");
     }
     for asked in 0..4 {
         let Some(held) = store::held(&reply, asked) else { continue };

@@ -1,5 +1,6 @@
 //! Code that must run under a lock says so: `assert_held!`.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::panic::Location;
 
@@ -40,7 +41,7 @@ pub fn held(key: &str) -> Option<Lease> {
 
 fn is_over(lease: &Lease) -> bool {
     let entry = lease.frame();
-    let end = entry.hold.check(Instant::now());
+    let end = entry.hold().check(Instant::now());
     entry.is_over() || matches!(end, Err(LostReason::Released | LostReason::Forked))
 }
 
@@ -125,7 +126,7 @@ macro_rules! debug_assert_held {
 #[derive(Debug)]
 pub struct Unheld {
     /// `None` for one that could not be printed.
-    key: Option<String>,
+    key: Option<Cow<'static, str>>,
     template: &'static str,
 }
 
@@ -167,8 +168,8 @@ struct Instead<'a>(&'a Unheld);
 impl fmt::Display for Instead<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mut held, mut over) = (Vec::new(), false);
-        for lease in chain::entries().map(|(entry, _)| Lease::new(entry)) {
-            let keys = lease.frame().hold.claim().keys();
+        for lease in chain::entries().map(Lease::new) {
+            let keys = lease.frame().hold().claim().keys();
             if is_over(&lease) {
                 over |= keys.iter().any(|key| Some(key.as_str()) == self.0.key.as_deref());
                 continue;

@@ -16,11 +16,11 @@ use pin_project_lite::pin_project;
 
 use crate::chain::{Chained, Place};
 use crate::options::{Release, Terms};
-use crate::{Error, LockGuard, OnLost};
-pub(crate) use blocking::{run_blocking, run_unlocked_blocking};
+use crate::{Error, Lease, LockGuard, OnLost};
+pub(crate) use blocking::run_blocking;
 use enter::{enter, go_on};
-pub(crate) use granted::Granted;
 pub use granted::lease;
+pub(crate) use granted::{Granted, Start, nested_for_caller};
 pub(crate) use scope::{Scoped, run_scoped};
 pub(crate) use stream::{LockedStream, Opening};
 
@@ -75,33 +75,33 @@ enum Held {
     /// There is none.
     Unlocked,
     /// The body has not begun.
-    Granted(Granted),
+    Granted(Box<Granted>),
     /// The lease ended before the body began: the lock is being acquired again.
     Again(Boxed<Result<Granted, Error>>),
     Running {
         guard: LockGuard,
         on_lost: OnLost,
         release: Release,
+        /// Whether the body was polled. That of a nested call is not at first.
         begun: bool,
         /// Wakes the body to be cancelled; made when it first has to wait.
         ended: Option<Boxed<Error>>,
     },
     Releasing {
         released: Boxed<Result<(), Error>>,
-        key: String,
+        /// Names the key.
+        lease: Lease,
         on_lost: OnLost,
     },
 }
 
-/// Runs `body` under the lock.
-pub(crate) fn run<B: Future>(granted: Granted, body: B) -> Run<B> {
-    Run { body: Stage::Waits { body: Some(body) }, held: Held::Granted(granted), output: None }
-}
-
-/// Runs `body` without a lock of its own, in the call chain as it is.
-pub(crate) fn run_unlocked<B: Future>(body: B) -> Run<B> {
-    let body = Stage::Runs { body: Place::here().run_future(body) };
-    Run { body, held: Held::Unlocked, output: None }
+/// Runs `body` under the lock that it begins with; where it has none, in the call chain as it is.
+pub(crate) fn run<B: Future>(start: Start, body: B) -> Run<B> {
+    let body = match start {
+        Start::Unlocked => Stage::Runs { body: Place::here().run_future(body) },
+        Start::Nested(..) | Start::Granted(_) => Stage::Waits { body: Some(body) },
+    };
+    Run { body, held: start.into(), output: None }
 }
 
 impl<B: Future> Future for Run<B> {
@@ -117,6 +117,23 @@ impl<B: Future> Future for Run<B> {
         let released = ready!(this.held.poll_release(context));
         let output = this.output.take().expect("polled again after it was ready");
         Poll::Ready(output.and_then(|output| released.map(|()| output)))
+    }
+}
+
+impl From<Start> for Held {
+    fn from(start: Start) -> Self {
+        match start {
+            Start::Unlocked => Self::Unlocked,
+            Start::Granted(granted) => Self::Granted(granted),
+            Start::Nested(guard, on_lost) => Self::Running {
+                guard,
+                on_lost,
+                // A nested call gives nothing back to a store.
+                release: Release::Await,
+                begun: false,
+                ended: None,
+            },
+        }
     }
 }
 
@@ -143,7 +160,7 @@ impl Held {
     }
 
     fn has_begun(&self) -> bool {
-        !matches!(self, Self::Granted(_) | Self::Again(_))
+        !matches!(self, Self::Granted(_) | Self::Again(_) | Self::Running { begun: false, .. })
     }
 
     /// Lets the body begin, by `begin`, while the lock is held: acquires it again if its lease ended
@@ -163,10 +180,15 @@ impl Held {
                         Err(lost) => lost,
                     }
                 }
+                Self::Running { guard, begun: false, .. } => {
+                    let place = guard.place();
+                    let entered = enter(guard.frame(), guard.span());
+                    return Poll::Ready(entered.map(|_entered| begin(place, context)));
+                }
                 Self::Again(again) => {
                     let granted = ready!(again.as_mut().poll(context));
                     *self = Self::Unlocked;
-                    *self = Self::Granted(granted?);
+                    *self = Self::Granted(Box::new(granted?));
                     continue;
                 }
                 // It has begun, in the call chain as it is.
@@ -174,13 +196,13 @@ impl Held {
             };
             let Self::Granted(granted) = std::mem::replace(self, Self::Unlocked) else { continue };
             let Some(terms) = granted.terms_again() else {
-                *self = Self::running(granted);
+                *self = Self::running(*granted);
                 return Poll::Ready(Err(lost));
             };
             *self = Self::Again(Box::pin(granted.again(terms, lost)));
         };
         if let Self::Granted(granted) = std::mem::replace(self, Self::Unlocked) {
-            *self = Self::running(granted);
+            *self = Self::running(*granted);
         }
         Poll::Ready(Ok(begun))
     }
@@ -244,17 +266,17 @@ impl Held {
             if guard.is_nested() {
                 return Poll::Ready(judge(guard.ensure_held(), guard.key(), on_lost));
             }
-            let key = guard.key().to_owned();
+            let lease = Lease::clone(&guard);
             let released: Boxed<_> = match release {
                 Release::Await => Box::pin(guard.release()),
                 Release::Background => Box::pin(guard.release_until_sent()),
             };
-            *self = Self::Releasing { released, key, on_lost };
+            *self = Self::Releasing { released, lease, on_lost };
         }
         match self {
-            Self::Releasing { released, key, on_lost } => {
+            Self::Releasing { released, lease, on_lost } => {
                 let released = ready!(released.as_mut().poll(context));
-                Poll::Ready(judge(released, key, *on_lost))
+                Poll::Ready(judge(released, lease.key(), *on_lost))
             }
             _ => Poll::Ready(Ok(())),
         }

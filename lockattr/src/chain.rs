@@ -5,19 +5,15 @@
 //! So nested calls enter again, and two branches of a `join!` take turns. A child's turn lasts for as
 //! long as anybody is inside of it, also a task that outlives it.
 
-use std::sync::{Arc, OnceLock, Weak};
+mod frame;
 
-use futures_util::future::select_all;
+use std::sync::Arc;
+
 use tokio::task::futures::TaskLocalFuture;
-use tokio::time::Instant;
 
-use crate::default_manager;
-use crate::gate::{self, Gate};
-use crate::hold::Hold;
-use crate::site::Site;
-use crate::store::Sharing;
 use crate::watchdog::Watchdog;
-use crate::{Error, Lease, LostReason};
+use crate::{Lease, default_manager};
+pub(crate) use frame::{Frame, Turn};
 
 tokio::task_local! {
     static INNERMOST: Option<Arc<Inside>>;
@@ -27,141 +23,9 @@ tokio::task_local! {
 #[derive(Debug)]
 pub(crate) struct Inside {
     entry: Arc<Frame>,
-    /// What kind of lock was asked for, where the options said.
-    site: Option<Site>,
     /// Whether the lease had ended before this code began: it is no holder.
     without_lease: bool,
     around: Option<Arc<Inside>>,
-}
-
-/// One entry into a hold: the acquisition itself, or a nested call inside it.
-#[derive(Debug)]
-pub(crate) struct Frame {
-    pub(crate) hold: Arc<Hold>,
-    /// Also tells which manager the hold is of.
-    pub(crate) watchdog: Arc<Watchdog>,
-    /// 1 for the acquisition, 2 for a call nested in it, and so on.
-    pub(crate) depth: u32,
-    /// What this entry asked for, which may be less than what the hold has.
-    pub(crate) sharing: Sharing,
-    gate: Gate,
-    /// The turn it was let in by; gone when its guard and all that is inside of it are.
-    turn: Option<Weak<Turn>>,
-    /// Of several keys, the entries into the holds that this call chain had already.
-    beside: OnceLock<Vec<Arc<Frame>>>,
-    /// When its body began.
-    began: OnceLock<Instant>,
-}
-
-impl Frame {
-    fn new(
-        hold: Arc<Hold>,
-        watchdog: Arc<Watchdog>,
-        depth: u32,
-        sharing: Sharing,
-        turn: Option<Weak<Turn>>,
-    ) -> Self {
-        let (beside, began) = (OnceLock::new(), OnceLock::new());
-        Self { hold, watchdog, depth, sharing, gate: Gate::new(), turn, beside, began }
-    }
-
-    /// The first entry into a hold.
-    pub(crate) fn first(hold: Arc<Hold>, watchdog: Arc<Watchdog>) -> Self {
-        let sharing = hold.claim().sharing();
-        Self::new(hold, watchdog, 1, sharing, None)
-    }
-
-    /// Of several keys, those whose holds were entered again for the same call.
-    pub(crate) fn stands_beside(&self, others: impl Iterator<Item = Arc<Self>>) {
-        self.beside.get_or_init(|| others.collect());
-    }
-
-    /// Its body begins: for a guard, the code of who got it.
-    pub(crate) fn begins(&self, now: Instant) {
-        self.began.get_or_init(|| now);
-    }
-
-    /// When its body began, if it has.
-    pub(crate) fn began(&self) -> Option<Instant> {
-        self.began.get().copied()
-    }
-
-    /// Waits for this entry's turn to let a child in; none if nobody can be inside of it any more.
-    pub(crate) async fn turn(self: &Arc<Self>, sharing: Sharing) -> Option<Arc<Turn>> {
-        self.let_in(gate::turn(self, sharing).await)
-    }
-
-    /// The turn, if nobody has it.
-    pub(crate) fn try_turn(self: &Arc<Self>, sharing: Sharing) -> Option<Arc<Turn>> {
-        self.let_in(gate::try_turn(self, sharing)?)
-    }
-
-    fn let_in(&self, inner: gate::Turn<Self>) -> Option<Arc<Turn>> {
-        let around = match &self.turn {
-            Some(turn) => Some(turn.upgrade()?),
-            None => None,
-        };
-        Some(Arc::new(Turn { inner, _around: around }))
-    }
-
-    /// Whether the nested call whose entry this is has returned, and nobody is inside of it.
-    pub(crate) fn is_over(&self) -> bool {
-        self.turn.as_ref().is_some_and(|turn| turn.strong_count() == 0)
-    }
-
-    /// The holds that the call asked for: this entry's, and those beside it.
-    fn holds(&self) -> impl Iterator<Item = &Arc<Hold>> {
-        let beside = self.beside.get().into_iter().flatten();
-        std::iter::once(&self.hold).chain(beside.map(|entry| &entry.hold))
-    }
-
-    /// An error, unless all that the call asked for is held.
-    pub(crate) fn ensure_held(&self, now: Instant) -> Result<(), Error> {
-        self.holds().try_for_each(|hold| hold.ensure_held(now))?;
-        match self.is_over() {
-            true => Err(self.hold.lost(LostReason::Released)),
-            false => Ok(()),
-        }
-    }
-
-    /// The earliest end of what the call asked for, if nothing is renewed.
-    pub(crate) fn valid_until(&self) -> Instant {
-        let ends = self.holds().map(|hold| hold.valid_until());
-        ends.min().unwrap_or_else(|| self.hold.valid_until())
-    }
-
-    /// Waits until one of the holds that the call asked for has ended.
-    pub(crate) async fn ended(self: Arc<Self>) -> Error {
-        let ended = async |hold: Arc<Hold>| hold.lost(hold.clone().ended().await);
-        if self.beside.get().is_none() {
-            return ended(self.hold.clone()).await;
-        }
-        select_all(self.holds().map(|hold| Box::pin(ended(hold.clone())))).await.0
-    }
-}
-
-impl AsRef<Gate> for Frame {
-    fn as_ref(&self) -> &Gate {
-        &self.gate
-    }
-}
-
-/// The turn to be inside an entry; the next child has it when this is dropped.
-///
-/// Who is further inside keeps it: another child beside them would be a second holder.
-#[derive(Debug)]
-pub(crate) struct Turn {
-    inner: gate::Turn<Frame>,
-    _around: Option<Arc<Turn>>,
-}
-
-impl Turn {
-    /// The entry of the child whose turn it is.
-    pub(crate) fn entry(self: &Arc<Self>) -> Frame {
-        let Frame { hold, watchdog, depth, .. } = self.inner.around();
-        let (sharing, turn) = (self.inner.sharing(), Some(Arc::downgrade(self)));
-        Frame::new(hold.clone(), watchdog.clone(), depth + 1, sharing, turn)
-    }
 }
 
 fn innermost() -> Option<Arc<Inside>> {
@@ -174,8 +38,8 @@ pub(crate) fn find(watchdog: &Arc<Watchdog>, key: &str) -> Option<Arc<Frame>> {
     let found = INNERMOST.try_with(|innermost| {
         let (mut inside, mut over) = (innermost.as_ref(), None);
         while let Some(Inside { entry, around, .. }) = inside.map(Arc::as_ref) {
-            let mut keys = entry.hold.claim().keys().iter();
-            if Arc::ptr_eq(&entry.watchdog, watchdog) && keys.any(|held| held.as_str() == key) {
+            let mut keys = entry.hold().claim().keys().iter();
+            if Arc::ptr_eq(entry.watchdog(), watchdog) && keys.any(|held| held.as_str() == key) {
                 if !entry.is_over() {
                     return Some(entry.clone());
                 }
@@ -188,11 +52,10 @@ pub(crate) fn find(watchdog: &Arc<Watchdog>, key: &str) -> Option<Arc<Frame>> {
     found.ok().flatten()
 }
 
-/// All entries that the running code is inside of, of any manager, the innermost first; and what kind of
-/// lock each asked for.
-pub(crate) fn entries() -> impl Iterator<Item = (Arc<Frame>, Option<Site>)> {
+/// All entries that the running code is inside of, of any manager, the innermost first.
+pub(crate) fn entries() -> impl Iterator<Item = Arc<Frame>> {
     std::iter::successors(innermost(), |inside| inside.around.clone())
-        .map(|inside| (inside.entry.clone(), inside.site))
+        .map(|inside| inside.entry.clone())
 }
 
 /// The leases of those entries, but for code that [has none](Place::without_lease).
@@ -204,7 +67,7 @@ pub(crate) fn leases() -> impl Iterator<Item = Lease> {
 
 /// How many entries the running code is inside of within this one.
 pub(crate) fn within(entry: &Arc<Frame>) -> usize {
-    entries().take_while(|(inner, _)| !Arc::ptr_eq(inner, entry)).count()
+    entries().take_while(|inner| !Arc::ptr_eq(inner, entry)).count()
 }
 
 /// A future in the call chain.
@@ -226,10 +89,8 @@ impl Place {
     }
 
     /// Inside these entries, the last of them innermost, and inside of what this code is inside of.
-    pub(crate) fn inside(entries: impl IntoIterator<Item = (Arc<Frame>, Option<Site>)>) -> Self {
-        let enter = |around, (entry, site)| {
-            Some(Arc::new(Inside { entry, site, without_lease: false, around }))
-        };
+    pub(crate) fn inside(entries: impl IntoIterator<Item = Arc<Frame>>) -> Self {
+        let enter = |around, entry| Some(Arc::new(Inside { entry, without_lease: false, around }));
         Self(entries.into_iter().fold(innermost(), enter))
     }
 
@@ -241,9 +102,9 @@ impl Place {
     /// The same for code that is no holder, because the innermost lease ended before it began.
     pub(crate) fn without_lease(self) -> Self {
         Self(self.0.map(|inside| {
-            let Inside { entry, site, around, .. } = &*inside;
-            let (entry, site, around) = (entry.clone(), *site, around.clone());
-            Arc::new(Inside { entry, site, without_lease: true, around })
+            let Inside { entry, around, .. } = &*inside;
+            let (entry, around) = (entry.clone(), around.clone());
+            Arc::new(Inside { entry, without_lease: true, around })
         }))
     }
 
@@ -281,8 +142,11 @@ impl Place {
 /// # }
 /// ```
 pub fn current() -> Option<Lease> {
-    let inside = innermost().filter(|inside| !inside.without_lease)?;
-    Some(Lease::new(inside.entry.clone()))
+    let lease = INNERMOST.try_with(|innermost| {
+        let inside = innermost.as_ref().filter(|inside| !inside.without_lease)?;
+        Some(Lease::new(inside.entry.clone()))
+    });
+    lease.ok().flatten()
 }
 
 /// Carries the call chain along into a task that is spawned: what it calls enters the holds around

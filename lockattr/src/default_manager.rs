@@ -1,6 +1,7 @@
 //! The managers of the process: the default one, the named ones, and the one of a scope.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::{PoisonError, RwLock};
 
 use once_cell::sync::{Lazy, OnceCell};
@@ -77,10 +78,31 @@ pub(crate) fn install_as(name: &str, manager: LockManager) -> Result<(), Error> 
     Ok(())
 }
 
+/// The manager that a call uses.
+#[derive(Debug)]
+pub(crate) enum Chosen {
+    /// The default one. Not cloned, or all calls of all threads would count in one place.
+    Installed(&'static LockManager),
+    Other(LockManager),
+}
+
+impl Deref for Chosen {
+    type Target = LockManager;
+
+    fn deref(&self) -> &LockManager {
+        match self {
+            Self::Installed(manager) => manager,
+            Self::Other(manager) => manager,
+        }
+    }
+}
+
 /// The manager of the scope this runs in, else the default one.
-pub(crate) fn default_manager() -> Result<LockManager, Error> {
-    let installed = || DEFAULT.get().map(|first| first.last().manager.clone());
-    scoped().map(|scope| scope.manager).or_else(installed).ok_or(Error::NoManager)
+pub(crate) fn default_manager() -> Result<Chosen, Error> {
+    if let Some(scope) = scoped() {
+        return Ok(Chosen::Other(scope.manager));
+    }
+    DEFAULT.get().map(|first| Chosen::Installed(&first.last().manager)).ok_or(Error::NoManager)
 }
 
 pub(crate) fn named_manager(name: &str) -> Result<LockManager, Error> {

@@ -1,12 +1,12 @@
 //! The gate of an entry: its direct children pass by turns, those that share together, others alone.
 
 use crate::store::Sharing;
-use crate::sync::{Arc, Semaphore};
+use crate::sync::Semaphore;
 
 /// The turns of a gate: one who shares takes one of them, one who does not takes them all.
 const TURNS: u32 = 1 << 16;
 
-/// The gate of one entry.
+/// The gate of one entry. Who has passed it is inside until it [leaves](Self::leave).
 #[derive(Debug)]
 pub(crate) struct Gate(Semaphore);
 
@@ -14,55 +14,29 @@ impl Gate {
     pub(crate) fn new() -> Self {
         Self(Semaphore::new(TURNS as usize))
     }
-}
 
-/// Waits for this entry's turn to let a child in.
-pub(crate) async fn turn<E: AsRef<Gate>>(entry: &Arc<E>, sharing: Sharing) -> Turn<E> {
-    let turns = turns(sharing);
-    let Gate(gate) = (**entry).as_ref();
-    // The gate is never closed, so the permit always comes.
-    if let Ok(permit) = gate.acquire_many(turns).await {
-        permit.forget();
+    /// Waits for the turn to pass. Nothing is left behind if this is dropped before.
+    pub(crate) async fn enter(&self, sharing: Sharing) {
+        // The gate is never closed, so the permit always comes.
+        if let Ok(permit) = self.0.acquire_many(turns(sharing)).await {
+            permit.forget();
+        }
     }
-    Turn { entry: entry.clone(), sharing, turns }
-}
 
-/// The turn, if nobody has it.
-pub(crate) fn try_turn<E: AsRef<Gate>>(entry: &Arc<E>, sharing: Sharing) -> Option<Turn<E>> {
-    let turns = turns(sharing);
-    let Gate(gate) = (**entry).as_ref();
-    gate.try_acquire_many(turns).ok()?.forget();
-    Some(Turn { entry: entry.clone(), sharing, turns })
+    /// Passes if nobody has the turn, nor waits for it; whether it has passed.
+    pub(crate) fn try_enter(&self, sharing: Sharing) -> bool {
+        let Ok(permit) = self.0.try_acquire_many(turns(sharing)) else { return false };
+        permit.forget();
+        true
+    }
+
+    /// The next has the turn of one who has passed for this.
+    pub(crate) fn leave(&self, sharing: Sharing) {
+        self.0.add_permits(turns(sharing) as usize);
+    }
 }
 
 /// Children that share may be inside together.
 fn turns(sharing: Sharing) -> u32 {
     if sharing == Sharing::Shared { 1 } else { TURNS }
-}
-
-/// The turn to be inside an entry; the next child has it when this is dropped.
-#[derive(Debug)]
-pub(crate) struct Turn<E: AsRef<Gate>> {
-    entry: Arc<E>,
-    sharing: Sharing,
-    turns: u32,
-}
-
-impl<E: AsRef<Gate>> Turn<E> {
-    /// Whose turn it is to let a child in.
-    pub(crate) fn around(&self) -> &E {
-        &self.entry
-    }
-
-    /// What the child asked for.
-    pub(crate) fn sharing(&self) -> Sharing {
-        self.sharing
-    }
-}
-
-impl<E: AsRef<Gate>> Drop for Turn<E> {
-    fn drop(&mut self) {
-        let Gate(gate) = (*self.entry).as_ref();
-        gate.add_permits(self.turns as usize);
-    }
 }

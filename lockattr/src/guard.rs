@@ -51,37 +51,43 @@ use held::Owned;
 /// ```
 #[must_use = "the lock is given back as soon as the guard is dropped"]
 pub struct LockGuard {
-    lease: Lease,
     grip: Grip,
     /// Of several keys, those that were entered again: their turns end with the guard.
     also: Vec<LockGuard>,
-    /// What kind of lock was asked for, where the options say.
-    site: Option<Site>,
     /// Who looks on, if anybody. The last field: by then it is decided how the hold ended.
     watched: Watched,
 }
 
-/// How a guard lets go.
+/// What a guard has, and how it lets go of it.
 enum Grip {
-    /// Of the lock itself.
-    Lock(Owned),
-    /// Of its turn inside the hold around it, by dropping it.
-    Turn { _turn: Arc<Turn> },
+    /// The lock itself.
+    Lock(Lease, Owned),
+    /// Its turn inside the hold around it: it lets go by dropping that.
+    Turn(Turn),
 }
 
 impl LockGuard {
     /// The guard of a nested call that entered again.
-    pub(crate) fn reentered(turn: Arc<Turn>) -> Self {
-        Self::of(Lease::new(Arc::new(turn.entry())), Grip::Turn { _turn: turn })
+    pub(crate) fn reentered(turn: Turn) -> Self {
+        Self::of(Grip::Turn(turn))
     }
 
-    fn of(lease: Lease, grip: Grip) -> Self {
-        Self { lease, grip, also: Vec::new(), site: None, watched: Watched::default() }
+    fn of(grip: Grip) -> Self {
+        Self { grip, also: Vec::new(), watched: Watched::default() }
+    }
+
+    fn lease(&self) -> &Lease {
+        match &self.grip {
+            Grip::Lock(lease, _) => lease,
+            Grip::Turn(turn) => turn.lease(),
+        }
     }
 
     /// The same, of this kind of lock.
-    pub(crate) fn at(mut self, site: Option<Site>) -> Self {
-        self.site = site;
+    pub(crate) fn at(self, site: Option<Site>) -> Self {
+        if let Some(site) = site {
+            self.lease().frame().is_at(site);
+        }
         self
     }
 
@@ -98,8 +104,8 @@ impl LockGuard {
     /// The same, with the turns of other keys that were entered again.
     pub(crate) fn and(mut self, also: Vec<LockGuard>) -> Self {
         if !also.is_empty() {
-            let beside = also.iter().map(|guard| guard.lease.frame().clone());
-            self.lease.frame().stands_beside(beside);
+            let beside = also.iter().map(|guard| guard.lease().frame().clone());
+            self.lease().frame().stands_beside(beside);
         }
         self.also = also;
         self
@@ -137,10 +143,10 @@ impl LockGuard {
     /// ```
     pub async fn release(mut self) -> Result<(), Error> {
         self.watched.done();
-        let held = self.lease.ensure_held();
+        let held = self.lease().ensure_held();
         let released = match &mut self.grip {
-            Grip::Turn { .. } => held,
-            Grip::Lock(owned) => {
+            Grip::Turn(_) => held,
+            Grip::Lock(_, owned) => {
                 let answer = owned.release().await;
                 held.and(answer)
             }
@@ -166,10 +172,10 @@ impl LockGuard {
 
     async fn hand_release_to_client(&mut self) -> (Result<(), Error>, bool) {
         self.watched.done();
-        let held = self.lease.ensure_held();
+        let held = self.lease().ensure_held();
         let waits = match &mut self.grip {
-            Grip::Lock(owned) => owned.release_in_background().await,
-            Grip::Turn { .. } => false,
+            Grip::Lock(_, owned) => owned.release_in_background().await,
+            Grip::Turn(_) => false,
         };
         (held, waits)
     }
@@ -205,15 +211,19 @@ impl LockGuard {
 
     /// Where code stands that runs as part of this hold.
     pub(crate) fn place(&self) -> Place {
-        let guards = self.also.iter().chain([self]);
-        Place::inside(guards.map(|guard| (guard.lease.frame().clone(), guard.site)))
+        let innermost = self.lease().frame().clone();
+        if self.also.is_empty() {
+            return Place::inside([innermost]);
+        }
+        let beside = self.also.iter().map(|guard| guard.lease().frame().clone());
+        Place::inside(beside.chain([innermost]))
     }
 
     /// Gives back what is left of a lease that has ended: its keys, and the turns of other keys that
     /// were entered again.
-    pub(crate) async fn let_go(mut self) -> (Box<[LockKey]>, Vec<LockGuard>) {
+    pub(crate) async fn let_go(mut self) -> (Arc<[LockKey]>, Vec<LockGuard>) {
         let turns = std::mem::take(&mut self.also);
-        let keys = self.lease.frame().hold.claim().keys().into();
+        let keys = self.lease().frame().hold().claim().shared_keys().clone();
         // That it was lost is known.
         self.release_in_background().await.ok();
         (keys, turns)
@@ -226,17 +236,17 @@ impl LockGuard {
 
     /// Whether a shutdown of its manager ended the hold.
     pub(crate) fn is_shut_down(&self) -> bool {
-        self.lease.frame().hold.check(Instant::now()) == Err(LostReason::ShutDown)
+        self.lease().frame().hold().check(Instant::now()) == Err(LostReason::ShutDown)
     }
 
     /// Whether the lock is that of the process from which this one was forked.
     pub(crate) fn is_left_to_parent(&self) -> bool {
-        !self.lease.frame().hold.is_of_this_process()
+        !self.lease().frame().hold().is_of_this_process()
     }
 
     /// Whether this is a nested call's, which gives nothing back to the store.
     pub(crate) fn is_nested(&self) -> bool {
-        matches!(self.grip, Grip::Turn { .. })
+        matches!(self.grip, Grip::Turn(_))
     }
 }
 
@@ -244,13 +254,13 @@ impl Deref for LockGuard {
     type Target = Lease;
 
     fn deref(&self) -> &Lease {
-        &self.lease
+        self.lease()
     }
 }
 
 impl fmt::Debug for LockGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("LockGuard").field(&self.lease).finish()
+        f.debug_tuple("LockGuard").field(self.lease()).finish()
     }
 }
 
@@ -264,7 +274,7 @@ mod tests {
         let manager = LockManager::connect("memory://").await.unwrap();
         let guard = manager.acquire("product:42", LockOptions::new()).await.unwrap();
         let nested = guard.scope(manager.acquire("product:42", LockOptions::new())).await.unwrap();
-        let token = guard.lease.frame().hold.claim().token().to_string();
+        let token = guard.lease().frame().hold().claim().token().to_string();
         for (guard, depth) in [(&guard, "depth: 1,"), (&nested, "depth: 2,")] {
             let shown = format!("{guard:?}");
             assert!(shown.starts_with(r#"LockGuard(Lease { key: "product:42""#), "{shown}");

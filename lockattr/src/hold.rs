@@ -111,6 +111,11 @@ impl Hold {
         self.fencing
     }
 
+    /// What its times are counted from: before its request was sent.
+    pub(crate) fn asked(&self) -> Instant {
+        self.asked
+    }
+
     /// The conservative deadline: from here on nobody may believe that the lock is ours.
     pub(crate) fn valid_until(&self) -> Instant {
         self.asked + Duration::from_nanos(self.valid_for.load(Ordering::Acquire))
@@ -128,12 +133,15 @@ impl Hold {
                 self.lose(reason);
                 Err(reason)
             }
-            RELEASED => Err(LostReason::Released),
-            TAKEN => Err(LostReason::Taken),
-            MAX_HOLD => Err(LostReason::MaxHold),
-            SHUT_DOWN => Err(LostReason::ShutDown),
-            FORKED => Err(LostReason::Forked),
-            _ => Err(LostReason::Expired),
+            phase => Err(reason(phase)),
+        }
+    }
+
+    /// How it ended, where that is known without asking the clock.
+    pub(crate) fn ended_by(&self) -> Option<LostReason> {
+        match self.phase.load(Ordering::Acquire) {
+            HELD => None,
+            phase => Some(reason(phase)),
         }
     }
 
@@ -260,6 +268,18 @@ impl Hold {
 /// in Redlock.
 pub(crate) fn validity(ttl: Duration) -> Duration {
     ttl.saturating_sub(ttl / 100 + Duration::from_millis(2))
+}
+
+/// What ended a hold that is in this phase.
+fn reason(phase: u8) -> LostReason {
+    match phase {
+        RELEASED => LostReason::Released,
+        TAKEN => LostReason::Taken,
+        MAX_HOLD => LostReason::MaxHold,
+        SHUT_DOWN => LostReason::ShutDown,
+        FORKED => LostReason::Forked,
+        _ => LostReason::Expired,
+    }
 }
 
 fn nanos(duration: Duration) -> u64 {

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
+use crate::digits::decimal;
 use crate::machine::since_1970;
 
 /// What would break the `name=value` words of a label apart.
@@ -169,16 +170,35 @@ impl Identity {
 
     /// Who asks now, for a lock's value.
     pub(crate) fn label(&self, function: Option<&str>) -> String {
-        let since = since_1970().as_millis();
-        // Divided as 64 bits; good for half a billion years.
-        let since = u64::try_from(since).unwrap_or(u64::MAX).to_string();
-        let mut label = ["since=", &since, " ", &self.words].concat();
-        if let Some(function) = function {
-            label.push_str(" function=");
-            label.push_str(&encoded(function));
-        }
+        let mut label = String::with_capacity(self.room(function));
+        self.write_label(&mut label, function);
         label
     }
+
+    /// How long a label gets, if nothing in the function's name has to be encoded.
+    pub(crate) fn room(&self, function: Option<&str>) -> usize {
+        self.words.len() + function.map_or(0, str::len) + 40
+    }
+
+    /// Writes who asks now. What is the same for all locks was rendered once, so this only copies.
+    pub(crate) fn write_label(&self, label: &mut String, function: Option<&str>) {
+        let since = u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX);
+        for part in ["since=", decimal(since).as_str(), " ", &self.words] {
+            label.push_str(part);
+        }
+        if let Some(function) = function {
+            label.push_str(" function=");
+            match function.bytes().all(stands_as_it_is) {
+                true => label.push_str(function),
+                false => label.push_str(&encoded(function)),
+            }
+        }
+    }
+}
+
+/// Whether [`encoded`] leaves it as it is: so it is with every path in Rust.
+fn stands_as_it_is(byte: u8) -> bool {
+    byte.is_ascii_graphic() && byte != b'%' && byte != b'='
 }
 
 fn encoded(value: &str) -> Cow<'_, str> {
@@ -194,6 +214,20 @@ fn program_name() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Red without: any of the bytes in `stands_as_it_is`.
+    #[test]
+    fn what_is_not_encoded_is_read_as_it_was() {
+        let identity = Identity::new(Some("orders"));
+        for byte in 0..=127_u8 {
+            let function = format!("shop::{}", char::from(byte));
+            let encoded = encoded(&function);
+            let plain = function.bytes().all(stands_as_it_is);
+            assert_eq!(plain, encoded == function, "{function:?}");
+            let label = identity.label(Some(&function));
+            assert!(label.ends_with(&format!(" function={encoded}")), "{label}");
+        }
+    }
 
     /// Red without: the `replace` in `from_value`.
     #[test]

@@ -4,43 +4,64 @@
 //! anything with a meaning of its own: two different argument lists never meet on one key, and no
 //! value moves a key to another Redis Cluster slot by bringing its own braces.
 
+use std::borrow::Cow;
 use std::fmt::{self, Display, Write};
+
+/// Room for the values behind a text, so that most keys are written without being moved.
+const VALUES: usize = 40;
 
 /// Builds one key from the parts of its template.
 #[derive(Debug, Default)]
 pub struct KeyBuilder {
-    key: String,
+    /// A text alone is not copied.
+    key: Cow<'static, str>,
     failed: bool,
 }
 
 impl KeyBuilder {
     /// An empty key.
+    #[inline]
     pub fn new() -> Self {
-        Self::default()
+        Self { key: Cow::Borrowed(""), failed: false }
     }
 
     /// Appends the template's own text.
-    pub fn text(mut self, text: &str) -> Self {
-        self.key.push_str(text);
+    #[inline]
+    pub fn text(mut self, text: &'static str) -> Self {
+        match &mut self.key {
+            Cow::Borrowed("") => self.key = Cow::Borrowed(text),
+            _ => self.written().push_str(text),
+        }
         self
+    }
+
+    /// The key so far, to be written on.
+    fn written(&mut self) -> &mut String {
+        if let Cow::Borrowed(text) = self.key {
+            let mut key = String::with_capacity(text.len() + VALUES);
+            key.push_str(text);
+            self.key = Cow::Owned(key);
+        }
+        self.key.to_mut()
     }
 
     /// Appends a placeholder's value, escaped; `next` is the character that follows it in the
     /// template.
     pub fn placeholder<T: Display + ?Sized>(mut self, value: &T, next: Option<char>) -> Self {
-        let mut escaped = Escaped { key: &mut self.key, next };
+        let mut escaped = Escaped { key: self.written(), next };
         self.failed |= write!(escaped, "{value}").is_err();
         self
     }
 
     /// Appends the value of `key = expression` as it is.
     pub fn verbatim<T: Display + ?Sized>(mut self, value: &T) -> Self {
-        self.failed |= write!(self.key, "{value}").is_err();
+        self.failed |= write!(self.written(), "{value}").is_err();
         self
     }
 
     /// The key, or `None` if a value refused to print itself: half a value is another key.
-    pub(crate) fn finish(self) -> Option<String> {
+    #[inline]
+    pub(crate) fn finish(self) -> Option<Cow<'static, str>> {
         (!self.failed).then_some(self.key)
     }
 }
@@ -75,6 +96,7 @@ impl Write for Escaped<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
     use std::fmt::{self, Display};
 
     use super::KeyBuilder;
@@ -103,8 +125,18 @@ mod tests {
         ];
         for (value, next, escaped) in values {
             let key = KeyBuilder::new().text("{a}:").placeholder(value, next).verbatim("{%}/");
-            assert_eq!(key.finish(), Some(format!("{{a}}:{escaped}{{%}}/")), "{value:?}");
+            let expected = format!("{{a}}:{escaped}{{%}}/");
+            assert_eq!(key.finish().as_deref(), Some(&*expected), "{value:?}");
         }
+    }
+
+    /// Red without: `Cow::Borrowed(text)` in `text`.
+    #[test]
+    fn a_key_without_placeholders_is_not_copied() {
+        let key = KeyBuilder::new().text("nightly").finish();
+        assert!(matches!(key, Some(Cow::Borrowed("nightly"))), "{key:?}");
+        let key = KeyBuilder::new().text("a").text("b").finish();
+        assert_eq!(key.as_deref(), Some("ab"));
     }
 
     /// Red without: `failed` noted in either, or `finish` looking at it.

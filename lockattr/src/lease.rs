@@ -50,18 +50,18 @@ impl Lease {
 
     /// What is held, as the caller named it; the first of [several](Self::keys).
     pub fn key(&self) -> &str {
-        self.frame.hold.claim().key().as_str()
+        self.frame.hold().claim().key().as_str()
     }
 
     /// All keys of this hold, in order, where several were asked for at once. Those that the call
     /// chain held before, and that were entered again, belong to the holds around it.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
-        self.frame.hold.claim().keys().iter().map(LockKey::as_str)
+        self.frame.hold().claim().keys().iter().map(LockKey::as_str)
     }
 
     /// The number of this acquisition, captured when it was granted: the same in nested calls.
     pub fn fencing_token(&self) -> FencingToken {
-        self.frame.hold.fencing()
+        self.frame.hold().fencing()
     }
 
     /// How long the lease may still be relied on if nobody renews it: TTL, less the time since
@@ -161,15 +161,15 @@ impl Lease {
     /// # }
     /// ```
     pub async fn extend(&self, ttl: Duration) -> Result<(), Error> {
-        let hold = &self.frame.hold;
-        check_ttl(ttl, self.frame.watchdog.store().longest_ttl())?;
+        let hold = self.frame.hold();
+        check_ttl(ttl, self.frame.watchdog().store().longest_ttl())?;
         let asked = Instant::now();
         // In a fork too, which has no connection of its own to ask by.
         hold.ensure_held(asked)?;
         let renewed_ttl = hold.at_most(ttl, asked);
         hold.asking_for(asked, renewed_ttl);
         let renewal = [Renewal::new(hold.claim().clone(), renewed_ttl)];
-        match self.frame.watchdog.store().renew(&renewal).await.pop() {
+        match self.frame.watchdog().store().renew(&renewal).await.pop() {
             Some(Ok(Renew::Renewed)) => {
                 hold.lengthen(ttl);
                 hold.renewed(asked, renewed_ttl);
@@ -205,7 +205,7 @@ impl Lease {
     pub fn extend_blocking(&self, ttl: Duration) -> Result<(), Error> {
         may_wait(self.key())?;
         let lease = self.clone();
-        self.frame.watchdog.block_on(self.key(), async move { lease.extend(ttl).await })?
+        self.frame.watchdog().block_on(self.key(), async move { lease.extend(ttl).await })?
     }
 }
 

@@ -5,6 +5,7 @@ mod assert_held;
 mod body;
 mod chain;
 mod default_manager;
+mod digits;
 mod error;
 mod fencing;
 mod gate;

@@ -19,9 +19,10 @@ mod place;
 
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
+use std::hash::BuildHasher;
 use std::time::Duration;
 
-use crate::sync::{Arc, Instant, Mutex, MutexGuard, PoisonError, oneshot};
+use crate::sync::{Arc, Instant, Mutex, MutexGuard, NameHasher, PoisonError, SHARDS, oneshot};
 pub(crate) use ahead::{Ahead, Next};
 use handed::Handed;
 pub(crate) use handed::{Lying, PICKED_UP_WITHIN};
@@ -39,12 +40,20 @@ pub(crate) struct Limits {
 
 /// All lines of a manager, by the names of the locks.
 pub(crate) struct Lines<W, T, K = ()> {
-    lines: Mutex<ByName<W, T, K>>,
+    /// Each has the names of one part, so that callers who want different locks seldom meet.
+    shards: [Shard<W, T, K>; SHARDS],
+    hasher: NameHasher,
     limits: Limits,
 }
 
+/// The lines of some names.
+type Shard<W, T, K> = Mutex<ByName<W, T, K>>;
+
+/// A name, shared by its line and those who stand in it.
+type Name = Arc<str>;
+
 struct ByName<W, T, K> {
-    lines: HashMap<Box<str>, Line<W, T, K>>,
+    lines: HashMap<Name, Line<W, T, K>, NameHasher>,
     /// Waiters that were taken out to ask the store beside the head, and with what they share their place.
     /// Not in their line: that may be gone before they come to it.
     scouts: HashMap<u64, K>,
@@ -154,9 +163,12 @@ pub(crate) enum Kept<T> {
 
 impl<W, T, K> Lines<W, T, K> {
     pub(crate) fn new(limits: Limits) -> Arc<Self> {
-        let (lines, scouts) = (HashMap::new(), HashMap::new());
-        let by_name = ByName { lines, scouts, last_id: 0, handed: 0 };
-        Arc::new(Self { lines: Mutex::new(by_name), limits })
+        let hasher = NameHasher::default();
+        let shards = std::array::from_fn(|_| {
+            let (lines, scouts) = (HashMap::with_hasher(hasher.clone()), HashMap::new());
+            Mutex::new(ByName { lines, scouts, last_id: 0, handed: 0 })
+        });
+        Arc::new(Self { shards, hasher, limits })
     }
 
     /// Joins the queue for the lock of this name. A caller that left it as its `number` to ask beside the
@@ -170,7 +182,7 @@ impl<W, T, K> Lines<W, T, K> {
     where
         W: Clone,
     {
-        let mut by_name = self.by_name();
+        let mut by_name = self.by_name(name);
         let kept = match by_name.lines.get_mut(name) {
             None => None,
             Some(line) if line.kept.is_some() => line.kept.take(),
@@ -203,10 +215,11 @@ impl<W, T, K> Lines<W, T, K> {
 
     /// The place in front for the lock of this name, if nobody has it, and the lock if it is kept.
     pub(crate) fn try_join(self: &Arc<Self>, name: &str) -> Option<(Ahead<W, T, K>, Option<T>)> {
-        let mut by_name = self.by_name();
+        let mut by_name = self.by_name(name);
         let number = by_name.number();
+        let name = Name::from(name);
         // The usual way to a free lock: its name is looked up once.
-        let kept = match by_name.lines.entry(name.into()) {
+        let kept = match by_name.lines.entry(name.clone()) {
             Entry::Vacant(vacant) => {
                 vacant.insert(Line { head: number, ..Line::new() });
                 None
@@ -217,13 +230,13 @@ impl<W, T, K> Lines<W, T, K> {
                 Some(kept.0)
             }
         };
-        Some((Ahead { lines: self.clone(), name: name.into(), number, left: false }, kept))
+        Some((Ahead { lines: self.clone(), name, number, left: false }, kept))
     }
 
     /// Whether a caller that could share the lock may ask the store beside the head: the head's first
     /// question has no answer yet, and no caller waits behind it. Some may, and a crowd may not.
     pub(crate) fn may_ask_beside(&self, name: &str) -> bool {
-        let lines = &mut self.by_name().lines;
+        let lines = &mut self.by_name(name).lines;
         let Some(line) = lines.get_mut(name) else { return false };
         let may = line.known.is_none() && line.waiting.is_empty() && line.beside < BESIDE;
         line.beside += u32::from(may);
@@ -233,7 +246,7 @@ impl<W, T, K> Lines<W, T, K> {
     /// Whether a waiter may ask the store for all of its queue, because the head is silent: the first that
     /// wants to know.
     pub(crate) fn may_ask_for_all(&self, name: &str) -> bool {
-        let lines = &mut self.by_name().lines;
+        let lines = &mut self.by_name(name).lines;
         lines.get_mut(name).is_some_and(|line| !std::mem::replace(&mut line.asked_for_all, true))
     }
 
@@ -249,7 +262,7 @@ impl<W, T, K> Lines<W, T, K> {
 
     fn learned_if(&self, name: &str, known: K, concerns: impl FnOnce(&Line<W, T, K>) -> bool) {
         let curious = {
-            let lines = &mut self.by_name().lines;
+            let lines = &mut self.by_name(name).lines;
             let line = lines.get_mut(name).filter(|line| line.known.is_none() && concerns(line));
             let Some(line) = line else { return };
             line.learns(known, false)
@@ -260,7 +273,7 @@ impl<W, T, K> Lines<W, T, K> {
     /// Whoever asked for all is gone without an answer, and another may.
     pub(crate) fn asks_no_more(&self, name: &str) {
         let curious = {
-            let lines = &mut self.by_name().lines;
+            let lines = &mut self.by_name(name).lines;
             let Some(line) = lines.get_mut(name).filter(|line| line.known.is_none()) else {
                 return;
             };
@@ -273,7 +286,7 @@ impl<W, T, K> Lines<W, T, K> {
     /// The lock was granted in a mode that others can share. The waiters that are here now share its place
     /// in the store's queue with `granted`; those that come later do not, or others would wait without end.
     pub(crate) fn share(&self, name: &str, granted: K) {
-        let mut by_name = self.by_name();
+        let mut by_name = self.by_name(name);
         let next = by_name.last_id + 1;
         if let Some(line) = by_name.lines.get_mut(name) {
             line.companions = Some((granted, next));
@@ -285,20 +298,20 @@ impl<W, T, K> Lines<W, T, K> {
     where
         K: Clone,
     {
-        let by_name = self.by_name();
+        let by_name = self.by_name(name);
         let companions = by_name.lines.get(name)?.companions.as_ref();
         companions.filter(|(_, next)| number < *next).map(|(granted, _)| granted.clone())
     }
 
     /// What a waiter sees of the head: it changes as long as the head lives.
     pub(crate) fn signs(&self, name: &str) -> Option<(u64, u64)> {
-        self.by_name().lines.get(name).map(|line| (line.head, line.signs))
+        self.by_name(name).lines.get(name).map(|line| (line.head, line.signs))
     }
 
     /// Passes over a head that has shown no sign of life since these, and does not have the lock.
     pub(crate) fn pass_over_silent(&self, name: &str, signs: (u64, u64)) {
         let waiter = {
-            let mut by_name = self.by_name();
+            let mut by_name = self.by_name(name);
             let Some(line) = by_name.lines.get_mut(name) else { return };
             let has_it = line.known.as_ref().is_some_and(|(_, ours)| *ours);
             if has_it || (line.head, line.signs) != signs {
@@ -320,7 +333,7 @@ impl<W, T, K> Lines<W, T, K> {
         K: Clone,
     {
         let scouts: Vec<_> = {
-            let mut by_name = self.by_name();
+            let mut by_name = self.by_name(name);
             let ByName { lines, scouts, .. } = &mut *by_name;
             let Some(line) = lines.get_mut(name) else { return };
             let Some((granted, next)) = &line.companions else { return };
@@ -337,7 +350,7 @@ impl<W, T, K> Lines<W, T, K> {
     /// store.
     pub(crate) fn pass_over(&self, name: &str, lost: impl Fn(&K) -> bool) {
         let waiter = {
-            let mut by_name = self.by_name();
+            let mut by_name = self.by_name(name);
             let Some(line) = by_name.lines.get_mut(name) else { return };
             if !line.known.as_ref().is_some_and(|(known, ours)| *ours && lost(known)) {
                 return;
@@ -361,28 +374,47 @@ impl<W, T, K> Lines<W, T, K> {
     /// that were only kept are to be given back.
     #[must_use = "they are not kept any more"]
     pub(crate) fn wanted(&self, name: Option<&str>, now: Instant) -> Vec<T> {
-        let lines = &mut self.by_name().lines;
-        // In one step: whoever takes a kept lock just then takes the note along.
-        let kept = take_kept(lines, name);
         let note = |line: &mut Line<W, T, K>| {
             line.wanted.get_or_insert((now, 0));
         };
-        match name {
-            Some(name) => lines.get_mut(name).into_iter().for_each(note),
-            None => lines.values_mut().for_each(note),
-        }
-        kept
+        // In one step for each lock: whoever takes a kept lock just then takes the note along.
+        let Some(name) = name else {
+            return self.take_all_kept(|lines| lines.values_mut().for_each(note));
+        };
+        let lines = &mut self.by_name(name).lines;
+        let kept = take_kept(lines, name);
+        lines.get_mut(name).into_iter().for_each(note);
+        kept.into_iter().collect()
     }
 
     /// The lock of this name, or, without a name, all of them, where they are only kept.
     #[must_use = "they are not kept any more"]
     pub(crate) fn take_kept(&self, name: Option<&str>) -> Vec<T> {
-        take_kept(&mut self.by_name().lines, name)
+        match name {
+            Some(name) => take_kept(&mut self.by_name(name).lines, name).into_iter().collect(),
+            None => self.take_all_kept(|_| {}),
+        }
+    }
+
+    /// All locks that are only kept, and what else is to be done in the same step.
+    fn take_all_kept(
+        &self,
+        also: impl Fn(&mut HashMap<Name, Line<W, T, K>, NameHasher>),
+    ) -> Vec<T> {
+        let mut kept = Vec::new();
+        for shard in &self.shards {
+            let lines = &mut locked(shard).lines;
+            kept.extend(lines.extract_if(|_, line| line.kept.is_some()));
+            also(lines);
+        }
+        // A map's own order differs from run to run.
+        kept.sort_by(|(one, _), (other, _)| one.cmp(other));
+        kept.into_iter().filter_map(|(_, line)| line.kept).map(|kept| kept.0).collect()
     }
 
     /// What is to be done at `now` with the lock of this name.
     pub(crate) fn kept(&self, name: &str, now: Instant) -> Kept<T> {
-        let lines = &mut self.by_name().lines;
+        let lines = &mut self.by_name(name).lines;
         match lines.get(name).and_then(|line| line.kept.as_ref()).map(|kept| kept.1) {
             None => Kept::Gone,
             Some(until) if until > now => Kept::Until(until),
@@ -393,25 +425,26 @@ impl<W, T, K> Lines<W, T, K> {
         }
     }
 
-    fn by_name(&self) -> MutexGuard<'_, ByName<W, T, K>> {
-        // Nothing in there can panic half-way, so a poisoned lock is still good.
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The lines of those names that stand with this one.
+    fn by_name(&self, name: &str) -> MutexGuard<'_, ByName<W, T, K>> {
+        // The upper bits, because the maps go by the others. The remainder fits.
+        let shard = (self.hasher.hash_one(name) >> 32) as usize % SHARDS;
+        locked(&self.shards[shard])
     }
 }
 
-fn take_kept<W, T, K>(lines: &mut HashMap<Box<str>, Line<W, T, K>>, name: Option<&str>) -> Vec<T> {
-    let is_kept = |line: &Line<W, T, K>| line.kept.is_some();
-    let kept: Vec<_> = match name {
-        Some(name) if !lines.get(name).is_some_and(is_kept) => Vec::new(),
-        Some(name) => lines.remove(name).into_iter().collect(),
-        None => {
-            let mut kept: Vec<_> = lines.extract_if(|_, line| is_kept(line)).collect();
-            // A map's own order differs from run to run.
-            kept.sort_by(|(one, _), (other, _)| one.cmp(other));
-            kept.into_iter().map(|(_, line)| line).collect()
-        }
-    };
-    kept.into_iter().filter_map(|line| line.kept).map(|kept| kept.0).collect()
+fn locked<W, T, K>(shard: &Shard<W, T, K>) -> MutexGuard<'_, ByName<W, T, K>> {
+    // Nothing in there can panic half-way, so a poisoned lock is still good.
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The lock of this name, where it is only kept.
+fn take_kept<W, T, K>(
+    lines: &mut HashMap<Name, Line<W, T, K>, NameHasher>,
+    name: &str,
+) -> Option<T> {
+    lines.get(name)?.kept.as_ref()?;
+    lines.remove(name)?.kept.map(|kept| kept.0)
 }
 
 /// Not while the lines are locked: a waiter that is woken may want them.

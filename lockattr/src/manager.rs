@@ -21,7 +21,7 @@ use tokio::time::Instant;
 pub use builder::LockManagerBuilder;
 pub(crate) use known::{Ahead, Lines};
 
-use crate::body::{Granted, lease};
+use crate::body::{Granted, lease, nested_for_caller};
 use crate::holder::Identity;
 use crate::key::LockKey;
 use crate::line::Limits;
@@ -294,8 +294,11 @@ impl LockManager {
         key: impl AsRef<str>,
         options: LockOptions,
     ) -> Result<LockGuard, Error> {
-        let began = Instant::now();
         let terms = options.resolve(&self.shared.settings)?;
+        if let Some(nested) = self.enter_at_once(&terms, key.as_ref()).await? {
+            return nested_for_caller(nested);
+        }
+        let began = Instant::now();
         let guard = self.acquire_on(&terms, key.as_ref()).await?;
         Granted::new(guard, terms, self.clone(), began).for_caller().await
     }
@@ -419,11 +422,9 @@ impl LockManager {
         options: LockOptions,
         body: impl AsyncFnOnce(&Lease) -> T,
     ) -> Result<T, Error> {
-        let began = Instant::now();
         let terms = options.resolve(&self.shared.settings)?;
-        let guard = self.acquire_on(&terms, key.as_ref()).await?;
-        let granted = Granted::new(guard, terms, self.clone(), began);
-        body::run(granted, async move { body(&lease()).await }).await
+        let start = self.start(&terms, key.as_ref()).await?;
+        body::run(start, async move { body(&lease()).await }).await
     }
 
     /// Stops granting, signals every body that runs under a lock of this manager, waits for them

@@ -92,6 +92,14 @@ impl Wait {
         tracing::Instrument::instrument(acquisition, span)
     }
 
+    /// The nested call has entered.
+    pub(crate) fn entered(mut self, guard: &mut LockGuard) {
+        let mut seat = std::mem::take(&mut self.seat);
+        seat.acquired(guard);
+        self.nested = None;
+        guard.watch(Watched { observed: None, seat });
+    }
+
     /// The acquisition is over.
     pub(crate) fn over(mut self, outcome: &mut Result<LockGuard, Error>) {
         let mut seat = std::mem::take(&mut self.seat);
@@ -162,7 +170,7 @@ impl Observed {
         metrics::holds(self.template, 1.0);
         span::acquired(&self.span, &self.key, self.template, fencing, waited);
         self.since = Instant::now();
-        self.hold = Some(guard.frame().hold.clone());
+        self.hold = Some(guard.frame().hold().clone());
     }
 
     fn refused(&self, error: &Error, waited: Duration) {

@@ -8,17 +8,20 @@ mod stream;
 pub use crate::__register as register;
 pub use crate::assert_held::unheld;
 pub use crate::body::lease;
-use crate::default_manager::{default_manager, named_manager};
+use crate::default_manager::{Chosen, default_manager, named_manager};
 pub use blocking::enter_blocking;
 pub use stream::{
     Either, ItemsOf, RejectedItem, SkippedWithRoom, SkippedWithout, Stream, reject_item, stream,
 };
 
+use std::borrow::Cow;
+
 use tokio::time::Instant;
 
-use crate::body::Granted;
+use crate::body::{Granted, Start};
 use crate::key::LockKey;
 pub use crate::key_template::KeyBuilder;
+use crate::options::Terms;
 #[cfg(feature = "registry")]
 pub use crate::registry::{ANNOTATED, annotated};
 use crate::{Error, LockManager, LockOptions, body};
@@ -30,22 +33,41 @@ pub use lockattr_macros::assert_held;
 #[derive(Debug)]
 pub struct Call {
     /// `None` for one that could not be printed.
-    key: Option<String>,
-    others: Vec<Option<String>>,
+    key: Option<Cow<'static, str>>,
+    others: Vec<Option<Cow<'static, str>>>,
     options: LockOptions,
-    manager: Option<Result<LockManager, Error>>,
+    manager: Manager,
     locks: bool,
     run_unlocked: bool,
 }
 
+/// `manager`, as the attribute says it.
+#[derive(Debug)]
+enum Manager {
+    Default,
+    Given(LockManager),
+    Named(&'static str),
+}
+
+impl Manager {
+    fn chosen(self) -> Result<Chosen, Error> {
+        match self {
+            Self::Default => default_manager(),
+            Self::Given(manager) => Ok(Chosen::Other(manager)),
+            Self::Named(name) => named_manager(name).map(Chosen::Other),
+        }
+    }
+}
+
 impl Call {
     /// A call of `function` that locks `key`.
+    #[inline]
     pub fn new(function: &'static str, key: KeyBuilder, options: LockOptions) -> Self {
         Self {
             key: key.finish(),
             others: Vec::new(),
             options: options.function(function),
-            manager: None,
+            manager: Manager::Default,
             locks: true,
             run_unlocked: false,
         }
@@ -68,7 +90,7 @@ impl Call {
             key: None,
             others: Vec::new(),
             options: LockOptions::new(),
-            manager: None,
+            manager: Manager::Default,
             locks: false,
             run_unlocked: false,
         }
@@ -76,13 +98,13 @@ impl Call {
 
     /// `manager = expression`.
     pub fn manager(mut self, manager: &LockManager) -> Self {
-        self.manager = Some(Ok(manager.clone()));
+        self.manager = Manager::Given(manager.clone());
         self
     }
 
     /// `manager = "name"`.
-    pub fn manager_named(mut self, name: &str) -> Self {
-        self.manager = Some(named_manager(name));
+    pub fn manager_named(mut self, name: &'static str) -> Self {
+        self.manager = Manager::Named(name);
         self
     }
 
@@ -96,32 +118,41 @@ impl Call {
 /// The right to run the body.
 #[derive(Debug)]
 pub struct Entry {
-    /// `None` where the attribute lets the body run without the lock.
-    held: Option<Granted>,
+    start: Start,
 }
 
 /// Takes the lock that `call` asks for.
 pub async fn enter(call: Call) -> Result<Entry, Error> {
-    if !call.locks {
-        return Ok(Entry { held: None });
+    let Call { key, others, options, manager, locks, run_unlocked } = call;
+    if !locks {
+        return Ok(Entry { start: Start::Unlocked });
     }
-    let began = Instant::now();
-    let manager = call.manager.unwrap_or_else(default_manager)?;
-    let terms = call.options.resolve(manager.settings())?;
-    let key = printed(call.key)?;
-    let outcome = match several(&manager, &key, call.others)? {
-        None => manager.acquire_on(&terms, &key).await,
-        Some(keys) => manager.acquire_all_on(&terms, keys).await,
+    let manager = manager.chosen()?;
+    let terms = options.resolve(manager.settings())?;
+    let key = printed(key)?;
+    let start = match several(&manager, &key, others)? {
+        Some(keys) => start_all(&manager, &terms, keys).await,
+        None => manager.start(&terms, &key).await,
     };
-    let granted = outcome.map(|guard| Granted::new(guard, terms, manager, began));
-    entered(granted, &key, call.run_unlocked)
+    entered(start, &key, run_unlocked)
+}
+
+/// Acquires the locks of all `keys` for a body.
+async fn start_all(
+    manager: &LockManager,
+    terms: &Terms,
+    keys: Vec<LockKey>,
+) -> Result<Start, Error> {
+    let began = Instant::now();
+    let guard = manager.acquire_all_on(terms, keys).await?;
+    Ok(Granted::new(guard, terms.clone(), manager.clone(), began).into())
 }
 
 /// All keys of a call, where it has others than the first.
 fn several(
     manager: &LockManager,
     first: &str,
-    others: Vec<Option<String>>,
+    others: Vec<Option<Cow<'static, str>>>,
 ) -> Result<Option<Vec<LockKey>>, Error> {
     if others.is_empty() {
         return Ok(None);
@@ -131,18 +162,18 @@ fn several(
 }
 
 /// What comes of an acquisition.
-fn entered(outcome: Result<Granted, Error>, key: &str, run_unlocked: bool) -> Result<Entry, Error> {
+fn entered(outcome: Result<Start, Error>, key: &str, run_unlocked: bool) -> Result<Entry, Error> {
     match outcome {
-        Ok(granted) => Ok(Entry { held: Some(granted) }),
+        Ok(start) => Ok(Entry { start }),
         Err(error @ Error::Store { .. }) if run_unlocked => {
             tracing::warn!(key, %error, "running without the lock, as `on_unavailable` says");
-            Ok(Entry { held: None })
+            Ok(Entry { start: Start::Unlocked })
         }
         Err(error) => Err(error),
     }
 }
 
-fn printed(key: Option<String>) -> Result<String, Error> {
+fn printed(key: Option<Cow<'static, str>>) -> Result<Cow<'static, str>, Error> {
     key.ok_or_else(|| {
         Error::InvalidKey("a value in the key could not be printed: its `Display` failed".into())
     })
@@ -151,10 +182,7 @@ fn printed(key: Option<String>) -> Result<String, Error> {
 impl Entry {
     /// Runs the body and gives the lock back.
     pub fn run<B: Future>(self, body: B) -> impl Future<Output = Result<B::Output, Error>> {
-        match self.held {
-            Some(granted) => body::run(granted, body),
-            None => body::run_unlocked(body),
-        }
+        body::run(self.start, body)
     }
 }
 

@@ -96,7 +96,8 @@ impl Settings {
 /// How a store talks to its server, where it has one.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerSettings {
-    pub(crate) connections: usize,
+    /// None for as many as the store has by default.
+    connections: Option<usize>,
     pub(crate) connect_timeout: Duration,
     pub(crate) response_timeout: Duration,
     /// After this long without a reply, the server is asked whether it is still there.
@@ -119,7 +120,7 @@ pub(crate) struct TlsFiles {
 impl Default for ServerSettings {
     fn default() -> Self {
         Self {
-            connections: 2,
+            connections: None,
             connect_timeout: Duration::from_secs(1),
             response_timeout: Duration::from_secs(1),
             heartbeat: Duration::from_secs(5),
@@ -130,11 +131,30 @@ impl Default for ServerSettings {
 }
 
 impl ServerSettings {
+    pub(crate) fn connect_over(&mut self, connections: usize) {
+        self.connections = Some(connections);
+    }
+
+    /// Over how many connections a Redis server is asked. It executes one command at a time, and one connection
+    /// carries those of all tasks in few writes, where two need twice as many. But `WAIT` keeps a connection
+    /// waiting.
+    #[cfg(feature = "redis")]
+    pub(crate) fn multiplexed(&self) -> usize {
+        self.connections.unwrap_or(if self.replicas > 0 { 2 } else { 1 })
+    }
+
+    /// Over how many connections a database is asked: each is a process or a thread there, and answers one
+    /// question at a time.
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.unwrap_or(2)
+    }
+
     /// As [`Settings::set`].
     #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
     pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<bool, Error> {
         match name {
-            "connections" => self.connections = number(name, value)?,
+            "connections" => self.connections = Some(number(name, value)?),
             "connect_timeout" => self.connect_timeout = duration(name, value)?,
             "response_timeout" => self.response_timeout = duration(name, value)?,
             "heartbeat" => self.heartbeat = duration(name, value)?,
@@ -148,7 +168,7 @@ impl ServerSettings {
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
-        if !(1..=64).contains(&self.connections) {
+        if self.connections.is_some_and(|connections| !(1..=64).contains(&connections)) {
             return Err(Error::InvalidOptions("`connections` must be 1 to 64".into()));
         }
         let times = [

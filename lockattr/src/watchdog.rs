@@ -4,7 +4,10 @@
 //! several runtimes has such a task on each, over the same queue: a runtime that ends or is blocked
 //! takes its task along but not the work. Where no runtime is left, a thread does the rest.
 
+mod asking;
 mod batch;
+mod driven;
+mod fresh;
 mod kept;
 mod last_resort;
 mod leases;
@@ -17,7 +20,7 @@ mod task;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
@@ -31,8 +34,12 @@ use crate::line::Kept;
 use crate::manager::Lines;
 use crate::process::Process;
 use crate::store::{OwnerToken, Releasing, Store};
+use crate::sync::SHARDS;
 use crate::{Error, LostReason};
+use asking::Asking;
 use batch::send_releases;
+use driven::Driven;
+use fresh::{Fresh, place};
 use needs::lacks;
 use own_runtime::OwnRuntime;
 use queue::Queue;
@@ -49,15 +56,21 @@ pub(crate) struct Watchdog {
     linger: Duration,
     /// Where it is kept.
     lines: Arc<Lines>,
+    /// What the tasks have not seen yet.
+    fresh: Fresh,
     queue: Mutex<Queue>,
+    /// Where there is a task that works on it.
+    driven: Driven,
     /// Acquisitions under way: what they may be granted is to be given back before the end.
-    asking: AtomicUsize,
+    asking: Asking,
+    /// Whether anybody waits for holds and releases to be done with. Once it is so it stays so.
+    awaited: AtomicBool,
     /// Signalled when a hold or a release is done with.
     settled: Notify,
     /// The same, for threads.
     released: Condvar,
-    /// Signalled when nothing more is granted.
-    stopped: Notify,
+    /// Signalled when nothing more is granted. Several, because all acquisitions listen.
+    stopped: [Notify; SHARDS],
     own_runtime: OwnRuntime,
     /// The one that all of this works in.
     process: Process,
@@ -65,15 +78,19 @@ pub(crate) struct Watchdog {
 
 impl Watchdog {
     pub(crate) fn new(store: Arc<dyn Store>, lines: Arc<Lines>, linger: Duration) -> Self {
+        let queue = Queue::default();
         Self {
             store,
             linger,
             lines,
-            queue: Mutex::default(),
-            asking: AtomicUsize::new(0),
+            fresh: Fresh::new(),
+            driven: Driven::by(queue.left.clone()),
+            queue: Mutex::new(queue),
+            asking: Asking::default(),
+            awaited: AtomicBool::new(false),
             settled: Notify::new(),
             released: Condvar::new(),
-            stopped: Notify::new(),
+            stopped: std::array::from_fn(|_| Notify::new()),
             own_runtime: OwnRuntime::default(),
             process: Process::current(),
         }
@@ -96,7 +113,7 @@ impl Watchdog {
     pub(crate) fn check_here(&self) -> Result<(), Error> {
         self.check_process()?;
         match Handle::try_current() {
-            Ok(runtime) if !self.queue().is_driven_by(runtime.id()) => {
+            Ok(runtime) if !self.is_driven_by(runtime.id()) => {
                 lacks(&*self.store).map_err(|refusal| Error::InvalidOptions(refusal.into()))
             }
             _ => Ok(()),
@@ -120,25 +137,40 @@ impl Watchdog {
 
     /// An acquisition begins.
     pub(crate) fn asks(&self) {
-        self.asking.fetch_add(1, Ordering::AcqRel);
+        self.asking.begin();
     }
 
     /// An acquisition has ended: what it was granted is watched, or owed to the store.
     pub(crate) fn has_asked(&self) {
-        if self.is_of_this_process() && self.asking.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.settled.notify_waiters();
+        if self.is_of_this_process() {
+            self.asking.end();
+            if self.fresh.is_shut_down() {
+                self.settled.notify_waiters();
+            }
         }
     }
 
     /// Watches a hold acquired at `asked` for `ttl` until [`forget`](Self::forget) is told its id.
     /// Also whether the task was woken for it.
     pub(crate) fn watch(&self, hold: &Arc<Hold>, asked: Instant, ttl: Duration) -> (u64, bool) {
-        self.queue().watch(hold.clone(), asked, ttl)
+        let (id, wakes) = self.fresh.watch(hold, asked, ttl);
+        if wakes {
+            self.queue().wake();
+        }
+        (id, wakes)
     }
 
     /// Watches the next hold of a lease in place of the last one.
     pub(crate) fn hand_over(&self, id: u64, hold: &Arc<Hold>, now: Instant) {
-        self.queue().hand_over(id, hold, now);
+        if self.fresh.hand_over(id, hold) {
+            return;
+        }
+        let mut queue = if self.fresh.has(id) { self.leases() } else { self.queue() };
+        // While it is locked, so that a shutdown either finds this hold or is seen here.
+        if self.is_shut_down() {
+            hold.lose(LostReason::ShutDown);
+        }
+        queue.hand_over(id, hold, now);
     }
 
     /// Until when a lock of this name may be kept in its line, if it may: its end is seen to.
@@ -161,26 +193,31 @@ impl Watchdog {
 
     /// Forgets a hold that was given back.
     pub(crate) fn forget(&self, id: u64) {
-        self.queue().leases.forget(id);
-        self.settled();
+        if !self.fresh.forget(id) {
+            self.queue().leases.forget(id);
+        }
+        // Who waits said so before it looked.
+        if self.awaited.load(Ordering::SeqCst) {
+            self.settled();
+        }
     }
 
     /// Whether the claim with this token has its lock.
     pub(crate) fn holds(&self, token: OwnerToken) -> bool {
-        let (holds, now) = (self.queue().leases.of(token), Instant::now());
+        let (holds, now) = (self.leases().leases.of(token), Instant::now());
         holds.iter().any(|hold| hold.is_kept(now))
     }
 
     /// Whether the claim with this token had its lock and has it no more, though its holder has not let go
     /// of it yet.
     pub(crate) fn has_lost(&self, token: OwnerToken) -> bool {
-        let (holds, now) = (self.queue().leases.of(token), Instant::now());
+        let (holds, now) = (self.leases().leases.of(token), Instant::now());
         !holds.is_empty() && holds.iter().all(|hold| !hold.is_kept(now))
     }
 
     /// The store says by itself that the claim with this token has lost its lock.
     pub(crate) fn lost(&self, token: OwnerToken) {
-        let holds = self.queue().leases.of(token);
+        let holds = self.leases().leases.of(token);
         // Not while the queue is locked: whoever is woken may want it.
         for hold in holds {
             let key = hold.claim().key().as_str();
@@ -192,7 +229,7 @@ impl Watchdog {
     /// The lease of the claim with this token is over, for its holder as for the store.
     #[cfg(feature = "testing")]
     pub(crate) fn expired(&self, token: OwnerToken) {
-        let holds = self.queue().leases.of(token);
+        let holds = self.leases().leases.of(token);
         holds.iter().for_each(|hold| hold.lose(LostReason::Expired));
     }
 
@@ -271,7 +308,7 @@ impl Watchdog {
 
     /// Whether nothing more may be acquired.
     pub(crate) fn is_shut_down(&self) -> bool {
-        self.queue().shut_down
+        self.fresh.is_shut_down()
     }
 
     /// Lets the tasks end once nothing is held or to be released.
@@ -280,6 +317,7 @@ impl Watchdog {
             return;
         }
         {
+            self.awaited.store(true, Ordering::SeqCst);
             let mut queue = self.queue();
             queue.closing = true;
             queue.wake();
@@ -292,7 +330,7 @@ impl Watchdog {
 
     /// Returns once nothing more may be acquired.
     pub(crate) async fn stopped(&self) {
-        let mut stopped = pin!(self.stopped.notified());
+        let mut stopped = pin!(self.stopped[place()].notified());
         // Listen first, look second: a shutdown in between is then not missed.
         stopped.as_mut().enable();
         if !self.is_shut_down() {
@@ -309,23 +347,21 @@ impl Watchdog {
         }
         self.close();
         let holds = {
-            let mut queue = self.queue();
-            queue.shut_down = true;
-            queue.leases.all()
+            self.fresh.shut_down();
+            self.leases().leases.all()
         };
         // Not while the queue is locked: whoever is woken may want it.
         holds.iter().for_each(|hold| hold.lose(LostReason::ShutDown));
-        self.stopped.notify_waiters();
+        self.stopped.iter().for_each(Notify::notify_waiters);
         if let Err(error) = self.start() {
             tracing::error!(%error, "nothing can be waited for");
             return;
         }
         let limit = limit.min(LONGEST_SHUTDOWN);
-        let let_go =
-            |queue: &Queue| queue.leases.is_empty() && self.asking.load(Ordering::Acquire) == 0;
+        let let_go = |queue: &Queue| queue.leases.is_empty() && self.asking.none();
         timeout(limit, self.until(let_go)).await.ok();
         let deadline = Instant::now() + limit;
-        let abandoned = self.queue().leases.abandon();
+        let abandoned = self.leases().leases.abandon();
         if !abandoned.is_empty() {
             tracing::warn!(count = abandoned.len(), "released locks whose holders did not stop");
             for hold in abandoned {
@@ -339,10 +375,11 @@ impl Watchdog {
     }
 
     async fn until(&self, done: impl Fn(&Queue) -> bool) {
+        self.awaited.store(true, Ordering::SeqCst);
         loop {
             let mut settled = pin!(self.settled.notified());
             settled.as_mut().enable();
-            if done(&self.queue()) {
+            if done(&self.leases()) {
                 return;
             }
             settled.await;
@@ -363,6 +400,16 @@ impl Watchdog {
         self.released.notify_all();
     }
 
+    /// The queue, which has all leases.
+    fn leases(&self) -> MutexGuard<'_, Queue> {
+        let mut queue = self.queue();
+        for lease in self.fresh.take() {
+            queue.leases.watch(lease);
+        }
+        queue
+    }
+
+    /// The queue, but for leases that no task has seen yet.
     fn queue(&self) -> MutexGuard<'_, Queue> {
         // Nothing in the queue can panic half-way, so a poisoned lock is still good.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)

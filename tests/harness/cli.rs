@@ -1,7 +1,7 @@
 //! The harness' own connection to a server: looks behind the code under test, and meddles.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisResult};
@@ -72,6 +72,18 @@ impl Cli {
     /// What `GET` says.
     pub async fn value(&self, key: &str) -> Option<String> {
         self.query(&["GET", key]).await
+    }
+
+    /// The value of who has a lock, if anybody has: what is written for as long as claims wait
+    /// (`queued=1 until=… kept=… VALUE`) is read as the store reads it.
+    pub async fn held_value(&self, key: &str) -> Option<String> {
+        let value = self.value(key).await?;
+        let Some(marked) = value.strip_prefix("queued=1 until=") else { return Some(value) };
+        let mut words = marked.splitn(3, ' ');
+        let until: u128 = words.next()?.parse().ok()?;
+        let value = words.nth(1).filter(|value| !value.is_empty())?;
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?.as_millis();
+        (now < until).then(|| value.to_owned())
     }
 
     /// Milliseconds left, or what `PTTL` says instead: -2 without the key, -1 with a key that never

@@ -138,7 +138,7 @@ impl Rig {
         let mut values = values.iter();
         for (index, part) in parts.iter().enumerate() {
             key = match part {
-                Text(text) => key.text(text),
+                Text(text) => key.verbatim(text),
                 Value => key.placeholder(values.next().unwrap(), next(parts, index)),
             };
         }

@@ -7,6 +7,7 @@ mod cancellation;
 mod cluster;
 mod fencing;
 mod forks;
+mod free;
 mod herd;
 mod hostile;
 mod line;

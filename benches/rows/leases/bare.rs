@@ -51,7 +51,9 @@ impl Bare {
     pub(crate) async fn renew_by_script(&mut self, pace: Pace, time: Duration) -> Cost {
         let script = Script::new(concat!(
             include_str!("../../../lockattr/src/store/redis/count.lua"),
-            include_str!("../../../lockattr/src/store/redis/queue.lua"),
+            include_str!("../../../lockattr/src/store/redis/publish.lua"),
+            include_str!("../../../lockattr/src/store/redis/lock.lua"),
+            include_str!("../../../lockattr/src/store/redis/holders.lua"),
             include_str!("../../../lockattr/src/store/redis/renew.lua"),
         ));
         script.load_async(&mut self.connection).await.expect("the script loads");

@@ -11,19 +11,10 @@ use lockattr::store::{
     StoreError, StoreFuture,
 };
 use lockattr_tests::Cli;
-use nix::sys::resource::{UsageWho, getrusage};
 use tikv_jemalloc_ctl::{epoch, stats};
 use tokio::time::Instant;
 
-/// The time that this process has computed, its threads together, in and out of the kernel.
-pub(crate) fn cpu() -> Duration {
-    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("the system keeps account of us");
-    let (user, system) = (usage.user_time(), usage.system_time());
-    let micros = |seconds: i64, micros: i64| (seconds * 1_000_000 + micros).cast_unsigned();
-    Duration::from_micros(
-        micros(user.tv_sec(), user.tv_usec()) + micros(system.tv_sec(), system.tv_usec()),
-    )
-}
+use crate::own_cpu::own_cpu;
 
 /// What this process has allocated and not freed, in bytes.
 ///
@@ -55,9 +46,9 @@ pub(crate) struct Cost {
 impl Cost {
     /// Of running `work`.
     pub(crate) async fn of(work: impl Future<Output = ()>) -> Self {
-        let (started, before) = (Instant::now(), cpu());
+        let (started, before) = (Instant::now(), own_cpu());
         work.await;
-        Self { time: started.elapsed(), cpu: cpu() - before }
+        Self { time: started.elapsed(), cpu: own_cpu() - before }
     }
 
     /// Of one core, in percent.

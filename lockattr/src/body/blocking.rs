@@ -3,14 +3,30 @@
 use std::convert::identity;
 
 use super::enter::enter;
-use super::{Granted, judge};
+use super::{Granted, Start, judge};
 use crate::options::{Release, Terms};
 use crate::{Error, LockGuard};
 
-/// Runs `body` under the lock, gives that back, and says what the terms make of a loss.
+/// Runs `body` under the lock that it begins with, gives that back, and says what the terms make of a
+/// loss.
 ///
 /// A panic in the body goes on, past the guard.
-pub(crate) fn run_blocking<T>(mut granted: Granted, body: impl FnOnce() -> T) -> Result<T, Error> {
+pub(crate) fn run_blocking<T>(start: Start, body: impl FnOnce() -> T) -> Result<T, Error> {
+    match start {
+        Start::Unlocked => Ok(body()),
+        Start::Granted(granted) => run_granted(*granted, body),
+        Start::Nested(guard, on_lost) => {
+            let place = guard.place();
+            let output = {
+                let _entered = enter(guard.frame(), guard.span())?;
+                place.run(body)
+            };
+            judge(guard.ensure_held(), guard.key(), on_lost).map(|()| output)
+        }
+    }
+}
+
+fn run_granted<T>(mut granted: Granted, body: impl FnOnce() -> T) -> Result<T, Error> {
     let output = loop {
         let place = granted.guard.place();
         let lost = match enter(granted.guard.frame(), granted.guard.span()) {
@@ -27,7 +43,7 @@ pub(crate) fn run_blocking<T>(mut granted: Granted, body: impl FnOnce() -> T) ->
 
 fn give_back(guard: LockGuard, terms: &Terms) -> Result<(), Error> {
     let key = guard.key().to_owned();
-    let watchdog = guard.frame().watchdog.clone();
+    let watchdog = guard.frame().watchdog().clone();
     let released = match terms.release {
         // A nested call asks no store, and neither does a fork of the process that has the lock.
         _ if guard.is_nested() || guard.is_left_to_parent() => guard.ensure_held(),
@@ -37,9 +53,4 @@ fn give_back(guard: LockGuard, terms: &Terms) -> Result<(), Error> {
         }
     };
     judge(released, &key, terms.on_lost)
-}
-
-/// Runs `body` without a lock of its own, in the call chain as it is.
-pub(crate) fn run_unlocked_blocking<T>(body: impl FnOnce() -> T) -> Result<T, Error> {
-    Ok(body())
 }

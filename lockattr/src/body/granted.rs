@@ -1,10 +1,28 @@
-//! A lock that was granted for a body which has not begun, and how to acquire it again.
+//! What a body begins with: a lock that was granted for it, and how to acquire that again.
 
 use tokio::time::Instant;
 
 use super::enter::enter;
 use crate::options::Terms;
-use crate::{Error, Lease, LockGuard, LockManager, chain};
+use crate::{Error, Lease, LockGuard, LockManager, OnLost, chain};
+
+/// What a body begins with.
+#[derive(Debug)]
+pub(crate) enum Start {
+    /// No lock of its own.
+    Unlocked,
+    /// A hold of its call chain that it has entered again. If that hold is lost, there is nothing to acquire
+    /// again from here.
+    Nested(LockGuard, OnLost),
+    /// A lock that was granted to it. Boxed, because a nested call would move the space for it around.
+    Granted(Box<Granted>),
+}
+
+impl From<Granted> for Start {
+    fn from(granted: Granted) -> Self {
+        Self::Granted(Box::new(granted))
+    }
+}
 
 /// A lock that was granted for a body, and what the call asked for.
 #[derive(Debug)]
@@ -14,6 +32,12 @@ pub(crate) struct Granted {
     manager: LockManager,
     /// When the call began: its wait budget counts from there.
     began: Instant,
+}
+
+/// The guard of a nested call for a caller whose own code is the body.
+pub(crate) fn nested_for_caller(guard: LockGuard) -> Result<LockGuard, Error> {
+    enter(guard.frame(), None).map(drop)?;
+    Ok(guard)
 }
 
 impl Granted {

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use futures_util::Stream;
 use pin_project_lite::pin_project;
 
-use super::{Granted, Held};
+use super::{Held, Start};
 use crate::Error;
 use crate::chain::Place;
 
@@ -58,9 +58,8 @@ impl<S> Drop for Last<'_, S> {
 
 impl<M: FnOnce() -> S, S: Stream> LockedStream<M, S> {
     /// Makes the stream when it is first polled, in the call chain that it is polled in then.
-    pub(crate) fn new(granted: Option<Granted>, make: M, refuse: Refuse<S::Item>) -> Self {
-        let held = granted.map_or(Held::Unlocked, Held::Granted);
-        let (place, make) = (Place::here(), Some(make));
+    pub(crate) fn new(start: Start, make: M, refuse: Refuse<S::Item>) -> Self {
+        let (held, place, make) = (start.into(), Place::here(), Some(make));
         Self { make, stream: None, place, held, cancelled: None, refuse }
     }
 }

@@ -32,7 +32,7 @@ impl LockGuard {
             return self.ensure_held();
         }
         may_wait(self.key())?;
-        let (watchdog, key) = (self.frame().watchdog.clone(), self.key().to_owned());
+        let (watchdog, key) = (self.frame().watchdog().clone(), self.key().to_owned());
         watchdog.block_on(&key, self.release())?
     }
 

@@ -18,7 +18,9 @@ use crate::watchdog::Watchdog;
 use crate::{Error, FencingToken, Lease, LostReason};
 
 /// The lock, given back by hand or by drop; `None` once it is.
-pub(super) struct Owned(Option<Held>);
+///
+/// Boxed, so that the guard of a nested call, which has none, is small.
+pub(super) struct Owned(Option<Box<Held>>);
 
 /// The lock as this process has it.
 struct Held {
@@ -35,7 +37,7 @@ impl Owned {
     /// In a fork of the process that has the lock: leaves it there, untouched. What lies around it may
     /// have been locked by a thread that is not here to unlock it.
     fn leave_to_parent(&mut self) {
-        if let Some(held) = self.0.take_if(|held| !held.frame.hold.is_of_this_process()) {
+        if let Some(held) = self.0.take_if(|held| !held.frame.hold().is_of_this_process()) {
             mem::forget(held);
         }
     }
@@ -47,10 +49,10 @@ impl Owned {
         let Some(held) = self.0.take().and_then(|held| held.pass_on(now)) else { return Ok(()) };
         // Until the answer is here, dropping this future must still give the lock back.
         let held = self.0.insert(held);
-        let hold = held.frame.hold.clone();
+        let hold = held.frame.hold().clone();
         let releases = [held.releasing(now)];
         hold.lose(LostReason::Released);
-        let answer = held.frame.watchdog.store().release(&releases).await.pop();
+        let answer = held.frame.watchdog().store().release(&releases).await.pop();
         match answer {
             Some(Ok(store::Release::Released)) => {
                 observe::release("released");
@@ -76,10 +78,10 @@ impl Owned {
         let now = Instant::now();
         let Some(held) = self.0.take().and_then(|held| held.pass_on(now)) else { return false };
         let held = self.0.insert(held);
-        let (is_held, until) = (held.is_held(now), held.frame.hold.store_lets_go_at());
+        let (is_held, until) = (held.is_held(now), held.frame.hold().store_lets_go_at());
         let release = held.releasing(now);
-        held.frame.hold.lose(LostReason::Released);
-        let watchdog = held.frame.watchdog.clone();
+        held.frame.hold().lose(LostReason::Released);
+        let watchdog = held.frame.watchdog().clone();
         let waits = watchdog.release_in_background(release, until, is_held).await;
         self.given_back();
         waits
@@ -88,7 +90,7 @@ impl Owned {
     /// Nothing more is owed. Only now the watchdog forgets the hold: a shutdown waits until then.
     fn given_back(&mut self) {
         if let Some(held) = self.0.take() {
-            held.frame.watchdog.forget(held.id);
+            held.frame.watchdog().forget(held.id);
         }
     }
 }
@@ -98,11 +100,11 @@ impl Drop for Owned {
         self.leave_to_parent();
         let now = Instant::now();
         if let Some(held) = self.0.take().and_then(|held| held.pass_on(now)) {
-            let (is_held, until) = (held.is_held(now), held.frame.hold.store_lets_go_at());
+            let (is_held, until) = (held.is_held(now), held.frame.hold().store_lets_go_at());
             let release = held.releasing(now);
-            held.frame.hold.lose(LostReason::Released);
-            held.frame.watchdog.release_later(release, until, is_held);
-            held.frame.watchdog.forget(held.id);
+            held.frame.hold().lose(LostReason::Released);
+            held.frame.watchdog().release_later(release, until, is_held);
+            held.frame.watchdog().forget(held.id);
         }
     }
 }
@@ -110,7 +112,7 @@ impl Drop for Owned {
 impl Held {
     /// Hands the lock to the next in this process, or keeps it for the next call. What is left
     /// goes back to the store.
-    fn pass_on(mut self, now: Instant) -> Option<Self> {
+    fn pass_on(mut self: Box<Self>, now: Instant) -> Option<Box<Self>> {
         if !self.is_held(now) || self.stays(now).is_some() {
             self.ahead = None;
             return Some(self);
@@ -131,13 +133,13 @@ impl Held {
     }
 
     /// Keeps the lock in this process for a while, if that is wished and nobody waits for it.
-    fn keep(self, ahead: Ahead, now: Instant) -> Option<Self> {
-        let Some(fencing) = self.frame.hold.fencing().handed_over() else { return Some(self) };
-        let Some(until) = self.frame.watchdog.keeps(self.claim().key().name(), now) else {
+    fn keep(self: Box<Self>, ahead: Ahead, now: Instant) -> Option<Box<Self>> {
+        let Some(fencing) = self.frame.hold().fencing().handed_over() else { return Some(self) };
+        let Some(until) = self.frame.watchdog().keeps(self.claim().key().name(), now) else {
             return Some(self);
         };
         // For its holder it ends here; the next hold lies ready.
-        let ttl = self.frame.hold.ttl();
+        let ttl = self.frame.hold().ttl();
         let kept = self.next_hold(fencing, ttl, None, now).into_guard();
         ahead.keep(kept, until).err().and_then(LockGuard::into_held)
     }
@@ -145,46 +147,47 @@ impl Held {
     /// Whether who wants the lock on these terms can have it without asking the store: its lease is
     /// as long as it asks for, of which at least half is left.
     fn fits(&self, terms: &Terms, now: Instant) -> bool {
-        let left = self.frame.hold.valid_until().saturating_duration_since(now);
+        let left = self.frame.hold().valid_until().saturating_duration_since(now);
         terms.renew
             && left >= validity(terms.ttl) / 2
             && left <= terms.ttl
-            && self.frame.hold.fencing().handed_over().is_some()
+            && self.frame.hold().fencing().handed_over().is_some()
     }
 
     /// The guard of the next hold of the same lease; only if it [fits](Self::fits).
-    fn hand_over(self, terms: &Terms, ahead: Ahead, now: Instant) -> LockGuard {
+    fn hand_over(self: Box<Self>, terms: &Terms, ahead: Ahead, now: Instant) -> LockGuard {
         // It fits, so there is a number left.
-        let fencing = self.frame.hold.fencing();
+        let fencing = self.frame.hold().fencing();
         let fencing = fencing.handed_over().unwrap_or(fencing);
         self.next_hold(fencing, terms.ttl, terms.max_hold, now).guard(terms, ahead)
     }
 
     /// The guard of this hold, for who begins it now.
-    fn guard(mut self, terms: &Terms, ahead: Ahead) -> LockGuard {
+    fn guard(mut self: Box<Self>, terms: &Terms, ahead: Ahead) -> LockGuard {
         self.ahead = Some(ahead);
         self.at_least = terms.hold_at_least;
         self.into_guard()
     }
 
-    fn into_guard(self) -> LockGuard {
-        LockGuard::of(Lease::new(self.frame.clone()), Grip::Lock(Owned(Some(self))))
+    fn into_guard(self: Box<Self>) -> LockGuard {
+        LockGuard::of(Grip::Lock(Lease::new(self.frame.clone()), Owned(Some(self))))
     }
 
     /// Ends this hold, and begins the next one of the same lease.
     fn next_hold(
-        self,
+        mut self: Box<Self>,
         fencing: FencingToken,
         ttl: Duration,
         max_hold: Option<Duration>,
         now: Instant,
-    ) -> Self {
-        let Frame { hold, watchdog, .. } = &*self.frame;
+    ) -> Box<Self> {
+        let (hold, watchdog) = (self.frame.hold(), self.frame.watchdog());
         let next = Arc::new(hold.handed_over(fencing, ttl, max_hold, now));
         hold.lose(LostReason::Released);
         watchdog.hand_over(self.id, &next, now);
-        let frame = Arc::new(Frame::first(next, watchdog.clone()));
-        Self { id: self.id, frame, ahead: None, at_least: None }
+        self.frame = Arc::new(Frame::first(next, watchdog.clone()));
+        (self.ahead, self.at_least) = (None, None);
+        self
     }
 
     fn releasing(&self, now: Instant) -> Releasing {
@@ -199,11 +202,11 @@ impl Held {
     }
 
     fn is_held(&self, now: Instant) -> bool {
-        self.frame.hold.check(now).is_ok()
+        self.frame.hold().check(now).is_ok()
     }
 
     fn claim(&self) -> &Arc<Claim> {
-        self.frame.hold.claim()
+        self.frame.hold().claim()
     }
 }
 
@@ -219,7 +222,8 @@ impl LockGuard {
         let hold = Arc::new(Hold::new(granted));
         let (id, woken) = watchdog.watch(&hold, asked, ttl);
         let frame = Arc::new(Frame::first(hold, watchdog.clone()));
-        (Held { id, frame, ahead, at_least: hold_at_least }.into_guard(), woken)
+        let held = Box::new(Held { id, frame, ahead, at_least: hold_at_least });
+        (held.into_guard(), woken)
     }
 
     /// Hands a lock that was kept to who asks for it on these terms. If it does not fit, it is given
@@ -228,7 +232,7 @@ impl LockGuard {
         let now = Instant::now();
         match self.into_held() {
             Some(held) if held.is_held(now) && held.fits(terms, now) => {
-                let lies_ready = terms.max_hold.is_none() && held.frame.hold.ttl() == terms.ttl;
+                let lies_ready = terms.max_hold.is_none() && held.frame.hold().ttl() == terms.ttl;
                 Ok(match lies_ready {
                     true => held.guard(terms, ahead),
                     false => held.hand_over(terms, ahead, now),
@@ -241,10 +245,10 @@ impl LockGuard {
         }
     }
 
-    fn into_held(self) -> Option<Held> {
+    fn into_held(self) -> Option<Box<Held>> {
         match self.grip {
-            Grip::Lock(mut owned) => owned.0.take(),
-            Grip::Turn { .. } => None,
+            Grip::Lock(_, mut owned) => owned.0.take(),
+            Grip::Turn(_) => None,
         }
     }
 }

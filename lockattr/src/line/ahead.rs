@@ -1,10 +1,11 @@
 //! Being ahead of all others of this process: asking the store, or having the lock.
 
+use std::collections::hash_map::Entry;
 use std::fmt;
 
 use super::handed::{Called, Turn};
 use super::place::Waiter;
-use super::{ByName, Limits, Line, Lines, wake};
+use super::{ByName, Limits, Line, Lines, Name, wake};
 use crate::sync::{Arc, Instant};
 
 /// Who is next when the one ahead is done.
@@ -21,7 +22,7 @@ pub(crate) enum Next<W, T, K = ()> {
 /// Being ahead: asking the store, or having the lock. Dropped, the next one is ahead.
 pub(crate) struct Ahead<W, T, K = ()> {
     pub(super) lines: Arc<Lines<W, T, K>>,
-    pub(super) name: Box<str>,
+    pub(super) name: Name,
     pub(super) number: u64,
     pub(super) left: bool,
 }
@@ -31,7 +32,7 @@ impl<W, T, K> Ahead<W, T, K> {
     /// process may have heard before. `ours` is what waiters here are to know of it.
     pub(crate) fn granted(&self, wanted: bool, ours: K, now: Instant) {
         let curious = {
-            let mut by_name = self.lines.by_name();
+            let mut by_name = self.lines.by_name(&self.name);
             let Some(line) = by_name.of(self) else { return };
             if wanted || line.wanted.is_some() {
                 line.wanted = Some((now, 0));
@@ -44,7 +45,7 @@ impl<W, T, K> Ahead<W, T, K> {
     /// The store answered that another process has the lock, or did not answer.
     pub(crate) fn learned(&self, known: K) {
         let curious = {
-            let mut by_name = self.lines.by_name();
+            let mut by_name = self.lines.by_name(&self.name);
             let Some(line) = by_name.of(self) else { return };
             line.learns(known, false)
         };
@@ -53,7 +54,7 @@ impl<W, T, K> Ahead<W, T, K> {
 
     /// It lives, and has nothing else to say.
     pub(crate) fn lives(&self) {
-        if let Some(line) = self.lines.by_name().of(self) {
+        if let Some(line) = self.lines.by_name(&self.name).of(self) {
             line.signs += 1;
         }
     }
@@ -63,13 +64,13 @@ impl<W, T, K> Ahead<W, T, K> {
     where
         K: Clone,
     {
-        let mut by_name = self.lines.by_name();
+        let mut by_name = self.lines.by_name(&self.name);
         by_name.of(self)?.known.as_ref().map(|(known, _)| known.clone())
     }
 
     /// Who gets the lock next, if `fits` says that the first in line can have it from here.
     pub(crate) fn next(&self, now: Instant, fits: impl FnOnce(&W) -> bool) -> Next<W, T, K> {
-        let mut by_name = self.lines.by_name();
+        let mut by_name = self.lines.by_name(&self.name);
         let Some(line) = by_name.of(self) else {
             return Next::Nobody { wanted: false };
         };
@@ -92,7 +93,7 @@ impl<W, T, K> Ahead<W, T, K> {
     /// Leaves the lock here until `until`, for the next call; gives it back if somebody waits.
     pub(crate) fn keep(mut self, lock: T, until: Instant) -> Result<(), T> {
         let lines = self.lines.clone();
-        let mut by_name = lines.by_name();
+        let mut by_name = lines.by_name(&self.name);
         match by_name.of(&self) {
             Some(line) if line.waiting.is_empty() && line.wanted.is_none() => {
                 line.kept = Some(Box::new((lock, until)));
@@ -111,10 +112,18 @@ impl<W, T, K> Ahead<W, T, K> {
     fn leave(&mut self) {
         self.left = true;
         let waiter = {
-            let mut by_name = self.lines.by_name();
-            let Some(line) = by_name.of(self) else { return };
+            let mut by_name = self.lines.by_name(&self.name);
+            // The usual end of a free lock: its name is looked up once.
+            let Entry::Occupied(mut line) = by_name.lines.entry(self.name.clone()) else { return };
+            if line.get().head != self.number {
+                return;
+            }
+            if line.get().waiting.is_empty() {
+                line.remove();
+                return;
+            }
             // What the store last said of it stays true for now; that it was ours does not.
-            line.known.take_if(|(_, ours)| *ours);
+            line.get_mut().known.take_if(|(_, ours)| *ours);
             by_name.ask_next(&self.name)
         };
         // Not while the lines are locked: whoever is woken may want them.

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::place::Waiter;
-use super::{Ahead, ByName, Came, Line, Lines};
+use super::{Ahead, ByName, Came, Line, Lines, Name, locked};
 use crate::sync::{Arc, Instant};
 
 /// A turn that lies ready for longer goes on to the next waiter.
@@ -45,7 +45,7 @@ pub(crate) enum Lying<W, T, K = ()> {
 /// A waiter that gets the lock.
 pub(crate) struct Called<W, T, K = ()> {
     pub(super) lines: Arc<Lines<W, T, K>>,
-    pub(super) name: Box<str>,
+    pub(super) name: Name,
     pub(super) waiter: Waiter<W>,
 }
 
@@ -58,7 +58,7 @@ impl<W, T, K> Called<W, T, K> {
     pub(crate) fn hand(self, lock: T) -> Result<(), T> {
         let Self { lines, name, waiter } = self;
         {
-            let mut by_name = lines.by_name();
+            let mut by_name = lines.by_name(&name);
             let line = by_name.lines.get_mut(&name);
             let called = line.and_then(|line| line.called.take_if(|id| *id == waiter.id));
             if called.is_none() {
@@ -102,7 +102,7 @@ impl<W, T, K> Lines<W, T, K> {
     /// Looks at the turn that lies ready for the lock of this name, and takes it back if it has lain
     /// there since a look `PICKED_UP_WITHIN` ago.
     pub(crate) fn look(self: &Arc<Self>, name: &str, now: Instant) -> Lying<W, T, K> {
-        let mut by_name = self.by_name();
+        let mut by_name = self.by_name(name);
         match by_name.lines.get_mut(name).and_then(|line| line.is_left_lying(now)) {
             None => return Lying::Nothing,
             Some(false) => return Lying::ForNow,
@@ -115,14 +115,14 @@ impl<W, T, K> Lines<W, T, K> {
 
     /// The same for all locks: what was taken back of them.
     pub(crate) fn look_at_all(self: &Arc<Self>, now: Instant) -> Vec<Came<W, T, K>> {
-        let mut names: Vec<Box<str>> = {
-            let by_name = self.by_name();
-            if by_name.handed == 0 {
-                return Vec::new();
+        let mut names = Vec::new();
+        for shard in &self.shards {
+            let by_name = locked(shard);
+            if by_name.handed > 0 {
+                let handed = by_name.lines.iter().filter(|(_, line)| line.handed.is_some());
+                names.extend(handed.map(|(name, _)| name.clone()));
             }
-            let handed = by_name.lines.iter().filter(|(_, line)| line.handed.is_some());
-            handed.map(|(name, _)| name.clone()).collect()
-        };
+        }
         // A map's own order differs from run to run.
         names.sort();
         let looked = names.iter().map(|name| self.look(name, now));
@@ -133,7 +133,7 @@ impl<W, T, K> Lines<W, T, K> {
         taken.collect()
     }
 
-    pub(super) fn came(self: &Arc<Self>, name: Box<str>, turn: Turn<T>) -> Came<W, T, K> {
+    pub(super) fn came(self: &Arc<Self>, name: Name, turn: Turn<T>) -> Came<W, T, K> {
         match turn {
             Turn::Lock(lock) => Came::Lock(lock),
             Turn::Ask(number) => {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Ahead, Lines};
+use super::{Ahead, Lines, Name};
 use crate::sync::{Arc, oneshot};
 
 /// One who stands behind.
@@ -23,7 +23,7 @@ impl<W> Waiter<W> {
 /// A place behind others. Dropped, it is given up, together with what was handed there.
 pub(crate) struct Place<W, T, K = ()> {
     pub(super) lines: Arc<Lines<W, T, K>>,
-    pub(super) name: Box<str>,
+    pub(super) name: Name,
     pub(super) id: u64,
     pub(super) wants: W,
     pub(super) turn: oneshot::Receiver<()>,
@@ -64,7 +64,7 @@ impl<W: Clone, T, K> Place<W, T, K> {
         K: Clone,
     {
         let (tells, changed) = oneshot::channel();
-        if let Some(line) = self.lines.by_name().lines.get_mut(&self.name) {
+        if let Some(line) = self.lines.by_name(&self.name).lines.get_mut(&self.name) {
             if let Some((known, _)) = &line.known {
                 return Ok(known.clone());
             }
@@ -77,7 +77,7 @@ impl<W: Clone, T, K> Place<W, T, K> {
     /// front of those who came later, unless all of them are gone.
     fn pick_up(&mut self) -> Option<Came<W, T, K>> {
         let lines = self.lines.clone();
-        let mut by_name = lines.by_name();
+        let mut by_name = lines.by_name(&self.name);
         if let Some(granted) = by_name.scouts.remove(&self.id) {
             return Some(Came::Scout(self.id, Some(granted)));
         }
@@ -108,7 +108,7 @@ impl<W: Clone, T, K> Place<W, T, K> {
 
 impl<W, T, K> Drop for Place<W, T, K> {
     fn drop(&mut self) {
-        let mut by_name = self.lines.by_name();
+        let mut by_name = self.lines.by_name(&self.name);
         by_name.scouts.remove(&self.id);
         let Some(line) = by_name.lines.get_mut(&self.name) else { return };
         if let Some(at) = line.waiting.iter().position(|waiter| waiter.id == self.id) {

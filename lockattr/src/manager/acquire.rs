@@ -11,6 +11,7 @@ use super::LockManager;
 use super::asking::{Asking, Refusal};
 use super::known::{Ahead, contended};
 use super::local_queue::{LocalQueue, Turned};
+use crate::body::{Granted, Start};
 use crate::chain;
 use crate::key::{LockKey, named};
 use crate::machine::random_fraction;
@@ -22,6 +23,16 @@ use crate::store::{Claim, Sharing};
 use crate::{Error, LockGuard};
 
 impl LockManager {
+    /// Acquires the lock for a body, as a call that begins now.
+    pub(crate) async fn start(&self, terms: &Terms, key: &str) -> Result<Start, Error> {
+        if let Some(nested) = self.enter_at_once(terms, key).await? {
+            return Ok(Start::Nested(nested, terms.on_lost));
+        }
+        let began = Instant::now();
+        let guard = self.acquire_on(terms, key).await?;
+        Ok(Granted::new(guard, terms.clone(), self.clone(), began).into())
+    }
+
     pub(crate) async fn acquire_on(&self, terms: &Terms, key: &str) -> Result<LockGuard, Error> {
         // What needs no store is ready at once, and a loop of it must let others run too.
         consume_budget().await;
@@ -29,7 +40,7 @@ impl LockManager {
         if let Some(outer) = chain::find(&self.shared.watchdog, key) {
             return self.enter_again(terms, &outer, key).await;
         }
-        self.acquire_new(terms, Box::new([self.key(key)?])).await
+        self.acquire_new(terms, Arc::new([self.key(key)?])).await
     }
 
     /// All of `keys` or none: those that this call chain has already are entered again.
@@ -63,7 +74,7 @@ impl LockManager {
     pub(crate) async fn acquire_new(
         &self,
         terms: &Terms,
-        keys: Box<[LockKey]>,
+        keys: Arc<[LockKey]>,
     ) -> Result<LockGuard, Error> {
         if let Some(site) = terms.site {
             self.look_at_order(terms, site);
@@ -79,18 +90,18 @@ impl LockManager {
     fn look_at_order(&self, terms: &Terms, inner: Site) {
         if self.shared.settings.lock_order && !terms.patience.is_once() {
             let now = Instant::now();
-            let around = chain::entries().filter(|(entry, _)| {
-                let is_ours = Arc::ptr_eq(&entry.watchdog, &self.shared.watchdog);
+            let around = chain::entries().filter(|entry| {
+                let is_ours = Arc::ptr_eq(entry.watchdog(), &self.shared.watchdog);
                 is_ours && entry.ensure_held(now).is_ok()
             });
-            self.shared.lock_order.takes(inner, around.filter_map(|(_, site)| site));
+            self.shared.lock_order.takes(inner, around.filter_map(|entry| entry.site()));
         }
     }
 
     async fn acquire_unobserved(
         &self,
         terms: &Terms,
-        keys: Box<[LockKey]>,
+        keys: Arc<[LockKey]>,
         observed: &Wait,
     ) -> Result<LockGuard, Error> {
         let watchdog = &self.shared.watchdog;
@@ -120,7 +131,7 @@ impl LockManager {
     async fn wait_and_ask(
         &self,
         terms: &Terms,
-        keys: &[LockKey],
+        keys: &Arc<[LockKey]>,
         mut ahead: Option<Ahead>,
         observed: &Wait,
     ) -> Result<LockGuard, Error> {
@@ -168,13 +179,15 @@ impl LockManager {
     fn claim<'a>(
         &'a self,
         terms: &'a Terms,
-        keys: &[LockKey],
+        keys: &Arc<[LockKey]>,
         ahead: Option<Ahead>,
         queue: Option<&'a LocalQueue<'a>>,
     ) -> Result<Asking<'a>, Error> {
         let shared = &self.shared;
-        let label = shared.identity.label(terms.function);
-        let claim = Claim::with(shared.inbox.id(), keys.into(), terms.sharing, &label);
+        let (inbox, room) = (shared.inbox.id(), shared.identity.room(terms.function));
+        let claim = Claim::labelled(inbox, keys.clone(), terms.sharing, room, |value| {
+            shared.identity.write_label(value, terms.function);
+        });
         if let Some(why) = shared.watchdog.store().refuses_claim(&claim) {
             return Err(Error::InvalidOptions(why));
         }

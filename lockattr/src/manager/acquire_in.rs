@@ -1,5 +1,6 @@
 //! A lock inside a transaction that the caller has already.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -105,7 +106,7 @@ impl LockManager {
         let mut terms = LockOptions::new().resolve(&self.shared.settings)?;
         // It must go back to the store, which then knows that the transaction is next.
         terms.by_store = true;
-        let guard = self.acquire_new(&terms, Box::new([key.clone()])).await?;
+        let guard = self.acquire_new(&terms, Arc::new([key.clone()])).await?;
         let statement = store.statement(&key, None);
         let pid = transaction.ask(&statement, number).await.map_err(|error| failed(&key, error))?;
         // If it was ours all the time until here, it is the transaction's now.

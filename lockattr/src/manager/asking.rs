@@ -147,7 +147,7 @@ impl<'a> Asking<'a> {
     /// How often to look while it waits: each `retry_delay`, and less often where this manager waits for
     /// so many locks that the looks alone would keep the store busy.
     fn look_every(&self) -> Duration {
-        let waits = u32::try_from(self.shared.inbox.expects()).unwrap_or(u32::MAX);
+        let waits = u32::try_from(self.shared.inbox.waiting()).unwrap_or(u32::MAX);
         self.terms.patience.delay.saturating_mul(waits.div_ceil(LOOKS_AT_ONCE).max(1))
     }
 

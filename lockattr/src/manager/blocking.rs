@@ -4,7 +4,7 @@ use tokio::time::Instant;
 use tracing::instrument::{Instrument, WithSubscriber};
 
 use super::{LockManager, LockManagerBuilder, if_free};
-use crate::body::{self, Granted, lease};
+use crate::body::{self, Granted, Start, lease};
 use crate::chain::{self, Place};
 use crate::default_manager::Scope;
 use crate::key::{LockKey, named};
@@ -190,9 +190,14 @@ impl LockManager {
     ) -> Result<T, Error> {
         let began = Instant::now();
         let terms = options.resolve_blocking(self.settings())?;
-        let guard = self.acquire_on_blocking(&terms, key.as_ref())?;
-        let granted = Granted::new(guard, terms, self.clone(), began);
-        body::run_blocking(granted, || body(&lease()))
+        let start = match self.enter_at_once_blocking(&terms, key.as_ref())? {
+            Some(guard) => Start::Nested(guard, terms.on_lost),
+            None => {
+                let guard = self.acquire_on_blocking(&terms, key.as_ref())?;
+                Granted::new(guard, terms, self.clone(), began).into()
+            }
+        };
+        body::run_blocking(start, || body(&lease()))
     }
 
     /// [Who has](Self::holder) the lock now.

@@ -155,10 +155,10 @@ impl LockManagerBuilder {
         self
     }
 
-    /// Over how many connections the keys are spread, where the store has a server: 2 by default,
-    /// 1 to 64.
+    /// Over how many connections the keys are spread, where the store has a server: 1 to 64. By default 1 to
+    /// a Redis server (2 with `replicas`), and 2 to a database.
     pub fn connections(mut self, connections: usize) -> Self {
-        self.settings.server.connections = connections;
+        self.settings.server.connect_over(connections);
         self
     }
 

@@ -85,10 +85,10 @@ impl LockManager {
             return None;
         }
         let mut holds = Vec::new();
-        for (entry, _) in chain::entries() {
-            let is_ours = Arc::ptr_eq(&entry.watchdog, &self.shared.watchdog);
+        for entry in chain::entries() {
+            let is_ours = Arc::ptr_eq(entry.watchdog(), &self.shared.watchdog);
             if is_ours && holds_up_others(&entry) {
-                let keys = entry.hold.claim().keys().iter();
+                let keys = entry.hold().claim().keys().iter();
                 holds.extend(keys.map(|key| (key.clone(), entry.clone())));
             }
         }
@@ -99,9 +99,9 @@ impl LockManager {
         let names: Vec<_> = keys.iter().map(|key| key.name().to_owned()).collect();
         let label = self.shared.identity.label(terms.function);
         let note = |(held, entry): &(LockKey, Arc<Frame>)| {
-            let holds_since = Holder::from_value(entry.hold.claim().value(), None).since_millis();
+            let holds_since = Holder::from_value(entry.hold().claim().value(), None).since_millis();
             let label = label.clone() + &Waits { id, holds_since, names: names.clone() }.word();
-            let keys = Box::new([LockKey::new(NOTES, held.name()).ok()?]);
+            let keys = Arc::new([LockKey::new(NOTES, held.name()).ok()?]);
             let claim = Claim::with(self.shared.inbox.id(), keys, Sharing::Exclusive, &label);
             Some(Note { claim: Arc::new(claim), left: None })
         };

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::pin::pin;
 use std::sync::Arc;
 
+use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, sleep_until};
 
 use super::LockManager;
@@ -17,24 +18,27 @@ use crate::options::Terms;
 use crate::store::Sharing;
 use crate::{Error, Holder, LockGuard, LostReason};
 
-/// Enters a hold of the call's own chain again, if nobody else is inside of it.
+/// Enters a hold of the call's own chain again, if nobody else is inside of it. The clock is asked when the
+/// body begins (`body/enter.rs`), and not here.
 fn try_enter_again(
     terms: &Terms,
     outer: &Arc<Frame>,
     key: &str,
 ) -> Result<Option<LockGuard>, Error> {
-    let held = outer.hold.check(Instant::now());
-    if held == Err(LostReason::ShutDown) {
+    let ended = outer.hold().ended_by();
+    if ended == Some(LostReason::ShutDown) {
         return Err(shut_down(key));
     }
     if !terms.reentrant {
         return Err(Error::Reentered { key: key.to_owned() });
     }
     check_sharing(terms.sharing, outer.sharing, key)?;
-    outer.ensure_held(Instant::now())?;
-    let Some(turn) = outer.try_turn(terms.sharing) else { return Ok(None) };
+    if let Some(reason) = ended {
+        return Err(outer.hold().lost(reason));
+    }
+    let Some(turn) = outer.clone().try_turn(terms.sharing, terms.site) else { return Ok(None) };
     observe::reentered(terms);
-    Ok(Some(LockGuard::reentered(turn).at(terms.site)))
+    Ok(Some(LockGuard::reentered(turn)))
 }
 
 impl LockManager {
@@ -50,6 +54,33 @@ impl LockManager {
         outcome
     }
 
+    /// Enters a hold of the call's own chain again, if it has one on `key` and nobody else is inside. Such a
+    /// call costs next to nothing: it has no use for most of its terms, and waits for nobody.
+    pub(crate) async fn enter_at_once(
+        &self,
+        terms: &Terms,
+        key: &str,
+    ) -> Result<Option<LockGuard>, Error> {
+        let entered = self.enter_at_once_blocking(terms, key)?;
+        if entered.is_some() {
+            // It is ready at once, and a loop of it must let others run too.
+            consume_budget().await;
+        }
+        Ok(entered)
+    }
+
+    /// The same, on this thread.
+    pub(crate) fn enter_at_once_blocking(
+        &self,
+        terms: &Terms,
+        key: &str,
+    ) -> Result<Option<LockGuard>, Error> {
+        match chain::find(&self.shared.watchdog, key) {
+            Some(outer) => self.try_enter_again(terms, &outer, key),
+            None => Ok(None),
+        }
+    }
+
     /// Enters a hold of the call's own chain again, if nobody else is inside of it.
     pub(super) fn try_enter_again(
         &self,
@@ -57,11 +88,19 @@ impl LockManager {
         outer: &Arc<Frame>,
         key: &str,
     ) -> Result<Option<LockGuard>, Error> {
-        let Some(mut outcome) = try_enter_again(terms, outer, key).transpose() else {
-            return Ok(None);
-        };
-        Wait::inside(terms, key, &self.shared.settings.audience).over(&mut outcome);
-        outcome.map(Some)
+        let inside = || Wait::inside(terms, key, &self.shared.settings.audience);
+        match try_enter_again(terms, outer, key) {
+            Ok(None) => Ok(None),
+            Ok(Some(mut guard)) => {
+                inside().entered(&mut guard);
+                Ok(Some(guard))
+            }
+            Err(error) => {
+                let mut refused = Err(error);
+                inside().over(&mut refused);
+                refused.map(Some)
+            }
+        }
     }
 
     /// Enters the holds on all of `keys` again, if this call chain has them and nobody else is inside.
@@ -118,7 +157,7 @@ async fn enter_again(
     let mut attempts = terms.patience.start(Instant::now());
     attempts.begin();
     // In line from here on, so that the turns are taken in the order of the calls.
-    let turn = pin!(outer.turn(terms.sharing));
+    let turn = pin!(outer.clone().turn(terms.sharing, terms.site));
     let ended = pin!(outer.clone().ended());
     let ends = attempts.line_ends(Instant::now(), random_fraction());
     observed.waits();
@@ -127,9 +166,9 @@ async fn enter_again(
         lost = ended => Err(lost),
         turn = turn => {
             // The call that it belongs to has returned meanwhile.
-            let turn = turn.ok_or_else(|| outer.hold.lost(LostReason::Released))?;
+            let turn = turn.ok_or_else(|| outer.hold().lost(LostReason::Released))?;
             observe::reentered(terms);
-            Ok(LockGuard::reentered(turn).at(terms.site))
+            Ok(LockGuard::reentered(turn))
         }
         () = sleep_until(ends) => Err(contended(key, &attempts, own_label(outer))),
     }
@@ -159,6 +198,6 @@ fn described(sharing: Sharing) -> &'static str {
 
 /// The label of a hold of this process, for those who wait for it inside the chain.
 fn own_label(frame: &Frame) -> Option<Box<Holder>> {
-    let remaining = frame.hold.valid_until().saturating_duration_since(Instant::now());
-    Some(Box::new(Holder::from_value(frame.hold.claim().value(), Some(remaining))))
+    let remaining = frame.hold().valid_until().saturating_duration_since(Instant::now());
+    Some(Box::new(Holder::from_value(frame.hold().claim().value(), Some(remaining))))
 }

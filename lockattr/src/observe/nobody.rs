@@ -28,6 +28,8 @@ impl Seat {
 
     pub(crate) fn waits(&self) {}
 
+    pub(crate) fn acquired(&mut self, _: &LockGuard) {}
+
     pub(crate) fn over(&mut self, _: &Result<LockGuard, Error>) {}
 
     pub(crate) fn lost(&mut self, _: LostReason) {}

@@ -18,16 +18,11 @@ const LONGEST_LEAST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 impl LockOptions {
     /// Fills in the manager's defaults and refuses what contradicts itself.
     pub(crate) fn resolve(&self, defaults: &Settings) -> Result<Terms, Error> {
+        // The defaults were checked when the manager was made.
         let ttl = self.ttl.unwrap_or(defaults.ttl);
-        check_ttl(ttl, defaults.longest_ttl)?;
-        let least = self.hold_at_least.unwrap_or_default();
-        if least > LONGEST_LEAST {
-            return Err(refused(format!(
-                "`hold_at_least` is {least:?}, and a year is the longest: shorten it, or note in your own \
-                 data that the work is done"
-            )));
+        if self.ttl.is_some() {
+            check_ttl(ttl, defaults.longest_ttl)?;
         }
-        check_longest("hold_at_least", least, defaults.longest_ttl)?;
         if let Some(max_hold) = self.max_hold
             && max_hold < ttl
         {
@@ -35,11 +30,15 @@ impl LockOptions {
                 "`max_hold` ({max_hold:?}) is shorter than `ttl` ({ttl:?}): shorten `ttl` too"
             )));
         }
-        self.check_hold_at_least(ttl)?;
+        if let Some(least) = self.hold_at_least {
+            self.check_hold_at_least(least, ttl, defaults.longest_ttl)?;
+        }
         let sharing = self.sharing()?;
         check_retry_and_wait(self.retry, self.wait)?;
         let delay = self.retry_delay.unwrap_or(defaults.retry_delay);
-        check_retry_delay(delay)?;
+        if self.retry_delay.is_some() {
+            check_retry_delay(delay)?;
+        }
         let (retry, wait) = match (self.retry, self.wait) {
             (None, None) => (defaults.retry, Some(defaults.wait)),
             given => given,
@@ -75,10 +74,19 @@ impl LockOptions {
         Ok(Terms { on_lost, ..self.resolve(defaults)? })
     }
 
-    fn check_hold_at_least(&self, ttl: Duration) -> Result<(), Error> {
-        let Some(least) = self.hold_at_least else {
-            return Ok(());
-        };
+    fn check_hold_at_least(
+        &self,
+        least: Duration,
+        ttl: Duration,
+        longest: Duration,
+    ) -> Result<(), Error> {
+        if least > LONGEST_LEAST {
+            return Err(refused(format!(
+                "`hold_at_least` is {least:?}, and a year is the longest: shorten it, or note in your own \
+                 data that the work is done"
+            )));
+        }
+        check_longest("hold_at_least", least, longest)?;
         if !self.renew && least > ttl {
             return Err(refused(format!(
                 "`hold_at_least` ({least:?}) is longer than `ttl` ({ttl:?}), which ends the lease \

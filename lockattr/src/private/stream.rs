@@ -25,7 +25,7 @@ impl Entry {
         make: M,
         refuse: fn(Error) -> Option<S::Item>,
     ) -> LockedStream<M, S> {
-        LockedStream::new(self.held, make, refuse)
+        LockedStream::new(self.start, make, refuse)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Who asks for what.
 
-use std::fmt::{self, Debug, Write};
+use std::fmt::{self, Debug};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub enum Sharing {
 /// # Ok::<(), lockattr::Error>(())
 /// ```
 pub struct Claim {
-    keys: Box<[LockKey]>,
+    keys: Arc<[LockKey]>,
     token: OwnerToken,
     sharing: Sharing,
     value: String,
@@ -73,7 +73,7 @@ impl Claim {
     /// A claim with an owner token of its own, and a label that says who asks. It stands alone: no
     /// inbox hears of it.
     pub fn new(key: LockKey, label: &str) -> Self {
-        Self::with(random_bits(), Box::new([key]), Sharing::Exclusive, label)
+        Self::with(random_bits(), Arc::new([key]), Sharing::Exclusive, label)
     }
 
     /// A claim as the manager with this inbox makes it: for `key` and all of `others` together,
@@ -92,21 +92,33 @@ impl Claim {
     }
 
     /// A claim of the manager with `inbox` for all of `keys`, of which there is at least one.
-    pub(crate) fn with(inbox: u64, keys: Box<[LockKey]>, sharing: Sharing, label: &str) -> Self {
+    pub(crate) fn with(inbox: u64, keys: Arc<[LockKey]>, sharing: Sharing, label: &str) -> Self {
+        Self::labelled(inbox, keys, sharing, label.len(), |value| value.push_str(label))
+    }
+
+    /// The same with a label that is written where it stays, of about this length.
+    pub(crate) fn labelled(
+        inbox: u64,
+        keys: Arc<[LockKey]>,
+        sharing: Sharing,
+        length: usize,
+        label: impl FnOnce(&mut String),
+    ) -> Self {
         let token = OwnerToken::random(inbox);
-        let mut value = String::with_capacity(48 + label.len());
-        // Writing to a string cannot fail.
-        let _never = match sharing {
-            Sharing::Exclusive => write!(value, "{token} {label}"),
-            Sharing::Shared => write!(value, "{token} mode=shared {label}"),
-            Sharing::Permits(_) => write!(value, "{token} mode=permits {label}"),
-        };
+        let mut value = String::with_capacity(48 + length);
+        value.push_str(token.digits().as_str());
+        value.push_str(match sharing {
+            Sharing::Exclusive => " ",
+            Sharing::Shared => " mode=shared ",
+            Sharing::Permits(_) => " mode=permits ",
+        });
+        label(&mut value);
         Self::owned_by(token, keys, sharing, value, None)
     }
 
     fn owned_by(
         token: OwnerToken,
-        keys: Box<[LockKey]>,
+        keys: Arc<[LockKey]>,
         sharing: Sharing,
         value: String,
         stands_as: Option<Arc<Self>>,
@@ -119,7 +131,7 @@ impl Claim {
     #[cfg(feature = "redis")]
     pub(crate) fn part(self: &Arc<Self>, keys: Box<[LockKey]>) -> Self {
         let value = self.value.clone();
-        Self::owned_by(self.token, keys, self.sharing, value, Some(self.clone()))
+        Self::owned_by(self.token, keys.into(), self.sharing, value, Some(self.clone()))
     }
 
     /// What is asked for; the first of them, where there are several.
@@ -129,6 +141,11 @@ impl Claim {
 
     /// All that is asked for: it is taken, renewed and given back as one.
     pub fn keys(&self) -> &[LockKey] {
+        &self.keys
+    }
+
+    /// The same, for a claim that asks for them again.
+    pub(crate) fn shared_keys(&self) -> &Arc<[LockKey]> {
         &self.keys
     }
 

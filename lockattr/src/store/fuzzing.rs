@@ -15,7 +15,7 @@ pub use super::redis::fuzzed as redis;
 pub use super::zookeeper::fuzzed as zookeeper;
 
 pub fn finished(key: KeyBuilder) -> Option<String> {
-    key.finish()
+    key.finish().map(Into::into)
 }
 
 /// A duration as a URL says it.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -9,6 +10,7 @@ use tokio::time::Instant;
 
 use crate::FencingToken;
 use crate::machine::random_bits;
+use crate::sync::{NameHasher, SHARDS};
 use crate::token::OwnerToken;
 
 /// A manager's inbox: what its claims wait for, and where stores put the news.
@@ -48,7 +50,10 @@ use crate::token::OwnerToken;
 /// ```
 pub struct Inbox {
     id: u64,
-    expected: Mutex<HashMap<OwnerToken, Arc<Slot>>>,
+    /// By the tokens' last bits, so that claims seldom meet.
+    expected: [Shard; SHARDS],
+    /// How many claims expect news.
+    waiting: AtomicUsize,
     on_wanted: OnWanted,
     on_lost: OnLost,
     on_unclaimed: OnLost,
@@ -56,6 +61,9 @@ pub struct Inbox {
     #[cfg(any(feature = "__sim", feature = "testing"))]
     on_news: Option<OnNews>,
 }
+
+/// What some claims wait for.
+type Shard = Mutex<HashMap<OwnerToken, Arc<Slot>, NameHasher>>;
 
 /// What is told the news for a claim.
 #[cfg(any(feature = "__sim", feature = "testing"))]
@@ -106,10 +114,12 @@ impl Inbox {
     /// An inbox; `on_wanted` is told the name of each lock of its manager that others now wait for,
     /// or none where that may be any of them.
     pub fn new(on_wanted: impl Fn(Option<&str>) + Send + Sync + 'static) -> Self {
-        let (id, expected) = (random_bits(), Mutex::default());
+        let hasher = NameHasher::default();
+        let shard = |_| Mutex::new(HashMap::with_hasher(hasher.clone()));
         Self {
-            id,
-            expected,
+            id: random_bits(),
+            expected: std::array::from_fn(shard),
+            waiting: AtomicUsize::new(0),
             on_wanted: Box::new(on_wanted),
             on_lost: Box::new(|_token| {}),
             on_unclaimed: Box::new(|_token| {}),
@@ -149,9 +159,9 @@ impl Inbox {
         self
     }
 
-    /// How many claims wait for news.
-    pub(crate) fn expects(&self) -> usize {
-        self.expected().len()
+    /// How many claims wait for news, or are about to.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
     }
 
     /// What the tokens of its manager's claims begin with.
@@ -173,8 +183,10 @@ impl Inbox {
     /// Messages may have been lost: all that wait ask again now, and any lock may be wanted.
     pub fn ask_all_again(&self) {
         (self.on_wanted)(None);
-        let mut slots: Vec<_> =
-            self.expected().iter().map(|(token, slot)| (*token, slot.clone())).collect();
+        let mut slots = Vec::new();
+        for shard in &self.expected {
+            slots.extend(locked(shard).iter().map(|(token, slot)| (*token, slot.clone())));
+        }
         // A map's own order differs from run to run, and a simulated one is to be repeated.
         slots.sort_unstable_by_key(|(token, _)| token.order());
         let now = Instant::now();
@@ -196,7 +208,8 @@ impl Inbox {
     /// store is asked to let it stand in line.
     pub fn expect(self: &Arc<Self>, token: OwnerToken) -> Expected {
         let slot = Arc::<Slot>::default();
-        self.expected().insert(token, slot.clone());
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        self.expected(token).insert(token, slot.clone());
         Expected { inbox: self.clone(), token, slot }
     }
 
@@ -206,7 +219,7 @@ impl Inbox {
         if let Some(on_news) = &self.on_news {
             return on_news(token, news);
         }
-        let slot = self.expected().get(&token).cloned();
+        let slot = self.expected(token).get(&token).cloned();
         match slot {
             Some(slot) => slot.put(news),
             None if matches!(news, News::Granted(_)) => (self.on_unclaimed)(token),
@@ -214,15 +227,24 @@ impl Inbox {
         }
     }
 
-    fn expected(&self) -> MutexGuard<'_, HashMap<OwnerToken, Arc<Slot>>> {
-        // Nothing in there can panic half-way, so a poisoned lock is still good.
-        self.expected.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What is expected for the claim with this token, and some others.
+    fn expected(
+        &self,
+        token: OwnerToken,
+    ) -> MutexGuard<'_, HashMap<OwnerToken, Arc<Slot>, NameHasher>> {
+        // The remainder fits.
+        locked(&self.expected[(token.order() % SHARDS as u128) as usize])
     }
+}
+
+fn locked(shard: &Shard) -> MutexGuard<'_, HashMap<OwnerToken, Arc<Slot>, NameHasher>> {
+    // Nothing in there can panic half-way, so a poisoned lock is still good.
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for Inbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inbox").field("expected", &self.expected().len()).finish_non_exhaustive()
+        f.debug_struct("Inbox").field("waiting", &self.waiting()).finish_non_exhaustive()
     }
 }
 
@@ -264,6 +286,7 @@ impl Expected {
 
 impl Drop for Expected {
     fn drop(&mut self) {
-        self.inbox.expected().remove(&self.token);
+        self.inbox.expected(self.token).remove(&self.token);
+        self.inbox.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -274,7 +274,7 @@ impl fmt::Debug for MysqlStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MysqlStore")
             .field("address", &self.config.address)
-            .field("connections", &self.config.timing.connections)
+            .field("connections", &self.config.timing.connections())
             .finish_non_exhaustive()
     }
 }

@@ -198,7 +198,7 @@ impl PostgresStore {
     ) -> Result<Self, Error> {
         let config = Config::read(urls, query, defaults)?;
         let asks = Arc::new(Asks);
-        let connections = 0..config.timing.connections;
+        let connections = 0..config.timing.connections();
         Ok(Self {
             asks: connections.map(|_| Link::new(config.clone(), asks.clone())).collect(),
             address: config.address.clone(),

@@ -8,6 +8,9 @@ mod call;
 mod cluster;
 mod config;
 mod connect;
+mod contended;
+mod counters;
+mod free;
 #[cfg(fuzzing)]
 pub mod fuzzed;
 mod line;
@@ -45,11 +48,12 @@ use crate::{Error, HeldLock, Holder};
 use call::Call;
 use cluster::Cluster;
 use config::Config;
-use native::Deleted;
+use free::Free;
 use node::Does;
 use request::Answer;
 use scripts::Scripts;
-use servers::{Place, Servers};
+use servers::{Place, Replied, Servers};
+use several::unknown;
 pub(in crate::store) use tls::is_asked;
 
 /// The fencing counter: one per server, not one per key, so that memory does not grow with the
@@ -78,11 +82,15 @@ const WAITER: &str = "lockattr:waiter:";
 ///
 /// ```text
 /// ACL SETUSER locker on >… resetkeys ~lock:* ~lockattr:* resetchannels &lockattr:inbox:* -@all
-///     +hello +ping +select +script|load +evalsha +subscribe +publish +get +set +del +exists +pttl
-///     +pexpire +time +zadd +zcard +zrange +zrem +zremrangebyscore +zrank +zscore
+///     +hello +ping +select +script|load +evalsha +subscribe +publish +get +getdel +set +incr +del
+///     +exists +pttl +pexpire +time +zadd +zcard +zcount +zrange +zrem +zremrangebyscore +zrank +zscore
 /// ```
 ///
 /// With `+scan` besides, it may [list what is held](crate::LockManager::held_locks).
+///
+/// Over a lock that nobody waits for there are no scripts: `SET … NX PX` and `INCR` take it, and one command gives
+/// it back. While claims wait, the value has a mark before it (`queued=1 until=… kept=… `), and the key may
+/// outlive the lease: whoever reads values by hand reads the end of the lease there.
 ///
 /// With one right more, a release costs the server a third: `+delex` where it is Redis 8.4 or later,
 /// `+delifeq` where it is Valkey 9.0 or later, `+cad` where it is Tair. Who has all rights need not
@@ -185,7 +193,7 @@ impl RedisStore {
         if urls[0].scheme() == "redis+cluster" {
             let scripts = Arc::new(Scripts::of_a_cluster());
             let cluster = Cluster::open(&urls, query, defaults, &scripts)?;
-            let (servers, address) = (Servers::Cluster(cluster), shown(&urls));
+            let (servers, address) = (Servers::of_a_cluster(cluster), shown(&urls));
             return Ok(Self { servers, address, scripts });
         }
         Ok(Self::of(&Config::read(urls, query, defaults)?))
@@ -211,17 +219,36 @@ impl RedisStore {
 
     /// Asks for all that a claim names.
     async fn ask(&self, asked: &Acquiring) -> Result<Acquire, StoreError> {
-        let Acquiring { claim, ttl, waiting, .. } = asked;
+        let Acquiring { claim, waiting, .. } = asked;
         let Some(place) = self.servers.place_of(claim) else {
-            return self.ask_several(asked).await;
+            return Box::pin(self.ask_several(asked)).await;
         };
         let waits = *waiting != Waiting::Not;
-        // First of all: a grant that is told to nobody would be passed on.
+        // A holder hears who waits for its lock.
+        self.servers.hear(place, claim, false).await?;
+        let may_have_set = match self.servers.take_free(place, asked).await? {
+            Free::Taken(taken) => return Ok(taken),
+            Free::AskTheScript { may_have_set } => may_have_set,
+        };
+        let answer = self.ask_script(place, asked, waits).await;
+        answer.map_err(|error| if may_have_set { unknown(error) } else { error })
+    }
+
+    /// Asks the script for what a claim names in one place, and lets it wait if it `waits`.
+    async fn ask_script(
+        &self,
+        place: Place,
+        asked: &Acquiring,
+        waits: bool,
+    ) -> Result<Acquire, StoreError> {
+        let Acquiring { claim, ttl, waiting, .. } = asked;
+        // Before it is queued: a grant that is told to nobody would be passed on.
         self.servers.hear(place, claim, waits).await?;
         if waits {
             claim.enters_line(*ttl, *waiting);
         }
-        self.ask_in_place(place, asked).await
+        // In a box, or every acquisition of a free lock would carry the room for this.
+        Box::pin(self.ask_in_place(place, asked)).await
     }
 
     /// Asks for what a claim names in one place.
@@ -229,7 +256,8 @@ impl RedisStore {
         let script = request::acquire(&self.scripts, asked, &self.servers.fence(place));
         loop {
             let sent = Instant::now();
-            let (reply, post) = self.servers.invoke(place, Does::Take, &script).await?;
+            let replied = self.servers.invoke(place, Does::Take, &script).await?;
+            let Replied { answer: reply, post, live } = replied;
             let (answer, clock) = match request::granted(reply.value, asked).ok_or_else(nonsense)? {
                 Answer::Whole(answer, clock) => (answer, clock),
                 // It took out as many dead waiters as one run may.
@@ -238,44 +266,18 @@ impl RedisStore {
             if let Some(micros) = clock {
                 post.saw_clock(sent, micros);
             }
-            // That another has it is a fact, whatever the replicas have.
-            if matches!(answer, Acquire::Acquired { .. }) {
+            if let Acquire::Acquired { fencing, .. } = answer {
+                let (counters, slot) = self.servers.counter(place);
+                counters.saw(slot, fencing.counter());
+                live.raised.raise(slot);
+                // That another has it is a fact, whatever the replicas have.
                 reply.replicated?;
             }
             if !matches!(answer, Acquire::Acquired { wanted: false, .. }) {
-                post.sought.note(asked.claim.key().name());
+                post.contended.note(asked.claim.key().name());
             }
             return Ok(answer);
         }
-    }
-
-    /// Gives one lock back by a command of the server's own; `None` if the scripts have to.
-    async fn release_natively(&self, releasing: &Releasing) -> Option<Result<Release, StoreError>> {
-        // Not in one trip where a slot of a cluster has moved.
-        let Servers::One(node, post) = &self.servers else { return None };
-        let key = releasing.claim.key();
-        if !native::suits(releasing) || post.sought.probably(key.name()) {
-            return None;
-        }
-        let place = node.place(key);
-        Some(match node.release(place, releasing).await {
-            Ok(Deleted::AskTheScript) => return None,
-            Ok(Deleted::Done) => Ok(Release::Released),
-            Ok(Deleted::NotHeld) => Ok(Release::NotHeld),
-            Ok(Deleted::HandOn) => {
-                post.sought.note(key.name());
-                let script = request::release(&self.scripts, &[releasing], FENCE);
-                // If this fails, the next try hands it on.
-                loop {
-                    match node.invoke::<String>(place, Does::Free, &script).await {
-                        // There are more waiters than one run looks at.
-                        Ok(reply) if reply.value.ends_with('+') => {}
-                        handed_on => break handed_on.map(|_| Release::Released),
-                    }
-                }
-            }
-            Err(error) => Err(error),
-        })
     }
 }
 
@@ -301,11 +303,13 @@ impl Store for RedisStore {
     ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
         Box::pin(async move {
             if let [releasing] = releases
-                && let Some(answer) = self.release_natively(releasing).await
+                && let Some(place) = self.servers.place_of(&releasing.claim)
+                && let Some(answer) =
+                    self.servers.give_back_free(place, releasing).await.transpose()
             {
                 return vec![answer];
             }
-            self.release_all(releases).await
+            Box::pin(self.release_all(releases)).await
         })
     }
 
@@ -317,8 +321,8 @@ impl Store for RedisStore {
             let mut script = Call::new(&self.scripts.holder, 1, key.name().len());
             script.arg(key.name());
             let place = self.servers.place(key);
-            let (reply, _) = self.servers.invoke(place, Does::Look, &script).await?;
-            match reply.value {
+            let replied = self.servers.invoke(place, Does::Look, &script).await?;
+            match replied.answer.value {
                 Value::Nil => Ok(None),
                 reply => request::held_by(reply).map(Some).ok_or_else(nonsense),
             }

@@ -73,22 +73,29 @@ impl Seat {
         }
     }
 
+    /// It has the lock.
+    pub(crate) fn acquired(&mut self, guard: &LockGuard) {
+        if let Some(taken) = &mut self.0 {
+            taken.record.acquired(taken.number, guard.fencing_token());
+            taken.stage = Stage::Holding(guard.frame().hold().clone());
+        }
+    }
+
     /// The acquisition is over.
     pub(crate) fn over(&mut self, outcome: &Result<LockGuard, Error>) {
-        let Some(taken) = &mut self.0 else { return };
-        match outcome {
-            Ok(guard) => {
-                taken.record.acquired(taken.number, guard.fencing_token());
-                taken.stage = Stage::Holding(guard.frame().hold.clone());
-            }
-            Err(error) => taken.ends(match error {
+        let error = match outcome {
+            Ok(guard) => return self.acquired(guard),
+            Err(error) => error,
+        };
+        if let Some(taken) = &mut self.0 {
+            taken.ends(match error {
                 Error::Contended { .. } => Outcome::Contended,
                 Error::Store { .. } => Outcome::Unavailable,
                 Error::Lost { reason, .. } => Outcome::Lost(*reason),
                 Error::ShutDown { .. } => Outcome::ShutDown,
                 Error::Deadlock { .. } => Outcome::Deadlock,
                 _ => Outcome::Invalid,
-            }),
+            });
         }
     }
 

@@ -170,7 +170,7 @@ impl TestLocks {
     }
 
     fn other(&self, key: LockKey, sharing: Sharing) -> Other {
-        let claim = Claim::with(random_bits(), Box::new([key]), sharing, LABEL);
+        let claim = Claim::with(random_bits(), Arc::new([key]), sharing, LABEL);
         Other {
             store: self.shared.store.clone(),
             claim: Arc::new(claim),

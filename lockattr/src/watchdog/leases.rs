@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::fresh::Lease;
 use super::queue::TRY_AGAIN;
 use crate::hold::Hold;
 use crate::store::{OwnerToken, Renewal};
@@ -19,7 +20,6 @@ const EARLY: u32 = 30;
 pub(super) struct Leases {
     watched: HashMap<u64, Watched>,
     timers: BTreeSet<(Instant, u64)>,
-    last_id: u64,
 }
 
 struct Watched {
@@ -30,19 +30,11 @@ struct Watched {
 }
 
 impl Leases {
-    /// Watches a hold just acquired at `asked` for `ttl`; its number, and when its timer is set.
-    pub(super) fn watch(
-        &mut self,
-        hold: Arc<Hold>,
-        asked: Instant,
-        ttl: Duration,
-    ) -> (u64, Instant) {
-        self.last_id += 1;
-        let renew_at = hold.renew_at(asked, ttl);
+    /// Watches a lease that was put down before.
+    pub(super) fn watch(&mut self, Lease { id, hold, renew_at }: Lease) {
         let timer = earlier(renew_at, hold.valid_until());
-        self.timers.insert((timer, self.last_id));
-        self.watched.insert(self.last_id, Watched { hold, renew_at, timer });
-        (self.last_id, timer)
+        self.timers.insert((timer, id));
+        self.watched.insert(id, Watched { hold, renew_at, timer });
     }
 
     /// Watches the next hold of the same lease in place of the last one; whether it is to be

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::runtime;
@@ -16,7 +17,6 @@ use super::kept::Kept;
 use super::last_resort::LastResort;
 use super::leases::Leases;
 use super::releases::{PendingRelease, Releases};
-use crate::LostReason;
 use crate::hold::Hold;
 use crate::store::Renewal;
 
@@ -32,12 +32,12 @@ pub(super) struct Queue {
     /// The tasks that drive this queue, one on each runtime that uses the manager: where one is
     /// blocked or gone, another goes on.
     runners: HashMap<runtime::Id, Arc<Notify>>,
+    /// How many of them have left, so that a thread may remember that there is one.
+    pub(super) left: Arc<AtomicU64>,
     /// Until when they sleep, so that only an earlier timer has to wake them.
     asleep_until: Option<Instant>,
     /// What sends releases where no task does.
     pub(super) last_resort: Option<LastResort>,
-    /// Nothing more is granted.
-    pub(super) shut_down: bool,
     /// Nobody can acquire any more: the tasks end when there is nothing left to do.
     pub(super) closing: bool,
 }
@@ -56,25 +56,8 @@ pub(super) struct Due {
 }
 
 impl Queue {
-    /// Watches a hold just acquired at `asked` for `ttl`; after a shutdown, tells it at once. Its
-    /// number, and whether a task was woken for it.
-    pub(super) fn watch(&mut self, hold: Arc<Hold>, asked: Instant, ttl: Duration) -> (u64, bool) {
-        if self.shut_down {
-            hold.lose(LostReason::ShutDown);
-        }
-        let (id, timer) = self.leases.watch(hold, asked, ttl);
-        let wakes = self.asleep_until.is_none_or(|asleep_until| timer < asleep_until);
-        if wakes {
-            self.wake();
-        }
-        (id, wakes)
-    }
-
-    /// Watches the next hold of a lease in place of the last one; after a shutdown, tells it at once.
+    /// Watches the next hold of a lease in place of the last one.
     pub(super) fn hand_over(&mut self, id: u64, hold: &Arc<Hold>, now: Instant) {
-        if self.shut_down {
-            hold.lose(LostReason::ShutDown);
-        }
         if self.leases.hand_over(id, hold, now) {
             self.wake();
         }
@@ -200,6 +183,7 @@ impl Queue {
     /// Takes the task on `runtime` off, and with it the thread if it is that one's.
     pub(super) fn remove(&mut self, runtime: runtime::Id) {
         self.runners.remove(&runtime);
+        self.left.fetch_add(1, Ordering::SeqCst);
         self.last_resort.take_if(|thread| thread.runtime == Some(runtime));
     }
 

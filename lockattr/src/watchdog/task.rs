@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use super::Watchdog;
 use super::batch::{UnderWay, send_releases, send_renewals};
 use super::needs::lacks;
+use super::queue::Due;
 
 /// The running task; its end, however it comes, is noted.
 pub(super) struct Runner {
@@ -27,7 +28,7 @@ impl Runner {
     /// Starts the task on `runtime`, which is the current one, unless it runs there; an error if that
     /// runtime lacks what it needs.
     pub(super) fn start(watchdog: &Arc<Watchdog>, runtime: &Handle) -> Result<(), &'static str> {
-        if watchdog.queue().is_driven_by(runtime.id()) {
+        if watchdog.is_driven_by(runtime.id()) {
             return Ok(());
         }
         // Asked once for each runtime.
@@ -64,7 +65,7 @@ impl Runner {
     async fn work(self) {
         let mut under_way = FuturesUnordered::<UnderWay>::new();
         loop {
-            let due = self.watchdog.queue().due(self.runtime, Instant::now());
+            let due = self.watchdog.due(self.runtime);
             // Not while the queue is locked: whoever is woken may want it.
             due.over.iter().for_each(|hold| hold.signal_end());
             due.lingered.iter().for_each(|name| self.watchdog.look_after(name));
@@ -77,7 +78,7 @@ impl Runner {
             if !due.releases.is_empty() {
                 under_way.push(send_releases(self.watchdog.clone(), due.releases));
             }
-            if under_way.is_empty() && self.watchdog.queue().leave_if_done(self.runtime) {
+            if under_way.is_empty() && self.watchdog.leases().leave_if_done(self.runtime) {
                 return;
             }
             let next = due.next.unwrap_or_else(Instant::now);
@@ -89,6 +90,23 @@ impl Runner {
                 () = sleep_until(next), if due.next.is_some() => {}
             }
         }
+    }
+}
+
+impl Watchdog {
+    /// Whether there is a task on `runtime`.
+    pub(super) fn is_driven_by(&self, runtime: runtime::Id) -> bool {
+        self.driven.on(runtime, || self.queue().is_driven_by(runtime))
+    }
+
+    /// Takes out what is due, for the task on `runtime`.
+    fn due(&self, runtime: runtime::Id) -> Due {
+        // First that, so that a lease which comes behind the look wakes the task again.
+        self.fresh.looks();
+        let mut queue = self.leases();
+        let due = queue.due(runtime, Instant::now());
+        self.fresh.sleeps(due.next);
+        due
     }
 }
 

@@ -142,6 +142,13 @@ pub(super) fn name(words: &[&[u8]]) -> String {
         // What a release is where the server can compare by itself; and the question whether it can.
         "delex" | "delifeq" | "cad" if words.len() == 1 => return "probe".to_owned(),
         "delex" | "delifeq" | "cad" => return "release".to_owned(),
+        // A free lock is taken by two commands, of which the second counts.
+        "set" if words.iter().any(|word| word.eq_ignore_ascii_case(b"NX")) => {
+            return "acquire".to_owned();
+        }
+        "incr" if words.get(1).is_some_and(|key| key.starts_with(b"lockattr:fence")) => {
+            return "count".to_owned();
+        }
         _ => None,
     };
     script.and_then(|digest| SCRIPTS.get(&digest).cloned()).unwrap_or(command)
@@ -157,13 +164,19 @@ static SCRIPTS: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
     };
     let list = read("scripts.rs");
     let scripts = list.lines().filter_map(|line| line.trim().split_once(": script!("));
-    scripts
-        .map(|(name, files)| {
+    let named = scripts.flat_map(|(name, files)| {
+        // A release of the free path is a release.
+        let name = if name == "delete" { "release" } else { name };
+        // Of a single server, and of a cluster's nodes.
+        let text = |publish: &str| -> String {
+            let files = files.replace("$publish", publish);
             // Every second piece stands between quotation marks.
-            let text: String = files.split('"').skip(1).step_by(2).map(read).collect();
-            (digest(&text), name.to_owned())
-        })
-        .collect()
+            files.split('"').skip(1).step_by(2).map(read).collect()
+        };
+        let texts = [text("\"publish.lua\""), text("\"spublish.lua\"")];
+        texts.map(|text| (digest(&text), name.to_owned()))
+    });
+    named.collect()
 });
 
 fn digest(script: &str) -> String {

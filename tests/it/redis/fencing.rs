@@ -91,7 +91,8 @@ async fn a_number_in_the_last_half_of_what_a_double_can_count_is_given_once() {
     let counter: u64 = 1 << 52;
     cli.query::<String>(&["SET", "lockattr:fence", &counter.to_string()]).await;
     // The first lease ends by itself, and the one in front comes to ask, while another waits.
-    eventually(Duration::from_secs(10), "over", async || cli.value("lock:a").await.is_none()).await;
+    eventually(Duration::from_secs(10), "over", async || cli.held_value("lock:a").await.is_none())
+        .await;
     let asked = Acquiring::new(next.clone(), 600 * ttl).waiting(Waiting::InLine);
     let fencing = FencingToken::from_counter(counter + 1);
     let acquired = store.acquire(&asked).await.unwrap();

@@ -99,7 +99,7 @@ async fn a_restart_with_data_within_the_lease_costs_nothing() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: `pcall` in `queue.lua` (`call` makes an error of it, and so unknown).
+/// Red without: `pcall` in `holders.lua` (`call` makes an error of it, and so unknown).
 #[tokio::test]
 async fn a_key_that_became_something_else_than_a_string_is_lost_and_left_alone() {
     let server = RedisServer::start().await;
@@ -190,7 +190,7 @@ async fn a_server_clock_that_jumps_ahead_loses_all_leases_and_no_more() {
 /// A server's clock that jumps back an hour makes every lease that much longer: those who hold go
 /// on, and a release frees at once. (What a crashed holder leaves behind stays for that hour.)
 ///
-/// Red without: `DEL` in `release.lua` and `release_alone.lua`.
+/// Red without: `DEL` in `delete.lua`, `release_one.lua` and `release.lua`.
 #[tokio::test]
 async fn a_server_clock_that_jumps_back_delays_no_release() {
     let server = RedisServer::start().await;

@@ -7,8 +7,8 @@ use lockattr_tests::RedisServer;
 /// [`DOCUMENTED`].
 pub(crate) const RIGHTS: &str = "resetkeys ~lock:* ~lockattr:* resetchannels &lockattr:inbox:* \
                                  -@all +hello +ping +select +script|load +evalsha +subscribe \
-                                 +publish +get +set +del +exists +pttl +pexpire +time +zadd +zcard \
-                                 +zrange +zrem +zremrangebyscore +zrank +zscore";
+                                 +publish +get +getdel +set +incr +del +exists +pttl +pexpire +time \
+                                 +zadd +zcard +zcount +zrange +zrem +zremrangebyscore +zrank +zscore";
 
 /// Rights, and the source whose docs tell them.
 const DOCUMENTED: [(&str, &str); 1] =

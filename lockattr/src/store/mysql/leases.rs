@@ -26,7 +26,7 @@ pub(super) struct Leases {
 
 impl Leases {
     pub(super) fn new(config: &Arc<Config>) -> Self {
-        let lanes = (0..config.timing.connections).map(|_| Lane::new(config.clone())).collect();
+        let lanes = (0..config.timing.connections()).map(|_| Lane::new(config.clone())).collect();
         Self { lanes, post: Post::new(config.clone()) }
     }
 

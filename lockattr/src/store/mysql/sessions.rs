@@ -165,7 +165,7 @@ impl Sessions {
         if let Some((runtime, session)) = back {
             let others = idle.iter().filter(|(of, _)| *of == runtime).count();
             // Else it ends, because nobody can ask it any more.
-            if others < self.config.timing.connections {
+            if others < self.config.timing.connections() {
                 idle.push((runtime, session));
             }
         }

@@ -123,7 +123,7 @@ impl PostgresSessionStore {
         defaults: ServerSettings,
     ) -> Result<Self, Error> {
         let config = Arc::new(Config::read(urls, query, defaults)?);
-        let sessions = Sessions::new(config.timing.connections);
+        let sessions = Sessions::new(config.timing.connections());
         let mail = Mail::new(Arc::default(), false);
         let (claims, processes) = Default::default();
         Ok(Self(Arc::new(Inner { config, sessions, claims, mail, processes })))
@@ -153,7 +153,7 @@ impl PostgresSessionStore {
 impl Inner {
     /// The session that claims for this key share.
     async fn shared(self: &Arc<Self>, key: &LockKey) -> Result<Arc<Session>, StoreError> {
-        self.sessions.shared(self, place_of(key, self.config.timing.connections)).await
+        self.sessions.shared(self, place_of(key, self.config.timing.connections())).await
     }
 }
 
@@ -229,7 +229,7 @@ impl Store for PostgresSessionStore {
 
     fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
-            let places = 0..self.0.config.timing.connections;
+            let places = 0..self.0.config.timing.connections();
             let pings = join_all(places.map(|place| async move {
                 let session = self.0.sessions.shared(&self.0, place).await?;
                 session.run("").await.map_err(|failure| failure.error)

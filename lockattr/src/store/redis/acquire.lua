@@ -30,8 +30,14 @@ end
 -- A claim may wait under another token than it asks with.
 local token = string.sub(details == '' and value or read(details).value, 1, 32)
 
-local function granted(counter, wanted)
-  return wanted and string.format('%.0f wanted', counter) or 2 * counter
+-- The answer to a claim that has its locks now.
+local queued = any_exists(queues)
+local function granted(counter)
+  if not queued then
+    return 2 * counter
+  end
+  secure_touched()
+  return any_exists(queues) and string.format('%.0f wanted', counter) or 2 * counter
 end
 
 local function has_all()
@@ -56,7 +62,6 @@ local function is_first()
   return true
 end
 
-local queued = any_exists(queues)
 local function is_beside()
   return ARGV[7] and mode ~= 'x' and has(locks[1], ARGV[7])
 end
@@ -71,15 +76,13 @@ if ((not queued or is_beside() or is_first()) and admits_all(locks, mode)) or ha
       -- Those behind it may share the lock. What it has, it has, if they cannot be served.
       pcall(serve, locks, fence)
     end
-    queued = any_exists(queues)
   end
-  return granted(counter, queued)
+  return granted(counter)
 end
 
 if details ~= '' then
-  local lasts = math.min(math.max(ttl, LEAST), MOST)
   local record = string.format('%.0f ', time()) .. details
-  local lapsed = not redis.call('SET', waiter_of(token), record, 'PX', lasts, 'GET')
+  local lapsed = not redis.call('SET', waiter_of(token), record, 'PX', waits_for(ttl), 'GET')
   local heard = {}
   for i, lock in ipairs(locks) do
     if queued and lapsed then
@@ -89,7 +92,7 @@ if details ~= '' then
     local last = queued and redis.call('ZRANGE', queues[i], -1, -1, 'WITHSCORES')[2]
     local since = last and math.max(time(), last + 1) or time()
     local came = redis.call('ZADD', queues[i], 'NX', since, token)
-    redis.call('PEXPIRE', queues[i], QUEUE_LASTS)
+    touched[lock] = true
     if came == 1 then
       local kind, holder = held_by(lock)
       if kind == 'x' and not heard[holder] then
@@ -112,14 +115,15 @@ if queued and not unfinished then
   end
 end
 if counter then
-  return granted(counter, any_exists(queues))
+  return granted(counter)
 end
+secure_touched()
 
 local holder, left, place = '', -1, 0
 for i, lock in ipairs(locks) do
-  local kind, held = held_by(lock)
+  local kind, held, ends = held_by(lock)
   if kind then
-    holder, left = held, ends_in(lock, kind)
+    holder, left = held, ends_in(lock, kind, ends)
     place = redis.call('ZRANK', queues[i], token) or 0
     break
   end

@@ -10,7 +10,7 @@ use redis::Value;
 use super::call::Call;
 use super::node::Does;
 use super::replicas::Answer;
-use super::servers::Place;
+use super::servers::{Place, Replied};
 use super::{RedisStore, nonsense, request};
 use crate::store::{Claim, Release, Releasing, Renew, Renewal, StoreError};
 
@@ -142,7 +142,7 @@ impl RedisStore {
         loop {
             let (value, replicated) = match self.servers.invoke::<Value>(place, does, &script).await
             {
-                Ok((Answer { value, replicated }, _)) => (value, replicated),
+                Ok(Replied { answer: Answer { value, replicated }, .. }) => (value, replicated),
                 Err(error) => return vec![Err(error); items.len()],
             };
             let Some((held, unfinished)) = request::held(&value, items.len()) else {

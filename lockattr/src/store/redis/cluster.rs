@@ -21,15 +21,15 @@ use url::Url;
 use super::call::Call;
 use super::config::Config;
 use super::node::Does;
-use super::post::Post;
-use super::replicas::Answer;
 use super::scripts::Scripts;
+use super::servers::Replied;
 use super::tls;
 use crate::Error;
 use crate::settings::ServerSettings;
 use crate::store::{Claim, Inbox, Inboxes, StoreError};
 pub(super) use ears::Ears;
-use member::{Member, Refused};
+pub(super) use member::Member;
+use member::Refused;
 pub(super) use slot::{hash_tag, slot_of, tag_of};
 
 /// So often a question is sent on to another node before it is given up.
@@ -123,17 +123,24 @@ impl Cluster {
         self.inboxes.add(inbox);
     }
 
-    /// Runs a script whose keys are all in this slot; and whose answer it is.
+    /// Who has a slot, if that is known.
+    pub(super) fn owner_known(&self, slot: u16) -> Option<Arc<Member>> {
+        self.known().owner(slot)
+    }
+
+    /// Runs a script whose keys are all in this slot.
     pub(super) async fn invoke<T: FromRedisValue>(
         &self,
         slot: u16,
         does: Does,
         script: &Call<'_>,
-    ) -> Result<(Answer<T>, Arc<Post>), StoreError> {
+    ) -> Result<Replied<T>, StoreError> {
         let mut way = self.way(slot).await?;
         loop {
             match way.member.invoke(slot, does, way.asking, script).await {
-                Ok(answer) => return Ok((answer, way.member.post.clone())),
+                Ok((answer, live)) => {
+                    return Ok(Replied { answer, post: way.member.post.clone(), live });
+                }
                 Err(refused) => self.go_on(&mut way, refused).await?,
             }
         }
@@ -173,7 +180,7 @@ impl Cluster {
 
     /// How many connections each node has for commands.
     pub(super) fn connections(&self) -> usize {
-        self.timing.connections
+        self.timing.multiplexed()
     }
 
     /// Whether the node that has a slot, as far as is known, has answered since then.
@@ -249,6 +256,7 @@ impl Cluster {
             Some(owner) => owner.replace(now.clone()),
             None => None,
         };
+        now.node.lower();
         by.post.missed_in(slot);
         if let Some(before) = before.filter(|before| !Arc::ptr_eq(before, &now)) {
             before.post.missed_in(slot);

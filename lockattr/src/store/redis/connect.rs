@@ -1,7 +1,6 @@
 //! How a link connects: the scripts loaded, the inboxes subscribed to.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures_util::future::try_join;
 use redis::aio::SendError;
@@ -85,23 +84,21 @@ impl Link {
                 }
                 _ => None,
             };
-            let mut subscribed = HashSet::new();
+            let mut live = Live::new(connection, id, address);
+            (live.pulse, live.listener, live.grants, live.native) =
+                (pulse, listener, grants, native);
             for &inbox in &inboxes {
-                let outcome = match &listener {
+                let outcome = match &live.listener {
                     Some(listener) => listener.subscribe(inbox).await,
-                    None => connection.subscribe(channel(inbox)).await,
+                    None => live.connection().subscribe(channel(inbox)).await,
                 };
                 match outcome {
-                    Ok(()) => subscribed.insert(inbox),
+                    Ok(()) => live.subscribed(inbox),
                     Err(error) if is_full(&error) => break,
                     Err(error) => return Err(error),
                 };
             }
-            let (listener, native) = (listener.map(Arc::new), native.map(Arc::new));
-            let subscribed = Arc::new(Mutex::new(subscribed));
-            let live =
-                Live { connection, pulse, id, address, subscribed, listener, grants, native };
-            Ok((live, run))
+            Ok((Arc::new(live), run))
         };
         let connecting = async {
             let clients = server.find().await?;

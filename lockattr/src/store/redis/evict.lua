@@ -14,6 +14,8 @@ end
 if kind then
   redis.call('DEL', lock)
 end
+touched[lock] = true
 -- As in release.lua: it stays free if the next claim cannot be served.
 pcall(serve, { lock }, KEYS[1])
+pcall(secure_touched)
 return kind and 1 or 0

@@ -9,6 +9,7 @@ use redis::{PushInfo, Value};
 use tokio::time::Instant;
 
 use super::cluster;
+use super::free::number;
 use super::native::{Deleted, deletion};
 use super::post::Post;
 use super::request::{self, Answer};
@@ -34,12 +35,16 @@ pub fn held_by(reply: Value) -> Option<Holder> {
 }
 
 /// What a release without a script comes to; none if a script has to say.
-pub fn released(deleted: &Value, line: Option<&Value>) -> Option<Release> {
-    match deletion(deleted, line) {
+pub fn released(deleted: &Value) -> Option<Release> {
+    match deletion(deleted) {
         Deleted::Done => Some(Release::Released),
-        Deleted::NotHeld => Some(Release::NotHeld),
-        Deleted::HandOn | Deleted::AskTheScript => None,
+        Deleted::AskTheScript => None,
     }
+}
+
+/// What the two commands of the free path come to, if this number was seen before.
+pub fn taken(set: &Value, incremented: &Value, seen: u64) -> Option<u64> {
+    number(set, incremented, seen).map(crate::FencingToken::counter)
 }
 
 pub fn is_a_map(reply: Value) -> bool {

@@ -5,5 +5,5 @@
 -- Returns { a holder's value, milliseconds until its lease ends or negative }, or nothing if nobody
 -- has it.
 
-local kind, held = held_by(KEYS[1])
-return kind and { held, ends_in(KEYS[1], kind) }
+local kind, held, ends = held_by(KEYS[1])
+return kind and { held, ends_in(KEYS[1], kind, ends) }

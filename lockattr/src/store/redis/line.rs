@@ -95,6 +95,10 @@ impl Watch {
     async fn until_silent(&self, pulse: &Pulse, interval: Duration) {
         loop {
             let suspected = timeout(interval, pulse.suspected.notified()).await.is_ok();
+            // What hides a server may have put another one in its place.
+            if let Some(live) = self.link.upgrade().and_then(|link| link.live_with(self.id)) {
+                live.raised.clear();
+            }
             let replied = pulse.replied.swap(false, Ordering::Relaxed);
             if (suspected || !replied) && !self.answers().await {
                 return;
@@ -110,13 +114,13 @@ impl Watch {
     /// not that it is no master, where others say which server is.
     async fn answers(&self) -> bool {
         let Some(link) = self.link.upgrade() else { return false };
-        let Some(mut live) = link.live_with(self.id) else { return false };
+        let Some(live) = link.live_with(self.id) else { return false };
         let found = link.config.server.sentinels().is_some();
         drop(link);
         let asked = match found {
-            true => is_master(&mut live.connection).await,
+            true => is_master(&mut live.connection()).await,
             false => {
-                redis::cmd("PING").query_async::<()>(&mut live.connection).await.map(|()| true)
+                redis::cmd("PING").query_async::<()>(&mut live.connection()).await.map(|()| true)
             }
         };
         match asked {

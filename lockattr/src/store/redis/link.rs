@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::config::Config;
+use super::counters::Raised;
 use super::line::{Pulse, keep_line};
 use super::listener::Listener;
 use super::native::Native;
@@ -36,7 +37,7 @@ pub(super) struct Link {
     /// By runtime, because a connection dies with the runtime that made it, and a manager may
     /// serve several: the tests of a program, or one runtime per worker thread. Few, so a hash of
     /// each would take longer than to look at all.
-    lines: Mutex<Vec<(runtime::Id, Line)>>,
+    lines: RwLock<Vec<(runtime::Id, Line)>>,
     last_id: AtomicU64,
     answered: Answered,
 }
@@ -45,29 +46,30 @@ pub(super) struct Link {
 enum Line {
     /// Made by a task of its own, so that a caller without patience does not end it for the others.
     Connecting(u64, Shared<oneshot::Receiver<Outcome>>),
-    Live(Live),
+    Live(Arc<Live>),
     Failed(Instant, StoreError),
 }
 
 /// What became of an attempt to connect.
-pub(super) type Outcome = Result<Live, StoreError>;
+pub(super) type Outcome = Result<Arc<Live>, StoreError>;
 
 /// A connection that is thought to work.
-#[derive(Clone)]
 pub(super) struct Live {
-    pub(super) connection: MultiplexedConnection,
+    connection: MultiplexedConnection,
     pub(super) pulse: Arc<Pulse>,
     pub(super) id: u64,
     /// The server at its other end, for errors.
     pub(super) address: Arc<str>,
     /// The inboxes whose messages it brings.
-    pub(super) subscribed: Arc<Mutex<HashSet<u64>>>,
+    subscribed: Mutex<HashSet<u64>>,
     /// What brings them, if the server pushes nothing.
-    pub(super) listener: Option<Arc<Listener>>,
+    pub(super) listener: Option<Listener>,
     /// When the server grants again, if a restart made it forget leases that count.
     pub(super) grants: Option<GrantsFrom>,
     /// The command by which this server, at the end of this very connection, gives locks back.
-    pub(super) native: Option<Arc<Native>>,
+    pub(super) native: Option<Native>,
+    /// Which counters a script has raised over this connection.
+    pub(super) raised: Raised,
 }
 
 impl Link {
@@ -93,13 +95,13 @@ impl Link {
         }
     }
 
-    async fn subscribe_on(&self, mut live: Live, inbox: u64) -> Result<(), StoreError> {
+    async fn subscribe_on(&self, live: Arc<Live>, inbox: u64) -> Result<(), StoreError> {
         if live.is_subscribed(inbox) {
             return Ok(());
         }
         let outcome = match &live.listener {
             Some(listener) => listener.subscribe(inbox).await,
-            None => live.connection.subscribe(channel(inbox)).await,
+            None => live.connection().subscribe(channel(inbox)).await,
         };
         self.note(&live, outcome)?;
         live.subscribed(inbox);
@@ -111,6 +113,13 @@ impl Link {
         let runtime = Handle::try_current().map_err(|_| {
             StoreError::new("it can only be asked inside a tokio runtime").not_sent()
         })?;
+        let usual = self.read().iter().find_map(|(of, line)| match line {
+            Line::Live(live) if *of == runtime.id() => Some(live.clone()),
+            _ => None,
+        });
+        if let Some(live) = usual {
+            return Ok(live);
+        }
         let attempt = {
             let mut lines = self.lines();
             let line = lines.iter().find(|(of, _)| *of == runtime.id());
@@ -184,9 +193,18 @@ impl Link {
         outcome
     }
 
+    /// From here on each connection has to raise the counters again.
+    pub(super) fn lower(&self) {
+        for (_, line) in &*self.read() {
+            if let Line::Live(live) = line {
+                live.raised.clear();
+            }
+        }
+    }
+
     /// The connection with this id, if it is still in use.
-    pub(super) fn live_with(&self, id: u64) -> Option<Live> {
-        self.lines().iter().find_map(|(_, line)| match line {
+    pub(super) fn live_with(&self, id: u64) -> Option<Arc<Live>> {
+        self.read().iter().find_map(|(_, line)| match line {
             Line::Live(live) if live.id == id => Some(live.clone()),
             _ => None,
         })
@@ -209,8 +227,12 @@ impl Link {
         }
     }
 
-    fn lines(&self) -> MutexGuard<'_, Vec<(runtime::Id, Line)>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lines(&self) -> RwLockWriteGuard<'_, Vec<(runtime::Id, Line)>> {
+        self.lines.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Vec<(runtime::Id, Line)>> {
+        self.lines.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -220,11 +242,32 @@ pub(super) fn error_from(address: &str, error: RedisError) -> StoreError {
 }
 
 impl Live {
+    /// One that nothing is known of but what connecting has shown.
+    pub(super) fn new(connection: MultiplexedConnection, id: u64, address: Arc<str>) -> Self {
+        Self {
+            connection,
+            pulse: Arc::default(),
+            id,
+            address,
+            subscribed: Mutex::default(),
+            listener: None,
+            grants: None,
+            native: None,
+            raised: Raised::none(),
+        }
+    }
+
+    /// The same connection, to send over.
+    pub(super) fn connection(&self) -> MultiplexedConnection {
+        self.connection.clone()
+    }
+
     fn is_subscribed(&self, inbox: u64) -> bool {
         self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).contains(&inbox)
     }
 
-    fn subscribed(&self, inbox: u64) {
+    /// It brings the messages of this inbox.
+    pub(super) fn subscribed(&self, inbox: u64) {
         self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).insert(inbox);
     }
 }

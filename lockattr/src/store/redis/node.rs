@@ -5,18 +5,22 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, RedisResult, ServerErrorKind};
+use redis::aio::MultiplexedConnection;
+use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, RedisResult, ServerErrorKind, Value};
 use tokio::time::Instant;
 
 use super::call::Call;
 use super::config::Config;
+use super::counters::Counters;
+use super::free::{Taken, number, pair};
+use super::line::Pulse;
 use super::link::{Link, Live};
-use super::native::Deleted;
+use super::native::{Deleted, deletion, is_sent_on};
 use super::post::Post;
 use super::replicas::{Answer, Replicas};
 use super::scripts::Scripts;
 use super::survey::{Page, scan};
-use crate::store::{LockKey, Releasing, StoreError};
+use crate::store::{Acquiring, LockKey, Releasing, StoreError};
 
 /// The connection on which messages come in.
 const INBOX: usize = 0;
@@ -51,7 +55,7 @@ pub(super) enum Does {
 /// A command that was sent, and what came back.
 pub(super) struct Sent<T> {
     pub(super) link: Arc<Link>,
-    pub(super) live: Live,
+    pub(super) live: Arc<Live>,
     pub(super) outcome: RedisResult<Answer<T>>,
 }
 
@@ -62,7 +66,7 @@ impl Node {
             Link::new(config.clone(), scripts.clone(), post)
         };
         let replicas = Replicas::new(&config.timing);
-        let spread = config.timing.connections;
+        let spread = config.timing.multiplexed();
         let links = spread + usize::from(replicas.are_needed());
         Self { links: (0..links).map(link).collect(), spread, replicas }
     }
@@ -91,15 +95,15 @@ impl Node {
         }
     }
 
-    /// Runs a script.
+    /// Runs a script; and over which connection.
     pub(super) async fn invoke<T: FromRedisValue>(
         &self,
         place: usize,
         does: Does,
         script: &Call<'_>,
-    ) -> Result<Answer<T>, StoreError> {
+    ) -> Result<(Answer<T>, Arc<Live>), StoreError> {
         let Sent { link, live, outcome } = self.send(place, does, false, script).await?;
-        link.note(&live, outcome)
+        Ok((link.note(&live, outcome)?, live))
     }
 
     /// Sends a script, and looks at no error but that nothing was sent; `asking` if another node of
@@ -112,12 +116,12 @@ impl Node {
         script: &Call<'_>,
     ) -> Result<Sent<T>, StoreError> {
         let link = self.link(place, does).clone();
-        let mut live = link.get().await?;
+        let live = link.get().await?;
         if let (Does::Take, Some(grants)) = (does, live.grants) {
             grants.check(&live.address)?;
         }
         let counts = matches!(does, Does::Take | Does::Lengthen) && self.replicas.are_needed();
-        let connection = &mut live.connection;
+        let connection = &mut live.connection();
         // By its digest; the client loads it where the server does not know it.
         let answer = async {
             match (counts, asking) {
@@ -126,38 +130,91 @@ impl Node {
                 (false, true) => Replicas::NONE.invoke(connection, asking, script).await,
             }
         };
-        let outcome = match link.config.server.sentinels() {
-            None => answer.await,
-            Some(_) => {
-                let pulse = live.pulse.clone();
-                tokio::select! {
-                    biased;
-                    answer = answer => answer,
-                    () = pulse.until_left() => Err((ErrorKind::Client, NO_MASTER).into()),
-                }
-            }
-        };
+        let outcome = until_left(&link, &live.pulse, answer).await;
         Ok(Sent { link, live, outcome })
     }
 
-    /// Gives a lock back by a command of the server's own, if it has one.
-    pub(super) async fn release(
+    /// Takes a free lock by two commands, numbered by the counter `fence`.
+    pub(super) async fn take(
+        &self,
+        place: usize,
+        (counters, slot): (&Counters, usize),
+        asked: &Acquiring,
+        fence: &str,
+    ) -> Result<Taken, StoreError> {
+        let link = self.link(place, Does::Take);
+        let live = link.get().await?;
+        if !live.raised.is_raised(slot) {
+            return Ok(Taken::AskTheScript { may_have_set: false });
+        }
+        let (seen, pair) = (counters.seen(slot), pair(asked, fence, self.replicas));
+        let mut connection = live.connection();
+        let replies = connection.send_packed_commands(&pair, 0, pair.len());
+        let replies = until_left(link, &live.pulse, replies).await;
+        let mut replies = link.note(&live, replies)?.into_iter();
+        let mut next = || replies.next().unwrap_or(Value::Nil);
+        let (set, incremented) = (next(), next());
+        let Some(fencing) = number(&set, &incremented, seen) else {
+            let may_have_set = !matches!(set, Value::Nil | Value::ServerError(_));
+            for reply in [set, incremented] {
+                live.raised.doubts(&reply);
+            }
+            return Ok(Taken::AskTheScript { may_have_set });
+        };
+        counters.saw(slot, fencing.counter());
+        let waited = next().extract_error().map(Some);
+        let answer = waited.and_then(|waited| self.replicas.answer(fencing, waited));
+        link.note(&live, answer).map(Taken::Granted)
+    }
+
+    /// Deletes the lock of a claim if it has the claim's value.
+    pub(super) async fn delete(
         &self,
         place: usize,
         releasing: &Releasing,
     ) -> Result<Deleted, StoreError> {
         let link = self.link(place, Does::Free);
-        let mut live = link.get().await?;
-        let Some(native) = live.native.clone() else { return Ok(Deleted::AskTheScript) };
-        let outcome = native.release(&mut live.connection, releasing).await;
+        let live = link.get().await?;
+        let connection = &mut live.connection();
+        let deleted = async {
+            let by_command = match &live.native {
+                Some(native) => native.delete(connection, releasing).await?,
+                None => None,
+            };
+            match by_command {
+                Some(deleted) => Ok(deleted),
+                None => Self::delete_by_script(connection, &link.scripts, releasing).await,
+            }
+        };
+        let outcome = until_left(link, &live.pulse, deleted).await;
         link.note(&live, outcome)
+    }
+
+    /// The same on a server that has no command for it.
+    async fn delete_by_script(
+        connection: &mut MultiplexedConnection,
+        scripts: &Scripts,
+        releasing: &Releasing,
+    ) -> RedisResult<Deleted> {
+        let (lock, value) = (releasing.claim.key().name(), releasing.claim.value());
+        let mut script = Call::new(&scripts.delete, 1, lock.len() + value.len());
+        script.arg(lock).arg(value);
+        match script.run::<Value>(connection).await {
+            Err(error) if is_sent_on(&error) => Ok(Deleted::AskTheScript),
+            deleted => deleted.map(|deleted| deletion(&deleted)),
+        }
+    }
+
+    /// From here on each connection has to raise the counters again.
+    pub(super) fn lower(&self) {
+        self.links.iter().for_each(|link| link.lower());
     }
 
     /// Runs a command that has no key.
     pub(super) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
         let link = self.link(0, Does::Look);
-        let mut live = link.get().await?;
-        let outcome = command.query_async(&mut live.connection).await;
+        let live = link.get().await?;
+        let outcome = command.query_async(&mut live.connection()).await;
         link.note(&live, outcome)
     }
 
@@ -183,8 +240,8 @@ impl Node {
     /// for theirs.
     pub(super) async fn ping(&self) -> Result<(), StoreError> {
         let pings = self.links.iter().map(|link| async move {
-            let mut live = link.get().await?;
-            let outcome = redis::cmd("PING").query_async::<()>(&mut live.connection).await;
+            let live = link.get().await?;
+            let outcome = redis::cmd("PING").query_async::<()>(&mut live.connection()).await;
             link.note(&live, outcome)
         });
         join_all(pings).await.into_iter().collect()
@@ -198,6 +255,23 @@ impl Node {
     /// How many connections there are.
     pub(super) fn connections(&self) -> usize {
         self.links.len()
+    }
+}
+
+/// The answer; or an error as soon as the server is known not to be the master any more, where sentinels say
+/// which one is.
+async fn until_left<T>(
+    link: &Link,
+    pulse: &Pulse,
+    answer: impl Future<Output = RedisResult<T>>,
+) -> RedisResult<T> {
+    if link.config.server.sentinels().is_none() {
+        return answer.await;
+    }
+    tokio::select! {
+        biased;
+        answer = answer => answer,
+        () = pulse.until_left() => Err((ErrorKind::Client, NO_MASTER).into()),
     }
 }
 

@@ -6,7 +6,7 @@ use redis::{FromRedisValue, PushInfo, PushKind};
 use tokio::time::Instant;
 
 use super::cluster::{Ears, slot_of};
-use super::native::Sought;
+use super::contended::Contended;
 use crate::store::{Inbox, Inboxes, Mail};
 
 /// The channel of an inbox is this and its number; the scripts find the number in the token. In a
@@ -16,8 +16,7 @@ const CHANNEL: &str = "lockattr:inbox:";
 /// What one server has for the inboxes of a store.
 pub(super) struct Post {
     mail: Mail,
-    /// Locks for which somebody waits, as far as is known here.
-    pub(super) sought: Sought,
+    pub(super) contended: Contended,
     /// Of a node in a cluster, on which each slot has channels of its own.
     ears: Option<Ears>,
 }
@@ -26,13 +25,17 @@ impl Post {
     /// Leases that count only once replicas have them are asked for again when a release granted
     /// them.
     pub(super) fn new(replicated: bool) -> Self {
-        Self { mail: Mail::new(Arc::default(), replicated), sought: Sought::default(), ears: None }
+        Self {
+            mail: Mail::new(Arc::default(), replicated),
+            contended: Contended::new(),
+            ears: None,
+        }
     }
 
     /// For a node of a cluster.
     pub(super) fn of_a_node(inboxes: &Arc<Inboxes>, replicated: bool) -> Self {
         let mail = Mail::new(inboxes.clone(), replicated);
-        Self { mail, sought: Sought::default(), ears: Some(Ears::default()) }
+        Self { mail, contended: Contended::new(), ears: Some(Ears::default()) }
     }
 
     /// Who listens to which shard channels, in a cluster.
@@ -100,7 +103,7 @@ impl Post {
             return;
         };
         if let Some(name) = message.strip_prefix("wanted ") {
-            self.sought.note(name);
+            self.contended.note(name);
         }
         self.mail.deliver(id, message);
     }

@@ -1,9 +1,7 @@
--- What the scripts share: who holds a lock, which claims wait for it, and which of them is next.
+-- Which claims wait for a lock, and which of them is next.
 --
--- A lock that one claim has alone is a plain string: the claim's value. One that is shared is a
--- sorted set of values, by the millisecond in which each lease ends. The wait queue of a lock is a
--- sorted set of owner tokens, by the microsecond in which they came. What a waiter wants is a string
--- under a name of its own, however many locks it waits for:
+-- The wait queue of a lock is a sorted set of owner tokens, by the microsecond in which they came. What a
+-- waiter wants is a string under a name of its own, however many locks it waits for:
 --
 --   HEARD TTL MODE VALUE                   one lock; MODE is x, s, or p and the number of permits,
 --                                          with a t before it for one that is only told
@@ -12,137 +10,13 @@
 -- HEARD is the microsecond in which the waiter asked last, which no question has in it.
 -- That string is a lease, too: it ends unless the waiter's process asks again in time, and a token in
 -- a queue without it is that of a process that was killed, stopped or cut off.
---
--- A value begins with the owner token: 32 digits, the first 16 of which name the claim's inbox.
 
 local SEVERAL_ARE_OVERTAKEN = 1000000 -- microseconds
-local LEAST, MOST = 1000, 15000 -- milliseconds that a waiter lasts: as long as its lease, within these
-local QUEUE_LASTS = MOST + 1000
 
 -- No run looks at more waiters: a longer one would keep the server's other clients waiting. One that has
 -- not come to its end says so, and is run again.
 local budget = 12
 local unfinished = false
-
-local function millis()
-  return math.floor(time() / 1000)
-end
-
-local slot = string.match(KEYS[1], '^lockattr:fence:({%d+})$')
-
--- The queue of a lock, in the lock's own hash slot. A name that has no hash tag becomes one, unless
--- it has a brace that would end it: then the tag of the slot's counter serves, in a cluster.
-local function queue_of(lock)
-  local tag = string.match(lock, '{(.-)}')
-  if tag and tag ~= '' then
-    return 'lockattr:line:' .. lock
-  end
-  if slot and string.find(lock, '}', 1, true) then
-    return 'lockattr:line-of:' .. slot .. ':' .. lock
-  end
-  return 'lockattr:line-of:{' .. lock .. '}'
-end
-
--- Where it stands what the waiter with this token wants.
-local function waiter_of(token)
-  return 'lockattr:waiter:' .. (slot and slot .. ':' or '') .. token
-end
-
--- Who has a lock: nothing, or the kind of hold and a value. The kind is x (alone), s (shared), p
--- (permits), or ? for what another program keeps under this name.
-local function held_by(lock)
-  -- pcall, because it may not be a string. Any other error is no answer, and is raised.
-  local held = redis.pcall('GET', lock)
-  if not held then
-    return nil
-  elseif type(held) == 'string' then
-    return 'x', held
-  elseif not string.find(held.err, 'WRONGTYPE', 1, true) then
-    redis.call('GET', lock)
-  end
-  local first = redis.pcall('ZRANGE', lock, 0, 0)
-  local kind = first[1] and string.match(first[1], '^%x+ mode=([sp])')
-  if not kind then
-    return '?', ''
-  end
-  if redis.call('ZREMRANGEBYSCORE', lock, '-inf', millis()) > 0 then
-    first = redis.call('ZRANGE', lock, 0, 0)
-    if not first[1] then
-      return nil
-    end
-  end
-  return kind, first[1]
-end
-
--- Whether a claim of this mode could have the lock now, but for those who came before it.
-local function admits(lock, mode)
-  local kind = held_by(lock)
-  if not kind then
-    return true
-  elseif mode == 's' then
-    return kind == 's'
-  end
-  local permits = string.match(mode, '^p(%d+)$')
-  return permits and kind == 'p' and redis.call('ZCARD', lock) < tonumber(permits)
-end
-
--- Whether any of these names is there.
-local function any_exists(names)
-  for i = 1, #names, 1000 do
-    if redis.call('EXISTS', unpack(names, i, math.min(i + 999, #names))) > 0 then
-      return true
-    end
-  end
-  return false
-end
-
-local function admits_all(locks, mode)
-  if #locks > 1 and not any_exists(locks) then
-    return true
-  end
-  for _, lock in ipairs(locks) do
-    if not admits(lock, mode) then
-      return false
-    end
-  end
-  return true
-end
-
--- Whether the claim has the lock.
-local function has(lock, value)
-  local kind, held = held_by(lock)
-  if kind == 'x' then
-    return held == value
-  end
-  return (kind == 's' or kind == 'p') and redis.call('ZSCORE', lock, value)
-end
-
--- After how many milliseconds the first lease on a lock of this kind ends; negative if none does.
-local function ends_in(lock, kind)
-  if kind == 's' or kind == 'p' then
-    return redis.call('ZRANGE', lock, 0, 0, 'WITHSCORES')[2] - millis()
-  end
-  return kind and redis.call('PTTL', lock) or -1
-end
-
--- Sets a shared lock to end with the last of its leases.
-local function end_with_the_last(lock)
-  local last = redis.call('ZRANGE', lock, -1, -1, 'WITHSCORES')
-  if last[2] then
-    redis.call('PEXPIRE', lock, last[2] - millis())
-  end
-end
-
-local function take(locks, mode, value, ttl)
-  for _, lock in ipairs(locks) do
-    if mode == 'x' then
-      redis.call('SET', lock, value, 'PX', ttl)
-    else
-      redis.call('ZADD', lock, millis() + ttl, value)
-      end_with_the_last(lock)
-    end
-  end
-end
 
 -- Whether one of the locks has a queue, be it of claims that are gone.
 local function are_queued(locks)
@@ -151,22 +25,6 @@ local function are_queued(locks)
     queues[i] = queue_of(lock)
   end
   return any_exists(queues)
-end
-
--- Publishes to the inbox of a claim; how many heard it.
-local function tell(value, message)
-  return publish(string.sub(value, 1, 16), message)
-end
-
--- For how many milliseconds a claim gets its locks by a message. Its process may have stopped right after
--- it asked last: whatever it is granted, it costs the others one TTL from then on, and no more.
-local function lease_of(claim)
-  local longest, silent = math.max(claim.ttl, LEAST), (time() - claim.heard) / 1000
-  if silent < 0 or silent > longest then
-    -- The clock is another one, or was set.
-    silent = 0
-  end
-  return math.max(1, math.floor(math.min(claim.ttl, longest - silent)))
 end
 
 -- Reads what a waiter for `lock` wants.
@@ -203,6 +61,7 @@ local function waiter_in(lock, place)
     end
     if not token or claim or details or budget <= 0 then
       if lapsed[1] then
+        touched[lock] = true
         redis.call('ZREM', queue, unpack(lapsed))
       end
       if details then
@@ -252,6 +111,7 @@ local function leave(locks, token)
     gone[token] = true
   end
   for _, lock in ipairs(locks) do
+    touched[lock] = true
     redis.call('ZREM', queue_of(lock), token)
   end
   redis.call('DEL', waiter_of(token))
@@ -318,7 +178,7 @@ local function serve(locks, fence, asking)
         else
           local counter = count(fence)
           local wanted = are_queued(claim.locks) and 1 or 0
-          local lease = lease_of(claim)
+          local lease = lease_of(claim.ttl, claim.heard)
           local message = string.format('granted %s %.0f %.0f %d %d',
             claim.token, counter, time(), wanted, claim.ttl - lease)
           -- Nobody hears it: its process is gone. Then the next one's turn has come.

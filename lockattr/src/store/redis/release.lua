@@ -23,19 +23,27 @@ for i = 1, #ARGV, 4 do
   end
   key = key + #locks
 
-  local had = 0
+  local had, queued = 0, any_exists(queues)
   for _, lock in ipairs(locks) do
-    local kind, holder = held_by(lock)
-    if holder == value or ((kind == 's' or kind == 'p') and redis.call('ZSCORE', lock, value)) then
+    local kind, holder, ends = held_by(lock)
+    if ends or queued then
+      touched[lock] = true
+    end
+    if holder == value or shares(lock, kind, value) then
       had = had + 1
-      if after <= 0 and kind == 'x' then
+      if kind == 'x' and after > 0 and not ends then
+        redis.call('PEXPIRE', lock, after)
+      elseif kind == 'x' then
         redis.call('DEL', lock)
+        if after > 0 then
+          redis.call('SET', lock, value, 'PX', after)
+        end
       elseif after <= 0 then
         redis.call('ZREM', lock, value)
         end_with_the_last(lock)
-      elseif kind == 'x' then
-        redis.call('PEXPIRE', lock, after)
       else
+        -- First what a server without memory takes, and then it takes the other.
+        end_with_the_last(lock)
         redis.call('ZADD', lock, millis() + after, value)
         end_with_the_last(lock)
       end
@@ -46,10 +54,11 @@ for i = 1, #ARGV, 4 do
   end
   -- What was given back stays so if the next claim cannot be served: a server that is out of
   -- memory refuses that. They ask again.
-  if after >= 0 and any_exists(queues) then
+  if after >= 0 and queued then
     budget = 12
     pcall(serve, locks, KEYS[1])
   end
   table.insert(answers, had == #locks and 1 or 0)
 end
+pcall(secure_touched)
 return table.concat(answers) .. (unfinished and '+' or '')

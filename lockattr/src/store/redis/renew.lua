@@ -9,6 +9,12 @@
 --
 -- Returns a string: 1 for each claim that still has all its locks, else 0.
 
+-- Makes a key live for at least so long: a renewal may overtake a longer one that `extend` sent. It always
+-- writes: a server without memory takes this command, and those that follow it in the script.
+local function lengthen(lock, ttl)
+  redis.call('PEXPIRE', lock, math.max(redis.call('PTTL', lock), ttl))
+end
+
 local answers = {}
 local key = 2
 for i = 1, #ARGV, 4 do
@@ -17,15 +23,17 @@ for i = 1, #ARGV, 4 do
   for _ = 1, ARGV[i] do
     local lock = KEYS[key]
     key = key + 1
-    local kind, holder = held_by(lock)
-    -- Never shorter than it is: a renewal may overtake a longer one that `extend` sent.
+    local kind, holder, ends, kept = held_by(lock)
     if kind == 'x' and holder == value then
-      if redis.call('PTTL', lock) < ttl then
-        redis.call('PEXPIRE', lock, ttl)
+      if not ends then
+        lengthen(lock, ttl)
+      elseif ends < millis() + ttl then
+        redis.call('PEXPIRE', lock, KEPT)
+        set_marked(lock, value, millis() + ttl, kept)
       end
-    elseif (kind == 's' or kind == 'p') and redis.call('ZSCORE', lock, value) then
+    elseif shares(lock, kind, value) then
+      lengthen(lock, ttl)
       redis.call('ZADD', lock, 'GT', millis() + ttl, value)
-      end_with_the_last(lock)
     else
       held = false
     end

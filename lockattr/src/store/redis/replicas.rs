@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{ErrorKind, FromRedisValue, RedisResult, ServerErrorKind, Value};
+use redis::{ErrorKind, FromRedisValue, Pipeline, RedisResult, ServerErrorKind, Value};
 
 use super::call::Call;
 use crate::settings::ServerSettings;
@@ -45,6 +45,23 @@ impl Replicas {
         self.needed > 0
     }
 
+    /// Adds the command that waits for them, if any is needed.
+    pub(super) fn wait(self, commands: &mut Pipeline) {
+        if self.are_needed() {
+            let millis = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX).max(1);
+            commands.cmd("WAIT").arg(self.needed).arg(millis);
+        }
+    }
+
+    /// What an answer is worth, if this is what `WAIT` answered.
+    pub(super) fn answer<T>(self, value: T, waited: Option<Value>) -> RedisResult<Answer<T>> {
+        if !self.are_needed() {
+            return Ok(Answer::alone(value));
+        }
+        let had = usize::from_redis_value(waited.unwrap_or(Value::Nil))?;
+        Ok(Answer { value, replicated: self.enough(had) })
+    }
+
     /// Runs a script and waits for the replicas to have what it changed, in one trip; `asking` if
     /// another node of a cluster sent us, behind the command that says so.
     pub(super) async fn invoke<T: FromRedisValue>(
@@ -60,10 +77,7 @@ impl Replicas {
             both.cmd("ASKING").ignore();
         }
         both.add_command(script.command().clone());
-        if self.are_needed() {
-            let millis = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX).max(1);
-            both.cmd("WAIT").arg(self.needed).arg(millis);
-        }
+        self.wait(&mut both);
         let mut answers: Vec<RedisResult<Value>> = both.query_async(connection).await?;
         // Not done by the client for several commands at once.
         if let Some(Err(error)) = answers.first()
@@ -75,11 +89,8 @@ impl Replicas {
         let mut answers = answers.into_iter();
         let mut next = || answers.next().unwrap_or(Ok(Value::Nil));
         let value = T::from_redis_value(next()?)?;
-        if !self.are_needed() {
-            return Ok(Answer::alone(value));
-        }
-        let had = usize::from_redis_value(next()?)?;
-        Ok(Answer { value, replicated: self.enough(had) })
+        let waited = if self.are_needed() { Some(next()?) } else { None };
+        self.answer(value, waited)
     }
 
     fn enough(self, had: usize) -> Result<(), StoreError> {

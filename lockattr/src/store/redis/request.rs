@@ -201,7 +201,7 @@ fn mode(claim: &Claim) -> Cow<'static, str> {
 
 /// Rounded down: the server then lets go a little earlier than asked, by less than the drift that
 /// every lease allows for.
-fn millis(ttl: Duration) -> u64 {
+pub(super) fn millis(ttl: Duration) -> u64 {
     u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 

@@ -7,6 +7,8 @@ pub(super) struct Scripts {
     pub(super) acquire: Script,
     pub(super) renew: Script,
     pub(super) release: Script,
+    /// The release of the free path, for servers without a compare-and-delete of their own.
+    pub(super) delete: Script,
     pub(super) holder: Script,
     /// These two are loaded when they are first needed: no program that only locks needs them.
     pub(super) survey: Script,
@@ -20,31 +22,31 @@ macro_rules! script {
     };
 }
 
+/// The scripts of a server that publishes by this file.
+#[rustfmt::skip] // each in one line, where the tests look for them
+macro_rules! scripts {
+    ($publish:literal) => {
+        Self {
+            acquire: script!("count.lua", $publish, "lock.lua", "acquire_one.lua", "holders.lua", "queue.lua", "acquire.lua"),
+            renew: script!("count.lua", $publish, "lock.lua", "holders.lua", "renew.lua"),
+            release: script!("count.lua", $publish, "lock.lua", "release_one.lua", "holders.lua", "queue.lua", "release.lua"),
+            delete: script!("delete.lua"),
+            holder: script!("count.lua", $publish, "lock.lua", "holders.lua", "holder.lua"),
+            survey: script!("count.lua", $publish, "lock.lua", "holders.lua", "survey.lua"),
+            evict: script!("count.lua", $publish, "lock.lua", "holders.lua", "queue.lua", "evict.lua"),
+        }
+    };
+}
+
 impl Scripts {
     /// For one server.
-    #[rustfmt::skip] // each in one line, where the tests look for them
     pub(super) fn new() -> Self {
-        Self {
-            acquire: script!("count.lua", "acquire_free.lua", "publish.lua", "queue.lua", "acquire.lua"),
-            renew: script!("count.lua", "publish.lua", "queue.lua", "renew.lua"),
-            release: script!("count.lua", "release_alone.lua", "publish.lua", "queue.lua", "release.lua"),
-            holder: script!("count.lua", "publish.lua", "queue.lua", "holder.lua"),
-            survey: script!("count.lua", "publish.lua", "queue.lua", "survey.lua"),
-            evict: script!("count.lua", "publish.lua", "queue.lua", "evict.lua"),
-        }
+        scripts!("publish.lua")
     }
 
     /// For the nodes of a cluster.
-    #[rustfmt::skip] // as above
     pub(super) fn of_a_cluster() -> Self {
-        Self {
-            acquire: script!("count.lua", "acquire_free.lua", "spublish.lua", "queue.lua", "acquire.lua"),
-            renew: script!("count.lua", "spublish.lua", "queue.lua", "renew.lua"),
-            release: script!("count.lua", "release_alone.lua", "spublish.lua", "queue.lua", "release.lua"),
-            holder: script!("count.lua", "spublish.lua", "queue.lua", "holder.lua"),
-            survey: script!("count.lua", "spublish.lua", "queue.lua", "survey.lua"),
-            evict: script!("count.lua", "spublish.lua", "queue.lua", "evict.lua"),
-        }
+        scripts!("spublish.lua")
     }
 
     /// Loads those that every program needs in one trip. Where the server forgets one later, the client loads it
@@ -55,7 +57,7 @@ impl Scripts {
         connection: &mut MultiplexedConnection,
     ) -> redis::RedisResult<()> {
         let mut load = redis::pipe();
-        for script in [&self.acquire, &self.renew, &self.release, &self.holder] {
+        for script in [&self.acquire, &self.renew, &self.release, &self.delete, &self.holder] {
             load.load_script(script).ignore();
         }
         load.query_async(connection).await

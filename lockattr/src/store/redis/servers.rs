@@ -8,8 +8,10 @@ use tokio::time::Instant;
 
 use super::FENCE;
 use super::call::Call;
-use super::cluster::{Cluster, slot_of, tag_of};
+use super::cluster::{Cluster, Member, slot_of, tag_of};
 use super::config::Config;
+use super::counters::Counters;
+use super::link::Live;
 use super::node::{Does, Node};
 use super::post::Post;
 use super::replicas::Answer;
@@ -18,8 +20,23 @@ use crate::store::{Claim, Inbox, LockKey, StoreError};
 
 /// The servers of one store.
 pub(super) enum Servers {
-    One(Node, Arc<Post>),
-    Cluster(Arc<Cluster>),
+    One(Node, Arc<Post>, Counters),
+    Cluster(Arc<Cluster>, Counters),
+}
+
+/// The server that has a place, as far as is known.
+pub(super) enum At<'a> {
+    One(&'a Node, &'a Post),
+    Member(Arc<Member>),
+}
+
+/// What a script answered, and over what.
+pub(super) struct Replied<T> {
+    pub(super) answer: Answer<T>,
+    /// Who keeps the clock of the server.
+    pub(super) post: Arc<Post>,
+    /// The connection.
+    pub(super) live: Arc<Live>,
 }
 
 /// Where commands keep their order, and one script may name several keys: a connection of the one
@@ -27,19 +44,47 @@ pub(super) enum Servers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Place(u16);
 
+impl Place {
+    /// Which of the connections, or which slot.
+    pub(super) fn number(self) -> usize {
+        self.0.into()
+    }
+}
+
+impl At<'_> {
+    pub(super) fn node(&self) -> &Node {
+        match self {
+            Self::One(node, _) => node,
+            Self::Member(member) => &member.node,
+        }
+    }
+
+    pub(super) fn post(&self) -> &Post {
+        match self {
+            Self::One(_, post) => post,
+            Self::Member(member) => &member.post,
+        }
+    }
+}
+
 impl Servers {
     /// The one server that a URL names.
     pub(super) fn one(config: &Config, scripts: &Arc<Scripts>) -> Self {
         let post = Arc::new(Post::new(config.timing.replicas > 0));
-        Self::One(Node::new(config, scripts, Some(&post)), post)
+        Self::One(Node::new(config, scripts, Some(&post)), post, Counters::of_a_server())
+    }
+
+    /// The same for a cluster.
+    pub(super) fn of_a_cluster(cluster: Arc<Cluster>) -> Self {
+        Self::Cluster(cluster, Counters::of_a_cluster())
     }
 
     /// Where the lock of a key is.
     pub(super) fn place(&self, key: &LockKey) -> Place {
         match self {
             // There are at most 64 connections.
-            Self::One(node, _) => Place(u16::try_from(node.place(key)).unwrap_or_default()),
-            Self::Cluster(_) => Place(slot_of(key.name())),
+            Self::One(node, ..) => Place(u16::try_from(node.place(key)).unwrap_or_default()),
+            Self::Cluster(..) => Place(slot_of(key.name())),
         }
     }
 
@@ -48,7 +93,7 @@ impl Servers {
         let first = self.place(claim.key());
         match self {
             Self::One(..) => Some(first),
-            Self::Cluster(_) => {
+            Self::Cluster(..) => {
                 claim.keys()[1..].iter().all(|key| self.place(key) == first).then_some(first)
             }
         }
@@ -74,22 +119,46 @@ impl Servers {
     pub(super) fn fence(&self, place: Place) -> Cow<'static, str> {
         match self {
             Self::One(..) => FENCE.into(),
-            Self::Cluster(_) => format!("{FENCE}:{{{}}}", tag_of(place.0)).into(),
+            Self::Cluster(..) => format!("{FENCE}:{{{}}}", tag_of(place.0)).into(),
         }
     }
 
-    /// Runs a script for a place; and who keeps the clock of the server that answered.
+    /// What has been seen of the counters, and which of them is that of a place.
+    pub(super) fn counter(&self, place: Place) -> (&Counters, usize) {
+        match self {
+            Self::One(.., counters) => (counters, 0),
+            Self::Cluster(_, counters) => (counters, place.number()),
+        }
+    }
+
+    /// The server that has a place; `None` if nothing is known of the cluster yet.
+    pub(super) fn at(&self, place: Place) -> Option<At<'_>> {
+        match self {
+            Self::One(node, post, _) => Some(At::One(node, post)),
+            Self::Cluster(cluster, _) => cluster.owner_known(place.0).map(At::Member),
+        }
+    }
+
+    /// Nobody knows what became of a command for a place: another server may have it by now.
+    pub(super) fn doubts(&self) {
+        if let Self::Cluster(cluster, _) = self {
+            cluster.refresh_soon();
+        }
+    }
+
+    /// Runs a script for a place.
     pub(super) async fn invoke<T: FromRedisValue>(
         &self,
         place: Place,
         does: Does,
         script: &Call<'_>,
-    ) -> Result<(Answer<T>, Arc<Post>), StoreError> {
+    ) -> Result<Replied<T>, StoreError> {
         match self {
-            Self::One(node, post) => {
-                Ok((node.invoke(place.0.into(), does, script).await?, post.clone()))
+            Self::One(node, post, _) => {
+                let (answer, live) = node.invoke(place.number(), does, script).await?;
+                Ok(Replied { answer, post: post.clone(), live })
             }
-            Self::Cluster(cluster) => cluster.invoke(place.0, does, script).await,
+            Self::Cluster(cluster, _) => cluster.invoke(place.0, does, script).await,
         }
     }
 
@@ -102,50 +171,50 @@ impl Servers {
         waits: bool,
     ) -> Result<(), StoreError> {
         match self {
-            Self::One(node, _) if waits => node.subscribe(claim.token().inbox()).await,
+            Self::One(node, ..) if waits => node.subscribe(claim.token().inbox()).await,
             // The inbox was subscribed to with the connection, for those who only hold.
             Self::One(..) => Ok(()),
-            Self::Cluster(cluster) => cluster.hear(place.0, claim).await,
+            Self::Cluster(cluster, _) => Box::pin(cluster.hear(place.0, claim)).await,
         }
     }
 
     /// Whether the connection for a place has brought an answer since then.
     pub(super) fn answered_since(&self, place: Place, since: Instant) -> bool {
         match self {
-            Self::One(node, _) => node.answered_since(place.0.into(), since),
-            Self::Cluster(cluster) => cluster.answered_since(place.0, since),
+            Self::One(node, ..) => node.answered_since(place.number(), since),
+            Self::Cluster(cluster, _) => cluster.answered_since(place.0, since),
         }
     }
 
     /// Serves this inbox too.
     pub(super) fn listen(&self, inbox: &Arc<Inbox>) {
         match self {
-            Self::One(_, post) => post.add(inbox),
-            Self::Cluster(cluster) => cluster.listen(inbox),
+            Self::One(_, post, _) => post.add(inbox),
+            Self::Cluster(cluster, _) => cluster.listen(inbox),
         }
     }
 
     /// Asks whether all answer.
     pub(super) async fn ping(&self) -> Result<(), StoreError> {
         match self {
-            Self::One(node, _) => node.ping().await,
-            Self::Cluster(cluster) => cluster.ping().await,
+            Self::One(node, ..) => node.ping().await,
+            Self::Cluster(cluster, _) => cluster.ping().await,
         }
     }
 
     /// The names of all that they have under `prefix`.
     pub(super) async fn names(&self, prefix: &str) -> Result<Vec<Vec<u8>>, StoreError> {
         match self {
-            Self::One(node, _) => node.names(prefix).await,
-            Self::Cluster(cluster) => cluster.names(prefix).await,
+            Self::One(node, ..) => node.names(prefix).await,
+            Self::Cluster(cluster, _) => cluster.names(prefix).await,
         }
     }
 
     /// How many connections each server has for commands.
     pub(super) fn connections(&self) -> usize {
         match self {
-            Self::One(node, _) => node.connections(),
-            Self::Cluster(cluster) => cluster.connections(),
+            Self::One(node, ..) => node.connections(),
+            Self::Cluster(cluster, _) => cluster.connections(),
         }
     }
 }

@@ -92,6 +92,6 @@ impl RedisStore {
 }
 
 /// Whatever became of this command, there is something to undo.
-fn unknown(error: StoreError) -> StoreError {
+pub(super) fn unknown(error: StoreError) -> StoreError {
     StoreError::new(error.to_string()).with_source(error)
 }

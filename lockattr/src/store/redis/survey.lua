@@ -12,10 +12,10 @@ local LONGEST = 4096 -- of a value; more than any of ours, and less than what ot
 local answers = {}
 for i = 1, #KEYS, 2 do
   local lock, line = KEYS[i], KEYS[i + 1]
-  local kind, held = held_by(lock)
+  local kind, held, ends = held_by(lock)
   if kind and kind ~= '?' then
-    local sharers = kind == 'x' and 0 or redis.call('ZCARD', lock)
-    table.insert(answers, { (i + 1) / 2, string.sub(held, 1, LONGEST), ends_in(lock, kind), sharers,
+    local sharers = kind == 'x' and 0 or sharers_of(lock)
+    table.insert(answers, { (i + 1) / 2, string.sub(held, 1, LONGEST), ends_in(lock, kind, ends), sharers,
       redis.call('ZCARD', line) })
   end
 end

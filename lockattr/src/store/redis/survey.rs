@@ -70,8 +70,8 @@ impl RedisStore {
         for name in names {
             script.arg(name.as_str()).arg(line_of(name, &fence));
         }
-        let (reply, _) = self.servers.invoke(place, Does::Look, &script).await?;
-        held(&reply.value, names, prefix).ok_or_else(nonsense)
+        let replied = self.servers.invoke(place, Does::Look, &script).await?;
+        held(&replied.answer.value, names, prefix).ok_or_else(nonsense)
     }
 
     /// Takes a lock from all who have it.
@@ -80,8 +80,8 @@ impl RedisStore {
         let fence = self.servers.fence(place);
         let mut script = Call::new(&self.scripts.evict, 3, 3 * name.len() + 64);
         script.arg(&*fence).arg(name).arg(line_of(name, &fence));
-        let (reply, _) = self.servers.invoke::<i64>(place, Does::Free, &script).await?;
-        match reply.value {
+        let replied = self.servers.invoke::<i64>(place, Does::Free, &script).await?;
+        match replied.answer.value {
             0 => Ok(false),
             1 => Ok(true),
             -1 => Err(StoreError::new(format!(

@@ -9,9 +9,10 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::{LastResort, PendingRelease, Queue};
+use crate::FencingToken;
 use crate::hold::{Granted, Hold};
 use crate::store::{Claim, LockKey, Releasing};
-use crate::{FencingToken, LostReason};
+use crate::watchdog::fresh::Lease;
 
 const SECOND: Duration = Duration::from_secs(1);
 const TTL: Duration = Duration::from_secs(30);
@@ -28,6 +29,13 @@ fn claim() -> Arc<Claim> {
 fn hold(asked: Instant) -> Arc<Hold> {
     let (claim, fencing) = (claim(), FencingToken::from_counter(7));
     Arc::new(Hold::new(Granted { claim, fencing, asked, ttl: TTL, renew: true, max_hold: None }))
+}
+
+/// Its number.
+fn watch(queue: &mut Queue, hold: Arc<Hold>, asked: Instant) -> u64 {
+    let (id, renew_at) = (7, hold.renew_at(asked, TTL));
+    queue.leases.watch(Lease { id, hold, renew_at });
+    id
 }
 
 fn release(until: Instant) -> PendingRelease {
@@ -62,7 +70,7 @@ fn a_task_stays_while_a_lease_is_held_or_a_lock_is_owed() {
     let (mut queue, runtime, now) = (Queue::default(), some_runtime(), Instant::now());
     let _wake = queue.enter(runtime);
     queue.closing = true;
-    let (id, _) = queue.watch(hold(now), now, TTL);
+    let id = watch(&mut queue, hold(now), now);
     assert!(!queue.leave_if_done(runtime));
     queue.leases.forget(id);
     queue.release(release(now + TTL), now);
@@ -108,21 +116,6 @@ fn what_a_caller_left_behind_goes_to_the_task_of_its_runtime() {
     assert!(was_woken(&mine) && !was_woken(&other));
     assert!(queue.due(there, Instant::now()).adopted.is_empty());
     assert_eq!(queue.due(here, Instant::now()).adopted.len(), 1);
-}
-
-/// Red without: the comparison in `watch` with the time until which the tasks sleep.
-#[test]
-fn a_new_lease_wakes_the_tasks_only_if_it_is_due_before_all_others() {
-    let (mut queue, runtime, now) = (Queue::default(), some_runtime(), Instant::now());
-    let wake = queue.enter(runtime).unwrap();
-    assert_eq!(queue.watch(hold(now), now, TTL), (1, true), "they sleep for ever");
-    assert!(was_woken(&wake));
-    assert_eq!(queue.due(runtime, now).next, Some(now + TTL / 3));
-    assert_eq!(queue.watch(hold(now), now, TTL), (2, false));
-    assert_eq!(queue.watch(hold(now), now + SECOND, TTL), (3, false));
-    assert!(!was_woken(&wake));
-    assert_eq!(queue.watch(hold(now), now, TTL / 2), (4, true));
-    assert!(was_woken(&wake));
 }
 
 /// Red without: `look_at`, `closing`, or the comparison, in `keeps`.
@@ -183,22 +176,6 @@ fn the_last_resort_is_needed_where_something_is_owed_that_no_task_sees_to() {
     assert!(queue.last_resort.is_none() && queue.is_driven_by_none());
 }
 
-/// Red without: either look at `shut_down`.
-#[test]
-fn after_a_shutdown_a_new_hold_is_lost_from_the_beginning() {
-    let (mut queue, now) = (Queue::default(), Instant::now());
-    let first = hold(now);
-    let (id, _) = queue.watch(first.clone(), now, TTL);
-    queue.shut_down = true;
-    assert_eq!(first.check(now), Ok(()), "the shutdown itself tells it");
-    let next = Arc::new(first.handed_over(first.fencing(), TTL, None, now));
-    queue.hand_over(id, &next, now);
-    assert_eq!(next.check(now), Err(LostReason::ShutDown));
-    let late = hold(now);
-    queue.watch(late.clone(), now, TTL);
-    assert_eq!(late.check(now), Err(LostReason::ShutDown));
-}
-
 /// Red without: the hand-over to the leases, or the wake behind it.
 #[test]
 fn a_lease_that_was_not_renewed_wakes_the_tasks_when_it_is_handed_over() {
@@ -208,8 +185,7 @@ fn a_lease_that_was_not_renewed_wakes_the_tasks_when_it_is_handed_over() {
     let fixed =
         Granted { claim: claim(), fencing, asked: now, ttl: TTL, renew: false, max_hold: None };
     let fixed = Arc::new(Hold::new(fixed));
-    let (id, _) = queue.watch(fixed.clone(), now, TTL);
-    assert!(was_woken(&wake));
+    let id = watch(&mut queue, fixed.clone(), now);
     let next = Arc::new(fixed.handed_over(fencing, TTL, None, now));
     queue.hand_over(id, &next, now);
     assert!(was_woken(&wake));

@@ -111,7 +111,7 @@ async fn who_asks_while_the_keys_are_on_their_way_gets_in_afterwards() {
     let asking = manager.clone();
     let asks = tokio::spawn(async move { acquire(&asking, "a").await });
     sleep(Duration::from_millis(300)).await;
-    assert!(!release.is_finished() && !asks.is_finished());
+    assert!(!asks.is_finished());
     cluster.move_keys(slot, from, there).await;
     cluster.end_migration(slot, from, there).await;
     timeout(SOON, release).await.unwrap().unwrap().unwrap();

@@ -26,6 +26,9 @@ pub(super) fn sound(script: &str, claims: usize, random: &mut impl Rng) -> Answe
         let bytes = format!(":{}\r\n", counter * 2 + u64::from(random.random_bool(0.5)));
         return Answer { means: Some(counter), ..Answer::new(bytes) };
     }
+    if script == "delete" {
+        return Answer { means: Some(1), ..Answer::new(":1\r\n") };
+    }
     Answer { means: Some(1), ..Answer::new(bulk(&"1".repeat(claims))) }
 }
 
@@ -53,7 +56,9 @@ pub(super) fn any(script: &str, claims: usize, inbox: &str, random: &mut StdRng)
         // Some are several answers, and the next question would get the second one.
         _ => {
             let looks_like_it = LOOKS_LIKE_IT.choose(random).copied().unwrap_or_default();
-            Answer { ends: true, ..Answer::new(looks_like_it) }
+            // This is what a plain deletion answers.
+            let means = (script == "delete" && looks_like_it.starts_with(":1\r\n")).then_some(1);
+            Answer { ends: true, means, ..Answer::new(looks_like_it) }
         }
     }
 }

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use rand::SeedableRng;
 use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
@@ -15,11 +15,12 @@ use tokio::task::AbortHandle;
 use super::answers::{Answer, any, bulk, sound};
 
 /// Each script by what it ends with.
-const SCRIPTS: [(&str, &str); 4] = [
+const SCRIPTS: [(&str, &str); 5] = [
     ("acquire", include_str!("../../../../lockattr/src/store/redis/acquire.lua")),
     ("renew", include_str!("../../../../lockattr/src/store/redis/renew.lua")),
     ("release", include_str!("../../../../lockattr/src/store/redis/release.lua")),
     ("holder", include_str!("../../../../lockattr/src/store/redis/holder.lua")),
+    ("delete", include_str!("../../../../lockattr/src/store/redis/delete.lua")),
 ];
 
 pub(super) struct Hostile {
@@ -44,6 +45,8 @@ struct State {
     /// Each answer that means something: the script, the lock, and what it means.
     said: Vec<(&'static str, String, u64)>,
     inbox: String,
+    /// The lock that the last `SET` took, if it was told so: the next number is that acquisition's.
+    taken: Option<String>,
 }
 
 impl Hostile {
@@ -130,6 +133,8 @@ impl Shared {
                 Answer::new(format!(">3\r\n{}{}:1\r\n", bulk("subscribe"), bulk(word(1))))
             }
             "EVALSHA" => self.runs(words, honest),
+            "SET" => self.takes(word(1), honest),
+            "INCR" => self.counts(),
             "DELEX" | "DELIFEQ" | "CAD" => Answer::new("-ERR unknown command\r\n"),
             _ => Answer::new("+OK\r\n"),
         }
@@ -143,6 +148,32 @@ impl Shared {
         digest
     }
 
+    /// The first command of the free path.
+    fn takes(&self, lock: &str, honest: bool) -> Answer {
+        let mut state = self.state.lock().unwrap();
+        let nth = state.asked.entry(("set", lock.to_owned())).or_default();
+        *nth += 1;
+        let mut random = self.random(&["set", lock].concat(), *nth);
+        let sound = honest || random.random_bool(0.5);
+        state.taken = sound.then(|| lock.to_owned());
+        match sound {
+            true => Answer::new("+OK\r\n"),
+            false => any("acquire", 1, &state.inbox, &mut random),
+        }
+    }
+
+    /// The second one. Its number counts if the first was told that it took a lock.
+    fn counts(&self) -> Answer {
+        let mut state = self.state.lock().unwrap();
+        let nth = state.asked.entry(("incr", String::new())).or_default();
+        *nth += 1;
+        let counter = self.random("incr", *nth).random_range(1..1_u64 << 52);
+        if let Some(lock) = state.taken.take() {
+            state.said.push(("acquire", lock, counter));
+        }
+        Answer::new(format!(":{counter}\r\n"))
+    }
+
     fn runs(&self, words: &[String], honest: bool) -> Answer {
         let mut state = self.state.lock().unwrap();
         let Some(script) = state.scripts.get(&words[1]).copied() else {
@@ -151,7 +182,9 @@ impl Shared {
         let keys: usize = words[2].parse().unwrap();
         let mut locks = words[3..3 + keys].to_vec();
         // The first is the counter, or a lock once more.
-        locks.remove(0);
+        if script != "delete" {
+            locks.remove(0);
+        }
         locks.retain(|name| name.starts_with("lock:"));
         let nth = state.asked.entry((script, locks[0].clone())).or_default();
         *nth += 1;
@@ -161,6 +194,7 @@ impl Shared {
             false => any(script, locks.len(), &state.inbox, &mut random),
         };
         if let Some(means) = answer.means {
+            let script = if script == "delete" { "release" } else { script };
             state.said.extend(locks.into_iter().map(|lock| (script, lock, means)));
         }
         answer

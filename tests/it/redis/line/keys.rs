@@ -30,17 +30,17 @@ async fn who_waits_for_two_keys_holds_neither_until_both_are_free() {
     let first = manager(&server, LONG).await;
     let holder = first.acquire("b", LockOptions::new()).await.unwrap();
     let waiter = waiter_for_both(&server, 1).await;
-    assert_eq!(cli.value("lock:a").await, None, "it holds nothing while it waits");
+    assert_eq!(cli.held_value("lock:a").await, None, "it holds nothing while it waits");
     // Nor is it granted `a` when others are served there.
     if let Some(other) = first.try_acquire("a", LockOptions::new()).await.unwrap() {
         other.release().await.unwrap();
     }
-    assert_eq!(cli.value("lock:a").await, None, "it was served without `b`");
+    assert_eq!(cli.held_value("lock:a").await, None, "it was served without `b`");
     holder.release().await.unwrap();
     let both = granted(waiter).await;
     assert_eq!(both.keys().collect::<Vec<_>>(), ["a", "b"]);
-    let value = cli.value("lock:a").await;
-    assert!(value.is_some() && value == cli.value("lock:b").await, "{value:?}");
+    let value = cli.held_value("lock:a").await;
+    assert!(value.is_some() && value == cli.held_value("lock:b").await, "{value:?}");
     both.release().await.unwrap();
     drop(first);
     assert_no_trace(&server).await;
@@ -60,7 +60,7 @@ async fn who_waits_for_two_keys_gets_them_when_the_holders_of_both_are_gone() {
     held(&mut dead).await;
     let waiting = [waiter_for_both(&server, 1).await, waiter_for_both(&server, 2).await];
     holder.release().await.unwrap();
-    assert_eq!(cli.value("lock:a").await, None, "the other one is still held");
+    assert_eq!(cli.held_value("lock:a").await, None, "the other one is still held");
     assert_eq!(in_line(&cli, "a").await, 2);
     dead.kill();
     for waiter in waiting {
@@ -132,7 +132,7 @@ async fn a_claim_for_two_keys_overtakes_none_in_either_queue() {
     stand_in_line(&cli, 2).await;
     both.release().await.unwrap();
     let before = granted(before).await;
-    assert_eq!(cli.value("lock:b").await, None, "`a` is another's, and so it has neither");
+    assert_eq!(cli.held_value("lock:b").await, None, "`a` is another's, and so it has neither");
     before.release().await.unwrap();
     granted(waiter).await.release().await.unwrap();
     drop(first);

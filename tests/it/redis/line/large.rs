@@ -24,7 +24,7 @@ async fn dead_entries(cli: &Cli, count: usize) {
                 redis.call('ZADD', KEYS[1], i, string.format('%032x', i)) end";
     let queue = "lockattr:line-of:{lock:a}";
     let _: Option<u32> = cli.query(&["EVAL", fill, "1", queue, &count.to_string()]).await;
-    assert_eq!(in_line(cli, "a").await, count);
+    assert!(in_line(cli, "a").await >= count);
 }
 
 /// Ten thousand processes died in the queue: the next caller gets in at once, by many short runs.
@@ -40,10 +40,14 @@ async fn no_run_walks_through_ten_thousand_dead_entries() {
     let guard = once.expect("none of them lives");
     let (calls_of, runs_of) = (calls(&cli).await - calls_before, runs(&cli).await - runs_before);
     assert!(calls_of / runs_of < 120, "{calls_of} calls in {runs_of} runs");
-    // The same for a release.
+    // The same for a release, which goes to the one behind them that lives.
+    let next = manager(&server, LONG).await;
+    let waiter = tokio::spawn(async move { next.acquire("a", LockOptions::new()).await.unwrap() });
+    stand_in_line(&cli, 1).await;
     dead_entries(&cli, 10_000).await;
     let (calls_before, runs_before) = (calls(&cli).await, runs(&cli).await);
     guard.release().await.unwrap();
+    timeout(SOON, waiter).await.expect("its turn has come").unwrap().release().await.unwrap();
     eventually(SOON, "the queue is gone", async || in_line(&cli, "a").await == 0).await;
     let (calls_of, runs_of) = (calls(&cli).await - calls_before, runs(&cli).await - runs_before);
     assert!(calls_of / runs_of < 120, "{calls_of} calls in {runs_of} runs");

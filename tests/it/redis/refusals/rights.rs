@@ -20,8 +20,9 @@ async fn while_its_user_may_run_no_scripts() {
     let server = server_with_a_user().await;
     let cli = server.cli().await;
     let manager = LockManager::connect(server.url_as("locker", "s3cret")).await.unwrap();
-    let refuse = async || cli.query(&["ACL", "SETUSER", "locker", "-evalsha"]).await;
-    let mend = async || cli.query(&["ACL", "SETUSER", "locker", "+evalsha"]).await;
+    // A free lock is taken without a script.
+    let refuse = async || cli.query(&["ACL", "SETUSER", "locker", "-evalsha", "-set"]).await;
+    let mend = async || cli.query(&["ACL", "SETUSER", "locker", "+evalsha", "+set"]).await;
     outlived(&server, &manager, &["NOPERM"], refuse, mend).await;
 }
 
@@ -35,10 +36,11 @@ async fn a_lock_that_may_not_be_read_is_neither_contended_nor_lost() {
     let cli = server.cli().await;
     let manager = LockManager::connect(server.url_as("locker", "s3cret")).await.unwrap();
     let refuse = async || {
-        cli.query::<()>(&["ACL", "SETUSER", "locker", "-get", "-exists"]).await;
+        // A free lock is taken without reading it.
+        cli.query::<()>(&["ACL", "SETUSER", "locker", "-get", "-exists", "-incr"]).await;
         assert!(matches!(manager.holder("kept").await, Err(Error::Store { .. })));
     };
-    let mend = async || cli.query(&["ACL", "SETUSER", "locker", "+get", "+exists"]).await;
+    let mend = async || cli.query(&["ACL", "SETUSER", "locker", "+get", "+exists", "+incr"]).await;
     outlived(&server, &manager, &FORBIDDEN, refuse, mend).await;
 }
 

@@ -63,7 +63,7 @@ async fn a_grant_that_arrives_after_its_lease_had_lapsed_is_none() {
     world.proxy.pass();
     let error = late.await.unwrap().unwrap_err();
     assert!(matches!(error, Error::Store { .. }), "{error:?}");
-    eventually(LIMIT, "undone", async || world.proxy.answered("release") == 1).await;
+    eventually(LIMIT, "undone", async || world.proxy.answered("release") >= 1).await;
     next.release().await.expect("the undoing freed somebody else's lock");
     world.ends_well().await;
 }

@@ -58,7 +58,7 @@ async fn what_the_body_returned_is_not_hidden_by_its_release() {
     world.ends_well().await;
 }
 
-/// Red without: the comparison in `release.lua` and in `release_alone.lua`.
+/// Red without: the comparison in `delete.lua`, `release_one.lua` and `release.lua`.
 #[tokio::test]
 async fn a_release_that_arrives_again_frees_nobody_elses_lock() {
     let world = World::new().await;

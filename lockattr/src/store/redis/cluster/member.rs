@@ -18,12 +18,12 @@ use crate::store::{Claim, Inboxes, StoreError};
 
 /// The connections to a node. The messages have one of their own: a channel that is taken from us,
 /// because its slot has moved, puts the client out of step with its answers.
-pub(super) struct Member {
+pub(in crate::store::redis) struct Member {
     /// Host and port, as the cluster writes them.
     pub(super) address: String,
-    node: Node,
+    pub(in crate::store::redis) node: Node,
     ears: Arc<Link>,
-    pub(super) post: Arc<Post>,
+    pub(in crate::store::redis) post: Arc<Post>,
 }
 
 /// Why a node did not do what it was asked.
@@ -61,16 +61,17 @@ impl Member {
         does: Does,
         asking: bool,
         script: &Call<'_>,
-    ) -> Result<Answer<T>, Refused> {
+    ) -> Result<(Answer<T>, Arc<Live>), Refused> {
         let sent = self.node.send(slot.into(), does, asking, script).await;
         let Sent { link, live, outcome } = sent.map_err(Refused::Away)?;
-        self.noted(&link, &live, outcome)
+        let answer = self.noted(&link, &live, outcome)?;
+        Ok((answer, live))
     }
 
     /// Sees to it that the claim is told what is said in this slot.
     pub(super) async fn hear(&self, slot: u16, claim: &Arc<Claim>) -> Result<(), Refused> {
         let Some(ears) = self.post.ears() else { return Ok(()) };
-        let mut live = self.ears.get().await.map_err(Refused::Away)?;
+        let live = self.ears.get().await.map_err(Refused::Away)?;
         if ears.need(claim, slot, live.id) {
             return Ok(());
         }
@@ -83,7 +84,7 @@ impl Member {
         let outcome = Cmd::new()
             .arg("SSUBSCRIBE")
             .arg(&channel)
-            .query_async::<Value>(&mut live.connection)
+            .query_async::<Value>(&mut live.connection())
             .await;
         match self.noted(&self.ears, &live, outcome)? {
             Value::Push { kind: PushKind::SSubscribe, data }
@@ -99,7 +100,7 @@ impl Member {
             let outcome = Cmd::new()
                 .arg("SUNSUBSCRIBE")
                 .arg(&channel)
-                .query_async::<Value>(&mut live.connection)
+                .query_async::<Value>(&mut live.connection())
                 .await;
             self.noted(&self.ears, &live, outcome)?;
         }
@@ -137,6 +138,9 @@ impl Member {
         live: &Live,
         outcome: Result<T, RedisError>,
     ) -> Result<T, Refused> {
+        if outcome.is_err() {
+            live.raised.clear();
+        }
         let refused: fn(StoreError) -> Refused = match &outcome {
             Ok(_) => Refused::Other,
             Err(error) => match error.kind() {

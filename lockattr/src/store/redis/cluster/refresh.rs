@@ -36,7 +36,7 @@ impl Cluster {
     }
 
     /// Has the map asked for by a task, of which there is one at a time.
-    pub(super) fn refresh_soon(&self) {
+    pub(in crate::store::redis) fn refresh_soon(&self) {
         let Ok(runtime) = Handle::try_current() else { return };
         if let Some(alone) = Alone::the_first(&self.me) {
             let since = self.known().since;
@@ -115,8 +115,13 @@ impl Cluster {
             .into_iter()
             .filter(|(address, _)| !known.members.contains_key(address))
             .collect();
+        let members: Vec<_> = known.members.values().cloned().collect();
         drop(known);
         self.version.fetch_add(1, Ordering::AcqRel);
+        if !lost.is_empty() {
+            // Who has a slot now may have followed another that was ahead of it.
+            members.iter().for_each(|member| member.node.lower());
+        }
         lost.iter().for_each(|(slot, member)| member.post.missed_in(*slot));
         left.iter().for_each(|(_, member)| member.is_left());
     }

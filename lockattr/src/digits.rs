@@ -1,0 +1,56 @@
+//! Numbers as text, without the machinery of `format!`: a lock's value is written for each acquisition.
+
+/// A number in digits, at the end of a buffer that holds any.
+pub(crate) struct Digits<const N: usize> {
+    buffer: [u8; N],
+    begins: usize,
+}
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// All thirty-two hexadecimal digits.
+pub(crate) fn hex(number: u128) -> Digits<32> {
+    let mut buffer = [b'0'; 32];
+    for (digits, byte) in buffer.chunks_exact_mut(2).zip(number.to_be_bytes()) {
+        digits[0] = HEX[usize::from(byte >> 4)];
+        digits[1] = HEX[usize::from(byte & 15)];
+    }
+    Digits { buffer, begins: 0 }
+}
+
+/// As few decimal digits as it takes.
+pub(crate) fn decimal(mut number: u64) -> Digits<20> {
+    let (mut buffer, mut begins) = ([b'0'; 20], 20);
+    for digit in buffer.iter_mut().rev() {
+        // A remainder by ten fits.
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+        begins -= 1;
+        if number == 0 {
+            break;
+        }
+    }
+    Digits { buffer, begins }
+}
+
+impl<const N: usize> Digits<N> {
+    pub(crate) fn as_str(&self) -> &str {
+        // Digits are always valid.
+        std::str::from_utf8(&self.buffer[self.begins..]).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{decimal, hex};
+
+    /// Red without: the halves of a byte in `hex`; `rev`, or counting in `begins`, in `decimal`.
+    #[test]
+    fn they_are_what_format_writes() {
+        for number in [0, 1, 9, 10, 1_700_000_000_123, u64::MAX] {
+            assert_eq!(decimal(number).as_str(), number.to_string());
+            let number = u128::from(number) << 64 | u128::from(!number);
+            assert_eq!(hex(number).as_str(), format!("{number:032x}"));
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Locks that others were seen to wait for.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tokio::time::Instant;
+
+/// How many lights there are. A power of two.
+const LIGHTS: usize = 1024;
+
+/// For so many milliseconds a lock counts as contended after somebody was seen to wait for it.
+const LASTS: u32 = 2_000;
+
+/// Which locks are contended, as far as is known here: their questions and releases go to the scripts at once,
+/// because plain commands would fail and cost a trip more. Only a hint: locks may share a light, and nothing
+/// but speed depends on it.
+pub(super) struct Contended {
+    made: Instant,
+    /// For each light, until when it shines: milliseconds after `made`.
+    until: Box<[AtomicU32]>,
+}
+
+impl Contended {
+    pub(super) fn new() -> Self {
+        let until = (0..LIGHTS).map(|_| AtomicU32::new(0)).collect();
+        Self { made: Instant::now(), until }
+    }
+
+    /// Somebody waits for this lock.
+    pub(super) fn note(&self, lock: &str) {
+        let until = self.age(Instant::now()).saturating_add(LASTS);
+        self.light(lock).store(until, Ordering::Relaxed);
+    }
+
+    /// Whether somebody was seen to wait for it a short time before `now`.
+    pub(super) fn is(&self, lock: &str, now: Instant) -> bool {
+        self.light(lock).load(Ordering::Relaxed) > self.age(now)
+    }
+
+    fn age(&self, now: Instant) -> u32 {
+        let age = now.saturating_duration_since(self.made).as_millis();
+        // Good for 49 days; what follows only costs speed. So the clock starts again.
+        (age % u128::from(u32::MAX)) as u32
+    }
+
+    fn light(&self, lock: &str) -> &AtomicU32 {
+        let mut hasher = DefaultHasher::new();
+        lock.hash(&mut hasher);
+        // Smaller than the table.
+        &self.until[(hasher.finish() % LIGHTS as u64) as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_contended_lock_is_remembered_for_two_seconds() {
+        let contended = Contended::new();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(!contended.is("a", Instant::now()));
+        contended.note("a");
+        assert!(contended.is("a", Instant::now() + Duration::from_millis(1_999)));
+        assert!(!contended.is("a", Instant::now() + Duration::from_millis(2_000)));
+        let others = (0..100).filter(|n| contended.is(&n.to_string(), Instant::now())).count();
+        assert!(others <= 1, "{others} of 100");
+    }
+}

@@ -1,0 +1,156 @@
+//! The free path: a lock that nobody waits for is taken by two plain commands and given back by one.
+//!
+//! It rests on one invariant, which the scripts keep: **a lock with waiters is never absent** (`lock.lua`). So
+//! `SET … NX` takes a lock exactly where no waiter is overtaken, and a value that is still what its owner
+//! wrote says that nobody waits.
+//!
+//! The number of the acquisition comes from an `INCR` behind the `SET`, in the same write. It is executed while the
+//! lock is held, if its answer comes before the lease ends; so the next owner's number is greater. When a
+//! counter may be counted up like this is said in `counters.rs`.
+//!
+//! A pair of commands counts only as a whole. After any other outcome (the lock is another's, an error, a
+//! redirection) the script is asked, and adopts a lock that the pair has set.
+
+use redis::{Cmd, Pipeline, Value};
+use tokio::time::Instant;
+
+use super::counters::counts;
+use super::native::Deleted;
+use super::replicas::{Answer, Replicas};
+use super::request::millis;
+use super::servers::{Place, Servers};
+use crate::FencingToken;
+use crate::store::{Acquire, Acquiring, Release, Releasing, Sharing, StoreError};
+
+/// What a pair of commands came to.
+pub(super) enum Taken {
+    /// The lock is the claim's, under this number, once enough replicas have it.
+    Granted(Answer<FencingToken>),
+    /// The script has to say. If the pair may have set the lock, that is to be undone, whatever comes of it.
+    AskTheScript { may_have_set: bool },
+}
+
+/// What came of taking a lock without a script.
+pub(super) enum Free {
+    Taken(Acquire),
+    /// The script has to; and whether the lock may carry the claim's value already.
+    AskTheScript {
+        may_have_set: bool,
+    },
+}
+
+impl Servers {
+    /// Takes the lock if it is free, and nothing else is to be done for it.
+    pub(super) async fn take_free(
+        &self,
+        place: Place,
+        asked: &Acquiring,
+    ) -> Result<Free, StoreError> {
+        let not_here = Free::AskTheScript { may_have_set: false };
+        let Some(at) = self.at(place).filter(|_| is_plain(asked)) else { return Ok(not_here) };
+        if at.post().contended.is(asked.claim.key().name(), Instant::now()) {
+            return Ok(not_here);
+        }
+        let fence = self.fence(place);
+        let taken = at.node().take(place.number(), self.counter(place), asked, &fence).await;
+        match taken {
+            Ok(Taken::Granted(Answer { value: fencing, replicated })) => {
+                replicated?;
+                Ok(Free::Taken(Acquire::Acquired { fencing, wanted: false }))
+            }
+            Ok(Taken::AskTheScript { may_have_set }) => Ok(Free::AskTheScript { may_have_set }),
+            Err(error) => self.unless_elsewhere(error).map(|_: Option<()>| not_here),
+        }
+    }
+
+    /// Gives the lock back if nobody waits for it; `None` if the script has to.
+    pub(super) async fn give_back_free(
+        &self,
+        place: Place,
+        releasing: &Releasing,
+    ) -> Result<Option<Release>, StoreError> {
+        let Some(at) = self.at(place).filter(|_| suits(releasing)) else { return Ok(None) };
+        let name = releasing.claim.key().name();
+        if at.post().contended.is(name, Instant::now()) {
+            return Ok(None);
+        }
+        match at.node().delete(place.number(), releasing).await {
+            Ok(Deleted::Done) => Ok(Some(Release::Released)),
+            Ok(Deleted::AskTheScript) => {
+                at.post().contended.note(name);
+                Ok(None)
+            }
+            Err(error) => self.unless_elsewhere(error),
+        }
+    }
+
+    /// The error; but none if nothing was sent, and another node of a cluster may have the place by now: the
+    /// script finds it.
+    fn unless_elsewhere<T>(&self, error: StoreError) -> Result<Option<T>, StoreError> {
+        match self {
+            Self::Cluster(..) if error.is_not_sent() => Ok(None),
+            _ => {
+                self.doubts();
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Whether a claim asks for what the pair can give: one lock, for it alone, numbered by the server.
+fn is_plain(asked: &Acquiring) -> bool {
+    let claim = &asked.claim;
+    let alone = claim.sharing() == Sharing::Exclusive && claim.keys().len() == 1;
+    // What waited already has an entry in the queue, which only the scripts remove.
+    alone && asked.hint.is_none() && claim.in_line().is_none()
+}
+
+/// Whether a lock can be given back by one command: one that a claim alone has, that is in no queue, and that
+/// becomes free at once.
+fn suits(releasing: &Releasing) -> bool {
+    let Releasing { claim, after, quietly } = releasing;
+    let alone = claim.sharing() == Sharing::Exclusive && claim.keys().len() == 1;
+    alone && !quietly && claim.in_line().is_none() && after.is_zero()
+}
+
+/// The commands that take a lock: `SET`, `INCR`, and `WAIT` where replicas have to have it.
+pub(super) fn pair(asked: &Acquiring, fence: &str, replicas: Replicas) -> Pipeline {
+    let claim = &asked.claim;
+    let (name, value) = (claim.key().name(), claim.value());
+    // With room for all of their words at once.
+    let mut set = Cmd::with_capacity(6, name.len() + value.len() + 32);
+    set.arg("SET").arg(name).arg(value).arg("NX").arg("PX").arg(millis(asked.ttl));
+    let mut increment = Cmd::with_capacity(2, fence.len() + 4);
+    increment.arg("INCR").arg(fence);
+    let mut pair = redis::pipe();
+    pair.add_command(set).add_command(increment);
+    replicas.wait(&mut pair);
+    pair
+}
+
+/// The number of the acquisition, if both commands did what they should. `seen` is the greatest number that was
+/// seen before.
+pub(super) fn number(set: &Value, incremented: &Value, seen: u64) -> Option<FencingToken> {
+    let (Value::Okay, Value::Int(number)) = (set, incremented) else { return None };
+    let number = u64::try_from(*number).ok().filter(|number| counts(*number, seen))?;
+    FencingToken::read(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Red without: the look at the first answer, or at the number.
+    #[test]
+    fn a_pair_counts_only_as_a_whole() {
+        let number = |set: &Value, incremented: &Value| number(set, incremented, 0);
+        let clock = Value::Int(90_000_000_000_000);
+        assert!(number(&Value::Okay, &clock).is_some());
+        for set in [Value::Nil, Value::Int(1), Value::SimpleString("QUEUED".into())] {
+            assert_eq!(number(&set, &clock), None, "{set:?}");
+        }
+        for odd in [Value::Int(1), Value::Int(-1), Value::Int(i64::MAX), Value::Nil, Value::Okay] {
+            assert_eq!(number(&Value::Okay, &odd), None, "{odd:?}");
+        }
+    }
+}

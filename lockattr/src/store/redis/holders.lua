@@ -1,0 +1,207 @@
+-- Who has a lock, and taking it: what all scripts share but the usual cases.
+--
+-- A lock that claims share is a sorted set of their values, by the millisecond in which each lease ends. It
+-- lives until the last of them, and while claims wait for it at least as long as its queue.
+
+-- The queue of a lock, in the lock's own hash slot. A name that has no hash tag becomes one, unless
+-- it has a brace that would end it: then the tag of the slot's counter serves, in a cluster.
+local function queue_of(lock)
+  local tag = string.match(lock, '{(.-)}')
+  if tag and tag ~= '' then
+    return 'lockattr:line:' .. lock
+  end
+  if slot and string.find(lock, '}', 1, true) then
+    return 'lockattr:line-of:' .. slot .. ':' .. lock
+  end
+  return 'lockattr:line-of:{' .. lock .. '}'
+end
+
+-- Which locks this run has changed, or their queues.
+local touched = {}
+
+local function is_string(reply)
+  return type(reply) == 'string'
+end
+
+-- Who has a lock: nothing, or the kind of hold, a value, and the two ends of a mark if it has one. The
+-- kind is x (alone), s (shared), p (permits), or ? for what another program keeps under this name. Leases
+-- that are over are passed over and not removed: a read must not make a lock with waiters absent.
+local function held_by(lock)
+  -- pcall, because it may not be a string. Any other error is no answer, and is raised.
+  local held = redis.pcall('GET', lock)
+  if not held then
+    return nil
+  elseif is_string(held) then
+    local value, ends, kept = unmarked(held)
+    if ends and ends <= millis() then
+      return nil
+    end
+    return 'x', value, ends, kept
+  elseif not string.find(held.err, 'WRONGTYPE', 1, true) then
+    redis.call('GET', lock)
+  end
+  local alive = string.format('(%.0f', millis())
+  local sharers = redis.pcall('ZRANGE', lock, alive, '+inf', 'BYSCORE', 'LIMIT', 0, 1)
+  local first = sharers[1] or (not sharers.err and redis.call('ZRANGE', lock, 0, 0)[1])
+  local kind = first and string.match(first, '^%x+ mode=([sp])')
+  if not kind then
+    return '?', ''
+  end
+  if sharers[1] then
+    return kind, first
+  end
+  return nil
+end
+
+-- Whether the claim shares the lock, and its lease is not over.
+local function shares(lock, kind, value)
+  local ends = (kind == 's' or kind == 'p') and redis.call('ZSCORE', lock, value)
+  return ends and tonumber(ends) > millis()
+end
+
+-- How many claims share a lock.
+local function sharers_of(lock)
+  return redis.call('ZCOUNT', lock, string.format('(%.0f', millis()), '+inf')
+end
+
+-- Whether a claim of this mode could have the lock now, but for those who came before it.
+local function admits(lock, mode)
+  local kind = held_by(lock)
+  if not kind then
+    return true
+  elseif mode == 's' then
+    return kind == 's'
+  end
+  local permits = string.match(mode, '^p(%d+)$')
+  if not permits or kind ~= 'p' then
+    return false
+  end
+  return sharers_of(lock) < tonumber(permits)
+end
+
+-- Whether any of these names is there.
+local function any_exists(names)
+  for i = 1, #names, 1000 do
+    if redis.call('EXISTS', unpack(names, i, math.min(i + 999, #names))) > 0 then
+      return true
+    end
+  end
+  return false
+end
+
+local function admits_all(locks, mode)
+  if #locks > 1 and not any_exists(locks) then
+    return true
+  end
+  for _, lock in ipairs(locks) do
+    if not admits(lock, mode) then
+      return false
+    end
+  end
+  return true
+end
+
+-- Whether the claim has the lock.
+local function has(lock, value)
+  local kind, held = held_by(lock)
+  if kind == 'x' then
+    return held == value
+  end
+  return shares(lock, kind, value)
+end
+
+-- After how many milliseconds the first lease on a lock ends, of which `held_by` says this; negative if none
+-- does.
+local function ends_in(lock, kind, ends)
+  if ends then
+    return ends - millis()
+  elseif kind == 's' or kind == 'p' then
+    local alive = string.format('(%.0f', millis())
+    local first = redis.call('ZRANGE', lock, alive, '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')
+    return first[2] - millis()
+  end
+  return kind and redis.call('PTTL', lock) or -1
+end
+
+-- Sets a shared lock to end with the last of its leases.
+local function end_with_the_last(lock)
+  local last = redis.call('ZRANGE', lock, -1, -1, 'WITHSCORES')
+  if last[2] then
+    redis.call('PEXPIRE', lock, last[2] - millis())
+  end
+end
+
+-- Gives the locks to a claim, for which they are free.
+local function take(locks, mode, value, ttl)
+  for _, lock in ipairs(locks) do
+    touched[lock] = true
+    if mode == 'x' then
+      redis.call('SET', lock, value, 'PX', ttl)
+    else
+      local added = redis.pcall('ZADD', lock, millis() + ttl, value)
+      if type(added) == 'table' then
+        -- It is a string: a reservation, or a lease that is over. Any other error is raised here.
+        if string.find(added.err, 'WRONGTYPE', 1, true) then
+          redis.call('DEL', lock)
+        end
+        redis.call('ZADD', lock, millis() + ttl, value)
+      else
+        redis.call('ZREMRANGEBYSCORE', lock, '-inf', millis())
+      end
+      end_with_the_last(lock)
+    end
+  end
+end
+
+-- Marks a lock that has waiters, and makes it live as long as its queue; where none is left, takes the mark
+-- from it.
+local function secure(lock)
+  local queue, held = queue_of(lock), redis.pcall('GET', lock)
+  local value, ends = '', 0
+  if is_string(held) then
+    value, ends = unmarked(held)
+  end
+  if redis.call('EXISTS', queue) == 0 then
+    if not is_string(held) then
+      -- It may have lived for the queue.
+      local last = held and redis.pcall('ZRANGE', lock, -1, -1, 'WITHSCORES') or {}
+      if last[1] and string.find(last[1], '^%x+ mode=[sp]') then
+        redis.call('PEXPIRE', lock, last[2] - millis())
+      end
+    elseif not ends then
+      return
+    elseif value == '' or ends <= millis() then
+      redis.call('DEL', lock)
+    else
+      redis.call('SET', lock, value, 'PX', ends - millis())
+    end
+    return
+  end
+  redis.call('PEXPIRE', queue, KEPT)
+  if not held or is_string(held) then
+    if not ends then
+      ends = is_ours(value) and millis() + redis.call('PTTL', lock) or 0
+      if ends < millis() then
+        -- Another program has it, or has changed when it ends.
+        return
+      end
+    end
+    if ends <= millis() then
+      value, ends = '', 0
+    end
+    set_marked(lock, value, ends, millis() + KEPT)
+  else
+    local last = redis.pcall('ZRANGE', lock, -1, -1, 'WITHSCORES')
+    if last[1] and string.find(last[1], '^%x+ mode=[sp]') then
+      redis.call('PEXPIRE', lock, math.max(last[2] - millis(), KEPT))
+    end
+  end
+end
+
+-- The last thing that a script does: leaves none of the locks that it has changed without their mark.
+local function secure_touched()
+  for lock in pairs(touched) do
+    secure(lock)
+  end
+end
+

@@ -1,0 +1,60 @@
+//! How many acquisitions are under way.
+
+use std::sync::atomic::{AtomicIsize, Ordering};
+
+use super::fresh::place;
+use crate::sync::SHARDS;
+
+/// The acquisitions that are under way, counted where each thread does not disturb the others: one that ends
+/// on another thread than it began on makes one part less than nothing.
+pub(super) struct Asking([Count; SHARDS]);
+
+/// Alone in its cache line, and in the one that is fetched with it.
+#[repr(align(128))]
+#[derive(Default)]
+struct Count(AtomicIsize);
+
+impl Default for Asking {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Count::default()))
+    }
+}
+
+impl Asking {
+    pub(super) fn begin(&self) {
+        self.0[place()].0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(super) fn end(&self) {
+        self.0[place()].0.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Whether none is under way. Asked after a shutdown: one that begins then ends at once, on the same
+    /// thread, so that it is counted in one part.
+    pub(super) fn none(&self) -> bool {
+        self.0.iter().map(|count| count.0.load(Ordering::SeqCst)).sum::<isize>() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::Asking;
+
+    /// Red without: the sum over all parts.
+    #[test]
+    fn it_does_not_matter_which_thread_an_acquisition_ends_on() {
+        let asking = Asking::default();
+        for _ in 0..3 {
+            asking.begin();
+        }
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                assert!(!asking.none());
+                scope.spawn(|| asking.end()).join().unwrap();
+            }
+        });
+        assert!(asking.none());
+    }
+}

@@ -1,0 +1,75 @@
+//! Whether a task drives the queue on some runtime, for calls that ask again and again: a thread remembers
+//! the answer, or all of them would meet at the queue's mutex.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::runtime;
+
+/// What a thread remembers by.
+pub(super) struct Driven {
+    /// Of this watchdog and no other.
+    number: u64,
+    /// How many tasks have left: what was remembered before that counts no more.
+    left: Arc<AtomicU64>,
+}
+
+/// That there was a task of a watchdog on a runtime, when so many had left.
+type Memory = (u64, runtime::Id, u64);
+
+thread_local! {
+    static LAST: Cell<Option<Memory>> = const { Cell::new(None) };
+}
+
+impl Driven {
+    pub(super) fn by(left: Arc<AtomicU64>) -> Self {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        Self { number: NUMBERS.fetch_add(1, Ordering::Relaxed), left }
+    }
+
+    /// Whether there is a task on `runtime`, as this thread remembers or `looks` says.
+    pub(super) fn on(&self, runtime: runtime::Id, looks: impl FnOnce() -> bool) -> bool {
+        // Read before the look: a task that leaves behind it is noticed the next time.
+        let memory = (self.number, runtime, self.left.load(Ordering::SeqCst));
+        if LAST.try_with(Cell::get) == Ok(Some(memory)) {
+            return true;
+        }
+        let is_driven = looks();
+        if is_driven {
+            // A thread that ends remembers nothing more.
+            LAST.try_with(|last| last.set(Some(memory))).ok();
+        }
+        is_driven
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use tokio::runtime::{self, Builder, Handle};
+
+    use super::Driven;
+
+    fn some_runtime() -> runtime::Id {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async { Handle::current().id() })
+    }
+
+    /// Red without: any part of the memory, or the look at `is_driven` before it is kept.
+    #[test]
+    fn an_answer_is_remembered_for_its_watchdog_and_runtime_until_a_task_leaves() {
+        let (here, there, left) = (some_runtime(), some_runtime(), Arc::<AtomicU64>::default());
+        let (driven, other) = (Driven::by(left.clone()), Driven::by(left.clone()));
+        let unasked = || -> bool { panic!("it is remembered") };
+        assert!(!driven.on(here, || false));
+        assert!(driven.on(here, || true));
+        assert!(driven.on(here, unasked));
+        assert!(!driven.on(there, || false) && !other.on(here, || false));
+        assert!(driven.on(here, unasked));
+        left.fetch_add(1, Ordering::SeqCst);
+        assert!(!driven.on(here, || false));
+    }
+}

@@ -1,0 +1,325 @@
+//! The free path: a lock that nobody waits for is taken and given back by plain commands. What the scripts
+//! keep true for it, and when the plain commands do not count.
+
+mod counter;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockattr::store::{
+    Acquire, Acquiring, Claim, Inbox, LockKey, RedisStore, Release, Releasing, Renew, Renewal,
+    Sharing, Store, Waiting,
+};
+use lockattr::{LockManager, LockOptions};
+use lockattr_tests::{Cli, RedisServer, assert_nothing_left, eventually};
+use tokio::task::JoinHandle;
+
+/// Long before a lease of these tests ends, or a waiter looks by itself.
+const SOON: Duration = Duration::from_secs(10);
+
+/// So long that nothing here can wait for its end.
+const LONG: Duration = Duration::from_secs(60);
+
+async fn manager(server: &RedisServer, query: &str) -> LockManager {
+    let url = server.url_with(&format!("ttl=60s&wait=60s&connections=1&{query}"));
+    LockManager::connect(url).await.unwrap()
+}
+
+async fn round(manager: &LockManager) -> u64 {
+    let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
+    let token = guard.fencing_token().get();
+    guard.release().await.unwrap();
+    token
+}
+
+async fn calls(cli: &Cli, command: &str) -> u64 {
+    cli.commandstats().await.get(command).copied().unwrap_or_default()
+}
+
+/// A waiter for `a`, once it is in the queue.
+async fn waiter(cli: &Cli, manager: &LockManager) -> JoinHandle<lockattr::LockGuard> {
+    let manager = manager.clone();
+    let waits =
+        tokio::spawn(async move { manager.acquire("a", LockOptions::new()).await.unwrap() });
+    eventually(SOON, "it is queued", async || queued(cli).await == 1).await;
+    waits
+}
+
+async fn queued(cli: &Cli) -> usize {
+    cli.query(&["ZCARD", "lockattr:line-of:{lock:a}"]).await
+}
+
+/// Claims as managers make them, each of a process of its own, over one store.
+struct Claims {
+    store: RedisStore,
+    inbox: Arc<Inbox>,
+}
+
+impl Claims {
+    fn new(server: &RedisServer) -> Self {
+        let store = RedisStore::open(&server.url()).unwrap();
+        let inbox = Arc::new(Inbox::new(|_| {}));
+        store.listen(&inbox);
+        Self { store, inbox }
+    }
+
+    fn claim(&self, keys: &[&str], sharing: Sharing) -> Arc<Claim> {
+        let mut keys = keys.iter().map(|key| LockKey::new("lock:", key).unwrap());
+        let first = keys.next().expect("a key");
+        Arc::new(Claim::of(&self.inbox, first, keys, sharing, "service=free"))
+    }
+
+    fn exclusive(&self) -> Arc<Claim> {
+        self.claim(&["a"], Sharing::Exclusive)
+    }
+
+    async fn asks(&self, claim: &Arc<Claim>, ttl: Duration) -> bool {
+        let answer = self.store.acquire(&Acquiring::new(claim.clone(), ttl)).await.unwrap();
+        matches!(answer, Acquire::Acquired { .. })
+    }
+
+    /// Asks, and waits in the queue if it is refused.
+    async fn waits(&self, claim: &Arc<Claim>, ttl: Duration) -> bool {
+        let asked = Acquiring::new(claim.clone(), ttl).waiting(Waiting::InLine);
+        matches!(self.store.acquire(&asked).await.unwrap(), Acquire::Acquired { .. })
+    }
+
+    async fn releases(&self, releasing: Releasing) -> Release {
+        self.store.release(&[releasing]).await.remove(0).unwrap()
+    }
+}
+
+/// Red without: `take_free`.
+#[tokio::test]
+async fn a_free_lock_takes_no_script_but_the_first_one_of_a_connection() {
+    let server = RedisServer::start().await;
+    let (cli, manager) = (server.cli().await, manager(&server, "").await);
+    round(&manager).await;
+    let before = calls(&cli, "incr").await;
+    let mut last = 0;
+    for _ in 0..20 {
+        let token = round(&manager).await;
+        assert!(token > last);
+        last = token;
+    }
+    let counted = calls(&cli, "incr").await - before;
+    assert_eq!(counted, 20, "each of them was counted by a plain command");
+    assert_eq!(
+        calls(&cli, "exists").await,
+        1,
+        "only the script of the first one looks for a queue"
+    );
+    assert_nothing_left(&server).await;
+}
+
+/// A lease ends while a claim waits. The lock is nobody's then, and the key is there still: no newcomer overtakes.
+///
+/// Red without: `kept` in the life of the key (`set_marked`).
+#[tokio::test]
+async fn a_lock_with_a_waiter_is_never_absent() {
+    let server = RedisServer::start().await;
+    let (cli, claims) = (server.cli().await, Claims::new(&server));
+    // The connection is raised, so that its questions for free locks are plain.
+    let first = claims.claim(&["other"], Sharing::Exclusive);
+    assert!(claims.asks(&first, LONG).await);
+    let (holder, waits, newcomer) = (claims.exclusive(), claims.exclusive(), claims.exclusive());
+    assert!(claims.asks(&holder, Duration::from_millis(200)).await);
+    assert!(!claims.waits(&waits, LONG).await);
+    eventually(SOON, "over", async || cli.held_value("lock:a").await.is_none()).await;
+    assert!(cli.pttl("lock:a").await >= cli.pttl("lockattr:line-of:{lock:a}").await - 100);
+    assert!(!Claims::new(&server).asks(&newcomer, LONG).await, "it overtook a waiter");
+    assert!(claims.waits(&waits, LONG).await, "its turn has come");
+    assert_eq!(claims.releases(Releasing::new(holder)).await, Release::NotHeld);
+    assert_eq!(cli.held_value("lock:a").await.as_deref(), Some(waits.value()));
+    for claim in [waits, first] {
+        assert_eq!(claims.releases(Releasing::new(claim)).await, Release::Released);
+    }
+    assert_nothing_left(&server).await;
+}
+
+/// Red without: the end inside the mark that a renewal moves (`renew.lua`), or the comparison with it there.
+#[tokio::test]
+async fn a_renewal_moves_the_end_that_the_mark_says_and_never_back() {
+    let server = RedisServer::start().await;
+    let (cli, claims) = (server.cli().await, Claims::new(&server));
+    let (holder, waits) = (claims.exclusive(), claims.exclusive());
+    assert!(claims.asks(&holder, Duration::from_secs(2)).await);
+    assert!(!claims.waits(&waits, LONG).await);
+    let until = async || -> u64 {
+        let value = cli.value("lock:a").await.expect("it is held");
+        let until = value.strip_prefix("queued=1 until=").expect("it is marked");
+        until.split(' ').next().and_then(|millis| millis.parse().ok()).expect("milliseconds")
+    };
+    let begins = until().await;
+    for (ttl, grows) in [(LONG, true), (Duration::from_secs(1), false)] {
+        let before = until().await;
+        let renewals = [Renewal::new(holder.clone(), ttl)];
+        assert_eq!(claims.store.renew(&renewals).await.remove(0).unwrap(), Renew::Renewed);
+        assert_eq!(until().await > before, grows, "{ttl:?}");
+    }
+    assert!(until().await - begins > 50_000);
+    assert!(cli.pttl("lock:a").await > 50_000, "a marked key lives until the later of both ends");
+    for claim in [holder, waits] {
+        assert_eq!(claims.releases(Releasing::new(claim)).await, Release::Released);
+    }
+    assert_nothing_left(&server).await;
+}
+
+/// Red without: what `secure` does where no queue is left.
+#[tokio::test]
+async fn the_last_waiter_that_leaves_takes_the_mark_with_it() {
+    let server = RedisServer::start().await;
+    let (cli, claims) = (server.cli().await, Claims::new(&server));
+    let [holder, one, other] = [(); 3].map(|()| claims.exclusive());
+    assert!(claims.asks(&holder, LONG).await);
+    for waits in [&one, &other] {
+        assert!(!claims.waits(waits, LONG).await);
+    }
+    claims.releases(Releasing::new(one)).await;
+    let marked = cli.value("lock:a").await.unwrap();
+    assert!(marked.starts_with("queued=1 "), "one waits still: {marked}");
+    claims.releases(Releasing::new(other)).await;
+    assert_eq!(cli.value("lock:a").await.as_deref(), Some(holder.value()));
+    let left = u64::try_from(cli.pttl("lock:a").await).unwrap();
+    assert!((50_000..=60_000).contains(&left), "{left} ms of its lease");
+    assert_eq!(claims.releases(Releasing::new(holder)).await, Release::Released);
+    assert_nothing_left(&server).await;
+}
+
+/// A claim for two keys waits for the one, and the other is free: a reservation keeps it from being taken by a
+/// command that knows no queue. A reservation is nobody's lock.
+///
+/// Red without: the reservation in `secure`, or `touched` where a claim is queued.
+#[tokio::test]
+async fn a_free_key_of_a_claim_that_waits_is_reserved_and_held_by_nobody() {
+    let server = RedisServer::start().await;
+    let (cli, claims) = (server.cli().await, Claims::new(&server));
+    let holder = claims.claim(&["b"], Sharing::Exclusive);
+    assert!(claims.asks(&holder, LONG).await);
+    let both = claims.claim(&["a", "b"], Sharing::Exclusive);
+    assert!(!claims.waits(&both, LONG).await);
+    assert!(cli.value("lock:a").await.is_some_and(|value| value.starts_with("queued=1 until=0 ")));
+    let manager = manager(&server, "").await;
+    assert_eq!(manager.holder("a").await.unwrap(), None);
+    let held: Vec<_> = manager.held_locks().await.unwrap();
+    assert_eq!(held.iter().map(|lock| lock.key.as_str()).collect::<Vec<_>>(), ["b"]);
+    assert_eq!(claims.releases(Releasing::new(holder)).await, Release::Released);
+    assert_eq!(
+        cli.held_value("lock:a").await.as_deref(),
+        Some(both.value()),
+        "it was granted both"
+    );
+    assert_eq!(claims.releases(Releasing::new(both)).await, Release::Released);
+    assert_nothing_left(&server).await;
+}
+
+/// Those that share a lock leave it while a claim waits that wants it alone: whoever leaves last, and
+/// whether or not anybody is served then, a newcomer finds the key.
+///
+/// Red without: the reservation in `secure`.
+#[tokio::test]
+async fn sharers_that_leave_in_silence_leave_a_reservation_for_the_waiter() {
+    let server = RedisServer::start().await;
+    let (cli, claims) = (server.cli().await, Claims::new(&server));
+    let [one, other] = [(); 2].map(|()| claims.claim(&["a"], Sharing::Shared));
+    for sharer in [&one, &other] {
+        assert!(claims.asks(sharer, LONG).await);
+    }
+    let waits = claims.exclusive();
+    assert!(!claims.waits(&waits, LONG).await);
+    claims.releases(Releasing::new(one).quietly()).await;
+    claims.releases(Releasing::new(other).quietly()).await;
+    assert!(cli.value("lock:a").await.is_some_and(|value| value.starts_with("queued=1 until=0 ")));
+    assert!(!claims.asks(&claims.exclusive(), LONG).await, "it overtook a waiter");
+    assert!(claims.waits(&waits, LONG).await);
+    assert_eq!(claims.releases(Releasing::new(waits)).await, Release::Released);
+    assert_nothing_left(&server).await;
+}
+
+/// Another program compares and deletes what it wrote. So its value stays as it is, whoever waits.
+///
+/// Red without: `is_ours` in `secure` or in `acquire_one.lua`.
+#[tokio::test]
+async fn the_value_of_another_program_is_never_marked() {
+    let server = RedisServer::start().await;
+    let (cli, manager) = (server.cli().await, manager(&server, "retry_delay=20ms").await);
+    // One with an end, and one without; as long as a token, and as a token alone.
+    for (value, ends) in [("5f2b", true), (&"f".repeat(32), true), ("nobody's", false)] {
+        let mut set = vec!["SET", "lock:a", value];
+        set.extend(if ends { &["PX", "60000"][..] } else { &[] });
+        cli.query::<()>(&set).await;
+        let waits = waiter(&cli, &manager).await;
+        eventually(SOON, "it looks again", async || calls(&cli, "evalsha").await > 4).await;
+        assert_eq!(cli.value("lock:a").await.as_deref(), Some(value));
+        assert_eq!(cli.pttl("lock:a").await > 0, ends);
+        assert_eq!(cli.query::<u32>(&["DEL", "lock:a"]).await, 1);
+        waits.await.unwrap().release().await.unwrap();
+        assert_nothing_left(&server).await;
+    }
+}
+
+/// A holder that nobody told of the waiter deletes by a plain command, in vain: the script hands on.
+///
+/// Red without: the script's say behind a deletion that failed (`Deleted::AskTheScript`).
+#[tokio::test]
+async fn a_plain_release_of_a_marked_lock_hands_it_on() {
+    let server = RedisServer::start().await;
+    let proxy = lockattr_tests::Proxy::start(server.addr()).await;
+    let url = format!("{}?ttl=60s&wait=60s&connections=1", server.url_through(&proxy));
+    let (cli, one) = (server.cli().await, LockManager::connect(url).await.unwrap());
+    let other = manager(&server, "").await;
+    let held = one.acquire("a", LockOptions::new()).await.unwrap();
+    proxy.swallow_messages(1);
+    let waits = waiter(&cli, &other).await;
+    eventually(SOON, "it is told", async || proxy.seen("message") == 1).await;
+    held.release().await.unwrap();
+    assert_eq!(proxy.seen("release"), 2, "a plain command, and then the script");
+    let granted = tokio::time::timeout(SOON, waits).await.expect("granted at once").unwrap();
+    granted.release().await.unwrap();
+    drop((one, other));
+    assert_nothing_left(&server).await;
+}
+
+/// A shared lock lives on for its queue, and no longer: other programs find the key gone when its last lease ends.
+///
+/// Red without: what `secure` does to a shared lock without a queue.
+#[tokio::test]
+async fn a_shared_lock_whose_waiter_left_ends_with_its_lease() {
+    let server = RedisServer::start().await;
+    let (cli, claims) = (server.cli().await, Claims::new(&server));
+    let sharer = claims.claim(&["a"], Sharing::Shared);
+    assert!(claims.asks(&sharer, Duration::from_millis(500)).await);
+    let waits = claims.exclusive();
+    assert!(!claims.waits(&waits, LONG).await);
+    assert!(cli.pttl("lock:a").await > 10_000, "it lives for its queue");
+    claims.releases(Releasing::new(waits)).await;
+    assert!(cli.pttl("lock:a").await <= 500);
+    assert_nothing_left(&server).await;
+}
+
+/// Red without: a first write that such a server takes (`lengthen` in `renew.lua`), in both modes.
+#[tokio::test]
+async fn a_server_without_memory_renews_what_others_wait_for() {
+    let server = RedisServer::start().await;
+    let (cli, claims) = (server.cli().await, Claims::new(&server));
+    let sharer = claims.claim(&["a"], Sharing::Shared);
+    let alone = claims.claim(&["b"], Sharing::Exclusive);
+    let waiters = ["a", "b"].map(|key| claims.claim(&[key], Sharing::Exclusive));
+    for holder in [&sharer, &alone] {
+        assert!(claims.asks(holder, Duration::from_secs(20)).await);
+    }
+    for waiter in &waiters {
+        assert!(!claims.waits(waiter, LONG).await);
+    }
+    cli.query::<()>(&["CONFIG", "SET", "maxmemory", "1"]).await;
+    let renewals = [&sharer, &alone].map(|claim| Renewal::new(claim.clone(), LONG));
+    for answer in claims.store.renew(&renewals).await {
+        assert_eq!(answer.unwrap(), Renew::Renewed);
+    }
+    assert!(cli.pttl("lock:b").await > 50_000);
+    cli.query::<()>(&["CONFIG", "SET", "maxmemory", "0"]).await;
+    for claim in waiters.into_iter().chain([sharer, alone]) {
+        claims.releases(Releasing::new(claim)).await;
+    }
+    assert_nothing_left(&server).await;
+}

@@ -1,0 +1,104 @@
+//! The fencing counter, which plain commands count up, and what may take it back.
+
+use lockattr_tests::Proxy;
+
+use super::*;
+
+/// Whether the next acquisition of this manager is counted by a script, which reads the server's clock.
+async fn counts_by_script(cli: &Cli, manager: &LockManager) -> bool {
+    let before = calls(cli, "incr").await;
+    round(manager).await;
+    calls(cli, "incr").await == before
+}
+
+/// Red without: the comparison in `counters::counts`.
+#[tokio::test]
+async fn a_counter_that_was_lost_is_raised_to_the_clock() {
+    let server = RedisServer::start().await;
+    let (cli, one, other) =
+        (server.cli().await, manager(&server, "").await, manager(&server, "").await);
+    let last = round(&one).await.max(round(&other).await);
+    for _ in 0..3 {
+        let deleted: u32 = cli.query(&["DEL", "lockattr:fence"]).await;
+        assert_eq!(deleted, 1);
+        // Counted up from nothing, the first of them by either.
+        for manager in [&one, &other] {
+            let token = round(manager).await;
+            assert!(token > last, "{token} after {last}");
+        }
+    }
+    assert_nothing_left(&server).await;
+}
+
+/// A proxy may put another server in the place of one whose last numbers it has not got, without anybody's
+/// noticing.
+///
+/// Red without: `seen` in `counters::counts`.
+#[tokio::test]
+async fn a_number_that_was_seen_before_is_none() {
+    let server = RedisServer::start().await;
+    let (cli, manager) = (server.cli().await, manager(&server, "").await);
+    round(&manager).await;
+    let early = cli.value("lockattr:fence").await.unwrap();
+    let last = [round(&manager).await, round(&manager).await, round(&manager).await];
+    cli.query::<()>(&["SET", "lockattr:fence", &early]).await;
+    let token = round(&manager).await;
+    assert!(token > last[2], "{token} after {last:?}");
+    assert_nothing_left(&server).await;
+}
+
+/// A restart, or a failover, comes with a new connection.
+///
+/// Red without: `is_raised` in `Node::take`.
+#[tokio::test]
+async fn a_new_connection_counts_by_a_script_first() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let url = format!("{}?connections=1", server.url_through(&proxy));
+    let (cli, manager) = (server.cli().await, LockManager::connect(url).await.unwrap());
+    assert!(counts_by_script(&cli, &manager).await);
+    assert!(!counts_by_script(&cli, &manager).await);
+    for _ in 0..2 {
+        proxy.cut().await;
+        // Over a new connection, whose first acquisition it is.
+        manager.acquire("b", LockOptions::new()).await.unwrap().release().await.unwrap();
+        assert!(!counts_by_script(&cli, &manager).await);
+    }
+    drop(manager);
+    assert_nothing_left(&server).await;
+}
+
+/// Red without: `clear` in the watch of a connection.
+#[tokio::test]
+async fn a_heartbeat_later_a_script_counts_again() {
+    let server = RedisServer::start().await;
+    let (cli, manager) = (server.cli().await, manager(&server, "heartbeat=50ms").await);
+    assert!(counts_by_script(&cli, &manager).await);
+    let again = async || counts_by_script(&cli, &manager).await;
+    eventually(SOON, "a script counts", again).await;
+    eventually(SOON, "and again", again).await;
+    assert_nothing_left(&server).await;
+}
+
+/// A right more, and a free lock costs less; without it all is well.
+///
+/// Red without: what is remembered of a refusal (`Raised::doubts`).
+#[tokio::test]
+async fn a_user_who_may_not_count_asks_scripts() {
+    let rights = crate::redis::RIGHTS.replace(" +incr", "");
+    let server = RedisServer::builder().user("locker", "s3cret", &rights).start().await;
+    let cli = server.cli().await;
+    let manager = LockManager::connect(server.url_as("locker", "s3cret")).await.unwrap();
+    let mut last = 0;
+    for _ in 0..10 {
+        let token = round(&manager).await;
+        assert!(token > last);
+        last = token;
+    }
+    assert_eq!(calls(&cli, "incr").await, 0);
+    let stats: String = cli.query(&["INFO", "commandstats"]).await;
+    let rejected = stats.lines().find(|line| line.starts_with("cmdstat_incr:")).unwrap_or("");
+    let refusals = rejected.split("rejected_calls=").nth(1).and_then(|rest| rest.split(',').next());
+    assert_eq!(refusals, Some("1"), "{rejected}");
+    assert_nothing_left(&server).await;
+}
