@@ -39,6 +39,7 @@ mod fair;
 mod fault;
 mod faults;
 mod holds;
+mod holds_for_long;
 mod holds_over_servers;
 mod lease;
 mod locks;

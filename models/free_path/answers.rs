@@ -2,7 +2,7 @@
 
 use super::mistake::Mistake;
 use super::process::RETRY;
-use super::setting::Setting;
+use super::setting::{KEYS, Setting};
 use super::world::{Grant, Message, Notice, Phase, World};
 
 impl Setting {
@@ -30,30 +30,37 @@ impl Setting {
             Message::Granted(grant) => {
                 let valid = if self.makes(Mistake::IgnoresTheLease) { self.ttl } else { it.valid };
                 (it.phase, it.timer) = (Phase::Waiting, 0);
-                self.learn(world, link, grant);
+                self.learn(world, claim, grant);
                 if valid > 0 {
                     self.hold(world, claim, grant.stale, valid);
                 }
             }
             Message::Void { error } => {
-                world.links[link].raised &= !error;
+                if error {
+                    world.links[link].raised = [false; KEYS];
+                }
                 self.ask(world, claim);
             }
             Message::Refused => {
                 it.notice = it.notice.filter(|notice| !notice.old);
                 (it.phase, it.timer) = (Phase::Waiting, self.look);
-                world.links[link].raised |= self.makes(Mistake::QueuedSetsFlag);
+                world.links[link].raised[self.counter(claim)] |=
+                    self.makes(Mistake::QueuedSetsFlag);
             }
             _ => {}
         }
     }
 
     /// A process learns of a number, and that the counter of this connection was raised.
-    fn learn(&self, world: &mut World, link: usize, grant: Grant) {
-        let link = &mut world.links[link];
-        link.seen = link.seen.max(grant.number);
+    fn learn(&self, world: &mut World, claim: usize, grant: Grant) {
+        let (link, of) = (&mut world.links[self.link(claim)], self.counter(claim));
+        link.seen[of] = link.seen[of].max(grant.number);
         let of_this = !grant.old || self.makes(Mistake::LateAnswerSetsFlag);
-        link.raised |= !grant.bare && of_this;
+        let raises = !grant.bare && of_this;
+        link.raised[of] |= raises;
+        if raises && self.makes(Mistake::OneFlagForAllCounters) {
+            link.raised = [true; KEYS];
+        }
     }
 
     /// No answer comes any more, or not in time from as many replicas as it needs.
@@ -70,8 +77,8 @@ impl Setting {
         let in_time = 2 * notice.left > self.ttl;
         // A grant that no replica may have is asked for again.
         if in_time && !self.waits_for_replica {
-            let link = &mut world.links[self.link(claim)];
-            link.seen = link.seen.max(notice.number);
+            let (link, of) = (&mut world.links[self.link(claim)], self.counter(claim));
+            link.seen[of] = link.seen[of].max(notice.number);
             self.hold(world, claim, notice.stale, notice.left);
         } else {
             world.claims[claim].timer = 0;

@@ -2,7 +2,7 @@
 //! counts, as far as a number can still be given a second time.
 
 use super::server::{Server, name};
-use super::setting::{CLAIMS, Setting};
+use super::setting::{CLAIMS, KEYS, Setting};
 use super::world::{FLOOR, Grant, Message, Phase, Process, Renewal, World};
 
 impl Setting {
@@ -81,52 +81,54 @@ impl Setting {
             let may_ask = self.of_process(process).any(may_ask);
             let link = &mut world.links[process];
             if !may_ask || link.process == Process::Dead {
-                (link.raised, link.seen) = (false, 0);
+                (link.raised, link.seen) = ([false; KEYS], [0; KEYS]);
             }
             link.cut &= link.process != Process::Dead;
         }
     }
 
-    /// Numbers that no counter comes to any more are one. Without a replica no counter does: it is lost whole, or
-    /// ahead of all.
+    /// Numbers that their counter comes to no more are one. Without a replica none does: it is lost whole, or ahead of
+    /// all.
     fn lower_numbers(&self, world: &mut World) {
         let real = |number: u8| number >= FLOOR;
-        let counters = [world.server.counter, world.replica.counter];
-        let least = counters.into_iter().filter(|&counter| real(counter)).min();
-        let least = match self.replica {
-            true => least.unwrap_or(world.clock),
-            false => world.clock,
-        };
-        let lower = |number: &mut u8| {
-            *number = if real(*number) { FLOOR + number.saturating_sub(least) } else { 0 };
-        };
-        each_number(world, lower);
-        for link in &mut world.links {
-            // What a counter is at already says nothing.
-            link.seen = if link.seen > FLOOR { link.seen } else { 0 };
+        for counter in 0..=usize::from(self.slots) {
+            let counters = [world.server.counters[counter], world.replica.counters[counter]];
+            let least = counters.into_iter().filter(|&at| real(at)).min();
+            let least = least.filter(|_| self.replica).unwrap_or(world.clocks[counter]);
+            self.each_number(world, counter, |number| {
+                *number = if real(*number) { FLOOR + number.saturating_sub(least) } else { 0 };
+            });
         }
-        for it in &mut world.claims {
-            it.seen = if it.seen > FLOOR { it.seen } else { 0 };
+        // What a counter is at already says nothing.
+        let of_links = world.links.iter_mut().flat_map(|link| &mut link.seen);
+        for seen in of_links.chain(world.claims.iter_mut().map(|it| &mut it.seen)) {
+            *seen = if *seen > FLOOR { *seen } else { 0 };
         }
     }
-}
 
-fn each_number(world: &mut World, mut see: impl FnMut(&mut u8)) {
-    see(&mut world.server.counter);
-    see(&mut world.replica.counter);
-    see(&mut world.clock);
-    world.top.iter_mut().chain(&mut world.top_alone).for_each(&mut see);
-    world.links.iter_mut().for_each(|link| see(&mut link.seen));
-    for it in &mut world.claims {
-        see(&mut it.seen);
-        match &mut it.message {
-            Message::Granted(Grant { number, .. }) | Message::Again(Grant { number, .. }) => {
-                see(number);
-            }
-            _ => {}
+    /// Every number that a counter has given.
+    fn each_number(&self, world: &mut World, counter: usize, mut see: impl FnMut(&mut u8)) {
+        see(&mut world.server.counters[counter]);
+        see(&mut world.replica.counters[counter]);
+        see(&mut world.clocks[counter]);
+        let counts = |key: &usize| !self.slots || *key == counter;
+        for key in (0..KEYS).filter(counts) {
+            see(&mut world.top[key]);
+            see(&mut world.top_alone[key]);
         }
-        if let Some(notice) = &mut it.notice {
-            see(&mut notice.number);
+        world.links.iter_mut().for_each(|link| see(&mut link.seen[counter]));
+        for claim in (0..self.claims.len()).filter(|&claim| self.counter(claim) == counter) {
+            let it = &mut world.claims[claim];
+            see(&mut it.seen);
+            match &mut it.message {
+                Message::Granted(Grant { number, .. }) | Message::Again(Grant { number, .. }) => {
+                    see(number);
+                }
+                _ => {}
+            }
+            if let Some(notice) = &mut it.notice {
+                see(&mut notice.number);
+            }
         }
     }
 }

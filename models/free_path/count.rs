@@ -7,13 +7,13 @@ use super::world::{Message, Phase, World};
 impl Setting {
     /// A script counts: by the clock, and never behind the last number. In a microsecond there is less than one
     /// acquisition, so the clock is ahead of every number that was ever given.
-    pub(crate) fn count(&self, world: &mut World) -> u8 {
-        let next = world.server.counter + 1;
+    pub(crate) fn count(&self, world: &mut World, counter: usize) -> u8 {
+        let next = world.server.counters[counter] + 1;
         let number = match self.makes(Mistake::IgnoresTheClock) {
             true => next,
-            false => next.max(world.clock + 1),
+            false => next.max(world.clocks[counter] + 1),
         };
-        given(world, number)
+        given(world, counter, number)
     }
 
     /// `claim` has its locks again, if they were taken from it before. It may still believe in a lease from before, or be
@@ -51,13 +51,14 @@ impl Setting {
 }
 
 /// A bare `INCR`, which knows no clock.
-pub(crate) fn increment(world: &mut World) -> u8 {
-    let next = world.server.counter + 1;
-    given(world, next)
+pub(crate) fn increment(world: &mut World, counter: usize) -> u8 {
+    let next = world.server.counters[counter] + 1;
+    given(world, counter, next)
 }
 
-fn given(world: &mut World, number: u8) -> u8 {
-    world.server.counter = number;
-    world.clock = world.clock.max(number);
+fn given(world: &mut World, counter: usize, number: u8) -> u8 {
+    world.server.counters[counter] = number;
+    let clock = &mut world.clocks[counter];
+    *clock = number.max(*clock);
     number
 }

@@ -1,9 +1,10 @@
 //! The replica: when it catches up, and when it takes the place of its server.
 
+use super::fault::Fault;
 use super::mistake::Mistake;
 use super::process::RETRY;
 use super::server::Form;
-use super::setting::Setting;
+use super::setting::{KEYS, Setting};
 use super::world::{Grant, Message, Phase, Renewal, World, Wrong};
 
 impl Setting {
@@ -28,15 +29,19 @@ impl Setting {
 
     /// The replica is the server now. What was on its way to the old one is lost; an answer of the old one may still
     /// be heard.
-    pub(crate) fn fail_over(&self, world: &mut World, new_connections: bool) {
+    pub(crate) fn fail_over(&self, world: &mut World, fault: Fault) {
         (world.server, world.behind) = (world.replica, 0);
-        let keeps = match new_connections {
-            true => Mistake::NewConnectionKeepsFlag,
-            false => Mistake::RoleKeepsFlag,
+        let new_connections = fault == Fault::Failover;
+        let keeps = match fault {
+            Fault::Failover => self.makes(Mistake::NewConnectionKeepsFlag),
+            Fault::RoleChange => self.makes(Mistake::RoleKeepsFlag),
+            _ => true,
         };
         for link in &mut world.links {
             link.cut |= new_connections;
-            link.raised &= self.makes(keeps);
+            if !keeps {
+                link.raised = [false; KEYS];
+            }
         }
         world.intruder = world.intruder.min(self.foreign_left(world));
         for claim in 0..self.claims.len() {

@@ -30,11 +30,17 @@ pub(crate) enum Fault {
     Failover,
     /// The same, over connections that live on. Their processes are told of it.
     RoleChange,
+    /// The same behind a proxy: connections live on, and nobody is told.
+    Swap,
     /// The `SET` of a pair is redirected, and the `INCR` is executed.
     RedirectSet,
     /// The `SET` of a pair is executed, and the `INCR` is redirected.
     RedirectIncrement,
 }
+
+/// A message is lost, or comes late.
+pub(crate) const OF_MESSAGES: &[Fault] =
+    &[Fault::Timeout, Fault::LoseGrant, Fault::LoseUndone, Fault::Cut];
 
 /// Faults of processes, of messages and of connections.
 pub(crate) const OF_PROCESSES: &[Fault] =

@@ -17,7 +17,7 @@ impl Setting {
         for &fault in self.kinds {
             let places = match fault {
                 Fault::Evict | Fault::Delete => KEYS,
-                Fault::Flush | Fault::Failover | Fault::RoleChange => 1,
+                Fault::Flush | Fault::Failover | Fault::RoleChange | Fault::Swap => 1,
                 Fault::Intrude | Fault::IntrudeForever => 1,
                 // A process has the number of one of its claims at most.
                 _ => self.claims.len(),
@@ -40,6 +40,8 @@ impl Setting {
         match fault {
             Fault::Evict | Fault::Delete => has_any(&world.server.keys[at]),
             Fault::Flush | Fault::Failover | Fault::RoleChange => true,
+            // The claims of one process for a lock ask one after the other.
+            Fault::Swap => world.claims.iter().all(|it| it.phase != Phase::Asking),
             Fault::Intrude | Fault::IntrudeForever => !has_any(&world.server.keys[0]),
             Fault::Kill => world.links[at].process != Process::Dead && counts(),
             Fault::Stop => world.links[at].process == Process::Runs && counts(),
@@ -70,7 +72,9 @@ impl Setting {
             Fault::Stop => world.links[at].process = Process::Stopped,
             Fault::Cut => {
                 world.links[at].cut = true;
-                world.links[at].raised &= self.makes(Mistake::NewConnectionKeepsFlag);
+                if !self.makes(Mistake::NewConnectionKeepsFlag) {
+                    world.links[at].raised = [false; KEYS];
+                }
                 for claim in self.of_process(at) {
                     self.time_out(world, claim);
                     world.claims[claim].notice = None;
@@ -91,8 +95,7 @@ impl Setting {
             Fault::Flush => self.flush(world),
             Fault::Intrude => self.intrude(world, self.ttl),
             Fault::IntrudeForever => self.intrude(world, NEVER),
-            Fault::Failover => self.fail_over(world, true),
-            Fault::RoleChange => self.fail_over(world, false),
+            Fault::Failover | Fault::RoleChange | Fault::Swap => self.fail_over(world, fault),
             Fault::RedirectSet => world.claims[at].message = Message::Half(Set::Redirected),
             Fault::RedirectIncrement => world.claims[at].message = Message::Void { error: true },
         }

@@ -36,6 +36,7 @@ impl Setting {
             Form::Plain => false,
             Form::Foreign => self.makes(Mistake::ForeverIsOver) && it.expires == NEVER,
             Form::Marked if self.makes(Mistake::LeftFromExpiry) => it.owner == 0,
+            Form::Marked if self.makes(Mistake::ReservationIsHeld) => false,
             Form::Marked => it.owner == 0 || it.until == 0,
             Form::Set => {
                 let holders = || (0..self.claims.len()).filter(|&of| it.leases[of] > 0);

@@ -28,6 +28,8 @@ pub(crate) enum Mistake {
     ReservesNothing,
     /// The last one to leave a queue, and each one before it, takes the mark away.
     LeaverUnmarks,
+    /// The last one to leave a queue deletes the marked lock, which another claim has.
+    LastFreesAnothers,
 
     /// A lean release that finds another value takes the lock for lost.
     NotEqualIsLost,
@@ -51,9 +53,13 @@ pub(crate) enum Mistake {
     LateAnswerSetsFlag,
     /// A script that queued the claim sets the flag.
     QueuedSetsFlag,
+    /// A script that counted in one slot sets the flag for all slots.
+    OneFlagForAllCounters,
 
     /// Any number of an `INCR` counts.
     NumbersUnchecked,
+    /// A number counts though this process has seen as great a one.
+    SeenUnchecked,
     /// The scripts count one more than last time, whatever the clock says.
     IgnoresTheClock,
 
@@ -61,6 +67,8 @@ pub(crate) enum Mistake {
     LeftFromExpiry,
     /// A lock of another program that has no TTL passes for one that is over.
     ForeverIsOver,
+    /// A reservation passes for a lock that somebody has, and so does a mark whose lease is over.
+    ReservationIsHeld,
 
     /// A claim that has the lock already, and asks the script, is refused.
     AdoptsNothing,

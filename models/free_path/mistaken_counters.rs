@@ -3,7 +3,7 @@
 use super::fault::Fault;
 use super::mistake::Mistake;
 use super::setting::Setting;
-use super::settings::{LAGS, W, with};
+use super::settings::{LAGS, SECOND, W, with};
 use crate::search::explore;
 
 #[track_caller]
@@ -72,6 +72,27 @@ fn a_script_that_only_queued_and_sets_the_flag() {
     let kinds = &[Fault::Failover, Fault::Intrude];
     let queued = Setting { faults: 2, kinds, ..lagging(Mistake::QueuedSetsFlag) };
     is_wrong(&Setting { process: [0, 0, 0], ..queued }, TOKEN, 11);
+}
+
+/// A cluster, where each slot has a counter of its own.
+#[test]
+fn a_script_that_counted_in_another_slot_and_sets_the_flag() {
+    let claims = &[W, SECOND, SECOND];
+    let slots = Setting { claims, slots: true, ..lagging(Mistake::OneFlagForAllCounters) };
+    is_wrong(&Setting { process: [0, 0, 1], ..slots }, TOKEN, 9);
+}
+
+/// A proxy hides the failover.
+#[test]
+fn a_number_that_its_process_has_seen_already() {
+    let hides = Setting { kinds: &[Fault::Swap], ..lagging(Mistake::SeenUnchecked) };
+    is_wrong(&Setting { process: [0, 0, 0], ..hides }, TOKEN, 5);
+}
+
+/// No mistake of the protocol, but its limit: behind such a proxy a process does not know what others have seen.
+#[test]
+fn a_proxy_that_hides_a_failover_from_two_processes() {
+    is_wrong(&Setting { kinds: &[Fault::Swap], ..LAGS }, TOKEN, 8);
 }
 
 #[test]

@@ -14,6 +14,7 @@ fn is_wrong(setting: &Setting, what: &str, steps: usize) {
 const CONFLICT: &str = "two hold that must not";
 const OVERTAKEN: &str = "a living claim is overtaken";
 const PLACE: &str = "a claim loses its place";
+const DEAD: &str = "a claim is refused because of the dead";
 const LEFT: &str = "something is left behind";
 
 #[test]
@@ -71,6 +72,19 @@ fn a_mark_that_whoever_leaves_takes_away() {
     is_wrong(&Setting { claims, faults: 0, ..with(Mistake::LeaverUnmarks) }, OVERTAKEN, 15);
 }
 
+/// The claim that leaves waited for a lock that another one has.
+#[test]
+fn a_last_one_to_leave_that_frees_the_lock_of_another() {
+    let claims = &[X, X, X];
+    is_wrong(&Setting { claims, faults: 0, ..with(Mistake::LastFreesAnothers) }, CONFLICT, 13);
+}
+
+#[test]
+fn a_reservation_that_passes_for_a_holder() {
+    let quiet = Setting { faults: 0, quiet: true, ..with(Mistake::ReservationIsHeld) };
+    is_wrong(&quiet, DEAD, 10);
+}
+
 #[test]
 fn a_lean_release_that_takes_a_mark_for_a_loss() {
     is_wrong(&Setting { faults: 0, ..with(Mistake::NotEqualIsLost) }, LEFT, 7);
@@ -117,7 +131,7 @@ fn a_read_that_prunes() {
 fn a_mark_whose_lease_is_read_from_its_key() {
     let kinds = &[Fault::Kill];
     let dead = Setting { kinds, ..with(Mistake::LeftFromExpiry) };
-    is_wrong(&dead, "a claim is refused because of the dead", 10);
+    is_wrong(&dead, DEAD, 10);
 }
 
 #[test]

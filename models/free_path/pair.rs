@@ -25,9 +25,12 @@ impl Setting {
 
     /// `INCR` behind the `SET`, and what both are worth to the process when their answers come.
     pub(crate) fn increment(&self, world: &mut World, claim: usize, set: Set) -> Message {
-        let number = increment(world);
-        let counts = self.makes(Mistake::NumbersUnchecked)
-            || number > world.claims[claim].seen.max(FLOOR - 1);
+        let number = increment(world, self.counter(claim));
+        let least = match self.makes(Mistake::SeenUnchecked) {
+            true => FLOOR - 1,
+            false => world.claims[claim].seen.max(FLOOR - 1),
+        };
+        let counts = number > least || self.makes(Mistake::NumbersUnchecked);
         let taken = match set {
             Set::Done => true,
             Set::Refused => self.makes(Mistake::IgnoresTheSet),

@@ -41,7 +41,10 @@ impl Setting {
                     add(Step::AsksBare(claim), &|then| self.ask_bare(then, claim));
                 }
                 // A process that saw others wait asks the script at once.
-                if it.phase == Phase::Waiting || !link.raised || !self.is_plain(claim) {
+                if it.phase == Phase::Waiting
+                    || !link.raised[self.counter(claim)]
+                    || !self.is_plain(claim)
+                {
                     add(Step::Asks(claim), &|then| self.ask(then, claim));
                 }
             }
@@ -71,11 +74,12 @@ impl Setting {
 
     /// Whether two bare commands may ask: the flag is set, and the claim is in no queue.
     pub(crate) fn may_be_bare(&self, world: &World, claim: usize) -> bool {
-        self.is_plain(claim) && world.links[self.link(claim)].raised && !world.claims[claim].entered
+        let raised = world.links[self.link(claim)].raised[self.counter(claim)];
+        self.is_plain(claim) && raised && !world.claims[claim].entered
     }
 
     pub(crate) fn ask_bare(&self, world: &mut World, claim: usize) {
-        let seen = world.links[self.link(claim)].seen;
+        let seen = world.links[self.link(claim)].seen[self.counter(claim)];
         let it = &mut world.claims[claim];
         (it.phase, it.message, it.valid, it.seen) = (Phase::Asking, Message::Pair, self.ttl, seen);
     }
@@ -111,7 +115,7 @@ impl Setting {
             }
             1 => {
                 world.claims[claim].late_pair = 0;
-                increment(world);
+                increment(world, self.counter(claim));
             }
             _ => {
                 world.claims[claim].late_pair = 1;

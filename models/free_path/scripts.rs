@@ -84,6 +84,7 @@ impl Setting {
                 Some(Mistake::LastSharerLeavesNothing) if last_shared[key] && absent => {}
                 Some(Mistake::KeepingForgetsQueue) if after > 0 => {}
                 Some(Mistake::LeaverUnmarks) if leaves => unmark(world, key),
+                Some(Mistake::LastFreesAnothers) if leaves => delete_marked(world, key),
                 _ => self.secure(world, key),
             }
         }
@@ -145,7 +146,7 @@ impl Setting {
 
     /// Grants the locks for so long, under the next number.
     pub(crate) fn take(&self, world: &mut World, claim: usize, lease: u8) -> Grant {
-        let number = self.count(world);
+        let number = self.count(world, self.counter(claim));
         for &key in self.keys(claim) {
             let it = &mut world.server.keys[key];
             if self.mode(claim) == Mode::Exclusive {
@@ -163,6 +164,14 @@ impl Setting {
         let stale = self.is_stale(world, claim, number);
         self.note_taken(world, claim, number);
         Grant { number, stale, ..Grant::default() }
+    }
+}
+
+/// The mistake of deleting a marked lock that has no waiters any more, whoever has it.
+fn delete_marked(world: &mut World, key: usize) {
+    let it = &mut world.server.keys[key];
+    if it.form == Form::Marked && !it.is_queued() {
+        it.vanish();
     }
 }
 

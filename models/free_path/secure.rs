@@ -49,10 +49,15 @@ impl Setting {
 /// The lock has no waiters any more: it is what its owner wrote, or it is free.
 pub(crate) fn unmark(world: &mut World, key: usize) {
     let it = &mut world.server.keys[key];
-    if it.form == Form::Marked {
-        match it.owner {
-            0 => it.vanish(),
-            owner => it.write(Form::Plain, owner, 0, it.until),
+    match (it.form, it.owner) {
+        (Form::Marked, 0) => it.vanish(),
+        (Form::Marked, owner) => it.write(Form::Plain, owner, 0, it.until),
+        (Form::Set, _) => {
+            it.expires = it.last_lease();
+            if it.expires == 0 {
+                it.vanish();
+            }
         }
+        _ => {}
     }
 }

@@ -34,7 +34,7 @@ impl Setting {
                     if asking == Some(claim) {
                         granted = Some(self.take(world, claim, self.ttl));
                     } else if unheard {
-                        self.count(world);
+                        self.count(world, self.counter(claim));
                     } else {
                         let Grant { number, stale, .. } = self.take(world, claim, lease);
                         let notice = Notice { number, stale, left: lease, old: false };

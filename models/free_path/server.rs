@@ -12,8 +12,8 @@ pub(crate) struct Server {
     pub(crate) keys: [Key; KEYS],
     /// How long the entries of each claim last.
     pub(crate) records: [u8; CLAIMS],
-    /// The fencing counter; 0 if there is none.
-    pub(crate) counter: u8,
+    /// The fencing counters; 0 where there is none. A server has the first only, and a cluster has one for each slot.
+    pub(crate) counters: [u8; KEYS],
 }
 
 /// What is under a name.

@@ -55,6 +55,8 @@ pub(crate) struct Setting {
     pub(crate) hand_overs: u8,
     /// A claim that gave up may free its locks without serving the queue.
     pub(crate) quiet: bool,
+    /// Each key is in a slot of its own, which has a counter of its own.
+    pub(crate) slots: bool,
     /// Anybody may read who has the locks, at any step.
     pub(crate) reads: bool,
     /// The server has a replica, which lags.
@@ -84,6 +86,11 @@ impl Setting {
 
     pub(crate) fn mode(&self, claim: usize) -> Mode {
         self.claims[claim].mode
+    }
+
+    /// The counter that numbers the claim.
+    pub(crate) fn counter(&self, claim: usize) -> usize {
+        if self.slots { self.keys(claim)[0] } else { 0 }
     }
 
     /// Whether the claim is for several keys.

@@ -10,6 +10,8 @@ pub(crate) const X: Wants = Wants { mode: Mode::Exclusive, keys: &[0], gives_up:
 pub(crate) const W: Wants = Wants { gives_up: false, ..X };
 /// One whose lock stays taken for two ticks after its release.
 pub(crate) const KEEPS: Wants = Wants { keeps: 2, ..W };
+/// A reader of which the same is true.
+pub(crate) const KEEPS_SHARED: Wants = Wants { keeps: 2, ..R };
 /// An exclusive claim for the second key, and for both.
 pub(crate) const SECOND: Wants = Wants { keys: &[1], ..W };
 pub(crate) const BOTH: Wants = Wants { keys: &[0, 1], ..W };
@@ -33,6 +35,7 @@ pub(crate) const PLAIN: Setting = Setting {
     extended: 0,
     hand_overs: 0,
     quiet: false,
+    slots: false,
     reads: false,
     replica: false,
     lag: 0,
@@ -46,6 +49,9 @@ pub(crate) const PLAIN: Setting = Setting {
 /// Two claims, and a replica that lags and takes over. What it has not got is left to end by itself.
 pub(crate) const LAGS: Setting =
     Setting { claims: &[W, W], kinds: &[Fault::Failover], replica: true, may_leave: true, ..PLAIN };
+
+/// The replica takes the place of the server, in either way that processes notice.
+pub(crate) const FAILS: &[Fault] = &[Fault::Failover, Fault::RoleChange];
 
 /// What a mistake does to people is looked for, not what it does to the invariant.
 pub(crate) const fn with(mistake: Mistake) -> Setting {

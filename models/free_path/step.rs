@@ -92,6 +92,7 @@ fn write_fault(f: &mut fmt::Formatter<'_>, fault: Fault, at: usize) -> fmt::Resu
         Fault::IntrudeForever => return write!(f, "another program takes a for good"),
         Fault::Failover => return write!(f, "the replica takes over"),
         Fault::RoleChange => return write!(f, "the server becomes the replica"),
+        Fault::Swap => return write!(f, "the replica takes over unseen"),
     };
     write!(f, "{} {what}", at + 1)
 }

@@ -1,5 +1,6 @@
 //! What can happen next, and how it begins.
 
+use super::fault::Fault;
 use super::server::{Form, Server};
 use super::setting::{CLAIMS, KEYS, Setting};
 use super::step::Step;
@@ -12,13 +13,15 @@ impl Model for Setting {
 
     /// Every process has a connection over which it has counted before, or has just come.
     fn starts(&self) -> Vec<World> {
-        let server = Server { counter: FLOOR, ..Server::default() };
-        let old = Link { raised: true, seen: FLOOR, ..Link::default() };
+        let counters = if self.slots { [FLOOR; KEYS] } else { [FLOOR, 0] };
+        let server = Server { counters, ..Server::default() };
+        let (raised, seen) = (counters.map(|counter| counter > 0), counters);
+        let old = Link { raised, seen, ..Link::default() };
         let mut start = World {
             server,
             replica: if self.replica { server } else { Server::default() },
             links: [old; CLAIMS],
-            clock: FLOOR,
+            clocks: counters,
             top: [FLOOR; KEYS],
             top_alone: [FLOOR; KEYS],
             faults: self.faults,
@@ -27,11 +30,15 @@ impl Model for Setting {
         if !self.replica {
             return vec![start];
         }
-        // The replica may lag from the start. Who has just come has seen no number.
+        // The replica may lag from the start. Who has just come has seen no number. What a proxy hides can repeat numbers of
+        // other processes: so there all numbers so far are those of whoever has seen them.
+        let all_seen = self.kinds.contains(&Fault::Swap);
         let mut starts = Vec::new();
         for lag in 0..2 {
-            (start.server.counter, start.clock) = (FLOOR + lag, FLOOR + lag);
+            let lagging = counters.map(|counter| if counter > 0 { counter + lag } else { 0 });
+            (start.server.counters, start.clocks) = (lagging, lagging);
             (start.top, start.top_alone) = ([FLOOR + lag; KEYS], [FLOOR + lag; KEYS]);
+            let old = Link { seen: if all_seen { lagging } else { seen }, ..old };
             for come in 0..1 << self.claims.len() {
                 for (process, link) in start.links.iter_mut().enumerate() {
                     *link = if come >> process & 1 == 0 { old } else { Link::default() };
@@ -108,8 +115,8 @@ impl Setting {
         if link.cut {
             self.reconnect(&mut then, process);
             next.push((Step::Reconnects(process), then));
-        } else if link.raised {
-            link.raised = false;
+        } else if link.raised.contains(&true) {
+            link.raised = [false; KEYS];
             next.push((Step::Heartbeat(process), then));
         }
     }

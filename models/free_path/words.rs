@@ -15,10 +15,14 @@ impl Hash for World {
         }
         for (it, link) in self.claims.iter().zip(&self.links) {
             let flags = [it.entered, it.unsure, it.lean, it.late_question, it.robbed, it.passed];
-            let of_link = [link.cut, link.raised];
+            let [raised, also_raised] = link.raised;
+            let of_link = [link.cut, raised];
             let flags =
                 flags.iter().chain(&of_link).fold(0, |bits, &flag| 2 * bits + u8::from(flag));
-            let phase = it.phase as u8 + 8 * (link.process as u8) + 32 * it.late_pair;
+            let phase = it.phase as u8
+                + 8 * (link.process as u8)
+                + 32 * it.late_pair
+                + 128 * u8::from(also_raised);
             let (message, number) = words_of(it);
             let notice = it.notice.map_or(0, |notice| 1 + 2 * notice.left + u8::from(notice.old));
             let renewal = match it.renewal {
@@ -36,10 +40,10 @@ impl Hash for World {
             let number = it.notice.map_or(0, |notice| notice.number);
             state.write_u64(u64::from_le_bytes([
                 it.seen,
-                link.seen,
+                link.seen[0],
                 counts,
                 number,
-                self.clock,
+                self.clocks[0],
                 self.faults,
                 self.intruder,
                 self.top[0],
@@ -59,7 +63,8 @@ fn hash_server<H: Hasher>(server: &Server, state: &mut H) {
         state.write_u64(u64::from_le_bytes([g, h, i, key.expires, key.queue_ends, 0, 0, 0]));
     }
     let [a, b, c] = server.records;
-    state.write_u64(u64::from_le_bytes([a, b, c, server.counter, 0, 0, 0, 0]));
+    let [counter, other] = server.counters;
+    state.write_u64(u64::from_le_bytes([a, b, c, counter, other, 0, 0, 0]));
 }
 
 fn words_of(it: &Claim) -> (u8, u8) {
@@ -126,5 +131,9 @@ fn write_server(f: &mut fmt::Formatter<'_>, server: &Server) -> fmt::Result {
         }
         write!(f, "  ")?;
     }
-    write!(f, "#{}  ", server.counter)
+    write!(f, "#{}", server.counters[0])?;
+    if server.counters[1] > 0 {
+        write!(f, " #{}", server.counters[1])?;
+    }
+    write!(f, "  ")
 }

@@ -16,9 +16,9 @@ pub(crate) struct World {
     pub(crate) claims: [Claim; CLAIMS],
     /// The connection of each process.
     pub(crate) links: [Link; CLAIMS],
-    /// The greatest number that any server has given. The servers' clock is ahead of it, and the next number by the
-    /// clock is one more here.
-    pub(crate) clock: u8,
+    /// The greatest number of each counter that any server has given. The servers' clock is ahead of it, and the next
+    /// number by the clock is one more here.
+    pub(crate) clocks: [u8; KEYS],
     /// For each key, the greatest number under which it was taken: by any claim, or by an exclusive one.
     pub(crate) top: [u8; KEYS],
     pub(crate) top_alone: [u8; KEYS],
@@ -35,10 +35,10 @@ pub(crate) struct Link {
     pub(crate) process: Process,
     /// The connection has ended, and there is none yet.
     pub(crate) cut: bool,
-    /// A script has counted over this connection: a bare `INCR` may follow.
-    pub(crate) raised: bool,
-    /// The greatest number that this process has seen.
-    pub(crate) seen: u8,
+    /// Which counters a script has raised over this connection: a bare `INCR` may follow.
+    pub(crate) raised: [bool; KEYS],
+    /// The greatest number of each counter that this process has seen.
+    pub(crate) seen: [u8; KEYS],
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
