@@ -13,22 +13,30 @@
 //! ticks. `setting.rs` says which circumstances there are, `mistake.rs` which rules can be left out, `checks.rs` what
 //! must not happen, and `fair.rs` how long a living waiter waits at most. The crate's `search.rs` visits all of it.
 //!
-//! `holds.rs` has the tests of the protocol, with the number of states, so that a model which has lost some of its
-//! steps does not pass for one that holds. `mistakes.rs` and `mistaken_counters.rs` leave out one rule after another. The search
-//! has to find each, in so many steps: `cargo test --release -p lockattr-models free_path -- --nocapture` prints them.
+//! `holds.rs` and `holds_over_servers.rs` have the tests of the protocol, with the number of states, so that a model which has
+//! lost some of its steps does not pass for one that holds. `holds_for_long.rs` has the settings of millions of states:
+//! `cargo test -p lockattr-models free_path -- --ignored`. `mistakes.rs` and `mistaken_counters.rs` leave out one rule
+//! after another. The search has to find each, in so many steps, and prints the shortest way:
+//! `cargo test -p lockattr-models free_path::mistake -- --nocapture`.
 //!
-//! The clock of a server is ahead of every number that was given before, by assumption: there are fewer than a million
-//! acquisitions in a second. So a number by the clock is one more than the greatest so far. A number that a clock
-//! can not have given is one below a floor.
+//! The clock of a server is ahead of every number that its counter gave before, by assumption: there are fewer than a
+//! million acquisitions in a second. So a number by the clock is one more than the greatest so far. A number that a
+//! clock cannot have given is one below a floor.
 //!
-//! Not modelled: memory that runs out; the quorum of Redlock, which has a script of its own; clocks that run apart
-//! (`redlock/exclusion.rs` has them); a proxy that puts another server behind a connection unseen; a failover in the middle of a pair over a connection
-//! that lives on, where the server refuses the rest as a replica; keys of a slot that move one by one, of which only the redirected
-//! commands are here; the hint that a lock is contended, which only decides who asks the script at once; claims for several
-//! slots, which are told to come; runs that look at 12 waiters and go on; marks that are refreshed only when half of
-//! their time is over, where each look here prolongs them; a process's next claim under the same connection, which is
-//! another claim of the same process here; and the queue inside a process, of which only the hand-over of a lease is
-//! here.
+//! Three rules have no mistake here. *What a server without memory refuses* depends on the order of the writes in a script, and a
+//! script is one step here; `tests/it/redis/refusals/memory.rs` has such servers. *Independent counters do not order a quorum*:
+//! Redlock does not use the free path, and `models/redlock` is its model. *No mixed fleet*: an older version compares
+//! whole values, which is `Mistake::NotEqualIsLost` and `Mistake::MarkedIsLost` in all processes instead of one.
+//!
+//! Not modelled: the order of the writes in a script, and memory that runs out; the quorum of Redlock; clocks that run
+//! apart (`redlock/exclusion.rs` has them); a failover in the middle of a pair over a connection that lives on, where
+//! the server refuses the rest as a replica; keys of a slot that move one by one, of which only the redirected
+//! commands are here; claims for several slots, which are told to come, and their place until they came; a claim that
+//! asks in the place of another of its process, which can share with it; the hint that a lock is contended, which only decides who asks
+//! the script at once; runs that look at 12 waiters and go on; marks that are refreshed only when half of their
+//! time is over, where each look here prolongs them; questions that join a queue without a look at its head; a process's
+//! next claim under the same connection, which is another claim of the same process here; and the queue
+//! inside a process, of which only the hand-over of a lease is here.
 
 mod answers;
 mod canonical;

@@ -5,19 +5,19 @@ use super::setting::{Mode, Setting, Wants};
 use super::settings::{FAILS, KEEPS_SHARED, LAGS, PLAIN, R, W, X, holds};
 
 #[test]
-#[ignore = "a quarter of a minute"]
+#[ignore = "millions of states"]
 fn exclusive_locks() {
     holds(&Setting { claims: &[W, W, W], ..PLAIN }, 3_129_563, 2);
 }
 
 #[test]
-#[ignore = "a quarter of a minute"]
+#[ignore = "millions of states"]
 fn exclusive_locks_that_are_given_up() {
     holds(&Setting { kinds: &[Fault::Timeout], ..PLAIN }, 1_563_346, 1);
 }
 
 #[test]
-#[ignore = "a quarter of a minute"]
+#[ignore = "millions of states"]
 fn two_writers_and_a_reader() {
     holds(
         &Setting { claims: &[W, W, R], kinds: &[Fault::Kill, Fault::Timeout], ..PLAIN },
@@ -27,7 +27,7 @@ fn two_writers_and_a_reader() {
 }
 
 #[test]
-#[ignore = "a quarter of a minute"]
+#[ignore = "millions of states"]
 fn permits_and_a_writer() {
     const ONLY: Wants = Wants { mode: Mode::Permits(1), ..W };
     let kinds = &[Fault::Kill, Fault::Timeout];
@@ -35,7 +35,7 @@ fn permits_and_a_writer() {
 }
 
 #[test]
-#[ignore = "a quarter of a minute"]
+#[ignore = "millions of states"]
 fn shared_locks_that_are_kept_after_their_release() {
     let kinds = &[Fault::Kill, Fault::Timeout];
     holds(&Setting { claims: &[KEEPS_SHARED, R, W], kinds, ..PLAIN }, 2_804_982, 3);
@@ -43,7 +43,7 @@ fn shared_locks_that_are_kept_after_their_release() {
 
 /// Some of what claims had is gone; the numbers grow all the same.
 #[test]
-#[ignore = "a quarter of a minute"]
+#[ignore = "millions of states"]
 fn a_flush() {
     holds(
         &Setting { claims: &[W, W, W], kinds: &[Fault::Flush], faults: 2, ..PLAIN },
@@ -54,7 +54,7 @@ fn a_flush() {
 
 /// Small: leases and entries of one tick.
 #[test]
-#[ignore = "a quarter of a minute"]
+#[ignore = "millions of states"]
 fn a_failover_among_three() {
     let small = Setting { ttl: 1, life: 1, kept: 1, ..LAGS };
     holds(&Setting { claims: &[W, W, W], kinds: FAILS, ..small }, 1_818_281, 1);
@@ -62,7 +62,7 @@ fn a_failover_among_three() {
 
 /// One process has all claims, and may hear an answer of the old server after it has connected to the new one.
 #[test]
-#[ignore = "a quarter of a minute"]
+#[ignore = "millions of states"]
 fn a_failover_between_claims_of_one_process() {
     let one = Setting { claims: &[X, X], process: [0, 0, 0], ..LAGS };
     holds(&Setting { kinds: FAILS, faults: 2, ..one }, 1_854_066, 3);

@@ -1,8 +1,9 @@
-//! The ways that are wrong.
+//! The ways that are wrong, by the rule that each of them leaves out.
 
 /// A mistake in the protocol. Each is a rule that is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mistake {
+    // A pair counts only as a whole, and within its own lease.
     /// A redirected `SET` is sent again, and counts with the number that was counted before it.
     RetriesHalf,
     /// A pair counts whatever its `SET` was answered.
@@ -10,6 +11,8 @@ pub(crate) enum Mistake {
     /// The answer to a pair counts after its lease.
     IgnoresTheLease,
 
+    // A lock that has waiters lives until the later of its lease and its queue, and every look prolongs both. A claim for several
+    // keys marks or reserves each.
     /// The first waiter leaves the lock as it is.
     MarksNothing,
     /// A marked lock ends with its lease.
@@ -31,11 +34,13 @@ pub(crate) enum Mistake {
     /// The last one to leave a queue deletes the marked lock, which another claim has.
     LastFreesAnothers,
 
+    // Another value than the plain one is a question to the script.
     /// A lean release that finds another value takes the lock for lost.
     NotEqualIsLost,
     /// A renewal that finds another value than the plain one takes the lock for lost.
     MarkedIsLost,
 
+    // Whatever removes a lock that has waiters leaves a reservation, and what reads removes nothing.
     /// A quiet release leaves no reservation.
     QuietLeavesNothing,
     /// The release of the last one that shared leaves no reservation.
@@ -45,6 +50,7 @@ pub(crate) enum Mistake {
     /// A read removes leases that are over, and the key with the last.
     ReadPrunes,
 
+    // The flag belongs to a connection and a counter, and only a number by the clock sets it.
     /// A new connection counts on where the old one was.
     NewConnectionKeepsFlag,
     /// Whoever keeps its connection over a change of role keeps its flag.
@@ -56,6 +62,7 @@ pub(crate) enum Mistake {
     /// A script that counted in one slot sets the flag for all slots.
     OneFlagForAllCounters,
 
+    // A number below the floor, or not above one that was seen, counts nothing: the script raises the counter.
     /// Any number of an `INCR` counts.
     NumbersUnchecked,
     /// A number counts though this process has seen as great a one.
@@ -63,6 +70,7 @@ pub(crate) enum Mistake {
     /// The scripts count one more than last time, whatever the clock says.
     IgnoresTheClock,
 
+    // The time left is that in the mark. A reservation is nobody's, and a lock without an end is somebody's.
     /// The time left of a marked lease is read from the end of its key.
     LeftFromExpiry,
     /// A lock of another program that has no TTL passes for one that is over.
@@ -70,6 +78,7 @@ pub(crate) enum Mistake {
     /// A reservation passes for a lock that somebody has, and so does a mark whose lease is over.
     ReservationIsHeld,
 
+    // Adoption, hand-over, `extend` and `WAIT`.
     /// A claim that has the lock already, and asks the script, is refused.
     AdoptsNothing,
     /// A holder passes its lease on when it is over.
