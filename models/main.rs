@@ -8,14 +8,15 @@
 //!
 //! Orders that differ only in steps that do not meet count as one schedule (`schedules.rs`).
 //!
-//! The protocol of `redlock://`, in `redlock.rs`, and that of the store's wait queue, in `queue.rs`, are
-//! models of another kind: `search.rs` visits every state of them.
+//! The protocol of `redlock://`, in `redlock.rs`, that of the store's wait queue, in `queue.rs`, and the free path of
+//! Redis, in `free_path.rs`, are models of another kind: `search.rs` visits every state of them.
 //!
 //! Not modelled: weak memory (each operation is one step that all others see) and what tokio's own
 //! types do inside, which tokio checks with loom.
 
 mod crowd;
 mod explore;
+mod free_path;
 mod gates;
 mod inside;
 mod limits;

@@ -1,0 +1,64 @@
+//! The fencing counter, and the order of the numbers that it gives.
+
+use super::mistake::Mistake;
+use super::setting::{Mode, Setting};
+use super::world::{Message, Phase, World};
+
+impl Setting {
+    /// A script counts: by the clock, and never behind the last number. In a microsecond there is less than one
+    /// acquisition, so the clock is ahead of every number that was ever given.
+    pub(crate) fn count(&self, world: &mut World, counter: usize) -> u8 {
+        let next = world.server.counters[counter] + 1;
+        let number = match self.makes(Mistake::IgnoresTheClock) {
+            true => next,
+            false => next.max(world.clocks[counter] + 1),
+        };
+        given(world, counter, number)
+    }
+
+    /// `claim` has its locks again, if they were taken from it before. It may still believe in a lease from before, or be
+    /// about to: also a holder can be served, by an entry that a replica still has.
+    pub(crate) fn note_regained(&self, world: &mut World, claim: usize) {
+        let it = &mut world.claims[claim];
+        let granted = matches!(it.message, Message::Granted(_));
+        it.robbed &= it.notice.is_some() || it.phase == Phase::Holding || granted;
+    }
+
+    /// Whether a number for `claim` is not above all those under which the same keys were taken before by claims that it could
+    /// not have shared with. Permits are not ordered.
+    pub(crate) fn is_stale(&self, world: &World, claim: usize, number: u8) -> bool {
+        self.keys(claim).iter().any(|&key| match self.mode(claim) {
+            Mode::Exclusive => number <= world.top[key],
+            Mode::Shared => number <= world.top_alone[key],
+            Mode::Permits(_) => false,
+        })
+    }
+
+    /// `claim` has its locks now, under this number.
+    pub(crate) fn note_taken(&self, world: &mut World, claim: usize, number: u8) {
+        for &key in self.keys(claim) {
+            world.top[key] = world.top[key].max(number);
+            if self.mode(claim) == Mode::Exclusive {
+                world.top_alone[key] = world.top_alone[key].max(number);
+            }
+        }
+        for other in (0..self.claims.len()).filter(|&other| other != claim) {
+            let meet = self.keys(other).iter().any(|key| self.keys(claim).contains(key));
+            world.claims[other].passed |= meet;
+        }
+        world.claims[claim].passed = false;
+    }
+}
+
+/// A bare `INCR`, which knows no clock.
+pub(crate) fn increment(world: &mut World, counter: usize) -> u8 {
+    let next = world.server.counters[counter] + 1;
+    given(world, counter, next)
+}
+
+fn given(world: &mut World, counter: usize, number: u8) -> u8 {
+    world.server.counters[counter] = number;
+    let clock = &mut world.clocks[counter];
+    *clock = number.max(*clock);
+    number
+}

@@ -1,0 +1,81 @@
+//! What a holder does with its lease: it renews and extends it, passes it on inside its process, and gives it back.
+
+use super::mistake::Mistake;
+use super::setting::Setting;
+use super::step::Step;
+use super::world::{Phase, Process, Renewal, World, Wrong};
+
+impl Setting {
+    /// The steps of a claim that holds.
+    pub(crate) fn keep(&self, world: &World, claim: usize, next: &mut Vec<(Step, World)>) {
+        let it = world.claims[claim];
+        if it.phase != Phase::Holding {
+            return;
+        }
+        let mut add = |step, change: &dyn Fn(&mut World)| {
+            let mut then = *world;
+            change(&mut then);
+            next.push((step, then));
+        };
+        if let Renewal::Sent(ticks) = it.renewal {
+            add(Step::Renews(claim), &|then| {
+                self.drop_late(then, claim);
+                then.claims[claim].renewal = self.renew(then, claim, ticks);
+            });
+        }
+        if world.links[self.link(claim)].process != Process::Runs {
+            return;
+        }
+        add(Step::Releases(claim), &|then| self.start_leaving(then, claim));
+        if it.renewal == Renewal::None && it.renewals > 0 && self.talks(world, claim) {
+            add(Step::AsksRenewal(claim), &|then| self.send_renewal(then, claim, self.ttl));
+            if self.extended > 0 {
+                add(Step::AsksExtension(claim), &|then| {
+                    self.send_renewal(then, claim, self.extended);
+                });
+            }
+        }
+        let replicated = match it.renewal {
+            Renewal::Renewed { replicated } => replicated || !self.waits_for_replica,
+            Renewal::Lost => true,
+            _ => false,
+        };
+        if replicated {
+            add(Step::HearsRenewal(claim), &|then| self.hear_renewal(then, claim));
+        }
+        if it.hand_overs > 0 && self.is_plain(claim) && self.may_pass_on(world, claim) {
+            add(Step::PassesOn(claim), &|then| self.pass_on(then, claim));
+        }
+    }
+
+    fn send_renewal(&self, world: &mut World, claim: usize, ticks: u8) {
+        let it = &mut world.claims[claim];
+        it.renewals -= 1;
+        (it.renewal, it.renewed) = (Renewal::Sent(ticks), ticks);
+    }
+
+    fn hear_renewal(&self, world: &mut World, claim: usize) {
+        let renewal = std::mem::take(&mut world.claims[claim].renewal);
+        if renewal == Renewal::Lost {
+            self.start_leaving(world, claim);
+            return;
+        }
+        let it = &mut world.claims[claim];
+        it.valid = it.valid.max(std::mem::take(&mut it.renewed));
+    }
+
+    /// A lease is passed on as long as it is valid by the process's own clock.
+    fn may_pass_on(&self, world: &World, claim: usize) -> bool {
+        world.claims[claim].valid > 0 || self.makes(Mistake::PassesOnTooLate)
+    }
+
+    /// Another caller of the process holds the lock from now on, under the next part of the same number: no claim
+    /// of another process may have been given a number in between.
+    fn pass_on(&self, world: &mut World, claim: usize) {
+        let it = &mut world.claims[claim];
+        it.hand_overs -= 1;
+        if it.passed && !it.robbed {
+            world.blame(Wrong::TokenNotAbove);
+        }
+    }
+}

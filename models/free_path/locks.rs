@@ -1,0 +1,60 @@
+//! What the scripts read: who has a lock, who could have it, and who hears of it. Nothing here changes what is
+//! held.
+
+use super::mistake::Mistake;
+use super::server::{Form, NEVER};
+use super::setting::{Mode, Setting};
+use super::world::{Process, World};
+
+impl Setting {
+    /// The connection of the claim's process.
+    pub(crate) fn link(&self, claim: usize) -> usize {
+        self.process[claim]
+    }
+
+    /// The process of the claim runs, and can talk to the server.
+    pub(crate) fn talks(&self, world: &World, claim: usize) -> bool {
+        let link = world.links[self.link(claim)];
+        link.process == Process::Runs && !link.cut
+    }
+
+    /// Whether a connection hears what is published to the claim's process.
+    pub(crate) fn hears(&self, world: &World, claim: usize) -> bool {
+        let link = world.links[self.link(claim)];
+        link.process != Process::Dead && !link.cut
+    }
+
+    pub(crate) fn admits_all(&self, world: &World, claim: usize) -> bool {
+        self.keys(claim).iter().all(|&key| self.admits(world, key, self.mode(claim)))
+    }
+
+    /// Whether a claim of this mode could have the key now, but for the queue.
+    pub(crate) fn admits(&self, world: &World, key: usize, mode: Mode) -> bool {
+        let it = &world.server.keys[key];
+        match it.form {
+            Form::Absent => true,
+            Form::Plain => false,
+            Form::Foreign => self.makes(Mistake::ForeverIsOver) && it.expires == NEVER,
+            Form::Marked if self.makes(Mistake::LeftFromExpiry) => it.owner == 0,
+            Form::Marked if self.makes(Mistake::ReservationIsHeld) => false,
+            Form::Marked => it.owner == 0 || it.until == 0,
+            Form::Set => {
+                let holders = || (0..self.claims.len()).filter(|&of| it.leases[of] > 0);
+                let alike = || holders().all(|holder| self.mode(holder) == mode);
+                match mode {
+                    Mode::Exclusive => holders().next().is_none(),
+                    Mode::Shared => alike(),
+                    Mode::Permits(permits) => alike() && holders().count() < permits,
+                }
+            }
+        }
+    }
+}
+
+pub(crate) fn has_all(world: &World, keys: &[usize], claim: usize) -> bool {
+    keys.iter().all(|&key| world.server.keys[key].lease(claim) > 0)
+}
+
+pub(crate) fn any_queued(world: &World, keys: &[usize]) -> bool {
+    keys.iter().any(|&key| world.server.keys[key].is_queued())
+}

@@ -1,0 +1,108 @@
+//! What is wrong with other ways to count: the search finds two holders, or a number that is not above those before.
+
+use super::fault::Fault;
+use super::mistake::Mistake;
+use super::setting::Setting;
+use super::settings::{LAGS, SECOND, W, with};
+use crate::search::explore;
+
+#[track_caller]
+fn is_wrong(setting: &Setting, what: &str, steps: usize) {
+    explore(setting).is_wrong(what, steps);
+}
+
+/// A failover, for two claims.
+const fn lagging(mistake: Mistake) -> Setting {
+    Setting { mistake: Some(mistake), checks_absence: false, ..LAGS }
+}
+
+const CONFLICT: &str = "two hold that must not";
+const TOKEN: &str = "a token is not above an earlier one";
+
+/// Its number was counted before another claim took the lock, and gave it back.
+#[test]
+fn half_of_a_pair_that_is_sent_again() {
+    let moves =
+        Setting { claims: &[W, W], kinds: &[Fault::RedirectSet], ..with(Mistake::RetriesHalf) };
+    is_wrong(&moves, TOKEN, 10);
+}
+
+#[test]
+fn a_pair_whose_set_is_not_looked_at() {
+    is_wrong(&Setting { faults: 0, ..with(Mistake::IgnoresTheSet) }, CONFLICT, 8);
+}
+
+#[test]
+fn a_pair_that_is_answered_after_its_lease() {
+    is_wrong(&Setting { faults: 0, ..with(Mistake::IgnoresTheLease) }, CONFLICT, 10);
+}
+
+#[test]
+fn a_lease_that_is_passed_on_too_late() {
+    let late = Setting { faults: 0, hand_overs: 1, ..with(Mistake::PassesOnTooLate) };
+    is_wrong(&late, TOKEN, 10);
+}
+
+/// The replica has fewer numbers, and whoever had counted over the old connection goes on over the new one.
+#[test]
+fn a_new_connection_over_which_nobody_has_counted() {
+    is_wrong(&lagging(Mistake::NewConnectionKeepsFlag), TOKEN, 6);
+}
+
+#[test]
+fn a_connection_that_outlives_a_change_of_role() {
+    let changes = Setting { kinds: &[Fault::RoleChange], ..lagging(Mistake::RoleKeepsFlag) };
+    is_wrong(&changes, TOKEN, 5);
+}
+
+/// A flag of the process would be set by it; and so would one of the connection, if the connection lives on.
+/// Small: leases and entries of one tick.
+#[test]
+fn a_late_answer_of_an_old_server_that_sets_the_flag() {
+    let late = lagging(Mistake::LateAnswerSetsFlag);
+    let small =
+        Setting { claims: &[W, W, W], process: [0, 0, 1], ttl: 1, life: 1, kept: 1, ..late };
+    is_wrong(&small, TOKEN, 12);
+    is_wrong(&Setting { kinds: &[Fault::RoleChange], ..small }, TOKEN, 11);
+}
+
+/// It is queued behind the lock of another program, so that it counts nothing.
+#[test]
+fn a_script_that_only_queued_and_sets_the_flag() {
+    let kinds = &[Fault::Failover, Fault::Intrude];
+    let queued = Setting { faults: 2, kinds, ..lagging(Mistake::QueuedSetsFlag) };
+    is_wrong(&Setting { process: [0, 0, 0], ..queued }, TOKEN, 11);
+}
+
+/// A cluster, where each slot has a counter of its own.
+#[test]
+fn a_script_that_counted_in_another_slot_and_sets_the_flag() {
+    let claims = &[W, SECOND];
+    let slots = Setting { claims, slots: true, ..lagging(Mistake::OneFlagForAllCounters) };
+    is_wrong(&Setting { process: [0; 3], ..slots }, TOKEN, 9);
+}
+
+/// A proxy hides the failover.
+#[test]
+fn a_number_that_its_process_has_seen_already() {
+    let hides = Setting { kinds: &[Fault::Swap], ..lagging(Mistake::SeenUnchecked) };
+    is_wrong(&Setting { process: [0, 0, 0], ..hides }, TOKEN, 5);
+}
+
+/// No mistake of the protocol, but its limit: behind such a proxy a process does not know what others have seen.
+#[test]
+fn a_proxy_that_hides_a_failover_from_two_processes() {
+    is_wrong(&Setting { kinds: &[Fault::Swap], ..LAGS }, TOKEN, 8);
+}
+
+#[test]
+fn a_number_of_a_lost_counter() {
+    let forgets = Setting { kinds: &[Fault::Flush], ..with(Mistake::NumbersUnchecked) };
+    is_wrong(&forgets, TOKEN, 5);
+}
+
+#[test]
+fn a_script_that_does_not_look_at_the_clock() {
+    let forgets = Setting { kinds: &[Fault::Flush], ..with(Mistake::IgnoresTheClock) };
+    is_wrong(&forgets, TOKEN, 5);
+}

@@ -1,0 +1,172 @@
+//! What a process does for a claim, and what becomes of its questions and their answers.
+
+use super::count::increment;
+use super::mistake::Mistake;
+use super::setting::Setting;
+use super::step::Step;
+use super::world::{Message, Phase, Process, Set, World};
+
+/// After how many ticks a process asks again that got no answer.
+pub(crate) const RETRY: u8 = 1;
+
+impl Setting {
+    /// The steps of one claim and of its messages, without a fault.
+    pub(crate) fn act(&self, world: &World, claim: usize, next: &mut Vec<(Step, World)>) {
+        let it = world.claims[claim];
+        let mut add = |step, change: &dyn Fn(&mut World)| {
+            let mut then = *world;
+            change(&mut then);
+            next.push((step, then));
+        };
+        match it.message {
+            Message::Pair => add(Step::Sets(claim), &|then| self.arrive(then, claim)),
+            Message::Half(_) => add(Step::Increments(claim), &|then| self.arrive(then, claim)),
+            Message::Again(_) => add(Step::SetsAgain(claim), &|then| self.arrive(then, claim)),
+            Message::Question => add(Step::Arrives(claim), &|then| self.arrive(then, claim)),
+            _ => {}
+        }
+        if it.late_pair > 0 || it.late_question {
+            add(Step::ArrivesLate(claim), &|then| self.arrive_late(then, claim));
+        }
+        let link = world.links[self.link(claim)];
+        if link.process != Process::Runs {
+            return;
+        }
+        if world.waits(claim) && self.claims[claim].gives_up {
+            add(Step::GivesUp(claim), &|then| self.give_up(then, claim));
+        }
+        match it.phase {
+            Phase::NotAsked | Phase::Waiting if !link.cut && it.timer == 0 => {
+                if self.may_be_bare(world, claim) {
+                    add(Step::AsksBare(claim), &|then| self.ask_bare(then, claim));
+                }
+                // A process that saw others wait asks the script at once.
+                if it.phase == Phase::Waiting
+                    || !link.raised[self.counter(claim)]
+                    || !self.is_plain(claim)
+                {
+                    add(Step::Asks(claim), &|then| self.ask(then, claim));
+                }
+            }
+            Phase::Asking if self.is_answered(world, claim) => {
+                add(Step::Hears(claim), &|then| self.hear(then, claim));
+            }
+            Phase::Leaving if !link.cut && it.lean => {
+                add(Step::Deletes(claim), &|then| self.give_back(then, claim));
+            }
+            Phase::Leaving if !link.cut => {
+                add(Step::IsUndone(claim), &|then| self.undo(then, claim, false));
+                if self.quiet {
+                    add(Step::IsUndoneQuietly(claim), &|then| self.undo(then, claim, true));
+                }
+            }
+            _ => {}
+        }
+        if let (Phase::Asking, Message::Granted(grant)) = (it.phase, it.message)
+            && (grant.old || !self.counts_as_granted(grant))
+        {
+            add(Step::HearsNothing(claim), &|then| self.hear_nothing(then, claim));
+        }
+        if let (Phase::Waiting, Some(notice)) = (it.phase, it.notice) {
+            add(Step::HearsGrant(claim), &|then| self.hear_grant(then, claim, notice));
+        }
+    }
+
+    /// Whether two bare commands may ask: the flag is set, and the claim is in no queue.
+    pub(crate) fn may_be_bare(&self, world: &World, claim: usize) -> bool {
+        let raised = world.links[self.link(claim)].raised[self.counter(claim)];
+        self.is_plain(claim) && raised && !world.claims[claim].entered
+    }
+
+    pub(crate) fn ask_bare(&self, world: &mut World, claim: usize) {
+        let seen = world.links[self.link(claim)].seen[self.counter(claim)];
+        let it = &mut world.claims[claim];
+        (it.phase, it.message, it.valid, it.seen) = (Phase::Asking, Message::Pair, self.ttl, seen);
+    }
+
+    pub(crate) fn ask(&self, world: &mut World, claim: usize) {
+        let it = &mut world.claims[claim];
+        (it.phase, it.message, it.valid) = (Phase::Asking, Message::Question, self.ttl);
+        it.entered = true;
+    }
+
+    /// The next command of a question is executed.
+    pub(crate) fn arrive(&self, world: &mut World, claim: usize) {
+        self.drop_late(world, claim);
+        world.claims[claim].message = match world.claims[claim].message {
+            Message::Pair => {
+                let set = if self.set(world, claim) { Set::Done } else { Set::Refused };
+                Message::Half(set)
+            }
+            Message::Half(set) => self.increment(world, claim, set),
+            Message::Again(grant) => self.set_again(world, claim, grant),
+            Message::Question => self.acquire(world, claim),
+            other => other,
+        };
+    }
+
+    /// The next command of a question that its process has given up is executed, and answered to nobody.
+    fn arrive_late(&self, world: &mut World, claim: usize) {
+        let pair = world.claims[claim].late_pair;
+        match pair {
+            0 => {
+                world.claims[claim].late_question = false;
+                self.acquire(world, claim);
+            }
+            1 => {
+                world.claims[claim].late_pair = 0;
+                increment(world, self.counter(claim));
+            }
+            _ => {
+                world.claims[claim].late_pair = 1;
+                self.set(world, claim);
+            }
+        }
+    }
+
+    /// What was sent before does not come any more, once something that was sent later has.
+    pub(crate) fn drop_late(&self, world: &mut World, claim: usize) {
+        if self.in_order {
+            (world.claims[claim].late_pair, world.claims[claim].late_question) = (0, false);
+        }
+    }
+
+    pub(crate) fn give_up(&self, world: &mut World, claim: usize) {
+        self.abandon(world, claim);
+        self.start_leaving(world, claim);
+    }
+
+    /// What is on its way is given up: it comes late, or never.
+    pub(crate) fn abandon(&self, world: &mut World, claim: usize) {
+        let it = &mut world.claims[claim];
+        match std::mem::take(&mut it.message) {
+            Message::Pair => it.late_pair = 2,
+            Message::Half(_) => it.late_pair = 1,
+            Message::Question => it.late_question = true,
+            _ => {}
+        }
+    }
+
+    pub(crate) fn start_leaving(&self, world: &mut World, claim: usize) {
+        let it = &mut world.claims[claim];
+        it.phase = Phase::Leaving;
+        let wants = self.claims[claim];
+        it.lean = self.is_plain(claim) && !it.entered && wants.keeps == 0;
+    }
+
+    /// The lean release is executed and answered.
+    pub(crate) fn give_back(&self, world: &mut World, claim: usize) {
+        self.drop_late(world, claim);
+        if self.delete(world, claim) || self.makes(Mistake::NotEqualIsLost) {
+            world.claims[claim].phase = Phase::Over;
+        }
+        world.claims[claim].lean = false;
+    }
+
+    /// The release by the script is executed and answered.
+    pub(crate) fn undo(&self, world: &mut World, claim: usize, quiet: bool) {
+        self.drop_late(world, claim);
+        self.release(world, claim, self.claims[claim].keeps, quiet);
+        world.claims[claim].phase = Phase::Over;
+    }
+}

@@ -1,0 +1,184 @@
+//! The store's scripts, each of which is one step: `acquire.lua`, `release.lua`, `renew.lua`, `evict.lua`, and what
+//! reads.
+
+use super::locks::{any_queued, has_all};
+use super::mistake::Mistake;
+use super::secure::unmark;
+use super::server::{Form, name};
+use super::setting::{Mode, Setting};
+use super::world::{Grant, Message, Renewal, World, Wrong};
+
+impl Setting {
+    /// A question of `claim` is executed.
+    pub(crate) fn acquire(&self, world: &mut World, claim: usize) -> Message {
+        let keys = self.keys(claim);
+        let adopts = !self.makes(Mistake::AdoptsNothing) && has_all(world, keys, claim);
+        let queued = any_queued(world, keys);
+        let first = !queued || self.is_first(world, claim);
+        if adopts || (first && self.admits_all(world, claim)) {
+            if !adopts {
+                self.check_overtaking(world, claim);
+            }
+            let grant = self.take(world, claim, self.ttl);
+            if queued {
+                self.leave(world, claim);
+                if self.mode(claim) != Mode::Exclusive {
+                    self.serve(world, keys, None);
+                }
+            }
+            self.secure_all(world, keys);
+            return Message::Granted(grant);
+        }
+        self.enqueue(world, claim);
+        let granted = queued.then(|| self.serve(world, keys, Some(claim))).flatten();
+        self.check_served(world, keys);
+        self.secure_all(world, keys);
+        if let Some(grant) = granted {
+            return Message::Granted(grant);
+        }
+        self.check_refusal(world, claim);
+        if let Some(notice) = &mut world.claims[claim].notice {
+            notice.old = true;
+        }
+        Message::Refused
+    }
+
+    /// A claim gives back what it has: its locks, after so many ticks, and its entries if `world` says it may have
+    /// some. A quiet release serves nobody.
+    pub(crate) fn release(&self, world: &mut World, claim: usize, after: u8, quiet: bool) {
+        let keys = self.keys(claim);
+        let (queued, mut last_shared) = (any_queued(world, keys), [false; 2]);
+        for &key in keys {
+            let it = &mut world.server.keys[key];
+            if it.lease(claim) == 0 {
+                continue;
+            }
+            if it.form == Form::Set {
+                it.leases[claim] = after;
+                it.expires = it.last_lease();
+                if it.expires == 0 {
+                    it.vanish();
+                    last_shared[key] = true;
+                }
+            } else if self.makes(Mistake::KeepingForgetsQueue)
+                && it.form == Form::Marked
+                && after > 0
+            {
+                it.write(Form::Marked, name(claim), after, after);
+            } else {
+                it.write(Form::Plain, name(claim), 0, after);
+            }
+        }
+        let leaves = world.claims[claim].entered;
+        if leaves {
+            self.leave(world, claim);
+        }
+        if !quiet && queued {
+            self.serve(world, keys, None);
+            self.check_served(world, keys);
+        }
+        for &key in keys {
+            let absent = world.server.keys[key].form == Form::Absent;
+            match self.mistake {
+                Some(Mistake::QuietLeavesNothing) if quiet && absent => {}
+                Some(Mistake::LastSharerLeavesNothing) if last_shared[key] && absent => {}
+                Some(Mistake::KeepingForgetsQueue) if after > 0 => {}
+                Some(Mistake::LeaverUnmarks) if leaves => unmark(world, key),
+                Some(Mistake::LastFreesAnothers) if leaves => delete_marked(world, key),
+                _ => self.secure(world, key),
+            }
+        }
+    }
+
+    /// A lease is to last for so many ticks from now on, unless it lasts longer already.
+    pub(crate) fn renew(&self, world: &mut World, claim: usize, ticks: u8) -> Renewal {
+        let keys = self.keys(claim);
+        let marked = |&key: &usize| world.server.keys[key].form == Form::Marked;
+        let misread = self.makes(Mistake::MarkedIsLost) && keys.iter().any(marked);
+        let has = has_all(world, keys, claim);
+        if !has || misread {
+            if has && !world.claims[claim].robbed {
+                world.blame(Wrong::ToldLost);
+            }
+            if self.makes(Mistake::RenewalPrunes) {
+                keys.iter().for_each(|&key| prune(world, key));
+            }
+            return Renewal::Lost;
+        }
+        let longer = |before: u8| match self.makes(Mistake::RenewalShortens) {
+            true => ticks,
+            false => ticks.max(before),
+        };
+        for &key in keys {
+            let it = &mut world.server.keys[key];
+            match it.form {
+                Form::Plain => it.expires = longer(it.expires),
+                Form::Marked => {
+                    it.until = longer(it.until);
+                    it.expires = match self.makes(Mistake::RenewalForgetsQueue) {
+                        true => it.until,
+                        false => it.until.max(it.queue_ends),
+                    };
+                }
+                _ => {
+                    it.leases[claim] = longer(it.leases[claim]);
+                    it.expires = it.expires.max(ticks);
+                }
+            }
+        }
+        Renewal::Renewed { replicated: false }
+    }
+
+    pub(crate) fn evict(&self, world: &mut World, key: usize) {
+        self.rob(world, key);
+        world.server.keys[key].vanish();
+        self.serve(world, &[key], None);
+        self.check_served(world, &[key]);
+        self.secure(world, key);
+    }
+
+    /// Somebody asks who has a key.
+    pub(crate) fn read(&self, world: &mut World, key: usize) {
+        if self.makes(Mistake::ReadPrunes) {
+            prune(world, key);
+        }
+    }
+
+    /// Grants the locks for so long, under the next number.
+    pub(crate) fn take(&self, world: &mut World, claim: usize, lease: u8) -> Grant {
+        let number = self.count(world, self.counter(claim));
+        for &key in self.keys(claim) {
+            let it = &mut world.server.keys[key];
+            if self.mode(claim) == Mode::Exclusive {
+                it.write(Form::Plain, name(claim), 0, lease);
+            } else {
+                if it.form != Form::Set {
+                    // It is a reservation, or a lease that is over.
+                    it.write(Form::Set, 0, 0, lease);
+                }
+                it.leases[claim] = lease;
+                it.expires = it.last_lease();
+            }
+        }
+        self.note_regained(world, claim);
+        let stale = self.is_stale(world, claim, number);
+        self.note_taken(world, claim, number);
+        Grant { number, stale, ..Grant::default() }
+    }
+}
+
+/// The mistake of deleting a marked lock that has no waiters any more, whoever has it.
+fn delete_marked(world: &mut World, key: usize) {
+    let it = &mut world.server.keys[key];
+    if it.form == Form::Marked && !it.is_queued() {
+        it.vanish();
+    }
+}
+
+/// The mistake of removing what is over, and the key with the last lease.
+fn prune(world: &mut World, key: usize) {
+    let it = &mut world.server.keys[key];
+    if it.form == Form::Set && it.last_lease() == 0 {
+        it.vanish();
+    }
+}

@@ -1,0 +1,119 @@
+//! The wait queue inside the scripts: who comes next, and how it is granted. The rules are those of `docs/queue.md`.
+
+use super::mistake::Mistake;
+use super::setting::Setting;
+use super::world::{Grant, Notice, World, Wrong};
+
+impl Setting {
+    /// Hands the locks to those whose turn it is. Returns the grant if `asking` is one of them.
+    pub(crate) fn serve(
+        &self,
+        world: &mut World,
+        keys: &[usize],
+        asking: Option<usize>,
+    ) -> Option<Grant> {
+        let (mut granted, mut blocked) = (None, Vec::new());
+        let mut open = keys.to_vec();
+        let mut touched = keys.to_vec();
+        while let Some(key) = open.pop() {
+            let mut passed_over = 0;
+            while let Some(claim) = self.waiter_in(world, key, passed_over) {
+                // Nothing becomes free while this runs.
+                let admitted = !blocked.contains(&claim) && self.admits_all(world, claim);
+                if !admitted {
+                    blocked.push(claim);
+                }
+                if admitted && self.comes_next(world, claim) {
+                    touched.extend(self.keys(claim));
+                    let unheard = asking != Some(claim) && !self.hears(world, claim);
+                    if !unheard {
+                        self.check_overtaking(world, claim);
+                    }
+                    let lease = self.lease_by_message(world, claim);
+                    self.leave(world, claim);
+                    if asking == Some(claim) {
+                        granted = Some(self.take(world, claim, self.ttl));
+                    } else if unheard {
+                        self.count(world, self.counter(claim));
+                    } else {
+                        let Grant { number, stale, .. } = self.take(world, claim, lease);
+                        let notice = Notice { number, stale, left: lease, old: false };
+                        world.claims[claim].notice = Some(notice);
+                    }
+                    // It has left other queues, too.
+                    if self.several(claim) && unheard {
+                        open.extend(self.keys(claim));
+                    }
+                } else if self.several(claim)
+                    && world.server.keys[key].fresh[claim] > 0
+                    && self.admits(world, key, self.mode(claim))
+                {
+                    passed_over += 1;
+                } else {
+                    break;
+                }
+            }
+        }
+        touched.iter().filter(|key| !keys.contains(key)).for_each(|&key| self.secure(world, key));
+        granted
+    }
+
+    /// Whether no entry that lasts is before those of `claim`, but for such as can be passed over.
+    pub(crate) fn comes_next(&self, world: &World, claim: usize) -> bool {
+        self.keys(claim).iter().all(|&key| {
+            let queue = &world.server.keys[key];
+            let mut before = queue.queued().take_while(|&other| other != claim);
+            before.all(|other| world.server.records[other] == 0 || queue.fresh[other] > 0)
+        })
+    }
+
+    pub(crate) fn is_first(&self, world: &mut World, claim: usize) -> bool {
+        let first = |&key: &usize| self.waiter_in(world, key, 0).is_none_or(|head| head == claim);
+        self.keys(claim).iter().all(first)
+    }
+
+    /// The claim in this place of a queue. Entries without a record are dropped on the way.
+    fn waiter_in(&self, world: &mut World, key: usize, place: usize) -> Option<usize> {
+        loop {
+            let claim = world.server.keys[key].queued().nth(place)?;
+            if world.server.records[claim] > 0 {
+                return Some(claim);
+            }
+            if world.claims[claim].alive > 0 {
+                world.blame(Wrong::Forgotten);
+            }
+            world.server.keys[key].remove(claim);
+        }
+    }
+
+    /// The claim waits, for a whole life of its entry from now on.
+    pub(crate) fn enqueue(&self, world: &mut World, claim: usize) {
+        if world.server.records[claim] == 0 {
+            self.leave(world, claim);
+        }
+        world.server.records[claim] = self.life;
+        world.claims[claim].alive = self.life;
+        for &key in self.keys(claim) {
+            let it = &mut world.server.keys[key];
+            if it.place(claim).is_none() {
+                it.append(claim);
+                it.fresh[claim] = if self.several(claim) { self.passed_over } else { 0 };
+                if it.queue_ends == 0 || !self.makes(Mistake::LookProlongsNothing) {
+                    it.queue_ends = self.kept;
+                }
+            }
+        }
+    }
+
+    /// How long a claim gets its locks by a message: for a TTL from its last question on.
+    fn lease_by_message(&self, world: &World, claim: usize) -> u8 {
+        let silent = self.life.saturating_sub(world.server.records[claim]);
+        self.ttl.min(self.ttl.max(self.life) - silent)
+    }
+
+    pub(crate) fn leave(&self, world: &mut World, claim: usize) {
+        self.keys(claim).iter().for_each(|&key| world.server.keys[key].remove(claim));
+        world.server.records[claim] = 0;
+        world.claims[claim].alive = 0;
+    }
+}

@@ -1,0 +1,142 @@
+//! What a server holds for each key. There is no time of day: whatever ends by itself is kept as the number of
+//! ticks until then.
+
+use super::setting::{CLAIMS, KEYS};
+
+/// A key that has no end of its own.
+pub(crate) const NEVER: u8 = u8::MAX;
+
+/// A server, or its replica.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Server {
+    pub(crate) keys: [Key; KEYS],
+    /// How long the entries of each claim last.
+    pub(crate) records: [u8; CLAIMS],
+    /// The fencing counters; 0 where there is none. A server has the first only, and a cluster has one for each slot.
+    pub(crate) counters: [u8; KEYS],
+}
+
+/// What is under a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Form {
+    #[default]
+    Absent,
+    /// What one claim wrote: the key ends with the lease.
+    Plain,
+    /// A mark, in which the end of the lease is. Without an owner it is a reservation.
+    Marked,
+    /// The claims that share the lock, with the end of each lease.
+    Set,
+    /// What another program wrote.
+    Foreign,
+}
+
+/// A lock and its queue. A claim is named by its number, in `owner` and in the queue by one more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) form: Form,
+    pub(crate) owner: u8,
+    /// A mark's end of the lease.
+    pub(crate) until: u8,
+    /// The leases of those that share it.
+    pub(crate) leases: [u8; CLAIMS],
+    /// When the key itself ends.
+    pub(crate) expires: u8,
+    pub(crate) queue: [u8; CLAIMS],
+    /// When the queue ends.
+    pub(crate) queue_ends: u8,
+    /// How long each claim's entry can still be passed over, where the claim is for several keys.
+    pub(crate) fresh: [u8; CLAIMS],
+    /// Another program has or had the lock, or deleted it: then no order is promised, until the lock is
+    /// marked again.
+    pub(crate) disturbed: bool,
+}
+
+impl Key {
+    /// The claims in the queue, from its head.
+    pub(crate) fn queued(&self) -> impl Iterator<Item = usize> + use<> {
+        self.queue.into_iter().filter(|&entry| entry > 0).map(|entry| usize::from(entry) - 1)
+    }
+
+    pub(crate) fn is_queued(&self) -> bool {
+        self.queue[0] > 0
+    }
+
+    pub(crate) fn place(&self, claim: usize) -> Option<usize> {
+        self.queued().position(|other| other == claim)
+    }
+
+    pub(crate) fn append(&mut self, claim: usize) {
+        let end = self.queued().count();
+        self.queue[end] = name(claim);
+    }
+
+    pub(crate) fn remove(&mut self, claim: usize) {
+        let mut left = self.queued().filter(|&other| other != claim);
+        self.queue = [(); CLAIMS].map(|()| left.next().map_or(0, name));
+        self.fresh[claim] = 0;
+        self.tidy();
+    }
+
+    /// Nothing is under the name any more.
+    pub(crate) fn vanish(&mut self) {
+        self.write(Form::Absent, 0, 0, 0);
+    }
+
+    /// Writes a string of this form, with its owner, the end of its lease if that is in a mark, and its own end.
+    pub(crate) fn write(&mut self, form: Form, owner: u8, until: u8, expires: u8) {
+        self.form = if expires == 0 { Form::Absent } else { form };
+        (self.owner, self.until, self.expires) = (owner, until, expires);
+        self.leases = [0; CLAIMS];
+        if self.form == Form::Absent {
+            (self.owner, self.until) = (0, 0);
+        }
+    }
+
+    /// How long the claim still has the lock.
+    pub(crate) fn lease(&self, claim: usize) -> u8 {
+        match self.form {
+            Form::Plain if self.owner == name(claim) => self.expires,
+            Form::Marked if self.owner == name(claim) => self.until,
+            Form::Set => self.leases[claim],
+            _ => 0,
+        }
+    }
+
+    /// Where the last lease of those that share ends.
+    pub(crate) fn last_lease(&self) -> u8 {
+        self.leases.into_iter().max().unwrap_or(0)
+    }
+
+    pub(crate) fn tick(&mut self) {
+        self.leases.iter_mut().chain(&mut self.fresh).for_each(pass);
+        pass(&mut self.until);
+        pass(&mut self.queue_ends);
+        if self.expires != NEVER {
+            pass(&mut self.expires);
+        }
+        if self.expires == 0 {
+            self.vanish();
+        }
+        if self.queue_ends == 0 {
+            (self.queue, self.fresh) = ([0; CLAIMS], [0; CLAIMS]);
+        }
+        self.tidy();
+    }
+
+    /// A queue that is empty is gone.
+    fn tidy(&mut self) {
+        if !self.is_queued() {
+            (self.queue_ends, self.disturbed) = (0, false);
+        }
+    }
+}
+
+/// How a claim is named where 0 is nobody. There are few claims.
+pub(crate) fn name(claim: usize) -> u8 {
+    u8::try_from(claim + 1).unwrap_or(u8::MAX)
+}
+
+pub(crate) fn pass(ticks: &mut u8) {
+    *ticks = ticks.saturating_sub(1);
+}

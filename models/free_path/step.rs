@@ -1,0 +1,102 @@
+//! A step, for those who read the way to a mistake.
+
+use std::fmt;
+
+use super::fault::Fault;
+
+/// What happened, to which claim, process or key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    AsksBare(usize),
+    Sets(usize),
+    SetsAgain(usize),
+    Increments(usize),
+    Asks(usize),
+    Arrives(usize),
+    ArrivesLate(usize),
+    Hears(usize),
+    HearsNothing(usize),
+    HearsGrant(usize),
+    AsksRenewal(usize),
+    AsksExtension(usize),
+    Renews(usize),
+    HearsRenewal(usize),
+    PassesOn(usize),
+    Releases(usize),
+    GivesUp(usize),
+    Deletes(usize),
+    IsUndone(usize),
+    IsUndoneQuietly(usize),
+    Resumes(usize),
+    Reconnects(usize),
+    Heartbeat(usize),
+    Reads(usize),
+    IntruderLeaves,
+    Replicates,
+    Fails(Fault, usize),
+    Tick,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (at, what) = match *self {
+            Self::AsksBare(claim) => (claim, "sends SET and INCR"),
+            Self::Sets(claim) => (claim, "has its SET executed"),
+            Self::SetsAgain(claim) => (claim, "has its SET executed again"),
+            Self::Increments(claim) => (claim, "has its INCR executed"),
+            Self::Asks(claim) => (claim, "asks the script"),
+            Self::Arrives(claim) => (claim, "has its question executed"),
+            Self::ArrivesLate(claim) => (claim, "has a late command executed"),
+            Self::Hears(claim) => (claim, "hears the answer"),
+            Self::HearsNothing(claim) => (claim, "waits for no answer any more"),
+            Self::HearsGrant(claim) => (claim, "hears of its grant"),
+            Self::AsksRenewal(claim) => (claim, "asks for a renewal"),
+            Self::AsksExtension(claim) => (claim, "asks for an extension"),
+            Self::Renews(claim) => (claim, "has its renewal executed"),
+            Self::HearsRenewal(claim) => (claim, "hears of its renewal"),
+            Self::PassesOn(claim) => (claim, "passes its lease on"),
+            Self::Releases(claim) => (claim, "is done"),
+            Self::GivesUp(claim) => (claim, "gives up"),
+            Self::Deletes(claim) => (claim, "has its lean release answered"),
+            Self::IsUndone(claim) => (claim, "has its release answered"),
+            Self::IsUndoneQuietly(claim) => (claim, "has a quiet release answered"),
+            Self::Resumes(process) => return write!(f, "process {} runs again", process + 1),
+            Self::Reconnects(process) => return write!(f, "process {} connects", process + 1),
+            Self::Heartbeat(process) => {
+                return write!(f, "process {} has a heartbeat", process + 1);
+            }
+            Self::Reads(key) => return write!(f, "somebody reads {}", name(key)),
+            Self::IntruderLeaves => return write!(f, "the other program is done"),
+            Self::Replicates => return write!(f, "the replica catches up"),
+            Self::Fails(fault, at) => return write_fault(f, fault, at),
+            Self::Tick => return write!(f, "a tick passes"),
+        };
+        write!(f, "{} {what}", at + 1)
+    }
+}
+
+fn write_fault(f: &mut fmt::Formatter<'_>, fault: Fault, at: usize) -> fmt::Result {
+    let what = match fault {
+        Fault::Kill => return write!(f, "process {} is killed", at + 1),
+        Fault::Stop => return write!(f, "process {} stops", at + 1),
+        Fault::Cut => return write!(f, "process {} loses its connection", at + 1),
+        Fault::Timeout => "waits for no answer any more",
+        Fault::LoseGrant => "loses its grant's notification",
+        Fault::LoseUndone => "loses the answer to its release",
+        Fault::RedirectSet => "has its SET redirected",
+        Fault::RedirectIncrement => "has its INCR redirected",
+        Fault::Evict => return write!(f, "{} is evicted", name(at)),
+        Fault::Delete => return write!(f, "{} is deleted", name(at)),
+        Fault::Flush => return write!(f, "everything is forgotten"),
+        Fault::Intrude => return write!(f, "another program takes a"),
+        Fault::IntrudeForever => return write!(f, "another program takes a for good"),
+        Fault::Failover => return write!(f, "the replica takes over"),
+        Fault::RoleChange => return write!(f, "the server becomes the replica"),
+        Fault::Swap => return write!(f, "the replica takes over unseen"),
+    };
+    write!(f, "{} {what}", at + 1)
+}
+
+fn name(key: usize) -> char {
+    if key == 0 { 'a' } else { 'b' }
+}

@@ -1,0 +1,197 @@
+//! A state of the model: what the server holds, what each process knows, and what is on its way.
+
+use super::server::Server;
+use super::setting::{CLAIMS, KEYS};
+
+/// The smallest number that a clock can have given. What is smaller was counted from nothing.
+pub(crate) const FLOOR: u8 = 16;
+
+/// Everything that decides what can happen next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct World {
+    pub(crate) server: Server,
+    pub(crate) replica: Server,
+    /// How many ticks have passed since the replica had all that the server has.
+    pub(crate) behind: u8,
+    pub(crate) claims: [Claim; CLAIMS],
+    /// The connection of each process.
+    pub(crate) links: [Link; CLAIMS],
+    /// The greatest number of each counter that any server has given. The servers' clock is ahead of it, and the next
+    /// number by the clock is one more here.
+    pub(crate) clocks: [u8; KEYS],
+    /// For each key, the greatest number under which it was taken: by any claim, or by an exclusive one.
+    pub(crate) top: [u8; KEYS],
+    pub(crate) top_alone: [u8; KEYS],
+    /// How long another program believes that it has the first key.
+    pub(crate) intruder: u8,
+    /// How many faults are left.
+    pub(crate) faults: u8,
+    pub(crate) wrong: Option<Wrong>,
+}
+
+/// A process, and its connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Link {
+    pub(crate) process: Process,
+    /// The connection has ended, and there is none yet.
+    pub(crate) cut: bool,
+    /// Which counters a script has raised over this connection: a bare `INCR` may follow.
+    pub(crate) raised: [bool; KEYS],
+    /// The greatest number of each counter that this process has seen.
+    pub(crate) seen: [u8; KEYS],
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Process {
+    #[default]
+    Runs,
+    Stopped,
+    Dead,
+}
+
+/// A claim, with all that its process knows of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Claim {
+    pub(crate) phase: Phase,
+    /// Waiting: ticks until it asks again.
+    pub(crate) timer: u8,
+    /// Asking: the lease it has if this very question is granted. Holding: until its deadline.
+    pub(crate) valid: u8,
+    /// It may have entries in the store's queues, as far as its process knows.
+    pub(crate) entered: bool,
+    /// One of its questions to the script got no answer, and no later one did.
+    pub(crate) unsure: bool,
+    /// Leaving: its process tries the lean release first.
+    pub(crate) lean: bool,
+    /// Asking: what is on its way, or has come.
+    pub(crate) message: Message,
+    /// Asking by a pair: the greatest number that its process had seen before.
+    pub(crate) seen: u8,
+    /// How many commands of a pair are on the way that its process has given up.
+    pub(crate) late_pair: u8,
+    /// The same of a question to the script.
+    pub(crate) late_question: bool,
+    pub(crate) notice: Option<Notice>,
+    pub(crate) renewal: Renewal,
+    /// Until when it holds if this renewal is answered well.
+    pub(crate) renewed: u8,
+    /// How many renewals and hand-overs it has left.
+    pub(crate) renewals: u8,
+    pub(crate) hand_overs: u8,
+    /// How long its entries should last: a whole life after each question that was executed.
+    pub(crate) alive: u8,
+    /// Its lease was taken from it before its time.
+    pub(crate) robbed: bool,
+    /// Another claim has taken one of its keys since it was given its number.
+    pub(crate) passed: bool,
+}
+
+/// Where a claim is, as its process sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    #[default]
+    NotAsked,
+    Asking,
+    /// It was refused, or is unsure: it waits for a grant, or until it is time to ask again.
+    Waiting,
+    Holding,
+    /// It gives back what it has, or may have.
+    Leaving,
+    /// The store has answered that.
+    Over,
+}
+
+/// A question and its answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Message {
+    /// Nothing: it was lost.
+    #[default]
+    None,
+    /// `SET NX` and `INCR` are on the way.
+    Pair,
+    /// The `SET` is executed, and the `INCR` is on the way.
+    Half(Set),
+    /// The same `SET` is on the way again: the number was counted before it.
+    Again(Grant),
+    /// The pair is answered, and does not count.
+    Void {
+        error: bool,
+    },
+    /// The script is on the way.
+    Question,
+    Refused,
+    Granted(Grant),
+}
+
+/// What became of the `SET` of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Set {
+    Done,
+    Refused,
+    Redirected,
+}
+
+/// An answer that grants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Grant {
+    pub(crate) number: u8,
+    /// The number is not above all those under which the key was taken before.
+    pub(crate) stale: bool,
+    /// A pair of commands was answered so, no script.
+    pub(crate) bare: bool,
+    /// A server answered so that has been replaced since.
+    pub(crate) old: bool,
+    /// The replica has what was granted.
+    pub(crate) replicated: bool,
+}
+
+/// A grant's notification on its way to the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Notice {
+    pub(crate) number: u8,
+    pub(crate) stale: bool,
+    /// How long the lease lasts, which the process knows from the store's clock.
+    pub(crate) left: u8,
+    /// The claim was refused since, which its process knows when it hears that.
+    pub(crate) old: bool,
+}
+
+/// A renewal of a lease.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Renewal {
+    #[default]
+    None,
+    /// For so many ticks, on the way.
+    Sent(u8),
+    /// Executed; whether the replica has it.
+    Renewed { replicated: bool },
+    /// The claim does not have its locks.
+    Lost,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Wrong {
+    Conflict,
+    TokenNotAbove,
+    Overtaken,
+    Forgotten,
+    PlaceLost,
+    RefusedBySelf,
+    RefusedByDead,
+    NotServed,
+    LeftBehind,
+    Absent,
+    ToldLost,
+}
+
+impl World {
+    /// Notes the first thing that is wrong.
+    pub(crate) fn blame(&mut self, wrong: Wrong) {
+        self.wrong = self.wrong.or(Some(wrong));
+    }
+
+    /// The claim waits for its locks, as its process sees it.
+    pub(crate) fn waits(&self, claim: usize) -> bool {
+        matches!(self.claims[claim].phase, Phase::Asking | Phase::Waiting)
+    }
+}
