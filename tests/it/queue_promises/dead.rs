@@ -9,7 +9,7 @@ use super::*;
 /// A reader holds, and a writer that waits for it is killed: the next reader is kept out for as long as the
 /// writer's entry lasts, and not for as long as there are readers.
 ///
-/// Red without: the end of a waiter's record (`waits_for` in `lock.lua`).
+/// Red without: the end of a waiter's record (`waits_for` in `lock.lua`, `lasts` in `enter.lua`).
 pub(super) async fn a_killed_writer_keeps_readers_out_for_a_ttl_at_most<T: Topology>(
     case: Case<'_, T>,
 ) {
@@ -27,7 +27,7 @@ pub(super) async fn a_killed_writer_keeps_readers_out_for_a_ttl_at_most<T: Topol
 /// A killed process waited for `a` and `b`, and `b` is held: `a` is free. In a cluster: both in one slot, and
 /// in two.
 ///
-/// Red without: the end of a waiter's record (`waits_for` in `lock.lua`).
+/// Red without: the end of a waiter's record (`waits_for` in `lock.lua`, `lasts` in `enter.lua`).
 pub(super) async fn a_killed_waiter_for_two_keys_keeps_the_free_one_for_a_ttl_at_most<
     T: Topology,
 >(

@@ -82,7 +82,7 @@ end
 
 if details ~= '' then
   local record = string.format('%.0f ', time()) .. details
-  local lapsed = not redis.call('SET', waiter_of(token), record, 'PX', waits_for(ttl), 'GET')
+  local lapsed = not redis.call('SET', WAITER .. token, record, 'PX', waits_for(ttl), 'GET')
   local heard = {}
   for i, lock in ipairs(locks) do
     if queued and lapsed then

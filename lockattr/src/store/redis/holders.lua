@@ -3,6 +3,10 @@
 -- A lock that claims share is a sorted set of their values, by the millisecond in which each lease ends. It
 -- lives until the last of them, and while claims wait for it at least as long as its queue.
 
+local function millis()
+  return math.floor(time() / 1000)
+end
+
 -- The queue of a lock, in the lock's own hash slot. A name that has no hash tag becomes one, unless
 -- it has a brace that would end it: then the tag of the slot's counter serves, in a cluster.
 local function queue_of(lock)
@@ -189,7 +193,7 @@ local function secure(lock)
     if ends <= millis() then
       value, ends = '', 0
     end
-    set_marked(lock, value, ends, millis() + KEPT)
+    set_marked(lock, value, ends, digits(millis() + KEPT))
   else
     local last = redis.pcall('ZRANGE', lock, -1, -1, 'WITHSCORES')
     if last[1] and string.find(last[1], '^%x+ mode=[sp]') then

@@ -1,6 +1,6 @@
--- On one server: to the channel of an inbox; how many heard it.
+-- On one server: publishes to the inbox of a claim; how many heard it.
 
-local function publish(inbox, message)
-  return redis.call('PUBLISH', 'lockattr:inbox:' .. inbox, message)
+local function tell(value, message)
+  return call('PUBLISH', 'lockattr:inbox:' .. string.sub(value, 1, 16), message)
 end
 

@@ -54,7 +54,7 @@ local function waiter_in(lock, place)
     local entry = redis.call('ZRANGE', queue, place + #lapsed, place + #lapsed, 'WITHSCORES')
     local token = entry[1]
     local claim = token and read_already[token]
-    local details = token and not claim and redis.call('GET', waiter_of(token))
+    local details = token and not claim and redis.call('GET', WAITER .. token)
     if token and not claim and not details then
       table.insert(lapsed, token)
       budget = budget - 1
@@ -114,7 +114,7 @@ local function leave(locks, token)
     touched[lock] = true
     redis.call('ZREM', queue_of(lock), token)
   end
-  redis.call('DEL', waiter_of(token))
+  redis.call('DEL', WAITER .. token)
 end
 
 -- Whether a claim for several locks comes next in the queues of all of them, but for claims for several that

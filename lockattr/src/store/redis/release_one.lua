@@ -2,44 +2,51 @@
 -- has alone and gives back now, and which nobody waits for, or first of all a claim that wants it alone.
 
 if #KEYS == 3 and ARGV[3] == '' and ARGV[4] == '0' then
-  local lock, queue = KEYS[2], KEYS[3]
+  local lock, queue, value = KEYS[2], KEYS[3], ARGV[2]
   local held = redis.pcall('GET', lock)
-  if held == ARGV[2] then
-    return tostring(redis.call('DEL', lock))
+  if held == value then
+    return tostring(call('DEL', lock))
   end
-  local value, ends, kept = nil, nil, nil
+  local ends, kept, from = nil, nil, nil
   if type(held) == 'string' then
-    value, ends, kept = unmarked(held)
+    ends, kept, from = string.match(held, MARK)
   end
-  if ends and value == ARGV[2] and ends > millis() then
-    local first = redis.call('ZRANGE', queue, 0, 1)
-    if not first[1] then
-      return tostring(redis.call('DEL', lock))
+  local at = ends and math.floor(time() / 1000)
+  if ends and string.sub(held, from) == value and ends + 0 > at then
+    local first = call('ZRANGE', queue, '0', '1')
+    local head = first[1]
+    if not head then
+      return tostring(call('DEL', lock))
     end
-    local record = waiter_of(first[1])
-    local details = redis.call('GETDEL', record)
-    local heard, ttl, wants = string.match(details or '', '^(%d+) (%d+) x (.*)$')
-    if wants and string.sub(wants, 1, 2) ~= 'm ' then
-      ttl = tonumber(ttl)
-      local lease, more = lease_of(ttl, tonumber(heard)), first[2] and 1 or 0
-      local message = string.format('granted %s %.0f %.0f %d %d',
-        first[1], count(KEYS[1]), time(), more, ttl - lease)
-      redis.call('ZREM', queue, first[1])
+    local record = WAITER .. head
+    local details = call('GETDEL', record)
+    -- A claim for several locks has an m there, which is no digit.
+    local heard, ttl, wants = string.match(details or '', '^(%d+) (%d+) x ()%x')
+    if wants then
+      wants, ttl = string.sub(details, wants), ttl + 0
+      local lease = lease_of(ttl, heard + 0)
+      local _, number = count(KEYS[1])
+      local more = first[2] and ' 1 ' or ' 0 '
+      local message = 'granted ' .. head .. ' ' .. number .. ' ' .. stamp .. more .. digits(ttl - lease)
+      call('ZREM', queue, head)
       -- If nobody hears it, its process is gone, and it is the next one's turn.
       if tell(wants, message) > 0 then
         if first[2] then
-          set_marked(lock, wants, millis() + lease, kept)
+          local till = digits(at + lease)
+          local marked = 'queued=1 until=' .. till .. ' kept=' .. kept .. ' ' .. wants
+          call('SET', lock, marked, 'PXAT', at + lease > kept + 0 and till or kept)
         else
-          redis.call('SET', lock, wants, 'PX', lease)
+          call('SET', lock, wants, 'PX', digits(lease))
         end
         return '1'
       end
     elseif details then
       -- A claim of another kind. It keeps its place, and its record for as long as before.
       local asked, lasts = string.match(details, '^(%d+) (%d+) ')
-      local most = waits_for(tonumber(lasts))
+      local most = math.min(math.max(lasts, LEAST), MOST)
       local left = math.ceil(most - (time() - asked) / 1000)
-      redis.call('SET', record, details, 'PX', math.min(math.max(left, 1), most))
+      call('SET', record, details, 'PX', math.min(math.max(left, 1), most))
     end
   end
 end
+

@@ -27,13 +27,13 @@ macro_rules! script {
 macro_rules! scripts {
     ($publish:literal) => {
         Self {
-            acquire: script!("count.lua", $publish, "lock.lua", "acquire_one.lua", "holders.lua", "queue.lua", "acquire.lua"),
-            renew: script!("count.lua", $publish, "lock.lua", "holders.lua", "renew.lua"),
-            release: script!("count.lua", $publish, "lock.lua", "release_one.lua", "holders.lua", "queue.lua", "release.lua"),
+            acquire: script!("head.lua", "enter.lua", "count.lua", $publish, "lock.lua", "acquire_one.lua", "lease.lua", "holders.lua", "queue.lua", "acquire.lua"),
+            renew: script!("head.lua", "count.lua", $publish, "lock.lua", "holders.lua", "renew.lua"),
+            release: script!("head.lua", "count.lua", $publish, "lease.lua", "release_one.lua", "lock.lua", "holders.lua", "queue.lua", "release.lua"),
             delete: script!("delete.lua"),
-            holder: script!("count.lua", $publish, "lock.lua", "holders.lua", "holder.lua"),
-            survey: script!("count.lua", $publish, "lock.lua", "holders.lua", "survey.lua"),
-            evict: script!("count.lua", $publish, "lock.lua", "holders.lua", "queue.lua", "evict.lua"),
+            holder: script!("head.lua", "count.lua", $publish, "lock.lua", "holders.lua", "holder.lua"),
+            survey: script!("head.lua", "count.lua", $publish, "lock.lua", "holders.lua", "survey.lua"),
+            evict: script!("head.lua", "count.lua", $publish, "lock.lua", "lease.lua", "holders.lua", "queue.lua", "evict.lua"),
         }
     };
 }

@@ -1,7 +1,7 @@
--- In a cluster: to the channel of an inbox in the slot of the counter; how many heard it.
+-- In a cluster: publishes to the inbox of a claim, in the slot of the counter; how many heard it.
 
-local function publish(inbox, message)
+local function tell(value, message)
   local tag = string.match(KEYS[1], '{.*}$')
-  return redis.call('SPUBLISH', 'lockattr:inbox:' .. inbox .. ':' .. tag, message)
+  return call('SPUBLISH', 'lockattr:inbox:' .. string.sub(value, 1, 16) .. ':' .. tag, message)
 end
 

@@ -134,6 +134,7 @@ async fn our_scripts_go_by_their_names() {
 
     let mut connection = setup.connect().await;
     let holder = concat!(
+        include_str!("../../../../lockattr/src/store/redis/head.lua"),
         include_str!("../../../../lockattr/src/store/redis/count.lua"),
         include_str!("../../../../lockattr/src/store/redis/publish.lua"),
         include_str!("../../../../lockattr/src/store/redis/lock.lua"),

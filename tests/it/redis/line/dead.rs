@@ -34,7 +34,7 @@ async fn more_wait(cli: &Cli, count: usize) {
 /// A reader holds, and a writer that waits for it is killed: the next reader is kept out for as long as the
 /// writer's entry lasts, and not for as long as there are readers.
 ///
-/// Red without: the end of a waiter's record (`waits_for` in `lock.lua`).
+/// Red without: the end of a waiter's record (`waits_for` in `lock.lua`, `lasts` in `enter.lua`).
 #[tokio::test]
 async fn a_killed_writer_keeps_readers_out_for_a_ttl_at_most() {
     let server = RedisServer::start().await;
@@ -51,7 +51,7 @@ async fn a_killed_writer_keeps_readers_out_for_a_ttl_at_most() {
 
 /// A killed process waited for `a` and `b`, and `b` is held: `a` is free.
 ///
-/// Red without: the end of a waiter's record (`waits_for` in `lock.lua`).
+/// Red without: the end of a waiter's record (`waits_for` in `lock.lua`, `lasts` in `enter.lua`).
 #[tokio::test]
 async fn a_killed_waiter_for_two_keys_keeps_the_free_one_for_a_ttl_at_most() {
     let server = RedisServer::start().await;
@@ -100,7 +100,7 @@ async fn a_stopped_process_costs_one_ttl_however_many_waiters_it_has() {
 /// A process has the lock, waits for it in another way, and is stopped: its lease ends, and what its waiters
 /// are granted then ends a TTL after it was stopped too.
 ///
-/// Red without: the time for which a claim has been silent (`lease_of` in `lock.lua`).
+/// Red without: the time for which a claim has been silent (`lease_of` in `lease.lua`).
 #[tokio::test]
 async fn a_stopped_process_that_holds_and_waits_costs_one_ttl() {
     let orders = ["shared a", "permits=2 a", "exclusive a b"];
@@ -203,7 +203,7 @@ async fn a_killed_holder_behind_a_waiter_that_gave_up_costs_one_ttl() {
 
 /// A tool that hears every channel makes no dead process look alive for longer than its entry lasts.
 ///
-/// Red without: the end of a waiter's record (`waits_for` in `lock.lua`).
+/// Red without: the end of a waiter's record (`waits_for` in `lock.lua`, `lasts` in `enter.lua`).
 #[tokio::test]
 async fn dead_waiters_cost_one_ttl_while_a_monitor_hears_every_channel() {
     let server = RedisServer::start().await;

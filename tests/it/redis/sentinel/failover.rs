@@ -80,7 +80,7 @@ async fn a_lock_that_its_replicas_never_got_is_lost_and_its_holder_told_in_time(
 /// What asynchronous replication can lose besides: the lock is taken, by nobody, until its lease
 /// ends. No release waits for a replica, with `replicas=1` neither.
 ///
-/// Red without: the end of every lease in the store itself (`PX` in `acquire_one.lua` and in `pair`).
+/// Red without: the end of every lease in the store itself (`PX` in `enter.lua` and in `pair`).
 #[tokio::test]
 async fn a_release_that_its_replicas_never_got_costs_the_rest_of_the_lease() {
     let sentinels = Sentinels::start().await;
@@ -137,7 +137,7 @@ async fn who_waits_in_line_gets_in_at_the_new_master() {
 /// One failover after another, under load: nobody is inside with somebody else, and nothing that
 /// was counted under a lock that was held to its end is lost.
 ///
-/// Red without: the comparison of the store (`admits` in `holders.lua`, `NX` in `acquire_one.lua` and in `pair`).
+/// Red without: the comparison of the store (`admits` in `holders.lua`, `NX` in `enter.lua` and in `pair`).
 #[tokio::test]
 async fn no_two_hold_at_once_while_masters_die_under_load() {
     let sentinels = Sentinels::builder().replicas(3).start().await;
