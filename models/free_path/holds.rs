@@ -71,6 +71,14 @@ fn extensions() {
     holds(&Setting { claims: &[R, W], ..extends }, 709_876, 4);
 }
 
+/// A question that was given up comes over an old connection, behind the extension of the lease.
+#[test]
+fn a_question_that_comes_after_an_extension() {
+    let kinds = &[Fault::Timeout];
+    let late = Setting { claims: &[W, W], renewals: 1, extended: 4, kinds, ..PLAIN };
+    holds(&Setting { in_order: false, may_leave: true, ..late }, 62_720, 2);
+}
+
 #[test]
 fn locks_that_are_kept_after_their_release() {
     let kinds = &[Fault::Kill];

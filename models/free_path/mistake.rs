@@ -81,6 +81,8 @@ pub(crate) enum Mistake {
     // Adoption, hand-over, `extend` and `WAIT`.
     /// A claim that has the lock already, and asks the script, is refused.
     AdoptsNothing,
+    /// A claim that has the lock already, and asks the script, has it for no longer than its TTL.
+    AdoptionShortens,
     /// A holder passes its lease on when it is over.
     PassesOnTooLate,
     /// A renewal makes a lease shorter that `extend` has made longer.

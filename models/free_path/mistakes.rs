@@ -3,7 +3,7 @@
 use super::fault::Fault;
 use super::mistake::Mistake;
 use super::setting::Setting;
-use super::settings::{BOTH, KEEPS, LAGS, PLAIN, R, SECOND, W, X, with};
+use super::settings::{BOTH, KEEPS, LAGS, R, SECOND, W, X, with};
 use crate::search::explore;
 
 #[track_caller]
@@ -154,11 +154,11 @@ fn a_renewal_that_shortens_a_lease() {
     is_wrong(&short, CONFLICT, 14);
 }
 
-/// The question was given up, and comes over an old connection when the lease is extended already: adopting the lock, it
-/// makes the lease as short as any.
+/// The question was given up, and comes over an old connection when the lease is extended already.
 #[test]
-fn a_question_that_comes_after_an_extension() {
-    let extends = Setting { claims: &[W, W], renewals: 1, extended: 4, ..PLAIN };
+fn an_adoption_that_shortens_a_lease() {
+    let shortens = with(Mistake::AdoptionShortens);
+    let extends = Setting { claims: &[W, W], renewals: 1, extended: 4, ..shortens };
     let kinds = &[Fault::Timeout];
     is_wrong(&Setting { kinds, in_order: false, may_leave: true, ..extends }, CONFLICT, 17);
 }

@@ -145,10 +145,13 @@ impl Setting {
     }
 
     /// Grants the locks for so long, under the next number.
-    pub(crate) fn take(&self, world: &mut World, claim: usize, lease: u8) -> Grant {
+    pub(crate) fn take(&self, world: &mut World, claim: usize, ttl: u8) -> Grant {
         let number = self.count(world, self.counter(claim));
         for &key in self.keys(claim) {
             let it = &mut world.server.keys[key];
+            // What it has already may have been extended.
+            let left = if self.makes(Mistake::AdoptionShortens) { 0 } else { it.lease(claim) };
+            let lease = ttl.max(left);
             if self.mode(claim) == Mode::Exclusive {
                 it.write(Form::Plain, name(claim), 0, lease);
             } else {

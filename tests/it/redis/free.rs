@@ -324,3 +324,41 @@ async fn a_server_without_memory_renews_what_others_wait_for() {
     }
     assert_nothing_left(&server).await;
 }
+
+/// A question that its caller gave up may come late, when the lease was extended already.
+///
+/// Red without: the later end, or `GT`, in `take` (`holders.lua`).
+#[tokio::test]
+async fn a_question_that_comes_late_shortens_no_lease() {
+    const SHORT: Duration = Duration::from_secs(5);
+    let server = RedisServer::start().await;
+    let (cli, claims) = (server.cli().await, Claims::new(&server));
+    let renewed = async |claim: &Arc<Claim>| {
+        let (claim, ttl) = (claim.clone(), LONG);
+        claims.store.renew(&[Renewal::new(claim, ttl)]).await.remove(0).unwrap()
+    };
+    let alone = claims.exclusive();
+    assert!(claims.asks(&alone, SHORT).await);
+    assert_eq!(renewed(&alone).await, Renew::Renewed);
+    assert!(claims.asks(&alone, SHORT).await, "it has it already");
+    assert!(cli.pttl("lock:a").await > 50_000);
+    // The same where a claim waits for it.
+    let waits = claims.exclusive();
+    assert!(!claims.waits(&waits, SHORT).await);
+    assert!(claims.asks(&alone, SHORT).await);
+    let marked = cli.value("lock:a").await.unwrap();
+    let until = marked.split("until=").nth(1).and_then(|rest| rest.split(' ').next());
+    let until: i64 = until.expect("it is marked").parse().unwrap();
+    let now: Vec<i64> = cli.query(&["TIME"]).await;
+    assert!(until / 1_000 - now[0] > 50, "{marked}");
+    for claim in [alone, waits] {
+        assert_eq!(claims.releases(Releasing::new(claim)).await, Release::Released);
+    }
+    let shared = claims.claim(&["b"], Sharing::Shared);
+    assert!(claims.asks(&shared, SHORT).await);
+    assert_eq!(renewed(&shared).await, Renew::Renewed);
+    assert!(claims.asks(&shared, SHORT).await);
+    assert!(cli.pttl("lock:b").await > 50_000);
+    assert_eq!(claims.releases(Releasing::new(shared)).await, Release::Released);
+    assert_nothing_left(&server).await;
+}

@@ -66,10 +66,11 @@ local function is_beside()
   return ARGV[7] and mode ~= 'x' and has(locks[1], ARGV[7])
 end
 
-if ((not queued or is_beside() or is_first()) and admits_all(locks, mode)) or has_all() then
+local admitted = (not queued or is_beside() or is_first()) and admits_all(locks, mode)
+if admitted or has_all() then
   -- The counter first: if the server refuses writes, nothing is locked.
   local counter = count(fence, hint)
-  take(locks, mode, value, ttl)
+  take(locks, mode, value, ttl, not admitted)
   if queued then
     leave(locks, token)
     if mode ~= 'x' then

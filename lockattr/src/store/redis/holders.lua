@@ -135,14 +135,20 @@ local function end_with_the_last(lock)
   end
 end
 
--- Gives the locks to a claim, for which they are free.
-local function take(locks, mode, value, ttl)
+-- Gives the locks to a claim, for which they are free, or which has them already. A lease that was extended is not
+-- made shorter: the question may come late, from a connection that was given up.
+local function take(locks, mode, value, ttl, has_them)
   for _, lock in ipairs(locks) do
     touched[lock] = true
     if mode == 'x' then
-      redis.call('SET', lock, value, 'PX', ttl)
+      local left = ttl
+      if has_them then
+        local kind, _, ends = held_by(lock)
+        left = math.max(ttl, ends_in(lock, kind, ends))
+      end
+      redis.call('SET', lock, value, 'PX', left)
     else
-      local added = redis.pcall('ZADD', lock, millis() + ttl, value)
+      local added = redis.pcall('ZADD', lock, 'GT', millis() + ttl, value)
       if type(added) == 'table' then
         -- It is a string: a reservation, or a lease that is over. Any other error is raised here.
         if string.find(added.err, 'WRONGTYPE', 1, true) then
