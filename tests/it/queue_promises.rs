@@ -96,7 +96,8 @@ fn shared() -> LockOptions {
     LockOptions::new().mode(Mode::Shared)
 }
 
-/// What there is of a lock in the store, of which each entry in its queue is one: without how long it lasts.
+/// What there is of a lock in the store, of which each entry in its queue is one: without how long it lasts, and without
+/// the times in it, which a waiter writes anew each time that it looks.
 async fn of<E: Engine>(case: &Case<'_, E>, key: &str) -> BTreeSet<String> {
     let lasting = |line: &str| match line.rsplit_once(", ") {
         Some((lasting, left)) if left.ends_with(" ms left") => lasting.to_owned(),
@@ -105,7 +106,18 @@ async fn of<E: Engine>(case: &Case<'_, E>, key: &str) -> BTreeSet<String> {
     // As ZooKeeper writes it.
     let plain = |line: &String| line.replace("%7B", "{").replace("%7D", "}");
     let left: Vec<_> = case.left().await.iter().map(plain).collect();
-    left.iter().filter(|line| line.contains(key)).map(|line| lasting(line)).collect()
+    let ours = left.iter().filter(|line| line.contains(key));
+    ours.map(|line| without_times(&lasting(line))).collect()
+}
+
+/// The text, with a sign for each number that is as long as a time in milliseconds.
+fn without_times(text: &str) -> String {
+    let parts = text.split_inclusive(|sign: char| !sign.is_ascii_digit());
+    let part = |part: &str| {
+        let rest = part.trim_start_matches(|sign: char| sign.is_ascii_digit());
+        if part.len() - rest.len() < 13 { part.to_owned() } else { format!("#{rest}") }
+    };
+    parts.map(part).collect()
 }
 
 /// Waits until there is something of `key` in the store that was not `before`, on all of its servers.
