@@ -117,7 +117,7 @@ async fn who_gives_up_in_a_crowd_leaves_nothing() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: the undo of an unanswered acquisition, or the error to each caller in `Combined::tell`.
+/// No single line is known without which it is red: an answer that is lost here is made up for by the next question.
 #[tokio::test]
 async fn a_crowd_whose_connection_is_cut_goes_on_over_the_next() {
     let server = RedisServer::start().await;
