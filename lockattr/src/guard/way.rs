@@ -80,7 +80,7 @@ impl Held {
         // For its holder it ends here; the next hold lies ready.
         let ttl = self.frame.hold().ttl();
         let kept = self.next_hold(fencing, ttl, None, now).into_guard();
-        ahead.keep(kept, until).err().and_then(|kept| kept.into_held())
+        ahead.keep(kept, until).err().and_then(LockGuard::into_held)
     }
 
     /// Whether who wants the lock on these terms, alone or to read, can have it without asking the store.
