@@ -60,7 +60,7 @@ fn scouts_that_are_refused_come_back_and_none_is_forgotten() {
         lines.share(NAME, "granted");
         assert_eq!(lines.companion(NAME, u64::MAX), None, "it came later");
         drop(head);
-        lines.send_scouts(NAME, 1);
+        lines.send_scouts(NAME, 1, |_| true);
     });
 }
 

@@ -32,7 +32,7 @@ mod waiters;
 #[path = "../lockattr/src/gate.rs"]
 mod gate;
 #[path = "../lockattr/src/line.rs"]
-#[allow(dead_code, reason = "the models need a part of it")]
+#[allow(dead_code, unused_imports, reason = "the models need a part of it")]
 mod line;
 
 /// What `gate.rs` takes from the store's seam.

@@ -1,6 +1,7 @@
 //! Fencing tokens: numbers that only grow, so that a resource can refuse a holder that slept.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::machine::since_1970;
@@ -73,6 +74,29 @@ impl FencingToken {
     /// The number itself.
     pub const fn get(self) -> u64 {
         self.0
+    }
+}
+
+/// The numbers of those who have one lease together: the greatest that was given.
+#[derive(Debug)]
+pub(crate) struct Numbers(AtomicU64);
+
+impl Numbers {
+    /// Numbers that are greater than `last`, of the same lease.
+    pub(crate) fn after(last: FencingToken) -> Self {
+        Self(AtomicU64::new(last.0))
+    }
+
+    /// The next number; none if those are used up that the store reserved.
+    pub(crate) fn next(&self) -> Option<FencingToken> {
+        let next = |last| FencingToken(last).handed_over().map(FencingToken::get);
+        let last = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).ok()?;
+        FencingToken(last).handed_over()
+    }
+
+    /// The greatest that was given.
+    pub(crate) fn last(&self) -> FencingToken {
+        FencingToken(self.0.load(Ordering::Acquire))
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod blocking;
 mod held;
+mod together;
+mod way;
 
 use std::fmt;
 use std::ops::Deref;
@@ -18,6 +20,7 @@ use crate::site::Site;
 use crate::turns::others_had_their_turn;
 use crate::{Error, Lease, LostReason};
 use held::Owned;
+pub(crate) use together::Together;
 
 /// Owns a hold: the lock is ours until the guard is released or dropped, or the lease is lost.
 ///

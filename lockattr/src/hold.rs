@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use crate::process::Process;
-use crate::store::Claim;
+use crate::store::{Claim, Sharing};
 use crate::{Error, FencingToken, LostReason};
 
 /// What a hold is made of when its acquisition was answered.
@@ -29,6 +29,8 @@ pub(crate) struct Granted {
 #[derive(Debug)]
 pub(crate) struct Hold {
     claim: Arc<Claim>,
+    /// The lease, where several of this process have it together: it ends for all of them at once.
+    within: Option<Arc<Hold>>,
     fencing: FencingToken,
     asked: Instant,
     renew: bool,
@@ -60,6 +62,7 @@ impl Hold {
         let Granted { claim, fencing, asked, ttl, renew, max_hold } = granted;
         Self {
             claim,
+            within: None,
             fencing,
             asked,
             renew,
@@ -89,6 +92,7 @@ impl Hold {
         };
         Self {
             claim: self.claim.clone(),
+            within: None,
             fencing,
             asked: now,
             renew: true,
@@ -103,8 +107,25 @@ impl Hold {
         }
     }
 
+    /// The hold of one reader, which has the lease together with others since now. Until when it is valid,
+    /// and whether it is lost, the lease says.
+    pub(crate) fn together(lease: &Arc<Self>, fencing: FencingToken, now: Instant) -> Self {
+        let hold = lease.handed_over(fencing, lease.ttl(), None, now);
+        Self { within: Some(lease.clone()), ..hold }
+    }
+
     pub(crate) fn claim(&self) -> &Arc<Claim> {
         &self.claim
+    }
+
+    /// In which mode its holder has the lock. A reader may have it under a lease that is exclusive.
+    pub(crate) fn sharing(&self) -> Sharing {
+        if self.within.is_some() { Sharing::Shared } else { self.claim.sharing() }
+    }
+
+    /// What the store knows of it.
+    fn lease(&self) -> &Self {
+        self.within.as_deref().unwrap_or(self)
     }
 
     pub(crate) fn fencing(&self) -> FencingToken {
@@ -118,7 +139,8 @@ impl Hold {
 
     /// The conservative deadline: from here on nobody may believe that the lock is ours.
     pub(crate) fn valid_until(&self) -> Instant {
-        self.asked + Duration::from_nanos(self.valid_for.load(Ordering::Acquire))
+        let lease = self.lease();
+        lease.asked + Duration::from_nanos(lease.valid_for.load(Ordering::Acquire))
     }
 
     /// `Ok` while the lease is ours; the clock decides, not the timer that should have fired.
@@ -126,7 +148,14 @@ impl Hold {
         if !self.is_of_this_process() {
             return Err(LostReason::Forked);
         }
-        match self.phase.load(Ordering::Acquire) {
+        match (self.phase.load(Ordering::Acquire), &self.within) {
+            (HELD, Some(lease)) => lease.check(now).inspect_err(|reason| self.end(*reason)),
+            (phase, _) => self.check_phase(phase, now),
+        }
+    }
+
+    fn check_phase(&self, phase: u8, now: Instant) -> Result<(), LostReason> {
+        match phase {
             HELD if now < self.valid_until() => Ok(()),
             HELD => {
                 let reason = if self.capped() { LostReason::MaxHold } else { LostReason::Expired };
@@ -140,7 +169,7 @@ impl Hold {
     /// How it ended, where that is known without asking the clock.
     pub(crate) fn ended_by(&self) -> Option<LostReason> {
         match self.phase.load(Ordering::Acquire) {
-            HELD => None,
+            HELD => self.within.as_ref()?.ended_by(),
             phase => Some(reason(phase)),
         }
     }
@@ -172,8 +201,17 @@ impl Hold {
         Error::Lost { key: self.claim.named(), reason }
     }
 
-    /// Ends the hold and wakes everyone who waits for that; the first reason stands.
+    /// The lease has ended, for all who have it. Who only gives its own hold back says
+    /// [`end`](Self::end).
     pub(crate) fn lose(&self, reason: LostReason) {
+        if let Some(lease) = &self.within {
+            lease.end(reason);
+        }
+        self.end(reason);
+    }
+
+    /// Ends the hold and wakes everyone who waits for that; the first reason stands.
+    pub(crate) fn end(&self, reason: LostReason) {
         let phase = match reason {
             LostReason::Expired => EXPIRED,
             LostReason::Taken => TAKEN,
@@ -193,6 +231,17 @@ impl Hold {
     ///
     /// The timer is this call's own, not the watchdog's: that may live on a runtime that is busy.
     pub(crate) async fn ended(self: Arc<Self>) -> LostReason {
+        let Some(lease) = &self.within else { return self.ended_alone().await };
+        let reason = tokio::select! {
+            biased;
+            reason = self.clone().ended_alone() => reason,
+            reason = lease.clone().ended_alone() => reason,
+        };
+        self.end(reason);
+        reason
+    }
+
+    async fn ended_alone(self: Arc<Self>) -> LostReason {
         let mut signal = pin!(self.ended.notified());
         // Listen first, look second: an end in between is then not missed.
         signal.as_mut().enable();
@@ -215,11 +264,17 @@ impl Hold {
 
     /// `ttl`, but never past `max_hold`.
     pub(crate) fn at_most(&self, ttl: Duration, now: Instant) -> Duration {
+        if let Some(lease) = &self.within {
+            return lease.at_most(ttl, now);
+        }
         self.max_hold.map_or(ttl, |max_hold| ttl.min(max_hold.saturating_sub(now - self.asked)))
     }
 
     /// The store renewed the lease for `ttl` by a request sent at `asked`.
     pub(crate) fn renewed(&self, asked: Instant, ttl: Duration) {
+        if let Some(lease) = &self.within {
+            return lease.renewed(asked, ttl);
+        }
         // A lease that lapsed meanwhile stays lost: somebody may have been told so.
         if self.is_kept(Instant::now()) {
             // It may have been sent for the hold before this one, of the same lease.
@@ -231,12 +286,14 @@ impl Hold {
 
     /// Makes every later renewal at least `ttl` long.
     pub(crate) fn lengthen(&self, ttl: Duration) {
-        self.ttl.fetch_max(nanos(ttl), Ordering::AcqRel);
+        self.lease().ttl.fetch_max(nanos(ttl), Ordering::AcqRel);
     }
 
     /// The store is about to be asked, at `asked`, for a lease of `ttl`.
     pub(crate) fn asking_for(&self, asked: Instant, ttl: Duration) {
-        self.may_last.fetch_max(nanos(asked - self.asked + ttl), Ordering::AcqRel);
+        let lease = self.lease();
+        let lasts = asked.saturating_duration_since(lease.asked) + ttl;
+        lease.may_last.fetch_max(nanos(lasts), Ordering::AcqRel);
     }
 
     /// By when the store has let go by itself, if no command reaches it any more.
@@ -249,7 +306,7 @@ impl Hold {
 
     /// How long each renewal makes the lease.
     pub(crate) fn ttl(&self) -> Duration {
-        Duration::from_nanos(self.ttl.load(Ordering::Acquire))
+        Duration::from_nanos(self.lease().ttl.load(Ordering::Acquire))
     }
 
     /// When a lease just renewed at `asked` for `ttl` wants to be renewed again; `None` if never.

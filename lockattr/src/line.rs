@@ -23,7 +23,7 @@ use std::hash::BuildHasher;
 use std::time::Duration;
 
 use crate::sync::{Arc, Instant, Mutex, MutexGuard, NameHasher, PoisonError, SHARDS, oneshot};
-pub(crate) use ahead::{Ahead, Next};
+pub(crate) use ahead::{Ahead, Front, Next};
 use handed::Handed;
 pub(crate) use handed::{Lying, PICKED_UP_WITHIN};
 use place::Waiter;
@@ -59,7 +59,7 @@ struct ByName<W, T, K> {
     scouts: HashMap<u64, K>,
     /// Waiters and heads have numbers in one row.
     last_id: u64,
-    /// In how many of them a turn was handed out that is not picked up yet.
+    /// How many turns were handed out that are not picked up yet.
     handed: usize,
 }
 
@@ -68,10 +68,10 @@ struct Line<W, T, K> {
     /// The number of its head. One that was passed over has another, and nothing to say any more.
     head: u64,
     waiting: VecDeque<Waiter<W>>,
-    /// A waiter that was taken out to get the lock, which is on its way.
-    called: Option<u64>,
-    /// A turn that lies ready for its waiter. Boxed, because most lines have none.
-    handed: Option<Box<Handed<T>>>,
+    /// Waiters that were taken out to get the lock, which is on its way. Several, where they share it.
+    called: Vec<u64>,
+    /// Turns that lie ready for their waiters.
+    handed: Vec<Handed<T>>,
     /// Since when another process waits, and how often the lock was handed over since.
     wanted: Option<(Instant, u32)>,
     /// The lock, while nobody has it and it is kept for the next call; and until when.
@@ -99,8 +99,8 @@ impl<W, T, K> Line<W, T, K> {
         Self {
             head: 0,
             waiting: VecDeque::new(),
-            called: None,
-            handed: None,
+            called: Vec::new(),
+            handed: Vec::new(),
             wanted: None,
             kept: None,
             known: None,
@@ -126,6 +126,16 @@ impl<W, T, K> ByName<W, T, K> {
     fn number(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
+    }
+
+    /// Lets a caller in that may share the lock of this name with who has it here. Not where anybody waits.
+    fn enter(&mut self, name: &str, enter: impl FnOnce(&K) -> Option<T>) -> Option<T> {
+        let line = self.lines.get(name)?;
+        if !line.waiting.is_empty() || line.wanted.is_some() || line.kept.is_some() {
+            return None;
+        }
+        let (known, _) = line.known.as_ref().filter(|(_, ours)| *ours)?;
+        enter(known)
     }
 
     /// Makes a new head of the line of this name, which is there from now on: its number.
@@ -182,16 +192,64 @@ impl<W, T, K> Lines<W, T, K> {
     where
         W: Clone,
     {
+        self.join_in(&mut self.by_name(name), name, wants, number)
+    }
+
+    /// The same for a caller that may share the lock with who has it here: as `enter` lets it in, from
+    /// what is known. One that finds others waiting, here or elsewhere, waits behind them.
+    pub(crate) fn enter_or_join(
+        self: &Arc<Self>,
+        name: &str,
+        wants: W,
+        number: Option<u64>,
+        enter: impl FnOnce(&K) -> Option<T>,
+    ) -> Result<T, Joined<W, T, K>>
+    where
+        W: Clone,
+    {
+        // In one step, or it would stand behind nobody and be let in by nobody.
         let mut by_name = self.by_name(name);
+        match by_name.enter(name, enter) {
+            Some(lock) => Ok(lock),
+            None => Err(self.join_in(&mut by_name, name, wants, number)),
+        }
+    }
+
+    /// The same for a caller that does not wait.
+    pub(crate) fn enter(&self, name: &str, enter: impl FnOnce(&K) -> Option<T>) -> Option<T> {
+        self.by_name(name).enter(name, enter)
+    }
+
+    /// What `tell` makes of what is known of the lock of this name.
+    pub(crate) fn knows<R>(&self, name: &str, tell: impl FnOnce(&K) -> R) -> Option<R> {
+        let by_name = self.by_name(name);
+        by_name.lines.get(name)?.known.as_ref().map(|(known, _)| tell(known))
+    }
+
+    /// Whether anybody asks for the lock of this name here, or has it.
+    pub(crate) fn is_there(&self, name: &str) -> bool {
+        self.by_name(name).lines.contains_key(name)
+    }
+
+    fn join_in(
+        self: &Arc<Self>,
+        by_name: &mut ByName<W, T, K>,
+        name: &str,
+        wants: W,
+        number: Option<u64>,
+    ) -> Joined<W, T, K>
+    where
+        W: Clone,
+    {
         let kept = match by_name.lines.get_mut(name) {
             None => None,
             Some(line) if line.kept.is_some() => line.kept.take(),
             Some(_) => {
                 let id = number.unwrap_or_else(|| by_name.number());
-                return Joined::Behind(self.behind(&mut by_name, name, id, wants));
+                return Joined::Behind(self.behind(by_name, name, id, wants));
             }
         };
-        Joined::Ahead(self.ahead(&mut by_name, name), kept.map(|kept| kept.0))
+        Joined::Ahead(self.ahead(by_name, name), kept.map(|kept| kept.0))
     }
 
     /// A place in the line of this name, in the order of the numbers.
@@ -327,8 +385,8 @@ impl<W, T, K> Lines<W, T, K> {
     }
 
     /// The lock was granted in a mode that others can share: the first `count` waiters that share the
-    /// place try the store too, all at once.
-    pub(crate) fn send_scouts(&self, name: &str, count: usize)
+    /// place, and `can_share` the lock, try the store too, all at once.
+    pub(crate) fn send_scouts(&self, name: &str, count: usize, can_share: impl Fn(&W) -> bool)
     where
         K: Clone,
     {
@@ -337,7 +395,8 @@ impl<W, T, K> Lines<W, T, K> {
             let ByName { lines, scouts, .. } = &mut *by_name;
             let Some(line) = lines.get_mut(name) else { return };
             let Some((granted, next)) = &line.companions else { return };
-            let count = line.waiting.iter().take(count).take_while(|one| one.id < *next).count();
+            let scouts_go = |one: &&Waiter<W>| one.id < *next && can_share(&one.wants);
+            let count = line.waiting.iter().take(count).take_while(scouts_go).count();
             let sent: Vec<_> = line.waiting.drain(..count).collect();
             scouts.extend(sent.iter().map(|waiter| (waiter.id, granted.clone())));
             sent

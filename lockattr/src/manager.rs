@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 pub use builder::LockManagerBuilder;
-pub(crate) use known::{Ahead, Lines};
+pub(crate) use known::{Ahead, Front, Known, Lines};
 
 use crate::body::{Granted, lease, nested_for_caller};
 use crate::holder::Identity;
@@ -83,7 +83,7 @@ struct Shared {
     identity: Identity,
     watchdog: Arc<Watchdog>,
     inbox: Arc<Inbox>,
-    /// The queues of callers whose locks no holder hands over: of each, one asks the store.
+    /// The queues of callers that want a permit, or several keys: of each, one asks the store.
     askers: Arc<Lines>,
     lock_order: LockOrder,
 }

@@ -3,9 +3,11 @@
 mod at_least;
 mod bounds;
 mod hand_over;
+mod histories;
 mod keys;
 mod linger;
 mod loss;
+mod readers;
 mod sharing;
 mod waiters;
 

@@ -48,7 +48,7 @@ impl Frame {
 
     /// The first entry into a hold.
     pub(crate) fn first(hold: Arc<Hold>, watchdog: Arc<Watchdog>) -> Self {
-        let sharing = hold.claim().sharing();
+        let sharing = hold.sharing();
         Self::new(Of::Lock { hold, watchdog, site: OnceLock::new() }, 1, sharing)
     }
 

@@ -1,4 +1,5 @@
-//! What a guard owns: the lock itself, which goes back to the store once, or to the next in line.
+//! What a guard owns: the lock itself, which goes back to the store once, or [on](super::way) to the next
+//! in line.
 
 use std::mem;
 use std::sync::Arc;
@@ -6,10 +7,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::way::Way;
 use super::{Grip, LockGuard};
 use crate::chain::Frame;
-use crate::hold::{Granted, Hold, validity};
-use crate::line::Next;
+use crate::hold::{Granted, Hold};
 use crate::manager::Ahead;
 use crate::observe;
 use crate::options::Terms;
@@ -20,17 +21,19 @@ use crate::{Error, FencingToken, Lease, LostReason};
 /// The lock, given back by hand or by drop; `None` once it is.
 ///
 /// Boxed, so that the guard of a nested call, which has none, is small.
-pub(super) struct Owned(Option<Box<Held>>);
+pub(super) struct Owned(pub(super) Option<Box<Held>>);
 
 /// The lock as this process has it.
-struct Held {
+pub(super) struct Held {
     /// The watchdog's number of the lease.
-    id: u64,
-    frame: Arc<Frame>,
-    /// The place from which it is handed to others of this process, where they may have it.
-    ahead: Option<Ahead>,
+    pub(super) id: u64,
+    pub(super) frame: Arc<Frame>,
+    /// Where it goes when its holder lets go of it.
+    pub(super) way: Way,
+    /// The greatest number that was given under this lease.
+    pub(super) last: FencingToken,
     /// For how long it stays taken at least, from when its body began, whoever lets go of it.
-    at_least: Option<Duration>,
+    pub(super) at_least: Option<Duration>,
 }
 
 impl Owned {
@@ -110,71 +113,19 @@ impl Drop for Owned {
 }
 
 impl Held {
-    /// Hands the lock to the next in this process, or keeps it for the next call. What is left
-    /// goes back to the store.
-    fn pass_on(mut self: Box<Self>, now: Instant) -> Option<Box<Self>> {
-        if !self.is_held(now) || self.stays(now).is_some() {
-            self.ahead = None;
-            return Some(self);
-        }
-        while let Some(ahead) = self.ahead.take() {
-            match ahead.next(now, |terms| self.fits(terms, now)) {
-                Next::Hand(waiter) => {
-                    let guard = self.hand_over(waiter.wants(), ahead, now);
-                    let Err(guard) = waiter.hand(guard) else { return None };
-                    // That one is gone; it may fit the next.
-                    self = guard.into_held()?;
-                }
-                Next::Nobody { wanted: true } => return Some(self),
-                Next::Nobody { wanted: false } => return self.keep(ahead, now),
-            }
-        }
-        Some(self)
-    }
-
-    /// Keeps the lock in this process for a while, if that is wished and nobody waits for it.
-    fn keep(self: Box<Self>, ahead: Ahead, now: Instant) -> Option<Box<Self>> {
-        let Some(fencing) = self.frame.hold().fencing().handed_over() else { return Some(self) };
-        let Some(until) = self.frame.watchdog().keeps(self.claim().key().name(), now) else {
-            return Some(self);
-        };
-        // For its holder it ends here; the next hold lies ready.
-        let ttl = self.frame.hold().ttl();
-        let kept = self.next_hold(fencing, ttl, None, now).into_guard();
-        ahead.keep(kept, until).err().and_then(LockGuard::into_held)
-    }
-
-    /// Whether who wants the lock on these terms can have it without asking the store: its lease is
-    /// as long as it asks for, of which at least half is left.
-    fn fits(&self, terms: &Terms, now: Instant) -> bool {
-        let left = self.frame.hold().valid_until().saturating_duration_since(now);
-        terms.renew
-            && left >= validity(terms.ttl) / 2
-            && left <= terms.ttl
-            && self.frame.hold().fencing().handed_over().is_some()
-    }
-
-    /// The guard of the next hold of the same lease; only if it [fits](Self::fits).
-    fn hand_over(self: Box<Self>, terms: &Terms, ahead: Ahead, now: Instant) -> LockGuard {
-        // It fits, so there is a number left.
-        let fencing = self.frame.hold().fencing();
-        let fencing = fencing.handed_over().unwrap_or(fencing);
-        self.next_hold(fencing, terms.ttl, terms.max_hold, now).guard(terms, ahead)
+    pub(super) fn into_guard(self: Box<Self>) -> LockGuard {
+        LockGuard::of(Grip::Lock(Lease::new(self.frame.clone()), Owned(Some(self))))
     }
 
     /// The guard of this hold, for who begins it now.
-    fn guard(mut self: Box<Self>, terms: &Terms, ahead: Ahead) -> LockGuard {
-        self.ahead = Some(ahead);
+    pub(super) fn guard(mut self: Box<Self>, terms: &Terms, way: Way) -> LockGuard {
+        self.way = way;
         self.at_least = terms.hold_at_least;
         self.into_guard()
     }
 
-    fn into_guard(self: Box<Self>) -> LockGuard {
-        LockGuard::of(Grip::Lock(Lease::new(self.frame.clone()), Owned(Some(self))))
-    }
-
     /// Ends this hold, and begins the next one of the same lease.
-    fn next_hold(
+    pub(super) fn next_hold(
         mut self: Box<Self>,
         fencing: FencingToken,
         ttl: Duration,
@@ -186,7 +137,7 @@ impl Held {
         hold.lose(LostReason::Released);
         watchdog.hand_over(self.id, &next, now);
         self.frame = Arc::new(Frame::first(next, watchdog.clone()));
-        (self.ahead, self.at_least) = (None, None);
+        (self.way, self.at_least, self.last) = (Way::Store, None, fencing);
         self
     }
 
@@ -195,34 +146,36 @@ impl Held {
     }
 
     /// For how long it stays taken still: not at all if its body never began.
-    fn stays(&self, now: Instant) -> Option<Duration> {
+    pub(super) fn stays(&self, now: Instant) -> Option<Duration> {
         let until = self.frame.began()?.checked_add(self.at_least?)?;
         let left = until.saturating_duration_since(now);
         (!left.is_zero()).then_some(left)
     }
 
-    fn is_held(&self, now: Instant) -> bool {
+    pub(super) fn is_held(&self, now: Instant) -> bool {
         self.frame.hold().check(now).is_ok()
     }
 
-    fn claim(&self) -> &Arc<Claim> {
+    pub(super) fn claim(&self) -> &Arc<Claim> {
         self.frame.hold().claim()
     }
 }
 
 impl LockGuard {
-    /// The guard of a lock just granted, and whether the watchdog was woken for it.
+    /// The guard of a lock just granted, and whether the watchdog was woken for it. From the place `ahead`
+    /// it is handed to others of this process.
     pub(crate) fn granted(
         granted: Granted,
         hold_at_least: Option<Duration>,
         ahead: Option<Ahead>,
         watchdog: &Arc<Watchdog>,
     ) -> (Self, bool) {
-        let (asked, ttl) = (granted.asked, granted.ttl);
+        let (asked, ttl, last) = (granted.asked, granted.ttl, granted.fencing);
         let hold = Arc::new(Hold::new(granted));
         let (id, woken) = watchdog.watch(&hold, asked, ttl);
         let frame = Arc::new(Frame::first(hold, watchdog.clone()));
-        let held = Box::new(Held { id, frame, ahead, at_least: hold_at_least });
+        let way = ahead.map_or(Way::Store, Way::Next);
+        let held = Box::new(Held { id, frame, way, last, at_least: hold_at_least });
         (held.into_guard(), woken)
     }
 
@@ -231,10 +184,10 @@ impl LockGuard {
     pub(crate) async fn revive(self, terms: &Terms, ahead: Ahead) -> Result<Self, Ahead> {
         let now = Instant::now();
         match self.into_held() {
-            Some(held) if held.is_held(now) && held.fits(terms, now) => {
+            Some(held) if held.is_held(now) && held.fits_alone(terms, now) => {
                 let lies_ready = terms.max_hold.is_none() && held.frame.hold().ttl() == terms.ttl;
                 Ok(match lies_ready {
-                    true => held.guard(terms, ahead),
+                    true => held.guard(terms, Way::Next(ahead)),
                     false => held.hand_over(terms, ahead, now),
                 })
             }
@@ -245,9 +198,10 @@ impl LockGuard {
         }
     }
 
-    fn into_held(self) -> Option<Box<Held>> {
+    /// The lock itself, which a waiter did not take. Nothing if others have it too.
+    pub(super) fn into_held(self) -> Option<Box<Held>> {
         match self.grip {
-            Grip::Lock(_, mut owned) => owned.0.take(),
+            Grip::Lock(_, mut owned) => owned.0.take()?.leave(),
             Grip::Turn(_) => None,
         }
     }

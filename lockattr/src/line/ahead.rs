@@ -27,6 +27,13 @@ pub(crate) struct Ahead<W, T, K = ()> {
     pub(super) left: bool,
 }
 
+/// The place in front, as those see it who have the lock together. It is given up by the last of them.
+pub(crate) struct Front<W, T, K = ()> {
+    lines: Arc<Lines<W, T, K>>,
+    name: Name,
+    number: u64,
+}
+
 impl<W, T, K> Ahead<W, T, K> {
     /// The store granted the lock, and said whether others waited then; of those that came since, this
     /// process may have heard before. `ours` is what waiters here are to know of it.
@@ -70,24 +77,21 @@ impl<W, T, K> Ahead<W, T, K> {
 
     /// Who gets the lock next, if `fits` says that the first in line can have it from here.
     pub(crate) fn next(&self, now: Instant, fits: impl FnOnce(&W) -> bool) -> Next<W, T, K> {
-        let mut by_name = self.lines.by_name(&self.name);
-        let Some(line) = by_name.of(self) else {
-            return Next::Nobody { wanted: false };
-        };
-        let nobody = Next::Nobody { wanted: line.wanted.is_some() };
-        if !line.waiting.front().is_some_and(|waiter| fits(&waiter.wants)) {
-            return nobody;
+        self.lines.next(&self.name, self.number, now, fits)
+    }
+
+    /// Several have the lock together from now on: `ours` is what waiters here are to know of it, by which
+    /// others may be let in.
+    pub(crate) fn shares(&self, ours: K) {
+        if let Some(line) = self.lines.by_name(&self.name).of(self) {
+            line.known = Some((ours, true));
+            line.signs += 1;
         }
-        let Limits { count, time } = self.lines.limits;
-        if let Some((since, passed)) = &mut line.wanted {
-            if *passed >= count || now.saturating_duration_since(*since) >= time {
-                return nobody;
-            }
-            *passed += 1;
-        }
-        let Some(waiter) = line.waiting.pop_front() else { return nobody };
-        line.called = Some(waiter.id);
-        Next::Hand(Called { lines: self.lines.clone(), name: self.name.clone(), waiter })
+    }
+
+    /// What those who have the lock together see of this place.
+    pub(crate) fn front(&self) -> Front<W, T, K> {
+        Front { lines: self.lines.clone(), name: self.name.clone(), number: self.number }
     }
 
     /// Leaves the lock here until `until`, for the next call; gives it back if somebody waits.
@@ -133,11 +137,51 @@ impl<W, T, K> Ahead<W, T, K> {
     }
 }
 
+impl<W, T, K> Lines<W, T, K> {
+    /// Who gets the lock of this name next from the head of this number.
+    fn next(
+        self: &Arc<Self>,
+        name: &Name,
+        number: u64,
+        now: Instant,
+        fits: impl FnOnce(&W) -> bool,
+    ) -> Next<W, T, K> {
+        let mut by_name = self.by_name(name);
+        let Some(line) = by_name.headed(name, number) else {
+            return Next::Nobody { wanted: false };
+        };
+        let nobody = Next::Nobody { wanted: line.wanted.is_some() };
+        if !line.waiting.front().is_some_and(|waiter| fits(&waiter.wants)) {
+            return nobody;
+        }
+        let Limits { count, time } = self.limits;
+        if let Some((since, passed)) = &mut line.wanted {
+            if *passed >= count || now.saturating_duration_since(*since) >= time {
+                return nobody;
+            }
+            *passed += 1;
+        }
+        let Some(waiter) = line.waiting.pop_front() else { return nobody };
+        line.called.push(waiter.id);
+        Next::Hand(Called { lines: self.clone(), name: name.clone(), waiter })
+    }
+}
+
+impl<W, T, K> Front<W, T, K> {
+    /// Who may have the lock beside those who have it, if `fits` says that the first in line can.
+    pub(crate) fn next(&self, now: Instant, fits: impl FnOnce(&W) -> bool) -> Next<W, T, K> {
+        self.lines.next(&self.name, self.number, now, fits)
+    }
+}
+
 impl<W, T, K> ByName<W, T, K> {
     /// The line of a head, unless that was passed over.
     fn of(&mut self, ahead: &Ahead<W, T, K>) -> Option<&mut Line<W, T, K>> {
-        let line = self.lines.get_mut(&ahead.name)?;
-        (line.head == ahead.number).then_some(line)
+        self.headed(&ahead.name, ahead.number)
+    }
+
+    fn headed(&mut self, name: &str, number: u64) -> Option<&mut Line<W, T, K>> {
+        self.lines.get_mut(name).filter(|line| line.head == number)
     }
 
     /// The first waiter becomes the head, once it is told; without one there is no line any more.

@@ -59,9 +59,7 @@ impl<W, T, K> Called<W, T, K> {
         let Self { lines, name, waiter } = self;
         {
             let mut by_name = lines.by_name(&name);
-            let line = by_name.lines.get_mut(&name);
-            let called = line.and_then(|line| line.called.take_if(|id| *id == waiter.id));
-            if called.is_none() {
+            if !by_name.lines.get_mut(&name).is_some_and(|line| line.calls_no_more(waiter.id)) {
                 return Err(lock);
             }
             by_name.put_ready(&name, waiter.id, Turn::Lock(lock));
@@ -76,7 +74,7 @@ impl<W, T, K> ByName<W, T, K> {
     /// Lays a turn ready for the waiter with this id.
     pub(super) fn put_ready(&mut self, name: &str, id: u64, turn: Turn<T>) {
         if let Some(line) = self.lines.get_mut(name) {
-            line.handed = Some(Box::new(Handed { id, turn, seen: None }));
+            line.handed.push(Handed { id, turn, seen: None });
             self.handed += 1;
         }
     }
@@ -84,17 +82,30 @@ impl<W, T, K> ByName<W, T, K> {
     /// The turn that lies ready for the waiter with this id.
     pub(super) fn pick_up(&mut self, name: &str, id: u64) -> Option<Turn<T>> {
         let line = self.lines.get_mut(name)?;
-        let handed = line.handed.take_if(|handed| handed.id == id)?;
+        let at = line.handed.iter().position(|handed| handed.id == id)?;
         self.handed -= 1;
-        Some(handed.turn)
+        Some(line.handed.swap_remove(at).turn)
     }
 }
 
 impl<W, T, K> Line<W, T, K> {
-    /// Whether a turn lies ready for longer than it should.
-    fn is_left_lying(&mut self, now: Instant) -> Option<bool> {
-        let seen = *self.handed.as_mut()?.seen.get_or_insert(now);
-        Some(now.saturating_duration_since(seen) >= PICKED_UP_WITHIN)
+    /// Whether this waiter was on its way to get the lock. It is no more.
+    pub(super) fn calls_no_more(&mut self, id: u64) -> bool {
+        let at = self.called.iter().position(|called| *called == id);
+        at.map(|at| self.called.swap_remove(at)).is_some()
+    }
+
+    /// The waiter whose turn lies ready for longer than it should; none if all may be picked up still.
+    /// Nothing if no turn lies there.
+    fn left_lying(&mut self, now: Instant) -> Option<Option<u64>> {
+        let mut left = None;
+        for handed in &mut self.handed {
+            let seen = *handed.seen.get_or_insert(now);
+            if now.saturating_duration_since(seen) >= PICKED_UP_WITHIN {
+                left = left.or(Some(handed.id));
+            }
+        }
+        (!self.handed.is_empty()).then_some(left)
     }
 }
 
@@ -103,13 +114,12 @@ impl<W, T, K> Lines<W, T, K> {
     /// there since a look `PICKED_UP_WITHIN` ago.
     pub(crate) fn look(self: &Arc<Self>, name: &str, now: Instant) -> Lying<W, T, K> {
         let mut by_name = self.by_name(name);
-        match by_name.lines.get_mut(name).and_then(|line| line.is_left_lying(now)) {
+        let id = match by_name.lines.get_mut(name).and_then(|line| line.left_lying(now)) {
             None => return Lying::Nothing,
-            Some(false) => return Lying::ForNow,
-            Some(true) => {}
-        }
-        let id = by_name.lines.get(name).and_then(|line| Some(line.handed.as_ref()?.id));
-        let turn = id.and_then(|id| by_name.pick_up(name, id));
+            Some(None) => return Lying::ForNow,
+            Some(Some(id)) => id,
+        };
+        let turn = by_name.pick_up(name, id);
         turn.map_or(Lying::Nothing, |turn| Lying::TooLong(self.came(name.into(), turn)))
     }
 
@@ -119,7 +129,7 @@ impl<W, T, K> Lines<W, T, K> {
         for shard in &self.shards {
             let by_name = locked(shard);
             if by_name.handed > 0 {
-                let handed = by_name.lines.iter().filter(|(_, line)| line.handed.is_some());
+                let handed = by_name.lines.iter().filter(|(_, line)| !line.handed.is_empty());
                 names.extend(handed.map(|(name, _)| name.clone()));
             }
         }

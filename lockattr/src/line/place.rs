@@ -119,7 +119,7 @@ impl<W, T, K> Drop for Place<W, T, K> {
             return;
         }
         // A holder that is about to hand the lock over then sees that this waiter is gone.
-        line.called.take_if(|called| *called == self.id);
+        line.calls_no_more(self.id);
         if let Some(turn) = by_name.pick_up(&self.name, self.id) {
             drop(by_name);
             drop(self.lines.came(self.name.clone(), turn));

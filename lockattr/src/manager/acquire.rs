@@ -140,6 +140,11 @@ impl LockManager {
         if !queue.as_ref().is_some_and(|queue| queue.hands_off) {
             self.give_up_kept(keys).await;
         }
+        if attempts.is_once()
+            && let Some(guard) = queue.as_ref().and_then(|queue| queue.enter(terms))
+        {
+            return Ok(guard);
+        }
         let (mut asked_beside, mut number) = (false, None);
         loop {
             let (mut beside, mut companion, mut for_all) = (false, None, None);
@@ -151,6 +156,7 @@ impl LockManager {
                 match wait.await? {
                     Turned::Granted(guard) => return Ok(guard),
                     Turned::Ask(place, with) => (ahead, companion) = (Some(place), with),
+                    Turned::Apart(place) => ahead = place,
                     Turned::Beside(place, with) => {
                         (asked_beside, number) = (true, place);
                         (beside, companion) = (true, with);

@@ -135,6 +135,10 @@ impl<'a> Asking<'a> {
         let refused = self.ask_for(wish, attempts.cut(asked, LEAST_TIME_TO_ANSWER)).await;
         if let (Err(refusal), Some(ahead)) = (&refused, &self.ahead) {
             ahead.learned(refusal.known());
+            if self.queue.is_some_and(|queue| queue.apart) {
+                // It waits for itself from here on.
+                self.ahead = None;
+            }
         }
         refused
     }
@@ -208,7 +212,7 @@ impl<'a> Asking<'a> {
         }
         match self.ahead.as_ref()?.known()? {
             Known::Taken(holder) => Some(holder),
-            Known::Ours(_) | Known::Unanswered(_) => None,
+            Known::Ours(_) | Known::Together(..) | Known::Unanswered(_) => None,
         }
     }
 
@@ -269,27 +273,27 @@ impl<'a> Asking<'a> {
             max_hold: terms.max_hold,
         };
         let mut ahead = self.ahead.take();
-        match self.queue {
-            Some(queue) if !queue.hands_off => {
-                if ahead.is_none() {
-                    queue.learned_for_all(Known::Ours(self.claim.clone()));
-                }
-                queue.shared_with_us(&self.claim, is_beside);
-                // The next waiter of this process asks.
-                drop(ahead.take());
-            }
-            queue => {
-                let ours = Known::Ours(self.claim.clone());
-                match (&ahead, queue) {
-                    (Some(ahead), _) => ahead.granted(wanted, ours, Instant::now()),
-                    // It asked for all, because the head is silent.
-                    (None, Some(queue)) => queue.learned(ours),
-                    (None, None) => {}
-                }
+        let shares = self.queue.filter(|queue| !queue.hands_off);
+        let stays = ahead.take_if(|_| shares.is_none());
+        if shares.is_none() {
+            let ours = Known::Ours(self.claim.clone());
+            match (&stays, self.queue) {
+                (Some(ahead), _) => ahead.granted(wanted, ours, Instant::now()),
+                // It asked for all, because the head is silent.
+                (None, Some(queue)) => queue.learned(ours),
+                (None, None) => {}
             }
         }
         let (guard, woken) =
-            LockGuard::granted(granted, terms.hold_at_least, ahead, &self.shared.watchdog);
+            LockGuard::granted(granted, terms.hold_at_least, stays, &self.shared.watchdog);
+        if let Some(queue) = shares.filter(|queue| !queue.apart) {
+            if ahead.is_none() {
+                queue.learned_for_all(Known::Ours(self.claim.clone()));
+            }
+            queue.shared_with_us(&self.claim, is_beside);
+        }
+        // The next waiter of this process asks.
+        drop(ahead);
         self.unsure = false;
         if !self.unanswered {
             self.claim.left_line();

@@ -1,9 +1,11 @@
 //! What a process knows of a lock for which its callers wait.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Weak};
 
 use tokio::time::Instant;
 
+use crate::guard::Together;
 use crate::options::Terms;
 use crate::retry::Attempts;
 use crate::store::{Claim, StoreError};
@@ -11,21 +13,52 @@ use crate::{Error, Holder};
 
 /// What the asker of a queue learned last. A waiter whose wait budget ends reports it, and need not ask
 /// the store once more.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum Known {
     /// This process has the lock.
     Ours(Arc<Claim>),
+    /// The same, and these readers of it have the lock together.
+    Together(Arc<Claim>, Weak<Together>),
     /// The store answered that another claim has it.
     Taken(Option<Box<Holder>>),
     /// The store did not answer.
     Unanswered(StoreError),
 }
 
+impl fmt::Debug for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ours(claim) => f.debug_tuple("Ours").field(claim).finish(),
+            Self::Together(claim, _) => f.debug_tuple("Together").field(claim).finish(),
+            Self::Taken(holder) => f.debug_tuple("Taken").field(holder).finish(),
+            Self::Unanswered(error) => f.debug_tuple("Unanswered").field(error).finish(),
+        }
+    }
+}
+
 impl Known {
+    /// The claim by which this process has the lock.
+    pub(super) fn claim(&self) -> Option<&Arc<Claim>> {
+        match self {
+            Self::Ours(claim) | Self::Together(claim, _) => Some(claim),
+            Self::Taken(_) | Self::Unanswered(_) => None,
+        }
+    }
+
+    /// The readers that have the lock together.
+    pub(super) fn readers(&self) -> Option<Arc<Together>> {
+        match self {
+            Self::Together(_, readers) => readers.upgrade(),
+            Self::Ours(_) | Self::Taken(_) | Self::Unanswered(_) => None,
+        }
+    }
+
     /// What a waiter reports whose wait budget ends now.
     pub(super) fn error(self, key: &str, attempts: &Attempts) -> Error {
         let holder = match self {
-            Self::Ours(claim) => Some(Box::new(Holder::from_value(claim.value(), None))),
+            Self::Ours(claim) | Self::Together(claim, _) => {
+                Some(Box::new(Holder::from_value(claim.value(), None)))
+            }
             Self::Taken(holder) => holder,
             Self::Unanswered(error) => return error.about(key),
         };
@@ -48,3 +81,6 @@ pub(crate) type Lines = crate::line::Lines<Terms, crate::LockGuard, Known>;
 
 /// The head of one of them: it asks the store, or has the lock.
 pub(crate) type Ahead = crate::line::Ahead<Terms, crate::LockGuard, Known>;
+
+/// That place, as those see it who have the lock together.
+pub(crate) type Front = crate::line::Front<Terms, crate::LockGuard, Known>;

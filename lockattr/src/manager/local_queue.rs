@@ -12,11 +12,10 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::LockManager;
 use super::acquire::revive;
 use super::asking::{LEAST_TIME_TO_ANSWER, too_late};
-use super::known::Ahead;
-use super::known::{Known, Lines};
+use super::known::{Ahead, Known, Lines};
 use super::turn::turn_of;
 use crate::key::{LockKey, named};
-use crate::line::{Came, Joined, Place};
+use crate::line::{Came, Joined};
 use crate::machine::random_fraction;
 use crate::observe::Wait;
 use crate::options::Terms;
@@ -30,10 +29,12 @@ pub(super) struct LocalQueue<'a> {
     name: Cow<'a, str>,
     lines: &'a Arc<Lines>,
     watchdog: &'a Watchdog,
-    /// Whether a holder hands the lock to the next waiter: one key, held alone.
+    /// Whether who is granted the lock hands it to the next waiter: one key, held alone.
     pub(super) hands_off: bool,
     /// Whether several callers of this process may have the lock at once.
     pub(super) shares: bool,
+    /// Whether each caller that the store is to let in waits there for itself.
+    pub(super) apart: bool,
     /// So many more try at once for each that gets in.
     scouts: usize,
 }
@@ -45,9 +46,14 @@ pub(super) enum Turned {
     Ask(Ahead, Option<Arc<Claim>>),
     /// Ask the store once, beside the asker; it comes back with this number.
     Beside(Option<u64>, Option<Arc<Claim>>),
+    /// Ask the store, and wait in the store's queue for itself; until the first answer those behind wait.
+    Apart(Option<Ahead>),
     /// The same for all who wait here, because the asker is silent.
     ForAll(u64, AsksForAll),
 }
+
+/// The place of a caller that waits in it.
+type Place = crate::line::Place<Terms, LockGuard, Known>;
 
 /// What a waiter hears whose wait budget has ended.
 enum LastWord {
@@ -87,24 +93,38 @@ impl LockManager {
             // refusal costs no more than two questions.
             Sharing::Shared => 2,
         };
-        Some(match keys {
-            [key] if terms.sharing == Sharing::Exclusive => {
-                let (name, lines) = (key.name().into(), handed);
-                LocalQueue { name, lines, watchdog, hands_off: true, shares: false, scouts }
+        let knows_companions = watchdog.store().knows_companions();
+        let mut queue = LocalQueue {
+            name: Cow::Borrowed(""),
+            lines: handed,
+            watchdog,
+            hands_off: false,
+            shares: false,
+            apart: false,
+            scouts,
+        };
+        match (keys, terms.sharing) {
+            ([key], Sharing::Exclusive) => {
+                (queue.name, queue.hands_off) = (key.name().into(), true);
             }
-            [_] if !watchdog.store().knows_companions() => return None,
-            [key] => {
-                let (name, lines) = (key.name().into(), asked);
-                LocalQueue { name, lines, watchdog, hands_off: false, shares: true, scouts }
+            // Behind those that want it alone, and before those that come later.
+            ([key], Sharing::Shared) => {
+                queue.name = key.name().into();
+                (queue.shares, queue.apart) = (knows_companions, !knows_companions);
             }
-            keys => {
+            ([_], Sharing::Permits(_)) if !knows_companions => return None,
+            ([key], Sharing::Permits(_)) => {
+                (queue.name, queue.lines) = (key.name().into(), asked);
+                queue.shares = true;
+            }
+            (keys, _) => {
                 // Nothing is handed over here, so that two calls whose keys read alike in one row would
                 // only wait for each other's questions.
                 let names: Vec<_> = keys.iter().map(LockKey::name).collect();
-                let (name, lines) = (names.join("\n").into(), asked);
-                LocalQueue { name, lines, watchdog, hands_off: false, shares: false, scouts }
+                (queue.name, queue.lines) = (names.join("\n").into(), asked);
             }
-        })
+        }
+        Some(queue)
     }
 }
 
@@ -122,20 +142,32 @@ impl LocalQueue<'_> {
         if self.shares && !asked_beside && self.lines.may_ask_beside(&self.name) {
             return Ok(Turned::Beside(None, None));
         }
+        if self.apart && !self.lines.is_there(&self.name) {
+            return Ok(Turned::Apart(None));
+        }
         loop {
-            let mut place = match self.lines.join(&self.name, terms.clone(), number) {
-                Joined::Ahead(ahead, kept) => {
+            let (name, wants) = (&*self.name, terms.clone());
+            let joined = match terms.sharing {
+                Sharing::Shared => {
+                    let enter = |known: &Known| enter(known, terms);
+                    self.lines.enter_or_join(name, wants, number, enter)
+                }
+                _ => Err(self.lines.join(name, wants, number)),
+            };
+            let mut place = match joined {
+                Ok(guard) => return Ok(Turned::Granted(guard)),
+                Err(Joined::Ahead(ahead, kept)) => {
                     return Ok(match revive(terms, ahead, kept).await {
                         Ok(guard) => Turned::Granted(guard),
+                        Err(ahead) if self.apart => Turned::Apart(Some(ahead)),
                         Err(ahead) => Turned::Ask(ahead, None),
                     });
                 }
-                Joined::Behind(place) => place,
+                Err(Joined::Behind(place)) => place,
             };
             let ends = attempts.line_ends(Instant::now(), random_fraction());
             observed.waits();
-            let lost = |known: &Known| matches!(known, Known::Ours(claim) if self.has_lost(claim));
-            let came = timeout_at(ends, turn_of(self.lines, &self.name, &mut place, lost)).await;
+            let came = timeout_at(ends, self.turn(terms, &mut place)).await;
             let came = match came {
                 Ok(came) => came,
                 Err(_) => match self.last_word(&mut place, ends, &named(keys), attempts).await? {
@@ -149,6 +181,7 @@ impl LocalQueue<'_> {
                 }
                 // It lay too long before this task was polled.
                 Came::Lock(lapsed) => drop(lapsed),
+                Came::Ask(ahead) if self.apart => return Ok(Turned::Apart(Some(ahead))),
                 Came::Ask(ahead) if attempts.can_wait(Instant::now()) => {
                     return Ok(Turned::Ask(ahead, self.companion(place.number())));
                 }
@@ -164,11 +197,30 @@ impl LocalQueue<'_> {
         }
     }
 
+    /// Waits for the turn of this place, with an eye on what those have lost who are before it.
+    async fn turn(&self, terms: &Terms, place: &mut Place) -> Came<Terms, LockGuard, Known> {
+        let lost = |known: &Known| known.claim().is_some_and(|claim| self.has_lost(claim));
+        let look = || {
+            // Whoever waited before it may have given up.
+            if terms.sharing == Sharing::Shared
+                && let Some(readers) = self.lines.knows(&self.name, Known::readers).flatten()
+            {
+                readers.look(Instant::now());
+            }
+        };
+        turn_of(self.lines, &self.name, place, lost, look).await
+    }
+
+    /// Lets a caller in that does not wait, if it can share the lock with who has it here.
+    pub(super) fn enter(&self, terms: &Terms) -> Option<LockGuard> {
+        self.lines.enter(&self.name, |known| enter(known, terms))
+    }
+
     /// What a waiter does whose wait budget has ended: it reports what the asker learned last, or learns
     /// within the time that any question gets. If the asker is silent, one of the waiters asks for all.
     async fn last_word(
         &self,
-        place: &mut Place<Terms, LockGuard, Known>,
+        place: &mut Place,
         ends: Instant,
         key: &str,
         attempts: &Attempts,
@@ -221,18 +273,28 @@ impl LocalQueue<'_> {
             self.lines.share(&self.name, Known::Ours(claim.clone()));
         }
         if self.scouts > 0 {
-            self.lines.send_scouts(&self.name, self.scouts);
+            let can_share = |terms: &Terms| terms.sharing != Sharing::Exclusive;
+            self.lines.send_scouts(&self.name, self.scouts, can_share);
         }
     }
 
     /// The claim in whose place the waiter of this number asks.
     fn companion(&self, number: u64) -> Option<Arc<Claim>> {
-        self.lines.companion(&self.name, number).and_then(companion)
+        let known = self.lines.companion(&self.name, number).filter(|_| self.shares);
+        known.and_then(companion)
     }
 
     fn has_lost(&self, claim: &Claim) -> bool {
         self.watchdog.has_lost(claim.token())
     }
+}
+
+/// Lets a caller in on these terms, if it can share the lock with who has it in this process.
+fn enter(known: &Known, terms: &Terms) -> Option<LockGuard> {
+    if terms.sharing != Sharing::Shared {
+        return None;
+    }
+    known.readers()?.enter(terms, Instant::now())
 }
 
 /// The claim that holds the lock in this process.

@@ -154,11 +154,11 @@ async fn inside_an_exclusive_hold_those_that_share_are_in_together() {
     assert_eq!(three.0, alone.1, "and in the order of the calls");
 }
 
-/// Shared locks are not handed over inside the process, nor do they stand in its line.
+/// A reader stands in one line with those that want the lock alone.
 ///
-/// Red without: the mode of those who stand in line here.
+/// Red without: the line that shared callers join in `queue_for` (it waits in the store behind both).
 #[tokio::test(start_paused = true)]
-async fn exclusive_and_shared_callers_of_one_process_take_turns() {
+async fn exclusive_and_shared_callers_of_one_process_get_in_in_the_order_they_came() {
     let store = Scripted::new();
     let manager = store.manager();
     let held = manager.acquire("a", patient()).await.unwrap();
@@ -167,11 +167,14 @@ async fn exclusive_and_shared_callers_of_one_process_take_turns() {
     order.works(&manager, "x", SECOND).await;
     order.works(&manager, "x", SECOND).await;
     sleep(SECOND).await;
+    let released = Instant::now();
     held.release().await.unwrap();
-    // It waits in another line than those, and none of them waits for ever.
-    let (reader, _) = reader.await.unwrap();
-    reader.unwrap().release().await.unwrap();
+    let (reader, at) = got(reader).await;
+    assert_eq!(at, released);
+    assert_eq!(order.seen(), "");
+    reader.release().await.unwrap();
     sleep(10 * SECOND).await;
     assert_eq!(order.seen(), "xx");
+    assert_eq!(store.calls().acquires, 1);
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }

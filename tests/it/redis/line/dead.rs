@@ -103,7 +103,8 @@ async fn a_stopped_process_costs_one_ttl_however_many_waiters_it_has() {
 /// Red without: the time for which a claim has been silent (`lease_of` in `lease.lua`).
 #[tokio::test]
 async fn a_stopped_process_that_holds_and_waits_costs_one_ttl() {
-    let orders = ["shared a", "permits=2 a", "exclusive a b"];
+    // Readers of the holder's process wait inside of it, and have no entry.
+    let orders = ["permits=2 a", "exclusive a b"];
     let cases = orders.map(async |order| {
         let server = RedisServer::start().await;
         let next = manager(&server, &format!("{LONG}&retry_delay=100ms")).await;

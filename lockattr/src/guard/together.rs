@@ -1,0 +1,154 @@
+//! Readers of one process that have a lock together, under a lease that is exclusive in the store.
+//!
+//! The process had the lock alone, and nobody else was granted it since. So a number of the same lease is
+//! still greater than all that were given for this lock, whoever got them. Readers are let in as long as no
+//! caller of this process waits before them and no other process waits. The last one out has the lease
+//! itself, and hands it on or gives it back.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::time::Instant;
+
+use super::LockGuard;
+use super::held::Held;
+use super::way::Way;
+use crate::FencingToken;
+use crate::chain::Frame;
+use crate::fencing::Numbers;
+use crate::hold::{Hold, validity};
+use crate::line::Next;
+use crate::manager::{Ahead, Front, Known};
+use crate::options::Terms;
+use crate::store::Sharing;
+use crate::watchdog::Watchdog;
+
+/// Readers that have a lock together.
+pub(crate) struct Together {
+    /// The hold of the lease, which is renewed for all of them and lost for all of them.
+    lease: Arc<Hold>,
+    watchdog: Arc<Watchdog>,
+    /// The watchdog's number of the lease.
+    id: u64,
+    front: Front,
+    numbers: Numbers,
+    /// How many are inside. Once nobody is, nobody gets in any more.
+    inside: AtomicUsize,
+    /// The lease itself, for the last one out.
+    held: Mutex<Option<Box<Held>>>,
+}
+
+impl Together {
+    /// The lock becomes that of readers: the first of them wants it on these terms.
+    pub(super) fn begin(
+        held: Box<Held>,
+        terms: &Terms,
+        ahead: Ahead,
+        now: Instant,
+    ) -> (Arc<Self>, LockGuard) {
+        let last = held.last;
+        let mut held = held.next_hold(last, terms.ttl, None, now);
+        let readers = Arc::new(Self {
+            lease: held.frame.hold().clone(),
+            watchdog: held.frame.watchdog().clone(),
+            id: held.id,
+            front: ahead.front(),
+            numbers: Numbers::after(last),
+            inside: AtomicUsize::new(1),
+            held: Mutex::default(),
+        });
+        // It fits, so there is a number left.
+        let fencing = readers.numbers.next().unwrap_or(last);
+        let guard = readers.member(fencing, now);
+        // From here on others get in. None of them is the last, because the first is inside.
+        let claim = held.claim().clone();
+        ahead.shares(Known::Together(claim, Arc::downgrade(&readers)));
+        held.way = Way::Next(ahead);
+        *readers.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
+        (readers, guard)
+    }
+
+    /// The guard of one more reader, if it can have the lock on these terms and somebody is inside.
+    /// It takes no mutex, because the line is locked meanwhile.
+    pub(crate) fn enter(self: &Arc<Self>, terms: &Terms, now: Instant) -> Option<LockGuard> {
+        if !self.fits(terms, now) {
+            return None;
+        }
+        // The number first: one that is not used does no harm.
+        let fencing = self.numbers.next()?;
+        self.one_more().then(|| self.member(fencing, now))
+    }
+
+    /// Lets those in that wait at the front and can have the lock too. Nothing if nobody is inside; the
+    /// lease itself if all others have left meanwhile.
+    pub(super) fn let_in_more(self: &Arc<Self>, now: Instant) -> Option<Box<Held>> {
+        if !self.one_more() {
+            return None;
+        }
+        self.let_in(now);
+        self.leave()
+    }
+
+    /// The same, by one who is inside.
+    pub(super) fn let_in(self: &Arc<Self>, now: Instant) {
+        loop {
+            let mut fencing = None;
+            let next = self.front.next(now, |terms| {
+                fencing = self.fits(terms, now).then(|| self.numbers.next()).flatten();
+                fencing.is_some()
+            });
+            let (Next::Hand(waiter), Some(fencing)) = (next, fencing) else { return };
+            self.inside.fetch_add(1, Ordering::AcqRel);
+            if let Err(gone) = waiter.hand(self.member(fencing, now)) {
+                // Not the last one, because who lets it in is inside.
+                let _not_last = gone.into_held();
+            }
+        }
+    }
+
+    /// A look at those that wait at the front: who waited before them may have given up.
+    pub(crate) fn look(self: &Arc<Self>, now: Instant) {
+        // As one who is inside for the moment. It may be the last one out, and passes the lease on.
+        if self.one_more() {
+            drop(self.member(self.numbers.last(), now));
+        }
+    }
+
+    /// One is inside no more. The last one out gets the lease itself.
+    pub(super) fn leave(&self) -> Option<Box<Held>> {
+        if self.inside.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return None;
+        }
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
+        held.map(|mut held| {
+            held.last = self.numbers.last();
+            held
+        })
+    }
+
+    fn one_more(&self) -> bool {
+        let more = |inside: usize| (inside > 0).then_some(inside + 1);
+        self.inside.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok()
+    }
+
+    /// Whether who wants the lock on these terms can have it too: what is its own would have to be kept apart
+    /// from the lease.
+    fn fits(&self, terms: &Terms, now: Instant) -> bool {
+        let left = self.lease.valid_until().saturating_duration_since(now);
+        terms.sharing == Sharing::Shared
+            && terms.renew
+            && terms.max_hold.is_none()
+            && terms.hold_at_least.is_none()
+            && terms.ttl == self.lease.ttl()
+            && left >= validity(terms.ttl) / 2
+            && self.lease.check(now).is_ok()
+    }
+
+    /// The guard of one who is counted already.
+    fn member(self: &Arc<Self>, fencing: FencingToken, now: Instant) -> LockGuard {
+        let hold = Arc::new(Hold::together(&self.lease, fencing, now));
+        let frame = Arc::new(Frame::first(hold, self.watchdog.clone()));
+        let way = Way::Together(self.clone());
+        Box::new(Held { id: self.id, frame, way, last: fencing, at_least: None }).into_guard()
+    }
+}

@@ -1,0 +1,125 @@
+//! Where a lock goes when its holder lets go of it: to the next in this process, or back to the store.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::LockGuard;
+use super::held::Held;
+use super::together::Together;
+use crate::LostReason;
+use crate::hold::validity;
+use crate::line::Next;
+use crate::manager::Ahead;
+use crate::options::Terms;
+use crate::store::Sharing;
+
+/// Where a lock goes.
+#[derive(Default)]
+pub(super) enum Way {
+    /// Back to the store.
+    #[default]
+    Store,
+    /// To the next of this process, or to several readers, from the place in front.
+    Next(Ahead),
+    /// Nowhere, while other readers have it too: the last of them has the lease itself.
+    Together(Arc<Together>),
+}
+
+impl Held {
+    /// Hands the lock to the next in this process, or keeps it for the next call. What is left
+    /// goes back to the store.
+    pub(super) fn pass_on(self: Box<Self>, now: Instant) -> Option<Box<Self>> {
+        if let Way::Together(readers) = &self.way {
+            // A writer that waited before others may have given up.
+            readers.let_in(now);
+        }
+        let mut held = self.leave()?;
+        if !held.is_held(now) || held.stays(now).is_some() {
+            // The next one asks the store.
+            held.way = Way::Store;
+            return Some(held);
+        }
+        loop {
+            match std::mem::take(&mut held.way) {
+                Way::Store | Way::Together(_) => return Some(held),
+                Way::Next(ahead) => match ahead.next(now, |terms| held.fits(terms, now)) {
+                    Next::Hand(waiter) if waiter.wants().sharing == Sharing::Shared => {
+                        let (readers, guard) = Together::begin(held, waiter.wants(), ahead, now);
+                        match waiter.hand(guard) {
+                            Ok(()) => return readers.let_in_more(now)?.pass_on(now),
+                            Err(guard) => held = guard.into_held()?,
+                        }
+                    }
+                    Next::Hand(waiter) => {
+                        let guard = held.hand_over(waiter.wants(), ahead, now);
+                        let Err(guard) = waiter.hand(guard) else { return None };
+                        // That one is gone; it may fit the next.
+                        held = guard.into_held()?;
+                    }
+                    Next::Nobody { wanted: true } => return Some(held),
+                    Next::Nobody { wanted: false } => return held.keep(ahead, now),
+                },
+            }
+        }
+    }
+
+    /// Ends the hold of one of several readers. The last of them gets the lease itself.
+    pub(super) fn leave(self: Box<Self>) -> Option<Box<Self>> {
+        let Way::Together(readers) = &self.way else { return Some(self) };
+        self.frame.hold().end(LostReason::Released);
+        readers.clone().leave()
+    }
+
+    /// Keeps the lock in this process for a while, if that is wished and nobody waits for it.
+    fn keep(self: Box<Self>, ahead: Ahead, now: Instant) -> Option<Box<Self>> {
+        let Some(fencing) = self.last.handed_over() else { return Some(self) };
+        let Some(until) = self.frame.watchdog().keeps(self.claim().key().name(), now) else {
+            return Some(self);
+        };
+        // For its holder it ends here; the next hold lies ready.
+        let ttl = self.frame.hold().ttl();
+        let kept = self.next_hold(fencing, ttl, None, now).into_guard();
+        ahead.keep(kept, until).err().and_then(LockGuard::into_held)
+    }
+
+    /// Whether who wants the lock on these terms, alone or to read, can have it without asking the store.
+    fn fits(&self, terms: &Terms, now: Instant) -> bool {
+        match terms.sharing {
+            Sharing::Exclusive => self.fits_alone(terms, now),
+            // What is one reader's own would have to be kept apart from the lease that all of them have.
+            Sharing::Shared => {
+                let of_its_own = terms.max_hold.is_some() || terms.hold_at_least.is_some();
+                !of_its_own && self.lasts_for(terms, now)
+            }
+            Sharing::Permits(_) => false,
+        }
+    }
+
+    /// Whether who wants the lock alone on these terms can have it without asking the store.
+    pub(super) fn fits_alone(&self, terms: &Terms, now: Instant) -> bool {
+        terms.sharing == Sharing::Exclusive && self.lasts_for(terms, now)
+    }
+
+    /// Whether its lease is as long as these terms ask for, of which at least half is left, and there is a
+    /// number for the next hold.
+    pub(super) fn lasts_for(&self, terms: &Terms, now: Instant) -> bool {
+        let left = self.frame.hold().valid_until().saturating_duration_since(now);
+        terms.renew
+            && left >= validity(terms.ttl) / 2
+            && left <= terms.ttl
+            && self.last.handed_over().is_some()
+    }
+
+    /// The guard of the next hold of the same lease; only if it [fits](Self::fits_alone).
+    pub(super) fn hand_over(
+        self: Box<Self>,
+        terms: &Terms,
+        ahead: Ahead,
+        now: Instant,
+    ) -> LockGuard {
+        // It fits, so there is a number left.
+        let fencing = self.last.handed_over().unwrap_or(self.last);
+        self.next_hold(fencing, terms.ttl, terms.max_hold, now).guard(terms, Way::Next(ahead))
+    }
+}
