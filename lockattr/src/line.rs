@@ -128,16 +128,6 @@ impl<W, T, K> ByName<W, T, K> {
         self.last_id
     }
 
-    /// Lets a caller in that may share the lock of this name with who has it here. Not where anybody waits.
-    fn enter(&mut self, name: &str, enter: impl FnOnce(&K) -> Option<T>) -> Option<T> {
-        let line = self.lines.get(name)?;
-        if !line.waiting.is_empty() || line.wanted.is_some() || line.kept.is_some() {
-            return None;
-        }
-        let (known, _) = line.known.as_ref().filter(|(_, ours)| *ours)?;
-        enter(known)
-    }
-
     /// Makes a new head of the line of this name, which is there from now on: its number.
     fn new_head(&mut self, name: &str) -> u64 {
         let number = self.number();
@@ -192,64 +182,22 @@ impl<W, T, K> Lines<W, T, K> {
     where
         W: Clone,
     {
-        self.join_in(&mut self.by_name(name), name, wants, number)
-    }
-
-    /// The same for a caller that may share the lock with who has it here: as `enter` lets it in, from
-    /// what is known. One that finds others waiting, here or elsewhere, waits behind them.
-    pub(crate) fn enter_or_join(
-        self: &Arc<Self>,
-        name: &str,
-        wants: W,
-        number: Option<u64>,
-        enter: impl FnOnce(&K) -> Option<T>,
-    ) -> Result<T, Joined<W, T, K>>
-    where
-        W: Clone,
-    {
-        // In one step, or it would stand behind nobody and be let in by nobody.
         let mut by_name = self.by_name(name);
-        match by_name.enter(name, enter) {
-            Some(lock) => Ok(lock),
-            None => Err(self.join_in(&mut by_name, name, wants, number)),
-        }
-    }
-
-    /// The same for a caller that does not wait.
-    pub(crate) fn enter(&self, name: &str, enter: impl FnOnce(&K) -> Option<T>) -> Option<T> {
-        self.by_name(name).enter(name, enter)
+        let kept = match by_name.lines.get_mut(name) {
+            None => None,
+            Some(line) if line.kept.is_some() => line.kept.take(),
+            Some(_) => {
+                let id = number.unwrap_or_else(|| by_name.number());
+                return Joined::Behind(self.behind(&mut by_name, name, id, wants));
+            }
+        };
+        Joined::Ahead(self.ahead(&mut by_name, name), kept.map(|kept| kept.0))
     }
 
     /// What `tell` makes of what is known of the lock of this name.
     pub(crate) fn knows<R>(&self, name: &str, tell: impl FnOnce(&K) -> R) -> Option<R> {
         let by_name = self.by_name(name);
         by_name.lines.get(name)?.known.as_ref().map(|(known, _)| tell(known))
-    }
-
-    /// Whether anybody asks for the lock of this name here, or has it.
-    pub(crate) fn is_there(&self, name: &str) -> bool {
-        self.by_name(name).lines.contains_key(name)
-    }
-
-    fn join_in(
-        self: &Arc<Self>,
-        by_name: &mut ByName<W, T, K>,
-        name: &str,
-        wants: W,
-        number: Option<u64>,
-    ) -> Joined<W, T, K>
-    where
-        W: Clone,
-    {
-        let kept = match by_name.lines.get_mut(name) {
-            None => None,
-            Some(line) if line.kept.is_some() => line.kept.take(),
-            Some(_) => {
-                let id = number.unwrap_or_else(|| by_name.number());
-                return Joined::Behind(self.behind(by_name, name, id, wants));
-            }
-        };
-        Joined::Ahead(self.ahead(by_name, name), kept.map(|kept| kept.0))
     }
 
     /// A place in the line of this name, in the order of the numbers.

@@ -206,6 +206,15 @@ pub trait Store: Any + Debug + Send + Sync {
         false
     }
 
+    /// Whether a claim that has a lock alone may share it from then on. Such a claim says so itself, by its
+    /// [mode](Claim::sharing) and its value, and its next [renewal](Self::renew) makes the lock a shared one: those
+    /// who wait for it and can share it are let in. Until that renewal is executed, the store knows the claim by its token.
+    ///
+    /// Where a store cannot, callers that share a lock are not let in by a holder of their process.
+    fn can_share_held_locks(&self) -> bool {
+        false
+    }
+
     /// The longest lease that it takes; a manager refuses options beyond it.
     fn longest_ttl(&self) -> Duration {
         Duration::MAX

@@ -173,6 +173,13 @@ impl Watchdog {
         queue.hand_over(id, hold, now);
     }
 
+    /// Renews a lease now, because the store is to learn something with that.
+    pub(crate) fn renew_now(&self, id: u64) {
+        let mut queue = self.leases();
+        queue.leases.renew_now(id, Instant::now());
+        queue.wake();
+    }
+
     /// Until when a lock of this name may be kept in its line, if it may: its end is seen to.
     pub(crate) fn keeps(&self, name: &str, now: Instant) -> Option<Instant> {
         let until = now.checked_add(self.linger).filter(|until| *until > now)?;

@@ -8,6 +8,7 @@ mod keys;
 mod linger;
 mod loss;
 mod readers;
+mod readers_share;
 mod sharing;
 mod waiters;
 

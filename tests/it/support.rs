@@ -9,7 +9,7 @@ use lockattr::store::{
     Acquire, Acquiring, Inbox, LockKey, MemoryStore, Release, Releasing, Renew, Renewal, Store,
     StoreError, StoreFuture,
 };
-use lockattr::{Holder, LockManager};
+use lockattr::{HeldLock, Holder, LockManager};
 
 /// What becomes of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,6 +164,10 @@ impl Store for Scripted {
         self.store().knows_companions()
     }
 
+    fn can_share_held_locks(&self) -> bool {
+        self.store().can_share_held_locks()
+    }
+
     fn listen(&self, inbox: &Arc<Inbox>) {
         self.store().listen(inbox);
         self.inboxes.lock().unwrap().push(Arc::downgrade(inbox));
@@ -195,6 +199,11 @@ impl Store for Scripted {
     ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
         let store = self.store();
         Box::pin(async move { store.holder(key).await })
+    }
+
+    fn survey<'a>(&'a self, prefix: &'a str) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
+        let store = self.store();
+        Box::pin(async move { store.survey(prefix).await })
     }
 
     fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {

@@ -1,13 +1,18 @@
-//! Readers of one process that have a lock together, under a lease that is exclusive in the store.
+//! Readers of one process that have a lock together, under the lease of the writer that let them in.
 //!
 //! The process had the lock alone, and nobody else was granted it since. So a number of the same lease is
 //! still greater than all that were given for this lock, whoever got them. Readers are let in as long as no
 //! caller of this process waits before them and no other process waits. The last one out has the lease
 //! itself, and hands it on or gives it back.
+//!
+//! The lease stays exclusive only while a writer of this process waits: readers of other processes would come after that
+//! one in any case. As soon as none does, the lease becomes [a shared one](Together::share), and nobody gets in here any more.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::runtime::Handle;
+use tokio::task::yield_now;
 use tokio::time::Instant;
 
 use super::LockGuard;
@@ -60,7 +65,7 @@ impl Together {
         // It fits, so there is a number left.
         let fencing = readers.numbers.next().unwrap_or(last);
         let guard = readers.member(fencing, now);
-        // From here on others get in. None of them is the last, because the first is inside.
+        // From here on others may look, none of whom is the last out, because the first is inside.
         let claim = held.claim().clone();
         ahead.shares(Known::Together(claim, Arc::downgrade(&readers)));
         held.way = Way::Next(ahead);
@@ -68,29 +73,63 @@ impl Together {
         (readers, guard)
     }
 
-    /// The guard of one more reader, if it can have the lock on these terms and somebody is inside.
-    /// It takes no mutex, because the line is locked meanwhile.
-    pub(crate) fn enter(self: &Arc<Self>, terms: &Terms, now: Instant) -> Option<LockGuard> {
-        if !self.fits(terms, now) {
-            return None;
-        }
-        // The number first: one that is not used does no harm.
-        let fencing = self.numbers.next()?;
-        self.one_more().then(|| self.member(fencing, now))
-    }
-
-    /// Lets those in that wait at the front and can have the lock too. Nothing if nobody is inside; the
-    /// lease itself if all others have left meanwhile.
+    /// The first is inside: lets those in that wait behind it and can have the lock too. Nothing if nobody is inside any
+    /// more; the lease itself if all others have left meanwhile.
     pub(super) fn let_in_more(self: &Arc<Self>, now: Instant) -> Option<Box<Held>> {
         if !self.one_more() {
             return None;
         }
         self.let_in(now);
+        if !self.a_writer_waits() {
+            self.look_soon();
+        }
         self.leave()
     }
 
-    /// The same, by one who is inside.
-    pub(super) fn let_in(self: &Arc<Self>, now: Instant) {
+    /// Looks whether a writer waits, when the one that has just let them in had time to come back.
+    fn look_soon(self: &Arc<Self>) {
+        let looks = LooksWhenDropped(self.clone());
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                yield_now().await;
+                drop(looks);
+            });
+        }
+    }
+
+    /// Who waited at the front may have given up: lets those in that wait now, and shares the lease if no writer is among them.
+    pub(crate) fn look(self: &Arc<Self>, now: Instant) {
+        // As one who is inside for the moment. It may be the last one out, and passes the lease on.
+        if self.one_more() {
+            let inside = self.member(self.numbers.last(), now);
+            self.let_in(now);
+            if !self.a_writer_waits() {
+                self.share();
+            }
+            drop(inside);
+        }
+    }
+
+    fn a_writer_waits(&self) -> bool {
+        self.front.any_waits(|terms| terms.sharing == Sharing::Exclusive)
+    }
+
+    /// Makes the lease a shared one, by one who is inside. Whoever comes here from now on asks the store.
+    fn share(&self) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let way = held.as_mut().map(|held| std::mem::take(&mut held.way));
+        drop(held);
+        if let Some(Way::Next(ahead)) = way {
+            // First that: a number of this lease, given to one who gets in later, could be smaller than one that
+            // another process has by then.
+            drop(ahead);
+            self.lease.claim().share();
+            self.watchdog.renew_now(self.id);
+        }
+    }
+
+    /// Lets those in that wait at the front and can have the lock too, by one who is inside.
+    fn let_in(self: &Arc<Self>, now: Instant) {
         loop {
             let mut fencing = None;
             let next = self.front.next(now, |terms| {
@@ -103,14 +142,6 @@ impl Together {
                 // Not the last one, because who lets it in is inside.
                 let _not_last = gone.into_held();
             }
-        }
-    }
-
-    /// A look at those that wait at the front: who waited before them may have given up.
-    pub(crate) fn look(self: &Arc<Self>, now: Instant) {
-        // As one who is inside for the moment. It may be the last one out, and passes the lease on.
-        if self.one_more() {
-            drop(self.member(self.numbers.last(), now));
         }
     }
 
@@ -150,5 +181,14 @@ impl Together {
         let frame = Arc::new(Frame::first(hold, self.watchdog.clone()));
         let way = Way::Together(self.clone());
         Box::new(Held { id: self.id, frame, way, last: fencing, at_least: None }).into_guard()
+    }
+}
+
+/// Looks, also where its runtime ends before.
+struct LooksWhenDropped(Arc<Together>);
+
+impl Drop for LooksWhenDropped {
+    fn drop(&mut self) {
+        self.0.look(Instant::now());
     }
 }

@@ -30,10 +30,6 @@ impl Held {
     /// Hands the lock to the next in this process, or keeps it for the next call. What is left
     /// goes back to the store.
     pub(super) fn pass_on(self: Box<Self>, now: Instant) -> Option<Box<Self>> {
-        if let Way::Together(readers) = &self.way {
-            // A writer that waited before others may have given up.
-            readers.let_in(now);
-        }
         let mut held = self.leave()?;
         if !held.is_held(now) || held.stays(now).is_some() {
             // The next one asks the store.
@@ -89,8 +85,9 @@ impl Held {
             Sharing::Exclusive => self.fits_alone(terms, now),
             // What is one reader's own would have to be kept apart from the lease that all of them have.
             Sharing::Shared => {
+                let can_share = self.frame.watchdog().store().can_share_held_locks();
                 let of_its_own = terms.max_hold.is_some() || terms.hold_at_least.is_some();
-                !of_its_own && self.lasts_for(terms, now)
+                can_share && !of_its_own && self.lasts_for(terms, now)
             }
             Sharing::Permits(_) => false,
         }

@@ -172,6 +172,13 @@ impl<W, T, K> Front<W, T, K> {
     pub(crate) fn next(&self, now: Instant, fits: impl FnOnce(&W) -> bool) -> Next<W, T, K> {
         self.lines.next(&self.name, self.number, now, fits)
     }
+
+    /// Whether anybody waits of whom `which` says so.
+    pub(crate) fn any_waits(&self, which: impl Fn(&W) -> bool) -> bool {
+        let mut by_name = self.lines.by_name(&self.name);
+        let line = by_name.headed(&self.name, self.number);
+        line.is_some_and(|line| line.waiting.iter().any(|waiter| which(&waiter.wants)))
+    }
 }
 
 impl<W, T, K> ByName<W, T, K> {

@@ -140,11 +140,6 @@ impl LockManager {
         if !queue.as_ref().is_some_and(|queue| queue.hands_off) {
             self.give_up_kept(keys).await;
         }
-        if attempts.is_once()
-            && let Some(guard) = queue.as_ref().and_then(|queue| queue.enter(terms))
-        {
-            return Ok(guard);
-        }
         let (mut asked_beside, mut number) = (false, None);
         loop {
             let (mut beside, mut companion, mut for_all) = (false, None, None);
@@ -156,7 +151,6 @@ impl LockManager {
                 match wait.await? {
                     Turned::Granted(guard) => return Ok(guard),
                     Turned::Ask(place, with) => (ahead, companion) = (Some(place), with),
-                    Turned::Apart(place) => ahead = place,
                     Turned::Beside(place, with) => {
                         (asked_beside, number) = (true, place);
                         (beside, companion) = (true, with);

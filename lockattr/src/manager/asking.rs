@@ -135,10 +135,6 @@ impl<'a> Asking<'a> {
         let refused = self.ask_for(wish, attempts.cut(asked, LEAST_TIME_TO_ANSWER)).await;
         if let (Err(refusal), Some(ahead)) = (&refused, &self.ahead) {
             ahead.learned(refusal.known());
-            if self.queue.is_some_and(|queue| queue.apart) {
-                // It waits for itself from here on.
-                self.ahead = None;
-            }
         }
         refused
     }
@@ -286,7 +282,7 @@ impl<'a> Asking<'a> {
         }
         let (guard, woken) =
             LockGuard::granted(granted, terms.hold_at_least, stays, &self.shared.watchdog);
-        if let Some(queue) = shares.filter(|queue| !queue.apart) {
+        if let Some(queue) = shares {
             if ahead.is_none() {
                 queue.learned_for_all(Known::Ours(self.claim.clone()));
             }

@@ -33,8 +33,6 @@ pub(super) struct LocalQueue<'a> {
     pub(super) hands_off: bool,
     /// Whether several callers of this process may have the lock at once.
     pub(super) shares: bool,
-    /// Whether each caller that the store is to let in waits there for itself.
-    pub(super) apart: bool,
     /// So many more try at once for each that gets in.
     scouts: usize,
 }
@@ -46,8 +44,6 @@ pub(super) enum Turned {
     Ask(Ahead, Option<Arc<Claim>>),
     /// Ask the store once, beside the asker; it comes back with this number.
     Beside(Option<u64>, Option<Arc<Claim>>),
-    /// Ask the store, and wait in the store's queue for itself; until the first answer those behind wait.
-    Apart(Option<Ahead>),
     /// The same for all who wait here, because the asker is silent.
     ForAll(u64, AsksForAll),
 }
@@ -66,6 +62,25 @@ enum LastWord {
 pub(super) struct AsksForAll {
     lines: Arc<Lines>,
     name: Box<str>,
+}
+
+/// A caller waits, and may give up: readers behind it, here or elsewhere, may then have what those have who are
+/// inside.
+struct Leaves<'a> {
+    queue: &'a LocalQueue<'a>,
+    terms: &'a Terms,
+    gives_up: bool,
+}
+
+impl Drop for Leaves<'_> {
+    fn drop(&mut self) {
+        if self.gives_up && self.terms.sharing == Sharing::Exclusive {
+            let queue = self.queue;
+            if let Some(readers) = queue.lines.knows(&queue.name, Known::readers).flatten() {
+                readers.look(Instant::now());
+            }
+        }
+    }
 }
 
 impl Drop for AsksForAll {
@@ -93,38 +108,27 @@ impl LockManager {
             // refusal costs no more than two questions.
             Sharing::Shared => 2,
         };
-        let knows_companions = watchdog.store().knows_companions();
-        let mut queue = LocalQueue {
-            name: Cow::Borrowed(""),
-            lines: handed,
-            watchdog,
-            hands_off: false,
-            shares: false,
-            apart: false,
-            scouts,
-        };
-        match (keys, terms.sharing) {
-            ([key], Sharing::Exclusive) => {
-                (queue.name, queue.hands_off) = (key.name().into(), true);
+        let store = watchdog.store();
+        Some(match keys {
+            [key] if terms.sharing == Sharing::Exclusive => {
+                let (name, lines) = (key.name().into(), handed);
+                LocalQueue { name, lines, watchdog, hands_off: true, shares: false, scouts }
             }
-            // Behind those that want it alone, and before those that come later.
-            ([key], Sharing::Shared) => {
-                queue.name = key.name().into();
-                (queue.shares, queue.apart) = (knows_companions, !knows_companions);
+            [_] if !store.knows_companions() => return None,
+            [key] => {
+                // Callers that share wait between those that want the lock alone, which may let them in.
+                let is_let_in = terms.sharing == Sharing::Shared && store.can_share_held_locks();
+                let (name, lines) = (key.name().into(), if is_let_in { handed } else { asked });
+                LocalQueue { name, lines, watchdog, hands_off: false, shares: true, scouts }
             }
-            ([_], Sharing::Permits(_)) if !knows_companions => return None,
-            ([key], Sharing::Permits(_)) => {
-                (queue.name, queue.lines) = (key.name().into(), asked);
-                queue.shares = true;
-            }
-            (keys, _) => {
+            keys => {
                 // Nothing is handed over here, so that two calls whose keys read alike in one row would
                 // only wait for each other's questions.
                 let names: Vec<_> = keys.iter().map(LockKey::name).collect();
-                (queue.name, queue.lines) = (names.join("\n").into(), asked);
+                let (name, lines) = (names.join("\n").into(), asked);
+                LocalQueue { name, lines, watchdog, hands_off: false, shares: false, scouts }
             }
-        }
-        Some(queue)
+        })
     }
 }
 
@@ -142,32 +146,21 @@ impl LocalQueue<'_> {
         if self.shares && !asked_beside && self.lines.may_ask_beside(&self.name) {
             return Ok(Turned::Beside(None, None));
         }
-        if self.apart && !self.lines.is_there(&self.name) {
-            return Ok(Turned::Apart(None));
-        }
         loop {
-            let (name, wants) = (&*self.name, terms.clone());
-            let joined = match terms.sharing {
-                Sharing::Shared => {
-                    let enter = |known: &Known| enter(known, terms);
-                    self.lines.enter_or_join(name, wants, number, enter)
-                }
-                _ => Err(self.lines.join(name, wants, number)),
-            };
-            let mut place = match joined {
-                Ok(guard) => return Ok(Turned::Granted(guard)),
-                Err(Joined::Ahead(ahead, kept)) => {
+            let mut leaves = Leaves { queue: self, terms, gives_up: true };
+            let mut place = match self.lines.join(&self.name, terms.clone(), number) {
+                Joined::Ahead(ahead, kept) => {
                     return Ok(match revive(terms, ahead, kept).await {
                         Ok(guard) => Turned::Granted(guard),
-                        Err(ahead) if self.apart => Turned::Apart(Some(ahead)),
                         Err(ahead) => Turned::Ask(ahead, None),
                     });
                 }
-                Err(Joined::Behind(place)) => place,
+                Joined::Behind(place) => place,
             };
             let ends = attempts.line_ends(Instant::now(), random_fraction());
             observed.waits();
-            let came = timeout_at(ends, self.turn(terms, &mut place)).await;
+            let lost = |known: &Known| known.claim().is_some_and(|claim| self.has_lost(claim));
+            let came = timeout_at(ends, turn_of(self.lines, &self.name, &mut place, lost)).await;
             let came = match came {
                 Ok(came) => came,
                 Err(_) => match self.last_word(&mut place, ends, &named(keys), attempts).await? {
@@ -175,13 +168,13 @@ impl LocalQueue<'_> {
                     LastWord::Asks(asks) => return Ok(Turned::ForAll(place.number(), asks)),
                 },
             };
+            leaves.gives_up = false;
             match came {
                 Came::Lock(guard) if guard.ensure_held().is_ok() => {
                     return Ok(Turned::Granted(guard));
                 }
                 // It lay too long before this task was polled.
                 Came::Lock(lapsed) => drop(lapsed),
-                Came::Ask(ahead) if self.apart => return Ok(Turned::Apart(Some(ahead))),
                 Came::Ask(ahead) if attempts.can_wait(Instant::now()) => {
                     return Ok(Turned::Ask(ahead, self.companion(place.number())));
                 }
@@ -195,25 +188,6 @@ impl LocalQueue<'_> {
                 }
             }
         }
-    }
-
-    /// Waits for the turn of this place, with an eye on what those have lost who are before it.
-    async fn turn(&self, terms: &Terms, place: &mut Place) -> Came<Terms, LockGuard, Known> {
-        let lost = |known: &Known| known.claim().is_some_and(|claim| self.has_lost(claim));
-        let look = || {
-            // Whoever waited before it may have given up.
-            if terms.sharing == Sharing::Shared
-                && let Some(readers) = self.lines.knows(&self.name, Known::readers).flatten()
-            {
-                readers.look(Instant::now());
-            }
-        };
-        turn_of(self.lines, &self.name, place, lost, look).await
-    }
-
-    /// Lets a caller in that does not wait, if it can share the lock with who has it here.
-    pub(super) fn enter(&self, terms: &Terms) -> Option<LockGuard> {
-        self.lines.enter(&self.name, |known| enter(known, terms))
     }
 
     /// What a waiter does whose wait budget has ended: it reports what the asker learned last, or learns
@@ -287,14 +261,6 @@ impl LocalQueue<'_> {
     fn has_lost(&self, claim: &Claim) -> bool {
         self.watchdog.has_lost(claim.token())
     }
-}
-
-/// Lets a caller in on these terms, if it can share the lock with who has it in this process.
-fn enter(known: &Known, terms: &Terms) -> Option<LockGuard> {
-    if terms.sharing != Sharing::Shared {
-        return None;
-    }
-    known.readers()?.enter(terms, Instant::now())
 }
 
 /// The claim that holds the lock in this process.

@@ -18,13 +18,12 @@ const LOOKS_EVERY: Duration = Duration::from_millis(500);
 const SILENT: Duration = Duration::from_secs(5);
 
 /// Waits for the turn. One before that its runtime does not drive any more is passed over, and so is a
-/// head that lost its lock and does not let go of it. `look` sees to what else may be in the way.
+/// head that lost its lock and does not let go of it.
 pub(super) async fn turn_of(
     lines: &Arc<Lines>,
     name: &str,
     place: &mut Place<Terms, LockGuard, Known>,
     lost: impl Fn(&Known) -> bool,
-    look: impl Fn(),
 ) -> Came<Terms, LockGuard, Known> {
     let mut pause = PICKED_UP_WITHIN;
     let (mut signs, mut since) = (None, Instant::now());
@@ -33,7 +32,6 @@ pub(super) async fn turn_of(
             return came;
         }
         lines.pass_over(name, &lost);
-        look();
         match lines.signs(name) {
             seen if seen != signs => (signs, since) = (seen, Instant::now()),
             Some(seen) if since.elapsed() >= SILENT => lines.pass_over_silent(name, seen),

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Debug};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::{Inbox, LockKey, Waiting};
@@ -45,6 +45,8 @@ pub struct Claim {
     token: OwnerToken,
     sharing: Sharing,
     value: String,
+    /// Its value since it shares a lock that it had alone.
+    shared_value: OnceLock<String>,
     /// While it may stand in the store's line: the TTL that it asked for there, in half
     /// milliseconds, and one more if it is only told; else zero.
     in_line: AtomicU64,
@@ -55,6 +57,9 @@ pub struct Claim {
     /// As whom it stands in line, if it is one of several attempts, or a part.
     stands_as: Option<Arc<Self>>,
 }
+
+/// Between the token and the label of a claim that shares its lock.
+const SHARED: &str = " mode=shared ";
 
 /// In [`Claim::given_back`].
 const LOUD: u64 = 1 << 63;
@@ -109,7 +114,7 @@ impl Claim {
         value.push_str(token.digits().as_str());
         value.push_str(match sharing {
             Sharing::Exclusive => " ",
-            Sharing::Shared => " mode=shared ",
+            Sharing::Shared => SHARED,
             Sharing::Permits(_) => " mode=permits ",
         });
         label(&mut value);
@@ -123,8 +128,8 @@ impl Claim {
         value: String,
         stands_as: Option<Arc<Self>>,
     ) -> Self {
-        let (in_line, attempts, given_back) = Default::default();
-        Self { keys, token, sharing, value, in_line, attempts, given_back, stands_as }
+        let (shared_value, in_line, attempts, given_back) = Default::default();
+        Self { keys, token, sharing, value, shared_value, in_line, given_back, attempts, stands_as }
     }
 
     /// The same acquisition of some of its keys.
@@ -149,9 +154,25 @@ impl Claim {
         &self.keys
     }
 
-    /// With whom the lock may be shared.
+    /// With whom the lock may be shared. This changes once at most: a claim that had its lock alone may
+    /// share it from then on, where the store [knows such claims](super::Store::can_share_held_locks).
     pub fn sharing(&self) -> Sharing {
-        self.sharing
+        match self.shared_value.get() {
+            Some(_) => Sharing::Shared,
+            None => self.sharing,
+        }
+    }
+
+    /// Whether it had its lock alone, and shares it now.
+    #[cfg(feature = "redis")]
+    pub(crate) fn was_alone(&self) -> bool {
+        self.shared_value.get().is_some()
+    }
+
+    /// The claim has its lock alone, and shares it from now on. The store learns that with the next renewal.
+    pub(crate) fn share(&self) {
+        let (token, label) = self.value.split_once(' ').unwrap_or((&self.value, ""));
+        self.shared_value.get_or_init(|| [token, SHARED, label].concat());
     }
 
     /// What proves the lock ours.
@@ -160,10 +181,10 @@ impl Claim {
     }
 
     /// What to store under the key: the token, then the holder's label, which
-    /// [`Holder::from_value`](crate::Holder::from_value) reads. The same for the whole life of the
-    /// claim, so a store may compare it as a whole.
+    /// [`Holder::from_value`](crate::Holder::from_value) reads. The same as long as
+    /// [`sharing`](Self::sharing) is, so a store may compare it as a whole.
     pub fn value(&self) -> &str {
-        &self.value
+        self.shared_value.get().unwrap_or(&self.value)
     }
 
     /// The keys as an error names them.

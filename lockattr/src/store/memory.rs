@@ -112,7 +112,7 @@ impl Store for MemoryStore {
         renewals: &'a [Renewal],
     ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
         let renew = |locks: &mut Locks, post: &mut Post<'_>| {
-            renewals.iter().map(|renewal| Ok(locks.renew(renewal, post.now))).collect()
+            renewals.iter().map(|renewal| Ok(locks.renew(renewal, post))).collect()
         };
         Box::pin(async move { self.with(renew) })
     }
@@ -143,6 +143,10 @@ impl Store for MemoryStore {
     }
 
     fn knows_companions(&self) -> bool {
+        true
+    }
+
+    fn can_share_held_locks(&self) -> bool {
         true
     }
 

@@ -350,6 +350,10 @@ impl Store for RedisStore {
         true
     }
 
+    fn can_share_held_locks(&self) -> bool {
+        true
+    }
+
     fn needs_io(&self) -> bool {
         true
     }

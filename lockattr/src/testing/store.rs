@@ -142,6 +142,10 @@ impl Store for ScriptedStore {
     fn knows_companions(&self) -> bool {
         true
     }
+
+    fn can_share_held_locks(&self) -> bool {
+        true
+    }
 }
 
 /// The answers of a batch, or the reason why there are none for each in it.

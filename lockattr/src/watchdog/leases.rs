@@ -26,6 +26,8 @@ struct Watched {
     hold: Arc<Hold>,
     /// When to renew; `None` if no more.
     renew_at: Option<Instant>,
+    /// Whether that is not to wait for anything: not even an answer to an earlier renewal says otherwise.
+    is_urgent: bool,
     timer: Instant,
 }
 
@@ -34,7 +36,7 @@ impl Leases {
     pub(super) fn watch(&mut self, Lease { id, hold, renew_at }: Lease) {
         let timer = earlier(renew_at, hold.valid_until());
         self.timers.insert((timer, id));
-        self.watched.insert(id, Watched { hold, renew_at, timer });
+        self.watched.insert(id, Watched { hold, renew_at, is_urgent: false, timer });
     }
 
     /// Watches the next hold of the same lease in place of the last one; whether it is to be
@@ -68,8 +70,16 @@ impl Leases {
         self.set_renewal(id, again);
     }
 
-    fn set_renewal(&mut self, id: u64, renew_at: Option<Instant>) {
+    /// The store is to learn something with the next renewal: that is due now.
+    pub(super) fn renew_now(&mut self, id: u64, now: Instant) {
+        self.set_renewal(id, Some(now));
         if let Some(watched) = self.watched.get_mut(&id) {
+            watched.is_urgent = true;
+        }
+    }
+
+    fn set_renewal(&mut self, id: u64, renew_at: Option<Instant>) {
+        if let Some(watched) = self.watched.get_mut(&id).filter(|watched| !watched.is_urgent) {
             watched.renew_at = renew_at;
             self.timers.remove(&(watched.timer, id));
             watched.timer = earlier(renew_at, watched.hold.valid_until());
@@ -100,6 +110,7 @@ impl Leases {
             if watched.renew_at.is_some_and(|renew_at| renew_at <= timer) {
                 // The answer sets the next time; without one, this does.
                 watched.renew_at = Some(watched.again(now, 3));
+                watched.is_urgent = false;
                 let claim = watched.hold.claim().clone();
                 due.push((id, Renewal::new(claim, watched.hold.renewal_ttl(now))));
             }

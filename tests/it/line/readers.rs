@@ -1,4 +1,5 @@
-//! Readers of one process have an exclusive lease together, and the store is not asked.
+//! Readers of one process have the lease of a writer together: exclusive while another writer waits behind them, and
+//! then the store is not asked.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -80,81 +81,105 @@ async fn readers_behind_a_writer_get_in_together_and_the_next_writer_after_all_o
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// Also one that asks only once; but not before a writer that waits.
+/// A writer that waits is not overtaken, neither by a reader that comes nor by one that asks only once.
 ///
-/// Red without: `enter_or_join` in `wait`; `enter` in `wait_and_ask`; the look at the waiters in
-/// `ByName::enter`.
+/// Red without: the look at the writers that wait (`a_writer_waits`).
 #[tokio::test(start_paused = true)]
-async fn a_reader_that_comes_joins_the_others_unless_a_writer_waits() {
+async fn behind_a_writer_nobody_else_gets_in() {
     let store = Scripted::new();
-    let manager = store.manager();
-    let [first] = inside(&manager).await;
-    let second = manager.acquire("a", reads()).await.unwrap();
-    let once = manager.try_acquire("a", reads()).await.unwrap().expect("it can be shared");
-    assert!(first.fencing_token() < second.fencing_token());
-    assert!(second.fencing_token() < once.fencing_token());
-    let writer = asks(&manager, writes()).await;
-    let third = asks(&manager, reads()).await;
-    drop((first, second, once));
+    let (here, there) = (store.manager(), on(&store).build().unwrap());
+    let first = here.acquire("a", writes()).await.unwrap();
+    let reader = asks(&here, reads()).await;
+    let writer = asks(&here, writes()).await;
+    first.release().await.unwrap();
+    let reader = got(reader).await.0;
+    let late = asks(&here, reads()).await;
+    sleep(SECOND).await;
+    for manager in [&here, &there] {
+        assert!(manager.try_acquire("a", reads()).await.unwrap().is_none());
+    }
+    assert!(!late.is_finished() && !writer.is_finished());
+    drop(reader);
     let writer = got(writer).await.0;
     settle().await;
-    assert!(!third.is_finished());
+    assert!(!late.is_finished());
     drop(writer);
-    got(third).await.0.release().await.unwrap();
-    assert_eq!(store.calls().acquires, 1);
-    assert_eq!(manager.holder("a").await.unwrap(), None);
+    got(late).await.0.release().await.unwrap();
+    assert_eq!(store.calls().acquires, 3, "the first, and those that asked once");
+    assert_eq!(here.holder("a").await.unwrap(), None);
 }
 
-/// A writer that waited before other readers gives up: nobody is in their way any more.
+/// The last writer that waits gives up, or its future is dropped: nobody is in the way of other readers any more, in
+/// this process or another.
 ///
-/// Red without: `Together::look`, which lets them in beside a reader that stays.
+/// Red without: the look in the drop of `Leaves`; `let_in` there; `share` there.
 #[tokio::test(start_paused = true)]
 async fn readers_behind_a_writer_that_gives_up_get_in() {
-    let store = Scripted::new();
-    let manager = store.manager();
-    let [stays] = inside(&manager).await;
-    let writer = asks(&manager, LockOptions::new().ttl(TTL).wait(2 * SECOND)).await;
-    let readers = [asks(&manager, reads()).await, asks(&manager, reads()).await];
-    let began = Instant::now();
-    assert!(writer.await.unwrap().0.is_err());
-    let readers = all(readers).await;
-    assert!(began.elapsed() < 3 * SECOND, "{:?}", began.elapsed());
-    stays.ensure_held().unwrap();
-    drop((stays, readers));
-    settle().await;
-    assert_eq!(store.calls().acquires, 1);
-    assert_eq!(manager.holder("a").await.unwrap(), None);
-}
-
-/// From when another process wants the lock, readers that come wait behind it; it waits for those inside.
-///
-/// Red without: the look at `wanted` in `ByName::enter`.
-#[tokio::test(start_paused = true)]
-async fn another_process_waits_for_the_readers_inside_and_for_no_others() {
-    for mode in [Mode::Exclusive, Mode::Shared] {
+    for is_dropped in [false, true] {
         let store = Scripted::new();
         let (here, there) = (store.manager(), on(&store).build().unwrap());
-        let [one, two] = inside(&here).await;
-        let other = asks(&there, writes().mode(mode)).await;
-        let mut late = Vec::new();
-        for _ in 0..3 {
-            late.push(asks(&here, reads()).await);
-        }
+        let first = here.acquire("a", writes()).await.unwrap();
+        let stays = asks(&here, reads()).await;
+        let writer = asks(&here, writes().wait(2 * SECOND)).await;
+        first.release().await.unwrap();
+        let stays = got(stays).await.0;
+        let readers = [asks(&here, reads()).await, asks(&here, reads()).await];
+        let other = asks(&there, reads()).await;
         sleep(SECOND).await;
-        assert!(!other.is_finished() && late.iter().all(|late| !late.is_finished()), "{mode:?}");
-        let last = two.fencing_token();
-        drop((one, two));
+        assert!(!other.is_finished() && readers.iter().all(|reader| !reader.is_finished()));
+        let began = Instant::now();
+        match is_dropped {
+            true => writer.abort(),
+            false => assert!(writer.await.unwrap().0.is_err()),
+        }
+        let readers = all(readers).await;
+        let other = got(other).await.0;
+        assert!(began.elapsed() < SECOND + 10 * MS, "{:?}", began.elapsed());
+        sleep(3 * TTL).await;
+        stays.ensure_held().unwrap();
+        other.ensure_held().unwrap();
+        drop((stays, readers));
+        settle().await;
+        assert_eq!(there.held_locks().await.unwrap()[0].holders, 1);
+        drop(other);
+        settle().await;
+        assert_eq!(here.holder("a").await.unwrap(), None);
+    }
+}
+
+/// From when another process wants the lock, those that come here wait behind it; it waits for those inside, and for the
+/// writer that came before it, as the limits have it.
+///
+/// Red without: the look at `wanted` in `Lines::next`.
+#[tokio::test(start_paused = true)]
+async fn another_process_waits_for_those_before_it_and_for_no_others() {
+    for mode in [Mode::Exclusive, Mode::Shared] {
+        let store = Scripted::new();
+        let limited = on(&store).hand_overs(1).hand_over_time(600 * SECOND);
+        let (here, there) = (limited.build().unwrap(), on(&store).build().unwrap());
+        let first = here.acquire("a", writes()).await.unwrap();
+        let readers = [asks(&here, reads()).await, asks(&here, reads()).await];
+        let writer = asks(&here, writes()).await;
+        first.release().await.unwrap();
+        let readers = all(readers).await;
+        let other = asks(&there, writes().mode(mode)).await;
+        let late = asks(&here, reads()).await;
+        sleep(SECOND).await;
+        assert!(!other.is_finished() && !late.is_finished() && !writer.is_finished(), "{mode:?}");
+        drop(readers);
+        let writer = got(writer).await.0;
+        sleep(SECOND).await;
+        assert!(!other.is_finished() && !late.is_finished(), "{mode:?}");
+        let last = writer.fencing_token();
+        writer.release().await.unwrap();
         let other = got(other).await.0;
         assert!(other.fencing_token() > last);
         settle().await;
-        let are_in = late.iter().filter(|late| late.is_finished()).count();
-        assert_eq!(are_in, if mode == Mode::Shared { 3 } else { 0 });
+        assert_eq!(late.is_finished(), mode == Mode::Shared);
         other.release().await.unwrap();
-        for late in late {
-            let late = got(late).await.0;
-            assert!(late.fencing_token() > last);
-            late.release().await.unwrap();
-        }
+        let late = got(late).await.0;
+        assert!(late.fencing_token() > last);
+        late.release().await.unwrap();
         assert_eq!(here.holder("a").await.unwrap(), None);
     }
 }
@@ -302,14 +327,19 @@ async fn a_reader_on_terms_of_its_own_asks_the_store() {
     for own in own {
         let store = Scripted::new();
         let manager = store.manager();
-        let [reader] = inside(&manager).await;
+        let first = manager.acquire("a", writes()).await.unwrap();
+        let reader = asks(&manager, reads()).await;
         let waits = asks(&manager, own.clone()).await;
         let behind = asks(&manager, reads()).await;
+        let writer = asks(&manager, writes()).await;
+        drop(first);
+        let reader = got(reader).await.0;
         sleep(SECOND).await;
         assert!(!waits.is_finished() && !behind.is_finished(), "{own:?}");
         drop(reader);
         drop((got(waits).await, got(behind).await));
         assert!(store.calls().acquires > 1, "{own:?}");
+        drop(got(writer).await);
         sleep(SECOND).await;
         assert_eq!(manager.holder("a").await.unwrap(), None);
     }
@@ -357,8 +387,8 @@ async fn over_redis_readers_cost_few_commands_and_another_process_gets_its_turn(
     for n in 0..12_u32 {
         let (here, done) = (here.clone(), done.clone());
         tasks.spawn(async move {
-            for nth in n.. {
-                let mode = if nth % 4 == 0 { Mode::Exclusive } else { Mode::Shared };
+            let mode = if n % 4 == 0 { Mode::Exclusive } else { Mode::Shared };
+            loop {
                 let guard = here.acquire("a", LockOptions::new().mode(mode)).await.unwrap();
                 done.fetch_add(1, Ordering::Relaxed);
                 tokio::task::yield_now().await;

@@ -11,6 +11,7 @@ mod keys;
 mod killed;
 mod large;
 mod order;
+mod readers;
 mod shared;
 mod stopped;
 mod unfair;

@@ -43,6 +43,8 @@ struct Lock {
 #[derive(Debug)]
 struct Held {
     claim: Arc<Claim>,
+    /// With whom it shared the lock when it was granted or renewed last.
+    sharing: Sharing,
     ends: Instant,
     fencing: FencingToken,
 }
@@ -99,14 +101,28 @@ impl Locks {
         Acquire::Held { holder: holder.map(Box::new), in_line }
     }
 
-    pub(super) fn renew(&mut self, renewal: &Renewal, now: Instant) -> Renew {
-        self.expire(&renewal.claim, now);
-        if !self.has(&renewal.claim) {
+    pub(super) fn renew(&mut self, renewal: &Renewal, post: &mut Post<'_>) -> Renew {
+        let (claim, now) = (&renewal.claim, post.now);
+        self.expire(claim, now);
+        if !self.has(claim) {
             return Renew::NotHeld;
         }
-        self.set_end(&renewal.claim, |ends| ends.max(now + renewal.ttl));
+        self.set_end(claim, |ends| ends.max(now + renewal.ttl));
         self.counter = self.counter.max(renewal.fence.map_or(0, FencingToken::counter));
+        if self.shares_from_now_on(claim) {
+            // Those who wait may share it too.
+            let _nobody_asked = self.serve(claim.keys().to_vec(), None, post);
+        }
         Renew::Renewed
+    }
+
+    /// Whether the claim had its lock alone, and shares it now.
+    fn shares_from_now_on(&mut self, claim: &Claim) -> bool {
+        let lock = self.by_name.get_mut(claim.key().name());
+        let held = lock.and_then(|lock| lock.holders.iter_mut().find(|held| held.is(claim)));
+        held.is_some_and(|held| {
+            std::mem::replace(&mut held.sharing, claim.sharing()) != claim.sharing()
+        })
     }
 
     pub(super) fn release(&mut self, release: &Releasing, post: &mut Post<'_>) -> Release {
@@ -148,7 +164,7 @@ impl Locks {
             let first = held.clone().min_by_key(|held| held.ends)?;
             let mut report = HeldLock::new(key, first.label(now));
             report.holders = u32::try_from(held.count()).unwrap_or(u32::MAX);
-            report.shared = first.claim.sharing() != Sharing::Exclusive;
+            report.shared = first.sharing != Sharing::Exclusive;
             report.waiting = u64::try_from(lock.line.len()).unwrap_or(u64::MAX);
             report.fencing_token = Some(first.fencing);
             Some(report)
@@ -268,7 +284,8 @@ impl Locks {
         for key in claim.keys() {
             let lock = self.by_name.entry(key.name().into()).or_default();
             lock.holders.retain(|held| held.claim.token() != claim.token());
-            lock.holders.push(Held { claim: claim.clone(), ends, fencing });
+            let sharing = claim.sharing();
+            lock.holders.push(Held { claim: claim.clone(), sharing, ends, fencing });
         }
     }
 
@@ -324,12 +341,9 @@ impl Locks {
         holders.is_empty()
             || match sharing {
                 Sharing::Exclusive => false,
-                Sharing::Shared => {
-                    holders.iter().all(|held| held.claim.sharing() == Sharing::Shared)
-                }
+                Sharing::Shared => holders.iter().all(|held| held.sharing == Sharing::Shared),
                 Sharing::Permits(permits) => {
-                    let takes_permits =
-                        |held: &Held| matches!(held.claim.sharing(), Sharing::Permits(_));
+                    let takes_permits = |held: &Held| matches!(held.sharing, Sharing::Permits(_));
                     // A `usize` holds a `u32`.
                     holders.iter().all(takes_permits) && holders.len() < permits as usize
                 }

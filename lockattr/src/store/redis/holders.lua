@@ -63,6 +63,16 @@ local function shares(lock, kind, value)
   return ends and tonumber(ends) > millis()
 end
 
+-- A claim that had a lock alone may share it later, and has another value then. The value that it had, from the one
+-- that it has; and the other way round.
+local function value_alone(value)
+  return string.sub(value, 33, 45) == ' mode=shared ' and string.sub(value, 1, 32) .. string.sub(value, 45)
+end
+
+local function value_shared(value)
+  return string.sub(value, 1, 32) .. ' mode=shared' .. string.sub(value, 33)
+end
+
 -- How many claims share a lock.
 local function sharers_of(lock)
   return redis.call('ZCOUNT', lock, string.format('(%.0f', millis()), '+inf')

@@ -29,14 +29,14 @@ for i = 1, #ARGV, 4 do
     if ends or queued then
       touched[lock] = true
     end
-    if holder == value or shares(lock, kind, value) then
+    if holder == value or (kind == 'x' and holder == value_alone(value)) or shares(lock, kind, value) then
       had = had + 1
       if kind == 'x' and after > 0 and not ends then
         redis.call('PEXPIRE', lock, after)
       elseif kind == 'x' then
         redis.call('DEL', lock)
         if after > 0 then
-          redis.call('SET', lock, value, 'PX', after)
+          redis.call('SET', lock, holder, 'PX', after)
         end
       elseif after <= 0 then
         redis.call('ZREM', lock, value)

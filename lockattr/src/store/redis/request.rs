@@ -44,7 +44,8 @@ pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &Acquiring, fence: &str) 
 pub(super) fn renew<'a>(scripts: &'a Scripts, renewals: &[&Renewal], fence: &str) -> Call<'a> {
     // Named only where it is needed: while a slot of a cluster is on its way to another node, a
     // script is refused if not all that it names is on the same side.
-    let fenced = renewals.iter().any(|renewal| renewal.fence.is_some());
+    let fenced = |renewal: &Renewal| renewal.fence.is_some() || renewal.claim.was_alone();
+    let fenced = renewals.iter().any(|renewal| fenced(renewal));
     let first = renewals.first().map_or(fence, |renewal| renewal.claim.key().name());
     let (keys, bytes) = sizes(renewals.iter().map(|renewal| &renewal.claim));
     let mut script = Call::new(&scripts.renew, 1 + keys, bytes);
@@ -53,8 +54,11 @@ pub(super) fn renew<'a>(scripts: &'a Scripts, renewals: &[&Renewal], fence: &str
         script.arg(key.name());
     }
     for Renewal { claim, ttl, fence } in renewals {
-        let least = fence.map_or(0, FencingToken::counter);
-        script.arg(claim.keys().len()).arg(claim.value()).arg(millis(*ttl)).arg(least);
+        script.arg(claim.keys().len()).arg(claim.value()).arg(millis(*ttl));
+        match fence {
+            _ if claim.was_alone() => script.arg(-1),
+            fence => script.arg(fence.map_or(0, FencingToken::counter)),
+        };
     }
     script
 }

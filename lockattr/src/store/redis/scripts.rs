@@ -28,7 +28,7 @@ macro_rules! scripts {
     ($publish:literal) => {
         Self {
             acquire: script!("head.lua", "enter.lua", "count.lua", $publish, "lock.lua", "acquire_one.lua", "lease.lua", "holders.lua", "queue.lua", "acquire.lua"),
-            renew: script!("head.lua", "count.lua", $publish, "lock.lua", "holders.lua", "renew.lua"),
+            renew: script!("head.lua", "count.lua", $publish, "lock.lua", "lease.lua", "holders.lua", "queue.lua", "renew.lua"),
             release: script!("head.lua", "count.lua", $publish, "lease.lua", "release_one.lua", "lock.lua", "holders.lua", "queue.lua", "release.lua"),
             delete: script!("delete.lua"),
             holder: script!("head.lua", "count.lua", $publish, "lock.lua", "holders.lua", "holder.lua"),

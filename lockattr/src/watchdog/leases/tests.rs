@@ -134,3 +134,16 @@ fn a_lease_that_was_not_renewed_is_so_at_once_when_it_is_handed_over() {
     let hold = leases.hold(fixed).unwrap();
     assert!(!leases.hand_over(fixed + 1, &hold, now), "nobody has that number");
 }
+
+/// Red without: the look at `is_urgent` in `set_renewal`, or its end in `due`.
+#[test]
+fn a_renewal_that_is_due_now_does_not_wait_because_an_earlier_one_was_answered() {
+    let (mut leases, now) = (Leases::default(), Instant::now());
+    let id = watch(&mut leases, now, TTL, true);
+    assert_eq!(due(&mut leases, now + TTL / 3), (vec![id], 0));
+    leases.renew_now(id, now + TTL / 3);
+    leases.renewed(id, now + TTL / 3, TTL);
+    assert_eq!(due(&mut leases, now + TTL / 3), (vec![id], 0));
+    leases.renewed(id, now + TTL / 3, TTL);
+    assert_eq!(leases.next(), Some(now + 2 * (TTL / 3)));
+}

@@ -1,0 +1,102 @@
+//! Readers that a writer of their process has let in share the lock with everybody as soon as no writer waits behind them.
+
+use lockattr::{LockGuard, LockManager, LockOptions, Mode};
+use tokio::time::{Instant, sleep};
+
+use super::{SECOND, asks, got, on, patient, settle};
+use crate::support::{Fate, Scripted};
+
+/// A writer with two readers behind it, which have the lock when it has let go.
+async fn two_readers(manager: &LockManager) -> [LockGuard; 2] {
+    let writer = manager.acquire("a", patient()).await.unwrap();
+    let readers = [asks(manager, reads()).await, asks(manager, reads()).await];
+    writer.release().await.unwrap();
+    let [one, two] = readers;
+    [got(one).await.0, got(two).await.0]
+}
+
+fn reads() -> LockOptions {
+    patient().mode(Mode::Shared)
+}
+
+/// Red without: `look_soon`, or `share` in the look; the place that is given up in `share`.
+#[tokio::test(start_paused = true)]
+async fn readers_that_no_writer_waits_behind_share_the_lock_with_everybody() {
+    let store = Scripted::new();
+    let (here, there) = (store.manager(), on(&store).build().unwrap());
+    let inside = two_readers(&here).await;
+    settle().await;
+    let other = there.try_acquire("a", reads()).await.unwrap().expect("it can be shared");
+    let late = here.try_acquire("a", reads()).await.unwrap().expect("it can be shared");
+    let tokens = [&inside[0], &inside[1], &other, &late].map(|reader| reader.fencing_token());
+    assert!(tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
+    let held = here.held_locks().await.unwrap();
+    assert_eq!((held.len(), held[0].shared, held[0].holders), (1, true, 3));
+
+    let writer = asks(&there, patient()).await;
+    let behind = asks(&here, reads()).await;
+    sleep(60 * SECOND).await;
+    assert!(!writer.is_finished() && !behind.is_finished());
+    drop((other, late));
+    let [one, two] = inside;
+    drop(one);
+    sleep(60 * SECOND).await;
+    assert!(!writer.is_finished());
+    two.ensure_held().unwrap();
+    two.release().await.unwrap();
+    let writer = got(writer).await.0;
+    settle().await;
+    assert!(!behind.is_finished());
+    writer.release().await.unwrap();
+    drop(got(behind).await);
+    settle().await;
+    assert_eq!(here.holder("a").await.unwrap(), None);
+}
+
+/// The store hears of it late, or does not answer: the lease is renewed for its readers meanwhile, and those of others
+/// wait no longer than until the next renewal.
+///
+/// Red without: `renew_again` behind a renewal without an answer; the value that the store knows the claim by until then.
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_fails_makes_the_lock_a_shared_one_later() {
+    for fates in [
+        [Fate::Refused, Fate::Refused, Fate::Answered],
+        [Fate::AnswerLost, Fate::AnswerLost, Fate::Answered],
+        [Fate::Hangs, Fate::Refused, Fate::Answered],
+        [Fate::Late(2 * SECOND), Fate::Refused, Fate::Answered],
+    ] {
+        let store = Scripted::new();
+        let (here, there) = (store.manager(), on(&store).build().unwrap());
+        store.renewals(&fates);
+        let inside = two_readers(&here).await;
+        let began = Instant::now();
+        let other = got(asks(&there, reads()).await).await.0;
+        assert!(began.elapsed() < 10 * SECOND, "{fates:?}: {:?}", began.elapsed());
+        sleep(60 * SECOND).await;
+        inside.iter().for_each(|reader| reader.ensure_held().unwrap());
+        drop((inside, other));
+        settle().await;
+        assert_eq!(here.holder("a").await.unwrap(), None, "{fates:?}");
+    }
+}
+
+/// The readers are gone before the store has heard that they share.
+///
+/// Red without: a release by whichever value the store knows the claim by.
+#[tokio::test(start_paused = true)]
+async fn readers_that_leave_at_once_leave_nothing() {
+    for fate in [Fate::Slow(SECOND), Fate::Late(SECOND), Fate::Refused, Fate::Answered] {
+        let store = Scripted::new();
+        let (here, there) = (store.manager(), on(&store).build().unwrap());
+        store.renewals(&[fate]);
+        let inside = two_readers(&here).await;
+        let writer = asks(&there, patient()).await;
+        drop(inside);
+        settle().await;
+        let writer = got(writer).await.0;
+        sleep(2 * SECOND).await;
+        writer.ensure_held().unwrap();
+        writer.release().await.unwrap();
+        assert_eq!(here.holder("a").await.unwrap(), None, "{fate:?}");
+    }
+}

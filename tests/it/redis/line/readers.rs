@@ -1,0 +1,112 @@
+//! Readers that a writer of their process has let in share the lock with other processes, in the server too.
+
+use std::time::Duration;
+
+use lockattr::{LockGuard, LockManager, LockOptions, Mode};
+use lockattr_tests::{RedisServer, assert_nothing_left};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn reads() -> LockOptions {
+    LockOptions::new().mode(Mode::Shared)
+}
+
+async fn manager(server: &RedisServer) -> LockManager {
+    // Nobody looks by itself while the test lasts, nor comes before the reader of the writer's process.
+    let parameters = "wait=60s&ttl=30s&retry_delay=30s&hand_over_time=60s";
+    LockManager::connect(server.url_with(parameters)).await.unwrap()
+}
+
+/// A writer, and a reader behind it: when the writer lets go, the reader has the lock under the writer's lease.
+async fn writer_and_reader(manager: &LockManager) -> (LockGuard, JoinSet<LockGuard>) {
+    let writer = manager.acquire("a", LockOptions::new()).await.unwrap();
+    let (manager, mut reader) = (manager.clone(), JoinSet::new());
+    reader.spawn(async move { manager.acquire("a", reads()).await.unwrap() });
+    // It has taken its place when it has been polled once, on this thread.
+    tokio::task::yield_now().await;
+    (writer, reader)
+}
+
+/// Until the lock is a shared one.
+async fn is_shared(server: &RedisServer) {
+    let cli = server.cli().await;
+    let shared = async {
+        while cli.query::<String>(&["TYPE", "lock:a"]).await != "zset" {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(5 * SECOND, shared).await.expect("it stays exclusive");
+}
+
+/// More of them than one run of a script serves.
+///
+/// Red without: `serve` in `renew.lua`; the `+` behind its answers; `take` there.
+#[tokio::test]
+async fn readers_of_many_processes_that_wait_are_let_in_by_the_renewal() {
+    let server = RedisServer::start().await;
+    let here = manager(&server).await;
+    let (writer, mut inside) = writer_and_reader(&here).await;
+    let mut others = JoinSet::new();
+    for _ in 0..30 {
+        let there = manager(&server).await;
+        others.spawn(async move { (there.acquire("a", reads()).await.unwrap(), there) });
+    }
+    let cli = server.cli().await;
+    while cli.query::<u64>(&["ZCARD", "lockattr:line-of:{lock:a}"]).await < 30 {
+        sleep(Duration::from_millis(5)).await;
+    }
+    let began = Instant::now();
+    writer.release().await.unwrap();
+    let inside = inside.join_next().await.unwrap().unwrap();
+    let others = timeout(10 * SECOND, others.join_all()).await.expect("they wait");
+    assert!(began.elapsed() < 10 * SECOND);
+    inside.ensure_held().unwrap();
+    let members: Vec<String> = cli.query(&["ZRANGE", "lock:a", "0", "-1"]).await;
+    assert_eq!(members.len(), 31);
+    assert!(members.iter().all(|value| value[32..].starts_with(" mode=shared ")), "{members:?}");
+    for (other, _there) in others {
+        assert!(other.fencing_token() > inside.fencing_token());
+        other.release().await.unwrap();
+    }
+    inside.release().await.unwrap();
+    drop(here);
+    assert_nothing_left(&server).await;
+}
+
+/// Red without: the first `PEXPIRE` behind `least < 0` in `renew.lua`.
+#[tokio::test]
+async fn a_server_without_memory_shares_the_lock_all_the_same() {
+    let server = RedisServer::start().await;
+    let (here, there) = (manager(&server).await, manager(&server).await);
+    let (writer, mut inside) = writer_and_reader(&here).await;
+    let cli = server.cli().await;
+    cli.query::<()>(&["CONFIG", "SET", "maxmemory", "1"]).await;
+    writer.release().await.unwrap();
+    let inside = inside.join_next().await.unwrap().unwrap();
+    is_shared(&server).await;
+    cli.query::<()>(&["CONFIG", "SET", "maxmemory", "0"]).await;
+    let other = there.try_acquire("a", reads()).await.unwrap().expect("it can be shared");
+    inside.release().await.unwrap();
+    other.release().await.unwrap();
+    drop((here, there));
+    assert_nothing_left(&server).await;
+}
+
+/// The server hears that the readers share the lock together with its release, or after it.
+///
+/// Red without: `value_alone` in `release.lua`.
+#[tokio::test]
+async fn a_reader_that_leaves_before_the_server_knows_that_it_shares_leaves_nothing() {
+    let server = RedisServer::start().await;
+    let here = manager(&server).await;
+    for _ in 0..200 {
+        let (writer, mut inside) = writer_and_reader(&here).await;
+        writer.release().await.unwrap();
+        let inside = inside.join_next().await.unwrap().unwrap();
+        inside.release().await.unwrap();
+    }
+    drop(here);
+    assert_nothing_left(&server).await;
+}
