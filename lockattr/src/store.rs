@@ -206,11 +206,12 @@ pub trait Store: Any + Debug + Send + Sync {
         false
     }
 
-    /// Whether a claim that has a lock alone may share it from then on. Such a claim says so itself, by its
-    /// [mode](Claim::sharing) and its value, and its next [renewal](Self::renew) makes the lock a shared one: those
-    /// who wait for it and can share it are let in. Until that renewal is executed, the store knows the claim by its token.
+    /// Whether a claim that has a lock alone may share it from then on. Such a claim says so by its
+    /// [mode](Claim::sharing) and its value, and its next [renewal](Self::renew) makes the lock a shared one:
+    /// claims that wait for it and can share it are granted it. Until that renewal is executed, the store knows
+    /// the claim by its token.
     ///
-    /// Where a store cannot, callers that share a lock are not let in by a holder of their process.
+    /// Where a store cannot, no holder lets callers in that share the lock: each of them asks the store.
     fn can_share_held_locks(&self) -> bool {
         false
     }

@@ -5,8 +5,9 @@
 //! caller of this process waits before them and no other process waits. The last one out has the lease
 //! itself, and hands it on or gives it back.
 //!
-//! The lease stays exclusive only while a writer of this process waits: readers of other processes would come after that
-//! one in any case. As soon as none does, the lease becomes [a shared one](Together::share), and nobody gets in here any more.
+//! The lease stays exclusive only while a writer of this process waits: readers of other processes would come
+//! after that one in any case. As soon as none does, the lease becomes [a shared one](Together::share), and
+//! nobody gets in here any more.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -73,8 +74,8 @@ impl Together {
         (readers, guard)
     }
 
-    /// The first is inside: lets those in that wait behind it and can have the lock too. Nothing if nobody is inside any
-    /// more; the lease itself if all others have left meanwhile.
+    /// The first is inside: lets those in that wait behind it and can have the lock too. Nothing if nobody is
+    /// inside any more; the lease itself if all others have left meanwhile.
     pub(super) fn let_in_more(self: &Arc<Self>, now: Instant) -> Option<Box<Held>> {
         if !self.one_more() {
             return None;
@@ -97,7 +98,8 @@ impl Together {
         }
     }
 
-    /// Who waited at the front may have given up: lets those in that wait now, and shares the lease if no writer is among them.
+    /// Who waited at the front may have given up: lets those in that wait now, and shares the lease if no writer
+    /// is among them.
     pub(crate) fn look(self: &Arc<Self>, now: Instant) {
         // As one who is inside for the moment. It may be the last one out, and passes the lease on.
         if self.one_more() {
@@ -120,8 +122,8 @@ impl Together {
         let way = held.as_mut().map(|held| std::mem::take(&mut held.way));
         drop(held);
         if let Some(Way::Next(ahead)) = way {
-            // First that: a number of this lease, given to one who gets in later, could be smaller than one that
-            // another process has by then.
+            // First that: who gets in later has a number of this lease, and another process may have a greater
+            // one by then.
             drop(ahead);
             self.lease.claim().share();
             self.watchdog.renew_now(self.id);

@@ -64,7 +64,7 @@ pub(super) struct AsksForAll {
     name: Box<str>,
 }
 
-/// A caller waits, and may give up: readers behind it, here or elsewhere, may then have what those have who are
+/// A caller waits, and may give up: readers behind it, here or elsewhere, may then share the lock with those
 /// inside.
 struct Leaves<'a> {
     queue: &'a LocalQueue<'a>,
