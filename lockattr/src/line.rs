@@ -14,6 +14,8 @@
 mod ahead;
 #[path = "line/handed.rs"]
 mod handed;
+#[path = "line/past.rs"]
+mod past;
 #[path = "line/place.rs"]
 mod place;
 
@@ -25,7 +27,7 @@ use std::time::Duration;
 use crate::sync::{Arc, Instant, Mutex, MutexGuard, NameHasher, PoisonError, SHARDS, oneshot};
 pub(crate) use ahead::{Ahead, Front, Next};
 use handed::Handed;
-pub(crate) use handed::{Lying, PICKED_UP_WITHIN};
+pub(crate) use handed::{Called, Lying, PICKED_UP_WITHIN};
 use place::Waiter;
 pub(crate) use place::{Came, Place};
 
@@ -63,9 +65,10 @@ struct ByName<W, T, K> {
     handed: usize,
 }
 
-/// One line: there is one as long as somebody is ahead, or the lock is kept here.
+/// One line: there is one as long as somebody is ahead, or the lock is kept here, or a turn is on its way.
 struct Line<W, T, K> {
-    /// The number of its head. One that was passed over has another, and nothing to say any more.
+    /// The number of its head. One that was passed over has another, and nothing to say any more. [`NOBODY`]
+    /// if a turn is on its way and else nobody is here.
     head: u64,
     waiting: VecDeque<Waiter<W>>,
     /// Waiters that were taken out to get the lock, which is on its way. Several, where they share it.
@@ -74,6 +77,8 @@ struct Line<W, T, K> {
     handed: Vec<Handed<T>>,
     /// Since when another process waits, and how often the lock was handed over since.
     wanted: Option<(Instant, u32)>,
+    /// Since when callers get in past the head, which asks the store, and how many did.
+    past: Option<(Instant, u32)>,
     /// The lock, while nobody has it and it is kept for the next call; and until when.
     /// Boxed, because most lines are of locks that somebody has.
     kept: Option<Box<(T, Instant)>>,
@@ -91,6 +96,9 @@ struct Line<W, T, K> {
     asked_for_all: bool,
 }
 
+/// The head of a line that has none.
+const NOBODY: u64 = 0;
+
 /// So many callers at most ask beside a head that has no answer yet.
 const BESIDE: u32 = 32;
 
@@ -102,6 +110,7 @@ impl<W, T, K> Line<W, T, K> {
             called: Vec::new(),
             handed: Vec::new(),
             wanted: None,
+            past: None,
             kept: None,
             known: None,
             curious: Vec::new(),
@@ -110,6 +119,11 @@ impl<W, T, K> Line<W, T, K> {
             beside: 0,
             asked_for_all: false,
         }
+    }
+
+    /// Whether whoever comes is the head.
+    fn has_no_head(&self) -> bool {
+        self.head == NOBODY
     }
 
     /// Takes note of what is known now; the waiters that are to be woken.
@@ -128,11 +142,29 @@ impl<W, T, K> ByName<W, T, K> {
         self.last_id
     }
 
+    /// The line of this name has no head any more, and nobody waits there. It goes when no turn is on its way.
+    fn leave_without_head(&mut self, name: &str) {
+        if let Some(line) = self.lines.get_mut(name) {
+            line.head = NOBODY;
+            self.forget_if_over(name);
+        }
+    }
+
+    /// Forgets the line of this name, if it is there for nobody.
+    fn forget_if_over(&mut self, name: &str) {
+        let is_over = |line: &Line<W, T, K>| {
+            line.has_no_head() && line.called.is_empty() && line.handed.is_empty()
+        };
+        if self.lines.get(name).is_some_and(is_over) {
+            self.lines.remove(name);
+        }
+    }
+
     /// Makes a new head of the line of this name, which is there from now on: its number.
     fn new_head(&mut self, name: &str) -> u64 {
         let number = self.number();
         match self.lines.get_mut(name) {
-            Some(line) => line.head = number,
+            Some(line) => (line.head, line.past) = (number, None),
             None => {
                 self.lines.insert(name.into(), Line { head: number, ..Line::new() });
             }
@@ -186,6 +218,7 @@ impl<W, T, K> Lines<W, T, K> {
         let kept = match by_name.lines.get_mut(name) {
             None => None,
             Some(line) if line.kept.is_some() => line.kept.take(),
+            Some(line) if line.has_no_head() => None,
             Some(_) => {
                 let id = number.unwrap_or_else(|| by_name.number());
                 return Joined::Behind(self.behind(&mut by_name, name, id, wants));
@@ -231,9 +264,13 @@ impl<W, T, K> Lines<W, T, K> {
                 None
             }
             Entry::Occupied(mut line) => {
-                let kept = line.get_mut().kept.take()?;
-                line.get_mut().head = number;
-                Some(kept.0)
+                let line = line.get_mut();
+                let kept = line.kept.take();
+                if kept.is_none() && !line.has_no_head() {
+                    return None;
+                }
+                (line.head, line.past) = (number, None);
+                kept.map(|kept| kept.0)
             }
         };
         Some((Ahead { lines: self.clone(), name, number, left: false }, kept))

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 pub use builder::LockManagerBuilder;
-pub(crate) use known::{Ahead, Front, Known, Lines};
+pub(crate) use known::{Ahead, Called, Front, Known, Lines};
 
 use crate::body::{Granted, lease, nested_for_caller};
 use crate::holder::Identity;
@@ -83,8 +83,6 @@ struct Shared {
     identity: Identity,
     watchdog: Arc<Watchdog>,
     inbox: Arc<Inbox>,
-    /// The queues of callers that want a permit, or several keys: of each, one asks the store.
-    askers: Arc<Lines>,
     lock_order: LockOrder,
 }
 
@@ -160,7 +158,7 @@ impl LockManager {
     fn new(store: Arc<dyn Store>, settings: Settings) -> Self {
         let identity = Identity::new(settings.service.as_deref());
         let limits = Limits { count: settings.hand_overs, time: settings.hand_over_time };
-        let watchdog = Arc::new(Watchdog::new(store, Lines::new(limits), settings.linger));
+        let watchdog = Arc::new(Watchdog::new(store, limits, settings.linger));
         let lines = Arc::downgrade(watchdog.lines());
         let inbox = Inbox::new(move |name| {
             if let Some(lines) = lines.upgrade() {
@@ -183,8 +181,8 @@ impl LockManager {
         }));
         watchdog.store().listen(&inbox);
         observe::describe();
-        let (lock_order, askers) = (LockOrder::default(), Lines::new(limits));
-        let shared = Shared { settings, identity, watchdog, inbox, askers, lock_order };
+        let lock_order = LockOrder::default();
+        let shared = Shared { settings, identity, watchdog, inbox, lock_order };
         Self { shared: Arc::new(shared) }
     }
 

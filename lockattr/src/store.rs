@@ -216,6 +216,20 @@ pub trait Store: Any + Debug + Send + Sync {
         false
     }
 
+    /// The next number of the counter by which acquisitions of this key are numbered: greater than that of every
+    /// earlier one, and smaller than that of every later one. A permit is handed to the next caller of a process
+    /// under such a number. `None` from a store that cannot tell one now, and to which the permit is given back.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if it does not answer. A number may be left out then.
+    fn next_token<'a>(
+        &'a self,
+        _key: &'a LockKey,
+    ) -> StoreFuture<'a, Result<Option<FencingToken>, StoreError>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// The longest lease that it takes; a manager refuses options beyond it.
     fn longest_ttl(&self) -> Duration {
         Duration::MAX

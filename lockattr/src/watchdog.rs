@@ -30,7 +30,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::hold::Hold;
-use crate::line::Kept;
+use crate::line::{Kept, Limits};
 use crate::manager::Lines;
 use crate::process::Process;
 use crate::store::{OwnerToken, Releasing, Store};
@@ -56,6 +56,8 @@ pub(crate) struct Watchdog {
     linger: Duration,
     /// Where it is kept.
     lines: Arc<Lines>,
+    /// The queues of callers that want a permit, or several keys: of each, one asks the store.
+    askers: Arc<Lines>,
     /// What the tasks have not seen yet.
     fresh: Fresh,
     queue: Mutex<Queue>,
@@ -77,12 +79,13 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    pub(crate) fn new(store: Arc<dyn Store>, lines: Arc<Lines>, linger: Duration) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, limits: Limits, linger: Duration) -> Self {
         let queue = Queue::default();
         Self {
             store,
             linger,
-            lines,
+            lines: Lines::new(limits),
+            askers: Lines::new(limits),
             fresh: Fresh::new(),
             driven: Driven::by(queue.left.clone()),
             queue: Mutex::new(queue),
@@ -102,6 +105,10 @@ impl Watchdog {
 
     pub(crate) fn lines(&self) -> &Arc<Lines> {
         &self.lines
+    }
+
+    pub(crate) fn askers(&self) -> &Arc<Lines> {
+        &self.askers
     }
 
     /// An error in a fork of the process that this was made in: there, nothing of it may be used.

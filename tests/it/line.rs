@@ -7,6 +7,7 @@ mod histories;
 mod keys;
 mod linger;
 mod loss;
+mod permits;
 mod readers;
 mod readers_share;
 mod sharing;

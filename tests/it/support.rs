@@ -9,7 +9,7 @@ use lockattr::store::{
     Acquire, Acquiring, Inbox, LockKey, MemoryStore, Release, Releasing, Renew, Renewal, Store,
     StoreError, StoreFuture,
 };
-use lockattr::{HeldLock, Holder, LockManager};
+use lockattr::{FencingToken, HeldLock, Holder, LockManager};
 
 /// What becomes of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +48,7 @@ pub(crate) struct Scripted {
     acquires: Mutex<VecDeque<Fate>>,
     renewals: Mutex<VecDeque<Fate>>,
     releases: Mutex<VecDeque<Fate>>,
+    numbers: Mutex<VecDeque<Fate>>,
     calls: Mutex<Calls>,
     inboxes: Mutex<Vec<Weak<Inbox>>>,
 }
@@ -59,6 +60,7 @@ impl Scripted {
             acquires: Mutex::new([Fate::Answered].into()),
             renewals: Mutex::new([Fate::Answered].into()),
             releases: Mutex::new([Fate::Answered].into()),
+            numbers: Mutex::new([Fate::Answered].into()),
             calls: Mutex::default(),
             inboxes: Mutex::default(),
         })
@@ -74,6 +76,10 @@ impl Scripted {
 
     pub(crate) fn releases(&self, fates: &[Fate]) {
         *self.releases.lock().unwrap() = fates.iter().copied().collect();
+    }
+
+    pub(crate) fn numbers(&self, fates: &[Fate]) {
+        *self.numbers.lock().unwrap() = fates.iter().copied().collect();
     }
 
     pub(crate) fn calls(&self) -> Calls {
@@ -162,6 +168,15 @@ impl Store for Scripted {
 
     fn knows_companions(&self) -> bool {
         self.store().knows_companions()
+    }
+
+    fn next_token<'a>(
+        &'a self,
+        key: &'a LockKey,
+    ) -> StoreFuture<'a, Result<Option<FencingToken>, StoreError>> {
+        let (store, fate) = (self.store(), next(&self.numbers));
+        let number = Box::pin(async move { store.next_token(key).await });
+        Box::pin(meet(fate, number, || Err(away())))
     }
 
     fn can_share_held_locks(&self) -> bool {

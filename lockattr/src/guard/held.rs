@@ -14,7 +14,7 @@ use crate::hold::{Granted, Hold};
 use crate::manager::Ahead;
 use crate::observe;
 use crate::options::Terms;
-use crate::store::{self, Claim, Releasing};
+use crate::store::{self, Claim, Releasing, Sharing};
 use crate::watchdog::Watchdog;
 use crate::{Error, FencingToken, Lease, LostReason};
 
@@ -48,6 +48,12 @@ impl Owned {
     /// Gives the lock to the next in this process, or back to the store, and waits for the answer.
     pub(super) async fn release(&mut self) -> Result<(), Error> {
         self.leave_to_parent();
+        if let Some(held) = &mut self.0
+            && matches!(held.way, Way::Permit(_))
+        {
+            // In a box, or every release would carry the room for this.
+            Box::pin(held.asks_for_number()).await;
+        }
         let now = Instant::now();
         let Some(held) = self.0.take().and_then(|held| held.pass_on(now)) else { return Ok(()) };
         // Until the answer is here, dropping this future must still give the lock back.
@@ -163,7 +169,7 @@ impl Held {
 
 impl LockGuard {
     /// The guard of a lock just granted, and whether the watchdog was woken for it. From the place `ahead`
-    /// it is handed to others of this process.
+    /// it is handed to others of this process; without one, a permit can be.
     pub(crate) fn granted(
         granted: Granted,
         hold_at_least: Option<Duration>,
@@ -171,10 +177,14 @@ impl LockGuard {
         watchdog: &Arc<Watchdog>,
     ) -> (Self, bool) {
         let (asked, ttl, last) = (granted.asked, granted.ttl, granted.fencing);
+        let way = match (ahead, granted.claim.sharing(), granted.claim.keys()) {
+            (Some(ahead), ..) => Way::Next(ahead),
+            (None, Sharing::Permits(_), [_]) => Way::Permit(None),
+            (None, ..) => Way::Store,
+        };
         let hold = Arc::new(Hold::new(granted));
         let (id, woken) = watchdog.watch(&hold, asked, ttl);
         let frame = Arc::new(Frame::first(hold, watchdog.clone()));
-        let way = ahead.map_or(Way::Store, Way::Next);
         let held = Box::new(Held { id, frame, way, last, at_least: hold_at_least });
         (held.into_guard(), woken)
     }

@@ -7,12 +7,12 @@ use tokio::time::Instant;
 use super::LockGuard;
 use super::held::Held;
 use super::together::Together;
-use crate::LostReason;
 use crate::hold::validity;
 use crate::line::Next;
-use crate::manager::Ahead;
+use crate::manager::{Ahead, Called};
 use crate::options::Terms;
 use crate::store::Sharing;
+use crate::{FencingToken, LostReason};
 
 /// Where a lock goes.
 #[derive(Default)]
@@ -24,6 +24,15 @@ pub(super) enum Way {
     Next(Ahead),
     /// Nowhere, while other readers have it too: the last of them has the lease itself.
     Together(Arc<Together>),
+    /// A permit: to a waiter of this process, under a number that is [asked for](Held::asks_for_number) before.
+    Permit(Option<Number>),
+}
+
+/// The number under which a permit is handed on.
+pub(super) struct Number {
+    fencing: FencingToken,
+    /// To one of those who waited when it was asked for: they have numbers smaller than this.
+    before: u64,
 }
 
 impl Held {
@@ -38,7 +47,16 @@ impl Held {
         }
         loop {
             match std::mem::take(&mut held.way) {
-                Way::Store | Way::Together(_) => return Some(held),
+                Way::Store | Way::Together(_) | Way::Permit(None) => return Some(held),
+                Way::Permit(Some(number)) => match held.takes_permit(&number, now) {
+                    Some(waiter) => {
+                        let guard = held.hand_permit(waiter.wants(), &number, now);
+                        let Err(guard) = waiter.hand(guard) else { return None };
+                        held = guard.into_held()?;
+                        held.way = Way::Permit(Some(number));
+                    }
+                    None => return Some(held),
+                },
                 Way::Next(ahead) => match ahead.next(now, |terms| held.fits(terms, now)) {
                     Next::Hand(waiter) if waiter.wants().sharing == Sharing::Shared => {
                         let (readers, guard) = Together::begin(held, waiter.wants(), ahead, now);
@@ -58,6 +76,40 @@ impl Held {
                 },
             }
         }
+    }
+
+    /// Asks for the number under which a permit can be handed to a waiter of this process, if there is one that
+    /// can have it. Only now, when its holder has let go of it: a greater number than that of any grant before.
+    pub(super) async fn asks_for_number(&mut self) {
+        let now = Instant::now();
+        if !self.is_held(now) || self.stays(now).is_some() {
+            return;
+        }
+        let (watchdog, key) = (self.frame.watchdog().clone(), self.claim().key().clone());
+        let fits = |terms: &Terms| self.fits_permit(terms, now);
+        let Some(before) = watchdog.askers().may_pass(key.name(), now, fits) else { return };
+        // Without one it goes back to the store.
+        if let Ok(Some(fencing)) = watchdog.store().next_token(&key).await {
+            self.way = Way::Permit(Some(Number { fencing, before }));
+        }
+    }
+
+    /// The waiter that gets this permit next.
+    fn takes_permit(&self, number: &Number, now: Instant) -> Option<Called> {
+        let (askers, key) = (self.frame.watchdog().askers(), self.claim().key());
+        let fits = |terms: &Terms| self.fits_permit(terms, now);
+        askers.pass(key.name(), number.before, now, fits)
+    }
+
+    /// Whether who wants a permit on these terms can have this one.
+    fn fits_permit(&self, terms: &Terms, now: Instant) -> bool {
+        terms.sharing == self.claim().sharing() && self.suits(terms, now)
+    }
+
+    /// The guard of the next hold of a permit.
+    fn hand_permit(self: Box<Self>, terms: &Terms, number: &Number, now: Instant) -> LockGuard {
+        let next = self.next_hold(number.fencing, terms.ttl, terms.max_hold, now);
+        next.guard(terms, Way::Permit(None))
     }
 
     /// Ends the hold of one of several readers. The last of them gets the lease itself.
@@ -98,14 +150,15 @@ impl Held {
         terms.sharing == Sharing::Exclusive && self.lasts_for(terms, now)
     }
 
-    /// Whether its lease is as long as these terms ask for, of which at least half is left, and there is a
-    /// number for the next hold.
+    /// Whether these terms [suit](Self::suits), and there is a number for the next hold.
     pub(super) fn lasts_for(&self, terms: &Terms, now: Instant) -> bool {
+        self.suits(terms, now) && self.last.handed_over().is_some()
+    }
+
+    /// Whether its lease is as long as these terms ask for, of which at least half is left.
+    fn suits(&self, terms: &Terms, now: Instant) -> bool {
         let left = self.frame.hold().valid_until().saturating_duration_since(now);
-        terms.renew
-            && left >= validity(terms.ttl) / 2
-            && left <= terms.ttl
-            && self.last.handed_over().is_some()
+        terms.renew && left >= validity(terms.ttl) / 2 && left <= terms.ttl
     }
 
     /// The guard of the next hold of the same lease; only if it [fits](Self::fits_alone).

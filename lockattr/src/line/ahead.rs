@@ -122,7 +122,8 @@ impl<W, T, K> Ahead<W, T, K> {
             if line.get().head != self.number {
                 return;
             }
-            if line.get().waiting.is_empty() {
+            let alone = line.get().called.is_empty() && line.get().handed.is_empty();
+            if alone && line.get().waiting.is_empty() {
                 line.remove();
                 return;
             }
@@ -195,10 +196,10 @@ impl<W, T, K> ByName<W, T, K> {
     pub(super) fn ask_next(&mut self, name: &str) -> Option<Waiter<W>> {
         let number = self.number();
         let line = self.lines.get_mut(name)?;
-        line.wanted = None;
+        (line.wanted, line.past) = (None, None);
         line.head = number;
         let Some(waiter) = line.waiting.pop_front() else {
-            self.lines.remove(name);
+            self.leave_without_head(name);
             return None;
         };
         self.put_ready(name, waiter.id, Turn::Ask(number));

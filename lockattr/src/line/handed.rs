@@ -84,7 +84,11 @@ impl<W, T, K> ByName<W, T, K> {
         let line = self.lines.get_mut(name)?;
         let at = line.handed.iter().position(|handed| handed.id == id)?;
         self.handed -= 1;
-        Some(line.handed.swap_remove(at).turn)
+        let turn = line.handed.swap_remove(at).turn;
+        if line.has_no_head() {
+            self.forget_if_over(name);
+        }
+        Some(turn)
     }
 }
 

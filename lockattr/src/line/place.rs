@@ -87,6 +87,7 @@ impl<W: Clone, T, K> Place<W, T, K> {
         let kept = match by_name.lines.get_mut(&self.name) {
             None => None,
             Some(line) if line.kept.is_some() => line.kept.take(),
+            Some(line) if line.has_no_head() => None,
             Some(_) => {
                 let (sender, turn) = oneshot::channel();
                 let id = by_name.number();
@@ -119,7 +120,9 @@ impl<W, T, K> Drop for Place<W, T, K> {
             return;
         }
         // A holder that is about to hand the lock over then sees that this waiter is gone.
-        line.calls_no_more(self.id);
+        if line.calls_no_more(self.id) {
+            by_name.forget_if_over(&self.name);
+        }
         if let Some(turn) = by_name.pick_up(&self.name, self.id) {
             drop(by_name);
             drop(self.lines.came(self.name.clone(), turn));

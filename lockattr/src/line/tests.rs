@@ -6,7 +6,9 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 
-use crate::line::{Ahead, Came, Joined, Kept, Limits, Lines, Lying, Next, PICKED_UP_WITHIN, Place};
+use crate::line::{
+    Ahead, Called, Came, Joined, Kept, Limits, Lines, Lying, Next, PICKED_UP_WITHIN, Place,
+};
 use crate::sync::Arc;
 
 type Line = Arc<Lines<u32, &'static str>>;
@@ -252,4 +254,82 @@ fn a_lock_that_is_wanted_elsewhere_is_given_up_where_it_is_only_kept() {
     assert_eq!(lines.take_kept(None), ["lock of a"]);
     assert!(matches!(lines.join("busy", 0, None), Joined::Behind(_)), "somebody has it");
     assert_eq!(busy.keep("lock", now + SECOND), Err("lock"), "it is wanted");
+}
+
+/// The waiter that is to get a lease past the head.
+fn passes(lines: &Line, now: Instant) -> Option<Called<u32, &'static str>> {
+    let before = lines.may_pass("a", now, |_| true)?;
+    lines.pass("a", before, now, |_| true)
+}
+
+/// Red without: the look at those called in `leave`; `leave_without_head` in `ask_next`; the look at turns that
+/// lie ready in `forget_if_over`, or the new head in `join`, in `try_join` and in `pick_up`.
+#[test]
+fn a_lease_on_its_way_past_the_head_finds_its_waiter_also_when_the_head_has_gone() {
+    let (lines, now) = lines();
+    let head = ahead(&lines, "a");
+    let [mut gets] = behind(&lines, [2]);
+    let called = passes(&lines, now).unwrap();
+    assert_eq!(*called.wants(), 2);
+    drop(head);
+    called.hand("a lease").unwrap();
+    // Nobody is before those who come now.
+    let head = ahead(&lines, "a");
+    drop(head);
+    let (head, _) = lines.try_join("a").expect("nobody is ahead");
+    let [waits] = behind(&lines, [3]);
+    drop((waits, head));
+    assert!(matches!(gets.turn().now_or_never(), Some(Came::Lock("a lease"))));
+    assert_eq!(lines.signs("a"), None, "it is gone");
+
+    let head = ahead(&lines, "a");
+    let [mut loses] = behind(&lines, [2]);
+    passes(&lines, now).unwrap().hand("a lease").unwrap();
+    drop(head);
+    assert!(matches!(lines.look("a", now), Lying::ForNow));
+    let later = now + PICKED_UP_WITHIN;
+    assert!(matches!(lines.look("a", later), Lying::TooLong(Came::Lock("a lease"))));
+    drop(asks(&mut loses).expect("nobody is before it"));
+    assert_eq!(lines.signs("a"), None, "it is gone");
+}
+
+/// Red without: `forget_if_over` in the drop of a place.
+#[test]
+fn a_waiter_that_is_gone_when_the_lease_comes_leaves_no_line() {
+    let (lines, now) = lines();
+    let head = ahead(&lines, "a");
+    let [gone] = behind(&lines, [2]);
+    let called = passes(&lines, now).unwrap();
+    drop((head, gone));
+    assert_eq!(called.hand("a lease"), Err("a lease"));
+    assert_eq!(lines.signs("a"), None, "it is gone");
+}
+
+/// Red without: either limit in `lets_past`, the count in `pass`, or its new beginning: after a lease that went to the
+/// store, and with another head.
+#[test]
+fn so_many_get_in_past_a_head_before_a_lease_goes_to_the_store() {
+    let (lines, now) = lines();
+    let head = ahead(&lines, "a");
+    let mut waiting = behind(&lines, [1, 2, 3, 4, 5, 6, 7]);
+    let got = |now| passes(&lines, now).map(|called| *called.wants());
+    assert_eq!([got(now), got(now), got(now), got(now)], [Some(1), Some(2), None, Some(3)]);
+    assert_eq!(got(now + SECOND * 10), None);
+    assert_eq!(got(now), Some(4));
+    drop(head);
+    let head = asks(&mut waiting[4]).expect("it is the next head");
+    assert_eq!([got(now), got(now), got(now)], [Some(6), Some(7), None]);
+    drop(head);
+}
+
+/// Red without: the comparison with `before`.
+#[test]
+fn a_lease_goes_to_nobody_who_came_too_late_for_its_number() {
+    let (lines, now) = lines();
+    let _head = ahead(&lines, "a");
+    let [early] = behind(&lines, [1]);
+    let before = lines.may_pass("a", now, |_| true).unwrap();
+    drop(early);
+    let _late = behind(&lines, [2]);
+    assert!(lines.pass("a", before, now, |_| true).is_none());
 }

@@ -51,6 +51,16 @@ impl Refusal {
     }
 }
 
+/// By what the store granted a lock.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    Question,
+    /// While another claim of this process had it too, in whose place this one asked.
+    QuestionBeside,
+    /// The claim stood in the store's queue, and its turn came.
+    Message,
+}
+
 /// A claim on its way: whatever the store may have granted without our knowing, and its place in
 /// the line, is given back when this is dropped, at whichever await point.
 pub(super) struct Asking<'a> {
@@ -187,7 +197,8 @@ impl<'a> Asking<'a> {
                 Err(Refusal::Unknown(lapsed(ttl)))
             }
             Ok(Acquire::Acquired { fencing, wanted }) => {
-                Ok(self.granted(fencing, asked, wanted, is_beside).await)
+                let by = if is_beside { By::QuestionBeside } else { By::Question };
+                Ok(self.granted(fencing, asked, wanted, by).await)
             }
             Ok(Acquire::Held { holder, in_line }) => {
                 self.unsure = was_unsure || in_line.is_some();
@@ -247,17 +258,16 @@ impl<'a> Asking<'a> {
         if Instant::now() >= since + oldest {
             return None;
         }
-        Some(self.granted(fencing, since, wanted, false).await)
+        Some(self.granted(fencing, since, wanted, By::Message).await)
     }
 
-    /// The lock is ours since `asked`; `is_beside` if another claim of this process has it too, in whose
-    /// place this one asked.
+    /// The lock is ours since `asked`.
     async fn granted(
         &mut self,
         fencing: FencingToken,
         asked: Instant,
         wanted: bool,
-        is_beside: bool,
+        by: By,
     ) -> LockGuard {
         let terms = self.terms;
         let granted = Granted {
@@ -286,7 +296,7 @@ impl<'a> Asking<'a> {
             if ahead.is_none() {
                 queue.learned_for_all(Known::Ours(self.claim.clone()));
             }
-            queue.shared_with_us(&self.claim, is_beside);
+            queue.shared_with_us(&self.claim, by);
         }
         // The next waiter of this process asks.
         drop(ahead);

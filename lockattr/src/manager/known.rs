@@ -82,5 +82,8 @@ pub(crate) type Lines = crate::line::Lines<Terms, crate::LockGuard, Known>;
 /// The head of one of them: it asks the store, or has the lock.
 pub(crate) type Ahead = crate::line::Ahead<Terms, crate::LockGuard, Known>;
 
+/// A waiter of this process that gets a lock next.
+pub(crate) type Called = crate::line::Called<Terms, crate::LockGuard, Known>;
+
 /// That place, as those see it who have the lock together.
 pub(crate) type Front = crate::line::Front<Terms, crate::LockGuard, Known>;

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::LockManager;
 use super::acquire::revive;
-use super::asking::{LEAST_TIME_TO_ANSWER, too_late};
+use super::asking::{By, LEAST_TIME_TO_ANSWER, too_late};
 use super::known::{Ahead, Known, Lines};
 use super::turn::turn_of;
 use crate::key::{LockKey, named};
@@ -100,7 +100,7 @@ impl LockManager {
             return None;
         }
         let watchdog = &*self.shared.watchdog;
-        let (handed, asked) = (watchdog.lines(), &self.shared.askers);
+        let (handed, asked) = (watchdog.lines(), watchdog.askers());
         let scouts = match terms.sharing {
             Sharing::Exclusive | Sharing::Permits(1) => 0,
             Sharing::Permits(_) => 1,
@@ -242,11 +242,13 @@ impl LocalQueue<'_> {
 
     /// A claim of this process has the lock since now, and others may share it: those that waited when it was
     /// granted by the store's queue, and not beside another.
-    pub(super) fn shared_with_us(&self, claim: &Arc<Claim>, is_beside: bool) {
-        if self.shares && !is_beside {
+    pub(super) fn shared_with_us(&self, claim: &Arc<Claim>, by: By) {
+        if self.shares && by != By::QuestionBeside {
             self.lines.share(&self.name, Known::Ours(claim.clone()));
         }
-        if self.scouts > 0 {
+        // A permit that comes by a message was the only one: any other would have gone to the next in the queue.
+        let was_the_last = by == By::Message && claim.sharing() != Sharing::Shared;
+        if self.scouts > 0 && !was_the_last {
             let can_share = |terms: &Terms| terms.sharing != Sharing::Exclusive;
             self.lines.send_scouts(&self.name, self.scouts, can_share);
         }

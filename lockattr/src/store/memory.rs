@@ -11,7 +11,7 @@ use super::{
     Acquire, Acquiring, Claim, Inbox, Inboxes, LockKey, News, OwnerToken, Release, Releasing,
     Renew, Renewal, Store, StoreError, StoreFuture,
 };
-use crate::{HeldLock, Holder};
+use crate::{FencingToken, HeldLock, Holder};
 use locks::Locks;
 
 /// Locks in the memory of this process, on tokio's clock, so that a paused clock drives them.
@@ -148,6 +148,13 @@ impl Store for MemoryStore {
 
     fn can_share_held_locks(&self) -> bool {
         true
+    }
+
+    fn next_token<'a>(
+        &'a self,
+        _key: &'a LockKey,
+    ) -> StoreFuture<'a, Result<Option<FencingToken>, StoreError>> {
+        Box::pin(async move { Ok(Some(self.with(|locks, _| locks.next_token(None)))) })
     }
 
     fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {

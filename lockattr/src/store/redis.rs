@@ -45,7 +45,7 @@ use super::{
 };
 use crate::settings::ServerSettings;
 use crate::store_url::{StoreUrl, shown};
-use crate::{Error, HeldLock, Holder};
+use crate::{Error, FencingToken, HeldLock, Holder};
 use call::Call;
 use cluster::Cluster;
 use config::Config;
@@ -332,6 +332,13 @@ impl Store for RedisStore {
 
     fn survey<'a>(&'a self, prefix: &'a str) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
         Box::pin(self.survey_all(prefix))
+    }
+
+    fn next_token<'a>(
+        &'a self,
+        key: &'a LockKey,
+    ) -> StoreFuture<'a, Result<Option<FencingToken>, StoreError>> {
+        Box::pin(self.servers.next_number(self.servers.place(key)))
     }
 
     fn evict<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {

@@ -10,7 +10,7 @@ use crate::store::{
     Acquire, Acquiring, Inbox, LockKey, MemoryStore, OwnerToken, Release, Releasing, Renew,
     Renewal, Store, StoreError, StoreFuture,
 };
-use crate::{HeldLock, Holder};
+use crate::{FencingToken, HeldLock, Holder};
 
 /// The locks, and the network before them.
 #[derive(Debug, Default)]
@@ -132,6 +132,14 @@ impl Store for ScriptedStore {
 
     fn evict<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
         let request = || self.ask(|locks| locks.evict(key).now_or_never());
+        Box::pin(async move { self.network.send(request).await?? })
+    }
+
+    fn next_token<'a>(
+        &'a self,
+        key: &'a LockKey,
+    ) -> StoreFuture<'a, Result<Option<FencingToken>, StoreError>> {
+        let request = || self.ask(|locks| locks.next_token(key).now_or_never());
         Box::pin(async move { self.network.send(request).await?? })
     }
 

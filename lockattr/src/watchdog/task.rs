@@ -80,7 +80,9 @@ impl Runner {
             under_way.extend(due.adopted);
             if !due.renewals.is_empty() {
                 // A lock that was handed to a waiter and is not picked up is not renewed without end.
-                drop(self.watchdog.lines.look_at_all(Instant::now()));
+                for lines in [&self.watchdog.lines, &self.watchdog.askers] {
+                    drop(lines.look_at_all(Instant::now()));
+                }
                 under_way.push(send_renewals(self.watchdog.clone(), due.renewals));
             }
             if !due.releases.is_empty() {

@@ -272,7 +272,7 @@ impl Locks {
         Acquire::Acquired { fencing, wanted: !self.nobody_waits(claim) }
     }
 
-    fn next_token(&mut self, hint: Option<u64>) -> FencingToken {
+    pub(super) fn next_token(&mut self, hint: Option<u64>) -> FencingToken {
         let clock = clock();
         let farthest = clock.max(self.counter).saturating_add(FARTHEST_HINT);
         let hint = hint.filter(|hint| *hint <= farthest);

@@ -63,6 +63,19 @@ impl Servers {
         }
     }
 
+    /// The next number of the counter in this place; `None` if a script has to raise that first.
+    pub(super) async fn next_number(
+        &self,
+        place: Place,
+    ) -> Result<Option<FencingToken>, StoreError> {
+        let Some(at) = self.at(place) else { return Ok(None) };
+        let (fence, counter) = (self.fence(place), self.counter(place));
+        match at.node().increment(place.number(), counter, &fence).await {
+            Ok(number) => Ok(number),
+            Err(error) => self.unless_elsewhere(error),
+        }
+    }
+
     /// Gives the lock back if nobody waits for it; `None` if the script has to.
     pub(super) async fn give_back_free(
         &self,
@@ -123,12 +136,17 @@ pub(super) fn set(asked: &Acquiring) -> Cmd {
     set
 }
 
-/// The commands that take a lock: `SET`, `INCR`, and `WAIT` where replicas have to have it.
-pub(super) fn pair(asked: &Acquiring, fence: &str, replicas: Replicas) -> Pipeline {
+/// The command that counts an acquisition.
+pub(super) fn increment(fence: &str) -> Cmd {
     let mut increment = Cmd::with_capacity(2, fence.len() + 4);
     increment.arg("INCR").arg(fence);
+    increment
+}
+
+/// The commands that take a lock: `SET`, `INCR`, and `WAIT` where replicas have to have it.
+pub(super) fn pair(asked: &Acquiring, fence: &str, replicas: Replicas) -> Pipeline {
     let mut pair = redis::pipe();
-    pair.add_command(set(asked)).add_command(increment);
+    pair.add_command(set(asked)).add_command(increment(fence));
     replicas.wait(&mut pair);
     pair
 }

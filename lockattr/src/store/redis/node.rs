@@ -14,7 +14,7 @@ use super::call::{Call, is_unknown};
 use super::combiner::{Answer as Combined, Caller};
 use super::config::Config;
 use super::counters::Counters;
-use super::free::{Taken, number, pair, set};
+use super::free::{Taken, increment, number, pair, set};
 use super::line::Pulse;
 use super::link::{Link, Live};
 use super::native::{Deleted, deletion, is_sent_on};
@@ -22,6 +22,7 @@ use super::post::Post;
 use super::replicas::{Answer, Replicas};
 use super::scripts::Scripts;
 use super::survey::{Page, scan};
+use crate::FencingToken;
 use crate::store::{Acquiring, LockKey, Releasing, StoreError};
 
 /// The connection on which messages come in.
@@ -176,6 +177,32 @@ impl Node {
         let waited = waited.extract_error().map(Some);
         let answer = waited.and_then(|waited| self.replicas.answer(fencing, waited));
         link.note(&live, answer).map(Taken::Granted)
+    }
+
+    /// Counts by the counter `fence`; `None` if that has to be raised first.
+    pub(super) async fn increment(
+        &self,
+        place: usize,
+        (counters, slot): (&Counters, usize),
+        fence: &str,
+    ) -> Result<Option<FencingToken>, StoreError> {
+        let link = self.link(place, Does::Take);
+        let live = link.get().await?;
+        if !live.raised.is_raised(slot) {
+            return Ok(None);
+        }
+        let seen = counters.seen(slot);
+        let increment = increment(fence);
+        let mut connection = live.connection();
+        let incremented = connection.send_packed_command(&increment);
+        let incremented = until_left(link, &live.pulse, incremented).await;
+        let incremented = link.note(&live, incremented)?;
+        let fencing = number(&Value::Okay, &incremented, seen);
+        match fencing {
+            Some(fencing) => counters.saw(slot, fencing.counter()),
+            None => live.raised.doubts(&incremented),
+        }
+        Ok(fencing)
     }
 
     /// Deletes the lock of a claim if it has the claim's value.
