@@ -20,12 +20,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Waker};
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use redis::{Cmd, Value};
+use redis::{Cmd, RedisResult, Value};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::coop::unconstrained;
 use tokio::task::yield_now;
 
 use super::link::{Link, Live};
+use super::node::until_left;
 use crate::store::StoreError;
 use combined::Combined;
 
@@ -170,6 +171,18 @@ impl<'a> Caller<'a> {
     pub(super) fn is_in_a_crowd(&self) -> bool {
         let Combiner { callers, unsent, .. } = &*self.live.combiner;
         callers.load(Ordering::Relaxed) >= CROWD || unsent.load(Ordering::Acquire) > 0
+    }
+
+    /// Sends a command that takes no lock: together with others in a crowd, else by itself. An error of the server
+    /// is an answer.
+    pub(super) async fn send(&self, command: Cmd) -> Result<RedisResult<Value>, StoreError> {
+        if self.is_in_a_crowd() {
+            let Answer { reply, .. } = self.ask(command, None).await?;
+            return Ok(reply.extract_error());
+        }
+        let connection = &mut self.live.connection();
+        let answer = command.query_async(connection);
+        Ok(until_left(self.link, &self.live.pulse, answer).await)
     }
 
     /// Has a command sent together with others, and numbered if it names a counter.
