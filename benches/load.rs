@@ -112,6 +112,12 @@ pub(crate) struct Task {
     /// Who of this process had the lock last.
     last: Arc<AtomicUsize>,
     asked: Instant,
+    noted: Noted,
+}
+
+/// What a task notes of its acquisitions.
+#[derive(Default)]
+struct Noted {
     counted: u64,
     all: u64,
     hand_offs: u64,
@@ -128,22 +134,8 @@ impl Task {
         number: usize,
         last: Arc<AtomicUsize>,
     ) -> Self {
-        let asked = Instant::now();
-        let (counted, all, hand_offs, bodies, order, waits) = Default::default();
-        Self {
-            load,
-            from,
-            until,
-            number,
-            last,
-            asked,
-            counted,
-            all,
-            hand_offs,
-            bodies,
-            order,
-            waits,
-        }
+        let (asked, noted) = (Instant::now(), Noted::default());
+        Self { load, from, until, number, last, asked, noted }
     }
 
     async fn run(mut self, client: Arc<Client>, key: String) -> Result<Self, String> {
@@ -157,43 +149,44 @@ impl Task {
     }
 
     /// Adds what it has to tell, once nobody is measured any more.
-    fn tell(mut self, total: &mut Outcome) {
-        total.counted.push(self.counted);
-        total.all += self.all;
-        total.hand_offs += self.hand_offs;
-        total.bodies += self.bodies;
-        total.order.append(&mut self.order);
-        self.waits.iter().for_each(|&nanos| total.record_wait(nanos, 1));
+    fn tell(self, total: &mut Outcome) {
+        let Noted { counted, all, hand_offs, bodies, mut order, waits } = self.noted;
+        total.counted.push(counted);
+        total.all += all;
+        total.hand_offs += hand_offs;
+        total.bodies += bodies;
+        total.order.append(&mut order);
+        waits.iter().for_each(|&nanos| total.record_wait(nanos, 1));
     }
 
     /// How many acquisitions it has behind it, and its own number: who does something every few
     /// acquisitions does not do it at the same time as all other tasks.
     pub(crate) fn nth(&self) -> u64 {
-        self.all + self.number as u64
+        self.noted.all + self.number as u64
     }
 
     /// The body: what happens while the lock is held. `number` is the fencing token, from who has
     /// one.
     pub(crate) async fn inside(&mut self, number: Option<u64>) {
         let held = Instant::now();
-        self.all += 1;
+        self.noted.all += 1;
         // Nobody else is here, as long as all want the same key.
         if self.last.swap(self.number, Ordering::Relaxed) != self.number {
-            self.hand_offs += 1;
+            self.noted.hand_offs += 1;
         }
         if self.asked >= self.from {
             let waited = held - self.asked;
-            self.waits.push(waited.as_nanos() as u64);
+            self.noted.waits.push(waited.as_nanos() as u64);
         }
         if self.load.ordered {
-            self.order.push(number.unwrap_or_else(monotonic));
+            self.noted.order.push(number.unwrap_or_else(monotonic));
         }
         if !self.load.body.is_zero() {
             sleep(self.load.body).await;
         }
         if (self.from..self.until).contains(&held) {
-            self.counted += 1;
-            self.bodies += held.elapsed();
+            self.noted.counted += 1;
+            self.noted.bodies += held.elapsed();
         }
     }
 }

@@ -77,21 +77,23 @@ const WAITER: &str = "lockattr:waiter:";
 /// keep their order.
 ///
 /// A lock is a string under prefix and key, or a sorted set if it is shared; while others wait for
-/// it, `lockattr:line:…` is their wait queue, and `lockattr:waiter:…` says what each of them wants. Besides, there is one key for all locks, the fencing counter
-/// `lockattr:fence`. A user with these rights is enough (with another prefix, that one in place of
-/// `lock:`):
+/// it, `lockattr:line:…` is their wait queue, and `lockattr:waiter:…` says what each of them wants.
+/// Besides, there is one key for all locks, the fencing counter `lockattr:fence`. A user with these
+/// rights is enough (with another prefix, that one in place of `lock:`):
 ///
 /// ```text
 /// ACL SETUSER locker on >… resetkeys ~lock:* ~lockattr:* resetchannels &lockattr:inbox:* -@all
 ///     +hello +ping +select +script|load +evalsha +subscribe +publish +get +getdel +set +incr
-///     +incrby +del +exists +pttl +pexpire +time +zadd +zcard +zcount +zrange +zrem +zremrangebyscore +zrank +zscore
+///     +incrby +del +exists +pttl +pexpire +time +zadd +zcard +zcount +zrange +zrem
+///     +zremrangebyscore +zrank +zscore
 /// ```
 ///
 /// With `+scan` besides, it may [list what is held](crate::LockManager::held_locks).
 ///
-/// Over a lock that nobody waits for there are no scripts: `SET … NX PX` and `INCR` take it, and one command gives
-/// it back. Tasks that ask at the same time share a pipeline, and one `INCRBY` numbers their acquisitions. While claims wait, the value has a mark before it (`queued=1 until=… kept=… `), and the key may
-/// outlive the lease: whoever reads values by hand reads the end of the lease there.
+/// Over a lock that nobody waits for there are no scripts: `SET … NX PX` and `INCR` take it, and one
+/// command gives it back. Tasks that ask at the same time share a pipeline, and one `INCRBY` numbers
+/// their acquisitions. While claims wait, the value has a mark before it (`queued=1 until=… kept=… `),
+/// and the key may outlive the lease: whoever reads values by hand reads the end of the lease there.
 ///
 /// With one right more, a release costs the server a third: `+delex` where it is Redis 8.4 or later,
 /// `+delifeq` where it is Valkey 9.0 or later, `+cad` where it is Tair. Who has all rights need not

@@ -150,13 +150,9 @@ impl Fresh {
     }
 
     fn shard(&self, place: usize) -> MutexGuard<'_, Shard> {
-        locked(&self.shards[place])
+        // Nothing in there can panic half-way, so a poisoned lock is still good.
+        self.shards[place].lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn locked(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
-    // Nothing in there can panic half-way, so a poisoned lock is still good.
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Where this thread puts leases down.

@@ -71,7 +71,7 @@ impl Runner {
         let mut under_way = FuturesUnordered::<UnderWay>::new();
         let mut has_rested = false;
         loop {
-            let rest = if has_rested { None } else { Some(REST) };
+            let rest = (!has_rested).then_some(REST);
             let due = self.watchdog.due(self.runtime, rest);
             has_rested = false;
             // Not while the queue is locked: whoever is woken may want it.

@@ -13,18 +13,20 @@
 mod combined;
 
 use std::borrow::Cow;
+use std::mem::{replace, take};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Waker};
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use redis::{Cmd, Value};
+use redis::{Cmd, RedisResult, Value};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::coop::unconstrained;
 use tokio::task::yield_now;
 
 use super::link::{Link, Live};
+use super::node::until_left;
 use crate::store::StoreError;
 use combined::Combined;
 
@@ -44,8 +46,6 @@ pub(super) struct Combiner {
     unsent: AtomicUsize,
     /// How many callers ask, combined or alone.
     callers: AtomicUsize,
-    /// What callers have sent, for the task to see through.
-    sent: Mutex<Vec<UnderWay>>,
     /// Signalled by the first that lies there, by what was sent, and when the connection is given up.
     wake: Notify,
 }
@@ -54,6 +54,8 @@ pub(super) struct Combiner {
 #[derive(Default)]
 struct Waiting {
     entries: Vec<Entry>,
+    /// What callers have sent, for the task to see through.
+    sent: Vec<UnderWay>,
     /// Nobody sends it any more.
     is_over: bool,
 }
@@ -86,7 +88,6 @@ pub(super) struct Caller<'a> {
 struct Waits<'a> {
     combiner: &'a Combiner,
     answer: oneshot::Receiver<Result<Answer, StoreError>>,
-    is_answered: bool,
 }
 
 /// The task that sends. Its end, however it comes, is noted.
@@ -101,22 +102,13 @@ impl Combiner {
     }
 
     /// Sends what lies there, again and again, until the connection is given up.
-    pub(super) async fn run(self: Arc<Self>, link: Weak<Link>, live: Weak<Live>) {
-        let sender = Sender(self);
-        let mut under_way = FuturesUnordered::new();
-        loop {
-            tokio::select! {
-                biased;
-                Some(()) = under_way.next() => {}
-                () = sender.0.wake.notified() => {
-                    under_way.extend(sender.0.sent().drain(..));
-                    // Others that are ready to ask put down what they ask.
-                    yield_now().await;
-                    let (Some(link), Some(live)) = (link.upgrade(), live.upgrade()) else { return };
-                    under_way.extend(sender.0.send(&link, &live));
-                }
-            }
-        }
+    pub(super) fn run(
+        self: Arc<Self>,
+        link: Weak<Link>,
+        live: Weak<Live>,
+    ) -> impl Future<Output = ()> {
+        // Made before the task is spawned, so that a runtime that drops it unpolled is noticed too.
+        Sender(self).run(link, live)
     }
 
     /// Puts a command down. How many lie there.
@@ -133,7 +125,7 @@ impl Combiner {
     /// Hands all that lies there to the client, as one pipeline.
     fn send(&self, link: &Arc<Link>, live: &Arc<Live>) -> Option<UnderWay> {
         let _order = self.hands_on();
-        let entries = std::mem::take(&mut self.waiting().entries);
+        let entries = take(&mut self.waiting().entries);
         let count = entries.len();
         let combined = Combined::of(entries, live);
         let sent = (!combined.is_empty()).then(|| {
@@ -147,13 +139,29 @@ impl Combiner {
         sent.flatten()
     }
 
+    /// Sends what lies there before a command that goes by itself, which would overtake it.
+    pub(super) fn send_first(&self, link: &Arc<Link>, live: &Arc<Live>) {
+        if self.unsent.load(Ordering::Acquire) > 0
+            && let Some(sent) = self.send(link, live)
+        {
+            self.see_through(sent);
+        }
+    }
+
+    /// Leaves a pipeline that a caller has sent to the task. If the task has ended, the pipeline ends too, and its
+    /// callers get an error from their channels.
+    fn see_through(&self, sent: UnderWay) {
+        let mut waiting = self.waiting();
+        if !waiting.is_over {
+            waiting.sent.push(sent);
+            drop(waiting);
+            self.wake.notify_one();
+        }
+    }
+
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         // Nothing in there can panic half-way, so a poisoned lock is still good.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn sent(&self) -> MutexGuard<'_, Vec<UnderWay>> {
-        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn hands_on(&self) -> MutexGuard<'_, ()> {
@@ -174,6 +182,18 @@ impl<'a> Caller<'a> {
         callers.load(Ordering::Relaxed) >= CROWD || unsent.load(Ordering::Acquire) > 0
     }
 
+    /// Sends a command that takes no lock: together with others in a crowd, else by itself. An error of the server
+    /// is an answer.
+    pub(super) async fn send(&self, command: Cmd) -> Result<RedisResult<Value>, StoreError> {
+        if self.is_in_a_crowd() {
+            let Answer { reply, .. } = self.ask(command, None).await?;
+            return Ok(reply.extract_error());
+        }
+        let connection = &mut self.live.connection();
+        let answer = command.query_async(connection);
+        Ok(until_left(self.link, &self.live.pulse, answer).await)
+    }
+
     /// Has a command sent together with others, and numbered if it names a counter.
     pub(super) async fn ask(
         &self,
@@ -182,18 +202,17 @@ impl<'a> Caller<'a> {
     ) -> Result<Answer, StoreError> {
         let combiner = &*self.live.combiner;
         let (caller, answer) = oneshot::channel();
-        let mut waits = Waits { combiner, answer, is_answered: false };
+        let mut waits = Waits { combiner, answer };
         match combiner.put_down(Entry { command, counter, caller }) {
             1 => combiner.wake.notify_one(),
             FULL => {
-                let sent = combiner.send(self.link, self.live);
-                combiner.sent().extend(sent);
-                combiner.wake.notify_one();
+                if let Some(sent) = combiner.send(self.link, self.live) {
+                    combiner.see_through(sent);
+                }
             }
             _ => {}
         }
         let answer = (&mut waits.answer).await;
-        waits.is_answered = true;
         answer.unwrap_or_else(|_| Err(StoreError::new("the connection was given up")))
     }
 }
@@ -207,27 +226,51 @@ impl Drop for Caller<'_> {
 impl Drop for Waits<'_> {
     /// Its caller gave up: from here on its command is sent already, or never.
     fn drop(&mut self) {
-        if !self.is_answered {
+        if !self.answer.is_terminated() {
             self.answer.close();
             drop(self.combiner.hands_on());
         }
     }
 }
 
+impl Sender {
+    async fn run(self, link: Weak<Link>, live: Weak<Live>) {
+        let mut under_way = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                biased;
+                Some(()) = under_way.next() => {}
+                () = self.0.wake.notified() => {
+                    under_way.extend(take(&mut self.0.waiting().sent));
+                    // Others that are ready to ask put down what they ask.
+                    yield_now().await;
+                    let (Some(link), Some(live)) = (link.upgrade(), live.upgrade()) else { return };
+                    under_way.extend(self.0.send(&link, &live));
+                }
+            }
+        }
+    }
+}
+
 impl Drop for Sender {
     fn drop(&mut self) {
-        let mut waiting = self.0.waiting();
-        waiting.is_over = true;
-        // Each caller is told by its channel.
-        waiting.entries.clear();
+        let over = Waiting { is_over: true, ..Waiting::default() };
+        // Each caller gets an error from its channel. A pipeline in `sent` holds the connection, which holds the
+        // combiner: left here, the three would keep each other alive.
+        let left = replace(&mut *self.0.waiting(), over);
+        // The lock is open again: the drop wakes callers and may end the connection.
+        drop(left);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::future::pending;
     use std::sync::Barrier;
     use std::sync::atomic::AtomicBool;
     use std::thread;
+
+    use tokio::sync::oneshot::error::TryRecvError;
 
     use super::*;
 
@@ -242,7 +285,7 @@ mod tests {
         thread::scope(|scope| {
             let hands_on = combiner.hands_on();
             scope.spawn(|| {
-                let waits = Waits { combiner: &combiner, answer, is_answered: false };
+                let waits = Waits { combiner: &combiner, answer };
                 begins.wait();
                 drop(waits);
                 assert!(handed_over.load(Ordering::SeqCst));
@@ -255,17 +298,42 @@ mod tests {
         });
     }
 
-    /// Red without: `is_over`, or the clearing, in the drop of `Sender`.
-    #[tokio::test]
-    async fn who_asks_is_told_when_nobody_sends_any_more() {
+    /// Red without: `is_over`, or the entries in what is taken out, in the drop of `Sender`; or `Sender` from the
+    /// beginning of `run`.
+    #[test]
+    fn who_asks_is_told_when_nobody_sends_any_more() {
         let combiner = Arc::<Combiner>::default();
         let ask = || {
             let (caller, answer) = oneshot::channel();
             combiner.put_down(Entry { command: redis::cmd("PING"), counter: None, caller });
             answer
         };
-        let early = ask();
+        let mut early = ask();
+        // A runtime that has ended drops its tasks unpolled.
+        drop(combiner.clone().run(Weak::new(), Weak::new()));
+        for answer in [&mut early, &mut ask()] {
+            assert_eq!(answer.try_recv().err(), Some(TryRecvError::Closed));
+        }
+    }
+
+    /// A pipeline holds the connection, which holds the combiner: a combiner that keeps a pipeline is never freed.
+    ///
+    /// Red without: the pipelines in what the drop of `Sender` takes out, or `is_over` in `see_through`.
+    #[test]
+    fn what_was_sent_ends_with_the_task() {
+        let combiner = Arc::<Combiner>::default();
+        let connection = Arc::new(());
+        let send = || {
+            let held = (combiner.clone(), connection.clone());
+            combiner.see_through(Box::pin(async move {
+                pending::<()>().await;
+                drop(held);
+            }));
+        };
+        send();
+        assert_eq!(Arc::strong_count(&connection), 2);
         drop(Sender(combiner.clone()));
-        assert!(early.await.is_err() && ask().await.is_err());
+        send();
+        assert_eq!((Arc::strong_count(&connection), Arc::strong_count(&combiner)), (1, 1));
     }
 }

@@ -11,24 +11,18 @@
 //! A pair of commands counts only as a whole. After any other outcome (the lock is another's, an error, a
 //! redirection) the script is asked, and adopts a lock that the pair has set.
 
-use redis::{Cmd, Pipeline, Value};
+mod commands;
+
+use redis::Value;
 use tokio::time::Instant;
 
 use super::counters::counts;
 use super::native::Deleted;
-use super::replicas::{Answer, Replicas};
-use super::request::millis;
+use super::replicas::Answer;
 use super::servers::{Place, Servers};
 use crate::FencingToken;
 use crate::store::{Acquire, Acquiring, Release, Releasing, Sharing, StoreError};
-
-/// What a pair of commands came to.
-pub(super) enum Taken {
-    /// The lock is the claim's, under this number, once enough replicas have it.
-    Granted(Answer<FencingToken>),
-    /// The script has to say. If the pair may have set the lock, that is to be undone, whatever comes of it.
-    AskTheScript { may_have_set: bool },
-}
+use commands::Taken;
 
 /// What came of taking a lock without a script.
 pub(super) enum Free {
@@ -124,31 +118,6 @@ fn suits(releasing: &Releasing) -> bool {
     let Releasing { claim, after, quietly } = releasing;
     let alone = claim.sharing() == Sharing::Exclusive && claim.keys().len() == 1;
     alone && !quietly && claim.in_line().is_none() && after.is_zero()
-}
-
-/// The command that takes a lock if it is free.
-pub(super) fn set(asked: &Acquiring) -> Cmd {
-    let claim = &asked.claim;
-    let (name, value) = (claim.key().name(), claim.value());
-    // With room for all of their words at once.
-    let mut set = Cmd::with_capacity(6, name.len() + value.len() + 32);
-    set.arg("SET").arg(name).arg(value).arg("NX").arg("PX").arg(millis(asked.ttl));
-    set
-}
-
-/// The command that counts an acquisition.
-pub(super) fn increment(fence: &str) -> Cmd {
-    let mut increment = Cmd::with_capacity(2, fence.len() + 4);
-    increment.arg("INCR").arg(fence);
-    increment
-}
-
-/// The commands that take a lock: `SET`, `INCR`, and `WAIT` where replicas have to have it.
-pub(super) fn pair(asked: &Acquiring, fence: &str, replicas: Replicas) -> Pipeline {
-    let mut pair = redis::pipe();
-    pair.add_command(set(asked)).add_command(increment(fence));
-    replicas.wait(&mut pair);
-    pair
 }
 
 /// The number of the acquisition, if both commands did what they should. `seen` is the greatest number that was

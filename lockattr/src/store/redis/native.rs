@@ -55,19 +55,8 @@ impl Native {
         Ok(found.map(|(name, _)| Self { name, refused: AtomicBool::default() }))
     }
 
-    /// Deletes the lock of a claim if it has the claim's value; `None` if a script of two calls has to.
-    pub(super) async fn delete(
-        &self,
-        connection: &mut MultiplexedConnection,
-        releasing: &Releasing,
-    ) -> RedisResult<Option<Deleted>> {
-        match self.command(releasing) {
-            Some(delete) => self.read(delete.query_async(connection).await),
-            None => Ok(None),
-        }
-    }
-
-    /// The command for that, unless a script of two calls has to.
+    /// The command that deletes the lock of a claim if it has the claim's value; `None` if a script of two calls has
+    /// to.
     pub(super) fn command(&self, releasing: &Releasing) -> Option<Cmd> {
         if self.refused.load(Ordering::Relaxed) {
             return None;

@@ -1,29 +1,22 @@
 //! One server, over a small pool of connections.
 
-use std::borrow::Cow;
 use std::error::Error as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use redis::aio::MultiplexedConnection;
-use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, RedisResult, ServerErrorKind, Value};
+use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, RedisResult, ServerErrorKind};
 use tokio::time::Instant;
 
-use super::call::{Call, is_unknown};
-use super::combiner::{Answer as Combined, Caller};
+use super::call::Call;
 use super::config::Config;
-use super::counters::Counters;
-use super::free::{Taken, increment, number, pair, set};
 use super::line::Pulse;
 use super::link::{Link, Live};
-use super::native::{Deleted, deletion, is_sent_on};
 use super::post::Post;
 use super::replicas::{Answer, Replicas};
 use super::scripts::Scripts;
 use super::survey::{Page, scan};
-use crate::FencingToken;
-use crate::store::{Acquiring, LockKey, Releasing, StoreError};
+use crate::store::{LockKey, StoreError};
 
 /// The connection on which messages come in.
 const INBOX: usize = 0;
@@ -34,7 +27,7 @@ pub(super) struct Node {
     links: Vec<Arc<Link>>,
     /// Over how many of them the keys are spread.
     spread: usize,
-    replicas: Replicas,
+    pub(super) replicas: Replicas,
 }
 
 /// What became of a question to a server that is not the master any more.
@@ -124,6 +117,7 @@ impl Node {
             grants.check(&live.address)?;
         }
         let counts = matches!(does, Does::Take | Does::Lengthen) && self.replicas.are_needed();
+        live.combiner.send_first(&link, &live);
         let connection = &mut live.connection();
         // By its digest; the client loads it where the server does not know it.
         let answer = async {
@@ -135,140 +129,6 @@ impl Node {
         };
         let outcome = until_left(&link, &live.pulse, answer).await;
         Ok(Sent { link, live, outcome })
-    }
-
-    /// Takes a free lock by two commands, numbered by the counter `fence`.
-    pub(super) async fn take(
-        &self,
-        place: usize,
-        (counters, slot): (&Counters, usize),
-        asked: &Acquiring,
-        fence: Cow<'static, str>,
-    ) -> Result<Taken, StoreError> {
-        let link = self.link(place, Does::Take);
-        let live = link.get().await?;
-        if !live.raised.is_raised(slot) {
-            return Ok(Taken::AskTheScript { may_have_set: false });
-        }
-        let (seen, caller) = (counters.seen(slot), Caller::of(link, &live));
-        let mut waited = Value::Nil;
-        let (set, incremented) = if caller.is_in_a_crowd() && !self.replicas.are_needed() {
-            let Combined { reply, number } = caller.ask(set(asked), Some((fence, slot))).await?;
-            (reply, number)
-        } else {
-            let pair = pair(asked, &fence, self.replicas);
-            let mut connection = live.connection();
-            let replies = connection.send_packed_commands(&pair, 0, pair.len());
-            let replies = until_left(link, &live.pulse, replies).await;
-            let mut replies = link.note(&live, replies)?.into_iter();
-            let mut next = || replies.next().unwrap_or(Value::Nil);
-            let (set, incremented) = (next(), next());
-            waited = next();
-            (set, incremented)
-        };
-        let Some(fencing) = number(&set, &incremented, seen) else {
-            let may_have_set = !matches!(set, Value::Nil | Value::ServerError(_));
-            for reply in [set, incremented] {
-                live.raised.doubts(&reply);
-            }
-            return Ok(Taken::AskTheScript { may_have_set });
-        };
-        counters.saw(slot, fencing.counter());
-        let waited = waited.extract_error().map(Some);
-        let answer = waited.and_then(|waited| self.replicas.answer(fencing, waited));
-        link.note(&live, answer).map(Taken::Granted)
-    }
-
-    /// Counts by the counter `fence`; `None` if that has to be raised first.
-    pub(super) async fn increment(
-        &self,
-        place: usize,
-        (counters, slot): (&Counters, usize),
-        fence: &str,
-    ) -> Result<Option<FencingToken>, StoreError> {
-        let link = self.link(place, Does::Take);
-        let live = link.get().await?;
-        if !live.raised.is_raised(slot) {
-            return Ok(None);
-        }
-        let seen = counters.seen(slot);
-        let increment = increment(fence);
-        let mut connection = live.connection();
-        let incremented = connection.send_packed_command(&increment);
-        let incremented = until_left(link, &live.pulse, incremented).await;
-        let incremented = link.note(&live, incremented)?;
-        let fencing = number(&Value::Okay, &incremented, seen);
-        match fencing {
-            Some(fencing) => counters.saw(slot, fencing.counter()),
-            None => live.raised.doubts(&incremented),
-        }
-        Ok(fencing)
-    }
-
-    /// Deletes the lock of a claim if it has the claim's value.
-    pub(super) async fn delete(
-        &self,
-        place: usize,
-        releasing: &Releasing,
-    ) -> Result<Deleted, StoreError> {
-        let link = self.link(place, Does::Free);
-        let live = link.get().await?;
-        let caller = Caller::of(link, &live);
-        if caller.is_in_a_crowd()
-            && let Some(deleted) = Self::delete_with_others(&caller, link, &live, releasing).await?
-        {
-            return Ok(deleted);
-        }
-        let connection = &mut live.connection();
-        let deleted = async {
-            let by_command = match &live.native {
-                Some(native) => native.delete(connection, releasing).await?,
-                None => None,
-            };
-            match by_command {
-                Some(deleted) => Ok(deleted),
-                None => Self::delete_by_script(connection, &link.scripts, releasing).await,
-            }
-        };
-        let outcome = until_left(link, &live.pulse, deleted).await;
-        link.note(&live, outcome)
-    }
-
-    /// The same, together with what others ask; `None` if it has to be tried alone.
-    async fn delete_with_others(
-        caller: &Caller<'_>,
-        link: &Link,
-        live: &Live,
-        releasing: &Releasing,
-    ) -> Result<Option<Deleted>, StoreError> {
-        let by_command = live.native.as_ref().and_then(|native| {
-            let command = native.command(releasing)?;
-            Some((native, command))
-        });
-        let deleted = match by_command {
-            Some((native, command)) => {
-                let answer = caller.ask(command, None).await?;
-                native.read(answer.reply.extract_error())
-            }
-            None => {
-                let script = deleting(&link.scripts, releasing);
-                let answer = caller.ask(script.into_command(), None).await?;
-                match answer.reply.extract_error() {
-                    Err(error) if is_unknown(&error) => Ok(None),
-                    deleted => read(deleted).map(Some),
-                }
-            }
-        };
-        link.note(live, deleted)
-    }
-
-    /// The same on a server that has no command for it.
-    async fn delete_by_script(
-        connection: &mut MultiplexedConnection,
-        scripts: &Scripts,
-        releasing: &Releasing,
-    ) -> RedisResult<Deleted> {
-        read(deleting(scripts, releasing).run(connection).await)
     }
 
     /// From here on each connection has to raise the counters again.
@@ -321,22 +181,6 @@ impl Node {
     /// How many connections there are.
     pub(super) fn connections(&self) -> usize {
         self.links.len()
-    }
-}
-
-/// The script that deletes the lock of a claim if it has the claim's value.
-fn deleting<'a>(scripts: &'a Scripts, releasing: &Releasing) -> Call<'a> {
-    let (lock, value) = (releasing.claim.key().name(), releasing.claim.value());
-    let mut script = Call::new(&scripts.delete, 1, lock.len() + value.len());
-    script.arg(lock).arg(value);
-    script
-}
-
-/// What it answered.
-fn read(deleted: RedisResult<Value>) -> RedisResult<Deleted> {
-    match deleted {
-        Err(error) if is_sent_on(&error) => Ok(Deleted::AskTheScript),
-        deleted => deleted.map(|deleted| deletion(&deleted)),
     }
 }
 

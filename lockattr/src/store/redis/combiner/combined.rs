@@ -1,7 +1,6 @@
 //! The commands of a crowd as one pipeline, and what its replies are to each caller.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use redis::{Cmd, Pipeline, Value};
@@ -9,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::super::link::{Link, Live};
 use super::super::node::until_left;
-use super::{Answer, Entry};
+use super::{Answer, Counter, Entry};
 use crate::store::StoreError;
 
 /// A pipeline: the commands of the callers, and behind them one `INCRBY` for each counter, so that each number is
@@ -29,6 +28,7 @@ struct Caller {
 
 /// A counter, and how many acquisitions it numbers.
 struct Counted {
+    slot: usize,
     name: Cow<'static, str>,
     count: i64,
 }
@@ -38,7 +38,6 @@ impl Combined {
     /// at once, and not sent.
     pub(super) fn of(entries: Vec<Entry>, live: &Live) -> Self {
         let mut combined = Self::default();
-        let mut slots = HashMap::new();
         for Entry { command, counter, caller: answer } in entries {
             if answer.is_closed() {
                 continue;
@@ -48,24 +47,28 @@ impl Combined {
                     answer.send(Ok(Answer { reply: Value::Nil, number: Value::Nil })).ok();
                     continue;
                 }
-                Some((name, slot)) => {
-                    let counters = &mut combined.counters;
-                    let which = *slots.entry(slot).or_insert_with(|| {
-                        counters.push(Counted { name, count: 0 });
-                        counters.len() - 1
-                    });
-                    counters[which].count += 1;
-                    Some((which, counters[which].count))
-                }
+                Some(counter) => Some(combined.number(counter)),
                 None => None,
             };
             combined.pipeline.add_command(command);
             combined.callers.push(Caller { answer, number });
         }
-        for Counted { name, count } in &combined.counters {
+        for Counted { name, count, .. } in &combined.counters {
             combined.pipeline.add_command(count_by(name, *count));
         }
         combined
+    }
+
+    /// Which counter numbers one more acquisition, and as which of those it numbers.
+    fn number(&mut self, (name, slot): Counter) -> (usize, i64) {
+        // A pipeline has few counters: comparing them all is quicker than a hash.
+        let which = self.counters.iter().position(|counted| counted.slot == slot);
+        let which = which.unwrap_or_else(|| {
+            self.counters.push(Counted { slot, name, count: 0 });
+            self.counters.len() - 1
+        });
+        self.counters[which].count += 1;
+        (which, self.counters[which].count)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -122,18 +125,12 @@ mod tests {
 
     type Told = oneshot::Receiver<Result<Answer, StoreError>>;
 
-    /// Callers of these counters, as [`Combined::of`] numbers them.
+    /// Callers whose counters are of these slots.
     fn combined(of: &[Option<usize>]) -> (Combined, Vec<Told>) {
         let mut combined = Combined::default();
-        for _ in 0..2 {
-            combined.counters.push(Counted { name: "counter".into(), count: 0 });
-        }
-        let told = of.iter().map(|which| {
+        let told = of.iter().map(|slot| {
             let (answer, told) = oneshot::channel();
-            let number = which.map(|which| {
-                combined.counters[which].count += 1;
-                (which, combined.counters[which].count)
-            });
+            let number = slot.map(|slot| combined.number(("counter".into(), slot)));
             combined.callers.push(Caller { answer, number });
             told
         });
@@ -149,7 +146,7 @@ mod tests {
     /// Red without: the difference from the last number, or the counter of each caller.
     #[test]
     fn each_acquisition_has_its_own_number_of_its_own_counter() {
-        let (combined, told) = combined(&[Some(0), Some(1), None, Some(0)]);
+        let (combined, told) = combined(&[Some(7), Some(3), None, Some(7)]);
         let sets = [Value::Okay, Value::Nil, Value::Int(1), Value::Okay];
         let counts = [Value::Int(102), Value::Int(7)];
         combined.tell(Ok(sets.iter().chain(&counts).cloned().collect()));

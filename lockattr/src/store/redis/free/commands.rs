@@ -1,0 +1,172 @@
+//! The commands of the free path on one server. A caller in a crowd sends them together with others, and a lonely
+//! one by itself.
+
+use std::borrow::Cow;
+
+use redis::{Cmd, Pipeline, RedisResult, Value};
+
+use super::super::call::{Call, is_unknown};
+use super::super::combiner::{Answer as Combined, Caller};
+use super::super::counters::Counters;
+use super::super::link::{Link, Live};
+use super::super::native::{Deleted, deletion, is_sent_on};
+use super::super::node::{Does, Node, until_left};
+use super::super::replicas::{Answer, Replicas};
+use super::super::request::millis;
+use super::super::scripts::Scripts;
+use super::number;
+use crate::FencingToken;
+use crate::store::{Acquiring, Releasing, StoreError};
+
+/// What a pair of commands came to.
+pub(super) enum Taken {
+    /// The lock is the claim's, under this number, once enough replicas have it.
+    Granted(Answer<FencingToken>),
+    /// The script has to say. If the pair may have set the lock, that is to be undone, whatever comes of it.
+    AskTheScript { may_have_set: bool },
+}
+
+impl Node {
+    /// Takes a free lock by two commands, numbered by the counter `fence`.
+    pub(super) async fn take(
+        &self,
+        place: usize,
+        (counters, slot): (&Counters, usize),
+        asked: &Acquiring,
+        fence: Cow<'static, str>,
+    ) -> Result<Taken, StoreError> {
+        let link = self.link(place, Does::Take);
+        let live = link.get().await?;
+        if !live.raised.is_raised(slot) {
+            return Ok(Taken::AskTheScript { may_have_set: false });
+        }
+        let (seen, caller) = (counters.seen(slot), Caller::of(link, &live));
+        let [set, incremented, waited] = if caller.is_in_a_crowd() && !self.replicas.are_needed() {
+            let Combined { reply, number } = caller.ask(set(asked), Some((fence, slot))).await?;
+            [reply, number, Value::Nil]
+        } else {
+            pair_alone(link, &live, &pair(asked, &fence, self.replicas)).await?
+        };
+        let Some(fencing) = number(&set, &incremented, seen) else {
+            let may_have_set = !matches!(set, Value::Nil | Value::ServerError(_));
+            for reply in [set, incremented] {
+                live.raised.doubts(&reply);
+            }
+            return Ok(Taken::AskTheScript { may_have_set });
+        };
+        counters.saw(slot, fencing.counter());
+        let waited = waited.extract_error().map(Some);
+        let answer = waited.and_then(|waited| self.replicas.answer(fencing, waited));
+        link.note(&live, answer).map(Taken::Granted)
+    }
+
+    /// Counts by the counter `fence`; `None` if a script has to raise that first.
+    pub(super) async fn increment(
+        &self,
+        place: usize,
+        (counters, slot): (&Counters, usize),
+        fence: &str,
+    ) -> Result<Option<FencingToken>, StoreError> {
+        let link = self.link(place, Does::Take);
+        let live = link.get().await?;
+        if !live.raised.is_raised(slot) {
+            return Ok(None);
+        }
+        let (seen, caller) = (counters.seen(slot), Caller::of(link, &live));
+        let increment = increment(fence);
+        let incremented = if caller.is_in_a_crowd() {
+            caller.ask(increment, None).await?.reply
+        } else {
+            let mut connection = live.connection();
+            let incremented = connection.send_packed_command(&increment);
+            link.note(&live, until_left(link, &live.pulse, incremented).await)?
+        };
+        let fencing = number(&Value::Okay, &incremented, seen);
+        match fencing {
+            Some(fencing) => counters.saw(slot, fencing.counter()),
+            None => live.raised.doubts(&incremented),
+        }
+        Ok(fencing)
+    }
+
+    /// Deletes the lock of a claim if it has the claim's value: by the server's own command where it has one, else
+    /// by a script.
+    pub(super) async fn delete(
+        &self,
+        place: usize,
+        releasing: &Releasing,
+    ) -> Result<Deleted, StoreError> {
+        let link = self.link(place, Does::Free);
+        let live = link.get().await?;
+        let caller = Caller::of(link, &live);
+        if let Some(native) = &live.native
+            && let Some(command) = native.command(releasing)
+        {
+            let deleted = native.read(caller.send(command).await?);
+            if let Some(deleted) = link.note(&live, deleted)? {
+                return Ok(deleted);
+            }
+        }
+        let script = || deleting(&link.scripts, releasing);
+        let deleted = match caller.send(script().into_command()).await? {
+            Err(error) if is_unknown(&error) => {
+                let (connection, script) = (&mut live.connection(), script());
+                let loaded = until_left(link, &live.pulse, script.load(connection)).await;
+                link.note(&live, loaded)?;
+                caller.send(script.into_command()).await?
+            }
+            deleted => deleted,
+        };
+        link.note(&live, read(deleted))
+    }
+}
+
+/// Sends a pair by itself: what the server answers to `SET`, `INCR` and `WAIT`, each `Nil` without an answer.
+async fn pair_alone(link: &Link, live: &Live, pair: &Pipeline) -> Result<[Value; 3], StoreError> {
+    let mut connection = live.connection();
+    let replies = connection.send_packed_commands(pair, 0, pair.len());
+    let replies = until_left(link, &live.pulse, replies).await;
+    let mut replies = link.note(live, replies)?.into_iter();
+    Ok([(); 3].map(|()| replies.next().unwrap_or(Value::Nil)))
+}
+
+/// The command that takes a lock if it is free.
+fn set(asked: &Acquiring) -> Cmd {
+    let claim = &asked.claim;
+    let (name, value) = (claim.key().name(), claim.value());
+    // With room for all of their words at once.
+    let mut set = Cmd::with_capacity(6, name.len() + value.len() + 32);
+    set.arg("SET").arg(name).arg(value).arg("NX").arg("PX").arg(millis(asked.ttl));
+    set
+}
+
+/// The command that counts an acquisition.
+fn increment(fence: &str) -> Cmd {
+    let mut increment = Cmd::with_capacity(2, fence.len() + 4);
+    increment.arg("INCR").arg(fence);
+    increment
+}
+
+/// The commands that take a lock: `SET`, `INCR`, and `WAIT` where replicas have to have it.
+fn pair(asked: &Acquiring, fence: &str, replicas: Replicas) -> Pipeline {
+    let mut pair = redis::pipe();
+    pair.add_command(set(asked)).add_command(increment(fence));
+    replicas.wait(&mut pair);
+    pair
+}
+
+/// The script that deletes the lock of a claim if it has the claim's value.
+fn deleting<'a>(scripts: &'a Scripts, releasing: &Releasing) -> Call<'a> {
+    let (lock, value) = (releasing.claim.key().name(), releasing.claim.value());
+    let mut script = Call::new(&scripts.delete, 1, lock.len() + value.len());
+    script.arg(lock).arg(value);
+    script
+}
+
+/// What the answer of that script comes to.
+fn read(deleted: RedisResult<Value>) -> RedisResult<Deleted> {
+    match deleted {
+        Err(error) if is_sent_on(&error) => Ok(Deleted::AskTheScript),
+        deleted => deleted.map(|deleted| deletion(&deleted)),
+    }
+}
