@@ -39,17 +39,12 @@ impl Hash for World {
             ]));
             let counts = it.renewals + 16 * it.hand_overs;
             let number = it.notice.map_or(0, |notice| notice.number);
-            state.write_u64(u64::from_le_bytes([
-                it.seen,
-                link.seen[0],
-                counts,
-                number,
-                self.clocks[0],
-                self.faults,
-                self.intruder,
-                self.top[0],
-            ]));
+            let [seen, also_seen] = link.seen;
+            let words = [it.seen, seen, also_seen, counts, number, 0, 0, 0];
+            state.write_u64(u64::from_le_bytes(words));
         }
+        let ([a, b], [c, d], [e, f]) = (self.clocks, self.top, self.top_alone);
+        state.write_u64(u64::from_le_bytes([a, b, c, d, e, f, self.faults, self.intruder]));
     }
 }
 

@@ -16,7 +16,7 @@ impl Model for Setting {
     }
 
     fn steps(&self, world: &World) -> Vec<(Step, World)> {
-        let mut next = Vec::new();
+        let mut next = Vec::with_capacity(16);
         for claim in 0..self.claims.len() {
             self.act(world, claim, &mut next);
         }
