@@ -11,7 +11,8 @@
 //! (`process.rs`, `lease.rs`), each fault is one (`faults.rs`, `failover.rs`), and so is a tick (`tick.rs`), by which
 //! leases, entries and keys end. Between any two steps any other may happen, and a message may take any number of
 //! ticks. `setting.rs` says which circumstances there are, `mistake.rs` which rules can be left out, `checks.rs` what
-//! must not happen, and `fair.rs` how long a living waiter waits at most. The crate's `search.rs` visits all of it.
+//! must not happen, and `fair.rs` what a living waiter does when nothing fails any more. What this model shares with that
+//! of the queue is in `claims.rs`. The crate's `search.rs` visits all of it.
 //!
 //! `holds.rs` and `holds_over_servers.rs` have the tests of the protocol, with the number of states, so that a model which has
 //! lost some of its steps does not pass for one that holds. `holds_for_long.rs` has the settings of millions of states:

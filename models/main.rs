@@ -9,11 +9,12 @@
 //! Orders that differ only in steps that do not meet count as one schedule (`schedules.rs`).
 //!
 //! The protocol of `redlock://`, in `redlock.rs`, that of the store's wait queue, in `queue.rs`, and the free path of
-//! Redis, in `free_path.rs`, are models of another kind: `search.rs` visits every state of them.
+//! Redis, in `free_path.rs`, are models of another kind: `search.rs` visits every state of them. The last two share `claims.rs`.
 //!
 //! Not modelled: weak memory (each operation is one step that all others see) and what tokio's own
 //! types do inside, which tokio checks with loom.
 
+mod claims;
 mod crowd;
 mod explore;
 mod free_path;

@@ -3,10 +3,11 @@
 //!
 //! Here the protocol is a model, not the code. One script of the store is one step (`scripts.rs`); what
 //! a process does between two messages is one step (`process.rs`); what goes wrong is one step
-//! (`faults.rs`); and a tick is one, which leases and entries end by (`world.rs`). Between any two steps
+//! (`faults.rs`); and a tick is one, which leases and entries end by (`process.rs`). Between any two steps
 //! any other may happen. A message may take any number of ticks. `setting.rs` says which circumstances
-//! there are, and which mistakes; `checks.rs` what must not happen; `fair.rs` how long a living waiter
-//! waits at most; the crate's `search.rs` visits all of it.
+//! there are, and which mistakes; `checks.rs` what must not happen; `fair.rs` what a living waiter does
+//! when nothing fails any more. What this model shares with that of the free path is in `claims.rs`. The
+//! crate's `search.rs` visits all of it.
 //!
 //! `holds.rs` has the tests of the protocol, and how many states there are, so that a model which has
 //! lost some of its steps does not pass for one that holds. `mistakes.rs` has the ways that are wrong.

@@ -60,6 +60,12 @@ pub(crate) fn explore<M: Model>(model: &M) -> Explored<'_, M> {
     explored
 }
 
+/// The search finds that this is wrong, and so many steps lead there.
+#[track_caller]
+pub(crate) fn is_wrong<M: Model>(model: &M, what: &str, steps: usize) {
+    explore(model).is_wrong(what, steps);
+}
+
 impl<M: Model> Explored<'_, M> {
     /// Nothing is wrong anywhere, however many states there are.
     #[track_caller]

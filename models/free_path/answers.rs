@@ -1,9 +1,9 @@
 //! What a process makes of the answers that it hears, and of the grants that are told to it.
 
 use super::mistake::Mistake;
-use super::process::RETRY;
-use super::setting::{KEYS, Setting};
-use super::world::{Grant, Message, Notice, Phase, World};
+use super::setting::Setting;
+use super::world::{Grant, Message, Notice, World};
+use crate::claims::{KEYS, Phase, RETRY};
 
 impl Setting {
     /// Whether the answer has come, with as many replicas as it needs.

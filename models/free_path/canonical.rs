@@ -1,9 +1,11 @@
 //! Which states are the same: claims that want the same could change names, and of the numbers only the order
 //! counts, as far as a number can still be given a second time.
 
-use super::server::{Server, name};
-use super::setting::{CLAIMS, KEYS, Setting};
-use super::world::{FLOOR, Grant, Message, Phase, Process, Renewal, World};
+use super::server::{Key, Server};
+use super::setting::Setting;
+use super::world::{FLOOR, Grant, Message, Renewal, World};
+use crate::claims::names::{Names, name};
+use crate::claims::{CLAIMS, KEYS, Phase, Process};
 
 impl Setting {
     /// The one state that stands for all those which differ from this one in names only.
@@ -15,29 +17,26 @@ impl Setting {
         if !apart {
             return world;
         }
-        // All that a state knows of a claim, without a name in it.
-        let known = |claim: usize| {
-            let of_server = |server: &Server| {
-                let of_keys = server.keys.each_ref().map(|key| {
-                    let owns = key.owner == name(claim);
-                    (owns, key.leases[claim], key.fresh[claim], key.place(claim))
-                });
-                (of_keys, server.records[claim])
-            };
-            let servers = (of_server(&world.server), of_server(&world.replica));
-            (world.claims[claim], world.links[claim], servers)
+        let of_key = |key: &Key, claim: usize| {
+            let owns = key.owner == name(claim);
+            (owns, key.leases[claim], key.queue.fresh(claim), key.queue.place(claim))
         };
-        // Which claim is in which place.
-        let mut order: [usize; CLAIMS] = std::array::from_fn(|claim| claim);
-        for (first, second) in [(0, 1), (0, 2), (1, 2), (0, 1)] {
-            let alike = self.claims.get(first) == self.claims.get(second);
-            if alike && known(order[first]) > known(order[second]) {
-                order.swap(first, second);
-            }
+        let of_server = |server: &Server, claim: usize| {
+            (server.keys.each_ref().map(|key| of_key(key, claim)), server.records[claim])
+        };
+        let compare = |one: usize, other: usize| {
+            let of_claims = world.claims[one].cmp(&world.claims[other]);
+            let of_links = || world.links[one].cmp(&world.links[other]);
+            let of = |server| of_server(server, one).cmp(&of_server(server, other));
+            of_claims
+                .then_with(of_links)
+                .then_with(|| of(&world.server))
+                .then_with(|| of(&world.replica))
+        };
+        if let Some(names) = Names::in_order(self.claims, compare) {
+            rename(&mut world, names);
         }
-        let mut names = order;
-        order.iter().enumerate().for_each(|(place, &claim)| names[claim] = place);
-        renamed(&world, &names)
+        world
     }
 
     /// Forgets what decides nothing any more.
@@ -133,30 +132,16 @@ impl Setting {
     }
 }
 
-/// The same state, in which each claim has the name that `order` gives it.
-fn renamed(world: &World, order: &[usize; CLAIMS]) -> World {
-    let mut then = *world;
-    let renamed = |entry: &mut u8| {
-        if *entry > 0 {
-            *entry = name(order[usize::from(*entry) - 1]);
-        }
-    };
-    for (claim, &other) in order.iter().enumerate() {
-        then.claims[other] = world.claims[claim];
-        then.links[other] = world.links[claim];
-    }
-    for (server, was) in [(&mut then.server, &world.server), (&mut then.replica, &world.replica)] {
-        for (claim, &other) in order.iter().enumerate() {
-            server.records[other] = was.records[claim];
-            for (key, was) in server.keys.iter_mut().zip(&was.keys) {
-                key.leases[other] = was.leases[claim];
-                key.fresh[other] = was.fresh[claim];
-            }
-        }
+/// The same state, in which each claim has another name.
+fn rename(world: &mut World, names: Names) {
+    names.arrange(&mut world.claims);
+    names.arrange(&mut world.links);
+    for server in [&mut world.server, &mut world.replica] {
+        names.arrange(&mut server.records);
         for key in &mut server.keys {
-            renamed(&mut key.owner);
-            key.queue.iter_mut().for_each(renamed);
+            names.rename(&mut key.owner);
+            names.arrange(&mut key.leases);
+            key.queue.rename(names);
         }
     }
-    then
 }

@@ -2,8 +2,9 @@
 
 use super::locks::has_all;
 use super::server::{Form, Key};
-use super::setting::{CLAIMS, Mode, Setting};
-use super::world::{Phase, Process, World, Wrong};
+use super::setting::Setting;
+use super::world::World;
+use crate::claims::{Mode, Phase, Process, Wrong};
 
 impl Setting {
     /// `claim` is about to be granted: no claim that lives may be before it in a queue, but for one
@@ -11,13 +12,13 @@ impl Setting {
     /// program had the lock.
     pub(crate) fn check_overtaking(&self, world: &mut World, claim: usize) {
         for &key in self.keys(claim) {
-            let queue = &world.server.keys[key];
-            let before = queue.queued().take_while(|&other| other != claim);
+            let it = &world.server.keys[key];
+            let before = it.queue.before(claim);
             let mut living = before.filter(|&other| {
                 let lasts = world.server.records[other] > 0 && world.claims[other].alive > 0;
-                lasts && self.talks(world, other) && queue.fresh[other] == 0
+                lasts && self.talks(world, other) && !it.queue.is_fresh(other)
             });
-            if living.next().is_some() && !queue.disturbed {
+            if living.next().is_some() && !it.disturbed {
                 world.blame(Wrong::Overtaken);
                 return;
             }
@@ -29,8 +30,7 @@ impl Setting {
         if has_all(world, self.keys(claim), claim) {
             world.blame(Wrong::RefusedBySelf);
         }
-        let before =
-            |&key: &usize| world.server.keys[key].queued().take_while(|&other| other != claim);
+        let before = |&key: &usize| world.server.keys[key].queue.before(claim);
         let mut before = self.keys(claim).iter().flat_map(before);
         if self.is_free(world, claim) && !before.any(|other| world.claims[other].alive > 0) {
             world.blame(Wrong::RefusedByDead);
@@ -49,7 +49,7 @@ impl Setting {
 
     /// The queues of `keys` have been served: none begins with a claim that could have its locks.
     pub(crate) fn check_served(&self, world: &mut World, keys: &[usize]) {
-        let mut queued = keys.iter().flat_map(|&key| world.server.keys[key].queued());
+        let mut queued = keys.iter().flat_map(|&key| world.server.keys[key].queue.claims());
         let can_be_served = |claim: usize| {
             let lasts = world.server.records[claim] > 0;
             lasts && self.admits_all(world, claim) && self.comes_next(world, claim)
@@ -86,20 +86,11 @@ impl Setting {
             let holds = it.phase == Phase::Holding && it.valid > 0 && !it.robbed;
             holds && self.keys(claim).contains(&key)
         };
-        let (mut holders, mut count) = ([0; CLAIMS], 0);
-        for claim in (0..self.claims.len()).filter(|&claim| holds(claim)) {
-            holders[count] = claim;
-            count += 1;
-        }
-        if key == 0 && count > 0 && world.intruder > 0 {
+        let holders = (0..self.claims.len()).filter(|&claim| holds(claim));
+        if key == 0 && world.intruder > 0 && holders.clone().next().is_some() {
             return true;
         }
-        let mut modes = holders[..count].iter().map(|&holder| self.mode(holder));
-        modes.any(|mode| match mode {
-            Mode::Exclusive => count > 1,
-            Mode::Shared => holders[..count].iter().any(|&other| self.mode(other) != mode),
-            Mode::Permits(permits) => count > permits,
-        })
+        Mode::conflict(holders.map(|claim| self.mode(claim)))
     }
 
     /// Whether a claim is over, and the store does not know it.
@@ -109,7 +100,7 @@ impl Setting {
         let keeps = self.claims[claim].keeps > 0;
         let has = |&key: &usize| {
             let it = &world.server.keys[key];
-            (it.lease(claim) > 0 && !keeps) || it.place(claim).is_some()
+            (it.lease(claim) > 0 && !keeps) || it.queue.place(claim).is_some()
         };
         settled && (world.server.records[claim] > 0 || self.keys(claim).iter().any(has))
     }
@@ -118,5 +109,5 @@ impl Setting {
 /// Whether a key with waiters is absent, or ends before its queue.
 fn lacks(key: &Key) -> bool {
     let foreign = key.disturbed || key.form == Form::Foreign;
-    key.is_queued() && !foreign && (key.form == Form::Absent || key.expires < key.queue_ends)
+    !key.queue.is_empty() && !foreign && (key.form == Form::Absent || key.expires < key.queue_ends)
 }

@@ -1,8 +1,9 @@
 //! The fencing counter, and the order of the numbers that it gives.
 
 use super::mistake::Mistake;
-use super::setting::{Mode, Setting};
-use super::world::{Message, Phase, World};
+use super::setting::Setting;
+use super::world::{Message, World};
+use crate::claims::{Mode, Phase};
 
 impl Setting {
     /// A script counts: by the clock, and never behind the last number. In a microsecond there is less than one

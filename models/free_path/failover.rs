@@ -2,10 +2,10 @@
 
 use super::fault::Fault;
 use super::mistake::Mistake;
-use super::process::RETRY;
 use super::server::Form;
-use super::setting::{KEYS, Setting};
-use super::world::{Grant, Message, Phase, Renewal, World, Wrong};
+use super::setting::Setting;
+use super::world::{Grant, Message, Renewal, World};
+use crate::claims::{KEYS, Phase, RETRY, Wrong};
 
 impl Setting {
     /// The replica has everything now, and whoever waits for that hears it.

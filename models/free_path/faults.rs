@@ -2,11 +2,11 @@
 
 use super::fault::Fault;
 use super::mistake::Mistake;
-use super::process::RETRY;
 use super::server::{Form, Key, NEVER, Server};
-use super::setting::{KEYS, Setting};
+use super::setting::Setting;
 use super::step::Step;
-use super::world::{Link, Message, Phase, Process, Renewal, Set, World};
+use super::world::{Link, Message, Renewal, Set, World};
+use crate::claims::{KEYS, Phase, Process, RETRY};
 
 impl Setting {
     /// Everything that can go wrong in `world`, as long as it may.
@@ -90,7 +90,7 @@ impl Setting {
             Fault::Delete => {
                 self.rob(world, at);
                 world.server.keys[at].vanish();
-                world.server.keys[at].disturbed = world.server.keys[at].is_queued();
+                world.server.keys[at].disturbed = !world.server.keys[at].queue.is_empty();
             }
             Fault::Flush => self.flush(world),
             Fault::Intrude => self.intrude(world, self.ttl),
@@ -136,7 +136,7 @@ impl Setting {
     fn intrude(&self, world: &mut World, ticks: u8) {
         let it = &mut world.server.keys[0];
         it.write(Form::Foreign, 0, 0, ticks);
-        it.disturbed = it.is_queued();
+        it.disturbed = !it.queue.is_empty();
         world.intruder = ticks;
     }
 }

@@ -3,7 +3,8 @@
 
 use super::fault::{Fault, OF_MESSAGES, OF_PROCESSES};
 use super::setting::Setting;
-use super::settings::{BOTH, KEEPS, KEEPS_SHARED, P, PLAIN, R, SECOND, W, X, holds};
+use super::settings::{BOTH, KEEPS, KEEPS_SHARED, P, PLAIN, R, SECOND, W, X};
+use crate::claims::wait::holds;
 
 /// Any one message is lost, or comes at any later step; or a connection ends with all that is on its way.
 #[test]

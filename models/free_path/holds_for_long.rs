@@ -1,8 +1,10 @@
 //! The protocol holds in the settings that have millions of states: `cargo test -p lockattr-models free_path -- --ignored`.
 
 use super::fault::Fault;
-use super::setting::{Mode, Setting, Wants};
-use super::settings::{FAILS, KEEPS_SHARED, LAGS, PLAIN, R, W, X, holds};
+use super::setting::{Setting, Wants};
+use super::settings::{FAILS, KEEPS_SHARED, LAGS, PLAIN, R, W, X};
+use crate::claims::Mode;
+use crate::claims::wait::holds;
 
 #[test]
 #[ignore = "millions of states"]

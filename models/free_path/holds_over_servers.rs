@@ -2,7 +2,8 @@
 
 use super::fault::Fault;
 use super::setting::Setting;
-use super::settings::{FAILS, LAGS, PLAIN, R, SECOND, W, holds};
+use super::settings::{FAILS, LAGS, PLAIN, R, SECOND, W};
+use crate::claims::wait::holds;
 
 /// Some of what claims had is gone; the numbers grow all the same.
 #[test]

@@ -3,7 +3,8 @@
 use super::mistake::Mistake;
 use super::setting::Setting;
 use super::step::Step;
-use super::world::{Phase, Process, Renewal, World, Wrong};
+use super::world::{Renewal, World};
+use crate::claims::{Phase, Process, Wrong};
 
 impl Setting {
     /// The steps of a claim that holds.

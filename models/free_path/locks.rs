@@ -3,8 +3,9 @@
 
 use super::mistake::Mistake;
 use super::server::{Form, NEVER};
-use super::setting::{Mode, Setting};
-use super::world::{Process, World};
+use super::setting::Setting;
+use super::world::World;
+use crate::claims::{Mode, Process};
 
 impl Setting {
     /// The connection of the claim's process.
@@ -39,13 +40,8 @@ impl Setting {
             Form::Marked if self.makes(Mistake::ReservationIsHeld) => false,
             Form::Marked => it.owner == 0 || it.until == 0,
             Form::Set => {
-                let holders = || (0..self.claims.len()).filter(|&of| it.leases[of] > 0);
-                let alike = || holders().all(|holder| self.mode(holder) == mode);
-                match mode {
-                    Mode::Exclusive => holders().next().is_none(),
-                    Mode::Shared => alike(),
-                    Mode::Permits(permits) => alike() && holders().count() < permits,
-                }
+                let holds = |&of: &usize| it.leases[of] > 0;
+                mode.admits((0..self.claims.len()).filter(holds).map(|of| self.mode(of)))
             }
         }
     }
@@ -56,5 +52,5 @@ pub(crate) fn has_all(world: &World, keys: &[usize], claim: usize) -> bool {
 }
 
 pub(crate) fn any_queued(world: &World, keys: &[usize]) -> bool {
-    keys.iter().any(|&key| world.server.keys[key].is_queued())
+    keys.iter().any(|&key| !world.server.keys[key].queue.is_empty())
 }

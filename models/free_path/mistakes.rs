@@ -4,12 +4,7 @@ use super::fault::Fault;
 use super::mistake::Mistake;
 use super::setting::Setting;
 use super::settings::{BOTH, KEEPS, LAGS, R, SECOND, W, X, with};
-use crate::search::explore;
-
-#[track_caller]
-fn is_wrong(setting: &Setting, what: &str, steps: usize) {
-    explore(setting).is_wrong(what, steps);
-}
+use crate::search::is_wrong;
 
 const CONFLICT: &str = "two hold that must not";
 const OVERTAKEN: &str = "a living claim is overtaken";

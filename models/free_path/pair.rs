@@ -4,9 +4,10 @@
 use super::count::increment;
 use super::locks::has_all;
 use super::mistake::Mistake;
-use super::server::{Form, name};
+use super::server::Form;
 use super::setting::Setting;
 use super::world::{FLOOR, Grant, Message, Set, World};
+use crate::claims::names::name;
 
 impl Setting {
     /// `SET NX PX`, for a claim of one key. Whether it took the lock.

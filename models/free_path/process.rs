@@ -4,10 +4,8 @@ use super::count::increment;
 use super::mistake::Mistake;
 use super::setting::Setting;
 use super::step::Step;
-use super::world::{Message, Phase, Process, Set, World};
-
-/// After how many ticks a process asks again that got no answer.
-pub(crate) const RETRY: u8 = 1;
+use super::world::{Message, Set, World};
+use crate::claims::{Phase, Process};
 
 impl Setting {
     /// The steps of one claim and of its messages, without a fault.

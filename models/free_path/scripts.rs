@@ -4,9 +4,11 @@
 use super::locks::{any_queued, has_all};
 use super::mistake::Mistake;
 use super::secure::unmark;
-use super::server::{Form, name};
-use super::setting::{Mode, Setting};
-use super::world::{Grant, Message, Renewal, World, Wrong};
+use super::server::Form;
+use super::setting::Setting;
+use super::world::{Grant, Message, Renewal, World};
+use crate::claims::names::name;
+use crate::claims::{Mode, Wrong};
 
 impl Setting {
     /// A question of `claim` is executed.
@@ -173,7 +175,7 @@ impl Setting {
 /// The mistake of deleting a marked lock that has no waiters any more, whoever has it.
 fn delete_marked(world: &mut World, key: usize) {
     let it = &mut world.server.keys[key];
-    if it.form == Form::Marked && !it.is_queued() {
+    if it.form == Form::Marked && it.queue.is_empty() {
         it.vanish();
     }
 }

@@ -10,7 +10,7 @@ impl Setting {
     /// mark from one that has none any more.
     pub(crate) fn secure(&self, world: &mut World, key: usize) {
         let it = &mut world.server.keys[key];
-        if !it.is_queued() {
+        if it.queue.is_empty() {
             unmark(world, key);
             return;
         }

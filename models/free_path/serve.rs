@@ -2,7 +2,8 @@
 
 use super::mistake::Mistake;
 use super::setting::Setting;
-use super::world::{Grant, Notice, World, Wrong};
+use super::world::{Grant, Notice, World};
+use crate::claims::Wrong;
 
 impl Setting {
     /// Hands the locks to those whose turn it is. Returns the grant if `asking` is one of them.
@@ -45,7 +46,7 @@ impl Setting {
                         open.extend(self.keys(claim));
                     }
                 } else if self.several(claim)
-                    && world.server.keys[key].fresh[claim] > 0
+                    && world.server.keys[key].queue.is_fresh(claim)
                     && self.admits(world, key, self.mode(claim))
                 {
                     passed_over += 1;
@@ -61,9 +62,9 @@ impl Setting {
     /// Whether no entry that lasts is before those of `claim`, but for such as can be passed over.
     pub(crate) fn comes_next(&self, world: &World, claim: usize) -> bool {
         self.keys(claim).iter().all(|&key| {
-            let queue = &world.server.keys[key];
-            let mut before = queue.queued().take_while(|&other| other != claim);
-            before.all(|other| world.server.records[other] == 0 || queue.fresh[other] > 0)
+            let queue = world.server.keys[key].queue;
+            let mut before = queue.before(claim);
+            before.all(|other| world.server.records[other] == 0 || queue.is_fresh(other))
         })
     }
 
@@ -75,7 +76,7 @@ impl Setting {
     /// The claim in this place of a queue. Entries without a record are dropped on the way.
     fn waiter_in(&self, world: &mut World, key: usize, place: usize) -> Option<usize> {
         loop {
-            let claim = world.server.keys[key].queued().nth(place)?;
+            let claim = world.server.keys[key].queue.claims().nth(place)?;
             if world.server.records[claim] > 0 {
                 return Some(claim);
             }
@@ -95,9 +96,8 @@ impl Setting {
         world.claims[claim].alive = self.life;
         for &key in self.keys(claim) {
             let it = &mut world.server.keys[key];
-            if it.place(claim).is_none() {
-                it.append(claim);
-                it.fresh[claim] = if self.several(claim) { self.passed_over } else { 0 };
+            if it.queue.place(claim).is_none() {
+                it.queue.append(claim, if self.several(claim) { self.passed_over } else { 0 });
                 if it.queue_ends == 0 || !self.makes(Mistake::LookProlongsNothing) {
                     it.queue_ends = self.kept;
                 }

@@ -1,7 +1,9 @@
 //! What a server holds for each key. There is no time of day: whatever ends by itself is kept as the number of
 //! ticks until then.
 
-use super::setting::{CLAIMS, KEYS};
+use crate::claims::names::name;
+use crate::claims::queue::Queue;
+use crate::claims::{CLAIMS, KEYS, pass};
 
 /// A key that has no end of its own.
 pub(crate) const NEVER: u8 = u8::MAX;
@@ -31,10 +33,11 @@ pub(crate) enum Form {
     Foreign,
 }
 
-/// A lock and its queue. A claim is named by its number, in `owner` and in the queue by one more.
+/// A lock and its queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) form: Form,
+    /// The name of a claim.
     pub(crate) owner: u8,
     /// A mark's end of the lease.
     pub(crate) until: u8,
@@ -42,39 +45,18 @@ pub(crate) struct Key {
     pub(crate) leases: [u8; CLAIMS],
     /// When the key itself ends.
     pub(crate) expires: u8,
-    pub(crate) queue: [u8; CLAIMS],
+    pub(crate) queue: Queue,
     /// When the queue ends.
     pub(crate) queue_ends: u8,
-    /// How long each claim's entry can still be passed over, where the claim is for several keys.
-    pub(crate) fresh: [u8; CLAIMS],
     /// Another program has or had the lock, or deleted it: then no order is promised, until the lock is
     /// marked again.
     pub(crate) disturbed: bool,
 }
 
 impl Key {
-    /// The claims in the queue, from its head.
-    pub(crate) fn queued(&self) -> impl Iterator<Item = usize> + use<> {
-        self.queue.into_iter().filter(|&entry| entry > 0).map(|entry| usize::from(entry) - 1)
-    }
-
-    pub(crate) fn is_queued(&self) -> bool {
-        self.queue[0] > 0
-    }
-
-    pub(crate) fn place(&self, claim: usize) -> Option<usize> {
-        self.queued().position(|other| other == claim)
-    }
-
-    pub(crate) fn append(&mut self, claim: usize) {
-        let end = self.queued().count();
-        self.queue[end] = name(claim);
-    }
-
+    /// The claim leaves the queue.
     pub(crate) fn remove(&mut self, claim: usize) {
-        let mut left = self.queued().filter(|&other| other != claim);
-        self.queue = [(); CLAIMS].map(|()| left.next().map_or(0, name));
-        self.fresh[claim] = 0;
+        self.queue.remove(claim);
         self.tidy();
     }
 
@@ -109,7 +91,8 @@ impl Key {
     }
 
     pub(crate) fn tick(&mut self) {
-        self.leases.iter_mut().chain(&mut self.fresh).for_each(pass);
+        self.leases.iter_mut().for_each(pass);
+        self.queue.tick();
         pass(&mut self.until);
         pass(&mut self.queue_ends);
         if self.expires != NEVER {
@@ -119,24 +102,15 @@ impl Key {
             self.vanish();
         }
         if self.queue_ends == 0 {
-            (self.queue, self.fresh) = ([0; CLAIMS], [0; CLAIMS]);
+            self.queue = Queue::default();
         }
         self.tidy();
     }
 
     /// A queue that is empty is gone.
     fn tidy(&mut self) {
-        if !self.is_queued() {
+        if self.queue.is_empty() {
             (self.queue_ends, self.disturbed) = (0, false);
         }
     }
-}
-
-/// How a claim is named where 0 is nobody. There are few claims.
-pub(crate) fn name(claim: usize) -> u8 {
-    u8::try_from(claim + 1).unwrap_or(u8::MAX)
-}
-
-pub(crate) fn pass(ticks: &mut u8) {
-    *ticks = ticks.saturating_sub(1);
 }

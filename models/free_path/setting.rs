@@ -2,19 +2,7 @@
 
 use super::fault::Fault;
 use super::mistake::Mistake;
-
-/// How many claims a state has room for.
-pub(crate) const CLAIMS: usize = 3;
-/// How many keys a state has room for.
-pub(crate) const KEYS: usize = 2;
-
-/// With what a claim may share its locks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    Exclusive,
-    Shared,
-    Permits(usize),
-}
+use crate::claims::{CLAIMS, Mode};
 
 /// What one claim wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

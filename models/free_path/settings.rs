@@ -2,8 +2,8 @@
 
 use super::fault::{ALL, Fault};
 use super::mistake::Mistake;
-use super::setting::{Mode, Setting, Wants};
-use crate::search::explore;
+use super::setting::{Setting, Wants};
+use crate::claims::Mode;
 
 /// An exclusive claim for the first key, whose caller may give up; the same without that.
 pub(crate) const X: Wants = Wants { mode: Mode::Exclusive, keys: &[0], gives_up: true, keeps: 0 };
@@ -56,13 +56,4 @@ pub(crate) const FAILS: &[Fault] = &[Fault::Failover, Fault::RoleChange];
 /// What a mistake does to people is looked for, not what it does to the invariant.
 pub(crate) const fn with(mistake: Mistake) -> Setting {
     Setting { mistake: Some(mistake), checks_absence: false, ..PLAIN }
-}
-
-/// Nothing is wrong in any of so many states; and from none of them a living waiter waits for longer
-/// than so many ticks, once nothing fails any more.
-#[track_caller]
-pub(crate) fn holds(setting: &Setting, states: usize, longest: u8) {
-    let explored = explore(setting);
-    explored.holds(states);
-    assert_eq!(explored.longest_wait(setting), longest, "ticks");
 }

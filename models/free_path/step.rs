@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::fault::Fault;
+use crate::claims::letter;
 
 /// What happened, to which claim, process or key.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +66,7 @@ impl fmt::Display for Step {
             Self::Heartbeat(process) => {
                 return write!(f, "process {} has a heartbeat", process + 1);
             }
-            Self::Reads(key) => return write!(f, "somebody reads {}", name(key)),
+            Self::Reads(key) => return write!(f, "somebody reads {}", letter(key)),
             Self::IntruderLeaves => return write!(f, "the other program is done"),
             Self::Replicates => return write!(f, "the replica catches up"),
             Self::Fails(fault, at) => return write_fault(f, fault, at),
@@ -85,8 +86,8 @@ fn write_fault(f: &mut fmt::Formatter<'_>, fault: Fault, at: usize) -> fmt::Resu
         Fault::LoseUndone => "loses the answer to its release",
         Fault::RedirectSet => "has its SET redirected",
         Fault::RedirectIncrement => "has its INCR redirected",
-        Fault::Evict => return write!(f, "{} is evicted", name(at)),
-        Fault::Delete => return write!(f, "{} is deleted", name(at)),
+        Fault::Evict => return write!(f, "{} is evicted", letter(at)),
+        Fault::Delete => return write!(f, "{} is deleted", letter(at)),
         Fault::Flush => return write!(f, "everything is forgotten"),
         Fault::Intrude => return write!(f, "another program takes a"),
         Fault::IntrudeForever => return write!(f, "another program takes a for good"),
@@ -95,8 +96,4 @@ fn write_fault(f: &mut fmt::Formatter<'_>, fault: Fault, at: usize) -> fmt::Resu
         Fault::Swap => return write!(f, "the replica takes over unseen"),
     };
     write!(f, "{} {what}", at + 1)
-}
-
-fn name(key: usize) -> char {
-    if key == 0 { 'a' } else { 'b' }
 }

@@ -2,9 +2,10 @@
 
 use super::fault::Fault;
 use super::server::{Form, Server};
-use super::setting::{CLAIMS, KEYS, Setting};
+use super::setting::Setting;
 use super::step::Step;
-use super::world::{FLOOR, Link, Phase, Process, World, Wrong};
+use super::world::{FLOOR, Link, World};
+use crate::claims::{CLAIMS, KEYS, Phase, Process, Wrong};
 use crate::search::Model;
 
 impl Model for Setting {
@@ -50,7 +51,7 @@ impl Model for Setting {
     }
 
     fn steps(&self, world: &World) -> Vec<(Step, World)> {
-        let mut next = Vec::new();
+        let mut next = Vec::with_capacity(16);
         for claim in 0..self.claims.len() {
             self.act(world, claim, &mut next);
             self.keep(world, claim, &mut next);
@@ -82,19 +83,7 @@ impl Model for Setting {
     }
 
     fn wrong(&self, world: &World) -> Option<&'static str> {
-        world.wrong.or_else(|| self.wrong_in(world)).map(|wrong| match wrong {
-            Wrong::Conflict => "two hold that must not",
-            Wrong::TokenNotAbove => "a token is not above an earlier one",
-            Wrong::Overtaken => "a living claim is overtaken",
-            Wrong::Forgotten => "a living claim is dropped",
-            Wrong::PlaceLost => "a claim loses its place",
-            Wrong::RefusedBySelf => "a claim is refused what it has",
-            Wrong::RefusedByDead => "a claim is refused because of the dead",
-            Wrong::NotServed => "a claim is not served though it could be",
-            Wrong::LeftBehind => "something is left behind",
-            Wrong::Absent => "a lock that has waiters is absent",
-            Wrong::ToldLost => "a holder is told that it lost what it has",
-        })
+        world.wrong.or_else(|| self.wrong_in(world)).map(Wrong::sentence)
     }
 }
 

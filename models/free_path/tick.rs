@@ -1,9 +1,10 @@
 //! The passing of time.
 
 use super::mistake::Mistake;
-use super::server::{Key, Server, pass};
+use super::server::{Key, Server};
 use super::setting::Setting;
-use super::world::{Phase, Process, Renewal, World, Wrong};
+use super::world::{Renewal, World};
+use crate::claims::{Phase, Process, Wrong, pass};
 
 impl Setting {
     /// Everything that ends by itself is a tick nearer to its end. No tick passes a process by that runs and has to
@@ -51,8 +52,8 @@ impl Setting {
     /// A queue that ends takes none with it that asked a life of its entry ago or less.
     fn check_place(&self, before: &World, then: &mut World, claim: usize) {
         let lost = |&key: &usize| {
-            let was = before.server.keys[key].place(claim).is_some();
-            was && then.server.keys[key].place(claim).is_none()
+            let was = before.server.keys[key].queue.place(claim).is_some();
+            was && then.server.keys[key].queue.place(claim).is_none()
         };
         if then.claims[claim].alive > 0 && self.keys(claim).iter().any(lost) {
             then.blame(Wrong::PlaceLost);

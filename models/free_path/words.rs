@@ -4,7 +4,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use super::server::{Form, Key, Server};
-use super::world::{Claim, Grant, Message, Phase, Process, Renewal, Set, World};
+use super::world::{Claim, Grant, Message, Renewal, Set, World};
+use crate::claims::{Phase, Process};
 
 /// In few words: a search hashes each state once for each way to it. Two states may share them.
 impl Hash for World {
@@ -38,17 +39,12 @@ impl Hash for World {
             ]));
             let counts = it.renewals + 16 * it.hand_overs;
             let number = it.notice.map_or(0, |notice| notice.number);
-            state.write_u64(u64::from_le_bytes([
-                it.seen,
-                link.seen[0],
-                counts,
-                number,
-                self.clocks[0],
-                self.faults,
-                self.intruder,
-                self.top[0],
-            ]));
+            let [seen, also_seen] = link.seen;
+            let words = [it.seen, seen, also_seen, counts, number, 0, 0, 0];
+            state.write_u64(u64::from_le_bytes(words));
         }
+        let ([a, b], [c, d], [e, f]) = (self.clocks, self.top, self.top_alone);
+        state.write_u64(u64::from_le_bytes([a, b, c, d, e, f, self.faults, self.intruder]));
     }
 }
 
@@ -57,7 +53,7 @@ fn hash_server<H: Hasher>(server: &Server, state: &mut H) {
         if *key == Key::default() {
             continue;
         }
-        let ([a, b, c], [d, e, f], [g, h, i]) = (key.leases, key.queue, key.fresh);
+        let ([a, b, c], ([d, e, f], [g, h, i])) = (key.leases, key.queue.words());
         let form = key.form as u8 + 8 * u8::from(key.disturbed) + 16 * key.owner;
         state.write_u64(u64::from_le_bytes([a, b, c, d, e, f, form, key.until]));
         state.write_u64(u64::from_le_bytes([g, h, i, key.expires, key.queue_ends, 0, 0, 0]));
@@ -114,7 +110,7 @@ impl fmt::Display for World {
 
 fn write_server(f: &mut fmt::Formatter<'_>, server: &Server) -> fmt::Result {
     for (key, name) in server.keys.iter().zip(['a', 'b']) {
-        if key.form == Form::Absent && !key.is_queued() {
+        if key.form == Form::Absent && key.queue.is_empty() {
             continue;
         }
         write!(f, "{name}: {:?}", key.form)?;
@@ -125,8 +121,8 @@ fn write_server(f: &mut fmt::Formatter<'_>, server: &Server) -> fmt::Result {
             _ => {}
         }
         write!(f, " /{}", key.expires)?;
-        if key.is_queued() {
-            let queue = key.queued().map(|claim| claim + 1).collect::<Vec<_>>();
+        if !key.queue.is_empty() {
+            let queue = key.queue.claims().map(|claim| claim + 1).collect::<Vec<_>>();
             write!(f, " queue {queue:?}/{}", key.queue_ends)?;
         }
         write!(f, "  ")?;

@@ -1,7 +1,7 @@
 //! A state of the model: what the server holds, what each process knows, and what is on its way.
 
 use super::server::Server;
-use super::setting::{CLAIMS, KEYS};
+use crate::claims::{CLAIMS, KEYS, Phase, Process, Wrong};
 
 /// The smallest number that a clock can have given. What is smaller was counted from nothing.
 pub(crate) const FLOOR: u8 = 16;
@@ -41,14 +41,6 @@ pub(crate) struct Link {
     pub(crate) seen: [u8; KEYS],
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Process {
-    #[default]
-    Runs,
-    Stopped,
-    Dead,
-}
-
 /// A claim, with all that its process knows of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Claim {
@@ -84,21 +76,6 @@ pub(crate) struct Claim {
     pub(crate) robbed: bool,
     /// Another claim has taken one of its keys since it was given its number.
     pub(crate) passed: bool,
-}
-
-/// Where a claim is, as its process sees it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Phase {
-    #[default]
-    NotAsked,
-    Asking,
-    /// It was refused, or is unsure: it waits for a grant, or until it is time to ask again.
-    Waiting,
-    Holding,
-    /// It gives back what it has, or may have.
-    Leaving,
-    /// The store has answered that.
-    Over,
 }
 
 /// A question and its answer.
@@ -169,21 +146,6 @@ pub(crate) enum Renewal {
     Lost,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Wrong {
-    Conflict,
-    TokenNotAbove,
-    Overtaken,
-    Forgotten,
-    PlaceLost,
-    RefusedBySelf,
-    RefusedByDead,
-    NotServed,
-    LeftBehind,
-    Absent,
-    ToldLost,
-}
-
 impl World {
     /// Notes the first thing that is wrong.
     pub(crate) fn blame(&mut self, wrong: Wrong) {
@@ -192,6 +154,6 @@ impl World {
 
     /// The claim waits for its locks, as its process sees it.
     pub(crate) fn waits(&self, claim: usize) -> bool {
-        matches!(self.claims[claim].phase, Phase::Asking | Phase::Waiting)
+        self.claims[claim].phase.waits()
     }
 }

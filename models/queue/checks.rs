@@ -1,19 +1,20 @@
 //! What must not happen.
 
 use super::locks::has_all;
-use super::setting::{CLAIMS, Mode, Setting};
-use super::world::{Phase, Process, World, Wrong};
+use super::setting::Setting;
+use super::world::World;
+use crate::claims::{Mode, Phase, Process, Wrong};
 
 impl Setting {
     /// `claim` is about to be granted: no claim that lives may be before it in a queue, but for one
     /// that waits for several keys and can be passed over still.
     pub(crate) fn check_overtaking(&self, world: &mut World, claim: usize) {
         for &key in self.keys(claim) {
-            let queue = &world.keys[key];
-            let before = queue.queued().take_while(|&other| other != claim);
+            let queue = world.keys[key].queue;
+            let before = queue.before(claim);
             let mut living = before.filter(|&other| {
                 let it = &world.claims[other];
-                it.record > 0 && it.alive > 0 && world.talks(other) && queue.fresh[other] == 0
+                it.record > 0 && it.alive > 0 && world.talks(other) && !queue.is_fresh(other)
             });
             if living.next().is_some() {
                 world.blame(Wrong::Overtaken);
@@ -27,7 +28,7 @@ impl Setting {
         if has_all(world, self.keys(claim), claim) {
             world.blame(Wrong::RefusedBySelf);
         }
-        let before = |&key: &usize| world.keys[key].queued().take_while(|&other| other != claim);
+        let before = |&key: &usize| world.keys[key].queue.before(claim);
         let mut before = self.keys(claim).iter().flat_map(before);
         if self.admits_all(world, claim) && !before.any(|other| world.claims[other].alive > 0) {
             world.blame(Wrong::RefusedByDead);
@@ -36,7 +37,7 @@ impl Setting {
 
     /// The queues of `keys` have been served: none begins with a claim that could have its locks.
     pub(crate) fn check_served(&self, world: &mut World, keys: &[usize]) {
-        let mut queued = keys.iter().flat_map(|&key| world.keys[key].queued());
+        let mut queued = keys.iter().flat_map(|&key| world.keys[key].queue.claims());
         if queued.any(|claim| self.can_be_served(world, claim)) {
             world.blame(Wrong::NotServed);
         }
@@ -87,19 +88,8 @@ impl Setting {
                 && self.keys(claim).contains(&key)
         };
         for key in 0..world.keys.len() {
-            let mut holders = [0; CLAIMS];
-            let mut count = 0;
-            for claim in (0..self.claims.len()).filter(|&claim| holds(claim, key)) {
-                holders[count] = claim;
-                count += 1;
-            }
-            let mut modes = holders[..count].iter().map(|&holder| self.mode(holder));
-            let conflict = modes.any(|mode| match mode {
-                Mode::Exclusive => count > 1,
-                Mode::Shared => holders[..count].iter().any(|&other| self.mode(other) != mode),
-                Mode::Permits(permits) => count > permits,
-            });
-            if conflict {
+            let holders = (0..self.claims.len()).filter(|&claim| holds(claim, key));
+            if Mode::conflict(holders.map(|claim| self.mode(claim))) {
                 return Some(Wrong::Conflict);
             }
         }
@@ -107,7 +97,7 @@ impl Setting {
             let it = &world.claims[claim];
             let settled = it.phase == Phase::Over && it.process != Process::Dead;
             let has = |&key: &usize| {
-                world.keys[key].leases[claim] > 0 || world.keys[key].place(claim).is_some()
+                world.keys[key].leases[claim] > 0 || world.keys[key].queue.place(claim).is_some()
             };
             let left = it.record > 0 || self.keys(claim).iter().any(has);
             (settled && left && !self.may_leave).then_some(Wrong::LeftBehind)

@@ -1,34 +1,24 @@
-//! How long those wait that live, once nothing goes wrong any more.
+//! What a claim does once nothing goes wrong any more.
 
 use super::setting::Setting;
-use super::world::{Answer, Phase, Process, World};
-use crate::search::Explored;
+use super::world::{Answer, World};
+use crate::claims::wait::Waits;
+use crate::claims::{Phase, Process};
 
-/// No wait is that long, or it has no end.
-pub(crate) const ENDLESS: u8 = 40;
+impl Waits for Setting {
+    fn waiters(&self) -> usize {
+        self.claims.len()
+    }
 
-impl Setting {
-    /// How many ticks pass until each living waiter of `world` has had its locks: the others stay as
-    /// they are, stopped or dead, and holders are done at once.
-    pub(crate) fn wait_from(&self, mut world: World) -> u8 {
+    fn calm(&self, world: &mut World) {
         for claim in 0..self.claims.len() {
             world.claims[claim].late = false;
             if world.claims[claim].cut && world.claims[claim].process == Process::Runs {
-                self.reconnect(&mut world, claim);
+                self.reconnect(world, claim);
             }
         }
-        for ticks in 0..ENDLESS {
-            while (0..self.claims.len()).any(|claim| self.goes_on(&mut world, claim)) {}
-            let waits = |claim| world.waits(claim) && world.talks(claim);
-            if !(0..self.claims.len()).any(waits) {
-                return ticks;
-            }
-            world = self.tick(&world).unwrap_or(world);
-        }
-        ENDLESS
     }
 
-    /// The next step of a claim that makes one without a tick.
     fn goes_on(&self, world: &mut World, claim: usize) -> bool {
         let it = world.claims[claim];
         if it.question {
@@ -52,16 +42,12 @@ impl Setting {
         }
         true
     }
-}
 
-impl Explored<'_, Setting> {
-    /// The longest wait from any state.
-    pub(crate) fn longest_wait(&self, setting: &Setting) -> u8 {
-        let mut longest = 0;
-        self.some(|world| {
-            longest = longest.max(setting.wait_from(*world));
-            false
-        });
-        longest
+    fn still_waits(&self, world: &World, claim: usize) -> bool {
+        world.waits(claim) && world.talks(claim)
+    }
+
+    fn later(&self, world: &World) -> Option<World> {
+        self.tick(world)
     }
 }

@@ -1,9 +1,9 @@
 //! What goes wrong around the protocol.
 
-use super::process::RETRY;
-use super::setting::{Fault, KEYS, Mistake, Setting};
+use super::setting::{Fault, Mistake, Setting};
 use super::step::Step;
-use super::world::{Answer, Claim, Key, Phase, Process, World};
+use super::world::{Answer, Claim, Key, World};
+use crate::claims::{KEYS, Phase, Process, RETRY};
 
 impl Setting {
     /// Everything that can go wrong in `world`, as long as it may.

@@ -1,7 +1,8 @@
 //! What the scripts read: who has a lock, who could have it, and who hears of it.
 
-use super::setting::{Mode, Setting};
-use super::world::{Process, World};
+use super::setting::Setting;
+use super::world::World;
+use crate::claims::{Mode, Process};
 
 impl Setting {
     /// Whether a connection hears what is published to the claim's process.
@@ -16,13 +17,8 @@ impl Setting {
 
     /// Whether a claim of this mode could have the key now, but for the queue.
     pub(crate) fn admits(&self, world: &World, key: usize, mode: Mode) -> bool {
-        let holders = || (0..self.claims.len()).filter(|&of| world.keys[key].leases[of] > 0);
-        let alike = || holders().all(|holder| self.mode(holder) == mode);
-        match mode {
-            Mode::Exclusive => holders().next().is_none(),
-            Mode::Shared => alike(),
-            Mode::Permits(permits) => alike() && holders().count() < permits,
-        }
+        let holds = |&of: &usize| world.keys[key].leases[of] > 0;
+        mode.admits((0..self.claims.len()).filter(holds).map(|of| self.mode(of)))
     }
 }
 
@@ -31,5 +27,5 @@ pub(crate) fn has_all(world: &World, keys: &[usize], claim: usize) -> bool {
 }
 
 pub(crate) fn any_queued(world: &World, keys: &[usize]) -> bool {
-    keys.iter().any(|&key| world.keys[key].queued().next().is_some())
+    keys.iter().any(|&key| !world.keys[key].queue.is_empty())
 }

@@ -1,14 +1,9 @@
 //! What is wrong with ways that are not ours: the search finds each mistake.
 
-use super::fair::ENDLESS;
 use super::setting::{Fault, Mistake, Setting};
 use super::settings::{BOTH, P, PLAIN, R, READS_BOTH, READS_SECOND, W, X, with};
-use crate::search::explore;
-
-#[track_caller]
-fn is_wrong(setting: &Setting, what: &str, steps: usize) {
-    explore(setting).is_wrong(what, steps);
-}
+use crate::claims::wait::ENDLESS;
+use crate::search::{explore, is_wrong};
 
 /// Behind a reader waits a writer that asks no more, and no new reader gets in.
 #[test]

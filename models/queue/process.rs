@@ -2,10 +2,8 @@
 
 use super::setting::{Mistake, Setting};
 use super::step::Step;
-use super::world::{Answer, Notice, Phase, Process, World};
-
-/// After how many ticks a process asks again that got no answer.
-pub(crate) const RETRY: u8 = 1;
+use super::world::{Answer, Notice, World};
+use crate::claims::{Phase, Process, pass};
 
 impl Setting {
     /// The steps of one claim and of its messages, without a fault.
@@ -135,7 +133,8 @@ impl Setting {
         }
         let mut then = *world;
         for key in &mut then.keys {
-            key.leases.iter_mut().chain(&mut key.fresh).for_each(pass);
+            key.leases.iter_mut().for_each(pass);
+            key.queue.tick();
         }
         for it in &mut then.claims {
             pass(&mut it.timer);
@@ -153,8 +152,4 @@ impl Setting {
         }
         Some(then)
     }
-}
-
-fn pass(ticks: &mut u8) {
-    *ticks = ticks.saturating_sub(1);
 }

@@ -1,8 +1,9 @@
 //! The store's scripts, each of which is one step: `acquire.lua`, `release.lua` and `evict.lua`.
 
 use super::locks::{any_queued, has_all};
-use super::setting::{CLAIMS, Mistake, Mode, Setting};
-use super::world::{Answer, Notice, World, Wrong};
+use super::setting::{Mistake, Setting};
+use super::world::{Answer, Notice, World};
+use crate::claims::{CLAIMS, Mode, Wrong};
 
 impl Setting {
     /// A question of `claim` is executed.
@@ -101,7 +102,7 @@ impl Setting {
                         open.extend(self.keys(claim));
                     }
                 } else if self.several(claim)
-                    && world.keys[key].fresh[claim] > 0
+                    && world.keys[key].queue.is_fresh(claim)
                     && self.admits(world, key, self.mode(claim))
                 {
                     passed_over += 1;
@@ -116,9 +117,9 @@ impl Setting {
     /// Whether no entry that lasts is before those of `claim`, but for such as can be passed over.
     pub(crate) fn comes_next(&self, world: &World, claim: usize) -> bool {
         self.keys(claim).iter().all(|&key| {
-            let queue = &world.keys[key];
-            let mut before = queue.queued().take_while(|&other| other != claim);
-            before.all(|other| world.claims[other].record == 0 || queue.fresh[other] > 0)
+            let queue = world.keys[key].queue;
+            let mut before = queue.before(claim);
+            before.all(|other| world.claims[other].record == 0 || queue.is_fresh(other))
         })
     }
 
@@ -130,14 +131,14 @@ impl Setting {
     /// The claim in this place of a queue. Entries without a record are dropped on the way.
     fn waiter_in(&self, world: &mut World, key: usize, place: usize) -> Option<usize> {
         loop {
-            let claim = world.keys[key].queued().nth(place)?;
+            let claim = world.keys[key].queue.claims().nth(place)?;
             if world.claims[claim].record > 0 {
                 return Some(claim);
             }
             if world.claims[claim].alive > 0 {
                 world.blame(Wrong::Forgotten);
             }
-            world.keys[key].remove(claim);
+            world.keys[key].queue.remove(claim);
         }
     }
 
@@ -151,16 +152,15 @@ impl Setting {
         }
         it.alive = self.life;
         for &key in self.keys(claim) {
-            let before = world.keys[key].place(claim);
+            let queue = &mut world.keys[key].queue;
+            let before = queue.place(claim);
             if before.is_some() && self.makes(Mistake::LookMovesToTheEnd) {
-                world.keys[key].remove(claim);
+                queue.remove(claim);
             }
-            if world.keys[key].place(claim).is_none() {
-                world.keys[key].append(claim);
-                world.keys[key].fresh[claim] =
-                    if self.several(claim) { self.passed_over } else { 0 };
+            if queue.place(claim).is_none() {
+                queue.append(claim, if self.several(claim) { self.passed_over } else { 0 });
             }
-            if before.is_some_and(|before| world.keys[key].place(claim) > Some(before)) {
+            if before.is_some_and(|before| queue.place(claim) > Some(before)) {
                 world.blame(Wrong::PlaceLost);
             }
         }
@@ -189,7 +189,7 @@ impl Setting {
     }
 
     fn leave(&self, world: &mut World, claim: usize) {
-        self.keys(claim).iter().for_each(|&key| world.keys[key].remove(claim));
+        self.keys(claim).iter().for_each(|&key| world.keys[key].queue.remove(claim));
         let it = &mut world.claims[claim];
         (it.record, it.alive) = (0, 0);
     }

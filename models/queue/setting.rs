@@ -1,19 +1,8 @@
 //! What is tried: the claims, the circumstances, and the mistakes that the search has to find.
 
-/// How many claims a state has room for. Each is that of a process of its own.
-pub(crate) const CLAIMS: usize = 3;
-/// How many keys a state has room for.
-pub(crate) const KEYS: usize = 2;
+use crate::claims::Mode;
 
-/// With what a claim may share its locks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    Exclusive,
-    Shared,
-    Permits(usize),
-}
-
-/// What one process claims.
+/// What one process claims. Each claim is that of a process of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wants {
     pub(crate) mode: Mode,

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::setting::Fault;
+use crate::claims::letter;
 
 /// What happened, to which claim.
 #[derive(Clone, Copy, Debug)]
@@ -41,16 +42,12 @@ impl fmt::Display for Step {
                 Fault::LoseGrant => (at, "loses its grant's notification"),
                 Fault::LoseUndone => (at, "loses the answer to its release"),
                 Fault::Cut => (at, "loses its connection"),
-                Fault::Evict => return write!(f, "{} is evicted", name(at)),
-                Fault::Delete => return write!(f, "{} is deleted", name(at)),
+                Fault::Evict => return write!(f, "{} is evicted", letter(at)),
+                Fault::Delete => return write!(f, "{} is deleted", letter(at)),
                 Fault::Flush => return write!(f, "everything is forgotten"),
             },
             Self::Tick => return write!(f, "a tick passes"),
         };
         write!(f, "{} {what}", claim + 1)
     }
-}
-
-fn name(key: usize) -> char {
-    if key == 0 { 'a' } else { 'b' }
 }

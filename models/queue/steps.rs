@@ -1,8 +1,10 @@
 //! What can happen next, and which states are the same but for names.
 
-use super::setting::{CLAIMS, Setting};
+use super::setting::Setting;
 use super::step::Step;
-use super::world::{Answer, Phase, Process, World, Wrong};
+use super::world::{Answer, Key, World};
+use crate::claims::names::Names;
+use crate::claims::{CLAIMS, Phase, Process, Wrong};
 use crate::search::Model;
 
 impl Model for Setting {
@@ -14,7 +16,7 @@ impl Model for Setting {
     }
 
     fn steps(&self, world: &World) -> Vec<(Step, World)> {
-        let mut next = Vec::new();
+        let mut next = Vec::with_capacity(16);
         for claim in 0..self.claims.len() {
             self.act(world, claim, &mut next);
         }
@@ -26,38 +28,22 @@ impl Model for Setting {
     /// Claims that want the same could change names, and only the order of tokens counts.
     fn canonical(&self, mut world: World) -> World {
         self.tidy(&mut world);
-        // All that a state knows of a claim, without a name in it.
-        let known = |claim: usize| {
-            let of_keys = world.keys.each_ref();
-            let of_keys =
-                of_keys.map(|key| (key.leases[claim], key.fresh[claim], key.place(claim)));
-            (world.claims[claim], of_keys)
+        let of_key = |key: &Key, claim: usize| {
+            (key.leases[claim], key.queue.fresh(claim), key.queue.place(claim))
         };
-        // Which claim is in which place.
-        let mut order: [usize; CLAIMS] = std::array::from_fn(|claim| claim);
-        for (first, second) in [(0, 1), (0, 2), (1, 2), (0, 1)] {
-            let alike = self.claims.get(first) == self.claims.get(second);
-            if alike && known(order[first]) > known(order[second]) {
-                order.swap(first, second);
-            }
+        let of_keys = |claim: usize| world.keys.each_ref().map(|key| of_key(key, claim));
+        let compare = |one: usize, other: usize| {
+            let of_claims = world.claims[one].cmp(&world.claims[other]);
+            of_claims.then_with(|| of_keys(one).cmp(&of_keys(other)))
+        };
+        if let Some(names) = Names::in_order(self.claims, compare) {
+            rename(&mut world, names);
         }
-        let mut names = order;
-        order.iter().enumerate().for_each(|(place, &claim)| names[claim] = place);
-        renamed(&world, &names)
+        world
     }
 
     fn wrong(&self, world: &World) -> Option<&'static str> {
-        world.wrong.or_else(|| self.wrong_in(world)).map(|wrong| match wrong {
-            Wrong::Conflict => "two hold that must not",
-            Wrong::TokenNotAbove => "a token is not above an earlier one",
-            Wrong::Overtaken => "a living claim is overtaken",
-            Wrong::Forgotten => "a living claim is dropped",
-            Wrong::PlaceLost => "a claim loses its place",
-            Wrong::RefusedBySelf => "a claim is refused what it has",
-            Wrong::RefusedByDead => "a claim is refused because of the dead",
-            Wrong::NotServed => "a claim is not served though it could be",
-            Wrong::LeftBehind => "something is left behind",
-        })
+        world.wrong.or_else(|| self.wrong_in(world)).map(Wrong::sentence)
     }
 }
 
@@ -121,21 +107,11 @@ fn each_token(world: &mut World, mut see: impl FnMut(&mut u8)) {
     }
 }
 
-/// The same state, in which each claim has the name that `order` gives it.
-fn renamed(world: &World, order: &[usize; CLAIMS]) -> World {
-    let mut then = *world;
-    for (claim, &other) in order.iter().enumerate() {
-        then.claims[other] = world.claims[claim];
-        for (key, was) in then.keys.iter_mut().zip(&world.keys) {
-            key.leases[other] = was.leases[claim];
-            key.fresh[other] = was.fresh[claim];
-        }
+/// The same state, in which each claim has another name.
+fn rename(world: &mut World, names: Names) {
+    names.arrange(&mut world.claims);
+    for key in &mut world.keys {
+        names.arrange(&mut key.leases);
+        key.queue.rename(names);
     }
-    for key in &mut then.keys {
-        for entry in key.queue.iter_mut().filter(|entry| **entry > 0) {
-            // There are few claims.
-            *entry = u8::try_from(order[usize::from(*entry) - 1] + 1).unwrap_or(u8::MAX);
-        }
-    }
-    then
 }

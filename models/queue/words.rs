@@ -3,14 +3,14 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use super::setting::CLAIMS;
-use super::world::{Answer, Phase, World};
+use super::world::{Answer, World};
+use crate::claims::{CLAIMS, Phase};
 
 /// In few words: a search hashes each state once for each way to it.
 impl Hash for World {
     fn hash<H: Hasher>(&self, state: &mut H) {
         for key in &self.keys {
-            let ([a, b, c], [d, e, f]) = (key.leases, key.queue);
+            let ([a, b, c], ([d, e, f], _)) = (key.leases, key.queue.words());
             state.write_u64(u64::from_le_bytes([a, b, c, d, e, f, key.issued, key.issued_alone]));
         }
         for it in &self.claims {
@@ -28,7 +28,7 @@ impl Hash for World {
             let entry = it.record + 16 * it.alive;
             state.write_u64(u64::from_le_bytes([phase, flags, answer, notice, ends, entry, 0, 0]));
         }
-        let [[a, b, c], [d, e, f]] = [self.keys[0].fresh, self.keys[1].fresh];
+        let [[a, b, c], [d, e, f]] = self.keys.each_ref().map(|key| key.queue.words().1);
         state.write_u64(u64::from_le_bytes([a, b, c, d, e, f, self.counter, self.faults]));
     }
 }
@@ -37,12 +37,12 @@ impl Hash for World {
 impl fmt::Display for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (key, name) in self.keys.iter().zip(['a', 'b']) {
-            if key.leases != [0; CLAIMS] || key.queue != [0; CLAIMS] {
+            if key.leases != [0; CLAIMS] || !key.queue.is_empty() {
                 write!(f, "{name}:")?;
                 for (claim, left) in key.leases.iter().enumerate().filter(|(_, left)| **left > 0) {
                     write!(f, " {}/{left}", claim + 1)?;
                 }
-                let queue = key.queued().map(|claim| claim + 1);
+                let queue = key.queue.claims().map(|claim| claim + 1);
                 write!(f, " queue {:?}  ", queue.collect::<Vec<_>>())?;
             }
         }

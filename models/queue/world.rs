@@ -3,7 +3,8 @@
 //! There is no time of day. Whatever ends by itself is kept as the number of ticks until then, so that
 //! there are as many states as there are situations, however long the story is.
 
-use super::setting::{CLAIMS, KEYS};
+use crate::claims::queue::Queue;
+use crate::claims::{CLAIMS, KEYS, Phase, Process, Wrong};
 
 /// Everything that decides what can happen next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,14 +18,12 @@ pub(crate) struct World {
     pub(crate) wrong: Option<Wrong>,
 }
 
-/// What the store holds for one key. A claim is named by its number, in the queue by one more.
+/// What the store holds for one key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Key {
     /// How long each claim's lease lasts; 0 for none.
     pub(crate) leases: [u8; CLAIMS],
-    pub(crate) queue: [u8; CLAIMS],
-    /// How long each claim's entry can still be passed over, where the claim is for several keys.
-    pub(crate) fresh: [u8; CLAIMS],
+    pub(crate) queue: Queue,
     /// The largest token under which a claim has begun to hold it: any claim, or an exclusive one.
     pub(crate) issued: u8,
     pub(crate) issued_alone: u8,
@@ -59,29 +58,6 @@ pub(crate) struct Claim {
     pub(crate) robbed: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Process {
-    #[default]
-    Runs,
-    Stopped,
-    Dead,
-}
-
-/// Where a claim is, as its process sees it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Phase {
-    #[default]
-    NotAsked,
-    Asking,
-    /// It was refused, or is unsure: it waits for a grant, or until it is time to ask again.
-    Waiting,
-    Holding,
-    /// It gives back what it has, or may have.
-    Leaving,
-    /// The store has answered that.
-    Over,
-}
-
 /// An answer on its way to the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Answer {
@@ -102,19 +78,6 @@ pub(crate) struct Notice {
     pub(crate) old: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Wrong {
-    Conflict,
-    TokenNotAbove,
-    Overtaken,
-    Forgotten,
-    PlaceLost,
-    RefusedBySelf,
-    RefusedByDead,
-    NotServed,
-    LeftBehind,
-}
-
 impl World {
     /// Notes the first thing that is wrong.
     pub(crate) fn blame(&mut self, wrong: Wrong) {
@@ -128,30 +91,6 @@ impl World {
 
     /// The claim waits for its locks, as its process sees it.
     pub(crate) fn waits(&self, claim: usize) -> bool {
-        matches!(self.claims[claim].phase, Phase::Asking | Phase::Waiting)
-    }
-}
-
-impl Key {
-    /// The claims in the queue, from its head.
-    pub(crate) fn queued(&self) -> impl Iterator<Item = usize> + use<> {
-        self.queue.into_iter().filter(|&entry| entry > 0).map(|entry| usize::from(entry) - 1)
-    }
-
-    pub(crate) fn place(&self, claim: usize) -> Option<usize> {
-        self.queued().position(|other| other == claim)
-    }
-
-    pub(crate) fn append(&mut self, claim: usize) {
-        let end = self.queued().count();
-        // There are few claims.
-        self.queue[end] = u8::try_from(claim + 1).unwrap_or(u8::MAX);
-    }
-
-    pub(crate) fn remove(&mut self, claim: usize) {
-        let mut left = self.queued().filter(|&other| other != claim);
-        self.queue = [(); CLAIMS]
-            .map(|()| left.next().map_or(0, |claim| u8::try_from(claim + 1).unwrap_or(u8::MAX)));
-        self.fresh[claim] = 0;
+        self.claims[claim].phase.waits()
     }
 }
