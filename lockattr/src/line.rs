@@ -79,6 +79,8 @@ struct Line<W, T, K> {
     wanted: Option<(Instant, u32)>,
     /// Since when callers get in past the head, which asks the store, and how many did.
     past: Option<(Instant, u32)>,
+    /// Whether the head has an answer, and so waits in the store's queue.
+    is_answered: bool,
     /// The lock, while nobody has it and it is kept for the next call; and until when.
     /// Boxed, because most lines are of locks that somebody has.
     kept: Option<Box<(T, Instant)>>,
@@ -111,6 +113,7 @@ impl<W, T, K> Line<W, T, K> {
             handed: Vec::new(),
             wanted: None,
             past: None,
+            is_answered: false,
             kept: None,
             known: None,
             curious: Vec::new(),
@@ -119,6 +122,11 @@ impl<W, T, K> Line<W, T, K> {
             beside: 0,
             asked_for_all: false,
         }
+    }
+
+    /// Another head, which has not asked yet.
+    fn begin(&mut self, head: u64) {
+        (self.head, self.past, self.is_answered) = (head, None, false);
     }
 
     /// Whether whoever comes is the head.
@@ -164,7 +172,7 @@ impl<W, T, K> ByName<W, T, K> {
     fn new_head(&mut self, name: &str) -> u64 {
         let number = self.number();
         match self.lines.get_mut(name) {
-            Some(line) => (line.head, line.past) = (number, None),
+            Some(line) => line.begin(number),
             None => {
                 self.lines.insert(name.into(), Line { head: number, ..Line::new() });
             }
@@ -269,7 +277,7 @@ impl<W, T, K> Lines<W, T, K> {
                 if kept.is_none() && !line.has_no_head() {
                     return None;
                 }
-                (line.head, line.past) = (number, None);
+                line.begin(number);
                 kept.map(|kept| kept.0)
             }
         };

@@ -13,6 +13,7 @@ mod last_resort;
 mod leases;
 mod needs;
 mod own_runtime;
+mod permits;
 mod queue;
 mod releases;
 mod task;
@@ -42,6 +43,7 @@ use driven::Driven;
 use fresh::{Fresh, place};
 use needs::lacks;
 use own_runtime::OwnRuntime;
+use permits::Permits;
 use queue::Queue;
 use releases::PendingRelease;
 use task::Runner;
@@ -58,6 +60,7 @@ pub(crate) struct Watchdog {
     lines: Arc<Lines>,
     /// The queues of callers that want a permit, or several keys: of each, one asks the store.
     askers: Arc<Lines>,
+    permits: Permits,
     /// What the tasks have not seen yet.
     fresh: Fresh,
     queue: Mutex<Queue>,
@@ -86,6 +89,7 @@ impl Watchdog {
             linger,
             lines: Lines::new(limits),
             askers: Lines::new(limits),
+            permits: Permits::default(),
             fresh: Fresh::new(),
             driven: Driven::by(queue.left.clone()),
             queue: Mutex::new(queue),
@@ -109,6 +113,11 @@ impl Watchdog {
 
     pub(crate) fn askers(&self) -> &Arc<Lines> {
         &self.askers
+    }
+
+    /// The permits of this process.
+    pub(crate) fn permits(&self) -> &Permits {
+        &self.permits
     }
 
     /// An error in a fork of the process that this was made in: there, nothing of it may be used.

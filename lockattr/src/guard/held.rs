@@ -184,6 +184,9 @@ impl LockGuard {
         };
         let hold = Arc::new(Hold::new(granted));
         let (id, woken) = watchdog.watch(&hold, asked, ttl);
+        if matches!(way, Way::Permit(_)) {
+            watchdog.permits().came(id, &hold);
+        }
         let frame = Arc::new(Frame::first(hold, watchdog.clone()));
         let held = Box::new(Held { id, frame, way, last, at_least: hold_at_least });
         (held.into_guard(), woken)

@@ -24,14 +24,15 @@ pub(super) enum Way {
     Next(Ahead),
     /// Nowhere, while other readers have it too: the last of them has the lease itself.
     Together(Arc<Together>),
-    /// A permit: to a waiter of this process, under a number that is [asked for](Held::asks_for_number) before.
+    /// A permit: to a waiter of this process, under the next number of the counter. That is known while all permits are
+    /// here; else it is [asked for](Held::asks_for_number) before.
     Permit(Option<Number>),
 }
 
 /// The number under which a permit is handed on.
 pub(super) struct Number {
     fencing: FencingToken,
-    /// To one of those who waited when it was asked for: they have numbers smaller than this.
+    /// To one of those who waited when it was the next one: they have numbers smaller than this.
     before: u64,
 }
 
@@ -39,6 +40,14 @@ impl Held {
     /// Hands the lock to the next in this process, or keeps it for the next call. What is left
     /// goes back to the store.
     pub(super) fn pass_on(self: Box<Self>, now: Instant) -> Option<Box<Self>> {
+        let held = self.hand_on(now)?;
+        if matches!(held.claim().sharing(), Sharing::Permits(_)) {
+            held.frame.watchdog().permits().goes(held.id, held.claim().key().name());
+        }
+        Some(held)
+    }
+
+    fn hand_on(self: Box<Self>, now: Instant) -> Option<Box<Self>> {
         let mut held = self.leave()?;
         if !held.is_held(now) || held.stays(now).is_some() {
             // The next one asks the store.
@@ -47,16 +56,16 @@ impl Held {
         }
         loop {
             match std::mem::take(&mut held.way) {
-                Way::Store | Way::Together(_) | Way::Permit(None) => return Some(held),
-                Way::Permit(Some(number)) => match held.takes_permit(&number, now) {
-                    Some(waiter) => {
-                        let guard = held.hand_permit(waiter.wants(), &number, now);
-                        let Err(guard) = waiter.hand(guard) else { return None };
-                        held = guard.into_held()?;
-                        held.way = Way::Permit(Some(number));
-                    }
-                    None => return Some(held),
-                },
+                Way::Store | Way::Together(_) => return Some(held),
+                Way::Permit(number) => {
+                    let number = number.or_else(|| held.number_of_all(now));
+                    let Some(number) = number else { return Some(held) };
+                    let Some(waiter) = held.takes_permit(&number, now) else { return Some(held) };
+                    let guard = held.hand_permit(waiter.wants(), &number, now);
+                    let Err(guard) = waiter.hand(guard) else { return None };
+                    // That one is gone, and its number with it if it was asked for.
+                    held = guard.into_held()?;
+                }
                 Way::Next(ahead) => match ahead.next(now, |terms| held.fits(terms, now)) {
                     Next::Hand(waiter) if waiter.wants().sharing == Sharing::Shared => {
                         let (readers, guard) = Together::begin(held, waiter.wants(), ahead, now);
@@ -82,7 +91,7 @@ impl Held {
     /// can have it. Only now, when its holder has let go of it: a greater number than that of any grant before.
     pub(super) async fn asks_for_number(&mut self) {
         let now = Instant::now();
-        if !self.is_held(now) || self.stays(now).is_some() {
+        if !self.is_held(now) || self.stays(now).is_some() || self.knows_number(now) {
             return;
         }
         let (watchdog, key) = (self.frame.watchdog().clone(), self.claim().key().clone());
@@ -92,6 +101,18 @@ impl Held {
         if let Ok(Some(fencing)) = watchdog.store().next_token(&key).await {
             self.way = Way::Permit(Some(Number { fencing, before }));
         }
+    }
+
+    fn knows_number(&self, now: Instant) -> bool {
+        let (claim, watchdog) = (self.claim(), self.frame.watchdog());
+        watchdog.permits().knows_next(claim.key().name(), claim.sharing(), now)
+    }
+
+    /// The next number of the counter, if all permits are here.
+    fn number_of_all(&self, now: Instant) -> Option<Number> {
+        let (claim, watchdog) = (self.claim(), self.frame.watchdog());
+        let fencing = watchdog.permits().next(claim.key().name(), claim.sharing(), now)?;
+        Some(Number { fencing, before: u64::MAX })
     }
 
     /// The waiter that gets this permit next.
@@ -109,6 +130,7 @@ impl Held {
     /// The guard of the next hold of a permit.
     fn hand_permit(self: Box<Self>, terms: &Terms, number: &Number, now: Instant) -> LockGuard {
         let next = self.next_hold(number.fencing, terms.ttl, terms.max_hold, now);
+        next.frame.watchdog().permits().came(next.id, next.frame.hold());
         next.guard(terms, Way::Permit(None))
     }
 

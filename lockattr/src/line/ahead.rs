@@ -54,6 +54,7 @@ impl<W, T, K> Ahead<W, T, K> {
         let curious = {
             let mut by_name = self.lines.by_name(&self.name);
             let Some(line) = by_name.of(self) else { return };
+            line.is_answered = true;
             line.learns(known, false)
         };
         wake(curious);
@@ -196,8 +197,8 @@ impl<W, T, K> ByName<W, T, K> {
     pub(super) fn ask_next(&mut self, name: &str) -> Option<Waiter<W>> {
         let number = self.number();
         let line = self.lines.get_mut(name)?;
-        (line.wanted, line.past) = (None, None);
-        line.head = number;
+        line.wanted = None;
+        line.begin(number);
         let Some(waiter) = line.waiting.pop_front() else {
             self.leave_without_head(name);
             return None;

@@ -45,7 +45,9 @@ impl<W, T, K> Line<W, T, K> {
             return false;
         }
         let (since, count) = self.past.unwrap_or((now, 0));
-        let is_over = count >= limits.count || now.saturating_duration_since(since) >= limits.time;
+        // Before its question is answered, the head may not be in the store's queue.
+        let is_over = (count >= limits.count && self.is_answered)
+            || now.saturating_duration_since(since) >= limits.time;
         if is_over {
             // This one lease goes to the store, to who comes first there. The others need not.
             self.past = None;

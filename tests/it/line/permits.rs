@@ -1,5 +1,5 @@
 //! A permit goes from one caller to the next inside a process, past the caller that asks the store: the store is
-//! only asked for a number.
+//! only asked for a number, and not even for that while all permits are here.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -25,6 +25,13 @@ fn hands(store: &Arc<Scripted>, count: u32) -> LockManagerBuilder {
     on(store).hand_overs(count).hand_over_time(3600 * SECOND)
 }
 
+/// One of two permits, the other in another process, and a caller that waits in the store's queue for one.
+async fn one_of_two(store: &Arc<Scripted>, here: &LockManager) -> (LockGuard, LockGuard, Asking) {
+    let one = here.acquire("a", permits(2)).await.unwrap();
+    let there = store.manager().acquire("a", permits(2)).await.unwrap();
+    (one, there, asks(here, permits(2)).await)
+}
+
 /// All of two permits, and a caller that waits in the store's queue for one.
 async fn both(manager: &LockManager) -> ([LockGuard; 2], Asking) {
     let one = manager.acquire("a", permits(2)).await.unwrap();
@@ -32,19 +39,26 @@ async fn both(manager: &LockManager) -> ([LockGuard; 2], Asking) {
     ([one, two], asks(manager, permits(2)).await)
 }
 
-/// Red without: `pass_on` of `Way::Permit`; `asks_for_number`; the next way in `hand_permit`.
+/// Red without: `hand_on` of `Way::Permit`; `number_of_all`; the next way in `hand_permit`.
 #[tokio::test(start_paused = true)]
 async fn permits_are_handed_on_under_numbers_that_grow() {
     let store = Scripted::new();
-    let manager = hands(&store, 1_000).build().unwrap();
+    let manager = hands(&store, 10_000).build().unwrap();
     let (inside, head) = both(&manager).await;
     let mut inside = Vec::from(inside);
+    // None but the first beyond a block of numbers.
+    store.numbers(&[Fate::Answered, Fate::Refused]);
     let before = store.calls();
     let mut tokens: Vec<_> = inside.iter().map(|guard| guard.fencing_token()).collect();
-    for n in 0..300 {
+    for n in 0..1_500 {
         let next = asks(&manager, permits(2)).await;
         assert!(!next.is_finished(), "one too many");
-        inside.swap_remove(n * 7 % 2).release().await.unwrap();
+        let leaves = inside.swap_remove(n * 7 % 2);
+        match n % 3 {
+            // A drop cannot ask for the number behind the block.
+            0 if n < 900 => drop(leaves),
+            _ => leaves.release().await.unwrap(),
+        }
         let next = got(next).await.0;
         tokens.push(next.fencing_token());
         inside.push(next);
@@ -61,6 +75,40 @@ async fn permits_are_handed_on_under_numbers_that_grow() {
     drop(head);
     settle().await;
     assert_eq!(manager.holder("a").await.unwrap(), None);
+}
+
+/// Others may be granted a permit between two hand-overs, and each number is asked for.
+///
+/// Red without: `asks_for_number`; the count in `is_all_of`.
+#[tokio::test(start_paused = true)]
+async fn with_a_permit_elsewhere_each_number_is_asked_for() {
+    let store = Scripted::new();
+    let (here, there) = (hands(&store, 1_000).build().unwrap(), store.manager());
+    let (mut one, other, head) = one_of_two(&store, &here).await;
+    let mut tokens = vec![one.fencing_token(), other.fencing_token()];
+    for _ in 0..100 {
+        let next = asks(&here, permits(2)).await;
+        one.release().await.unwrap();
+        one = got(next).await.0;
+        tokens.push(one.fencing_token());
+    }
+    // Another number of the other process comes between two of ours.
+    other.release().await.unwrap();
+    let head = got(head).await.0;
+    tokens.push(head.fencing_token());
+    let waits = asks(&there, permits(2)).await;
+    drop(one);
+    let other = got(waits).await.0;
+    tokens.push(other.fencing_token());
+    let (behind, next) = (asks(&here, permits(2)).await, asks(&here, permits(2)).await);
+    head.release().await.unwrap();
+    let next = got(next).await.0;
+    tokens.push(next.fencing_token());
+    assert!(tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
+    drop((next, other));
+    drop(got(behind).await);
+    settle().await;
+    assert_eq!(here.holder("a").await.unwrap(), None);
 }
 
 /// Red without: the count in `lets_past`, or in `pass`; its new beginning there.
@@ -88,8 +136,10 @@ async fn so_many_get_in_past_one_that_asks_and_then_one_lease_goes_to_the_store(
         let past = vec![true; limit as usize];
         assert_eq!(past_the_head, [&past[..], &[false], &past].concat(), "of {limit}");
         got(other).await.0.release().await.unwrap();
-        for waiter in waiters {
-            drop(got(waiter).await);
+        while !waiters.is_empty() {
+            settle().await;
+            let at = waiters.iter().position(Asking::is_finished).expect("somebody is next");
+            drop(got(waiters.remove(at)).await);
         }
         settle().await;
         assert_eq!(here.holder("a").await.unwrap(), None);
@@ -102,7 +152,7 @@ async fn without_a_number_a_permit_goes_back_to_the_store() {
     for fate in [Fate::Refused, Fate::AnswerLost, Fate::Hangs] {
         let store = Scripted::new();
         let manager = hands(&store, 1_000).build().unwrap();
-        let ([one, two], head) = both(&manager).await;
+        let (one, there, head) = one_of_two(&store, &manager).await;
         let next = asks(&manager, permits(2)).await;
         store.numbers(&[fate]);
         match fate {
@@ -113,7 +163,7 @@ async fn without_a_number_a_permit_goes_back_to_the_store() {
         let head = got(head).await.0;
         settle().await;
         assert!(!next.is_finished(), "{fate:?}");
-        drop(two);
+        drop(there);
         drop((got(next).await, head));
         settle().await;
         assert_eq!(manager.holder("a").await.unwrap(), None, "{fate:?}");
@@ -127,7 +177,7 @@ async fn without_a_number_a_permit_goes_back_to_the_store() {
 async fn who_comes_after_the_number_does_not_get_it() {
     let store = Scripted::new();
     let manager = hands(&store, 1_000).build().unwrap();
-    let ([one, two], head) = both(&manager).await;
+    let (one, there, head) = one_of_two(&store, &manager).await;
     let gives_up = asks(&manager, permits(2)).await;
     store.numbers(&[Fate::Late(SECOND), Fate::Answered]);
     let release = tokio::spawn(async move { one.release().await });
@@ -138,7 +188,7 @@ async fn who_comes_after_the_number_does_not_get_it() {
     let head = got(head).await.0;
     settle().await;
     assert!(!late.is_finished());
-    drop((two, head));
+    drop((there, head));
     got(late).await.0.release().await.unwrap();
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
