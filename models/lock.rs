@@ -36,11 +36,21 @@ pub(crate) struct World {
     inside: Inside,
     /// Nobody decides by this, so looking at it is no step.
     log: Unseen<Log>,
-    /// Whether a lock is kept for who comes next.
-    keeps: bool,
+    kind: Kind,
     wanted: Mutex<Wanted>,
     stay: String,
     ends: Ends,
+}
+
+/// What becomes of the lock when its holder lets go of it, if nobody waits or may have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// It goes back to the store.
+    GoesBack,
+    /// It is kept for who comes next.
+    IsKept,
+    /// It goes past the head, which asks the store.
+    IsPermit,
 }
 
 /// The lock as the store has it. Who asks while it is taken is told later.
@@ -82,26 +92,31 @@ pub(crate) struct Held {
 
 impl World {
     pub(crate) fn new(ends: Ends) -> Arc<Self> {
-        Self::with(ends, false, "")
+        Self::with(ends, Kind::GoesBack, "")
     }
 
     /// One in which these have the lock, in this order, whoever else may have it in between.
     pub(crate) fn expecting(ends: Ends, stay: &str) -> Arc<Self> {
-        Self::with(ends, false, stay)
+        Self::with(ends, Kind::GoesBack, stay)
     }
 
     /// One in which a lock is kept.
     pub(crate) fn that_keeps(ends: Ends) -> Arc<Self> {
-        Self::with(ends, true, "")
+        Self::with(ends, Kind::IsKept, "")
     }
 
-    fn with(ends: Ends, keeps: bool, stay: &str) -> Arc<Self> {
+    /// One in which the lock is the only permit, and these have it, in any order: one that asks is overtaken.
+    pub(crate) fn of_a_permit(ends: Ends, stay: &str) -> Arc<Self> {
+        Self::with(ends, Kind::IsPermit, stay)
+    }
+
+    fn with(ends: Ends, kind: Kind, stay: &str) -> Arc<Self> {
         Arc::new(Self {
             lines: Lines::new(LIMITS),
             store: Mutex::new(Store::default()),
             inside: Inside::new(),
             log: Unseen::default(),
-            keeps,
+            kind,
             wanted: Mutex::new(Wanted::default()),
             stay: stay.to_owned(),
             ends,
@@ -138,6 +153,7 @@ impl World {
             }
         };
         if let Some(told) = told {
+            ahead.learned(());
             assert!(Waits::ForIt.wait(told).is_some_and(|told| told.is_ok()));
         }
         // Noted before: what is handed over from here on counts anew.
@@ -145,6 +161,11 @@ impl World {
             *now = Wanted { known: wanted, handed: 0, grants: now.grants + 1 };
         });
         self.log(|log| log.grants += 1);
+        if self.kind == Kind::IsPermit {
+            // The next one asks.
+            drop(ahead);
+            return Lock { world: Arc::downgrade(self), held: Some(Held { ahead: None }) };
+        }
         ahead.granted(wanted, (), NOW);
         self.lock(ahead)
     }
@@ -237,6 +258,9 @@ impl Drop for Lock {
 impl Held {
     /// As `guard/held.rs` has it.
     fn pass_on(mut self, world: &Arc<World>) -> Option<Self> {
+        if world.kind == Kind::IsPermit {
+            return self.pass_past(world);
+        }
         while let Some(ahead) = self.ahead.take() {
             let was_wanted = world.wanted(|now| now.known);
             match ahead.next(NOW, |wants| wants.fits) {
@@ -258,8 +282,20 @@ impl Held {
         Some(self)
     }
 
+    /// As `guard/way.rs` has it of a permit.
+    fn pass_past(mut self, world: &Arc<World>) -> Option<Self> {
+        while let Some(before) = world.lines.may_pass(NAME, NOW, |wants| wants.fits) {
+            let pass = world.lines.pass(NAME, before, NOW, |wants| wants.fits);
+            let Some(waiter) = pass else { return Some(self) };
+            let lock = Lock { world: Arc::downgrade(world), held: Some(self) };
+            let Err(mut lock) = waiter.hand(lock) else { return None };
+            self = lock.held.take()?;
+        }
+        Some(self)
+    }
+
     fn keep(self, ahead: Ahead, world: &Arc<World>) -> Option<Self> {
-        if !world.keeps {
+        if world.kind != Kind::IsKept {
             return Some(self);
         }
         let lock = Lock { world: Arc::downgrade(world), held: Some(self) };
@@ -282,9 +318,12 @@ impl Drop for World {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         assert!(!store.taken && store.waiting.is_empty(), "the lock is lost");
         assert!(self.lines.try_join(NAME).is_some(), "a line is left that nobody stands in");
-        let had_it: String =
+        let mut had_it: Vec<char> =
             self.log(|log| log.had_it.chars().filter(|who| self.stay.contains(*who)).collect());
-        assert_eq!(had_it, self.stay, "in the order of their places");
+        if self.kind == Kind::IsPermit {
+            had_it.sort_unstable();
+        }
+        assert_eq!(had_it, Vec::from_iter(self.stay.chars()), "in the order of their places");
         self.ends.one_more();
     }
 }

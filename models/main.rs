@@ -23,6 +23,7 @@ mod inside;
 mod limits;
 mod linger;
 mod lock;
+mod past;
 mod queue;
 mod redlock;
 mod schedules;

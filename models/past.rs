@@ -1,0 +1,67 @@
+//! A lease that goes past the head: it finds its waiter also when the head leaves meanwhile, and nothing is lost.
+
+use std::sync::Arc;
+
+use crate::explore::{Waits, every_schedule, task};
+use crate::lock::{Wants, World};
+use crate::waiters::{join, stand};
+
+/// What the head does while a lease goes past it.
+#[derive(Clone, Copy, Debug)]
+enum Head {
+    /// Asks the store, and has the lease when that has it.
+    Asks,
+    /// Leaves before it has asked.
+    GivesUp,
+}
+
+/// One has the only permit and lets go of it. A head, and these behind it, wait; another one comes.
+fn check(head: Head, behind: Vec<(Waits, bool)>, comes: bool) {
+    every_schedule(&format!("past {head:?} {behind:?} {comes}"), move |ends| {
+        let stay: String = ('a'..)
+            .zip(&behind)
+            .filter_map(|(who, (waits, _))| (*waits == Waits::ForIt).then_some(who))
+            .collect();
+        let world = World::of_a_permit(ends, &stay);
+        let lease = world.ask(world.first(), false);
+        let ahead = world.first();
+        for (who, &(waits, fits)) in ('a'..).zip(&behind) {
+            let place = world.behind(Wants { fits });
+            let world = world.clone();
+            task(move || stand(&world, place, who, waits));
+        }
+        if comes {
+            let world = world.clone();
+            task(move || join(&world, 'z', Waits::ForIt));
+        }
+        let asks = Arc::clone(&world);
+        task(move || match head {
+            Head::Asks => asks.ask(ahead, false).used_by('h'),
+            Head::GivesUp => drop(ahead),
+        });
+        lease.used_by('0');
+    });
+}
+
+/// Red without: the look at those called in `leave`, `forget_if_over` in `pick_up` and in `Place::drop`.
+#[test]
+fn a_lease_goes_past_a_head_that_may_leave_to_a_waiter_that_may_leave() {
+    for head in [Head::Asks, Head::GivesUp] {
+        for waits in Waits::ALL {
+            check(head, vec![(waits, true)], false);
+            check(head, vec![(waits, true)], true);
+        }
+        check(head, vec![(Waits::ForIt, false)], true);
+    }
+}
+
+/// Red without: the new head in `join` of a line that has none.
+#[test]
+fn two_waiters_of_whom_each_may_leave() {
+    for head in [Head::Asks, Head::GivesUp] {
+        for waits in Waits::ALL {
+            check(head, vec![(waits, true), (Waits::ForIt, true)], false);
+            check(head, vec![(Waits::ForIt, true), (waits, true)], false);
+        }
+    }
+}
