@@ -28,6 +28,7 @@ use crate::sync::{Arc, Instant, Mutex, MutexGuard, NameHasher, PoisonError, SHAR
 pub(crate) use ahead::{Ahead, Front, Next};
 use handed::Handed;
 pub(crate) use handed::{Called, Lying, PICKED_UP_WITHIN};
+use past::Past;
 use place::Waiter;
 pub(crate) use place::{Came, Place};
 
@@ -77,8 +78,8 @@ struct Line<W, T, K> {
     handed: Vec<Handed<T>>,
     /// Since when another process waits, and how often the lock was handed over since.
     wanted: Option<(Instant, u32)>,
-    /// Since when callers get in past the head, which asks the store, and how many did.
-    past: Option<(Instant, u32)>,
+    /// Callers that get in past the head, which asks the store.
+    past: Option<Past>,
     /// Whether the head has an answer, and so waits in the store's queue.
     is_answered: bool,
     /// The lock, while nobody has it and it is kept for the next call; and until when.
@@ -126,7 +127,7 @@ impl<W, T, K> Line<W, T, K> {
 
     /// Another head, which has not asked yet.
     fn begin(&mut self, head: u64) {
-        (self.head, self.past, self.is_answered) = (head, None, false);
+        (self.head, self.is_answered) = (head, false);
     }
 
     /// Whether whoever comes is the head.

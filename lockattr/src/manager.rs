@@ -83,6 +83,9 @@ struct Shared {
     identity: Identity,
     watchdog: Arc<Watchdog>,
     inbox: Arc<Inbox>,
+    /// The queues of callers that want several keys: of each, one asks the store. Apart from all others, because
+    /// keys may have any names: those of two could read like that of another.
+    several: Arc<Lines>,
     lock_order: LockOrder,
 }
 
@@ -181,8 +184,8 @@ impl LockManager {
         }));
         watchdog.store().listen(&inbox);
         observe::describe();
-        let lock_order = LockOrder::default();
-        let shared = Shared { settings, identity, watchdog, inbox, lock_order };
+        let (lock_order, several) = (LockOrder::default(), Lines::new(limits));
+        let shared = Shared { settings, identity, watchdog, inbox, several, lock_order };
         Self { shared: Arc::new(shared) }
     }
 

@@ -32,7 +32,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::hold::Hold;
 use crate::line::{Kept, Limits};
-use crate::manager::Lines;
+use crate::manager::{Known, Lines};
 use crate::process::Process;
 use crate::store::{OwnerToken, Releasing, Store};
 use crate::sync::SHARDS;
@@ -58,7 +58,7 @@ pub(crate) struct Watchdog {
     linger: Duration,
     /// Where it is kept.
     lines: Arc<Lines>,
-    /// The queues of callers that want a permit, or several keys: of each, one asks the store.
+    /// The queues of callers that share a lock: of each, one asks the store.
     askers: Arc<Lines>,
     permits: Permits,
     /// What the tasks have not seen yet.
@@ -202,8 +202,17 @@ impl Watchdog {
         self.queue().keeps(name, until).then_some(until)
     }
 
-    /// Gives a lock back that was kept long enough.
+    /// Looks at `at` whether readers are to share the lock of this name.
+    pub(crate) fn looks_at_readers(&self, name: &str, at: Instant) {
+        // If nothing is looked after any more, all of this ends soon.
+        let _closing = self.queue().keeps(name, at);
+    }
+
+    /// Gives a lock back that was kept long enough, and looks at readers.
     fn look_after(&self, name: &str) {
+        if let Some(readers) = self.lines.knows(name, Known::readers).flatten() {
+            readers.look(Instant::now());
+        }
         match self.lines.kept(name, Instant::now()) {
             Kept::Over(lock) => drop(lock),
             Kept::Until(until) => {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockattr::Holder;
 use lockattr::store::{
     Acquire, Acquiring, Inbox, LockKey, Release, Releasing, Renew, Renewal, Store, StoreError,
     StoreFuture, Waiting,
 };
+use lockattr::{FencingToken, Holder};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
@@ -161,7 +161,23 @@ impl Store for WireStore {
         })
     }
 
+    fn next_token<'a>(
+        &'a self,
+        key: &'a LockKey,
+    ) -> StoreFuture<'a, Result<Option<FencingToken>, StoreError>> {
+        Box::pin(async move {
+            match self.ask(Question::Number(key.clone())).await? {
+                Answer::Number(number) => Ok(number),
+                other => panic!("{other:?} is no answer to a question for a number"),
+            }
+        })
+    }
+
     fn knows_companions(&self) -> bool {
+        true
+    }
+
+    fn can_share_held_locks(&self) -> bool {
         true
     }
 

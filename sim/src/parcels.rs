@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lockattr::Holder;
 use lockattr::store::{Acquire, Acquiring, LockKey, Release, Releasing, Renew, Renewal};
+use lockattr::{FencingToken, Holder};
 
 /// One message.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub(crate) enum Question {
     Release(Vec<Releasing>),
     /// `Store::holder`.
     Holder(LockKey),
+    /// `Store::next_token`.
+    Number(LockKey),
     /// Whether anybody is there.
     Ping,
 }
@@ -46,6 +48,8 @@ pub(crate) enum Answer {
     Release(Vec<Release>),
     /// To `Holder`.
     Holder(Option<Holder>),
+    /// To `Number`.
+    Number(Option<FencingToken>),
     /// To all else.
     Done,
 }

@@ -188,6 +188,9 @@ impl Server {
             Question::Holder(key) => {
                 Answer::Holder(self.store.holder(&key).await.expect("as above"))
             }
+            Question::Number(key) => {
+                Answer::Number(self.store.next_token(&key).await.expect("as above"))
+            }
         }
     }
 

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockattr::store::MemoryStore;
-use lockattr::{Error, LockManager, LockOptions, LostReason};
+use lockattr::store::{
+    Acquire, Acquiring, LockKey, MemoryStore, Release, Releasing, Renew, Renewal, Store,
+    StoreError, StoreFuture,
+};
+use lockattr::{Error, Holder, LockManager, LockOptions, LostReason};
 use tokio::time::{Instant, sleep};
-
-use crate::support::Scripted;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -141,10 +142,46 @@ async fn a_task_of_the_holders_own_process_gets_it_then() {
     next.release().await.unwrap();
 }
 
+/// A store that can do what it has to, and no more.
+#[derive(Debug)]
+struct Bare(MemoryStore);
+
+impl Store for Bare {
+    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+        self.0.acquire(asked)
+    }
+
+    fn renew<'a>(
+        &'a self,
+        renewals: &'a [Renewal],
+    ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
+        self.0.renew(renewals)
+    }
+
+    fn release<'a>(
+        &'a self,
+        releases: &'a [Releasing],
+    ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
+        self.0.release(releases)
+    }
+
+    fn holder<'a>(
+        &'a self,
+        key: &'a LockKey,
+    ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
+        self.0.holder(key)
+    }
+
+    fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
+        self.0.ping()
+    }
+}
+
 /// Red without: the default bodies in `Store`, or the name of what was asked about in `held_locks`.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_can_do_neither_says_so() {
-    let manager = Scripted::new().manager();
+    let store = Arc::new(Bare(MemoryStore::new()));
+    let manager = LockManager::builder().store(store).build().unwrap();
     let _held = manager.acquire("a", lease()).await.unwrap();
     let said = |error: &Error| match error {
         Error::Store { key, source } => (key.clone(), source.to_string()),

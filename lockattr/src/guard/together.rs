@@ -5,12 +5,13 @@
 //! caller of this process waits before them and no other process waits. The last one out has the lease
 //! itself, and hands it on or gives it back.
 //!
-//! The lease stays exclusive only while a writer of this process waits: readers of other processes would come
-//! after that one in any case. As soon as none does, the lease becomes [a shared one](Together::share), and
-//! nobody gets in here any more.
+//! The lease stays exclusive for a moment, and only while a writer of this process waits: readers of other
+//! processes would come after that one in any case. Then it becomes [a shared one](Together::share), nobody gets
+//! in here any more, and the writer waits in the store's queue.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::task::yield_now;
@@ -29,10 +30,14 @@ use crate::options::Terms;
 use crate::store::Sharing;
 use crate::watchdog::Watchdog;
 
+/// So long readers have a lease together that is exclusive in the store. Most have let go of it by then.
+const EXCLUSIVE_FOR: Duration = Duration::from_millis(20);
+
 /// Readers that have a lock together.
 pub(crate) struct Together {
     /// The hold of the lease, which is renewed for all of them and lost for all of them.
     lease: Arc<Hold>,
+    began: Instant,
     watchdog: Arc<Watchdog>,
     /// The watchdog's number of the lease.
     id: u64,
@@ -56,6 +61,7 @@ impl Together {
         let mut held = held.next_hold(last, terms.ttl, None, now);
         let readers = Arc::new(Self {
             lease: held.frame.hold().clone(),
+            began: now,
             watchdog: held.frame.watchdog().clone(),
             id: held.id,
             front: ahead.front(),
@@ -84,6 +90,8 @@ impl Together {
         if !self.a_writer_waits() {
             self.look_soon();
         }
+        // Whatever becomes of that, and of the writer that waits: its task may never be polled again.
+        self.look_later();
         self.leave()
     }
 
@@ -98,15 +106,22 @@ impl Together {
         }
     }
 
+    fn look_later(&self) {
+        let name = self.lease.claim().key().name();
+        self.watchdog.looks_at_readers(name, self.began + EXCLUSIVE_FOR);
+    }
+
     /// Who waited at the front may have given up: lets those in that wait now, and shares the lease if no writer
-    /// is among them.
+    /// is among them, or it was exclusive for long enough.
     pub(crate) fn look(self: &Arc<Self>, now: Instant) {
         // As one who is inside for the moment. It may be the last one out, and passes the lease on.
         if self.one_more() {
             let inside = self.member(self.numbers.last(), now);
             self.let_in(now);
-            if !self.a_writer_waits() {
+            if !self.a_writer_waits() || now >= self.began + EXCLUSIVE_FOR {
                 self.share();
+            } else {
+                self.look_later();
             }
             drop(inside);
         }

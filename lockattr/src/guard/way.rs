@@ -111,8 +111,11 @@ impl Held {
     /// The next number of the counter, if all permits are here.
     fn number_of_all(&self, now: Instant) -> Option<Number> {
         let (claim, watchdog) = (self.claim(), self.frame.watchdog());
-        let fencing = watchdog.permits().next(claim.key().name(), claim.sharing(), now)?;
-        Some(Number { fencing, before: u64::MAX })
+        let (name, fits) = (claim.key().name(), |terms: &Terms| self.fits_permit(terms, now));
+        // First who waits: whoever comes later could have a smaller number than another process by then.
+        let before = watchdog.askers().may_pass(name, now, fits)?;
+        let fencing = watchdog.permits().next(name, claim.sharing(), now)?;
+        Some(Number { fencing, before })
     }
 
     /// The waiter that gets this permit next.

@@ -1,9 +1,24 @@
 //! Getting in past the head: one of several holders lets go of its lease, and hands it to a waiter of this
 //! process, while the head waits in the store's queue for another.
 
+use std::time::Duration;
+
 use super::handed::Called;
 use super::{Limits, Line, Lines};
 use crate::sync::{Arc, Instant};
+
+/// Callers that got in past a head since the store granted this process something.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Past {
+    /// So many, and since when.
+    Count(u32, Instant),
+    /// As many as may, and since then leases go to the store.
+    Enough(Instant),
+}
+
+/// So long after the first lease went to the store, more callers get in past the head: the store mostly grants that
+/// lease to the head, and in less time. If it does not, somebody else waits there, perhaps for all leases.
+const GRACE: Duration = Duration::from_millis(2);
 
 impl<W, T, K> Lines<W, T, K> {
     /// Whether the first waiter behind the head of this name may have a lease past it, if it `fits`: then a
@@ -32,10 +47,21 @@ impl<W, T, K> Lines<W, T, K> {
         if line.waiting.front()?.id >= before || !line.lets_past(self.limits, now, fits) {
             return None;
         }
-        line.past.get_or_insert((now, 0)).1 += 1;
+        line.past = match line.past {
+            None => Some(Past::Count(1, now)),
+            Some(Past::Count(count, since)) => Some(Past::Count(count + 1, since)),
+            enough => enough,
+        };
         let waiter = line.waiting.pop_front()?;
         line.called.push(waiter.id);
         Some(Called { lines: self.clone(), name: name.into(), waiter })
+    }
+
+    /// The store granted a lease of this name: from now on as many may get in past the head as before.
+    pub(crate) fn was_granted(&self, name: &str) {
+        if let Some(line) = self.by_name(name).lines.get_mut(name) {
+            line.past = None;
+        }
     }
 }
 
@@ -44,14 +70,18 @@ impl<W, T, K> Line<W, T, K> {
         if !self.waiting.front().is_some_and(|waiter| fits(&waiter.wants)) {
             return false;
         }
-        let (since, count) = self.past.unwrap_or((now, 0));
-        // Before its question is answered, the head may not be in the store's queue.
-        let is_over = (count >= limits.count && self.is_answered)
-            || now.saturating_duration_since(since) >= limits.time;
-        if is_over {
-            // This one lease goes to the store, to who comes first there. The others need not.
-            self.past = None;
+        match self.past {
+            None => limits.count > 0 || !self.is_answered,
+            Some(Past::Enough(since)) => now.saturating_duration_since(since) < GRACE,
+            Some(Past::Count(count, since)) => {
+                // Before its question is answered, the head may not be in the store's queue.
+                let is_over = (count >= limits.count && self.is_answered)
+                    || now.saturating_duration_since(since) >= limits.time;
+                if is_over {
+                    self.past = Some(Past::Enough(now));
+                }
+                !is_over
+            }
         }
-        !is_over
     }
 }

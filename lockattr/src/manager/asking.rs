@@ -297,6 +297,7 @@ impl<'a> Asking<'a> {
                 queue.learned_for_all(Known::Ours(self.claim.clone()));
             }
             queue.shared_with_us(&self.claim, by);
+            queue.was_granted();
         }
         // The next waiter of this process asks.
         drop(ahead);

@@ -46,7 +46,7 @@ impl Known {
     }
 
     /// The readers that have the lock together.
-    pub(super) fn readers(&self) -> Option<Arc<Together>> {
+    pub(crate) fn readers(&self) -> Option<Arc<Together>> {
         match self {
             Self::Together(_, readers) => readers.upgrade(),
             Self::Ours(_) | Self::Taken(_) | Self::Unanswered(_) => None,

@@ -125,7 +125,7 @@ impl LockManager {
                 // Nothing is handed over here, so that two calls whose keys read alike in one row would
                 // only wait for each other's questions.
                 let names: Vec<_> = keys.iter().map(LockKey::name).collect();
-                let (name, lines) = (names.join("\n").into(), asked);
+                let (name, lines) = (names.join("\n").into(), &self.shared.several);
                 LocalQueue { name, lines, watchdog, hands_off: false, shares: false, scouts }
             }
         })
@@ -252,6 +252,11 @@ impl LocalQueue<'_> {
             let can_share = |terms: &Terms| terms.sharing != Sharing::Exclusive;
             self.lines.send_scouts(&self.name, self.scouts, can_share);
         }
+    }
+
+    /// The store granted a caller of this queue the lock.
+    pub(super) fn was_granted(&self) {
+        self.lines.was_granted(&self.name);
     }
 
     /// The claim in whose place the waiter of this number asks.

@@ -163,12 +163,6 @@ impl Claim {
         }
     }
 
-    /// Whether it had its lock alone, and shares it now.
-    #[cfg(feature = "redis")]
-    pub(crate) fn was_alone(&self) -> bool {
-        self.shared_value.get().is_some()
-    }
-
     /// The claim has its lock alone, and shares it from now on. The store learns that with the next renewal.
     pub(crate) fn share(&self) {
         let (token, label) = self.value.split_once(' ').unwrap_or((&self.value, ""));
@@ -185,6 +179,15 @@ impl Claim {
     /// [`sharing`](Self::sharing) is, so a store may compare it as a whole.
     pub fn value(&self) -> &str {
         self.shared_value.get().unwrap_or(&self.value)
+    }
+
+    /// Its value, and whether that is of a claim that had its lock alone and shares it now: both at one time.
+    #[cfg(feature = "redis")]
+    pub(crate) fn value_now(&self) -> (&str, bool) {
+        match self.shared_value.get() {
+            Some(value) => (value, true),
+            None => (&self.value, false),
+        }
     }
 
     /// The keys as an error names them.

@@ -1,7 +1,7 @@
 //! When to look after locks that nobody holds and that are kept for the next call. No I/O, and no
 //! clock of its own.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -11,17 +11,23 @@ use tokio::time::Instant;
 #[derive(Default)]
 pub(super) struct Kept {
     timers: BTreeSet<(Instant, Arc<str>)>,
-    names: HashSet<Arc<str>>,
+    names: HashMap<Arc<str>, Instant>,
 }
 
 impl Kept {
     /// Looks after this lock at `at`, or earlier if that was said before.
     pub(super) fn look_at(&mut self, name: &str, at: Instant) {
-        if !self.names.contains(name) {
-            let name = Arc::<str>::from(name);
-            self.timers.insert((at, name.clone()));
-            self.names.insert(name);
-        }
+        let name = match self.names.get_key_value(name) {
+            Some((_, before)) if *before <= at => return,
+            Some((name, before)) => {
+                let name = name.clone();
+                self.timers.remove(&(*before, name.clone()));
+                name
+            }
+            None => name.into(),
+        };
+        self.timers.insert((at, name.clone()));
+        self.names.insert(name, at);
     }
 
     /// Takes those out that are to be looked after now.
@@ -53,15 +59,15 @@ mod tests {
 
     const LATER: Duration = Duration::from_secs(1);
 
-    /// Red without: the look in `look_at` whether it has a timer, or the comparison in `due`.
+    /// Red without: the look in `look_at` whether it has an earlier timer, or the comparison in `due`.
     #[test]
     fn a_kept_lock_is_looked_after_once_at_the_first_time_that_was_said() {
         let mut kept = Kept::default();
         let at = Instant::now();
         assert_eq!(kept.next(), None);
         kept.look_at("b", at + LATER);
+        kept.look_at("a", at + LATER);
         kept.look_at("a", at);
-        kept.look_at("a", at - LATER);
         kept.look_at("a", at + LATER);
         assert_eq!(kept.next(), Some(at));
         assert!(kept.due(at - Duration::from_nanos(1)).is_empty());

@@ -193,6 +193,61 @@ async fn who_comes_after_the_number_does_not_get_it() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
+/// Callers that give up while they ask the store, one after the other, leave the limits as they are.
+///
+/// Red without: the count that stays when another caller asks the store (`begin`).
+#[tokio::test(start_paused = true)]
+async fn those_that_give_up_keep_no_other_process_out() {
+    for (wait, every) in [(100, 4), (15, 4), (500, 3)] {
+        let store = Scripted::new();
+        let (here, there) = (store.manager(), on(&store).build().unwrap());
+        // Twice as many as can be served.
+        let load = tokio::spawn(async move {
+            let mut tasks = JoinSet::new();
+            loop {
+                let here = here.clone();
+                tasks.spawn(async move {
+                    let options = LockOptions::new().permits(2).wait(wait * MS);
+                    if let Ok(guard) = here.acquire("a", options).await {
+                        sleep(10 * MS).await;
+                        guard.release().await.unwrap();
+                    }
+                });
+                sleep(every * MS).await;
+            }
+        });
+        sleep(SECOND).await;
+        let turn = timeout(2 * SECOND, there.acquire("a", permits(2))).await;
+        drop(turn.expect("its turn does not come").unwrap());
+        load.abort();
+        settle().await;
+    }
+}
+
+/// Keys may have any names: two of them are not one whose name reads like theirs.
+///
+/// Red without: the queues of their own that callers for several keys have (`several`).
+#[tokio::test(start_paused = true)]
+async fn who_wants_two_keys_is_not_handed_a_permit_of_one_that_reads_like_both() {
+    let store = Scripted::new();
+    let (here, there) = (store.manager(), on(&store).build().unwrap());
+    let other = there.acquire("b", permits(1)).await.unwrap();
+    let odd = here.acquire("a\nlock:b", permits(1)).await.unwrap();
+    let spawn = |keys: &'static [&'static str]| {
+        let here = here.clone();
+        tokio::spawn(async move { here.acquire_all(keys, permits(1)).await.unwrap() })
+    };
+    let (head, both) = (spawn(&["a\nlock:b"]), spawn(&["a", "b"]));
+    settle().await;
+    odd.release().await.unwrap();
+    drop(head.await.unwrap());
+    sleep(60 * SECOND).await;
+    assert!(!both.is_finished());
+    other.ensure_held().unwrap();
+    drop(other);
+    drop(timeout(SECOND, both).await.expect("its turn does not come").unwrap());
+}
+
 /// Red without: each of the conditions in `fits_permit` and `suits`.
 #[tokio::test(start_paused = true)]
 async fn who_wants_it_on_other_terms_asks_the_store() {

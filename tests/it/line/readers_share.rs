@@ -1,9 +1,16 @@
-//! Readers that a writer of their process has let in share the lock with everybody as soon as no writer waits behind them.
+//! Readers that a writer of their process has let in share the lock with everybody as soon as no writer waits behind
+//! them, and after a moment in any case.
 
+use std::mem::forget;
+use std::sync::{Arc, mpsc};
+
+use futures_util::poll;
+use lockattr::store::MemoryStore;
 use lockattr::{LockGuard, LockManager, LockOptions, Mode};
-use tokio::time::{Instant, sleep};
+use tokio::runtime::Builder;
+use tokio::time::{Instant, sleep, timeout};
 
-use super::{SECOND, asks, got, on, patient, settle};
+use super::{MS, SECOND, asks, got, on, patient, settle};
 use crate::support::{Fate, Scripted};
 
 /// A writer with two readers behind it, which have the lock when it has let go.
@@ -99,4 +106,87 @@ async fn readers_that_leave_at_once_leave_nothing() {
         writer.release().await.unwrap();
         assert_eq!(here.holder("a").await.unwrap(), None, "{fate:?}");
     }
+}
+
+/// The writer that waits behind them then waits in the store's queue, where it comes after those before it.
+///
+/// Red without: the look at `EXCLUSIVE_FOR` in `look`; `look_later` in `begin`, or in `look`.
+#[tokio::test(start_paused = true)]
+async fn readers_that_stay_share_the_lock_although_a_writer_waits() {
+    let store = Scripted::new();
+    let (here, there) = (store.manager(), on(&store).build().unwrap());
+    let first = here.acquire("a", patient()).await.unwrap();
+    let stays = asks(&here, reads()).await;
+    let writer = asks(&here, patient()).await;
+    first.release().await.unwrap();
+    let stays = got(stays).await.0;
+    let other = asks(&there, reads()).await;
+    let other = timeout(100 * MS, got(other)).await.expect("it is kept out").0;
+    let behind = asks(&there, reads()).await;
+    sleep(60 * SECOND).await;
+    assert!(!writer.is_finished() && !behind.is_finished());
+    stays.ensure_held().unwrap();
+    assert!(there.try_acquire("a", reads()).await.unwrap().is_none(), "it overtakes the writer");
+    drop((stays, other));
+    let writer = got(writer).await.0;
+    settle().await;
+    assert!(!behind.is_finished());
+    drop(writer);
+    drop(got(behind).await);
+    settle().await;
+    assert_eq!(here.holder("a").await.unwrap(), None);
+}
+
+/// A writer that nobody polls keeps other processes out no longer than one that waits.
+///
+/// Red without: the same as above.
+#[tokio::test(start_paused = true)]
+async fn readers_share_the_lock_although_a_writer_is_not_polled_any_more() {
+    for is_forgotten in [false, true] {
+        let store = Scripted::new();
+        let (here, there) = (store.manager(), on(&store).build().unwrap());
+        let first = here.acquire("a", patient()).await.unwrap();
+        let stays = asks(&here, reads()).await;
+        let mut frozen = Box::pin(here.acquire("a", patient()));
+        assert!(poll!(&mut frozen).is_pending());
+        first.release().await.unwrap();
+        let stays = got(stays).await.0;
+        if is_forgotten {
+            forget(frozen);
+        }
+        let other = asks(&there, reads()).await;
+        let other = timeout(100 * MS, got(other)).await.expect("it is kept out").0;
+        stays.ensure_held().unwrap();
+        drop((stays, other));
+        settle().await;
+    }
+}
+
+/// Whoever lets readers in may compute for long afterwards, and nobody drives its runtime meanwhile.
+///
+/// Red without: `look_later` in `begin`.
+#[test]
+fn readers_share_the_lock_although_the_writer_before_them_computes() {
+    let store = Arc::new(MemoryStore::new());
+    let manager = || LockManager::builder().store(store.clone()).build().unwrap();
+    let (here, there) = (manager(), manager());
+    let own = Builder::new_current_thread().enable_all().build().unwrap();
+    let writer = own.block_on(here.acquire("a", patient())).unwrap();
+    let others = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (tell, told) = mpsc::channel();
+    let reader = others.spawn(async move {
+        let reader = asks(&here, reads()).await;
+        tell.send(()).unwrap();
+        got(reader).await.0
+    });
+    told.recv().unwrap();
+    own.block_on(writer.release()).unwrap();
+    // From here on, nobody drives `own`.
+    others.block_on(async {
+        let other = timeout(5 * SECOND, there.acquire("a", reads()));
+        let other = other.await.expect("it is kept out").unwrap();
+        let reader = reader.await.unwrap();
+        reader.ensure_held().unwrap();
+        drop((reader, other));
+    });
 }

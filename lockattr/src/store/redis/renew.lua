@@ -28,7 +28,7 @@ for i = 1, #ARGV, 4 do
     local kind, holder, ends, kept = held_by(lock)
     if least < 0 and kind == 'x' and holder == value_alone(value) then
       -- First what a server without memory takes, and then it takes the others.
-      redis.call('PEXPIRE', lock, ttl)
+      lengthen(lock, ttl)
       take({ lock }, 's', value, math.max(ttl, ends_in(lock, kind, ends)))
     elseif kind == 'x' and holder == value then
       if not ends then

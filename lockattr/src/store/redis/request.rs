@@ -44,8 +44,10 @@ pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &Acquiring, fence: &str) 
 pub(super) fn renew<'a>(scripts: &'a Scripts, renewals: &[&Renewal], fence: &str) -> Call<'a> {
     // Named only where it is needed: while a slot of a cluster is on its way to another node, a
     // script is refused if not all that it names is on the same side.
-    let fenced = |renewal: &Renewal| renewal.fence.is_some() || renewal.claim.was_alone();
-    let fenced = renewals.iter().any(|renewal| fenced(renewal));
+    // Looked at once: a claim may begin to share its lock while this is written.
+    let values: Vec<_> = renewals.iter().map(|renewal| renewal.claim.value_now()).collect();
+    let mut both = renewals.iter().zip(&values);
+    let fenced = both.any(|(renewal, (_, shares))| *shares || renewal.fence.is_some());
     let first = renewals.first().map_or(fence, |renewal| renewal.claim.key().name());
     let (keys, bytes) = sizes(renewals.iter().map(|renewal| &renewal.claim));
     let mut script = Call::new(&scripts.renew, 1 + keys, bytes);
@@ -53,10 +55,10 @@ pub(super) fn renew<'a>(scripts: &'a Scripts, renewals: &[&Renewal], fence: &str
     for key in renewals.iter().flat_map(|renewal| renewal.claim.keys()) {
         script.arg(key.name());
     }
-    for Renewal { claim, ttl, fence } in renewals {
-        script.arg(claim.keys().len()).arg(claim.value()).arg(millis(*ttl));
+    for (Renewal { claim, ttl, fence }, (value, shares)) in renewals.iter().zip(values) {
+        script.arg(claim.keys().len()).arg(value).arg(millis(*ttl));
         match fence {
-            _ if claim.was_alone() => script.arg(-1),
+            _ if shares => script.arg(-1),
             fence => script.arg(fence.map_or(0, FencingToken::counter)),
         };
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockattr::{LockGuard, LockManager, LockOptions, Mode};
-use lockattr_tests::{RedisServer, assert_nothing_left};
+use lockattr_tests::{RedisServer, Wire, assert_nothing_left};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -75,7 +75,7 @@ async fn readers_of_many_processes_that_wait_are_let_in_by_the_renewal() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: the first `PEXPIRE` behind `least < 0` in `renew.lua`.
+/// Red without: the first `PEXPIRE` (in `lengthen`) behind `least < 0` in `renew.lua`.
 #[tokio::test]
 async fn a_server_without_memory_shares_the_lock_all_the_same() {
     let server = RedisServer::start().await;
@@ -107,6 +107,37 @@ async fn a_reader_that_leaves_before_the_server_knows_that_it_shares_leaves_noth
         let inside = inside.join_next().await.unwrap().unwrap();
         inside.release().await.unwrap();
     }
+    drop(here);
+    assert_nothing_left(&server).await;
+}
+
+/// A reader extends the lease while it becomes a shared one.
+///
+/// Red without: `lengthen` behind `least < 0` in `renew.lua`, which never shortens a lease.
+#[tokio::test]
+async fn what_a_reader_has_extended_meanwhile_is_not_shortened() {
+    let server = RedisServer::start().await;
+    let wire = Wire::start(server.addr()).await;
+    let parameters = "wait=60s&ttl=2s&retry_delay=30s&hand_over_time=60s";
+    let here = format!("redis://{}/?{parameters}", wire.addr());
+    let here = LockManager::connect(here).await.unwrap();
+    let (writer, mut inside) = writer_and_reader(&here).await;
+    // Behind the reader, so that the lease stays exclusive for a moment.
+    let next = tokio::spawn({
+        let here = here.clone();
+        async move { here.acquire("a", LockOptions::new()).await }
+    });
+    tokio::task::yield_now().await;
+    wire.delay(Duration::from_millis(100));
+    writer.release().await.unwrap();
+    let inside = inside.join_next().await.unwrap().unwrap();
+    inside.extend(600 * SECOND).await.unwrap();
+    is_shared(&server).await;
+    let cli = server.cli().await;
+    assert!(cli.query::<u64>(&["PTTL", "lock:a"]).await > 500_000);
+    assert!(inside.remaining() > 500 * SECOND);
+    next.abort();
+    inside.release().await.unwrap();
     drop(here);
     assert_nothing_left(&server).await;
 }
