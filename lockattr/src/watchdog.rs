@@ -202,10 +202,9 @@ impl Watchdog {
         self.queue().keeps(name, until).then_some(until)
     }
 
-    /// Looks at `at` whether readers are to share the lock of this name.
-    pub(crate) fn looks_at_readers(&self, name: &str, at: Instant) {
-        // If nothing is looked after any more, all of this ends soon.
-        let _closing = self.queue().keeps(name, at);
+    /// Looks at `at` whether readers are to share the lock of this name; `false` if nobody can acquire here any more.
+    pub(crate) fn looks_at_readers(&self, name: &str, at: Instant) -> bool {
+        self.queue().keeps(name, at)
     }
 
     /// Gives a lock back that was kept long enough, and looks at readers.

@@ -91,7 +91,9 @@ impl Together {
             self.look_soon();
         }
         // Whatever becomes of that, and of the writer that waits: its task may never be polled again.
-        self.look_later();
+        if !self.looks_later() {
+            self.share();
+        }
         self.leave()
     }
 
@@ -106,9 +108,10 @@ impl Together {
         }
     }
 
-    fn look_later(&self) {
+    /// Looks again when the lease was exclusive for long enough; `false` if no writer can come any more.
+    fn looks_later(&self) -> bool {
         let name = self.lease.claim().key().name();
-        self.watchdog.looks_at_readers(name, self.began + EXCLUSIVE_FOR);
+        self.watchdog.looks_at_readers(name, self.began + EXCLUSIVE_FOR)
     }
 
     /// Who waited at the front may have given up: lets those in that wait now, and shares the lease if no writer
@@ -118,10 +121,9 @@ impl Together {
         if self.one_more() {
             let inside = self.member(self.numbers.last(), now);
             self.let_in(now);
-            if !self.a_writer_waits() || now >= self.began + EXCLUSIVE_FOR {
+            let is_over = now >= self.began + EXCLUSIVE_FOR;
+            if !self.a_writer_waits() || is_over || !self.looks_later() {
                 self.share();
-            } else {
-                self.look_later();
             }
             drop(inside);
         }
