@@ -3,6 +3,7 @@
 mod cores;
 mod process;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{join_all, try_join_all};
@@ -14,6 +15,9 @@ use crate::outcome::Outcome;
 use crate::peers::Peer;
 pub(crate) use cores::Cores;
 use process::Process;
+
+/// How many fleets there were.
+static STARTED: AtomicU64 = AtomicU64::new(0);
 
 /// How many processes with what to do.
 #[derive(Clone, Copy, Debug)]
@@ -68,8 +72,10 @@ impl<'a> Fleet<'a> {
         server: &'a RedisServer,
         size: Size,
     ) -> Result<Self, String> {
-        // Each peer its own key: a lease that one of them leaves behind is no other's trouble.
-        let key = format!("bench:{}", peer.name().replace(' ', "-"));
+        // Each its own key: a lease that one of them leaves behind is no other's trouble. With `linger` a worker that
+        // is killed always leaves one, which the next of its kind would wait for.
+        let nth = STARTED.fetch_add(1, Ordering::Relaxed);
+        let key = format!("bench:{}:{nth}", peer.name().replace(' ', "-"));
         size.cores.keep_server(server.pid());
         let url = server.url();
         let starts = (0..size.processes).map(|_| Process::start(peer, &url, &key, size));
