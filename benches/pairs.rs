@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use lockattr::{LockManager, LockOptions};
+use lockattr::{LockManager, LockOptions, Release};
 
 use crate::peers::Bare;
 
@@ -13,15 +13,18 @@ const KEYS: u64 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pair {
     Ours,
+    /// The same with `release = background`.
+    Background,
     Bare,
 }
 
 impl Pair {
-    const ALL: [Self; 2] = [Self::Ours, Self::Bare];
+    const ALL: [Self; 3] = [Self::Ours, Self::Background, Self::Bare];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ours => "pair",
+            Self::Background => "background-pair",
             Self::Bare => "bare-pair",
         }
     }
@@ -34,11 +37,15 @@ impl Pair {
     pub(crate) async fn repeat(self, url: &str, count: u64) -> Result<(), String> {
         let keys = (0..count).map(|n| black_box(format!("pair:{}", n % KEYS)));
         match self {
-            Self::Ours => {
+            Self::Ours | Self::Background => {
+                let options = match self {
+                    Self::Background => LockOptions::new().release(Release::Background),
+                    _ => LockOptions::new(),
+                };
                 let connected = LockManager::connect(url).await;
                 let manager = connected.map_err(|error| error.to_string())?;
                 for key in keys {
-                    let held = manager.with_lock(key, LockOptions::new(), async |_| {}).await;
+                    let held = manager.with_lock(key, options.clone(), async |_| {}).await;
                     held.map_err(|error| error.to_string())?;
                 }
             }

@@ -72,9 +72,9 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
 
 /// What our side computes, the Redis client included.
 fn instructions(report: &mut Report, started: &Started) {
-    let pairs = [Pair::Ours, Pair::Bare];
+    let pairs = [Pair::Ours, Pair::Background, Pair::Bare];
     let counted = pairs.map(|pair| Counted::Pair(pair, started.server.url()));
-    if let [Some(ours), Some(_)] = note_instructions(report, counted) {
+    if let [Some(ours), ..] = note_instructions(report, counted) {
         report.bar("instructions of our side for a pair", ours, "", Bar::AtMost(30_000.0));
     }
 }
