@@ -1,10 +1,10 @@
 //! What ends with a connection, and who is told.
 
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::{Engine, PostgresServer, node};
+use lockattr_tests::{Engine, PostgresServer, Wire, eventually, node};
 use tokio::time::{Instant, timeout};
 
-use super::{Database, SOON, acquire, is_free, manager};
+use super::{Database, PATIENT, SOON, acquire, is_free, manager};
 
 /// Ends the connections of all others in this database.
 const END_ALL: &str = "select pg_terminate_backend(pid) from pg_stat_activity
@@ -43,6 +43,42 @@ async fn who_waits_stands_in_line_again_after_its_connection_ended() {
     database.waiting(1).await;
     guard.release().await.unwrap();
     timeout(SOON, waiter).await.expect("granted").unwrap().unwrap();
+    database.nobody_locks().await;
+}
+
+/// A waiter reads its grant together with the end of its connection: it has had the lock, and has lost it.
+///
+/// Red without: the look at the session behind `hold` in `granted`. The waiter then believes in its lock until the next
+/// renewal, 20 s later.
+#[tokio::test]
+async fn a_grant_that_comes_with_the_end_of_its_connection_is_none() {
+    let database = Database::new().await;
+    let wire = Wire::start(database.server.addr()).await;
+    let url = database.url.replace(&database.server.addr(), &wire.addr());
+    let one = database.sessions("").await;
+    let behind_wire = manager(&format!("{url}?lock=session&{PATIENT}&ttl=60s&wait=60s")).await;
+    let guard = acquire(&one, "a").await;
+    let waiter = tokio::spawn(async move { acquire(&behind_wire, "a").await });
+    database.waiting(1).await;
+    wire.hold_replies();
+    guard.release().await.unwrap();
+    let granted = async || (database.locks(true).await, database.locks(false).await) == (1, 0);
+    eventually(SOON, "the server grants it to the waiter", granted).await;
+    let end =
+        "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted
+                   and database = (select oid from pg_database where datname = current_database())";
+    database.client().await.batch_execute(end).await.unwrap();
+    let next = acquire(&one, "a").await;
+    wire.pass().await;
+    // It stands in line again.
+    database.waiting(1).await;
+    assert!(!waiter.is_finished());
+    next.ensure_held().unwrap();
+    let token = next.fencing_token();
+    next.release().await.unwrap();
+    let guard = timeout(SOON, waiter).await.expect("granted").unwrap();
+    assert!(guard.fencing_token() > token);
+    guard.release().await.unwrap();
     database.nobody_locks().await;
 }
 

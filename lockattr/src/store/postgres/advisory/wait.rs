@@ -178,6 +178,18 @@ async fn granted(
         }
         return;
     }
+    // Not before, or the session could end in between, and nobody would be told.
+    if session.is_over() {
+        inner.claims.remove(claim.token());
+        match told {
+            Some(told) => {
+                let error = StoreError::new("the connection has ended that had it");
+                let _gone = told.send(Err(error));
+            }
+            None => inner.ask_again(claim.token()),
+        }
+        return;
+    }
     match told {
         Some(told) => {
             let _gone = told.send(Ok(Acquire::Acquired { fencing, wanted }));
