@@ -195,6 +195,9 @@ async fn a_lost_lease_ends_all_who_have_it() {
     let readers: [_; 3] = inside(&manager).await;
     let next = asks(&manager, writes()).await;
     store.restart();
+    timeout(TTL, readers[0].lost()).await.expect("told by the next renewal");
+    // Also those that did not wait for it.
+    assert!(readers.iter().all(|reader| reader.ensure_held().is_err()));
     let lost = futures_util::future::join_all(readers.iter().map(|reader| reader.lost()));
     timeout(TTL, lost).await.expect("told by the next renewal");
     let began = Instant::now();

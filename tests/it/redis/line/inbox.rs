@@ -93,7 +93,7 @@ async fn a_grant_that_is_lost_on_its_way_costs_no_more_than_a_ttl() {
 /// Its lease has ended, the lock is another's, and the question whether it still waits was sent after
 /// the grant: so it is older than that question, though it is read later.
 ///
-/// Red without: grants that may be as old as the first question.
+/// Red without: the server's clock, by which the grant is as old as it is (`no_later_than` in `mail.rs`).
 #[tokio::test]
 async fn a_grant_that_comes_after_its_lease_and_after_a_later_question_is_none() {
     let server = RedisServer::start().await;
