@@ -159,7 +159,12 @@ async fn a_late_answer_from_a_server_that_answers_others_is_contention() {
     let error = manager.acquire("a", hasty.clone()).await.unwrap_err();
     assert!(matches!(error, Error::Contended { .. }), "{error}");
     busy.abort();
-    let quiet = async || proxy.answered("acquire") == proxy.seen("acquire");
+    let cli = server.cli().await;
+    let quiet = async || {
+        let held: Vec<String> = cli.query(&["KEYS", "lock:*"]).await;
+        let answered = |what| proxy.answered(what) == proxy.seen(what);
+        held.is_empty() && answered("acquire") && answered("release")
+    };
     eventually(LIMIT, "all is answered", quiet).await;
     // Where all is silent, nobody knows.
     proxy.swallow_replies();
