@@ -59,7 +59,8 @@ impl Granted {
                 Err(lost) => lost,
             };
             match self.terms_again() {
-                Some(terms) => self = self.again(terms, lost).await?,
+                // Boxed, or every acquisition would carry the room for a second one.
+                Some(terms) => self = Box::pin(self.again(terms, lost)).await?,
                 None => return Err(lost),
             }
         }

@@ -11,6 +11,7 @@
 //! until what lies there has been handed to the client.
 
 mod combined;
+mod deletions;
 
 use std::borrow::Cow;
 use std::mem::{replace, take};
@@ -25,16 +26,18 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::coop::unconstrained;
 use tokio::task::yield_now;
 
+use super::call::Call;
 use super::link::{Link, Live};
 use super::node::until_left;
-use crate::store::StoreError;
-use combined::Combined;
+use crate::store::{Claim, StoreError};
+use combined::{Combined, Entries, Entry};
+use deletions::Deletion;
 
 /// So many callers ask at once before their commands are combined: fewer are quicker alone.
 const CROWD: usize = 4;
 
-/// So many go at once, and the next begin anew: the server works on them while others still ask.
-const FULL: usize = 32;
+/// The most commands of one pipeline: the server works on them while others still ask.
+const LARGEST: usize = 64;
 
 /// The commands of many callers, for one connection.
 #[derive(Default)]
@@ -53,18 +56,11 @@ pub(super) struct Combiner {
 /// What lies there.
 #[derive(Default)]
 struct Waiting {
-    entries: Vec<Entry>,
+    entries: Entries,
     /// What callers have sent, for the task to see through.
     sent: Vec<UnderWay>,
     /// Nobody sends it any more.
     is_over: bool,
-}
-
-/// A command and who wants its answer.
-struct Entry {
-    command: Cmd,
-    counter: Option<Counter>,
-    caller: oneshot::Sender<Result<Answer, StoreError>>,
 }
 
 /// The counter that numbers an acquisition, and its slot.
@@ -111,15 +107,21 @@ impl Combiner {
         Sender(self).run(link, live)
     }
 
-    /// Puts a command down. How many lie there.
-    fn put_down(&self, entry: Entry) -> usize {
+    /// Puts something down. How many lie there.
+    fn put_down(&self, put: impl FnOnce(&mut Entries)) -> usize {
         let mut waiting = self.waiting();
         if waiting.is_over {
             return 0;
         }
         self.unsent.fetch_add(1, Ordering::AcqRel);
-        waiting.entries.push(entry);
+        put(&mut waiting.entries);
         waiting.entries.len()
+    }
+
+    /// So many go without waiting for more: a quarter of those who ask. If all went at once, all would wait while the
+    /// server works, and the server would wait while they ask again.
+    fn enough(&self) -> usize {
+        (self.callers.load(Ordering::Relaxed) / 4).clamp(CROWD, LARGEST)
     }
 
     /// Hands all that lies there to the client, as one pipeline.
@@ -127,7 +129,7 @@ impl Combiner {
         let _order = self.hands_on();
         let entries = take(&mut self.waiting().entries);
         let count = entries.len();
-        let combined = Combined::of(entries, live);
+        let combined = Combined::of(entries, link, live);
         let sent = (!combined.is_empty()).then(|| {
             // Tokio's budget must not hold it back: the first poll hands the commands over.
             let mut sent: UnderWay =
@@ -194,18 +196,52 @@ impl<'a> Caller<'a> {
         Ok(until_left(self.link, &self.live.pulse, answer).await)
     }
 
+    /// Sends a script that the server has forgotten.
+    pub(super) async fn load_and_send(
+        &self,
+        script: Call<'_>,
+    ) -> Result<RedisResult<Value>, StoreError> {
+        let connection = &mut self.live.connection();
+        let loaded = until_left(self.link, &self.live.pulse, script.load(connection)).await;
+        self.link.note(self.live, loaded)?;
+        self.send(script.into_command()).await
+    }
+
     /// Has a command sent together with others, and numbered if it names a counter.
     pub(super) async fn ask(
         &self,
         command: Cmd,
         counter: Option<Counter>,
     ) -> Result<Answer, StoreError> {
+        self.wait_for(|entries, caller| {
+            entries.commands.push(Entry { command, counter, caller });
+        })
+        .await
+    }
+
+    /// Has the lock of a claim deleted together with others, if it has the claim's value: what `delete.lua` answers.
+    /// An error may be about all of them.
+    pub(super) async fn delete(
+        &self,
+        claim: Arc<Claim>,
+        slot: usize,
+    ) -> Result<RedisResult<Value>, StoreError> {
+        let answer = self.wait_for(|entries, caller| {
+            entries.deletions.push(Deletion { claim, slot, caller });
+        });
+        Ok(answer.await?.reply.extract_error())
+    }
+
+    async fn wait_for(
+        &self,
+        put: impl FnOnce(&mut Entries, oneshot::Sender<Result<Answer, StoreError>>),
+    ) -> Result<Answer, StoreError> {
         let combiner = &*self.live.combiner;
         let (caller, answer) = oneshot::channel();
         let mut waits = Waits { combiner, answer };
-        match combiner.put_down(Entry { command, counter, caller }) {
+        match combiner.put_down(|entries| put(entries, caller)) {
             1 => combiner.wake.notify_one(),
-            FULL => {
+            enough if enough >= combiner.enough() => {
                 if let Some(sent) = combiner.send(self.link, self.live) {
                     combiner.see_through(sent);
                 }
@@ -305,7 +341,8 @@ mod tests {
         let combiner = Arc::<Combiner>::default();
         let ask = || {
             let (caller, answer) = oneshot::channel();
-            combiner.put_down(Entry { command: redis::cmd("PING"), counter: None, caller });
+            let entry = Entry { command: redis::cmd("PING"), counter: None, caller };
+            combiner.put_down(|entries| entries.commands.push(entry));
             answer
         };
         let mut early = ask();

@@ -1,13 +1,19 @@
--- Gives back a lock that its claim has alone and that nobody waits for: the compare-and-delete of a server that
+-- Gives back locks that their claims have alone and that nobody waits for: the compare-and-delete of a server that
 -- has none of its own.
 --
--- KEYS[1]  the lock
--- ARGV[1]  the claim's value
+-- KEYS[i]  a lock
+-- ARGV[i]  the value of its claim
 --
--- Returns 1 if the lock was deleted, 0 if it has another value: release.lua knows what to do then.
+-- Returns for each lock 1 if it was deleted, or 0 if it has another value: release.lua knows what to do then. An
+-- error is about its lock alone. One lock has its answer without a list.
 
--- pcall, because it may not be a string.
-if redis.pcall('GET', KEYS[1]) == ARGV[1] then
-  return redis.call('DEL', KEYS[1])
+local deleted = {}
+for i, lock in ipairs(KEYS) do
+  -- pcall, because it may not be a string.
+  if redis.pcall('GET', lock) == ARGV[i] then
+    deleted[i] = redis.pcall('DEL', lock)
+  else
+    deleted[i] = 0
+  end
 end
-return 0
+return #KEYS == 1 and deleted[1] or deleted

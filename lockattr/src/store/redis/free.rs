@@ -81,7 +81,8 @@ impl Servers {
         if at.post().contended.is(name, Instant::now()) {
             return Ok(None);
         }
-        match at.node().delete(place.number(), releasing).await {
+        let (_, slot) = self.counter(place);
+        match at.node().delete((place.number(), slot), releasing).await {
             Ok(Deleted::Done) => Ok(Some(Release::Released)),
             Ok(Deleted::AskTheScript) => {
                 at.post().contended.note(name);

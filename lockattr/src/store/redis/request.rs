@@ -42,10 +42,10 @@ pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &Acquiring, fence: &str) 
 
 /// `renew.lua` for a batch.
 pub(super) fn renew<'a>(scripts: &'a Scripts, renewals: &[&Renewal], fence: &str) -> Call<'a> {
-    // Named only where it is needed: while a slot of a cluster is on its way to another node, a
-    // script is refused if not all that it names is on the same side.
-    // Looked at once: a claim may begin to share its lock while this is written.
+    // Read each value once: a claim may begin to share its lock between two reads.
     let values: Vec<_> = renewals.iter().map(|renewal| renewal.claim.value_now()).collect();
+    // The counter is named only where it is needed: while a slot of a cluster moves to another node, a
+    // script is refused if not all that it names is on the same side.
     let mut both = renewals.iter().zip(&values);
     let fenced = both.any(|(renewal, (_, shares))| *shares || renewal.fence.is_some());
     let first = renewals.first().map_or(fence, |renewal| renewal.claim.key().name());
@@ -61,6 +61,23 @@ pub(super) fn renew<'a>(scripts: &'a Scripts, renewals: &[&Renewal], fence: &str
             _ if shares => script.arg(-1),
             fence => script.arg(fence.map_or(0, FencingToken::counter)),
         };
+    }
+    script
+}
+
+/// `delete.lua` for locks that each of these claims has alone.
+pub(super) fn delete<'a, 'c>(
+    scripts: &'a Scripts,
+    claims: &(impl ExactSizeIterator<Item = &'c Claim> + Clone),
+) -> Call<'a> {
+    let words = claims.clone().map(|claim| (claim.key().name(), claim.value()));
+    let bytes = words.clone().map(|(lock, value)| lock.len() + value.len()).sum();
+    let mut script = Call::new(&scripts.delete, claims.len(), bytes);
+    for (lock, _) in words.clone() {
+        script.arg(lock);
+    }
+    for (_, value) in words {
+        script.arg(value);
     }
     script
 }

@@ -8,14 +8,30 @@ use tokio::sync::oneshot;
 
 use super::super::link::{Link, Live};
 use super::super::node::until_left;
-use super::{Answer, Counter, Entry};
+use super::deletions::{Deletion, Deletions};
+use super::{Answer, Counter};
 use crate::store::StoreError;
 
-/// A pipeline: the commands of the callers, and behind them one `INCRBY` for each counter, so that each number is
-/// counted while its lock is held.
+/// What callers have put down.
+#[derive(Default)]
+pub(super) struct Entries {
+    pub(super) commands: Vec<Entry>,
+    pub(super) deletions: Vec<Deletion>,
+}
+
+/// A command and who wants its answer.
+pub(super) struct Entry {
+    pub(super) command: Cmd,
+    pub(super) counter: Option<Counter>,
+    pub(super) caller: oneshot::Sender<Result<Answer, StoreError>>,
+}
+
+/// A pipeline: the deletions, because a lock that was given back may be taken again; the commands of the callers;
+/// and behind them one `INCRBY` for each counter, so that each number is counted while its lock is held.
 #[derive(Default)]
 pub(super) struct Combined {
     pipeline: Pipeline,
+    deletions: Deletions,
     callers: Vec<Caller>,
     counters: Vec<Counted>,
 }
@@ -33,12 +49,19 @@ struct Counted {
     count: i64,
 }
 
+impl Entries {
+    pub(super) fn len(&self) -> usize {
+        self.commands.len() + self.deletions.len()
+    }
+}
+
 impl Combined {
     /// The commands whose callers still wait. An acquisition whose counter has to be raised first is answered
     /// at once, and not sent.
-    pub(super) fn of(entries: Vec<Entry>, live: &Live) -> Self {
-        let mut combined = Self::default();
-        for Entry { command, counter, caller: answer } in entries {
+    pub(super) fn of(entries: Entries, link: &Link, live: &Live) -> Self {
+        let mut combined = Self { deletions: Deletions::of(entries.deletions), ..Self::default() };
+        combined.deletions.add_to(&mut combined.pipeline, &link.scripts);
+        for Entry { command, counter, caller: answer } in entries.commands {
             if answer.is_closed() {
                 continue;
             }
@@ -72,7 +95,7 @@ impl Combined {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.callers.is_empty()
+        self.pipeline.is_empty()
     }
 
     /// Sends all of them, and tells each caller what it was answered.
@@ -84,17 +107,20 @@ impl Combined {
     }
 
     fn tell(self, replies: Result<Vec<Value>, StoreError>) {
-        let Self { callers, counters, .. } = self;
+        let Self { deletions, callers, counters, .. } = self;
         let mut replies = match replies {
-            Ok(replies) => replies,
+            Ok(replies) => replies.into_iter(),
             Err(error) => {
+                deletions.fail(&error);
                 for caller in callers {
                     caller.answer.send(Err(error.clone())).ok();
                 }
                 return;
             }
         };
-        let last = replies.split_off(callers.len().min(replies.len()));
+        let commands = deletions.commands();
+        deletions.tell(replies.by_ref().take(commands));
+        let last = replies.as_slice().get(callers.len()..).unwrap_or_default().to_vec();
         for (caller, reply) in callers.into_iter().zip(replies) {
             let number = caller.number.map_or(Value::Nil, |(which, nth)| {
                 numbered(last.get(which).unwrap_or(&Value::Nil), counters[which].count - nth)

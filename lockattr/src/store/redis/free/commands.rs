@@ -2,18 +2,18 @@
 //! one by itself.
 
 use std::borrow::Cow;
+use std::pin::pin;
 
 use redis::{Cmd, Pipeline, RedisResult, Value};
 
-use super::super::call::{Call, is_unknown};
+use super::super::call::is_unknown;
 use super::super::combiner::{Answer as Combined, Caller};
 use super::super::counters::Counters;
 use super::super::link::{Link, Live};
 use super::super::native::{Deleted, deletion, is_sent_on};
 use super::super::node::{Does, Node, until_left};
 use super::super::replicas::{Answer, Replicas};
-use super::super::request::millis;
-use super::super::scripts::Scripts;
+use super::super::request::{self, millis};
 use super::number;
 use crate::FencingToken;
 use crate::store::{Acquiring, Releasing, StoreError};
@@ -45,7 +45,8 @@ impl Node {
             let Combined { reply, number } = caller.ask(set(asked), Some((fence, slot))).await?;
             [reply, number, Value::Nil]
         } else {
-            pair_alone(link, &live, &pair(asked, &fence, self.replicas)).await?
+            // Boxed, as those below: a caller in a crowd would carry the room for the client's own future.
+            Box::pin(pair_alone(link, &live, &pair(asked, &fence, self.replicas))).await?
         };
         let Some(fencing) = number(&set, &incremented, seen) else {
             let may_have_set = !matches!(set, Value::Nil | Value::ServerError(_));
@@ -78,7 +79,7 @@ impl Node {
             caller.ask(increment, None).await?.reply
         } else {
             let mut connection = live.connection();
-            let incremented = connection.send_packed_command(&increment);
+            let incremented = Box::pin(connection.send_packed_command(&increment));
             link.note(&live, until_left(link, &live.pulse, incremented).await)?
         };
         let fencing = number(&Value::Okay, &incremented, seen);
@@ -93,7 +94,7 @@ impl Node {
     /// by a script.
     pub(super) async fn delete(
         &self,
-        place: usize,
+        (place, slot): (usize, usize),
         releasing: &Releasing,
     ) -> Result<Deleted, StoreError> {
         let link = self.link(place, Does::Free);
@@ -107,14 +108,16 @@ impl Node {
                 return Ok(deleted);
             }
         }
-        let script = || deleting(&link.scripts, releasing);
-        let deleted = match caller.send(script().into_command()).await? {
-            Err(error) if is_unknown(&error) => {
-                let (connection, script) = (&mut live.connection(), script());
-                let loaded = until_left(link, &live.pulse, script.load(connection)).await;
-                link.note(&live, loaded)?;
-                caller.send(script.into_command()).await?
+        if caller.is_in_a_crowd() {
+            let deleted = caller.delete(releasing.claim.clone(), slot).await?;
+            // An error may be about a lock that another caller gives back.
+            if let Ok(deleted) = deleted {
+                return link.note(&live, Ok(deletion(&deleted)));
             }
+        }
+        let script = || request::delete(&link.scripts, &[&*releasing.claim].into_iter());
+        let deleted = match caller.send(script().into_command()).await? {
+            Err(error) if is_unknown(&error) => Box::pin(caller.load_and_send(script())).await?,
             deleted => deleted,
         };
         link.note(&live, read(deleted))
@@ -124,7 +127,8 @@ impl Node {
 /// Sends a pair by itself: what the server answers to `SET`, `INCR` and `WAIT`, each `Nil` without an answer.
 async fn pair_alone(link: &Link, live: &Live, pair: &Pipeline) -> Result<[Value; 3], StoreError> {
     let mut connection = live.connection();
-    let replies = connection.send_packed_commands(pair, 0, pair.len());
+    // Pinned here: it is large to move.
+    let replies = pin!(connection.send_packed_commands(pair, 0, pair.len()));
     let replies = until_left(link, &live.pulse, replies).await;
     let mut replies = link.note(live, replies)?.into_iter();
     Ok([(); 3].map(|()| replies.next().unwrap_or(Value::Nil)))
@@ -153,14 +157,6 @@ fn pair(asked: &Acquiring, fence: &str, replicas: Replicas) -> Pipeline {
     pair.add_command(set(asked)).add_command(increment(fence));
     replicas.wait(&mut pair);
     pair
-}
-
-/// The script that deletes the lock of a claim if it has the claim's value.
-fn deleting<'a>(scripts: &'a Scripts, releasing: &Releasing) -> Call<'a> {
-    let (lock, value) = (releasing.claim.key().name(), releasing.claim.value());
-    let mut script = Call::new(&scripts.delete, 1, lock.len() + value.len());
-    script.arg(lock).arg(value);
-    script
 }
 
 /// What the answer of that script comes to.
