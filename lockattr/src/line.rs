@@ -32,7 +32,8 @@ use past::Past;
 use place::Waiter;
 pub(crate) use place::{Came, Place};
 
-/// How far a lock goes from hand to hand inside a process while another process waits for it.
+/// How far a lock goes from hand to hand inside a process while another process waits for it. A permit is
+/// limited always.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// At most so often.

@@ -20,7 +20,7 @@ pub(crate) struct Settings {
     /// How long a lock is kept in this process after its last holder.
     pub(crate) linger: Duration,
     /// How often, and for how long, a lock goes from hand to hand in this process while another
-    /// process waits for it.
+    /// process waits for it. A permit is limited always.
     pub(crate) hand_overs: u32,
     pub(crate) hand_over_time: Duration,
     pub(crate) server: ServerSettings,

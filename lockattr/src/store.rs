@@ -93,9 +93,10 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// * **A lease ends by itself** `ttl` after the store received the command, without a command.
 /// * **No store retries or waits.** Patience belongs to the manager. A store that can keep a line
 ///   of its own lets a claim [stand in it](Waiting::InLine), grants the lock to the first in line as it becomes free, and tells that claim's [inbox](Self::listen).
-/// * **The line is served in order**, and nobody overtakes: neither does a claim that only asks
-///   once, nor one that could share the lock with its holders. Only a claim for several keys may be
-///   overtaken, for a second, while one of the others is taken.
+/// * **The line is served in order**: neither a claim that only asks once nor one that could share the
+///   lock with its holders overtakes. There are two exceptions. A claim for several keys may be overtaken
+///   for a second, while another of its keys is taken. A claim [beside](field@Acquiring::beside) a holder
+///   of its process may enter in that one's place.
 /// * **A release takes a claim out of the line too**: who stops waiting releases.
 /// * **A loss that the store hears of by itself** is told to the claim's [inbox](Inbox::lost).
 /// * **Only what is held is listed**: no lines, no counters, no lease that has ended, and nothing that
@@ -200,8 +201,8 @@ pub trait Store: Any + Debug + Send + Sync {
         false
     }
 
-    /// Whether it knows claims that ask [beside](field@Acquiring::beside) another of their process. In one that
-    /// does not, all callers that share a lock wait for themselves.
+    /// Whether a claim may ask [beside](field@Acquiring::beside) another of its process. Where it may not, each
+    /// caller that shares a lock waits in the store by itself.
     fn knows_companions(&self) -> bool {
         false
     }
@@ -211,14 +212,14 @@ pub trait Store: Any + Debug + Send + Sync {
     /// claims that wait for it and can share it are granted it. Until that renewal is executed, the store knows
     /// the claim by its token.
     ///
-    /// Where a store cannot, no holder lets callers in that share the lock: each of them asks the store.
+    /// Where a store cannot do this, a writer lets no readers in: each reader asks the store.
     fn can_share_held_locks(&self) -> bool {
         false
     }
 
-    /// The next number of the counter by which acquisitions of this key are numbered: greater than that of every
-    /// earlier one, and smaller than that of every later one. A permit is handed to the next caller of a process
-    /// under such a number. `None` from a store that cannot tell one now, and to which the permit is given back.
+    /// Takes the next fencing number of this key: greater than that of every earlier acquisition, smaller than
+    /// that of every later one. The manager hands a permit to the next caller of its process under this number.
+    /// `None` if the store cannot give a number now; the manager then releases the permit to the store.
     ///
     /// # Errors
     ///

@@ -56,9 +56,10 @@ pub(crate) struct Watchdog {
     store: Arc<dyn Store>,
     /// How long a lock is kept in this process after its last holder.
     linger: Duration,
-    /// Where it is kept.
+    /// The queues of callers that want a lock alone, or to read where a writer can let them in. A kept lock
+    /// lies in its queue too.
     lines: Arc<Lines>,
-    /// The queues of callers that share a lock: of each, one asks the store.
+    /// The queues of callers that want a permit, or to read where no writer can let them in.
     askers: Arc<Lines>,
     permits: Permits,
     /// What the tasks have not seen yet.

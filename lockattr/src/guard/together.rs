@@ -1,13 +1,13 @@
 //! Readers of one process that have a lock together, under the lease of the writer that let them in.
 //!
-//! The process had the lock alone, and nobody else was granted it since. So a number of the same lease is
-//! still greater than all that were given for this lock, whoever got them. Readers are let in as long as no
-//! caller of this process waits before them and no other process waits. The last one out has the lease
-//! itself, and hands it on or gives it back.
+//! The process had the lock alone, and the store granted it to nobody since. So the next number of this lease is
+//! greater than every number given for this lock. A reader is let in if no writer waits before it. While another
+//! process waits, the hand-over limits bound how many get in. The last reader out has the lease, and hands it on
+//! or gives it back.
 //!
-//! The lease stays exclusive for a moment, and only while a writer of this process waits: readers of other
-//! processes would come after that one in any case. Then it becomes [a shared one](Together::share), nobody gets
-//! in here any more, and the writer waits in the store's queue.
+//! The lease stays exclusive only while a writer of this process waits, and only for [a moment](EXCLUSIVE_FOR).
+//! Then it becomes [a shared one](Together::share): nobody else gets in under it, and the writer waits in the
+//! store's queue.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,7 +30,8 @@ use crate::options::Terms;
 use crate::store::Sharing;
 use crate::watchdog::Watchdog;
 
-/// So long readers have a lease together that is exclusive in the store. Most have let go of it by then.
+/// For so long at most the readers' lease stays exclusive while a writer waits: as long as `hand_over_time` is by
+/// default.
 const EXCLUSIVE_FOR: Duration = Duration::from_millis(20);
 
 /// Readers that have a lock together.
@@ -90,14 +91,14 @@ impl Together {
         if !self.a_writer_waits() {
             self.look_soon();
         }
-        // Whatever becomes of that, and of the writer that waits: its task may never be polled again.
+        // In any case, because neither task may ever be polled again: that of `look_soon`, or the writer's.
         if !self.looks_later() {
             self.share();
         }
         self.leave()
     }
 
-    /// Looks whether a writer waits, when the one that has just let them in had time to come back.
+    /// Looks again after one yield. The writer that has just let the readers in may be waiting again by then.
     fn look_soon(self: &Arc<Self>) {
         let looks = LooksWhenDropped(self.clone());
         if let Ok(runtime) = Handle::try_current() {
@@ -114,10 +115,10 @@ impl Together {
         self.watchdog.looks_at_readers(name, self.began + EXCLUSIVE_FOR)
     }
 
-    /// Who waited at the front may have given up: lets those in that wait now, and shares the lease if no writer
-    /// is among them, or it was exclusive for long enough.
+    /// Lets in the readers at the front, because a writer before them may have given up. Shares the lease if no
+    /// writer waits, or if the lease was exclusive for long enough.
     pub(crate) fn look(self: &Arc<Self>, now: Instant) {
-        // As one who is inside for the moment. It may be the last one out, and passes the lease on.
+        // Counts as a reader meanwhile. If the others leave, it is the last one out and passes the lease on.
         if self.one_more() {
             let inside = self.member(self.numbers.last(), now);
             self.let_in(now);
@@ -139,8 +140,8 @@ impl Together {
         let way = held.as_mut().map(|held| std::mem::take(&mut held.way));
         drop(held);
         if let Some(Way::Next(ahead)) = way {
-            // First that: who gets in later has a number of this lease, and another process may have a greater
-            // one by then.
+            // Give up the place first. Once the lock is shared, another process may get a greater number than
+            // a reader that gets in here.
             drop(ahead);
             self.lease.claim().share();
             self.watchdog.renew_now(self.id);
@@ -181,8 +182,8 @@ impl Together {
         self.inside.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok()
     }
 
-    /// Whether who wants the lock on these terms can have it too: what is its own would have to be kept apart
-    /// from the lease.
+    /// Whether a caller with these terms can join. One with limits of its own cannot, because all readers have
+    /// the limits of the one lease.
     fn fits(&self, terms: &Terms, now: Instant) -> bool {
         let left = self.lease.valid_until().saturating_duration_since(now);
         terms.sharing == Sharing::Shared
@@ -203,7 +204,7 @@ impl Together {
     }
 }
 
-/// Looks, also where its runtime ends before.
+/// Looks when it is dropped, so also if the runtime ends before the task runs.
 struct LooksWhenDropped(Arc<Together>);
 
 impl Drop for LooksWhenDropped {

@@ -24,15 +24,15 @@ pub(super) enum Way {
     Next(Ahead),
     /// Nowhere, while other readers have it too: the last of them has the lease itself.
     Together(Arc<Together>),
-    /// A permit: to a waiter of this process, under the next number of the counter. That is known while all permits are
-    /// here; else it is [asked for](Held::asks_for_number) before.
+    /// A permit: to a waiter of this process, under the next number of the counter. The process knows that number
+    /// while it has all permits; otherwise the release [asks for it](Held::asks_for_number) first.
     Permit(Option<Number>),
 }
 
 /// The number under which a permit is handed on.
 pub(super) struct Number {
     fencing: FencingToken,
-    /// To one of those who waited when it was the next one: they have numbers smaller than this.
+    /// Only a waiter with a smaller place number may get it: one that waited before the number was asked for.
     before: u64,
 }
 
@@ -63,7 +63,7 @@ impl Held {
                     let Some(waiter) = held.takes_permit(&number, now) else { return Some(held) };
                     let guard = held.hand_permit(waiter.wants(), &number, now);
                     let Err(guard) = waiter.hand(guard) else { return None };
-                    // That one is gone, and its number with it if it was asked for.
+                    // That waiter is gone. A number that was asked for is used up with it.
                     held = guard.into_held()?;
                 }
                 Way::Next(ahead) => match ahead.next(now, |terms| held.fits(terms, now)) {
@@ -87,8 +87,8 @@ impl Held {
         }
     }
 
-    /// Asks for the number under which a permit can be handed to a waiter of this process, if there is one that
-    /// can have it. Only now, when its holder has let go of it: a greater number than that of any grant before.
+    /// Asks the store for a number, if a waiter of this process can have this permit. The holder has to let go
+    /// first, so that the number is greater than those of all grants before.
     pub(super) async fn asks_for_number(&mut self) {
         let now = Instant::now();
         if !self.is_held(now) || self.stays(now).is_some() || self.knows_number(now) {
@@ -112,7 +112,7 @@ impl Held {
     fn number_of_all(&self, now: Instant) -> Option<Number> {
         let (claim, watchdog) = (self.claim(), self.frame.watchdog());
         let (name, fits) = (claim.key().name(), |terms: &Terms| self.fits_permit(terms, now));
-        // First who waits: whoever comes later could have a smaller number than another process by then.
+        // Note who waits before taking the number: by then another process may have a greater number than a later caller.
         let before = watchdog.askers().may_pass(name, now, fits)?;
         let fencing = watchdog.permits().next(name, claim.sharing(), now)?;
         Some(Number { fencing, before })
@@ -180,7 +180,7 @@ impl Held {
         self.suits(terms, now) && self.last.handed_over().is_some()
     }
 
-    /// Whether its lease is as long as these terms ask for, of which at least half is left.
+    /// Whether at least half of the TTL that these terms ask for is left, and no more than all of it.
     fn suits(&self, terms: &Terms, now: Instant) -> bool {
         let left = self.frame.hold().valid_until().saturating_duration_since(now);
         terms.renew && left >= validity(terms.ttl) / 2 && left <= terms.ttl

@@ -7,22 +7,23 @@ use super::handed::Called;
 use super::{Limits, Line, Lines};
 use crate::sync::{Arc, Instant};
 
-/// Callers that got in past a head since the store granted this process something.
+/// How many callers got in past the heads since the store last granted this process a lease.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Past {
     /// So many, and since when.
     Count(u32, Instant),
-    /// As many as may, and since then leases go to the store.
+    /// The limit was reached then, and one lease went to the store. After [`GRACE`] the others go there too.
     Enough(Instant),
 }
 
-/// So long after the first lease went to the store, more callers get in past the head: the store mostly grants that
-/// lease to the head, and in less time. If it does not, somebody else waits there, perhaps for all leases.
+/// For so long after one lease went to the store, callers still get in past the head: a store nearby may grant that
+/// lease to the head. Later, somebody else may wait there, perhaps for all leases; over a slower network the other
+/// leases go there as well.
 const GRACE: Duration = Duration::from_millis(2);
 
 impl<W, T, K> Lines<W, T, K> {
-    /// Whether the first waiter behind the head of this name may have a lease past it, if it `fits`: then a
-    /// number, smaller than which are those of all who wait now.
+    /// Whether the first waiter behind the head may have a lease past it, if it `fits`. If so, returns a bound:
+    /// all who wait now have smaller numbers, and all who come later do not.
     pub(crate) fn may_pass(
         &self,
         name: &str,
@@ -34,7 +35,7 @@ impl<W, T, K> Lines<W, T, K> {
         by_name.lines.get_mut(name)?.lets_past(self.limits, now, fits).then_some(next)
     }
 
-    /// That waiter, if it has a number smaller than `before`. It gets in past the head.
+    /// Takes out the first waiter if its number is smaller than `before`: it gets in past the head.
     pub(crate) fn pass(
         self: &Arc<Self>,
         name: &str,

@@ -115,14 +115,16 @@ impl LockManagerBuilder {
 
     /// How often a lock goes from one caller in this process to the next while another process
     /// waits for it: 32 times by default, 0 to let the store decide each time. While no other
-    /// process waits there is no such limit.
+    /// process waits, only permits are limited: after so many hand-overs, one permit goes back to
+    /// the store.
     pub fn hand_overs(mut self, count: u32) -> Self {
         self.settings.hand_overs = count;
         self
     }
 
     /// For how long a lock goes from one caller in this process to the next while another process
-    /// waits for it: 20 ms by default. A body that runs longer is not interrupted.
+    /// waits for it: 20 ms by default. Permits have this limit also while no other process waits. A
+    /// body that runs longer is not interrupted.
     pub fn hand_over_time(mut self, time: Duration) -> Self {
         self.settings.hand_over_time = time;
         self

@@ -64,8 +64,7 @@ pub(super) struct AsksForAll {
     name: Box<str>,
 }
 
-/// A caller waits, and may give up: readers behind it, here or elsewhere, may then share the lock with those
-/// inside.
+/// A caller that waits. If a writer gives up, readers here or elsewhere may share the lock with those inside.
 struct Leaves<'a> {
     queue: &'a LocalQueue<'a>,
     terms: &'a Terms,
@@ -116,7 +115,7 @@ impl LockManager {
             }
             [_] if !store.knows_companions() => return None,
             [key] => {
-                // Callers that share wait between those that want the lock alone, which may let them in.
+                // Readers wait in the writers' queue if a writer can let them in.
                 let is_let_in = terms.sharing == Sharing::Shared && store.can_share_held_locks();
                 let (name, lines) = (key.name().into(), if is_let_in { handed } else { asked });
                 LocalQueue { name, lines, watchdog, hands_off: false, shares: true, scouts }
@@ -240,8 +239,8 @@ impl LocalQueue<'_> {
         self.lines.learned_for_all(&self.name, known);
     }
 
-    /// A claim of this process has the lock since now, and others may share it: those that waited when it was
-    /// granted by the store's queue, and not beside another.
+    /// A claim of this process was granted a lock that others may share. Unless it asked beside another, the
+    /// callers that wait now share its place in the store's queue.
     pub(super) fn shared_with_us(&self, claim: &Arc<Claim>, by: By) {
         if self.shares && by != By::QuestionBeside {
             self.lines.share(&self.name, Known::Ours(claim.clone()));

@@ -45,10 +45,10 @@ pub struct Claim {
     token: OwnerToken,
     sharing: Sharing,
     value: String,
-    /// Its value since it shares a lock that it had alone.
+    /// The value that replaces `value` once the claim shares a lock that it had alone.
     shared_value: OnceLock<String>,
-    /// While it may stand in the store's line: the TTL that it asked for there, in half
-    /// milliseconds, and one more if it is only told; else zero.
+    /// Zero unless it may stand in the store's line. Then twice the TTL in milliseconds; the lowest bit is
+    /// set if its turn is only told to it.
     in_line: AtomicU64,
     /// Which of several servers have answered its release, a bit for each, and whether any of them
     /// loudly.
@@ -181,7 +181,7 @@ impl Claim {
         self.shared_value.get().unwrap_or(&self.value)
     }
 
-    /// Its value, and whether that is of a claim that had its lock alone and shares it now: both at one time.
+    /// Its value, and whether it shares a lock that it had alone. One read, so the two agree.
     #[cfg(feature = "redis")]
     pub(crate) fn value_now(&self) -> (&str, bool) {
         match self.shared_value.get() {

@@ -1,13 +1,13 @@
-//! When to look after locks that nobody holds and that are kept for the next call. No I/O, and no
-//! clock of its own.
+//! When to look at a lock: one that is kept for the next call, or one that readers have together. No I/O,
+//! and no clock of its own.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use tokio::time::Instant;
 
-/// The names of the locks, with a timer for each. It may be too early: a lock that is taken and
-/// kept again and again does not set it each time.
+/// The names of the locks, with one timer for each. The timer may fire too early: who asks for a later look
+/// does not move it.
 #[derive(Default)]
 pub(super) struct Kept {
     timers: BTreeSet<(Instant, Arc<str>)>,

@@ -26,7 +26,7 @@ struct Watched {
     hold: Arc<Hold>,
     /// When to renew; `None` if no more.
     renew_at: Option<Instant>,
-    /// Whether that is not to wait for anything: not even an answer to an earlier renewal says otherwise.
+    /// Whether it is to be renewed at `renew_at` even if an earlier renewal is answered meanwhile.
     is_urgent: bool,
     timer: Instant,
 }

@@ -1,5 +1,5 @@
-//! Which permits this process has. While it has all permits of a key, nobody else is granted one: then the next number
-//! of the counter is the one behind the last that was given here, and need not be asked for.
+//! Which permits this process has. While it has all permits of a key, no process that names the same number of permits
+//! is granted one. So the next number is the last one given here plus one, and the store need not be asked.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use crate::FencingToken;
 use crate::hold::Hold;
 use crate::store::Sharing;
 
-/// For more permits than this, it is not looked whether all are here.
+/// With more permits than this, nobody checks whether all are here: each number is asked for.
 const MOST: usize = 64;
 
 /// The permits of this process, by the names of their locks.
@@ -21,7 +21,7 @@ pub(crate) struct Permits(Mutex<HashMap<Box<str>, OfLock>>);
 struct OfLock {
     /// Who has each lease now, by the watchdog's number of it.
     leases: Vec<(u64, Arc<Hold>)>,
-    /// The greatest number that was given here since the first of them.
+    /// The greatest number given here since the process got the first of these leases.
     last: FencingToken,
 }
 

@@ -49,7 +49,7 @@ pub(super) struct Due {
     pub(super) over: Vec<Arc<Hold>>,
     pub(super) releases: Vec<PendingRelease>,
     pub(super) adopted: Vec<UnderWay>,
-    /// Locks that may have been kept long enough.
+    /// Locks to look at: they may have been kept long enough, or their readers may have to share them.
     pub(super) lingered: Vec<Arc<str>>,
     /// When the next thing is due.
     pub(super) next: Option<Instant>,
@@ -63,7 +63,7 @@ impl Queue {
         }
     }
 
-    /// Looks after a kept lock at `at`; `false` if nothing is kept any more.
+    /// Looks at this lock at `at` at the latest; `false` if the manager closes and nobody will look.
     pub(super) fn keeps(&mut self, name: &str, at: Instant) -> bool {
         if self.closing {
             return false;

@@ -382,7 +382,7 @@ async fn thousands_of_readers_and_writers_and_the_tokens_still_grow() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// Red without: `wanted`, which Redis tells an exclusive holder; the look at it in `ByName::enter`.
+/// Red without: `wanted`, which Redis tells an exclusive holder; the look at it in `Lines::next`.
 #[tokio::test]
 async fn over_redis_readers_cost_few_commands_and_another_process_gets_its_turn() {
     let server = RedisServer::start().await;

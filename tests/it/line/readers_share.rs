@@ -110,7 +110,7 @@ async fn readers_that_leave_at_once_leave_nothing() {
 
 /// The writer that waits behind them then waits in the store's queue, where it comes after those before it.
 ///
-/// Red without: the look at `EXCLUSIVE_FOR` in `look`; `look_later` in `begin`, or in `look`.
+/// Red without: the look at `EXCLUSIVE_FOR` in `look`; `looks_later` in `let_in_more`, or in `look`.
 #[tokio::test(start_paused = true)]
 async fn readers_that_stay_share_the_lock_although_a_writer_waits() {
     let store = Scripted::new();
@@ -165,7 +165,7 @@ async fn readers_share_the_lock_although_a_writer_is_not_polled_any_more() {
 /// Whoever lets readers in may compute for long afterwards, and nobody drives its runtime meanwhile. Perhaps nobody has the
 /// manager any more either, as soon as the reader has its lock.
 ///
-/// Red without: `look_later` in `let_in_more`; `share` there if that is refused.
+/// Red without: `looks_later` in `let_in_more`; `share` there if that is refused.
 #[test]
 fn readers_share_the_lock_although_the_writer_before_them_computes() {
     for is_gone in (0..30).map(|n| n % 2 == 0) {
