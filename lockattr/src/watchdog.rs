@@ -7,6 +7,7 @@
 mod asking;
 mod batch;
 mod driven;
+mod early_losses;
 mod fresh;
 mod kept;
 mod last_resort;
@@ -40,6 +41,7 @@ use crate::{Error, LostReason};
 use asking::Asking;
 use batch::send_releases;
 use driven::Driven;
+use early_losses::EarlyLosses;
 use fresh::{Fresh, place};
 use needs::lacks;
 use own_runtime::OwnRuntime;
@@ -64,6 +66,7 @@ pub(crate) struct Watchdog {
     permits: Permits,
     /// What the tasks have not seen yet.
     fresh: Fresh,
+    early_losses: EarlyLosses,
     queue: Mutex<Queue>,
     /// Where there is a task that works on it.
     driven: Driven,
@@ -92,6 +95,7 @@ impl Watchdog {
             askers: Lines::new(limits),
             permits: Permits::default(),
             fresh: Fresh::new(),
+            early_losses: EarlyLosses::default(),
             driven: Driven::by(queue.left.clone()),
             queue: Mutex::new(queue),
             asking: Asking::default(),
@@ -174,6 +178,10 @@ impl Watchdog {
         if wakes {
             self.queue().wake();
         }
+        // After that: a loss that comes now finds the lease.
+        if self.early_losses.take(hold.claim().token(), asked) {
+            lose(hold);
+        }
         (id, wakes)
     }
 
@@ -249,13 +257,14 @@ impl Watchdog {
 
     /// The store says by itself that the claim with this token has lost its lock.
     pub(crate) fn lost(&self, token: OwnerToken) {
+        // Before the look: a lease that comes behind it finds the loss.
+        self.early_losses.note(token);
         let holds = self.leases().leases.of(token);
-        // Not while the queue is locked: whoever is woken may want it.
-        for hold in holds {
-            let key = hold.claim().key().as_str();
-            tracing::warn!(key, "the lease was lost: the store no longer has it as ours");
-            hold.lose(LostReason::Taken);
+        if !holds.is_empty() {
+            self.early_losses.forget(token);
         }
+        // Not while the queue is locked: whoever is woken may want it.
+        holds.iter().for_each(|hold| lose(hold));
     }
 
     /// The lease of the claim with this token is over, for its holder as for the store.
@@ -446,6 +455,12 @@ impl Watchdog {
         // Nothing in the queue can panic half-way, so a poisoned lock is still good.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn lose(hold: &Hold) {
+    let key = hold.claim().key().as_str();
+    tracing::warn!(key, "the lease was lost: the store no longer has it as ours");
+    hold.lose(LostReason::Taken);
 }
 
 impl fmt::Debug for Watchdog {

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use lockattr::store::{
-    Acquire, Acquiring, Inbox, LockKey, MemoryStore, Release, Releasing, Renew, Renewal, Store,
-    StoreError, StoreFuture,
+    Acquire, Acquiring, Claim, Inbox, LockKey, MemoryStore, Release, Releasing, Renew, Renewal,
+    Store, StoreError, StoreFuture,
 };
 use lockattr::{FencingToken, HeldLock, Holder, LockManager};
 
@@ -22,6 +22,8 @@ pub(crate) enum Fate {
     Slow(Duration),
     /// It takes effect, but the answer is an error.
     AnswerLost,
+    /// It takes effect and is answered, but what it granted is lost before the answer is read.
+    TakenAway,
     /// The answer is an error, and it takes effect after this long.
     Deferred(Duration),
     /// It takes no effect and the answer is an error.
@@ -51,6 +53,7 @@ pub(crate) struct Scripted {
     numbers: Mutex<VecDeque<Fate>>,
     calls: Mutex<Calls>,
     inboxes: Mutex<Vec<Weak<Inbox>>>,
+    last_asked: Mutex<Option<Arc<Claim>>>,
 }
 
 impl Scripted {
@@ -63,6 +66,7 @@ impl Scripted {
             numbers: Mutex::new([Fate::Answered].into()),
             calls: Mutex::default(),
             inboxes: Mutex::default(),
+            last_asked: Mutex::default(),
         })
     }
 
@@ -92,6 +96,16 @@ impl Scripted {
         let inboxes = self.inboxes.lock().unwrap();
         inboxes.iter().filter_map(Weak::upgrade).for_each(|inbox| store.listen(&inbox));
         *self.store.lock().unwrap() = store;
+    }
+
+    /// The claim that asked last loses what it has, and its manager is told.
+    pub(crate) async fn take_from_last(&self) {
+        let claim = self.last_asked.lock().unwrap().clone().expect("somebody has asked");
+        self.store().release(&[Releasing::new(claim.clone())]).await;
+        let inboxes: Vec<_> =
+            self.inboxes.lock().unwrap().iter().filter_map(Weak::upgrade).collect();
+        let inbox = inboxes.iter().find(|inbox| inbox.id() == claim.token().inbox());
+        inbox.expect("its manager listens").lost(claim.token());
     }
 
     /// Who has the lock of this key, under the default prefix.
@@ -135,8 +149,9 @@ async fn meet<T>(fate: Fate, call: StoreFuture<'_, T>, failed: impl FnOnce() -> 
             call.await;
             failed()
         }
-        // Only an acquire can be deferred, and is then dealt with where it is asked for.
-        Fate::Refused | Fate::Deferred(_) => failed(),
+        // Only an acquire can have these, and is then dealt with where it is asked for.
+        Fate::TakenAway | Fate::Deferred(_) => unreachable!("{fate:?} is for an acquire"),
+        Fate::Refused => failed(),
         Fate::Hangs => pending().await,
         Fate::Panics => panic!("a bug in the store"),
     }
@@ -148,6 +163,7 @@ impl Scripted {
         asked: &Acquiring,
     ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
         self.calls.lock().unwrap().acquires += 1;
+        *self.last_asked.lock().unwrap() = Some(asked.claim.clone());
         let (store, fate, asked) = (self.store(), next(&self.acquires), asked.clone());
         let acquire = async move { store.acquire(&asked).await };
         if let Fate::Deferred(delay) = fate {
@@ -156,6 +172,13 @@ impl Scripted {
                 acquire.await
             });
             return Box::pin(async { Err(away()) });
+        }
+        if fate == Fate::TakenAway {
+            return Box::pin(async {
+                let answer = acquire.await;
+                self.take_from_last().await;
+                answer
+            });
         }
         Box::pin(meet(fate, Box::pin(acquire), || Err(away())))
     }

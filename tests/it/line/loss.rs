@@ -150,3 +150,30 @@ fn those_on_another_runtime_are_handed_the_lock_of_one_that_ends() {
     });
     assert_eq!(store.calls().acquires, 1);
 }
+
+/// The store's connection ends, and with it the lock, before the caller has read that it was granted. It asks again,
+/// as whoever loses a lock before the body begins.
+///
+/// Red without: `EarlyLosses`. The caller then has a lock that is another's, until the next renewal.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_is_lost_before_its_caller_knows_is_acquired_again() {
+    let store = Scripted::new();
+    let (manager, other) = (store.manager(), store.manager());
+    // Read from an answer, or from a message.
+    for waits in [false, true] {
+        let acquires = store.calls().acquires;
+        let before = if waits { Some(other.acquire("a", patient()).await.unwrap()) } else { None };
+        store.acquires(if waits { &[Fate::Answered] } else { &[Fate::TakenAway, Fate::Answered] });
+        let asked = asks(&manager, patient()).await;
+        if let Some(before) = before {
+            before.release().await.unwrap();
+            store.take_from_last().await;
+        }
+        let guard = got(asked).await.0;
+        guard.ensure_held().unwrap();
+        assert!(other.try_acquire("a", patient()).await.unwrap().is_none());
+        assert_eq!(store.calls().acquires - acquires, if waits { 4 } else { 3 });
+        guard.release().await.unwrap();
+        assert!(store.holder("a").await.is_none());
+    }
+}
