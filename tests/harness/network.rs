@@ -1,6 +1,7 @@
 //! What all proxies have in common: the port where connections come in, and the switches for what
 //! passes over them.
 
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::eventually::Patience;
 use crate::port::Port;
 
 /// What happens to the bytes of one direction.
@@ -147,8 +149,16 @@ impl Drop for Gateway {
 }
 
 async fn listen(addr: SocketAddrV4) -> TcpListener {
-    let listener = TcpListener::bind(addr).await;
-    listener.unwrap_or_else(|error| panic!("{addr}: {error}"))
+    // A process that another test starts has all our sockets until its program begins, also a listener that is closed
+    // here.
+    let mut patience = Patience::new(Duration::from_secs(10));
+    loop {
+        match TcpListener::bind(addr).await {
+            Ok(listener) => return listener,
+            Err(error) if error.kind() == ErrorKind::AddrInUse && patience.pause().await => {}
+            Err(error) => panic!("{addr}: {error}"),
+        }
+    }
 }
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
