@@ -196,6 +196,12 @@ impl Watchdog {
             hold.lose(LostReason::ShutDown);
         }
         queue.hand_over(id, hold, now);
+        // A loss that was told to the last hold, when that was over already.
+        let is_lost = queue.leases.is_lost(id);
+        drop(queue);
+        if is_lost {
+            lose(hold);
+        }
     }
 
     /// Renews a lease now, because the store is to learn something with that.
@@ -259,7 +265,7 @@ impl Watchdog {
     pub(crate) fn lost(&self, token: OwnerToken) {
         // Before the look: a lease that comes behind it finds the loss.
         self.early_losses.note(token);
-        let holds = self.leases().leases.of(token);
+        let holds = self.leases().leases.lose_all_of(token);
         if !holds.is_empty() {
             self.early_losses.forget(token);
         }
@@ -457,9 +463,13 @@ impl Watchdog {
     }
 }
 
+/// Tells a holder that the store has its lock no more.
 fn lose(hold: &Hold) {
-    let key = hold.claim().key().as_str();
-    tracing::warn!(key, "the lease was lost: the store no longer has it as ours");
+    // Not where it is being released: that may have overtaken a renewal.
+    if hold.is_kept(Instant::now()) {
+        let key = hold.claim().key().as_str();
+        tracing::warn!(key, "the lease was lost: the store no longer has it as ours");
+    }
     hold.lose(LostReason::Taken);
 }
 
@@ -468,3 +478,6 @@ impl fmt::Debug for Watchdog {
         f.debug_struct("Watchdog").field("store", &self.store).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

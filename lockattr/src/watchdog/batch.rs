@@ -9,10 +9,9 @@ use futures_util::FutureExt;
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, timeout_at};
 
-use super::Watchdog;
 use super::queue::TRY_AGAIN;
 use super::releases::PendingRelease;
-use crate::LostReason;
+use super::{Watchdog, lose};
 use crate::observe;
 use crate::store::{Release, Renew, Renewal, StoreError};
 
@@ -94,7 +93,7 @@ async fn answers<T>(
 }
 
 impl Watchdog {
-    fn settle_renewal(
+    pub(super) fn settle_renewal(
         &self,
         id: u64,
         renewal: &Renewal,
@@ -112,11 +111,9 @@ impl Watchdog {
             }
             Ok(Renew::NotHeld) => {
                 observe::renewal("not_held");
-                // Not where it is being released, which may have overtaken the renewal.
-                if hold.is_kept(Instant::now()) {
-                    tracing::warn!(key, "the lease was lost: the store no longer has it as ours");
-                }
-                hold.lose(LostReason::Taken);
+                // Looked up again: it may have been handed over.
+                let hold = self.queue().leases.lose(id);
+                hold.iter().for_each(|hold| lose(hold));
             }
             Err(error) => {
                 observe::renewal("unknown");

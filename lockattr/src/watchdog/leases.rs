@@ -28,6 +28,8 @@ struct Watched {
     renew_at: Option<Instant>,
     /// Whether it is to be renewed at `renew_at` even if an earlier renewal is answered meanwhile.
     is_urgent: bool,
+    /// The store has it no more. Who lets go of the lease meanwhile may not know, and hand it on.
+    is_lost: bool,
     timer: Instant,
 }
 
@@ -36,7 +38,8 @@ impl Leases {
     pub(super) fn watch(&mut self, Lease { id, hold, renew_at }: Lease) {
         let timer = earlier(renew_at, hold.valid_until());
         self.timers.insert((timer, id));
-        self.watched.insert(id, Watched { hold, renew_at, is_urgent: false, timer });
+        self.watched
+            .insert(id, Watched { hold, renew_at, is_urgent: false, is_lost: false, timer });
     }
 
     /// Watches the next hold of the same lease in place of the last one; whether it is to be
@@ -127,6 +130,27 @@ impl Leases {
 
     pub(super) fn hold(&self, id: u64) -> Option<Arc<Hold>> {
         self.watched.get(&id).map(|watched| watched.hold.clone())
+    }
+
+    /// The store has this lease no more: who has it, and is to be told.
+    pub(super) fn lose(&mut self, id: u64) -> Option<Arc<Hold>> {
+        let watched = self.watched.get_mut(&id)?;
+        watched.is_lost = true;
+        Some(watched.hold.clone())
+    }
+
+    /// The store has nothing of the claim with this token any more: who has it, and is to be told.
+    pub(super) fn lose_all_of(&mut self, token: OwnerToken) -> Vec<Arc<Hold>> {
+        let of_it = |watched: &&mut Watched| watched.hold.claim().token() == token;
+        let lost = self.watched.values_mut().filter(of_it).map(|watched| {
+            watched.is_lost = true;
+            watched.hold.clone()
+        });
+        lost.collect()
+    }
+
+    pub(super) fn is_lost(&self, id: u64) -> bool {
+        self.watched.get(&id).is_some_and(|watched| watched.is_lost)
     }
 
     /// Those of the claim with this token.

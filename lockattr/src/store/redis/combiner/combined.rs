@@ -131,10 +131,10 @@ impl Combined {
     }
 }
 
-/// The number so many before the last one; an error as it is.
+/// The number so many before the last one, or nothing if a number cannot be so small; an error as it is.
 fn numbered(last: &Value, before: i64) -> Value {
     match last {
-        Value::Int(last) => Value::Int(last - before),
+        Value::Int(last) => last.checked_sub(before).map_or(Value::Nil, Value::Int),
         other => other.clone(),
     }
 }
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(answers(told), sets.into_iter().zip(numbers).collect::<Vec<_>>());
     }
 
-    /// Red without: the second `unwrap_or`, or the length in `split_off`.
+    /// Red without: the second `unwrap_or`, or the `unwrap_or_default` behind `get`.
     #[test]
     fn too_few_replies_are_no_acquisition() {
         let (combined, told) = combined(&[Some(0)]);
@@ -189,5 +189,14 @@ mod tests {
         let (none, mut told) = self::combined(&[Some(0)]);
         none.tell(Ok(Vec::new()));
         assert!(told.remove(0).try_recv().is_err());
+    }
+
+    /// Red without: `checked_sub`.
+    #[test]
+    fn a_number_that_leaves_no_room_for_the_others_is_no_number() {
+        let (combined, told) = combined(&[Some(0), Some(0)]);
+        combined.tell(Ok(vec![Value::Okay, Value::Okay, Value::Int(i64::MIN)]));
+        let numbers = [Value::Nil, Value::Int(i64::MIN)];
+        assert_eq!(answers(told), numbers.map(|number| (Value::Okay, number)));
     }
 }

@@ -1,0 +1,44 @@
+//! What becomes of a loss that comes at a bad moment.
+
+use super::*;
+use crate::FencingToken;
+use crate::hold::Granted;
+use crate::store::{Claim, LockKey, MemoryStore, Renew, Renewal};
+
+const TTL: Duration = Duration::from_secs(30);
+
+/// A hold that is watched, and its lease's number.
+fn watched(watchdog: &Watchdog) -> (Arc<Hold>, u64) {
+    let claim = Arc::new(Claim::new(LockKey::new("lock:", "a").unwrap(), ""));
+    let (fencing, asked) = (FencingToken::from_counter(7), Instant::now());
+    let granted = Granted { claim, fencing, asked, ttl: TTL, renew: true, max_hold: None };
+    let hold = Arc::new(Hold::new(granted));
+    let (id, _) = watchdog.watch(&hold, asked, TTL);
+    (hold, id)
+}
+
+/// The last holder has found its lease good and lets go of it. The loss is told before the next one has it.
+///
+/// Red without: `is_lost` in `Watchdog::hand_over`. Nobody then tells the next one before its renewal.
+#[tokio::test(start_paused = true)]
+async fn a_loss_between_two_holders_is_told_to_the_second() {
+    let limits = Limits { count: 32, time: TTL };
+    let watchdog = Watchdog::new(Arc::new(MemoryStore::new()), limits, Duration::ZERO);
+    // By the store itself, or by the answer to a renewal.
+    for by_itself in [true, false] {
+        let (last, id) = watched(&watchdog);
+        let next = Arc::new(last.handed_over(last.fencing(), TTL, None, Instant::now()));
+        last.lose(LostReason::Released);
+        if by_itself {
+            watchdog.lost(last.claim().token());
+        } else {
+            drop(watchdog.leases());
+            let renewal = Renewal::new(last.claim().clone(), TTL);
+            watchdog.settle_renewal(id, &renewal, Ok(Renew::NotHeld), Instant::now());
+        }
+        watchdog.hand_over(id, &next, Instant::now());
+        assert!(!next.is_kept(Instant::now()), "{by_itself}");
+        assert_eq!(next.ended_by(), Some(LostReason::Taken));
+        watchdog.forget(id);
+    }
+}
