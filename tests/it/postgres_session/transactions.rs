@@ -169,7 +169,8 @@ async fn a_savepoint_that_is_rolled_back_gives_it_back() {
 #[tokio::test]
 async fn a_transaction_that_is_dropped_gives_it_back() {
     let database = Database::new().await;
-    for manager in both(&database, "").await {
+    // Who waits for a lease is not told of this end, and asks again after 15 s.
+    for manager in both(&database, "wait=60s").await {
         let mut client = database.client().await;
         let mut transaction = client.transaction().await.unwrap();
         manager.acquire_in(&mut transaction, "a").await.unwrap();
