@@ -134,19 +134,13 @@ impl Leases {
 
     /// The store has this lease no more: who has it, and is to be told.
     pub(super) fn lose(&mut self, id: u64) -> Option<Arc<Hold>> {
-        let watched = self.watched.get_mut(&id)?;
-        watched.is_lost = true;
-        Some(watched.hold.clone())
+        self.watched.get_mut(&id).map(Watched::lose)
     }
 
     /// The store has nothing of the claim with this token any more: who has it, and is to be told.
     pub(super) fn lose_all_of(&mut self, token: OwnerToken) -> Vec<Arc<Hold>> {
         let of_it = |watched: &&mut Watched| watched.hold.claim().token() == token;
-        let lost = self.watched.values_mut().filter(of_it).map(|watched| {
-            watched.is_lost = true;
-            watched.hold.clone()
-        });
-        lost.collect()
+        self.watched.values_mut().filter(of_it).map(Watched::lose).collect()
     }
 
     pub(super) fn is_lost(&self, id: u64) -> bool {
@@ -175,6 +169,11 @@ impl Leases {
 }
 
 impl Watched {
+    fn lose(&mut self) -> Arc<Hold> {
+        self.is_lost = true;
+        self.hold.clone()
+    }
+
     /// How much too early it may be renewed.
     fn early(&self, now: Instant) -> Duration {
         self.hold.renewal_ttl(now) / EARLY

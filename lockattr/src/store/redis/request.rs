@@ -66,18 +66,14 @@ pub(super) fn renew<'a>(scripts: &'a Scripts, renewals: &[&Renewal], fence: &str
 }
 
 /// `delete.lua` for locks that each of these claims has alone.
-pub(super) fn delete<'a, 'c>(
-    scripts: &'a Scripts,
-    claims: &(impl ExactSizeIterator<Item = &'c Claim> + Clone),
-) -> Call<'a> {
-    let words = claims.clone().map(|claim| (claim.key().name(), claim.value()));
-    let bytes = words.clone().map(|(lock, value)| lock.len() + value.len()).sum();
-    let mut script = Call::new(&scripts.delete, claims.len(), bytes);
-    for (lock, _) in words.clone() {
-        script.arg(lock);
+pub(super) fn delete<'a>(scripts: &'a Scripts, claims: &[&Arc<Claim>]) -> Call<'a> {
+    let (locks, bytes) = sizes(claims.iter().copied());
+    let mut script = Call::new(&scripts.delete, locks, bytes);
+    for claim in claims {
+        script.arg(claim.key().name());
     }
-    for (_, value) in words {
-        script.arg(value);
+    for claim in claims {
+        script.arg(claim.value());
     }
     script
 }

@@ -118,8 +118,7 @@ impl Combined {
                 return;
             }
         };
-        let commands = deletions.commands();
-        deletions.tell(replies.by_ref().take(commands));
+        deletions.tell(&mut replies);
         let last = replies.as_slice().get(callers.len()..).unwrap_or_default().to_vec();
         for (caller, reply) in callers.into_iter().zip(replies) {
             let number = caller.number.map_or(Value::Nil, |(which, nth)| {

@@ -41,20 +41,15 @@ impl Deletions {
         Self(runs)
     }
 
-    /// How many commands they are.
-    pub(super) fn commands(&self) -> usize {
-        self.0.len()
-    }
-
     pub(super) fn add_to(&self, pipeline: &mut Pipeline, scripts: &Scripts) {
         for run in &self.0 {
-            let claims = run.iter().map(|deletion| &*deletion.claim);
+            let claims: Vec<_> = run.iter().map(|deletion| &deletion.claim).collect();
             pipeline.add_command(request::delete(scripts, &claims).into_command());
         }
     }
 
-    /// Gives each caller its answer; `replies` are those of [`commands`](Self::commands).
-    pub(super) fn tell(self, replies: impl Iterator<Item = Value>) {
+    /// Gives each caller its answer. Takes one reply for each run, and leaves those behind them.
+    pub(super) fn tell(self, replies: &mut impl Iterator<Item = Value>) {
         for (run, reply) in self.0.into_iter().zip(replies) {
             let mut deleted = each(run.len(), reply);
             for deletion in run {

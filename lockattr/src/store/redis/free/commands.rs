@@ -115,7 +115,7 @@ impl Node {
                 return link.note(&live, Ok(deletion(&deleted)));
             }
         }
-        let script = || request::delete(&link.scripts, &[&*releasing.claim].into_iter());
+        let script = || request::delete(&link.scripts, &[&releasing.claim]);
         let deleted = match caller.send(script().into_command()).await? {
             Err(error) if is_unknown(&error) => Box::pin(caller.load_and_send(script())).await?,
             deleted => deleted,
