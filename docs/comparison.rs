@@ -40,8 +40,8 @@ fn files(modules: &[&str]) -> Vec<String> {
         ["tests", rest @ ..] => vec![format!("lockattr-macros/src/tests/{}.rs", rest.join("/"))],
         _ => vec![
             format!("tests/it/{whole}.rs"),
-            format!("cli/tests/{whole}.rs"),
-            format!("cli/src/{whole}.rs"),
+            format!("lockattr-cli/tests/{whole}.rs"),
+            format!("lockattr-cli/src/{whole}.rs"),
             format!("examples/shop/tests/{whole}.rs"),
         ],
     }

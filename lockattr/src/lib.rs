@@ -1,63 +1,41 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod assert_held;
-mod body;
-mod chain;
-mod default_manager;
-mod digits;
-mod error;
-mod fencing;
-mod gate;
-mod guard;
-mod held_lock;
-mod hold;
-mod holder;
-mod key;
-mod key_template;
-mod lease;
-mod line;
-// Beside `line.rs` and not in it: the models take that file into a crate of their own.
-#[cfg(test)]
-#[path = "line/tests.rs"]
-mod line_tests;
-mod lock_order;
-mod machine;
-mod manager;
-mod observe;
-mod options;
-mod process;
-mod registry;
-mod retry;
-mod settings;
-mod site;
-pub mod store;
-mod store_url;
-mod sync;
-#[cfg(feature = "testing")]
-pub mod testing;
-mod thread_kind;
-mod token;
-mod turns;
-mod watchdog;
-
 #[doc(hidden)]
-#[path = "private.rs"]
+#[path = "expansion/mod.rs"]
 pub mod __private;
 #[cfg(feature = "__sim")]
 #[doc(hidden)]
 #[path = "sim.rs"]
 pub mod __sim;
+mod engines;
+mod hold;
+mod lease;
+mod lock;
+mod manager;
+mod observe;
+mod platform;
+mod queue;
+// Beside the room and not in it: `tests/model` compiles `queue/mod.rs` into a crate of its own.
+#[cfg(test)]
+#[path = "queue/tests.rs"]
+mod queue_tests;
+pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod watchdog;
 
-pub use assert_held::held;
-pub use chain::{current, inherit, inherit_blocking};
-pub use error::{Error, LostReason};
-pub use fencing::FencingToken;
-pub use guard::LockGuard;
-pub use held_lock::HeldLock;
-pub use holder::Holder;
-pub use lease::Lease;
-pub use lock_order::LockInversion;
+pub use __private::assert_held::held;
+#[cfg(feature = "registry")]
+pub use __private::registry::{AnnotatedLock, registry};
+pub use hold::chain::current;
+pub use hold::guard::LockGuard;
+pub use hold::lease::Lease;
+pub use lock::error::{Error, LostReason};
+pub use lock::fencing::FencingToken;
+pub use lock::held_lock::HeldLock;
+pub use lock::holder::Holder;
+pub use lock::options::{LockOptions, Mode, OnLost, Release};
 /// # Example
 ///
 /// ```
@@ -84,7 +62,6 @@ pub use lock_order::LockInversion;
 /// # }
 /// ```
 pub use lockattr_macros::distributed_lock;
+pub use manager::inherit::{inherit, inherit_blocking};
+pub use manager::lock_order::LockInversion;
 pub use manager::{LockManager, LockManagerBuilder};
-pub use options::{LockOptions, Mode, OnLost, Release};
-#[cfg(feature = "registry")]
-pub use registry::{AnnotatedLock, registry};

@@ -1,37 +1,14 @@
 //! What `sim/` needs of the runtime and no user does: to say what a machine says, and to tell an inbox
 //! over a wire of its own.
 
-use std::cell::RefCell;
 use std::fmt;
-use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::store::{Inbox, Mail};
 
-/// What the machine says under which a simulated process runs.
-pub trait Machine {
-    /// For owner tokens, inboxes and pauses.
-    fn random_bits(&self) -> u64;
-
-    /// The calendar.
-    fn since_1970(&self) -> Duration;
-}
-
-thread_local! {
-    static MACHINE: RefCell<Option<Rc<dyn Machine>>> = const { RefCell::new(None) };
-}
-
-/// From now on this machine speaks to all that runs on this thread; `None` for the real one.
-pub fn run_on(machine: Option<Rc<dyn Machine>>) {
-    MACHINE.with(|current| current.replace(machine));
-}
-
-pub(crate) fn said<T>(ask: impl FnOnce(&dyn Machine) -> T) -> Option<T> {
-    MACHINE.try_with(|machine| machine.borrow().as_deref().map(ask)).ok().flatten()
-}
+pub use crate::platform::simulated::{Machine, run_on};
 
 /// The inboxes of a store and the words by which its server tells them: those that the stores use
 /// whose servers speak such words.

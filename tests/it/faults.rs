@@ -14,7 +14,7 @@ fn read(path: &str) -> Option<String> {
 fn find(test: &str) -> Option<(String, &str)> {
     let (module, name) = test.rsplit_once("::")?;
     let (directory, module) = match module.strip_prefix("cli::") {
-        Some(module) => ("../cli/tests", module),
+        Some(module) => ("../lockattr-cli/tests", module),
         None => ("it", module),
     };
     Some((read(&format!("{directory}/{}.rs", module.replace("::", "/")))?, name))
@@ -53,7 +53,7 @@ fn fault(test: &str, guards: &str) -> Option<&'static str> {
 #[test]
 fn every_row_names_a_test_with_a_guard() {
     let table = read("FAULTS.md").expect("the table");
-    let files = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/guards")).unwrap();
+    let files = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/mutants")).unwrap();
     let guards: String =
         files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect();
     let rows = table.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").nth(1));

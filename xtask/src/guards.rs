@@ -9,7 +9,7 @@ use guard::Guard;
 use tree::Tree;
 
 /// Where the guards are written down.
-const DIRECTORY: &str = "tests/guards";
+const DIRECTORY: &str = "tests/mutants";
 
 /// All guards, or those that have one of `words` in their name or in that of a test.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {

@@ -30,7 +30,7 @@ cargo xtask bless
     Accepts what the compiler now says to the wrong programs (tests/ui/fail/*.stderr) and what the
     attribute now expands to. Read the diff before you commit it.
 cargo xtask guards [WORD…]
-    Takes each guard in tests/guards/ out of a copy of the code and sees its tests fail; with WORDs,
+    Takes each guard in tests/mutants/ out of a copy of the code and sees its tests fail; with WORDs,
     only the guards and tests that have one in their name. Some twenty seconds each.
 cargo xtask soak [--minutes N] [--seed S] [--on NAME,…]
     Random faults over random work of several processes, on every topology or those named, for two

@@ -50,11 +50,11 @@ impl Bare {
     /// Keeps them alive by the script that renews leases: one pipeline at each time.
     pub(crate) async fn renew_by_script(&mut self, pace: Pace, time: Duration) -> Cost {
         let script = Script::new(concat!(
-            include_str!("../../../lockattr/src/store/redis/count.lua"),
-            include_str!("../../../lockattr/src/store/redis/publish.lua"),
-            include_str!("../../../lockattr/src/store/redis/lock.lua"),
-            include_str!("../../../lockattr/src/store/redis/holders.lua"),
-            include_str!("../../../lockattr/src/store/redis/renew.lua"),
+            include_str!("../../../lockattr/src/engines/redis/count.lua"),
+            include_str!("../../../lockattr/src/engines/redis/publish.lua"),
+            include_str!("../../../lockattr/src/engines/redis/lock.lua"),
+            include_str!("../../../lockattr/src/engines/redis/holders.lua"),
+            include_str!("../../../lockattr/src/engines/redis/renew.lua"),
         ));
         script.load_async(&mut self.connection).await.expect("the script loads");
         self.keep(pace, time, |bare, from, count| {

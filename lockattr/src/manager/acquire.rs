@@ -9,16 +9,16 @@ use tokio::time::Instant;
 
 use super::LockManager;
 use super::asking::{Asking, Refusal};
-use super::known::{Ahead, contended};
 use super::local_queue::{LocalQueue, Turned};
-use crate::body::{Granted, Start};
-use crate::chain;
-use crate::key::{LockKey, named};
-use crate::machine::random_fraction;
+use crate::hold::chain;
+use crate::hold::known::{Ahead, contended};
+use crate::lock::key::{LockKey, named};
+use crate::lock::options::Terms;
+use crate::lock::retry::Attempts;
+use crate::lock::site::Site;
+use crate::manager::body::{Granted, Start};
 use crate::observe::Wait;
-use crate::options::Terms;
-use crate::retry::Attempts;
-use crate::site::Site;
+use crate::platform::entropy::random_fraction;
 use crate::store::{Claim, Sharing};
 use crate::{Error, LockGuard};
 
@@ -37,7 +37,7 @@ impl LockManager {
         // What needs no store is ready at once, and a loop of it must let others run too.
         consume_budget().await;
         // Before anything is made for it: a call that enters again costs next to nothing.
-        if let Some(outer) = chain::find(&self.shared.watchdog, key) {
+        if let Some(outer) = chain::find(&self.shared.core, key) {
             return self.enter_again(terms, &outer, key).await;
         }
         self.acquire_new(terms, Arc::new([self.key(key)?])).await
@@ -79,11 +79,9 @@ impl LockManager {
         if let Some(site) = terms.site {
             self.look_at_order(terms, site);
         }
-        let wait = Wait::begin(terms, &keys, &self.shared.settings.audience);
+        let wait = Wait::begin(terms, &keys, &self.shared.recorder);
         let outcome = wait.instrument(self.acquire_unobserved(terms, keys, &wait)).await;
-        let mut outcome = outcome.map(|guard| guard.at(terms.site));
-        wait.over(&mut outcome);
-        outcome
+        observed(wait, outcome.map(|guard| guard.at(terms.site)))
     }
 
     /// What waits inside of other holds should do so in one order everywhere.
@@ -91,7 +89,7 @@ impl LockManager {
         if self.shared.settings.lock_order && !terms.patience.is_once() {
             let now = Instant::now();
             let around = chain::entries().filter(|entry| {
-                let is_ours = Arc::ptr_eq(entry.watchdog(), &self.shared.watchdog);
+                let is_ours = Arc::ptr_eq(entry.core(), &self.shared.core);
                 is_ours && entry.ensure_held(now).is_ok()
             });
             self.shared.lock_order.takes(inner, around.filter_map(|entry| entry.site()));
@@ -104,14 +102,14 @@ impl LockManager {
         keys: Arc<[LockKey]>,
         observed: &Wait,
     ) -> Result<LockGuard, Error> {
-        let watchdog = &self.shared.watchdog;
+        let (core, watchdog) = (&self.shared.core, &self.shared.core.watchdog);
         // First of all, also for what an earlier runtime left behind: it may be this very key's
         // release.
         watchdog.start()?;
         let mut ahead = None;
         if let Some(name) = handed_off(terms, &keys) {
             // Before anything else is made: a lock that is kept costs next to nothing.
-            if let Some((place, kept)) = watchdog.lines().try_join(name) {
+            if let Some((place, kept)) = core.lines().try_join(name) {
                 match revive(terms, place, kept).await {
                     Ok(guard) => return Ok(guard),
                     Err(place) => ahead = Some(place),
@@ -188,12 +186,12 @@ impl LockManager {
         let claim = Claim::labelled(inbox, keys.clone(), terms.sharing, room, |value| {
             shared.identity.write_label(value, terms.function);
         });
-        if let Some(why) = shared.watchdog.store().refuses_claim(&claim) {
+        if let Some(why) = shared.core.store().refuses_claim(&claim) {
             return Err(Error::InvalidOptions(why));
         }
         let asking = Asking::new(shared, claim, terms, ahead, queue);
         // After it is noted that we ask, so that a shutdown either is seen here or sees this.
-        if shared.watchdog.is_shut_down() {
+        if shared.core.watchdog.is_shut_down() {
             return Err(shut_down(&named(keys)));
         }
         Ok(asking)
@@ -257,7 +255,7 @@ impl LockManager {
     /// Gives back what is kept in this process of the locks that are about to be asked for.
     async fn give_up_kept(&self, keys: &[LockKey]) {
         for key in keys {
-            for kept in self.shared.watchdog.lines().take_kept(Some(key.name())) {
+            for kept in self.shared.core.lines().take_kept(Some(key.name())) {
                 // If it was lost meanwhile, nobody held it who would have to know.
                 kept.release_in_background().await.ok();
             }
@@ -287,4 +285,19 @@ fn handed_off<'a>(terms: &Terms, keys: &'a [LockKey]) -> Option<&'a str> {
 
 pub(super) fn shut_down(key: &str) -> Error {
     Error::ShutDown { key: key.to_owned() }
+}
+
+/// Reports how an acquisition ended; its guard reports how the hold ends.
+pub(super) fn observed(wait: Wait, outcome: Result<LockGuard, Error>) -> Result<LockGuard, Error> {
+    match outcome {
+        Ok(mut guard) => {
+            let watched = wait.acquired(guard.frame().hold());
+            guard.watch(watched);
+            Ok(guard)
+        }
+        Err(error) => {
+            wait.refused(&error);
+            Err(error)
+        }
+    }
 }

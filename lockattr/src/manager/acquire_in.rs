@@ -6,12 +6,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::LockManager;
-use crate::chain;
-use crate::key::LockKey;
-use crate::machine::random_fraction;
-use crate::store::{
-    InTransactions, PostgresTransaction, StoreError, TAKEN, TOO_STRICT, in_transactions,
-};
+use crate::engines::postgres::{InTransactions, TAKEN, TOO_STRICT, in_transactions};
+use crate::hold::chain;
+use crate::lock::key::LockKey;
+use crate::platform::entropy::random_fraction;
+use crate::store::{PostgresTransaction, StoreError};
 use crate::{Error, FencingToken, LockOptions};
 
 impl LockManager {
@@ -72,9 +71,9 @@ impl LockManager {
         transaction: &mut T,
         key: impl AsRef<str>,
     ) -> Result<FencingToken, Error> {
-        self.shared.watchdog.check_here()?;
+        self.shared.core.watchdog.check_here()?;
         let key = self.key(key.as_ref())?;
-        let store = self.shared.watchdog.store().clone();
+        let store = self.shared.core.store().clone();
         let Some(store) = in_transactions(&*store) else {
             return Err(Error::InvalidOptions(
                 "`acquire_in` locks in a PostgreSQL transaction, and this manager's locks are \
@@ -82,7 +81,7 @@ impl LockManager {
                     .into(),
             ));
         };
-        if chain::find(&self.shared.watchdog, key.as_str()).is_some() {
+        if chain::find(&self.shared.core, key.as_str()).is_some() {
             return Err(Error::InvalidOptions(format!(
                 "this call chain holds `{key}` already, and its transaction would wait for that: \
                  take it in the transaction alone, or not in there"

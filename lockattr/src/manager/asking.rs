@@ -7,11 +7,11 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::Shared;
-use super::known::{Ahead, Known};
 use super::local_queue::LocalQueue;
-use crate::hold::{Granted, validity};
-use crate::options::Terms;
-use crate::retry::Attempts;
+use crate::hold::known::{Ahead, Known};
+use crate::lease::{Granted, validity};
+use crate::lock::options::Terms;
+use crate::lock::retry::Attempts;
 use crate::store::{
     Acquire, Acquiring, Claim, Expected, Grant, News, Releasing, StoreError, Waiting,
 };
@@ -91,7 +91,7 @@ impl<'a> Asking<'a> {
         ahead: Option<Ahead>,
         queue: Option<&'a LocalQueue<'a>>,
     ) -> Self {
-        shared.watchdog.asks();
+        shared.core.watchdog.asks();
         Self {
             beside: None,
             shared,
@@ -170,10 +170,10 @@ impl<'a> Asking<'a> {
         let was_unsure = std::mem::replace(&mut self.unsure, true);
         let had_no_answer = std::mem::replace(&mut self.unanswered, true);
         let (ttl, asked) = (self.terms.ttl, Instant::now());
-        let store = self.shared.watchdog.store();
+        let store = self.shared.core.store();
         // A release that is sent later is executed later.
         let beside = self.beside.as_ref();
-        let is_beside = beside.is_some_and(|it| self.shared.watchdog.holds(it.token()));
+        let is_beside = beside.is_some_and(|it| self.shared.core.watchdog.holds(it.token()));
         let answer = store.acquire(&wish);
         let answer = match cut {
             Some(cut) => match timeout_at(cut, answer).await {
@@ -291,7 +291,7 @@ impl<'a> Asking<'a> {
             }
         }
         let (guard, woken) =
-            LockGuard::granted(granted, terms.hold_at_least, stays, &self.shared.watchdog);
+            LockGuard::granted(granted, terms.hold_at_least, stays, &self.shared.core);
         if let Some(queue) = shares {
             if ahead.is_none() {
                 queue.learned_for_all(Known::Ours(self.claim.clone()));
@@ -318,9 +318,9 @@ impl Drop for Asking<'_> {
     fn drop(&mut self) {
         if self.unsure {
             let lock = Releasing::new(self.claim.clone());
-            self.shared.watchdog.undo(lock, self.terms.ttl);
+            self.shared.core.watchdog.undo(lock, self.terms.ttl);
         }
-        self.shared.watchdog.has_asked();
+        self.shared.core.watchdog.has_asked();
     }
 }
 

@@ -4,12 +4,12 @@ use tokio::time::Instant;
 use tracing::instrument::{Instrument, WithSubscriber};
 
 use super::{LockManager, LockManagerBuilder, if_free};
-use crate::body::{self, Granted, Start, lease};
-use crate::chain::{self, Place};
-use crate::default_manager::Scope;
-use crate::key::{LockKey, named};
-use crate::options::Terms;
-use crate::thread_kind::may_wait;
+use crate::hold::chain::{self, Place};
+use crate::hold::thread_kind::may_wait;
+use crate::lock::key::{LockKey, named};
+use crate::lock::options::Terms;
+use crate::manager::body::{self, Granted, Start, lease};
+use crate::manager::default_manager::Scope;
 use crate::{Error, Holder, Lease, LockGuard, LockOptions};
 
 /// For programs, threads and functions that are not async.
@@ -242,7 +242,7 @@ impl LockManager {
     }
 
     pub(crate) fn acquire_on_blocking(&self, terms: &Terms, key: &str) -> Result<LockGuard, Error> {
-        if let Some(outer) = chain::find(&self.shared.watchdog, key)
+        if let Some(outer) = chain::find(&self.shared.core, key)
             && let Some(guard) = self.try_enter_again(terms, &outer, key)?
         {
             return Ok(guard);
@@ -272,7 +272,7 @@ impl LockManager {
         may_wait(key)?;
         // Its span is one inside of the caller's, though it is made on another thread.
         let asks = Place::here().run_future(asks).in_current_span().with_current_subscriber();
-        self.shared.watchdog.block_on(key, asks)?
+        self.shared.core.watchdog.block_on(key, asks)?
     }
 }
 
@@ -294,7 +294,7 @@ impl LockManagerBuilder {
     /// ```
     pub fn connect_blocking(self) -> Result<LockManager, Error> {
         let manager = self.build()?;
-        let store = manager.shared.watchdog.store().clone();
+        let store = manager.shared.core.store().clone();
         manager.wait_for("", async move { store.ping().await.map_err(|error| error.about("")) })?;
         Ok(manager)
     }

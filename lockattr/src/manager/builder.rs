@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use super::LockManager;
 use crate::Error;
-use crate::settings::Settings;
+use crate::lock::settings::Settings;
+use crate::observe::Recorder;
 use crate::store::Store;
-use crate::store_url;
+use crate::store::url;
 
 /// Sets a [`LockManager`] up step by step.
 ///
@@ -42,6 +43,7 @@ pub struct LockManagerBuilder {
     url: Option<SecretUrl>,
     store: Option<Arc<dyn Store>>,
     settings: Settings,
+    recorder: Recorder,
 }
 
 impl LockManagerBuilder {
@@ -232,10 +234,10 @@ impl LockManagerBuilder {
         self
     }
 
-    /// Who records what is locked.
+    /// The observer of what is locked.
     #[cfg(feature = "testing")]
-    pub(crate) fn audience(mut self, audience: crate::observe::Audience) -> Self {
-        self.settings.audience = audience;
+    pub(crate) fn recorder(mut self, recorder: Recorder) -> Self {
+        self.recorder = recorder;
         self
     }
 
@@ -248,7 +250,7 @@ impl LockManagerBuilder {
     pub fn build(mut self) -> Result<LockManager, Error> {
         let store = match (self.store, self.url) {
             (Some(store), None) => store,
-            (None, Some(url)) => store_url::open(&url.0, &mut self.settings)?,
+            (None, Some(url)) => super::open::open(&url.0, &mut self.settings)?,
             (Some(_), Some(_)) => {
                 let sentence = "a manager has one store: give it either `url` or `store`";
                 return Err(Error::InvalidOptions(sentence.into()));
@@ -261,7 +263,7 @@ impl LockManagerBuilder {
         };
         self.settings.longest_ttl = store.longest_ttl();
         self.settings.check()?;
-        Ok(LockManager::new(store, self.settings))
+        Ok(LockManager::new(store, self.settings, self.recorder))
     }
 
     /// Makes the manager and checks that the store answers.
@@ -275,8 +277,8 @@ impl LockManagerBuilder {
     /// Can be dropped at any time.
     pub async fn connect(self) -> Result<LockManager, Error> {
         let manager = self.build()?;
-        manager.shared.watchdog.check_here()?;
-        let answer = manager.shared.watchdog.store().ping().await;
+        manager.shared.core.watchdog.check_here()?;
+        let answer = manager.shared.core.store().ping().await;
         answer.map_err(|error| error.about(""))?;
         Ok(manager)
     }
@@ -288,6 +290,6 @@ struct SecretUrl(String);
 
 impl std::fmt::Debug for SecretUrl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&store_url::redacted(&self.0))
+        f.write_str(&url::redacted(&self.0))
     }
 }

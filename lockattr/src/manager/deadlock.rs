@@ -17,11 +17,11 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::LockManager;
-use crate::chain::{self, Frame};
-use crate::holder::Waits;
-use crate::key::{LockKey, named};
-use crate::machine::random_bits;
-use crate::options::Terms;
+use crate::hold::chain::{self, Frame};
+use crate::lock::holder::Waits;
+use crate::lock::key::{LockKey, named};
+use crate::lock::options::Terms;
+use crate::platform::entropy::random_bits;
 use crate::store::{Acquiring, Claim, Releasing, Sharing};
 use crate::{Error, Holder};
 
@@ -86,7 +86,7 @@ impl LockManager {
         }
         let mut holds = Vec::new();
         for entry in chain::entries() {
-            let is_ours = Arc::ptr_eq(entry.watchdog(), &self.shared.watchdog);
+            let is_ours = Arc::ptr_eq(entry.core(), &self.shared.core);
             if is_ours && holds_up_others(&entry) {
                 let keys = entry.hold().claim().keys().iter();
                 holds.extend(keys.map(|key| (key.clone(), entry.clone())));
@@ -142,7 +142,7 @@ impl Waiter {
 
     /// Leaves the notes, or has them stay.
     async fn leave_notes(&mut self) {
-        let store = self.manager.shared.watchdog.store();
+        let store = self.manager.shared.core.store();
         for note in &mut self.notes {
             let now = Instant::now();
             if note.left.is_none_or(|left| now > left + TTL / 3) {
@@ -183,7 +183,7 @@ impl Waiter {
     /// The note at a lock, if it is that of the lock's holder and not one that is left of a process
     /// which is gone.
     async fn note_at(&self, lock: &str) -> Option<(Holder, Waits)> {
-        let store = self.manager.shared.watchdog.store();
+        let store = self.manager.shared.core.store();
         let note = LockKey::new(NOTES, lock).ok()?;
         let mut waiter = store.holder(&note).await.ok()??;
         let waits = waiter.waits.take()?;
@@ -211,7 +211,7 @@ impl Drop for Waiter {
     fn drop(&mut self) {
         for note in &self.notes {
             if let Some(left) = note.left {
-                let watchdog = &self.manager.shared.watchdog;
+                let watchdog = &self.manager.shared.core.watchdog;
                 watchdog.release_later(Releasing::new(note.claim.clone()), left + TTL, false);
             }
         }

@@ -12,14 +12,14 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::LockManager;
 use super::acquire::revive;
 use super::asking::{By, LEAST_TIME_TO_ANSWER, too_late};
-use super::known::{Ahead, Known, Lines};
 use super::turn::turn_of;
-use crate::key::{LockKey, named};
-use crate::line::{Came, Joined};
-use crate::machine::random_fraction;
+use crate::hold::known::{Ahead, Known, Lines};
+use crate::lock::key::{LockKey, named};
+use crate::lock::options::Terms;
+use crate::lock::retry::Attempts;
 use crate::observe::Wait;
-use crate::options::Terms;
-use crate::retry::Attempts;
+use crate::platform::entropy::random_fraction;
+use crate::queue::{Came, Joined};
 use crate::store::{Claim, Sharing};
 use crate::watchdog::Watchdog;
 use crate::{Error, LockGuard};
@@ -49,7 +49,7 @@ pub(super) enum Turned {
 }
 
 /// The place of a caller that waits in it.
-type Place = crate::line::Place<Terms, LockGuard, Known>;
+type Place = crate::queue::Place<Terms, LockGuard, Known>;
 
 /// What a waiter hears whose wait budget has ended.
 enum LastWord {
@@ -98,8 +98,9 @@ impl LockManager {
         if terms.by_store {
             return None;
         }
-        let watchdog = &*self.shared.watchdog;
-        let (handed, asked) = (watchdog.lines(), watchdog.askers());
+        let core = &self.shared.core;
+        let watchdog = &*core.watchdog;
+        let (handed, asked) = (core.lines(), core.askers());
         let scouts = match terms.sharing {
             Sharing::Exclusive | Sharing::Permits(1) => 0,
             Sharing::Permits(_) => 1,

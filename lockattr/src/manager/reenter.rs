@@ -8,13 +8,14 @@ use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, sleep_until};
 
 use super::LockManager;
+use super::acquire::observed;
 use super::acquire::shut_down;
-use super::known::contended;
-use crate::chain::{self, Frame};
-use crate::key::{LockKey, in_one_order};
-use crate::machine::random_fraction;
+use crate::hold::chain::{self, Frame};
+use crate::hold::known::contended;
+use crate::lock::key::{LockKey, in_one_order};
+use crate::lock::options::Terms;
 use crate::observe::{self, Wait};
-use crate::options::Terms;
+use crate::platform::entropy::random_fraction;
 use crate::store::Sharing;
 use crate::{Error, Holder, LockGuard, LostReason};
 
@@ -48,10 +49,9 @@ impl LockManager {
         outer: &Arc<Frame>,
         key: &str,
     ) -> Result<LockGuard, Error> {
-        let wait = Wait::inside(terms, key, &self.shared.settings.audience);
-        let mut outcome = enter_again(terms, outer, key, &wait).await;
-        wait.over(&mut outcome);
-        outcome
+        let wait = Wait::inside(terms, key, &self.shared.recorder);
+        let outcome = enter_again(terms, outer, key, &wait).await;
+        observed(wait, outcome)
     }
 
     /// Enters a hold of the call's own chain again, if it has one on `key` and nobody else is inside. Such a
@@ -75,7 +75,7 @@ impl LockManager {
         terms: &Terms,
         key: &str,
     ) -> Result<Option<LockGuard>, Error> {
-        match chain::find(&self.shared.watchdog, key) {
+        match chain::find(&self.shared.core, key) {
             Some(outer) => self.try_enter_again(terms, &outer, key),
             None => Ok(None),
         }
@@ -88,17 +88,17 @@ impl LockManager {
         outer: &Arc<Frame>,
         key: &str,
     ) -> Result<Option<LockGuard>, Error> {
-        let inside = || Wait::inside(terms, key, &self.shared.settings.audience);
+        let inside = || Wait::inside(terms, key, &self.shared.recorder);
         match try_enter_again(terms, outer, key) {
             Ok(None) => Ok(None),
             Ok(Some(mut guard)) => {
-                inside().entered(&mut guard);
+                let watched = inside().entered(guard.frame().hold());
+                guard.watch(watched);
                 Ok(Some(guard))
             }
             Err(error) => {
-                let mut refused = Err(error);
-                inside().over(&mut refused);
-                refused.map(Some)
+                inside().refused(&error);
+                Err(error)
             }
         }
     }
@@ -131,7 +131,7 @@ impl LockManager {
     ) -> (Vec<(Arc<Frame>, LockKey)>, Vec<LockKey>) {
         let (mut entries, mut rest) = (Vec::<(Arc<Frame>, LockKey)>::new(), Vec::new());
         for key in in_one_order(keys) {
-            match chain::find(&self.shared.watchdog, key.as_str()) {
+            match chain::find(&self.shared.core, key.as_str()) {
                 // One entry may hold several of them, and has one gate.
                 Some(outer) if entries.iter().any(|(known, _)| Arc::ptr_eq(known, &outer)) => {}
                 Some(outer) => entries.push((outer, key)),

@@ -30,8 +30,8 @@ impl LockManager {
     /// ```
     pub async fn holder(&self, key: impl AsRef<str>) -> Result<Option<Holder>, Error> {
         let key = self.key(key.as_ref())?;
-        self.shared.watchdog.check_here()?;
-        let holder = self.shared.watchdog.store().holder(&key).await;
+        self.shared.core.watchdog.check_here()?;
+        let holder = self.shared.core.store().holder(&key).await;
         holder.map_err(|error| error.about(key.as_str()))
     }
 
@@ -66,8 +66,8 @@ impl LockManager {
     /// ```
     pub async fn held_locks(&self) -> Result<Vec<HeldLock>, Error> {
         let prefix = &self.shared.settings.prefix;
-        self.shared.watchdog.check_here()?;
-        let held = self.shared.watchdog.store().survey(prefix).await;
+        self.shared.core.watchdog.check_here()?;
+        let held = self.shared.core.store().survey(prefix).await;
         let mut held = held.map_err(|error| error.about(&[prefix, "*"].concat()))?;
         // Under no prefix, all that the store keeps is ours.
         held.retain(|lock| !deadlock::is_note(&[prefix, lock.key.as_str()].concat()));
@@ -111,8 +111,8 @@ impl LockManager {
     /// ```
     pub async fn force_release(&self, key: impl AsRef<str>) -> Result<bool, Error> {
         let key = self.key(key.as_ref())?;
-        self.shared.watchdog.check_here()?;
-        let evicted = self.shared.watchdog.store().evict(&key).await;
+        self.shared.core.watchdog.check_here()?;
+        let evicted = self.shared.core.store().evict(&key).await;
         evicted.map_err(|error| error.about(key.as_str()))
     }
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::known::{Known, Lines};
 use crate::LockGuard;
-use crate::line::{Came, Lying, PICKED_UP_WITHIN, Place};
-use crate::options::Terms;
+use crate::hold::known::{Known, Lines};
+use crate::lock::options::Terms;
+use crate::queue::{Came, Lying, PICKED_UP_WITHIN, Place};
 
 /// However long it waits, it looks as often: many may wait.
 const LOOKS_EVERY: Duration = Duration::from_millis(500);

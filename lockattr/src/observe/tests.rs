@@ -4,7 +4,7 @@ use tracing::subscriber::{NoSubscriber, with_default};
 
 use super::*;
 use crate::LockOptions;
-use crate::settings::Settings;
+use crate::lock::settings::Settings;
 
 /// Red without: either look at `is_seen`.
 #[test]
@@ -12,7 +12,7 @@ fn without_a_subscriber_no_span_is_made_and_no_key_is_printed() {
     let terms = LockOptions::new().template("product:<id>").resolve(&Settings::default()).unwrap();
     let keys = [LockKey::new("lock:", "product:42").unwrap()];
     let wait =
-        with_default(NoSubscriber::new(), || Wait::begin(&terms, &keys, &Audience::default()));
+        with_default(NoSubscriber::new(), || Wait::begin(&terms, &keys, &Recorder::default()));
     assert_eq!(wait.observed.is_some(), metrics::ARE_KEPT);
     if let Some(observed) = &wait.observed {
         assert!(observed.span.is_none());

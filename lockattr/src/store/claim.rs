@@ -5,28 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use super::{Inbox, LockKey, Waiting};
-use crate::key::{in_one_order, named};
-use crate::machine::random_bits;
-use crate::token::OwnerToken;
-
-/// With whom a claim shares its lock.
-///
-/// ```
-/// use lockattr::store::Sharing;
-///
-/// assert_eq!(Sharing::default(), Sharing::Exclusive);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sharing {
-    /// With nobody.
-    #[default]
-    Exclusive,
-    /// With any number of others that share.
-    Shared,
-    /// With others that take a permit, at most so many of them altogether.
-    Permits(u32),
-}
+use super::{Inbox, LockKey, Sharing, Waiting};
+use crate::lock::key::{in_one_order, named};
+use crate::lock::token::OwnerToken;
+use crate::platform::entropy::random_bits;
 
 /// Who asks for what: one acquisition, from its first attempt to its release.
 ///

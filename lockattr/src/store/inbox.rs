@@ -9,9 +9,9 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::FencingToken;
-use crate::machine::random_bits;
-use crate::sync::{NameHasher, SHARDS};
-use crate::token::OwnerToken;
+use crate::lock::token::OwnerToken;
+use crate::platform::entropy::random_bits;
+use crate::platform::sync::{NameHasher, SHARDS};
 
 /// A manager's inbox: what its claims wait for, and where stores put the news.
 ///

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::TestLocks;
 use super::store::ScriptedStore;
 use crate::LockOptions;
-use crate::machine::random_bits;
+use crate::platform::entropy::random_bits;
 use crate::store::{Claim, LockKey, OwnerToken, Releasing, Sharing};
 
 /// Longer than a test lets pass: whoever is played here renews his lease as others do.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicIsize, Ordering};
 
 use super::fresh::place;
-use crate::sync::SHARDS;
+use crate::platform::sync::SHARDS;
 
 /// The acquisitions that are under way, counted where each thread does not disturb the others: one that ends
 /// on another thread than it began on makes one part less than nothing.

@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::LostReason;
-use crate::hold::Hold;
-use crate::sync::{NameHasher, SHARDS};
+use crate::lease::Hold;
+use crate::platform::sync::{NameHasher, SHARDS};
 
 /// Leases that were watched since the last look, and until when the tasks sleep.
 pub(super) struct Fresh {

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::fresh::Lease;
 use super::queue::TRY_AGAIN;
-use crate::hold::Hold;
+use crate::lease::Hold;
 use crate::store::{OwnerToken, Renewal};
 
 /// A renewal may come by this part of its TTL too early, to travel in one batch with others: a tenth

@@ -17,7 +17,7 @@ use super::kept::Kept;
 use super::last_resort::LastResort;
 use super::leases::Leases;
 use super::releases::{PendingRelease, Releases};
-use crate::hold::Hold;
+use crate::lease::Hold;
 use crate::store::Renewal;
 
 /// Shortest pause before a renewal or a release that got no answer is tried again.

@@ -80,9 +80,7 @@ impl Runner {
             under_way.extend(due.adopted);
             if !due.renewals.is_empty() {
                 // A lock that was handed to a waiter and is not picked up is not renewed without end.
-                for lines in [&self.watchdog.lines, &self.watchdog.askers] {
-                    drop(lines.look_at_all(Instant::now()));
-                }
+                self.watchdog.queues.pass_over_idle();
                 under_way.push(send_renewals(self.watchdog.clone(), due.renewals));
             }
             if !due.releases.is_empty() {
@@ -129,7 +127,7 @@ impl Drop for Runner {
         // They go back into the queue.
         drop(unanswered);
         if self.watchdog.queue().is_driven_by_none() {
-            drop(self.watchdog.lines().take_kept(None));
+            self.watchdog.queues.release_cached();
         }
         self.watchdog.settled();
         if !self.last_resort {

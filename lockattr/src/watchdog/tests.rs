@@ -2,10 +2,23 @@
 
 use super::*;
 use crate::FencingToken;
-use crate::hold::Granted;
+use crate::lease::Granted;
 use crate::store::{Claim, LockKey, MemoryStore, Renew, Renewal};
 
 const TTL: Duration = Duration::from_secs(30);
+
+/// The wait queues of a process in which nobody waits.
+struct NoQueues;
+
+impl Queues for NoQueues {
+    fn look_after(&self, _: &str) -> Option<Instant> {
+        None
+    }
+
+    fn pass_over_idle(&self) {}
+
+    fn release_cached(&self) {}
+}
 
 /// A hold that is watched, and its lease's number.
 fn watched(watchdog: &Watchdog) -> (Arc<Hold>, u64) {
@@ -22,8 +35,8 @@ fn watched(watchdog: &Watchdog) -> (Arc<Hold>, u64) {
 /// Red without: `is_lost` in `Watchdog::hand_over`. Nobody then tells the next one before its renewal.
 #[tokio::test(start_paused = true)]
 async fn a_loss_between_two_holders_is_told_to_the_second() {
-    let limits = Limits { count: 32, time: TTL };
-    let watchdog = Watchdog::new(Arc::new(MemoryStore::new()), limits, Duration::ZERO);
+    let store = Arc::new(MemoryStore::new());
+    let watchdog = Watchdog::new(store, Arc::new(NoQueues), Duration::ZERO);
     // By the store itself, or by the answer to a renewal.
     for by_itself in [true, false] {
         let (last, id) = watched(&watchdog);

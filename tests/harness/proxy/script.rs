@@ -157,7 +157,7 @@ pub(super) fn name(words: &[&[u8]]) -> String {
 /// The names of our scripts by their digests. Read from where they lie, each by the files of which
 /// `scripts.rs` makes it, so that a new one is known here as soon as there is one.
 static SCRIPTS: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
-    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../lockattr/src/store/redis");
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../lockattr/src/engines/redis");
     let read = |file: &str| {
         let text = fs::read_to_string(format!("{directory}/{file}"));
         text.unwrap_or_else(|error| panic!("{file}: {error}"))

@@ -12,7 +12,7 @@ pub(crate) const RIGHTS: &str = "resetkeys ~lock:* ~lockattr:* resetchannels &lo
 
 /// Rights, and the source whose docs tell them.
 const DOCUMENTED: [(&str, &str); 1] =
-    [(RIGHTS, include_str!("../../../lockattr/src/store/redis.rs"))];
+    [(RIGHTS, include_str!("../../../lockattr/src/engines/redis.rs"))];
 
 /// Red without: any of the words in the docs of `RedisStore`.
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Fresh;
-use crate::hold::{Granted, Hold};
+use crate::lease::{Granted, Hold};
 use crate::store::{Claim, LockKey};
 use crate::{FencingToken, LostReason};
 

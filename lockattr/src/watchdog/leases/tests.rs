@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{Lease, Leases, TRY_AGAIN};
 use crate::FencingToken;
-use crate::hold::{Granted, Hold};
+use crate::lease::{Granted, Hold};
 use crate::store::{Claim, LockKey};
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::{LastResort, PendingRelease, Queue};
 use crate::FencingToken;
-use crate::hold::{Granted, Hold};
+use crate::lease::{Granted, Hold};
 use crate::store::{Claim, LockKey, Releasing};
 use crate::watchdog::fresh::Lease;
 

@@ -134,12 +134,12 @@ async fn our_scripts_go_by_their_names() {
 
     let mut connection = setup.connect().await;
     let holder = concat!(
-        include_str!("../../../../lockattr/src/store/redis/head.lua"),
-        include_str!("../../../../lockattr/src/store/redis/count.lua"),
-        include_str!("../../../../lockattr/src/store/redis/publish.lua"),
-        include_str!("../../../../lockattr/src/store/redis/lock.lua"),
-        include_str!("../../../../lockattr/src/store/redis/holders.lua"),
-        include_str!("../../../../lockattr/src/store/redis/holder.lua"),
+        include_str!("../../../../lockattr/src/engines/redis/head.lua"),
+        include_str!("../../../../lockattr/src/engines/redis/count.lua"),
+        include_str!("../../../../lockattr/src/engines/redis/publish.lua"),
+        include_str!("../../../../lockattr/src/engines/redis/lock.lua"),
+        include_str!("../../../../lockattr/src/engines/redis/holders.lua"),
+        include_str!("../../../../lockattr/src/engines/redis/holder.lua"),
     );
     setup.proxy.clear_log();
     for (command, script) in [("EVAL", holder), ("eval", "return false"), ("EVALSHA", "0")] {

@@ -16,11 +16,11 @@ use super::answers::{Answer, any, bulk, sound};
 
 /// Each script by what it ends with.
 const SCRIPTS: [(&str, &str); 5] = [
-    ("acquire", include_str!("../../../../lockattr/src/store/redis/acquire.lua")),
-    ("renew", include_str!("../../../../lockattr/src/store/redis/renew.lua")),
-    ("release", include_str!("../../../../lockattr/src/store/redis/release.lua")),
-    ("holder", include_str!("../../../../lockattr/src/store/redis/holder.lua")),
-    ("delete", include_str!("../../../../lockattr/src/store/redis/delete.lua")),
+    ("acquire", include_str!("../../../../lockattr/src/engines/redis/acquire.lua")),
+    ("renew", include_str!("../../../../lockattr/src/engines/redis/renew.lua")),
+    ("release", include_str!("../../../../lockattr/src/engines/redis/release.lua")),
+    ("holder", include_str!("../../../../lockattr/src/engines/redis/holder.lua")),
+    ("delete", include_str!("../../../../lockattr/src/engines/redis/delete.lua")),
 ];
 
 pub(super) struct Hostile {

@@ -1,0 +1,118 @@
+//! What an etcd URL says: where the members are, who we are, and how long to wait for them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+use tonic::transport::Endpoint;
+use url::Url;
+
+use crate::Error;
+use crate::lock::settings::{ServerSettings, duration};
+use crate::store::url::{shown, unknown_setting};
+
+/// The settings of one store.
+pub(super) struct Config {
+    pub(super) members: Vec<Member>,
+    /// The URL without its password, for errors.
+    pub(super) address: String,
+    pub(super) login: Option<Login>,
+    pub(super) timing: ServerSettings,
+    /// How long the servers keep the entries of a process that they hear nothing of: the TTL of its
+    /// lease, in whole seconds.
+    pub(super) session_timeout: Duration,
+}
+
+/// One of the servers.
+pub(super) struct Member {
+    pub(super) endpoint: Endpoint,
+    pub(super) address: Arc<str>,
+}
+
+/// Who we are, where the servers ask for it.
+pub(super) struct Login {
+    pub(super) user: String,
+    pub(super) password: String,
+}
+
+/// Where etcd listens if nobody says otherwise.
+const PORT: u16 = 2379;
+
+/// So that a lease of ten seconds, which is the default, fits.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Shorter ones are made longer by the servers, whose least is one and a half election timeouts.
+const SHORTEST: Duration = Duration::from_secs(2);
+
+const NAMES: &str = ", and for etcd `session_timeout`, `connect_timeout`, `response_timeout`, \
+                     `heartbeat`, `tls`, with `tls=true` also `ca`, `cert`, `key`";
+
+impl Config {
+    pub(super) fn read(
+        urls: &[Url],
+        query: &[(String, String)],
+        mut timing: ServerSettings,
+    ) -> Result<Self, Error> {
+        let (mut session_timeout, mut tls) = (SESSION_TIMEOUT, false);
+        for (name, value) in query {
+            match name.as_str() {
+                "session_timeout" => session_timeout = duration(name, value)?,
+                "connect_timeout" => timing.connect_timeout = duration(name, value)?,
+                "response_timeout" => timing.response_timeout = duration(name, value)?,
+                "heartbeat" => timing.heartbeat = duration(name, value)?,
+                "tls" => tls = yes_or_no(value)?,
+                "ca" => timing.tls.ca = Some(value.into()),
+                "cert" => timing.tls.cert = Some(value.into()),
+                "key" => timing.tls.key = Some(value.into()),
+                _ => return Err(unknown_setting(query, name, NAMES)),
+            }
+        }
+        timing.check()?;
+        if session_timeout < SHORTEST || session_timeout.subsec_nanos() != 0 {
+            return Err(Error::InvalidOptions(
+                "`session_timeout` must be 2s or more in whole seconds: etcd counts it in those"
+                    .into(),
+            ));
+        }
+        let address = shown(urls);
+        let tls = super::tls::Tls::read(&timing.tls, tls)?;
+        let members = urls.iter().map(|url| member(url, &address, &tls));
+        let members = members.collect::<Result<_, _>>()?;
+        let login = login(&urls[0], &address)?;
+        Ok(Self { members, address, login, timing, session_timeout })
+    }
+}
+
+fn member(url: &Url, address: &str, tls: &super::tls::Tls) -> Result<Member, Error> {
+    let wrong = |what: &str| Error::InvalidOptions(format!("the etcd URL {address} {what}"));
+    if !matches!(url.path(), "" | "/") {
+        return Err(wrong("has a path, and etcd has none: `prefix=` keeps applications apart"));
+    }
+    let host = url.host_str().filter(|host| !host.is_empty());
+    let host = host.ok_or_else(|| wrong("names no host: write it like `etcd://127.0.0.1/`"))?;
+    let at = format!("{host}:{}", url.port().unwrap_or(PORT));
+    let endpoint = Endpoint::from_shared(format!("{}://{at}", tls.scheme()));
+    let endpoint = endpoint.map_err(|_| wrong("has a host that cannot be one"))?;
+    Ok(Member { endpoint: tls.dress(endpoint)?, address: at.into() })
+}
+
+fn login(url: &Url, address: &str) -> Result<Option<Login>, Error> {
+    let plain = |text: &str| Some(percent_decode_str(text).decode_utf8().ok()?.into_owned());
+    match (url.username(), url.password()) {
+        ("", None) => Ok(None),
+        (user, Some(password)) if !user.is_empty() => {
+            let login = plain(user).zip(plain(password));
+            let login = login.ok_or_else(|| {
+                Error::InvalidOptions(format!("the login in the etcd URL {address} is not UTF-8"))
+            })?;
+            Ok(Some(Login { user: login.0, password: login.1 }))
+        }
+        _ => Err(Error::InvalidOptions(format!(
+            "the etcd URL {address} has half a login: etcd takes `user:password@`"
+        ))),
+    }
+}
+
+fn yes_or_no(value: &str) -> Result<bool, Error> {
+    value.parse().map_err(|_| Error::InvalidOptions("`tls` in the URL is `true` or `false`".into()))
+}

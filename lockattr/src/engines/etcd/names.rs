@@ -1,0 +1,158 @@
+//! What an entry is called in etcd: `<name>/<mode>-<token>-<lease>`. Pure.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use percent_encoding::{AsciiSet, percent_decode, utf8_percent_encode};
+
+use super::messages::KeyValue;
+use crate::engines::ordered::{Entry, Line, Written};
+use crate::store::{LockKey, OwnerToken, Sharing};
+
+/// Without `/`, no name's line lies within another's.
+const ESCAPED: &AsciiSet = &AsciiSet::EMPTY.add(b'%').add(b'/');
+
+/// All keys of one line begin with this, and no others do.
+pub(super) fn line_of(key: &LockKey) -> String {
+    let name: Cow<'_, str> = utf8_percent_encode(key.name(), ESCAPED).into();
+    [&name, "/"].concat()
+}
+
+/// The end of the range of keys that begin with it: `0` comes next after `/`.
+pub(super) fn end_of(line: &str) -> Vec<u8> {
+    let mut end = line.as_bytes().to_vec();
+    if let Some(last) = end.last_mut() {
+        *last += 1;
+    }
+    end
+}
+
+/// The key that is written in the session's name: it is gone when its lease is.
+pub(super) fn session(lease: i64) -> String {
+    format!("{SESSIONS}{lease:x}")
+}
+
+/// Where those of all sessions are.
+pub(super) const SESSIONS: &str = "lockattr/session/";
+
+/// The rest of an entry's name behind its line. The session is a part of it, so that the entry of an
+/// earlier one is not taken for ours.
+pub(super) fn place_in_line(
+    token: OwnerToken,
+    sharing: Sharing,
+    several: bool,
+    lease: i64,
+) -> String {
+    let several = if several { "+" } else { "" };
+    match sharing {
+        Sharing::Exclusive => format!("x{several}-{token}-{lease:x}"),
+        Sharing::Shared => format!("s{several}-{token}-{lease:x}"),
+        Sharing::Permits(most) => format!("p{most}{several}-{token}-{lease:x}"),
+    }
+}
+
+/// What stands in a line, from its front. What somebody else has put there is passed over.
+pub(super) fn entries(line: &str, mut found: Vec<KeyValue>) -> Vec<Entry> {
+    found.sort_by_key(|kv| kv.create_revision);
+    found.iter().filter_map(|kv| entry(line, kv)).collect()
+}
+
+/// What the keys of all lines begin with whose names begin with `prefix`.
+pub(super) fn start_of(prefix: &str) -> String {
+    utf8_percent_encode(prefix, ESCAPED).to_string()
+}
+
+/// The lines of these, under names that begin with `prefix`; what is not ours is passed over.
+pub(super) fn lines(prefix: &str, found: Vec<KeyValue>) -> Vec<Line> {
+    let mut by_line = BTreeMap::<_, Vec<_>>::new();
+    for kv in found {
+        let Some(end) = kv.key.iter().position(|byte| *byte == b'/') else { continue };
+        by_line.entry(kv.key[..=end].to_vec()).or_default().push(kv);
+    }
+    let read = |(line, found): (Vec<u8>, Vec<KeyValue>)| {
+        let line = String::from_utf8(line).ok()?;
+        let name = percent_decode(line.strip_suffix('/')?.as_bytes()).decode_utf8().ok()?;
+        let key = LockKey::new(prefix, name.strip_prefix(prefix)?).ok()?;
+        let id = |kv: &KeyValue| Some(std::str::from_utf8(&kv.key).ok()?.into());
+        let written = found.iter().filter_map(|kv| Some((id(kv)?, written(kv)))).collect();
+        // Another program may write the same name in another way.
+        let entries = if line_of(&key) == line { entries(&line, found) } else { Vec::new() };
+        (!entries.is_empty()).then_some(Line { key, entries, written })
+    };
+    by_line.into_iter().filter_map(read).collect()
+}
+
+/// What an entry says.
+pub(super) fn written(kv: &KeyValue) -> Written {
+    let value = String::from_utf8_lossy(&kv.value).into_owned();
+    Written { value, number: u64::try_from(kv.create_revision).unwrap_or_default() }
+}
+
+fn entry(line: &str, kv: &KeyValue) -> Option<Entry> {
+    let id = std::str::from_utf8(&kv.key).ok()?;
+    let mut words = id.strip_prefix(line)?.split('-');
+    let (mode, token, _lease) = (words.next()?, words.next()?, words.next()?);
+    let (mode, several) = match mode.strip_suffix('+') {
+        Some(mode) => (mode, true),
+        None => (mode, false),
+    };
+    let sharing = match (mode, mode.strip_prefix('p')) {
+        ("x", _) => Sharing::Exclusive,
+        ("s", _) => Sharing::Shared,
+        (_, Some(most)) => Sharing::Permits(most.parse().ok()?),
+        _ => return None,
+    };
+    let token = OwnerToken::parse(token)?;
+    let place = u64::try_from(kv.create_revision).ok()?;
+    Some(Entry { place, token, sharing, several, id: id.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kv(key: &str, create_revision: i64) -> KeyValue {
+        KeyValue { key: key.into(), create_revision, ..KeyValue::default() }
+    }
+
+    #[test]
+    fn an_entry_is_read_as_it_was_named() {
+        let key = LockKey::new("lock:", "a/b%2F-ü\0").unwrap();
+        let line = line_of(&key);
+        for (sharing, several) in [
+            (Sharing::Exclusive, false),
+            (Sharing::Exclusive, true),
+            (Sharing::Shared, false),
+            (Sharing::Permits(12), true),
+        ] {
+            let token = OwnerToken::random(7);
+            let id = [&line, place_in_line(token, sharing, several, 0x7b).as_str()].concat();
+            let read = entries(&line, vec![kv(&id, 3)]);
+            assert_eq!(read, [Entry { place: 3, token, sharing, several, id: id.into() }]);
+        }
+    }
+
+    #[test]
+    fn no_line_lies_within_another() {
+        let names = ["a", "a/", "a%2F", "a/b", "a0", "a%", "%"];
+        let lines = names.map(|name| line_of(&LockKey::new("", name).unwrap()));
+        for (at, one) in lines.iter().enumerate() {
+            for other in lines.iter().skip(at + 1) {
+                for (line, key) in [(one, other), (other, one)] {
+                    let within =
+                        key.as_bytes() >= line.as_bytes() && *key.as_bytes() < *end_of(line);
+                    assert!(!within, "{key} is in the line {line}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_is_in_the_order_of_making_and_passes_over_what_is_not_ours() {
+        let token = OwnerToken::random(7);
+        let ours = ["x/", &place_in_line(token, Sharing::Shared, false, 1)].concat();
+        let found = vec![kv(&ours, 9), kv("x/something else", 5), kv("x/p-1-2", 6), kv(&ours, 4)];
+        let places: Vec<u64> = entries("x/", found).iter().map(|entry| entry.place).collect();
+        assert_eq!(places, [4, 9]);
+    }
+}

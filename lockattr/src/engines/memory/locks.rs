@@ -1,0 +1,451 @@
+//! Who holds and who stands in line, in memory. No clock of its own.
+//!
+//! The same rules as in the Redis scripts (`redis/queue.lua`), so that a test on the memory store
+//! tells something about both.
+
+#[cfg(feature = "testing")]
+mod script;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Post;
+use crate::lock::fencing::{FARTHEST_HINT, clock};
+use crate::store::queue::{lasts, lease_of, look_after};
+use crate::store::{
+    Acquire, Acquiring, Claim, Grant, LockKey, NET, News, Release, Releasing, Renew, Renewal,
+    Sharing, Waiting,
+};
+use crate::{FencingToken, HeldLock, Holder};
+
+/// How long a claim for several keys is overtaken while another of them is taken.
+const OVERTAKEN: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Default)]
+pub(super) struct Locks {
+    by_name: HashMap<Box<str>, Lock>,
+    counter: u64,
+    /// Entries allowed before those that ended by themselves are swept out.
+    room: usize,
+}
+
+/// One lock; there is none under a name that nobody holds nor waits for.
+#[derive(Debug, Default)]
+struct Lock {
+    /// Those who have it: one, or several that share it.
+    holders: Vec<Held>,
+    line: VecDeque<InLine>,
+}
+
+#[derive(Debug)]
+struct Held {
+    claim: Arc<Claim>,
+    /// With whom it shared the lock when it was granted or renewed last.
+    sharing: Sharing,
+    ends: Instant,
+    fencing: FencingToken,
+}
+
+#[derive(Clone, Debug)]
+struct InLine {
+    claim: Arc<Claim>,
+    ttl: Duration,
+    since: Instant,
+    /// When the entry ends, unless its process asks again.
+    lasts_until: Instant,
+    /// Whether it is only told, and comes to take what it finds free.
+    told: bool,
+}
+
+impl Locks {
+    pub(super) fn acquire(&mut self, asked: &Acquiring, post: &mut Post<'_>) -> Acquire {
+        let Acquiring { claim, ttl, waiting, hint, beside, .. } = asked;
+        let (ttl, in_line) = (*ttl, *waiting != Waiting::Not);
+        let told = matches!(waiting, Waiting::Told { .. });
+        self.sweep(post.now);
+        self.expire(claim, post.now);
+        self.drop_the_dead(claim.keys(), post.now);
+        let is_next = self.nobody_waits(claim)
+            || (told && self.has_its_turn(claim, *waiting))
+            || beside.as_ref().is_some_and(|beside| self.has(beside));
+        if self.has(claim) || (self.admit(claim) && is_next) {
+            let mut granted = self.grant(claim, ttl, *hint, post.now);
+            if claim.sharing() != Sharing::Exclusive {
+                // Those behind it may share the lock.
+                self.serve(claim.keys().to_vec(), None, post);
+                if let Acquire::Acquired { wanted, .. } = &mut granted {
+                    *wanted = !self.nobody_waits(claim);
+                }
+            }
+            return granted;
+        }
+        if in_line {
+            self.get_in_line(claim, ttl, told, post);
+        }
+        // It may be free for the line, if its last holder's lease has ended by itself.
+        let (granted, served) = self.serve(claim.keys().to_vec(), Some((claim, *hint)), post);
+        if let Some(granted) = granted {
+            return granted;
+        }
+        if !served && self.admit(claim) && self.nobody_waits(claim) {
+            // All who stood in line were gone.
+            return self.grant(claim, ttl, *hint, post.now);
+        }
+        let (holder, ends) = (self.holder_of(claim, post.now), self.ends(claim.keys()));
+        let left = ends.map(|ends| ends - post.now);
+        // Nobody frees a lock here without a word.
+        let in_line = in_line.then(|| look_after(ttl, self.ahead_of(claim), left, NET));
+        Acquire::Held { holder: holder.map(Box::new), in_line }
+    }
+
+    pub(super) fn renew(&mut self, renewal: &Renewal, post: &mut Post<'_>) -> Renew {
+        let (claim, now) = (&renewal.claim, post.now);
+        self.expire(claim, now);
+        if !self.has(claim) {
+            return Renew::NotHeld;
+        }
+        self.set_end(claim, |ends| ends.max(now + renewal.ttl));
+        self.counter = self.counter.max(renewal.fence.map_or(0, FencingToken::counter));
+        if self.shares_from_now_on(claim) {
+            // Those who wait may share it too.
+            let _nobody_asked = self.serve(claim.keys().to_vec(), None, post);
+        }
+        Renew::Renewed
+    }
+
+    /// Whether the claim had its lock alone, and shares it now.
+    fn shares_from_now_on(&mut self, claim: &Claim) -> bool {
+        let lock = self.by_name.get_mut(claim.key().name());
+        let held = lock.and_then(|lock| lock.holders.iter_mut().find(|held| held.is(claim)));
+        held.is_some_and(|held| {
+            std::mem::replace(&mut held.sharing, claim.sharing()) != claim.sharing()
+        })
+    }
+
+    pub(super) fn release(&mut self, release: &Releasing, post: &mut Post<'_>) -> Release {
+        let claim = &release.claim;
+        self.expire(claim, post.now);
+        let held = self.has(claim);
+        if held && !release.after.is_zero() {
+            self.set_end(claim, |_| post.now + release.after);
+            // The heads of the queues count on another end.
+            for key in claim.keys() {
+                if let Some(head) = self.waiting(key, 0) {
+                    let _there = post.tell(&head.claim, News::AskAgain(post.now + release.after));
+                }
+            }
+            return Release::Released;
+        }
+        for key in claim.keys() {
+            if let Some(lock) = self.by_name.get_mut(key.name()) {
+                lock.holders.retain(|held| held.claim.token() != claim.token());
+            }
+        }
+        if release.quietly {
+            return if held { Release::Released } else { Release::NotHeld };
+        }
+        self.take_out(claim);
+        let _nobody_asked = self.serve(claim.keys().to_vec(), None, post);
+        if held { Release::Released } else { Release::NotHeld }
+    }
+
+    pub(super) fn holder(&self, key: &LockKey, now: Instant) -> Option<Holder> {
+        let held = self.by_name.get(key.name())?.holders.iter().find(|held| held.ends > now)?;
+        Some(held.label(now))
+    }
+
+    pub(super) fn survey(&self, prefix: &str, now: Instant) -> Vec<HeldLock> {
+        let shown = |name: &str, lock: &Lock| {
+            let key = name.strip_prefix(prefix).filter(|key| !key.is_empty())?;
+            let held = lock.holders.iter().filter(|held| held.ends > now);
+            let first = held.clone().min_by_key(|held| held.ends)?;
+            let mut report = HeldLock::new(key, first.label(now));
+            report.holders = u32::try_from(held.count()).unwrap_or(u32::MAX);
+            report.shared = first.sharing != Sharing::Exclusive;
+            report.waiting = u64::try_from(lock.line.len()).unwrap_or(u64::MAX);
+            report.fencing_token = Some(first.fencing);
+            Some(report)
+        };
+        self.by_name.iter().filter_map(|(name, lock)| shown(name, lock)).collect()
+    }
+
+    pub(super) fn evict(&mut self, key: &LockKey, post: &mut Post<'_>) -> bool {
+        let Some(lock) = self.by_name.get_mut(key.name()) else { return false };
+        let evicted = std::mem::take(&mut lock.holders);
+        let _nobody_asked = self.serve(vec![key.clone()], None, post);
+        evicted.iter().any(|held| held.ends > post.now)
+    }
+
+    /// Hands the locks to those who are next, and to those who are next after a claim that is
+    /// gone; one that is only told has to come and take them. If `asking` is among them, returns its
+    /// grant, by its hint, instead of telling it; and whether anybody was served.
+    fn serve(
+        &mut self,
+        mut keys: Vec<LockKey>,
+        asking: Option<(&Arc<Claim>, Option<u64>)>,
+        post: &mut Post<'_>,
+    ) -> (Option<Acquire>, bool) {
+        let (mut granted, mut served) = (None, false);
+        while let Some(key) = keys.pop() {
+            self.drop_the_dead(std::slice::from_ref(&key), post.now);
+            let mut overtaken = 0;
+            while let Some(waiting) = self.waiting(&key, overtaken) {
+                self.expire(&waiting.claim, post.now);
+                if !self.admit(&waiting.claim) || !self.comes_next(&waiting, post.now) {
+                    let several = waiting.claim.keys().len() > 1;
+                    let young = post.now < waiting.since + OVERTAKEN;
+                    if several && young && self.admits(&key, waiting.claim.sharing()) {
+                        // It waits for another key: the next one may have this.
+                        overtaken += 1;
+                        continue;
+                    }
+                    break;
+                }
+                self.take_out(&waiting.claim);
+                let asks = asking.filter(|(claim, _)| waiting.is(claim));
+                if let Some((claim, hint)) = asks {
+                    granted = Some(self.grant(claim, waiting.ttl, hint, post.now));
+                    served = true;
+                } else if waiting.told {
+                    let there = post.tell(&waiting.claim, News::AskAgain(post.now));
+                    served |= there;
+                    // Those behind have to wait for it, but for those who could share with it.
+                    if there && waiting.claim.sharing() != Sharing::Shared {
+                        break;
+                    }
+                } else {
+                    let handed = self.hand_over(&waiting, post);
+                    served |= handed;
+                    // Others may share the other locks with it, or be next there in its place.
+                    if !handed || waiting.claim.sharing() != Sharing::Exclusive {
+                        keys.extend(
+                            waiting.claim.keys().iter().filter(|other| **other != key).cloned(),
+                        );
+                    }
+                }
+            }
+            self.forget_if_unused(&key);
+        }
+        (granted, served)
+    }
+
+    /// Whether a claim comes next in the queues of all its keys, but for claims for several that can be
+    /// passed over.
+    fn comes_next(&self, waiting: &InLine, now: Instant) -> bool {
+        let lines = waiting.claim.keys().iter().filter_map(|key| self.by_name.get(key.name()));
+        lines.into_iter().all(|lock| {
+            let mut before = lock.line.iter().take_while(|before| !before.is(&waiting.claim));
+            before.all(|before| {
+                let passable = before.claim.keys().len() > 1 && now < before.since + OVERTAKEN;
+                before.lasts_until <= now || (passable && !self.admit(&before.claim))
+            })
+        })
+    }
+
+    /// Hands the lock to a claim in line; `false` if its manager is gone.
+    fn hand_over(&mut self, waiting: &InLine, post: &mut Post<'_>) -> bool {
+        let fencing = self.next_token(None);
+        let left = waiting.lasts_until.saturating_duration_since(post.now);
+        let lease = lease_of(waiting.ttl, lasts(waiting.ttl).saturating_sub(left));
+        let since = post.now.checked_sub(waiting.ttl - lease).unwrap_or(post.now);
+        let grant = Grant::new(fencing, since, !self.nobody_waits(&waiting.claim));
+        let there = post.tell(&waiting.claim, News::Granted(grant));
+        if there {
+            self.hold(&waiting.claim, post.now + lease, fencing);
+        }
+        there
+    }
+
+    fn grant(
+        &mut self,
+        claim: &Arc<Claim>,
+        ttl: Duration,
+        hint: Option<u64>,
+        now: Instant,
+    ) -> Acquire {
+        self.take_out(claim);
+        let fencing = self.next_token(hint);
+        self.hold(claim, now + ttl, fencing);
+        Acquire::Acquired { fencing, wanted: !self.nobody_waits(claim) }
+    }
+
+    pub(super) fn next_token(&mut self, hint: Option<u64>) -> FencingToken {
+        let clock = clock();
+        let farthest = clock.max(self.counter).saturating_add(FARTHEST_HINT);
+        let hint = hint.filter(|hint| *hint <= farthest);
+        self.counter = hint.unwrap_or(clock).max(self.counter + 1);
+        FencingToken::from_counter(self.counter)
+    }
+
+    fn hold(&mut self, claim: &Arc<Claim>, ends: Instant, fencing: FencingToken) {
+        for key in claim.keys() {
+            let lock = self.by_name.entry(key.name().into()).or_default();
+            lock.holders.retain(|held| held.claim.token() != claim.token());
+            let sharing = claim.sharing();
+            lock.holders.push(Held { claim: claim.clone(), sharing, ends, fencing });
+        }
+    }
+
+    fn get_in_line(&mut self, claim: &Arc<Claim>, ttl: Duration, told: bool, post: &mut Post<'_>) {
+        for key in claim.keys() {
+            let lock = self.by_name.entry(key.name().into()).or_default();
+            let lasts_until = post.now + lasts(ttl);
+            if let Some(waiting) = lock.line.iter_mut().find(|waiting| waiting.is(claim)) {
+                waiting.lasts_until = lasts_until;
+                continue;
+            }
+            let claim = claim.clone();
+            lock.line.push_back(InLine { claim, ttl, since: post.now, lasts_until, told });
+            for held in &lock.holders {
+                post.tell_wanted(&held.claim, key.name());
+            }
+        }
+    }
+
+    /// Takes out the entries of processes that have not asked again in time: killed, stopped or cut off.
+    fn drop_the_dead(&mut self, keys: &[LockKey], now: Instant) {
+        for key in keys {
+            if let Some(lock) = self.by_name.get_mut(key.name()) {
+                lock.line.retain(|waiting| waiting.lasts_until > now);
+            }
+        }
+    }
+
+    /// How many wait before a claim for the lock in its way.
+    fn ahead_of(&self, claim: &Claim) -> u32 {
+        let in_the_way = |key: &&LockKey| !self.admits(key, claim.sharing());
+        let key = claim.keys().iter().find(in_the_way).unwrap_or(claim.key());
+        let lock = self.by_name.get(key.name());
+        let ahead = lock.and_then(|lock| lock.line.iter().position(|waiting| waiting.is(claim)));
+        ahead.and_then(|ahead| u32::try_from(ahead).ok()).unwrap_or_default()
+    }
+
+    fn take_out(&mut self, claim: &Claim) {
+        for key in claim.keys() {
+            if let Some(lock) = self.by_name.get_mut(key.name()) {
+                lock.line.retain(|waiting| !waiting.is(claim));
+            }
+        }
+    }
+
+    /// Whether the claim could have all its locks now, but for those who came before it.
+    fn admit(&self, claim: &Claim) -> bool {
+        claim.keys().iter().all(|key| self.admits(key, claim.sharing()))
+    }
+
+    fn admits(&self, key: &LockKey, sharing: Sharing) -> bool {
+        let holders = self.by_name.get(key.name()).map_or(&[][..], |lock| &lock.holders);
+        holders.is_empty()
+            || match sharing {
+                Sharing::Exclusive => false,
+                Sharing::Shared => holders.iter().all(|held| held.sharing == Sharing::Shared),
+                Sharing::Permits(permits) => {
+                    let takes_permits = |held: &Held| matches!(held.sharing, Sharing::Permits(_));
+                    // A `usize` holds a `u32`.
+                    holders.iter().all(takes_permits) && holders.len() < permits as usize
+                }
+            }
+    }
+
+    fn nobody_waits(&self, claim: &Claim) -> bool {
+        let lines = claim.keys().iter().filter_map(|key| self.by_name.get(key.name()));
+        lines.flat_map(|lock| &lock.line).next().is_none()
+    }
+
+    /// Whether a claim that is only told comes before all who stand in line: one that has been told is
+    /// not in line any more.
+    fn has_its_turn(&self, claim: &Claim, waiting: Waiting) -> bool {
+        claim.keys().iter().all(|key| {
+            let Some(lock) = self.by_name.get(key.name()) else { return true };
+            let rank = lock.line.iter().position(|other| other.is(claim));
+            rank == Some(0)
+                || lock.line.is_empty()
+                || (rank.is_none() && waiting == Waiting::Told { again: true })
+        })
+    }
+
+    fn has(&self, claim: &Claim) -> bool {
+        claim.keys().iter().all(|key| {
+            let lock = self.by_name.get(key.name());
+            lock.is_some_and(|lock| lock.holders.iter().any(|held| held.is(claim)))
+        })
+    }
+
+    /// Sets the end of a claim's lease to what `change` makes of it.
+    fn set_end(&mut self, claim: &Claim, change: impl Fn(Instant) -> Instant) {
+        for key in claim.keys() {
+            let lock = self.by_name.get_mut(key.name());
+            let holders = lock.into_iter().flat_map(|lock| &mut lock.holders);
+            holders.filter(|held| held.is(claim)).for_each(|held| held.ends = change(held.ends));
+        }
+    }
+
+    fn waiting(&self, key: &LockKey, nth: usize) -> Option<InLine> {
+        self.by_name.get(key.name())?.line.get(nth).cloned()
+    }
+
+    /// Who stands in the way.
+    fn holder_of(&self, claim: &Claim, now: Instant) -> Option<Holder> {
+        self.holders(claim.keys()).next().map(|held| held.label(now))
+    }
+
+    /// When the first of the leases in the way ends, if nothing happens.
+    fn ends(&self, keys: &[LockKey]) -> Option<Instant> {
+        self.holders(keys).map(|held| held.ends).min()
+    }
+
+    fn holders(&self, keys: &[LockKey]) -> impl Iterator<Item = &Held> {
+        let locks = keys.iter().filter_map(|key| self.by_name.get(key.name()));
+        locks.flat_map(|lock| &lock.holders)
+    }
+
+    fn expire(&mut self, claim: &Claim, now: Instant) {
+        for key in claim.keys() {
+            if let Some(lock) = self.by_name.get_mut(key.name()) {
+                lock.holders.retain(|held| held.ends > now);
+            }
+        }
+    }
+
+    fn forget_if_unused(&mut self, key: &LockKey) {
+        if self.by_name.get(key.name()).is_some_and(Lock::is_unused) {
+            self.by_name.remove(key.name());
+        }
+    }
+
+    /// Leases that nobody gave back must not pile up: swept whenever their number has doubled.
+    fn sweep(&mut self, now: Instant) {
+        if self.by_name.len() >= self.room.max(64) {
+            self.by_name.retain(|_, lock| {
+                lock.holders.retain(|held| held.ends > now);
+                !lock.is_unused()
+            });
+            self.room = self.by_name.len() * 2;
+        }
+    }
+}
+
+impl Lock {
+    fn is_unused(&self) -> bool {
+        self.holders.is_empty() && self.line.is_empty()
+    }
+}
+
+impl InLine {
+    fn is(&self, claim: &Claim) -> bool {
+        self.claim.stands_as().token() == claim.stands_as().token()
+    }
+}
+
+impl Held {
+    fn is(&self, claim: &Claim) -> bool {
+        self.claim.token() == claim.token()
+    }
+
+    fn label(&self, now: Instant) -> Holder {
+        Holder::from_value(self.claim.value(), Some(self.ends.saturating_duration_since(now)))
+    }
+}

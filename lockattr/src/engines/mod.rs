@@ -1,0 +1,18 @@
+//! The stores: one folder for each engine that can keep locks. All of them implement [`Store`](crate::store::Store).
+
+#[cfg(feature = "etcd")]
+pub(crate) mod etcd;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
+pub(crate) mod memory;
+#[cfg(feature = "mysql")]
+pub(crate) mod mysql;
+#[cfg(any(feature = "zookeeper", feature = "etcd"))]
+mod ordered;
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
+#[cfg(feature = "redis")]
+pub(crate) mod redis;
+pub(crate) mod redlock;
+#[cfg(feature = "zookeeper")]
+pub(crate) mod zookeeper;

@@ -1,0 +1,124 @@
+//! What a MySQL URL says: where the server is, as whom to log in, and how long to wait for it.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use mysql_async::{Opts, OptsBuilder};
+use percent_encoding::percent_decode_str;
+use url::Url;
+
+use crate::Error;
+use crate::lock::settings::ServerSettings;
+use crate::store::url::{shown, unknown_setting};
+
+/// What may stand in the query besides what a manager knows.
+const NAMES: &str = ", and for MySQL `connections`, `connect_timeout`, `response_timeout`, \
+                     `heartbeat`, `lock`";
+
+/// A packet must hold a batch; the server has a limit of its own, at least this.
+const LARGEST_PACKET: usize = 1 << 24;
+
+/// As long as a server lets a connection be idle: the heartbeat keeps it, not this.
+const IDLE: usize = 31_536_000;
+
+/// The settings of one MySQL store.
+#[derive(Clone)]
+pub(super) struct Config {
+    pub(super) opts: Opts,
+    /// The URL without its password, for errors.
+    pub(super) address: String,
+    pub(super) timing: ServerSettings,
+    /// Whether locks belong to connections instead of having leases.
+    pub(super) sessions: bool,
+}
+
+impl Config {
+    pub(super) fn read(
+        urls: Vec<Url>,
+        query: &[(String, String)],
+        mut timing: ServerSettings,
+    ) -> Result<Self, Error> {
+        let mut sessions = false;
+        for (name, value) in query {
+            match name.as_str() {
+                "lock" => sessions = is_session(value)?,
+                "connections" | "connect_timeout" | "response_timeout" | "heartbeat" => {
+                    timing.set(name, value)?;
+                }
+                _ => return Err(unknown_setting(query, name, NAMES)),
+            }
+        }
+        timing.check()?;
+        let address = shown(&urls);
+        let Ok([url]) = <[Url; 1]>::try_from(urls) else {
+            return Err(invalid("a `mysql://` URL takes one host: that of the primary"));
+        };
+        let opts = login(&url)?.init(session_settings(&timing));
+        Ok(Self { opts: opts.into(), address, timing, sessions })
+    }
+}
+
+fn is_session(value: &str) -> Result<bool, Error> {
+    match value {
+        "session" => Ok(true),
+        "lease" => Ok(false),
+        _ => Err(invalid(
+            "`lock` in a `mysql://` URL is `lease`, which is the default, or `session`",
+        )),
+    }
+}
+
+/// Where the server is, and as whom to log in.
+fn login(url: &Url) -> Result<OptsBuilder, Error> {
+    let decoded = |text: &str| {
+        let text = percent_decode_str(text).decode_utf8();
+        // Not quoted: it may be the password.
+        text.map(Cow::into_owned)
+            .map_err(|_| invalid("user, password or database in the URL are not UTF-8"))
+    };
+    let host = url.host_str().filter(|host| !host.is_empty());
+    let host = host.ok_or_else(|| invalid("a `mysql://` URL names a host"))?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let database = decoded(url.path().trim_start_matches('/'))?;
+    if database.is_empty() || database.contains('/') {
+        return Err(invalid(
+            "a `mysql://` URL names the database where the locks are kept: write it like \
+             `mysql://user:password@127.0.0.1/database`",
+        ));
+    }
+    let user = decoded(url.username())?;
+    let password = url.password().map(decoded).transpose()?;
+    Ok(OptsBuilder::default()
+        .ip_or_hostname(decoded(host)?)
+        .tcp_port(url.port().unwrap_or(3306))
+        .user(Some(user).filter(|user| !user.is_empty()))
+        .pass(password)
+        .db_name(Some(database))
+        // A server that is near is reached as the URL says, not by a socket it names.
+        .prefer_socket(false)
+        // Against a peer that is gone without a word.
+        .tcp_keepalive(Some(Duration::from_secs(60)))
+        // Both would cost a trip to ask for.
+        .max_allowed_packet(Some(LARGEST_PACKET))
+        .wait_timeout(Some(IDLE)))
+}
+
+/// What each connection sets first. Nothing that the user's server sets otherwise may matter.
+fn session_settings(timing: &ServerSettings) -> Vec<String> {
+    // Nothing is waited for longer than its answer would be. The server counts whole seconds. What waits
+    // in line does so in one statement; each server has its own name for the limit of those.
+    let limit = timing.response_timeout.as_secs().max(1);
+    vec![
+        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED".into(),
+        format!(
+            "SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES', wait_timeout = {IDLE}, \
+             innodb_lock_wait_timeout = {limit}, lock_wait_timeout = {limit}, \
+             group_concat_max_len = 1048576 /*M!, max_statement_time = 0 */ \
+             /*!50708 , max_execution_time = 0 */"
+        ),
+    ]
+}
+
+fn invalid(sentence: &str) -> Error {
+    Error::InvalidOptions(sentence.into())
+}

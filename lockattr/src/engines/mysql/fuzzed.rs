@@ -1,0 +1,17 @@
+//! The doors to this engine for [`fuzzing`](crate::engines::fuzzing).
+
+#![allow(missing_docs, reason = "the doors are named after the rooms")]
+
+use super::request;
+use crate::store::Acquire;
+use crate::store::answers::held_each;
+
+pub type Columns = (Option<u64>, Option<i64>, Option<Vec<u8>>, Option<i64>, Option<u64>);
+
+pub fn acquired(columns: Columns, in_line: bool) -> Option<Acquire> {
+    request::said(columns, in_line).map(|(answer, _clock)| answer)
+}
+
+pub fn held(answers: &[u8]) -> Option<Vec<bool>> {
+    held_each(answers)
+}

@@ -1,0 +1,414 @@
+//! The task that has one connection, and on it the lock of one claim after the other.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Error};
+use tokio::runtime;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::config::Config;
+use super::connect::{Live, abandon, error_from};
+use super::sessions::Sessions;
+use crate::FencingToken;
+use crate::store::{
+    Acquire, Acquiring, Claim, Grant, NET, OwnerToken, Release, Renew, StoreError, Waiting,
+};
+
+/// As good as for ever: whoever waits gives up earlier.
+const FOR_EVER: i64 = 31_536_000;
+
+/// What a session is asked, and by which claim: it may serve another when it comes to that.
+pub(super) enum Command {
+    Take {
+        asked: Acquiring,
+        back: UnboundedSender<Command>,
+        told: oneshot::Sender<Result<Acquire, StoreError>>,
+    },
+    Renew {
+        token: OwnerToken,
+        ttl: Duration,
+        told: oneshot::Sender<Renew>,
+    },
+    Release {
+        token: OwnerToken,
+        after: Duration,
+        back: UnboundedSender<Command>,
+        told: oneshot::Sender<Release>,
+    },
+}
+
+/// One connection's task. Ends when nobody can ask it any more, and the lock with it.
+pub(super) struct Session {
+    sessions: Weak<Sessions>,
+    config: Arc<Config>,
+    runtime: runtime::Id,
+    connection: Option<Conn>,
+    /// The claim that it serves.
+    token: Option<OwnerToken>,
+    held: Option<Held>,
+}
+
+/// The lock that a session has.
+struct Held {
+    /// What it is called on the server.
+    lock: String,
+    /// For how long its holder counts on it without an answer.
+    ttl: Duration,
+}
+
+/// What `session.sql` answers.
+type Got = (Option<i64>, Option<u64>, String);
+
+/// There is nothing more that this session can do.
+struct Over;
+
+impl Session {
+    pub(super) fn new(sessions: &Arc<Sessions>, runtime: runtime::Id) -> Self {
+        let (config, sessions) = (sessions.config.clone(), Arc::downgrade(sessions));
+        Self { sessions, config, runtime, connection: None, token: None, held: None }
+    }
+
+    pub(super) async fn run(mut self, mut commands: UnboundedReceiver<Command>) {
+        self.serve(&mut commands).await;
+    }
+
+    /// One claim after the other, until nobody can ask any more or the connection is of no use.
+    async fn serve(&mut self, commands: &mut UnboundedReceiver<Command>) {
+        loop {
+            let command = match timeout(self.config.timing.heartbeat, commands.recv()).await {
+                Ok(Some(command)) => command,
+                Ok(None) => return,
+                Err(_) if self.answers().await => continue,
+                Err(_) => return,
+            };
+            let outcome = match command {
+                Command::Take { asked, back, told } => {
+                    self.take(&asked, back, told, commands).await
+                }
+                Command::Renew { token, told, .. } if self.token != Some(token) => {
+                    let _nobody_waits = told.send(Renew::NotHeld);
+                    continue;
+                }
+                Command::Release { token, told, .. } if self.token != Some(token) => {
+                    let _nobody_waits = told.send(Release::NotHeld);
+                    continue;
+                }
+                Command::Renew { ttl, told, .. } => self.renew(ttl, told).await,
+                Command::Release { after, back, told, .. } => self.release(after, back, told).await,
+            };
+            if let Err(Over) = outcome {
+                return;
+            }
+        }
+    }
+
+    async fn take(
+        &mut self,
+        asked: &Acquiring,
+        back: UnboundedSender<Command>,
+        told: oneshot::Sender<Result<Acquire, StoreError>>,
+        commands: &mut UnboundedReceiver<Command>,
+    ) -> Result<(), Over> {
+        let token = asked.claim.token();
+        if !self.sessions.upgrade().is_some_and(|sessions| sessions.serves(token, &back)) {
+            // A claim asked twice, and was over with the first answer.
+            let _nobody_waits = told.send(Err(too_late()));
+            return Ok(());
+        }
+        self.token = Some(token);
+        if self.connection.is_none() {
+            match Live::connect(&self.config, None).await {
+                Ok(live) => self.connection = Some(live.connection),
+                Err(error) => {
+                    let _nobody_waits = told.send(Err(error));
+                    return Err(Over);
+                }
+            }
+        }
+        let Some(connection) = &mut self.connection else { return Err(Over) };
+        let limit = self.config.timing.response_timeout;
+        let got = match timeout(limit, get(connection, &asked.claim, 0)).await {
+            Ok(Ok(got)) => got,
+            Ok(Err(error)) => {
+                let _nobody_waits = told.send(Err(error_from(&self.config.address, error)));
+                return Err(Over);
+            }
+            Err(_) => {
+                let sentence = format!("no answer from {} within {limit:?}", self.config.address);
+                let _nobody_waits = told.send(Err(StoreError::new(sentence)));
+                return Err(Over);
+            }
+        };
+        let (Some(1), Some(number), lock) = got else {
+            let waits = asked.waiting != Waiting::Not;
+            let in_line = waits.then_some(NET);
+            let _nobody_waits = told.send(Ok(Acquire::Held { holder: None, in_line }));
+            if waits {
+                drop(back);
+                return self.wait(asked, commands).await;
+            }
+            self.serves_another(back);
+            return Ok(());
+        };
+        if self.held.is_some() {
+            // It had it already: a session may take a lock several times.
+            let once_less = connection.exec_drop("DO RELEASE_LOCK(?)", (&lock,));
+            if !matches!(timeout(limit, once_less).await, Ok(Ok(()))) {
+                return Err(Over);
+            }
+        }
+        self.held = Some(Held { lock, ttl: asked.ttl });
+        // Whether others wait is not to be known: so they may.
+        let fencing = FencingToken::from_counter(number);
+        let _nobody_waits = told.send(Ok(Acquire::Acquired { fencing, wanted: true }));
+        Ok(())
+    }
+
+    /// Waits on the server until the lock is ours, or until the claim gives up.
+    async fn wait(
+        &mut self,
+        asked: &Acquiring,
+        commands: &mut UnboundedReceiver<Command>,
+    ) -> Result<(), Over> {
+        let Some(mut connection) = self.connection.take() else { return Err(Over) };
+        let (claim, ttl) = (&asked.claim, asked.ttl);
+        let id = connection.id();
+        let outcome = {
+            let mut waiting = Box::pin(get(&mut connection, claim, FOR_EVER));
+            loop {
+                tokio::select! {
+                    biased;
+                    got = &mut waiting => break got,
+                    command = commands.recv() => match command {
+                        Some(Command::Take { asked: other, told, .. })
+                            if other.claim.token() != claim.token() =>
+                        {
+                            let _nobody_waits = told.send(Err(too_late()));
+                        }
+                        Some(Command::Take { told, .. }) => {
+                            let held = Acquire::Held { holder: None, in_line: Some(NET) };
+                            let _nobody_waits = told.send(Ok(held));
+                        }
+                        Some(Command::Renew { told, .. }) => {
+                            let _nobody_waits = told.send(Renew::NotHeld);
+                        }
+                        Some(Command::Release { token, told, .. }) if token != claim.token() => {
+                            let _nobody_waits = told.send(Release::NotHeld);
+                        }
+                        // The server is told, because it would notice only after a while that
+                        // nobody waits any more, and might give us the lock meanwhile.
+                        Some(Command::Release { told, .. }) => {
+                            self.end(id).await;
+                            let _nobody_waits = told.send(Release::NotHeld);
+                            drop(waiting);
+                            abandon(connection);
+                            return Err(Over);
+                        }
+                        None => {
+                            self.end(id).await;
+                            drop(waiting);
+                            abandon(connection);
+                            return Err(Over);
+                        }
+                    }
+                }
+            }
+        };
+        self.connection = Some(connection);
+        let Some(sessions) = self.sessions.upgrade() else { return Err(Over) };
+        let inbox = sessions.inboxes.get(claim.token().inbox());
+        match outcome {
+            Ok((Some(1), Some(number), lock)) => {
+                self.held = Some(Held { lock, ttl });
+                let fencing = FencingToken::from_counter(number);
+                if let Some(inbox) = inbox {
+                    let grant = Grant::new(fencing, Instant::now(), true);
+                    inbox.granted(claim.token(), grant);
+                }
+                Ok(())
+            }
+            _ => {
+                if let Some(inbox) = inbox {
+                    inbox.ask_again(claim.token(), Instant::now());
+                }
+                Err(Over)
+            }
+        }
+    }
+
+    async fn renew(&mut self, ttl: Duration, told: oneshot::Sender<Renew>) -> Result<(), Over> {
+        let (Some(connection), Some(held)) = (&mut self.connection, &mut self.held) else {
+            let _nobody_waits = told.send(Renew::NotHeld);
+            return Ok(());
+        };
+        held.ttl = ttl;
+        let ours = "SELECT IS_USED_LOCK(?) = CONNECTION_ID()";
+        let asking = connection.exec_first::<Option<i64>, _, _>(ours, (&held.lock,));
+        // Longer than anybody waits for the answer: a connection that is given up is a lock that is
+        // given up. After that time its holder does not count on it any more.
+        match timeout(ttl, asking).await {
+            Ok(Ok(Some(Some(1)))) => {
+                let _nobody_waits = told.send(Renew::Renewed);
+                Ok(())
+            }
+            _ => {
+                let _nobody_waits = told.send(Renew::NotHeld);
+                Err(Over)
+            }
+        }
+    }
+
+    async fn release(
+        &mut self,
+        after: Duration,
+        back: UnboundedSender<Command>,
+        told: oneshot::Sender<Release>,
+    ) -> Result<(), Over> {
+        let (Some(connection), Some(Held { lock, .. })) = (&mut self.connection, self.held.take())
+        else {
+            let _nobody_waits = told.send(Release::NotHeld);
+            return Err(Over);
+        };
+        let mut told = Some(told);
+        if !after.is_zero() {
+            let _nobody_waits = told.take().map(|told| told.send(Release::Released));
+            sleep(after).await;
+        }
+        let asking = connection.exec_first::<Option<i64>, _, _>("SELECT RELEASE_LOCK(?)", (lock,));
+        // If there is no answer, the lock goes with the connection.
+        let answer = match timeout(self.config.timing.response_timeout, asking).await {
+            Ok(Ok(Some(Some(1)))) => Ok(Release::Released),
+            Ok(Ok(_)) => Ok(Release::NotHeld),
+            Ok(Err(_)) => Err(Some(Release::NotHeld)),
+            Err(_) => Err(None),
+        };
+        let usable = answer.is_ok();
+        if usable {
+            self.serves_another(back);
+        }
+        // Who asked has given up by now where there is no answer.
+        if let (Ok(answer) | Err(Some(answer)), Some(told)) = (answer, told) {
+            let _nobody_waits = told.send(answer);
+        }
+        if usable { Ok(()) } else { Err(Over) }
+    }
+
+    /// The claim is over.
+    fn serves_another(&mut self, back: UnboundedSender<Command>) {
+        if let (Some(sessions), Some(token)) = (self.sessions.upgrade(), self.token.take()) {
+            sessions.ended(token, Some((self.runtime, back)));
+        }
+    }
+
+    /// Whether the connection is of use; one that was never made is not.
+    async fn answers(&mut self) -> bool {
+        let Some(connection) = &mut self.connection else { return false };
+        // As patient as a renewal: with the connection, the lock is given up.
+        let response = self.config.timing.response_timeout;
+        let limit = self.held.as_ref().map_or(response, |held| held.ttl.max(response));
+        matches!(timeout(limit, connection.ping()).await, Ok(Ok(())))
+    }
+
+    /// Ends a session on the server, from another one.
+    async fn end(&self, id: u32) {
+        let Ok(mut live) = Live::connect(&self.config, None).await else { return };
+        let end = live.connection.query_drop(format!("KILL {id}"));
+        let _in_time = timeout(self.config.timing.response_timeout, end).await;
+        live.leave();
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let (Some(sessions), Some(token)) = (self.sessions.upgrade(), self.token) {
+            sessions.ended(token, None);
+            // Who holds it is told now, and not by a renewal.
+            if self.held.is_some()
+                && let Some(inbox) = sessions.inboxes.get(token.inbox())
+            {
+                inbox.lost(token);
+            }
+        }
+        // At once: what has the lock is the connection.
+        if let Some(connection) = self.connection.take() {
+            abandon(connection);
+        }
+    }
+}
+
+fn too_late() -> StoreError {
+    StoreError::new("the connection serves another claim by now").not_sent()
+}
+
+async fn get(connection: &mut Conn, claim: &Claim, seconds: i64) -> Result<Got, Error> {
+    let call = "CALL lockattr_v1_session(?, ?)";
+    let got = connection.exec_first(call, (claim.key().name().as_bytes(), seconds)).await?;
+    got.ok_or_else(|| Error::Other("the procedure answered nothing".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::unbounded_channel;
+    use url::Url;
+
+    use super::*;
+    use crate::lock::settings::ServerSettings;
+    use crate::store::{Inbox, LockKey, Sharing};
+
+    /// A session that has the lock of one claim, and no connection, and how another one asks it.
+    fn served() -> (Session, Arc<Sessions>, [Arc<Claim>; 2]) {
+        let url = vec![Url::parse("mysql://u@127.0.0.1:1/db").unwrap()];
+        let query = [("lock".to_owned(), "session".to_owned())];
+        let config = Config::read(url, &query, ServerSettings::default()).unwrap();
+        let sessions = Sessions::new(Arc::new(config));
+        let inbox = Arc::new(Inbox::new(|_name| {}));
+        let claims = ["a", "b"].map(|key| {
+            let key = LockKey::new("lock:", key).unwrap();
+            Arc::new(Claim::of(&inbox, key, [], Sharing::Exclusive, "service=test"))
+        });
+        let mut session = Session::new(&sessions, runtime::Handle::current().id());
+        session.token = Some(claims[0].token());
+        session.held = Some(Held { lock: "lockattr:lock:a".into(), ttl: Duration::from_secs(9) });
+        (session, sessions, claims)
+    }
+
+    /// Their messages came while it was the other's, and lay there.
+    ///
+    /// Red without: the token in each command.
+    #[tokio::test]
+    async fn what_an_earlier_claim_says_late_does_not_concern_the_next() {
+        let (mut session, sessions, [_, earlier]) = served();
+        let (back, mut commands) = unbounded_channel();
+        let token = earlier.token();
+        let (told, released) = oneshot::channel();
+        let after = Duration::ZERO;
+        back.send(Command::Release { token, after, back: back.clone(), told }).ok().unwrap();
+        let (told, renewed) = oneshot::channel();
+        back.send(Command::Renew { token, ttl: Duration::from_secs(9), told }).ok().unwrap();
+        tokio::select! {
+            biased;
+            () = session.serve(&mut commands) => panic!("its connection is given up"),
+            released = released => assert_eq!(released.unwrap(), Release::NotHeld),
+        }
+        assert_eq!(renewed.await.unwrap(), Renew::NotHeld);
+        assert!(session.held.is_some(), "it was given back");
+        drop(sessions);
+    }
+
+    /// Red without: `Sessions::serves`.
+    #[tokio::test]
+    async fn what_an_earlier_claim_asks_late_is_not_asked() {
+        let (mut session, _sessions, [served, earlier]) = served();
+        let (back, mut commands) = unbounded_channel();
+        let (told, answer) = oneshot::channel();
+        let asked = Acquiring::new(earlier, Duration::from_secs(9));
+        let outcome = session.take(&asked, back, told, &mut commands).await;
+        assert!(outcome.is_ok(), "its connection is given up");
+        assert!(answer.await.unwrap().unwrap_err().is_not_sent());
+        assert!(session.held.is_some() && session.token == Some(served.token()));
+    }
+}

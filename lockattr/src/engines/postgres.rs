@@ -1,0 +1,370 @@
+//! The store in a PostgreSQL database.
+//!
+//! A lock is a row with an end by the server's clock. What compares and changes in one step is a
+//! function in the database: the rules of the Redis scripts, in PL/pgSQL.
+
+mod advisory;
+mod asks;
+mod config;
+mod driver;
+mod failure;
+mod form;
+#[cfg(fuzzing)]
+pub mod fuzzed;
+mod hears;
+mod link;
+mod pooler;
+mod pulse;
+mod session;
+mod survey;
+mod transaction;
+mod waiting;
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::{join, join_all};
+use tokio::time::Instant;
+use url::Url;
+
+use crate::lock::settings::ServerSettings;
+use crate::store::url::StoreUrl;
+use crate::store::{
+    Acquire, Acquiring, Inbox, LockKey, Release, Releasing, Renew, Renewal, Store, StoreError,
+    StoreFuture, Waiting, place_of,
+};
+use crate::{Error, HeldLock, Holder};
+pub use advisory::PostgresSessionStore;
+use asks::{Asks, Item, Question, Take, Who};
+use config::Config;
+use failure::Failure;
+use form::Form;
+pub(crate) use form::open;
+use hears::Hears;
+use link::Link;
+use survey::{Evict, Survey, evicted};
+pub use transaction::PostgresTransaction;
+pub(crate) use transaction::{InTransactions, TAKEN, TOO_STRICT, in_transactions};
+
+/// Most claims in one statement: a longer one would keep too many locks from others.
+const BATCH: usize = 100;
+
+/// How often one is asked again.
+const TRIES: usize = 3;
+
+/// Longest name, in bytes: longer ones do not fit an index.
+const LONGEST_NAME: usize = 2_000;
+
+/// All that the store keeps in the database.
+macro_rules! migration {
+    () => {
+        concat!(
+            include_str!("postgres/tables.sql"),
+            include_str!("postgres/guard.sql"),
+            include_str!("postgres/count.sql"),
+            include_str!("postgres/line.sql"),
+            include_str!("postgres/acquire.sql"),
+            include_str!("postgres/release.sql"),
+            include_str!("postgres/transaction.sql"),
+            include_str!("postgres/renew.sql"),
+            include_str!("postgres/evict.sql"),
+        )
+    };
+}
+
+/// Locks in a PostgreSQL database (12 and later), over a small pool of connections.
+///
+/// Made by [`LockManager::connect`](crate::LockManager::connect) from a `postgres://` or
+/// `postgresql://` URL, or by hand. A lock is a row in a table, whose lease ends by the server's clock.
+/// Taking it, giving it back and renewing all that are due is one statement each: a function in the
+/// database, so that no transaction is open while a client is slow. Who has to wait stands in a line, a
+/// table too, and is told by `NOTIFY` that it has the lock; while nothing changes, nothing is asked but
+/// whether the server is there, each `heartbeat`.
+///
+/// # URL
+///
+/// `postgres://user:password@host:5432/database?name=value`, with several hosts between commas, or a
+/// Unix socket's directory as `%2Fvar%2Frun%2Fpostgresql`. The query may set `connections`,
+/// `connect_timeout`, `response_timeout` and `heartbeat`, and of what libpq has `host`, `hostaddr`,
+/// `port`, `user`, `password`, `dbname`, `options`, `application_name`, `sslmode`,
+/// `sslnegotiation`, `channel_binding`, `target_session_attrs`, `load_balance_hosts`,
+/// `keepalives`, `keepalives_idle`, `keepalives_interval`, `keepalives_retries` and
+/// `tcp_user_timeout`. Of several hosts the one is used that takes writes, unless
+/// `target_session_attrs` says otherwise. There is no TLS as yet, so `sslmode=require` is refused.
+///
+/// A process has `connections` (2) sessions for each runtime that locks, and one more that listens.
+/// Where one is made, three more look for a moment whether a pooler is in between, at most once a
+/// minute: the server, or the pool, needs room for `connections` + 3.
+///
+/// # Tables
+///
+/// The first connection makes `lockattr_leases`, `lockattr_shares`, `lockattr_line`, the sequence
+/// `lockattr_fence` and functions whose names begin with `lockattr_`, in the first schema of the search
+/// path (`?options=-csearch_path%3Dlocks` for another). If its user may not, run
+/// [`MIGRATION`](Self::MIGRATION) as one who may, and give these rights:
+///
+/// ```text
+/// grant select, insert, update, delete on lockattr_leases, lockattr_shares, lockattr_line to app;
+/// grant usage, update on sequence lockattr_fence to app;
+/// ```
+///
+/// A row is deleted when its lock is given back, and those of holders that died go little by little, so
+/// nothing but the sequence stays. The functions have the number of their version at the end of their
+/// names: programs of an older and a newer release lock side by side.
+///
+/// As in every table of PostgreSQL, rows that were deleted take room until no transaction can see them
+/// any more. A key that is locked a thousand times a second gets slow while another transaction of
+/// the database is open for an hour.
+///
+/// # What is promised when the server dies
+///
+/// A lock is as durable as the database's commits are. With `synchronous_commit = on`, the default,
+/// it outlives a crash, and its holder renews it when the server is back. With `off`, what was granted
+/// in the last moments before a crash may be granted a second time; so may, after a failover to an
+/// asynchronous standby, what that had not got. A synchronous standby has all (`synchronous_commit`
+/// is `on` or stronger, and `synchronous_standby_names` is set). In each case [fencing
+/// tokens](crate::FencingToken) grow, as long as the servers' clocks are no further apart than the
+/// failover takes.
+///
+/// # When who waits dies
+///
+/// Who stands in line counts as there for as long as the server has the connection over which it
+/// listens. A process that is killed is passed over once the server has seen that connection close,
+/// mostly within milliseconds; a machine that vanished without a word, once three keepalives that the
+/// server sends each `heartbeat` had no answer. Where a lock becomes free before that, it is granted to
+/// the dead, and is free again when that lease, which nobody renews, has ended: one `ttl` later.
+///
+/// # Poolers
+///
+/// A session is this store's for as long as it is connected: it listens, holds advisory locks, and has
+/// prepared statements. So a pooler (`pgbouncer`) may be in between with `pool_mode = session` only.
+///
+/// # Limits
+///
+/// * A key has at most 2,000 bytes with its prefix.
+/// * PostgreSQL commits transactions that notify one after the other, in all databases of a server.
+/// * A lock that a [transaction](PostgresTransaction) has is not among
+///   [`held_locks`](crate::LockManager::held_locks), and is not taken from it by force.
+/// * It is not for a [`RedlockStore`](crate::store::RedlockStore): who waits is granted the lock, and is not
+///   told to come.
+///
+/// ```
+/// use lockattr::store::PostgresStore;
+///
+/// let store = PostgresStore::open("postgres://app:secret@db.example/shop?connections=4")?;
+/// assert!(!format!("{store:?}").contains("secret"));
+/// # Ok::<(), lockattr::Error>(())
+/// ```
+pub struct PostgresStore {
+    asks: Box<[Arc<Link<Asks>>]>,
+    hears: Arc<Link<Hears>>,
+    address: String,
+}
+
+impl PostgresStore {
+    /// The tables and functions that the store makes when it first connects, in SQL. For databases
+    /// whose users may not make any: run it as one who may, beside programs that lock, any number of
+    /// times.
+    ///
+    /// ```
+    /// use lockattr::store::PostgresStore;
+    ///
+    /// assert!(PostgresStore::MIGRATION.contains("create table if not exists lockattr_leases"));
+    /// ```
+    ///
+    /// It is this:
+    ///
+    #[doc = concat!("```sql\n", migration!(), "```")]
+    pub const MIGRATION: &'static str = migration!();
+
+    /// The store that `url` names. Does not contact the server.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if the URL makes no sense.
+    pub fn open(url: &str) -> Result<Self, Error> {
+        let StoreUrl { urls, mut query } = StoreUrl::parse(url)?;
+        if Form::take(&mut query)? == Some(Form::Session) {
+            let sentence = "`lock=session` is what `PostgresSessionStore` does: open that";
+            return Err(Error::InvalidOptions(sentence.into()));
+        }
+        Self::at(&urls, &query, ServerSettings::default())
+    }
+
+    pub(crate) fn at(
+        urls: &[Url],
+        query: &[(String, String)],
+        defaults: ServerSettings,
+    ) -> Result<Self, Error> {
+        let config = Config::read(urls, query, defaults)?;
+        let asks = Arc::new(Asks);
+        let connections = 0..config.timing.connections();
+        Ok(Self {
+            asks: connections.map(|_| Link::new(config.clone(), asks.clone())).collect(),
+            address: config.address.clone(),
+            hears: Link::new(config, Arc::default()),
+        })
+    }
+
+    /// The connection for a key: all commands for one travel on the same, and so keep their order.
+    fn link(&self, key: &LockKey) -> &Arc<Link<Asks>> {
+        &self.asks[self.place(key)]
+    }
+
+    fn place(&self, key: &LockKey) -> usize {
+        place_of(key, self.asks.len())
+    }
+
+    async fn ask(&self, asked: &Acquiring) -> Result<Acquire, StoreError> {
+        let Acquiring { claim, ttl, waiting, .. } = asked;
+        let ear = match waiting {
+            Waiting::Not => None,
+            // First of all: a grant that is told to nobody would be passed on.
+            Waiting::InLine | Waiting::Told { .. } => {
+                let ear = self.hears.hear(claim.token().inbox()).await?;
+                claim.enters_line(*ttl, *waiting);
+                self.hears.role.1.add(claim);
+                Some(ear)
+            }
+        };
+        let sent = Instant::now();
+        let link = self.link(claim.key());
+        let granted = in_one_step(link, &Take { asked, ear }).await?;
+        let (answer, clock) = granted.ok_or_else(nonsense)?;
+        if let Some(micros) = clock {
+            self.hears.role.0.saw_clock(sent, micros);
+        }
+        Ok(answer)
+    }
+
+    /// Whether each claim had its locks: one statement for each connection and hundred, all at once,
+    /// and the answers back in the order of `items`.
+    async fn ask_about<I: Item>(&self, items: &[I]) -> Vec<Result<bool, StoreError>> {
+        if let [item] = items {
+            let held = in_one_step(self.link(item.claim().key()), &[item][..]).await;
+            return vec![held.and_then(|held| held.first().copied().ok_or_else(too_short))];
+        }
+        let mut by_place = vec![Vec::new(); self.asks.len()];
+        for (index, item) in items.iter().enumerate() {
+            by_place[self.place(item.claim().key())].push((index, item));
+        }
+        let places = self.asks.iter().zip(&by_place);
+        let batches =
+            places.flat_map(|(link, asked)| asked.chunks(BATCH).map(move |it| (link, it)));
+        let replies = batches.map(|(link, asked)| async move {
+            let batch: Vec<_> = asked.iter().map(|(_, item)| *item).collect();
+            (asked, in_one_step(link, &batch[..]).await)
+        });
+        let mut answers = vec![Err(too_short()); items.len()];
+        for (asked, replies) in join_all(replies).await {
+            for (nth, (index, _)) in asked.iter().enumerate() {
+                answers[*index] = match &replies {
+                    Ok(held) => held.get(nth).copied().ok_or_else(too_short),
+                    Err(error) => Err(error.clone()),
+                };
+            }
+        }
+        answers
+    }
+}
+
+fn too_short() -> StoreError {
+    StoreError::new("the server's answer was too short")
+}
+
+fn nonsense() -> StoreError {
+    StoreError::new("the server's answer makes no sense")
+}
+
+/// Asks one statement; again if the server took it back because of another transaction.
+async fn in_one_step<Q: Question + ?Sized>(
+    link: &Arc<Link<Asks>>,
+    question: &Q,
+) -> Result<Q::Answer, StoreError> {
+    let live = link.get().await?;
+    let mut tries = 0;
+    loop {
+        match link.answer(&live, question.ask(&live.session, &live.client)).await {
+            Err(Failure { lost_a_conflict: true, .. }) if tries < TRIES => tries += 1,
+            outcome => return outcome.map_err(|failure| failure.error),
+        }
+    }
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Store for PostgresStore {
+    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+        Box::pin(self.ask(asked))
+    }
+
+    fn listen(&self, inbox: &Arc<Inbox>) {
+        self.hears.role.0.inboxes.add(inbox);
+    }
+
+    fn renew<'a>(
+        &'a self,
+        renewals: &'a [Renewal],
+    ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
+        Box::pin(async move {
+            let held = self.ask_about(renewals).await.into_iter();
+            held.map(|held| Ok(if held? { Renew::Renewed } else { Renew::NotHeld })).collect()
+        })
+    }
+
+    fn release<'a>(
+        &'a self,
+        releases: &'a [Releasing],
+    ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
+        Box::pin(async move {
+            let held = self.ask_about(releases).await.into_iter();
+            held.map(|held| Ok(if held? { Release::Released } else { Release::NotHeld })).collect()
+        })
+    }
+
+    fn holder<'a>(
+        &'a self,
+        key: &'a LockKey,
+    ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
+        Box::pin(async move { in_one_step(self.link(key), &Who(key.name())).await })
+    }
+
+    fn survey<'a>(&'a self, prefix: &'a str) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
+        Box::pin(async move { in_one_step(&self.asks[0], &Survey(prefix)).await })
+    }
+
+    fn evict<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move {
+            let answer = in_one_step(self.link(key), &Evict(key.name())).await?;
+            evicted(answer).ok_or_else(nonsense)?
+        })
+    }
+
+    /// Asks on every connection, so that the first locks need not wait for theirs.
+    fn needs_io(&self) -> bool {
+        true
+    }
+
+    fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            let pings = join_all(self.asks.iter().map(|link| async move {
+                let live = link.get().await?;
+                let answer = link.answer(&live, live.client.check_connection()).await;
+                answer.map_err(|failure| failure.error)
+            }));
+            let (pings, hears) = join(pings, self.hears.get()).await;
+            pings.into_iter().collect::<Result<(), _>>().and(hears.map(|_| ()))
+        })
+    }
+
+    fn refuses(&self, key: &LockKey) -> Option<String> {
+        let bytes = key.name().len();
+        (bytes > LONGEST_NAME).then(|| {
+            format!("with its prefix it has {bytes} bytes, and PostgreSQL indexes {LONGEST_NAME}")
+        })
+    }
+}

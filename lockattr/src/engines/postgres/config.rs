@@ -1,0 +1,153 @@
+//! What a PostgreSQL URL says: where the server is, as whom, and how long to wait for it.
+
+use std::fmt::Write;
+
+use percent_encoding::percent_decode_str;
+use tokio_postgres::config::{SslMode, TargetSessionAttrs};
+use url::Url;
+
+use super::pooler::Way;
+use crate::Error;
+use crate::lock::settings::ServerSettings;
+use crate::store::url::{shown, unknown_setting};
+
+/// The settings of one PostgreSQL store.
+#[derive(Clone)]
+pub(super) struct Config {
+    pub(super) server: tokio_postgres::Config,
+    /// The URL without its password, for errors.
+    pub(super) address: String,
+    pub(super) timing: ServerSettings,
+    /// What was found out about the way there.
+    pub(super) way: Way,
+}
+
+/// What the client's own connection strings have besides, as libpq names it.
+const LIBPQ: &[&str] = &[
+    "host",
+    "hostaddr",
+    "port",
+    "user",
+    "password",
+    "dbname",
+    "options",
+    "application_name",
+    "sslmode",
+    "sslnegotiation",
+    "channel_binding",
+    "target_session_attrs",
+    "load_balance_hosts",
+    "keepalives",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_retries",
+    "tcp_user_timeout",
+];
+
+const OWN: &[&str] = &["connections", "connect_timeout", "response_timeout", "heartbeat"];
+
+const POSTGRES_NAMES: &str = ", and for PostgreSQL `lock`, `connections`, `connect_timeout`, \
+     `response_timeout`, `heartbeat`, and of libpq's `host`, `hostaddr`, `port`, `user`, `password`, \
+     `dbname`, `options`, `application_name`, `sslmode`, `channel_binding`, \
+     `target_session_attrs`, `load_balance_hosts`, `keepalives`, `keepalives_idle`, \
+     `keepalives_interval`, `keepalives_retries`, `tcp_user_timeout`";
+
+impl Config {
+    pub(super) fn read(
+        urls: &[Url],
+        query: &[(String, String)],
+        mut timing: ServerSettings,
+    ) -> Result<Self, Error> {
+        let address = shown(urls);
+        let mut libpq = Libpq::default();
+        libpq.add_url(urls)?;
+        for (name, value) in query {
+            if LIBPQ.contains(&name.as_str()) {
+                libpq.add(name, value)?;
+            } else if !OWN.contains(&name.as_str()) || !timing.set(name, value)? {
+                return Err(unknown_setting(query, name, POSTGRES_NAMES));
+            }
+        }
+        timing.check()?;
+        let makes_no_sense = |error: &dyn std::error::Error| {
+            let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            Error::InvalidOptions(format!("the URL for {address} makes no sense: {reason}"))
+        };
+        let mut server: tokio_postgres::Config =
+            libpq.text.parse().map_err(|error: tokio_postgres::Error| makes_no_sense(&error))?;
+        if server.get_hosts().is_empty() && server.get_hostaddrs().is_empty() {
+            server.host("localhost");
+        }
+        if server.get_application_name().is_none() {
+            server.application_name("lockattr");
+        }
+        if server.get_hosts().len() > 1 && !libpq.has("target_session_attrs") {
+            // Of several only the primary can lock.
+            server.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        }
+        if server.get_ssl_mode() == SslMode::Require {
+            return Err(Error::InvalidOptions(
+                "`sslmode=require` is asked for, and this store has no TLS as yet: connect over a \
+                 Unix socket, a tunnel or a network of your own, with `sslmode=disable`"
+                    .into(),
+            ));
+        }
+        // One that does not answer must leave time for the others.
+        let servers = server.get_hosts().len().max(server.get_hostaddrs().len()).max(1);
+        let servers = u32::try_from(servers).unwrap_or(u32::MAX);
+        server.connect_timeout(timing.connect_timeout / servers);
+        Ok(Self { server, address, timing, way: Way::default() })
+    }
+}
+
+/// A connection string of the client's, word by word.
+#[derive(Default)]
+struct Libpq {
+    text: String,
+    names: Vec<String>,
+}
+
+impl Libpq {
+    /// What stands before the query: hosts and ports, user and password, the database.
+    fn add_url(&mut self, urls: &[Url]) -> Result<(), Error> {
+        let url = &urls[0];
+        let hosts: Vec<_> =
+            urls.iter().map(|url| decoded(url.host_str().unwrap_or_default())).collect();
+        let hosts = hosts.iter().map(|host| host.trim_start_matches('[').trim_end_matches(']'));
+        let hosts: Vec<_> = hosts.collect();
+        if urls.len() > 1 || !hosts[0].is_empty() {
+            let ports = urls.iter().map(|url| url.port().unwrap_or(5432).to_string());
+            self.add("host", &hosts.join(","))?;
+            self.add("port", &ports.collect::<Vec<_>>().join(","))?;
+        }
+        let parts = [
+            ("user", url.username()),
+            ("password", url.password().unwrap_or_default()),
+            ("dbname", url.path().trim_start_matches('/')),
+        ];
+        for (name, value) in parts.into_iter().filter(|(_, value)| !value.is_empty()) {
+            self.add(name, &decoded(value))?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, name: &str, value: &str) -> Result<(), Error> {
+        if self.has(name) {
+            let sentence = format!("the URL sets `{name}` twice: leave one of them out");
+            return Err(Error::InvalidOptions(sentence));
+        }
+        let value = value.replace('\\', "\\\\").replace('\'', "\\'");
+        // Writing to a string cannot fail.
+        let _never = write!(self.text, "{name}='{value}' ");
+        self.names.push(name.to_owned());
+        Ok(())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.names.iter().any(|other| other == name)
+    }
+}
+
+fn decoded(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
+}

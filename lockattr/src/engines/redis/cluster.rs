@@ -1,0 +1,314 @@
+//! A cluster: who has which slot, and what to do when that changes under way.
+//!
+//! Nothing that may have taken effect is ever sent again: only what a node refused to do.
+
+mod ears;
+mod map;
+mod member;
+mod refresh;
+mod slot;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use redis::FromRedisValue;
+use tokio::time::{Instant, sleep};
+use url::Url;
+
+use super::call::Call;
+use super::config::Config;
+use super::node::Does;
+use super::scripts::Scripts;
+use super::servers::Replied;
+use super::tls;
+use crate::Error;
+use crate::lock::settings::ServerSettings;
+use crate::store::{Claim, Inbox, Inboxes, StoreError};
+pub(super) use ears::Ears;
+pub(super) use member::Member;
+use member::Refused;
+pub(super) use slot::{hash_tag, slot_of, tag_of};
+
+/// So often a question is sent on to another node before it is given up.
+const REDIRECTIONS: usize = 8;
+
+/// How long keys that are on their way are left alone before they are asked for again.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The nodes of one cluster.
+pub(super) struct Cluster {
+    /// Any of its nodes, as the URL names them.
+    seeds: Vec<String>,
+    /// All of the URL but host, port and query.
+    url: Url,
+    query: Vec<(String, String)>,
+    timing: ServerSettings,
+    scripts: Arc<Scripts>,
+    inboxes: Arc<Inboxes>,
+    known: Mutex<Known>,
+    /// Whoever asks for the map has this.
+    asking: tokio::sync::Mutex<()>,
+    /// How often a map was taken over.
+    version: AtomicU64,
+    /// Whether a task is about to ask for the map.
+    refreshing: AtomicBool,
+    me: Weak<Self>,
+}
+
+/// What is known of the cluster.
+#[derive(Default)]
+struct Known {
+    /// By their addresses.
+    members: HashMap<String, Arc<Member>>,
+    /// By slot; empty before the first map.
+    owners: Vec<Option<Arc<Member>>>,
+    since: Option<Instant>,
+}
+
+/// One question on its way.
+struct Way {
+    slot: u16,
+    member: Arc<Member>,
+    /// Whether another node sent us there, for this once.
+    asking: bool,
+    redirections: usize,
+    /// When keys that are on their way are waited for no longer.
+    until: Instant,
+}
+
+impl Cluster {
+    pub(super) fn open(
+        urls: &[Url],
+        query: &[(String, String)],
+        timing: ServerSettings,
+        scripts: &Arc<Scripts>,
+    ) -> Result<Arc<Self>, Error> {
+        let invalid = |sentence: &str| Error::InvalidOptions(sentence.into());
+        let mut query = query.to_vec();
+        let asked = query.iter().position(|(name, _)| name == "tls").map(|at| query.remove(at).1);
+        let tls = tls::is_asked("redis+cluster", asked.as_deref())?;
+        let scheme = if tls { "rediss" } else { "redis" };
+        let [url, ..] = urls else { return Err(invalid("`redis+cluster://` needs a host")) };
+        if !matches!(url.path(), "" | "/") {
+            return Err(invalid("a cluster has no databases: leave the path out of its URL"));
+        }
+        let seeds = urls.iter().map(address).collect::<Option<_>>();
+        let seeds = seeds.ok_or_else(|| invalid("`redis+cluster://` needs a host"))?;
+        let mut url = url.clone();
+        // Neither is a scheme that the URL standard knows, so it allows the change.
+        if url.set_scheme(scheme).is_err() {
+            return Err(invalid("the cluster's URL cannot be read"));
+        }
+        let config = Config::read(vec![url.clone()], &query, timing)?;
+        Ok(Arc::new_cyclic(|me| Self {
+            seeds,
+            url,
+            query,
+            timing: config.timing,
+            scripts: scripts.clone(),
+            inboxes: Arc::default(),
+            known: Mutex::default(),
+            asking: tokio::sync::Mutex::default(),
+            version: AtomicU64::new(0),
+            refreshing: AtomicBool::new(false),
+            me: me.clone(),
+        }))
+    }
+
+    /// Serves this inbox too.
+    pub(super) fn listen(&self, inbox: &Arc<Inbox>) {
+        self.inboxes.add(inbox);
+    }
+
+    /// Who has a slot, if that is known.
+    pub(super) fn owner_known(&self, slot: u16) -> Option<Arc<Member>> {
+        self.known().owner(slot)
+    }
+
+    /// Runs a script whose keys are all in this slot.
+    pub(super) async fn invoke<T: FromRedisValue>(
+        &self,
+        slot: u16,
+        does: Does,
+        script: &Call<'_>,
+    ) -> Result<Replied<T>, StoreError> {
+        let mut way = self.way(slot).await?;
+        loop {
+            match way.member.invoke(slot, does, way.asking, script).await {
+                Ok((answer, live)) => {
+                    return Ok(Replied { answer, post: way.member.post.clone(), live });
+                }
+                Err(refused) => self.go_on(&mut way, refused).await?,
+            }
+        }
+    }
+
+    /// Sees to it that the claim is told what is said in this slot.
+    pub(super) async fn hear(&self, slot: u16, claim: &Arc<Claim>) -> Result<(), StoreError> {
+        if self.inboxes.get(claim.token().inbox()).is_none() {
+            return Ok(());
+        }
+        let mut way = self.way(slot).await?;
+        loop {
+            match way.member.hear(slot, claim).await {
+                Ok(()) => return Ok(()),
+                Err(refused) => self.go_on(&mut way, refused).await?,
+            }
+        }
+    }
+
+    /// Asks all masters whether they answer.
+    pub(super) async fn ping(&self) -> Result<(), StoreError> {
+        self.refresh().await?;
+        let members: Vec<_> = self.known().members.values().cloned().collect();
+        join_all(members.iter().map(|member| member.ping())).await.into_iter().collect()
+    }
+
+    /// The names of all that the masters have under `prefix`.
+    pub(super) async fn names(&self, prefix: &str) -> Result<Vec<Vec<u8>>, StoreError> {
+        // Of a master that is not known, nothing would be listed.
+        self.refresh().await?;
+        let mut members: Vec<_> = self.known().owners.iter().flatten().cloned().collect();
+        members.sort_unstable_by_key(Arc::as_ptr);
+        members.dedup_by(|one, other| Arc::ptr_eq(one, other));
+        let names = join_all(members.iter().map(|member| member.names(prefix))).await;
+        Ok(names.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
+    }
+
+    /// How many connections each node has for commands.
+    pub(super) fn connections(&self) -> usize {
+        self.timing.multiplexed()
+    }
+
+    /// Whether the node that has a slot, as far as is known, has answered since then.
+    pub(super) fn answered_since(&self, slot: u16, since: Instant) -> bool {
+        let owner = self.known().owner(slot);
+        owner.is_some_and(|owner| owner.answered_since(slot, since))
+    }
+
+    /// To the node that has the slot, as far as is known.
+    async fn way(&self, slot: u16) -> Result<Way, StoreError> {
+        let until = Instant::now() + self.timing.response_timeout;
+        let member = self.owner(slot).await?;
+        Ok(Way { slot, member, asking: false, redirections: 0, until })
+    }
+
+    /// Where to ask next, after a node has refused.
+    async fn go_on(&self, way: &mut Way, refused: Refused) -> Result<(), StoreError> {
+        way.redirections += usize::from(!matches!(refused, Refused::TryAgain(_)));
+        match refused {
+            Refused::Moved(_) | Refused::Ask(_) if way.redirections > REDIRECTIONS => {
+                self.refresh_soon();
+                let sentence =
+                    format!("the nodes of the cluster do not agree who has slot {}", way.slot);
+                return Err(StoreError::new(sentence).not_sent());
+            }
+            Refused::Moved(address) => {
+                way.member = self.moved(way.slot, &way.member, &address)?;
+                way.asking = false;
+            }
+            Refused::Ask(address) => {
+                way.member = self.member(&address)?;
+                way.asking = true;
+            }
+            Refused::TryAgain(error) if Instant::now() + PAUSE > way.until => return Err(error),
+            Refused::TryAgain(_) => {
+                sleep(PAUSE).await;
+                way.member = self.owner(way.slot).await?;
+                way.asking = false;
+            }
+            // It was not even sent, so it may go to whoever has the slot by now.
+            Refused::Away(error) if error.is_not_sent() && way.redirections <= REDIRECTIONS => {
+                self.refresh().await?;
+                let now = self.owner(way.slot).await?;
+                if Arc::ptr_eq(&now, &way.member) {
+                    return Err(error);
+                }
+                (way.member, way.asking) = (now, false);
+            }
+            Refused::Away(error) => {
+                self.refresh_soon();
+                return Err(error);
+            }
+            Refused::Other(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Who has a slot, as far as is known.
+    async fn owner(&self, slot: u16) -> Result<Arc<Member>, StoreError> {
+        if let Some(owner) = self.known().owner(slot) {
+            return Ok(owner);
+        }
+        self.refresh().await?;
+        self.known().owner(slot).ok_or_else(|| {
+            StoreError::new(format!("nobody in the cluster has slot {slot}")).not_sent()
+        })
+    }
+
+    /// The slot is at `address` now, says the one who had it.
+    fn moved(&self, slot: u16, by: &Member, address: &str) -> Result<Arc<Member>, StoreError> {
+        let now = self.member(address)?;
+        let before = match self.known().owners.get_mut(usize::from(slot)) {
+            Some(owner) => owner.replace(now.clone()),
+            None => None,
+        };
+        now.node.lower();
+        by.post.missed_in(slot);
+        if let Some(before) = before.filter(|before| !Arc::ptr_eq(before, &now)) {
+            before.post.missed_in(slot);
+        }
+        self.refresh_soon();
+        Ok(now)
+    }
+
+    /// The node at this address, met now if it was not known.
+    fn member(&self, address: &str) -> Result<Arc<Member>, StoreError> {
+        let mut known = self.known();
+        if let Some(member) = known.members.get(address) {
+            return Ok(member.clone());
+        }
+        let member = self.meet(address)?;
+        known.members.insert(address.to_owned(), member.clone());
+        Ok(member)
+    }
+
+    fn meet(&self, address: &str) -> Result<Arc<Member>, StoreError> {
+        let nonsense = || StoreError::new(format!("`{address}` is no address")).not_sent();
+        let (host, port) = address.rsplit_once(':').ok_or_else(nonsense)?;
+        let bracketed = match host.contains(':') && !host.starts_with('[') {
+            true => format!("[{host}]"),
+            false => host.to_owned(),
+        };
+        let mut url = self.url.clone();
+        url.set_host(Some(&bracketed)).map_err(|_| nonsense())?;
+        url.set_port(Some(port.parse().map_err(|_| nonsense())?)).map_err(|()| nonsense())?;
+        let config = Config::read(vec![url], &self.query, self.timing.clone());
+        let config = config.map_err(|error| StoreError::new(error.to_string()).not_sent())?;
+        Ok(Arc::new(Member::new(address.to_owned(), &config, &self.scripts, &self.inboxes)))
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn owner(&self, slot: u16) -> Option<Arc<Member>> {
+        self.owners.get(usize::from(slot)).cloned().flatten()
+    }
+}
+
+/// Host and port of a URL; the port is that of Redis where it names none.
+fn address(url: &Url) -> Option<String> {
+    Some(format!("{}:{}", url.host_str()?, url.port().unwrap_or(6379)))
+}
+
+/// The door to the map for fuzzers.
+#[cfg(fuzzing)]
+pub(super) fn is_a_map(reply: redis::Value) -> bool {
+    map::read(reply).is_some()
+}

@@ -1,0 +1,121 @@
+//! Who listens to which shard channels of one node, and for which claims.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::slot::tag_of;
+use crate::engines::redis::post::channel;
+use crate::store::{Claim, Inboxes};
+
+/// So many channels of one node are kept, whether or not somebody needs them still.
+const KEPT: usize = 1024;
+
+/// An inbox in a slot.
+type Address = (u64, u16);
+
+/// The shard channels that one node has for us.
+#[derive(Default)]
+pub(in crate::engines::redis) struct Ears(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    channels: HashMap<Address, Ear>,
+    /// How many there may be before those that nobody needs are looked for.
+    most: usize,
+    /// Those that we have asked to hear no more.
+    leaving: HashSet<String>,
+}
+
+/// What is known of one channel.
+#[derive(Default)]
+struct Ear {
+    /// The connections on which its messages come.
+    live: Vec<u64>,
+    /// Those that wait, or hold and have to hear who waits.
+    claims: Vec<Weak<Claim>>,
+}
+
+impl Ears {
+    /// The claim has to be told what is said in this slot; whether the connection with the id `live`
+    /// hears it already.
+    pub(super) fn need(&self, claim: &Arc<Claim>, slot: u16, live: u64) -> bool {
+        let mut state = self.state();
+        let ear = state.channels.entry((claim.token().inbox(), slot)).or_default();
+        // One that asks again is known already; those that are gone make room before it grows.
+        if !ear.claims.iter().any(|known| known.as_ptr() == Arc::as_ptr(claim)) {
+            if ear.claims.len() == ear.claims.capacity() {
+                ear.claims.retain(is_needed);
+            }
+            ear.claims.push(Arc::downgrade(claim));
+        }
+        ear.live.contains(&live)
+    }
+
+    /// The connection with the id `live` hears this channel from now on.
+    pub(super) fn hears(&self, inbox: u64, slot: u16, live: u64) {
+        self.state().channels.entry((inbox, slot)).or_default().live.push(live);
+    }
+
+    /// The channels that nobody needs any more, if there are many: they are not heard from now on.
+    pub(super) fn spare(&self) -> Vec<String> {
+        let mut state = self.state();
+        if state.channels.len() <= state.most.max(KEPT) {
+            return Vec::new();
+        }
+        let mut spare = Vec::new();
+        state.channels.retain(|&(inbox, slot), ear| {
+            let needed = ear.is_needed();
+            if !needed {
+                spare.push(channel_in(inbox, slot));
+            }
+            needed
+        });
+        // Looked for again when there are twice as many, so that it costs little for each.
+        state.most = 2 * state.channels.len();
+        state.leaving.extend(spare.iter().cloned());
+        spare
+    }
+
+    /// A channel is not heard any more; whether we have asked for that.
+    pub(in crate::engines::redis) fn left(&self, channel: &str) -> bool {
+        self.state().leaving.remove(channel)
+    }
+
+    /// What was said in this slot, or in all of them, may not have been heard: all who need it ask
+    /// again.
+    pub(in crate::engines::redis) fn missed(&self, slot: Option<u16>, inboxes: &Inboxes) {
+        let mut missed = Vec::new();
+        self.state().channels.retain(|&(inbox, of), ear| {
+            let concerned = slot.is_none_or(|slot| slot == of);
+            if concerned {
+                missed.extend(ear.claims.iter().filter_map(Weak::upgrade).map(|it| (inbox, it)));
+            }
+            !concerned
+        });
+        for (inbox, claim) in missed {
+            if let Some(inbox) = inboxes.get(inbox) {
+                inbox.ask_again(claim.token(), tokio::time::Instant::now());
+                claim.keys().iter().for_each(|key| inbox.wanted(key.name()));
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ear {
+    fn is_needed(&self) -> bool {
+        self.claims.iter().any(is_needed)
+    }
+}
+
+fn is_needed(claim: &Weak<Claim>) -> bool {
+    claim.strong_count() > 0
+}
+
+/// Where an inbox's messages about the locks of one slot are published: in that slot.
+pub(super) fn channel_in(inbox: u64, slot: u16) -> String {
+    format!("{}:{{{}}}", channel(inbox), tag_of(slot))
+}

@@ -1,0 +1,159 @@
+//! Asking for the map of a cluster: at once by who needs it, and soon after what makes it doubtful.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use redis::Value;
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::map::{self, Share};
+use super::{Cluster, Known, Member};
+use crate::engines::redis::cluster::slot::SLOTS;
+use crate::store::StoreError;
+
+/// Maps are at least so far apart, but for those that somebody waits for.
+const APART: Duration = Duration::from_millis(100);
+
+/// A node that has not answered for so long is not waited for: the next is asked as well.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+impl Cluster {
+    /// Asks for the map, unless another has it by the time that it is our turn.
+    pub(super) async fn refresh(&self) -> Result<(), StoreError> {
+        let seen = self.version.load(Ordering::Acquire);
+        let _alone = self.asking.lock().await;
+        if self.version.load(Ordering::Acquire) != seen {
+            return Ok(());
+        }
+        let shares = self.ask_around().await?;
+        self.take_over(&shares);
+        Ok(())
+    }
+
+    /// Has the map asked for by a task, of which there is one at a time.
+    pub(in crate::engines::redis) fn refresh_soon(&self) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        if let Some(alone) = Alone::the_first(&self.me) {
+            let since = self.known().since;
+            runtime.spawn(async move {
+                if let Some(since) = since {
+                    sleep_until(since + APART).await;
+                }
+                if let Some(cluster) = alone.0.upgrade() {
+                    // Whoever is refused next has it asked for again.
+                    let _failed = cluster.refresh().await;
+                }
+            });
+        }
+    }
+
+    /// The first answer of any node: those that are known, in any order, and those that the URL
+    /// names.
+    async fn ask_around(&self) -> Result<Vec<Share>, StoreError> {
+        let mut members: Vec<Arc<Member>> = self.known().members.values().cloned().collect();
+        let start = rand::random_range(0..members.len().max(1));
+        members.rotate_left(start);
+        for seed in &self.seeds {
+            let seed = self.member(seed)?;
+            if !members.iter().any(|member| Arc::ptr_eq(member, &seed)) {
+                members.push(seed);
+            }
+        }
+        let (mut asked, mut rest) = (FuturesUnordered::new(), members.into_iter());
+        let mut failed = StoreError::new("the cluster has no nodes").not_sent();
+        loop {
+            let more = rest.next();
+            let patience = if more.is_some() { PATIENCE } else { Duration::MAX };
+            asked.extend(more.map(shares));
+            match timeout(patience, asked.next()).await {
+                Ok(Some(Ok(shares))) => return Ok(shares),
+                Ok(Some(Err(error))) => failed = error,
+                Ok(None) => return Err(failed),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Takes a map over: who has lost a slot has said nothing of it to those who wait there.
+    fn take_over(&self, shares: &[Share]) {
+        let mut owners = vec![None; usize::from(SLOTS)];
+        let mut lost = Vec::new();
+        let mut known = self.known();
+        let mut members = HashMap::new();
+        for Share { slots, address } in shares {
+            let of_this = match known.members.get(address) {
+                Some(member) => member.clone(),
+                // An address that cannot be read has nobody behind it.
+                None => {
+                    match members.get(address).cloned().map_or_else(|| self.meet(address), Ok) {
+                        Ok(member) => member,
+                        Err(_) => continue,
+                    }
+                }
+            };
+            members.insert(address.clone(), of_this.clone());
+            for slot in slots.clone() {
+                owners[usize::from(slot)] = Some(of_this.clone());
+            }
+        }
+        for (slot, (before, now)) in (0..).zip(known.owners.iter().zip(&owners)) {
+            if let (Some(before), Some(now)) = (before, now)
+                && !Arc::ptr_eq(before, now)
+            {
+                lost.push((slot, before.clone()));
+            }
+        }
+        let since = Some(Instant::now());
+        let before = std::mem::replace(&mut *known, Known { members, owners, since });
+        let left: Vec<_> = before
+            .members
+            .into_iter()
+            .filter(|(address, _)| !known.members.contains_key(address))
+            .collect();
+        let members: Vec<_> = known.members.values().cloned().collect();
+        drop(known);
+        self.version.fetch_add(1, Ordering::AcqRel);
+        if !lost.is_empty() {
+            // Who has a slot now may have followed another that was ahead of it.
+            members.iter().for_each(|member| member.node.lower());
+        }
+        lost.iter().for_each(|(slot, member)| member.post.missed_in(*slot));
+        left.iter().for_each(|(_, member)| member.is_left());
+    }
+}
+
+async fn shares(member: Arc<Member>) -> Result<Vec<Share>, StoreError> {
+    let reply = member.ask::<Value>(redis::cmd("CLUSTER").arg("SLOTS")).await?;
+    let nonsense = || StoreError::new(format!("the map of {} makes no sense", member.address));
+    let mut shares = map::read(reply).ok_or_else(nonsense)?;
+    if shares.is_empty() {
+        return Err(StoreError::new(format!("{} knows of no slots", member.address)).not_sent());
+    }
+    for share in &mut shares {
+        share.address = member.complete(&share.address);
+    }
+    Ok(shares)
+}
+
+/// The right to run the task of which there is only one, also if its runtime ends.
+struct Alone(Weak<Cluster>);
+
+impl Alone {
+    fn the_first(cluster: &Weak<Cluster>) -> Option<Self> {
+        let first = !cluster.upgrade()?.refreshing.swap(true, Ordering::AcqRel);
+        first.then(|| Self(cluster.clone()))
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        if let Some(cluster) = self.0.upgrade() {
+            cluster.refreshing.store(false, Ordering::Release);
+        }
+    }
+}

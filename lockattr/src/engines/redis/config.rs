@@ -1,0 +1,140 @@
+//! What a Redis URL says: where the server is, and how long to wait for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{Client, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo, RedisResult};
+use url::Url;
+
+use super::sentinels::Sentinels;
+use super::tls::{self, Tls};
+use crate::Error;
+use crate::engines::redlock::Member;
+use crate::lock::settings::ServerSettings;
+use crate::store::StoreError;
+use crate::store::url::{shown, unknown_setting};
+
+/// The settings of one Redis store.
+#[derive(Clone)]
+pub(super) struct Config {
+    pub(super) server: Server,
+    /// The URL without its password, for errors.
+    pub(super) address: String,
+    pub(super) timing: ServerSettings,
+    /// The longest lease that the server may forget by a restart, if others take its place then.
+    pub(super) forgets: Option<Duration>,
+    /// Which of a quorum's servers it is, if it is one.
+    pub(super) member: Option<Member>,
+}
+
+/// Where the server is.
+#[derive(Clone)]
+pub(super) enum Server {
+    /// Where the URL says.
+    Fixed(Arc<Clients>),
+    /// Where the sentinels say.
+    Found(Arc<Sentinels>),
+}
+
+/// The ways to one server.
+pub(super) struct Clients {
+    pub(super) client: Client,
+    /// The same for servers that do not know RESP3.
+    pub(super) plain: Client,
+    /// The server without its password, for errors.
+    pub(super) address: Arc<str>,
+}
+
+impl Config {
+    pub(super) fn read(
+        urls: Vec<Url>,
+        query: &[(String, String)],
+        mut timing: ServerSettings,
+    ) -> Result<Self, Error> {
+        let names: &[_] = match urls[0].scheme() {
+            // A socket's path leaves no other place for these.
+            "redis+unix" => &["user", "pass", "db"],
+            "redis+sentinel" => &["db", "sentinel_user", "sentinel_pass", "tls"],
+            _ => &[],
+        };
+        let mut own = Vec::new();
+        for (name, value) in query {
+            if names.contains(&name.as_str()) {
+                own.push((name.as_str(), value.as_str()));
+            } else if !timing.set(name, value)? {
+                return Err(unknown_setting(query, name, REDIS_NAMES));
+            }
+        }
+        timing.check()?;
+        let address = shown(&urls);
+        let asked = own.iter().find(|(name, _)| *name == "tls").map(|(_, value)| *value);
+        let tls = Tls::read(&timing.tls, tls::is_asked(urls[0].scheme(), asked)?)?;
+        let server = if urls[0].scheme() == "redis+sentinel" {
+            Server::Found(Sentinels::read(&urls, &own, &address, &timing, tls)?)
+        } else {
+            Server::Fixed(one(urls, &own, &address, &tls)?.into())
+        };
+        Ok(Self { server, address, timing, forgets: None, member: None })
+    }
+}
+
+impl Server {
+    /// How to reach it now.
+    pub(super) async fn find(&self) -> Result<Arc<Clients>, StoreError> {
+        match self {
+            Self::Fixed(clients) => Ok(clients.clone()),
+            Self::Found(sentinels) => sentinels.master().await.map(Arc::new),
+        }
+    }
+
+    /// Who says where it is, if not the URL.
+    pub(super) fn sentinels(&self) -> Option<&Arc<Sentinels>> {
+        match self {
+            Self::Fixed(_) => None,
+            Self::Found(sentinels) => Some(sentinels),
+        }
+    }
+}
+
+impl Clients {
+    pub(super) fn new(url: Url, address: &str, tls: &Tls) -> RedisResult<Self> {
+        let plain = client(url.clone(), ProtocolVersion::RESP2, tls)?;
+        let client = client(url, ProtocolVersion::RESP3, tls)?;
+        Ok(Self { client, plain, address: address.into() })
+    }
+}
+
+/// The server of a URL with one host.
+fn one(urls: Vec<Url>, own: &[(&str, &str)], address: &str, tls: &Tls) -> Result<Clients, Error> {
+    let Ok([mut url]) = <[Url; 1]>::try_from(urls) else {
+        return Err(Error::InvalidOptions("this URL takes one host".into()));
+    };
+    for (name, value) in own {
+        url.query_pairs_mut().append_pair(name, value);
+    }
+    Clients::new(url, address, tls).map_err(|error| makes_no_sense(address, &error))
+}
+
+pub(super) fn makes_no_sense(address: &str, error: &redis::RedisError) -> Error {
+    Error::InvalidOptions(format!("the Redis URL for {address} makes no sense: {error}"))
+}
+
+const REDIS_NAMES: &str = ", and for Redis `connections`, `connect_timeout`, `response_timeout`, \
+                           `heartbeat`, `replicas`, with TLS also `ca`, `cert`, `key`, with \
+                           `redis+unix://` also `user`, `pass`, `db`, and with \
+                           `redis+sentinel://` also `db`, `sentinel_user`, `sentinel_pass`, `tls`";
+
+pub(super) fn client(url: Url, protocol: ProtocolVersion, tls: &Tls) -> RedisResult<Client> {
+    let info = url.into_connection_info()?;
+    let settings: RedisConnectionInfo = info.redis_settings().clone();
+    let tcp = info.tcp_settings().clone();
+    let info = info
+        // With RESP3 the server can push to the connection that asks. The name is what
+        // `CLIENT LIST` shows.
+        .set_redis_settings(
+            settings.set_protocol(protocol).set_lib_name("lockattr", env!("CARGO_PKG_VERSION")),
+        )
+        // Off by default in this client: small requests would wait for the peer's delayed ACK.
+        .set_tcp_settings(tcp.set_nodelay(true));
+    tls.client(info)
+}

@@ -1,0 +1,144 @@
+//! How a link connects: the scripts loaded, the inboxes subscribed to.
+
+use std::sync::Arc;
+
+use futures_util::future::try_join;
+use redis::aio::SendError;
+use redis::{AsyncConnectionConfig, ErrorKind, PushInfo, PushKind, RedisError};
+use tokio::time::timeout;
+
+use super::config::Clients;
+use super::line::Pulse;
+use super::link::{Link, Live, Outcome, error_from};
+use super::listener::Listener;
+use super::native::Native;
+use super::post::channel;
+use super::restart::{self, GrantsFrom};
+use super::sentinels::is_master;
+use crate::engines::redlock::TWICE;
+use crate::store::StoreError;
+
+/// So many commands may lie between their callers and the task that writes them. The client's default, 50, makes
+/// callers wait for each other and cuts a crowd's write in pieces.
+const AT_ONCE: usize = 1024;
+
+impl Link {
+    /// Makes the connection with this id.
+    pub(super) async fn establish(self: &Arc<Self>, id: u64) -> Outcome {
+        let timing = &self.config.timing;
+        let (link, post) = (Arc::downgrade(self), self.post.clone());
+        let plain = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(timing.connect_timeout))
+            .set_response_timeout(Some(timing.response_timeout))
+            .set_pipeline_buffer_size(AT_ONCE);
+        let (weak, pulse) = (link.clone(), Arc::<Pulse>::default());
+        let here = pulse.clone();
+        let config = plain
+            .clone()
+            // Told at once when the server hangs up, so that no command is wasted on finding out.
+            .set_push_sender(move |push: PushInfo| -> Result<(), SendError> {
+                // A slot that moved takes its channels along. The client counts the server's word of
+                // that as the answer to a command, and every later one as that to the next: such
+                // a connection, which has no other commands, is made anew.
+                let is_taken = || post.as_ref().is_some_and(|post| post.is_taken(&push));
+                if push.kind == PushKind::Disconnection || is_taken() {
+                    // Its own task looks too: it may not be in use as yet, and so not be forgotten.
+                    here.suspect();
+                    if let Some(link) = link.upgrade() {
+                        link.forget(id);
+                    }
+                } else if let Some(post) = post.as_ref().filter(|_| !here.is_left()) {
+                    post.deliver_push(&push);
+                }
+                Ok(())
+            });
+        let inboxes = self.post.as_ref().map(|post| post.ids()).unwrap_or_default();
+        let server = &self.config.server;
+        let connect = async |clients: &Clients| {
+            let Clients { client, plain: old_client, address } = clients;
+            let address = address.clone();
+            let connected = client.get_multiplexed_async_connection_with_config(&config).await;
+            let pushes = !matches!(&connected, Err(error) if cannot_push(error));
+            let mut connection = match connected {
+                Err(_) if !pushes => {
+                    old_client.get_multiplexed_async_connection_with_config(&plain).await?
+                }
+                connected => connected?,
+            };
+            if server.sentinels().is_some() && !is_master(&mut connection).await? {
+                return Err((ErrorKind::Client, "named as the master, but it is a replica").into());
+            }
+            // Both in one trip.
+            let mut other = connection.clone();
+            let native = Native::find(&mut other);
+            let ((), native) = try_join(self.scripts.load(&mut connection), native).await?;
+            let (mut grants, mut run) = (None, None);
+            if self.config.forgets.is_some() || self.config.member.is_some() {
+                let info = match restart::info(&mut connection).await {
+                    // Nothing depends on it where nothing is forgotten: the user may lack the right.
+                    Err(error) if self.config.forgets.is_some() => return Err(error),
+                    info => info.unwrap_or_default(),
+                };
+                let from = |longest| GrantsFrom::read(&info, longest);
+                grants = self.config.forgets.map(from).transpose()?;
+                run = restart::run_id(&info).map(str::to_owned);
+            }
+            let listener = match &self.post {
+                Some(post) if !pushes => {
+                    Some(Listener::connect(old_client, post.clone(), weak, id).await?)
+                }
+                _ => None,
+            };
+            let mut live = Live::new(connection, id, address);
+            (live.pulse, live.listener, live.grants, live.native) =
+                (pulse, listener, grants, native);
+            for &inbox in &inboxes {
+                let outcome = match &live.listener {
+                    Some(listener) => listener.subscribe(inbox).await,
+                    None => live.connection().subscribe(channel(inbox)).await,
+                };
+                match outcome {
+                    Ok(()) => live.subscribed(inbox),
+                    Err(error) if is_full(&error) => break,
+                    Err(error) => return Err(error),
+                };
+            }
+            Ok((Arc::new(live), run))
+        };
+        let connecting = async {
+            let clients = server.find().await?;
+            let connected = connect(&clients).await;
+            let connected =
+                connected.map_err(|error| error_from(&clients.address, error).not_sent());
+            let (live, run) = connected?;
+            match &self.config.member {
+                Some(member) if !member.leads_to(run.as_deref()) => {
+                    let sentence = format!("{}: {TWICE}", clients.address);
+                    Err(StoreError::new(sentence).not_sent().invalid())
+                }
+                _ => Ok(live),
+            }
+        };
+        // One limit for the whole of it: the client's own covers only parts.
+        match timeout(timing.connect_timeout, connecting).await {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                let (address, limit) = (&self.config.address, timing.connect_timeout);
+                Err(StoreError::new(format!("no connection to {address} within {limit:?}"))
+                    .not_sent())
+            }
+        }
+    }
+}
+
+/// Whether the server knows no RESP3, so that it cannot push messages between answers.
+fn cannot_push(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::RESP3NotSupported || error.code() == Some("NOPROTO")
+}
+
+/// Whether the server has no memory left. Some refuse a subscription then (Redis 8.6 does), but not
+/// to renew or release what is held; so that is no reason to be without a connection. The
+/// subscription is asked for again at each heartbeat, and by every claim that wants to wait.
+fn is_full(error: &RedisError) -> bool {
+    error.code() == Some("OOM")
+}

@@ -1,0 +1,64 @@
+//! The doors to this engine for [`fuzzing`](crate::engines::fuzzing).
+
+#![allow(missing_docs, reason = "the doors are named after the rooms")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{PushInfo, Value};
+use tokio::time::Instant;
+
+use super::cluster;
+use super::free::number;
+use super::native::{Deleted, deletion};
+use super::post::Post;
+use super::request::{self, Answer};
+use crate::Holder;
+use crate::store::{Acquire, Acquiring, Claim, Inbox, LockKey, Release, Waiting};
+
+pub fn acquired(reply: Value, in_line: bool) -> Option<Acquire> {
+    let claim = Arc::new(Claim::new(LockKey::new("lock:", "a").ok()?, ""));
+    let waiting = if in_line { Waiting::InLine } else { Waiting::Not };
+    let asked = Acquiring::new(claim, Duration::from_secs(10)).waiting(waiting);
+    match request::granted(reply, &asked)? {
+        Answer::Whole(answer, _clock) => Some(answer),
+        Answer::Unfinished => None,
+    }
+}
+
+pub fn held(reply: &Value, asked: usize) -> Option<Vec<bool>> {
+    request::held(reply, asked).map(|(held, _unfinished)| held)
+}
+
+pub fn held_by(reply: Value) -> Option<Holder> {
+    request::held_by(reply)
+}
+
+/// What a release without a script comes to; none if a script has to say.
+pub fn released(deleted: &Value) -> Option<Release> {
+    match deletion(deleted) {
+        Deleted::Done => Some(Release::Released),
+        Deleted::AskTheScript => None,
+    }
+}
+
+/// What the two commands of the free path come to, if this number was seen before.
+pub fn taken(set: &Value, incremented: &Value, seen: u64) -> Option<u64> {
+    number(set, incremented, seen).map(crate::FencingToken::counter)
+}
+
+pub fn is_a_map(reply: Value) -> bool {
+    cluster::is_a_map(reply)
+}
+
+/// What a server pushes is delivered, after its clock showed `clock`.
+pub fn pushed(inbox: &Arc<Inbox>, clock: Option<u64>, push: &PushInfo) {
+    for post in [Post::new(false), Post::of_a_node(&Arc::default(), false)] {
+        post.add(inbox);
+        if let Some(micros) = clock {
+            post.saw_clock(Instant::now(), micros);
+        }
+        post.is_taken(push);
+        post.deliver_push(push);
+    }
+}

@@ -1,0 +1,106 @@
+//! What an answer is worth if its server dies: how many replicas have what it says.
+
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{ErrorKind, FromRedisValue, Pipeline, RedisResult, ServerErrorKind, Value};
+
+use super::call::Call;
+use crate::lock::settings::ServerSettings;
+use crate::store::StoreError;
+
+/// How many replicas must have a lease before it counts, and how long they may take.
+#[derive(Clone, Copy)]
+pub(super) struct Replicas {
+    needed: usize,
+    /// Well under the limit for an answer: the server has to give up first, or the answer would not
+    /// come at all.
+    limit: Duration,
+}
+
+/// An answer, and whether it counts.
+pub(super) struct Answer<T> {
+    pub(super) value: T,
+    /// Whether enough replicas have what was changed.
+    pub(super) replicated: Result<(), StoreError>,
+}
+
+impl<T> Answer<T> {
+    /// One that needs no replica.
+    pub(super) fn alone(value: T) -> Self {
+        Self { value, replicated: Ok(()) }
+    }
+}
+
+impl Replicas {
+    /// None is needed.
+    pub(super) const NONE: Self = Self { needed: 0, limit: Duration::ZERO };
+
+    pub(super) fn new(timing: &ServerSettings) -> Self {
+        Self { needed: timing.replicas, limit: timing.response_timeout / 2 }
+    }
+
+    /// Whether a lease has to be on any.
+    pub(super) fn are_needed(self) -> bool {
+        self.needed > 0
+    }
+
+    /// Adds the command that waits for them, if any is needed.
+    pub(super) fn wait(self, commands: &mut Pipeline) {
+        if self.are_needed() {
+            let millis = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX).max(1);
+            commands.cmd("WAIT").arg(self.needed).arg(millis);
+        }
+    }
+
+    /// What an answer is worth, if this is what `WAIT` answered.
+    pub(super) fn answer<T>(self, value: T, waited: Option<Value>) -> RedisResult<Answer<T>> {
+        if !self.are_needed() {
+            return Ok(Answer::alone(value));
+        }
+        let had = usize::from_redis_value(waited.unwrap_or(Value::Nil))?;
+        Ok(Answer { value, replicated: self.enough(had) })
+    }
+
+    /// Runs a script and waits for the replicas to have what it changed, in one trip; `asking` if
+    /// another node of a cluster sent us, behind the command that says so.
+    pub(super) async fn invoke<T: FromRedisValue>(
+        self,
+        connection: &mut MultiplexedConnection,
+        asking: bool,
+        script: &Call<'_>,
+    ) -> RedisResult<Answer<T>> {
+        let mut both = redis::pipe();
+        // One by one, as if each had been sent alone: the error of a pipeline has no kind.
+        both.ignore_errors();
+        if asking {
+            both.cmd("ASKING").ignore();
+        }
+        both.add_command(script.command().clone());
+        self.wait(&mut both);
+        let mut answers: Vec<RedisResult<Value>> = both.query_async(connection).await?;
+        // Not done by the client for several commands at once.
+        if let Some(Err(error)) = answers.first()
+            && error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
+        {
+            script.load(connection).await?;
+            answers = both.query_async(connection).await?;
+        }
+        let mut answers = answers.into_iter();
+        let mut next = || answers.next().unwrap_or(Ok(Value::Nil));
+        let value = T::from_redis_value(next()?)?;
+        let waited = if self.are_needed() { Some(next()?) } else { None };
+        self.answer(value, waited)
+    }
+
+    fn enough(self, had: usize) -> Result<(), StoreError> {
+        let Self { needed, limit } = self;
+        if had >= needed {
+            return Ok(());
+        }
+        Err(StoreError::new(format!(
+            "{had} of the {needed} replicas that `replicas` asks for had it within {limit:?}: are \
+             they up?"
+        )))
+    }
+}

@@ -1,0 +1,97 @@
+//! What a `redis+sentinel://` URL says.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use percent_encoding::percent_decode_str;
+use redis::ProtocolVersion;
+use tokio::sync::watch;
+use url::Url;
+
+use super::Sentinels;
+use crate::Error;
+use crate::engines::redis::config::{client, makes_no_sense};
+use crate::engines::redis::tls::Tls;
+use crate::lock::settings::ServerSettings;
+
+/// Where a sentinel listens if the URL does not say.
+const PORT: u16 = 26379;
+
+impl Sentinels {
+    /// `urls` has one for each host; `own` are those settings that other stores do not have.
+    pub(in crate::engines::redis) fn read(
+        urls: &[Url],
+        own: &[(&str, &str)],
+        address: &str,
+        timing: &ServerSettings,
+        tls: Tls,
+    ) -> Result<Arc<Self>, Error> {
+        let setting =
+            |wanted| own.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);
+        let name = master_name(&urls[0])?;
+        let database: u32 = setting("db").unwrap_or("0").parse().map_err(|_| {
+            refused("`db` in the URL is not a whole number in range: leave it out for 0")
+        })?;
+        // Told by the sentinels, so any host will do here.
+        let template = other(&urls[0], &format!("/{database}"))?;
+        let (user, pass) = (setting("sentinel_user"), setting("sentinel_pass"));
+        if user.is_some() && pass.is_none() {
+            return Err(refused("`sentinel_user` needs `sentinel_pass`"));
+        }
+        let mut clients = Vec::new();
+        for url in urls {
+            if url.host_str().is_none_or(str::is_empty) {
+                return Err(refused(
+                    "a host is missing: write it like `redis+sentinel://h1,h2,h3/master-name`",
+                ));
+            }
+            let mut sentinel = other(url, "")?;
+            // A URL with a host takes all three.
+            let set = sentinel
+                .set_username(user.unwrap_or_default())
+                .and_then(|()| sentinel.set_password(pass))
+                .and_then(|()| sentinel.set_port(Some(url.port().unwrap_or(PORT))));
+            set.map_err(|()| refused("a host of the URL cannot be read"))?;
+            let client = client(sentinel, ProtocolVersion::RESP2, &tls);
+            clients.push(client.map_err(|error| makes_no_sense(address, &error))?);
+        }
+        Ok(Arc::new(Self {
+            clients,
+            name,
+            template,
+            tls,
+            address: address.into(),
+            // The other half is for the connection to the master.
+            limit: timing.connect_timeout / 2,
+            heartbeat: timing.heartbeat,
+            asked: AtomicU64::new(0),
+            told: watch::Sender::new(None),
+            followers: HashMap::new().into(),
+        }))
+    }
+}
+
+/// The same URL for a server of its own.
+fn other(url: &Url, path: &str) -> Result<Url, Error> {
+    let mut other = url.clone();
+    other.set_scheme("redis").map_err(|()| refused("the URL cannot be read"))?;
+    other.set_path(path);
+    Ok(other)
+}
+
+fn master_name(url: &Url) -> Result<String, Error> {
+    let path = url.path().strip_prefix('/').unwrap_or_default();
+    if path.is_empty() || path.contains('/') {
+        return Err(refused(
+            "behind the sentinels' hosts there must be the master's name, and only that: write it \
+             like `redis+sentinel://h1,h2,h3/master-name`",
+        ));
+    }
+    let name = percent_decode_str(path).decode_utf8();
+    Ok(name.map_err(|_| refused("the master's name in the URL is not UTF-8"))?.into_owned())
+}
+
+fn refused(sentence: &str) -> Error {
+    Error::InvalidOptions(sentence.into())
+}

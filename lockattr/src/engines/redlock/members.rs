@@ -1,0 +1,72 @@
+//! That the servers of a quorum are as many as its URL names: one that has two names would have two
+//! votes.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What is known of the servers that a quorum has reached.
+#[derive(Debug)]
+pub(in crate::engines) struct Members(Mutex<Vec<Seen>>);
+
+/// What was found behind one of the names, the last time that it was reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Seen {
+    Nothing,
+    /// A server, by the number that it drew when it was started.
+    Run(String),
+    /// One that another name leads to as well.
+    Twice,
+}
+
+/// One of the names.
+#[derive(Clone, Debug)]
+pub(in crate::engines) struct Member {
+    members: Arc<Members>,
+    nth: usize,
+}
+
+impl Members {
+    pub(super) fn new(count: usize) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(vec![Seen::Nothing; count])))
+    }
+
+    pub(super) fn nth(self: &Arc<Self>, nth: usize) -> Member {
+        Member { members: self.clone(), nth }
+    }
+
+    /// Whether two names lead to one server, as far as is known.
+    pub(super) fn has_one_twice(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&Seen::Twice)
+    }
+}
+
+impl Member {
+    /// The name leads to the server with this `run_id`, or to one that does not say; `false` if another
+    /// name leads there already.
+    pub(in crate::engines) fn leads_to(&self, run_id: Option<&str>) -> bool {
+        let mut seen = self.members.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let run = run_id.map(str::to_owned).map_or(Seen::Nothing, Seen::Run);
+        let others = seen.iter().enumerate().filter(|(nth, _)| *nth != self.nth);
+        let is_twice = run != Seen::Nothing && others.into_iter().any(|(_, other)| *other == run);
+        seen[self.nth] = if is_twice { Seen::Twice } else { run };
+        !is_twice
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Members;
+
+    /// Red without: the look at the other names, or what is noted of this one.
+    #[test]
+    fn a_server_has_one_name_at_a_time() {
+        let members = Members::new(3);
+        let [first, second, third] = [0, 1, 2].map(|nth| members.nth(nth));
+        assert!(first.leads_to(Some("a")) && first.leads_to(Some("a")));
+        assert!(!second.leads_to(Some("a")) && members.has_one_twice());
+        // Names move: the first leads to another server now, and the second may have this one.
+        assert!(first.leads_to(Some("b")) && second.leads_to(Some("a")));
+        assert!(!members.has_one_twice());
+        // Servers that do not say are taken to be different.
+        assert!(second.leads_to(None) && third.leads_to(None));
+    }
+}

@@ -1,0 +1,90 @@
+//! What a `redlock://` URL says.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use url::Url;
+
+use super::RedlockStore;
+use super::members::Members;
+use crate::Error;
+use crate::engines::redis::is_asked;
+use crate::lock::settings::{ServerSettings, duration};
+use crate::store::url::StoreUrl;
+use crate::store::{RedisStore, Store};
+
+impl RedlockStore {
+    /// The store that `url` names: `redlock://[[user]:password@]host[:port],host,…[/database]`, three
+    /// hosts or more. Its query may set `max_ttl` and `clock_skew`, or `durable=true`
+    /// ([`MAX_TTL`](Self::MAX_TTL) says what they are), `tls=true`, and what a [`RedisStore`] takes.
+    /// Does not contact the servers.
+    ///
+    /// ```
+    /// use lockattr::store::RedlockStore;
+    ///
+    /// let store = RedlockStore::open("redlock://:secret@db-1,db-2,db-3/?max_ttl=5m")?;
+    /// assert!(!format!("{store:?}").contains("secret"));
+    /// # Ok::<(), lockattr::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if the URL makes no sense.
+    pub fn open(url: &str) -> Result<Self, Error> {
+        let StoreUrl { urls, query } = StoreUrl::parse(url)?;
+        Self::at(urls, query, &ServerSettings::default())
+    }
+
+    pub(crate) fn at(
+        urls: Vec<Url>,
+        query: Vec<(String, String)>,
+        defaults: &ServerSettings,
+    ) -> Result<Self, Error> {
+        let (mut longest_ttl, mut clock_skew) = (Self::MAX_TTL, Self::CLOCK_SKEW);
+        let (mut durable, mut tls, mut rest) = (false, None, Vec::new());
+        for (name, value) in query {
+            match name.as_str() {
+                "max_ttl" => longest_ttl = duration(&name, &value)?,
+                "clock_skew" => clock_skew = duration(&name, &value)?,
+                "tls" => tls = Some(value),
+                "durable" => durable = yes_or_no(&name, &value)?,
+                _ => rest.push((name, value)),
+            }
+        }
+        let scheme = if is_asked("redlock", tls.as_deref())? { "rediss" } else { "redis" };
+        let mut hosts = HashSet::new();
+        let distinct = urls.iter().all(|url| {
+            hosts.insert((url.host_str().map(str::to_owned), url.port().unwrap_or(REDIS_PORT)))
+        });
+        if !distinct {
+            let sentence = "the URL names a server twice: it would have two votes";
+            return Err(Error::InvalidOptions(sentence.into()));
+        }
+        // No server's clock runs off by more than 1 %, as for every lease.
+        let forgets = (!durable).then(|| longest_ttl + longest_ttl / 100 + clock_skew);
+        let members = Members::new(urls.len());
+        let node = |(nth, mut url): (usize, Url)| -> Result<Arc<dyn Store>, Error> {
+            if url.set_scheme(scheme).is_err() {
+                return Err(Error::InvalidOptions("this URL names no host".into()));
+            }
+            let member = members.nth(nth);
+            let node = RedisStore::one_of_many(url, &rest, defaults.clone(), forgets, member)?;
+            Ok(Arc::new(node))
+        };
+        let nodes: Result<Vec<_>, _> = urls.into_iter().enumerate().map(node).collect();
+        let mut store = Self::new(nodes?)?;
+        store.members = Some(members);
+        if !durable {
+            store.longest_ttl = store.longest_ttl.min(longest_ttl);
+        }
+        Ok(store)
+    }
+}
+
+const REDIS_PORT: u16 = 6379;
+
+fn yes_or_no(name: &str, value: &str) -> Result<bool, Error> {
+    value.parse().map_err(|_| {
+        Error::InvalidOptions(format!("`{name}={value}` in the URL is neither `true` nor `false`"))
+    })
+}

@@ -1,0 +1,202 @@
+//! Entries in ZooKeeper: one node for each lock, which the servers remove when it is empty, and below
+//! it an ephemeral node with a number for each entry.
+
+use std::sync::Arc;
+
+use futures_util::future::{join, join_all};
+use zookeeper_client::{
+    Acls, Client, CreateMode, CreateOptions, Error as ZkError, MultiWriteResult,
+};
+
+use super::config::Config;
+use super::names;
+use super::session::{Session, Sessions};
+use crate::engines::ordered::{Entered, Entry, NewEntry};
+use crate::store::{LockKey, OwnerToken, StoreError};
+
+/// The ensemble of one URL.
+#[derive(Debug)]
+pub(super) struct Zookeeper {
+    pub(super) sessions: Arc<Sessions>,
+}
+
+impl Zookeeper {
+    pub(super) fn new(config: Config) -> Self {
+        Self { sessions: Sessions::new(config) }
+    }
+
+    pub(super) fn path(&self, key: &LockKey) -> String {
+        names::line(&self.sessions.config.chroot, key)
+    }
+
+    pub(super) fn path_of(&self, key: &LockKey, entry: &Entry) -> String {
+        [&self.path(key), "/", &entry.id].concat()
+    }
+
+    fn as_mode(&self, mode: CreateMode) -> CreateOptions<'static> {
+        match self.sessions.config.login {
+            Some(_) => mode.with_acls(Acls::creator_all()),
+            None => mode.with_acls(Acls::anyone_all()),
+        }
+    }
+
+    /// The entries of this claim in this session, and the lines in which they are, up to date.
+    pub(super) async fn find(
+        &self,
+        session: &Session,
+        keys: &[LockKey],
+        token: OwnerToken,
+    ) -> Result<Vec<(Vec<Entry>, Option<Entry>)>, StoreError> {
+        let client = &session.client;
+        let paths: Vec<_> = keys.iter().map(|key| self.path(key)).collect();
+        let synced = client.sync(&self.sessions.config.chroot);
+        let lines: Vec<_> = paths.iter().map(|path| client.list_children(path)).collect();
+        // A server that was just connected to may not have heard yet of what another one wrote.
+        let (synced, lines) = self.sessions.in_time(join(synced, join_all(lines))).await?;
+        match synced {
+            Ok(()) | Err(ZkError::NoNode) => {}
+            Err(error) => return Err(self.sessions.error(error)),
+        }
+        let read = |line: Result<Vec<String>, ZkError>| {
+            let line = self.read(line)?;
+            let own = line
+                .iter()
+                .find(|entry| entry.token == token && names::session(entry) == Some(session.id));
+            let own = own.cloned();
+            Ok((line, own))
+        };
+        lines.into_iter().map(read).collect()
+    }
+
+    pub(super) fn read(
+        &self,
+        line: Result<Vec<String>, ZkError>,
+    ) -> Result<Vec<Entry>, StoreError> {
+        match line {
+            Ok(children) => Ok(names::entries(children)),
+            Err(ZkError::NoNode) => Ok(Vec::new()),
+            Err(error) => Err(self.sessions.error(error)),
+        }
+    }
+
+    /// The number of an entry that is there.
+    async fn number(&self, client: &Client, path: &str) -> Result<u64, StoreError> {
+        let stat = self.sessions.answer(client.check_stat(path)).await?;
+        match stat.map_err(|error| self.sessions.error(error))? {
+            Some(stat) => Ok(stat.czxid.cast_unsigned()),
+            None => Err(StoreError::new("what was written is not there any more")),
+        }
+    }
+
+    /// What was made before and nobody knows of, if it is there.
+    pub(super) async fn adopt(
+        &self,
+        session: &Session,
+        entry: &NewEntry<'_>,
+    ) -> Result<Option<Entered>, StoreError> {
+        let found = self.find(session, entry.keys, entry.token).await?;
+        let (keys, own) = (entry.keys.iter(), found.iter().filter_map(|(_, own)| own.as_ref()));
+        if own.clone().count() < keys.len() {
+            // What is made now would wait for what is left of it.
+            let left = keys.zip(&found);
+            let left = left.filter_map(|(key, (_, own))| Some(self.path_of(key, own.as_ref()?)));
+            self.delete(session, &left.collect::<Vec<_>>()).await?;
+            return Ok(None);
+        }
+        let Some(own) = own.into_iter().next() else { return Ok(None) };
+        let path = self.path_of(&entry.keys[0], own);
+        let number = self.number(&session.client, &path).await?;
+        let lines = found.into_iter().map(|(line, _)| line).collect();
+        Ok(Some(Entered { session: session.id, number, lines }))
+    }
+
+    /// Removes these nodes; whether all of them were there, and any.
+    pub(super) async fn delete(
+        &self,
+        session: &Session,
+        paths: &[String],
+    ) -> Result<bool, StoreError> {
+        let deleted: Vec<_> = paths.iter().map(|path| session.client.delete(path, None)).collect();
+        let answers = self.sessions.in_time(join_all(deleted)).await?;
+        let mut all = !paths.is_empty();
+        for answer in answers {
+            match answer {
+                Ok(()) => {}
+                Err(ZkError::NoNode) => all = false,
+                Err(error) => return Err(self.sessions.error(error)),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Makes the entries, and reads the lines in the same trip.
+    pub(super) async fn make(
+        &self,
+        session: &Session,
+        entry: &NewEntry<'_>,
+        tries: usize,
+    ) -> Result<Result<Entered, ZkError>, StoreError> {
+        let client = &session.client;
+        let several = entry.keys.len() > 1;
+        let name = names::entry(several, entry.sharing, entry.token, session.id);
+        let dirs: Vec<_> = entry.keys.iter().map(|key| self.path(key)).collect();
+        let paths: Vec<_> = dirs.iter().map(|dir| [dir, "/", &name].concat()).collect();
+        // Sent in this order on one connection, and done in this order.
+        let container = self.as_mode(CreateMode::Container);
+        let parents = self.parents(&dirs, tries);
+        // What goes wrong with them shows in what is made below.
+        let parents: Vec<_> =
+            parents.iter().map(|path| client.create(path, b"", &container)).collect();
+        let parents = join_all(parents);
+        let options = self.as_mode(CreateMode::EphemeralSequential);
+        let value = entry.value.as_bytes();
+        if let ([dir], [path]) = (&dirs[..], &paths[..]) {
+            let created = client.create(path, value, &options);
+            let listed = client.list_children(dir);
+            let answers = async {
+                let ((_parents, created), listed) = join(join(parents, created), listed).await;
+                created.map(|created| (created, listed))
+            };
+            let ((stat, _), line) = match self.sessions.answer(answers).await? {
+                Ok(answers) => answers,
+                Err(error) => return Ok(Err(error)),
+            };
+            let (number, lines) = (stat.czxid.cast_unsigned(), vec![self.read(line)?]);
+            return Ok(Ok(Entered { session: session.id, number, lines }));
+        }
+        let mut writer = client.new_multi_writer();
+        let added: Result<(), ZkError> =
+            paths.iter().try_for_each(|path| writer.add_create(path, value, &options));
+        added.map_err(|error| self.sessions.error(error))?;
+        let created = writer.commit();
+        let listed: Vec<_> = dirs.iter().map(|dir| client.list_children(dir)).collect();
+        let answers = async {
+            let ((_parents, created), lines) = join(join(parents, created), join_all(listed)).await;
+            created.map(|created| (created, lines))
+        };
+        let (created, lines) = match self.sessions.answer(answers).await? {
+            Ok(answers) => answers,
+            Err(error) => return Ok(Err(error)),
+        };
+        let Some(MultiWriteResult::Create { path, stat }) = created.first() else {
+            return Err(StoreError::new("an answer that makes no sense"));
+        };
+        let number = match stat.czxid {
+            // Servers forget to say it where there is more than one (ZOOKEEPER-4667).
+            ..=0 => self.number(client, path).await?,
+            czxid => czxid.cast_unsigned(),
+        };
+        let lines = lines.into_iter().map(|line| self.read(line)).collect::<Result<_, _>>()?;
+        Ok(Ok(Entered { session: session.id, number, lines }))
+    }
+
+    /// The nodes that have to be there: those of these locks, if they were not at the first try, and
+    /// then all above them.
+    fn parents(&self, dirs: &[String], tries: usize) -> Vec<String> {
+        let chroot = &self.sessions.config.chroot;
+        let above = chroot.match_indices('/').skip(1).map(|(end, _)| &chroot[..end]);
+        let above = above.chain([chroot.as_str()]).filter(|_| tries > 1);
+        let dirs = dirs.iter().map(String::as_str).filter(|_| tries > 0);
+        above.chain(dirs).map(str::to_owned).collect()
+    }
+}

@@ -1,0 +1,17 @@
+//! The doors to this engine for [`fuzzing`](crate::engines::fuzzing).
+
+#![allow(missing_docs, reason = "the doors are named after the rooms")]
+
+use super::names;
+use crate::engines::ordered::fuzzed::makes_sense;
+
+/// A line, as the servers tell the names of its nodes.
+pub fn line(children: Vec<String>) {
+    let line = names::entries(children.clone());
+    for entry in &line {
+        assert!(children.iter().any(|child| **child == *entry.id), "an entry out of nothing");
+        // Read or not, without a panic.
+        let _session = names::session(entry);
+    }
+    makes_sense(&line);
+}

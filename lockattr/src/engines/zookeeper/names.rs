@@ -1,0 +1,139 @@
+//! The names of nodes: a lock's, and those of the entries in its line. Pure.
+//!
+//! `CHROOT/lock:product%2F42/x-TOKEN-SESSION-0000000007`
+
+use std::fmt::Write;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+use crate::engines::ordered::Entry;
+use crate::store::{LockKey, OwnerToken, Sharing};
+
+/// What stands for itself: no `/`, which would part a name, and nothing of what servers refuse.
+const PLAIN: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b':').remove(b'~').remove(b'@').remove(b'.');
+
+/// What an entry's name begins with if its claim has entries in other lines too.
+const SEVERAL: char = 'm';
+
+/// The path of a lock's line. Two locks have never the same.
+pub(super) fn line(chroot: &str, key: &LockKey) -> String {
+    let mut path = String::with_capacity(chroot.len() + 1 + key.name().len());
+    path.push_str(chroot);
+    path.push('/');
+    let start = path.len();
+    path.extend(utf8_percent_encode(key.name(), PLAIN));
+    // A name of dots would be a place relative to another, and that of the server's own is taken.
+    if path[start..].starts_with('.') {
+        path.replace_range(start..=start, "%2E");
+    } else if &path[start..] == "zookeeper" {
+        path.replace_range(start..=start, "%7A");
+    }
+    path
+}
+
+/// The key of the lock whose line is the node of this name, if that begins with `prefix`.
+pub(super) fn key(chroot: &str, node: &str, prefix: &str) -> Option<LockKey> {
+    let name = percent_decode_str(node).decode_utf8().ok()?;
+    let key = LockKey::new(prefix, name.strip_prefix(prefix)?).ok()?;
+    // Another program may write the same name in another way.
+    (line(chroot, &key).strip_prefix(chroot)?.strip_prefix('/')? == node).then_some(key)
+}
+
+/// What an entry's name begins with, up to its number.
+pub(super) fn entry(several: bool, sharing: Sharing, token: OwnerToken, session: u64) -> String {
+    let mut name = String::with_capacity(64);
+    if several {
+        name.push(SEVERAL);
+    }
+    // Writing to a string cannot fail.
+    let _never = match sharing {
+        Sharing::Exclusive => name.write_str("x"),
+        Sharing::Shared => name.write_str("s"),
+        Sharing::Permits(permits) => write!(name, "p{permits}"),
+    };
+    let _never = write!(name, "-{token}-{session:016x}-");
+    name
+}
+
+/// The session that made an entry.
+pub(super) fn session(entry: &Entry) -> Option<u64> {
+    u64::from_str_radix(entry.id.split('-').nth(2)?, 16).ok()
+}
+
+/// The entries of a line, from its front; what is not ours is passed over.
+pub(super) fn entries(children: Vec<String>) -> Vec<Entry> {
+    let mut entries: Vec<_> = children.into_iter().filter_map(read).collect();
+    // The servers count in 32 bits, and begin anew below zero after the last: so what counts is how
+    // far an entry is from another, which is never half of all numbers.
+    if let Some(one) = entries.first().map(|entry| entry.place as u32) {
+        entries.sort_unstable_by_key(|entry| (entry.place as u32).wrapping_sub(one).cast_signed());
+    }
+    entries
+}
+
+fn read(id: String) -> Option<Entry> {
+    let mut words = id.splitn(4, '-');
+    let (mode, token, _session) = (words.next()?, words.next()?, words.next()?);
+    let number: i32 = words.next()?.parse().ok()?;
+    let token = OwnerToken::parse(token)?;
+    let (mode, several) = mode.strip_prefix(SEVERAL).map_or((mode, false), |mode| (mode, true));
+    let sharing = match mode.split_at_checked(1)? {
+        ("x", "") => Sharing::Exclusive,
+        ("s", "") => Sharing::Shared,
+        ("p", permits) => Sharing::Permits(permits.parse().ok()?),
+        _ => return None,
+    };
+    let place = u64::from(number.cast_unsigned());
+    Some(Entry { place, token, sharing, several, id: id.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn any_key_is_one_legal_name_and_is_read_back() {
+        let long = "ä/".repeat(340);
+        let keys =
+            ["a", "a/b", "a\0", "a\n", ".", "..", "...", "zookeeper", "%2E", "💰", " ", "%", &long];
+        let mut seen = HashSet::new();
+        for key in keys {
+            let path = line("/c", &LockKey::new("", key).unwrap());
+            let name = path.strip_prefix("/c/").unwrap();
+            assert!(name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/'), "{name}");
+            assert!(!["zookeeper", ".", ".."].contains(&name));
+            assert_eq!(percent_decode_str(name).decode_utf8().unwrap(), key);
+            let read = super::key("/c", name, "").unwrap();
+            assert_eq!((read.name(), super::key("/c", name, "other:")), (key, None));
+            assert!(seen.insert(path));
+        }
+    }
+
+    fn named(number: i32, sharing: Sharing, several: bool) -> String {
+        format!("{}{number:010}", entry(several, sharing, OwnerToken::random(7), u64::MAX))
+    }
+
+    #[test]
+    fn an_entry_is_read_from_its_name() {
+        for several in [false, true] {
+            for sharing in [Sharing::Exclusive, Sharing::Shared, Sharing::Permits(12)] {
+                let [read] = &entries(vec![named(3, sharing, several)])[..] else { panic!() };
+                assert_eq!((read.sharing, read.several, read.place), (sharing, several, 3));
+                assert_eq!((read.token.inbox(), session(read)), (7, Some(u64::MAX)));
+            }
+        }
+        let not_ours = ["", "x", "lock-0000000001", "q-1-2-3"].map(str::to_owned).to_vec();
+        assert!(entries(not_ours).is_empty());
+    }
+
+    #[test]
+    fn the_order_goes_on_where_the_servers_count_begins_anew() {
+        let numbers = [i32::MIN + 1, i32::MAX, i32::MIN, i32::MAX - 1];
+        let line = entries(numbers.map(|it| named(it, Sharing::Exclusive, false)).to_vec());
+        let order: Vec<_> = line.iter().map(|entry| (entry.place as u32).cast_signed()).collect();
+        assert_eq!(order, [i32::MAX - 1, i32::MAX, i32::MIN, i32::MIN + 1]);
+    }
+}

@@ -1,0 +1,337 @@
+//! The session of a store: made when first needed, and again when it is over.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{Either, Shared};
+use rand::seq::SliceRandom;
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, sleep, timeout};
+use zookeeper_client::{
+    Client, Connector, Error as ZkError, SessionInfo, SessionState, StateWatcher,
+};
+
+use super::config::Config;
+use crate::Error;
+use crate::engines::ordered::{Stay, Thread};
+use crate::platform::process::Process;
+use crate::store::StoreError;
+use crate::store::answered::Answered;
+
+/// How long a failure to connect is told to those who ask next, before it is tried again.
+const FAILURE_LASTS: Duration = Duration::from_millis(50);
+
+/// After how long it is tried again to close a session that was given up.
+const BETWEEN_TRIES: Duration = Duration::from_millis(300);
+
+/// Where the session is kept.
+pub(super) struct Sessions {
+    pub(super) config: Config,
+    pub(super) thread: Thread,
+    pub(super) answered: Answered,
+    slot: Mutex<Slot>,
+}
+
+#[derive(Default)]
+enum Slot {
+    #[default]
+    None,
+    /// Made by a task of its own, so that a caller without patience does not end it for others.
+    Connecting(Attempt),
+    Live(Arc<Session>),
+    Failed(Instant, StoreError),
+}
+
+type Attempt = Shared<oneshot::Receiver<Outcome>>;
+type Outcome = Result<Arc<Session>, StoreError>;
+
+/// One session. It is closed when this is dropped.
+pub(super) struct Session {
+    pub(super) client: Client,
+    pub(super) id: u64,
+    over: watch::Receiver<bool>,
+}
+
+impl Sessions {
+    pub(super) fn new(config: Config) -> Arc<Self> {
+        let (thread, slot) = (Thread::new("lockattr-zookeeper"), Mutex::default());
+        Arc::new(Self { config, thread, answered: Answered::new(), slot })
+    }
+
+    /// The session, made now if there is none, and connected.
+    pub(super) async fn get(self: &Arc<Self>) -> Outcome {
+        match self.live_or_attempt()? {
+            Either::Left(session) => self.connected(session).await,
+            Either::Right(attempt) => attempt
+                .await
+                .unwrap_or_else(|_| Err(StoreError::new("its session was given up").not_sent())),
+        }
+    }
+
+    fn live_or_attempt(self: &Arc<Self>) -> Result<Either<Arc<Session>, Attempt>, StoreError> {
+        let mut slot = self.slot();
+        match &*slot {
+            Slot::Live(session) if !session.is_over() => Ok(Either::Left(session.clone())),
+            Slot::Failed(at, error) if at.elapsed() < FAILURE_LASTS => Err(error.clone()),
+            Slot::Connecting(attempt) => Ok(Either::Right(attempt.clone())),
+            _ => {
+                let (sender, receiver) = oneshot::channel();
+                let (runtime, stay) = (self.thread.handle()?, self.thread.stay()?);
+                runtime.spawn(connect(Arc::downgrade(self), self.config.clone(), stay, sender));
+                let attempt = receiver.shared();
+                *slot = Slot::Connecting(attempt.clone());
+                Ok(Either::Right(attempt))
+            }
+        }
+    }
+
+    /// The one with this number, if it is not over.
+    pub(super) fn with(&self, id: u64) -> Option<Arc<Session>> {
+        match &*self.slot() {
+            Slot::Live(session) if session.id == id && !session.is_over() => Some(session.clone()),
+            _ => None,
+        }
+    }
+
+    /// Lets go of the session that is over.
+    fn forget(&self, is_over: &watch::Sender<bool>) {
+        let mut slot = self.slot();
+        let last = match &*slot {
+            Slot::Live(session) if session.over.same_channel(&is_over.subscribe()) => {
+                std::mem::take(&mut *slot)
+            }
+            _ => return,
+        };
+        // Not while the slot is locked: its end may be heard.
+        drop(slot);
+        drop(last);
+    }
+
+    /// What is asked while there is no connection would wait in the client, and be done later.
+    async fn connected(&self, session: Arc<Session>) -> Outcome {
+        if session.client.state() == SessionState::Disconnected {
+            let mut state = session.client.state_watcher();
+            let connected = async {
+                while session.client.state() == SessionState::Disconnected {
+                    state.changed().await;
+                }
+            };
+            if timeout(self.config.connect_timeout, connected).await.is_err() {
+                let sentence = format!("no connection to {}", self.config.address);
+                return Err(StoreError::new(sentence).not_sent());
+            }
+        }
+        Ok(session)
+    }
+
+    /// What the servers answered, within the time for that.
+    pub(super) async fn answer<T, E: Into<ZkError>>(
+        &self,
+        question: impl Future<Output = Result<T, E>>,
+    ) -> Result<Result<T, ZkError>, StoreError> {
+        let answer = self.in_time(question).await?;
+        // The client answers with some errors itself, when it has lost its connection.
+        if answer.is_ok() {
+            self.answered.now();
+        }
+        Ok(answer.map_err(Into::into))
+    }
+
+    /// The outcome of several questions, within the time for one.
+    pub(super) async fn in_time<T>(
+        &self,
+        questions: impl Future<Output = T>,
+    ) -> Result<T, StoreError> {
+        timeout(self.config.response_timeout, questions).await.map_err(|_| self.no_answer())
+    }
+
+    pub(super) fn no_answer(&self) -> StoreError {
+        let Config { address, response_timeout, .. } = &self.config;
+        StoreError::new(format!("no answer from {address} within {response_timeout:?}"))
+    }
+
+    /// What the servers, or the way to them, answered instead.
+    pub(super) fn error(&self, error: ZkError) -> StoreError {
+        let hint = match error {
+            ZkError::NoAuth => ": give this user the rights that the docs of `ZookeeperStore` name",
+            _ => "",
+        };
+        let sentence = format!("{}: {error}{hint}", self.config.address);
+        StoreError::new(sentence).with_source(error)
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Slot> {
+        // Nothing in there can panic half-way, so a poisoned lock is still good.
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sessions").field("address", &self.config.address).finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    pub(super) fn is_over(&self) -> bool {
+        *self.over.borrow() || self.is_terminated()
+    }
+
+    /// Whether it has ended, for certain.
+    pub(super) fn is_terminated(&self) -> bool {
+        self.client.state().is_terminated()
+    }
+
+    /// Returns once it is over.
+    pub(super) fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut over = self.over.clone();
+        async move {
+            // An error says that nobody watches it any more: then it was closed.
+            let _over = over.wait_for(|over| *over).await;
+        }
+    }
+}
+
+/// The process whose thread waits for the sockets of all sessions: the client starts one with the first
+/// connection, for as long as the process lives (`async-io`), and a fork does not copy it.
+static WAITS_FOR_SOCKETS: OnceLock<Process> = OnceLock::new();
+
+/// An error in the copy of a process that has had a session: it could never get an answer.
+pub(super) fn can_be_made() -> Result<(), Error> {
+    if WAITS_FOR_SOCKETS.get().is_none_or(Process::is_current) {
+        return Ok(());
+    }
+    Err(Error::InvalidOptions(
+        "this process was forked from one that was connected to ZooKeeper, whose client cannot work in a \
+         copy: fork before the first lock, or start another program instead (`std::process::Command`)"
+            .into(),
+    ))
+}
+
+/// Makes a session, and watches it until it is over.
+async fn connect(
+    sessions: Weak<Sessions>,
+    config: Config,
+    stay: Stay,
+    tell: oneshot::Sender<Outcome>,
+) {
+    WAITS_FOR_SOCKETS.get_or_init(Process::current);
+    let made = establish(&config).await;
+    let (is_over, over) = watch::channel(false);
+    let mut live = None;
+    let outcome = made.map(|client| {
+        live = Some((client.state_watcher(), client.session().clone()));
+        let id = client.session_id().0.cast_unsigned();
+        Arc::new(Session { client, id, over })
+    });
+    {
+        let Some(sessions) = sessions.upgrade() else { return };
+        *sessions.slot() = match &outcome {
+            Ok(session) => Slot::Live(session.clone()),
+            Err(error) => Slot::Failed(Instant::now(), error.clone()),
+        };
+    }
+    // If nobody waits any more, the session is there for the next.
+    drop(tell.send(outcome));
+    if let Some((mut state, session)) = live {
+        over_at_last(&mut state, config.session_timeout / 2).await;
+        is_over.send_replace(true);
+        if let Some(sessions) = sessions.upgrade() {
+            sessions.forget(&is_over);
+        }
+        // If it was only given up, what it made is not to stay there. The client closes it when it
+        // reaches a server; but the longer it did not, the longer it pauses between its tries, and
+        // then leaves it to the servers.
+        if !state.state().is_terminated() {
+            close(&sessions, &config, session).await;
+        }
+    }
+    drop(stay);
+}
+
+/// Closes a session that was given up, as soon as a server answers.
+async fn close(sessions: &Weak<Sessions>, config: &Config, session: SessionInfo) {
+    let given_up = Instant::now();
+    // A server may end it sooner, and a store that is gone waits no longer than for that.
+    while sessions.strong_count() > 0 || given_up.elapsed() < config.session_timeout {
+        sleep(BETWEEN_TRIES).await;
+        let (connector, hosts) = connector(config);
+        match connector.with_session(session.clone()).connect(&hosts).await {
+            Ok(client) => {
+                let mut state = client.state_watcher();
+                drop(client);
+                // Not believed: the first client may have come back as well, and one have kept the
+                // other from it.
+                let _in_time = timeout(config.silence(), ended(&mut state)).await;
+            }
+            // It is closed.
+            Err(ZkError::SessionExpired) => return,
+            Err(_) => {}
+        }
+    }
+}
+
+async fn ended(state: &mut StateWatcher) {
+    let mut now = state.state();
+    while !now.is_terminated() {
+        now = state.changed().await;
+    }
+}
+
+async fn establish(config: &Config) -> Result<Client, StoreError> {
+    let Config { address, session_timeout, .. } = config;
+    let (connector, hosts) = connector(config);
+    let each = config.silence() + config.connect_timeout;
+    let limit = each * u32::try_from(config.hosts.len()).unwrap_or(1);
+    let connected = timeout(limit, connector.connect(&hosts)).await;
+    let not_made = |what: String| StoreError::new(format!("{address}: {what}")).not_sent();
+    let client = match connected {
+        Ok(Ok(client)) => client,
+        Ok(Err(ZkError::NoHosts)) => {
+            let sentence = "no server made a session: are most of them up?";
+            return Err(not_made(sentence.into()));
+        }
+        Ok(Err(error)) => return Err(not_made(error.to_string()).with_source(error)),
+        Err(_) => return Err(not_made(format!("no session was made within {limit:?}"))),
+    };
+    let given = client.session_timeout();
+    if given < *session_timeout {
+        return Err(not_made(format!(
+            "its servers give sessions {given:?} at most, and `session_timeout` is \
+             {session_timeout:?}: raise their `maxSessionTimeout` (20 ticks by default), or lower \
+             `session_timeout`, and `ttl` to half of it"
+        )));
+    }
+    Ok(client)
+}
+
+fn connector(config: &Config) -> (Connector, String) {
+    let mut hosts = config.hosts.clone();
+    // The client takes them in order, and not all clients of a fleet shall be at the first.
+    hosts.shuffle(&mut rand::rng());
+    let mut connector = Client::connector()
+        .with_session_timeout(config.session_timeout)
+        .with_connection_timeout(config.silence())
+        .with_fail_eagerly();
+    if let Some(login) = &config.login {
+        connector = connector.with_auth("digest", login.as_bytes());
+    }
+    (connector, hosts.join(","))
+}
+
+/// Returns once a session has ended, or was without a connection for so long that nobody shall count
+/// on it any more.
+async fn over_at_last(state: &mut StateWatcher, patience: Duration) {
+    let mut now = state.state();
+    while !now.is_terminated() {
+        now = match now {
+            SessionState::Disconnected => match timeout(patience, state.changed()).await {
+                Ok(next) => next,
+                Err(_) => return,
+            },
+            _ => state.changed().await,
+        };
+    }
+}

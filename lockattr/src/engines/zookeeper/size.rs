@@ -1,0 +1,87 @@
+//! How much fits into one request. Servers close the connection on one that is larger than their
+//! `jute.maxbuffer`, and with it whatever else was asked there. Pure.
+
+use std::time::Duration;
+
+use super::names;
+use crate::engines::ordered::{Held, written};
+use crate::store::Claim;
+
+/// Most bytes that a claim's entries may take: `jute.maxbuffer` is 1 MiB by default.
+const BYTES: usize = 1_000_000;
+
+/// What an entry takes besides its path and what it says: its rights, its kind, and how long all of it
+/// is.
+const FRAME: usize = 64;
+
+/// Most checks in one request: each is a line in the servers' logs.
+pub(super) const BATCH: usize = 100;
+
+/// Why this claim does not fit, if so: each of its entries names all its keys.
+pub(super) fn refuses(chroot: &str, claim: &Claim) -> Option<String> {
+    let keys = claim.keys();
+    if keys.len() < 2 {
+        return None;
+    }
+    let name = names::entry(true, claim.sharing(), claim.token(), 0);
+    let each = written(claim, Duration::MAX).len() + "/".len() + name.len() + FRAME;
+    let paths: usize = keys.iter().map(|key| names::line(chroot, key).len()).sum();
+    let bytes = each * keys.len() + paths;
+    (bytes > BYTES).then(|| {
+        format!(
+            "{} keys are too many for one claim in ZooKeeper: each of its entries says all of them, \
+             which makes {bytes} bytes, and servers take a megabyte at once",
+            keys.len()
+        )
+    })
+}
+
+/// The same claims in parts of [`BATCH`] entries at most, or one claim.
+pub(super) fn batches<'a, 'h>(mut held: &'a [Held<'h>]) -> Vec<&'a [Held<'h>]> {
+    let mut batches = Vec::new();
+    while !held.is_empty() {
+        let mut entries = 0;
+        let fits = |one: &&Held<'_>| {
+            entries += one.entries.len();
+            entries <= BATCH
+        };
+        let many = held.iter().take_while(fits).count().max(1);
+        let (batch, rest) = held.split_at(many);
+        batches.push(batch);
+        held = rest;
+    }
+    batches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engines::ordered::Entry;
+    use crate::store::{Inbox, LockKey, OwnerToken, Sharing};
+
+    fn claim(n: usize) -> Claim {
+        let key = |nth| LockKey::new("lock:", &format!("a-name-of-twenty-{nth:03}")).unwrap();
+        Claim::of(&Inbox::new(|_| {}), key(0), (1..n).map(key), Sharing::Exclusive, "service=a")
+    }
+
+    /// Red without: a comparison with what servers take.
+    #[test]
+    fn a_claim_is_measured_by_all_that_its_entries_say() {
+        assert_eq!(refuses("/lockattr", &claim(100)), None);
+        let refused = refuses("/lockattr", &claim(200)).expect("over a megabyte");
+        assert!(refused.starts_with("200 keys"), "{refused}");
+    }
+
+    /// Red without: `batches` counting entries, and no claims.
+    #[test]
+    fn a_batch_has_so_many_entries_and_at_least_a_claim() {
+        let (token, sharing) = (OwnerToken::random(1), Sharing::Exclusive);
+        let entry = Entry { place: 1, token, sharing, several: true, id: "x".into() };
+        let entries = vec![entry; 250];
+        let held = |n| Held { keys: &[], token, session: 1, entries: &entries[..n] };
+        let claims: Vec<_> = [60, 40, 1, 250, 99, 1, 1].map(held).into();
+        let sizes: Vec<_> = batches(&claims).iter().map(|batch| batch.len()).collect();
+        assert_eq!(sizes, [2, 1, 1, 2, 1]);
+        assert!(batches(&[]).is_empty());
+    }
+}

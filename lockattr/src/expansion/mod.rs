@@ -1,0 +1,265 @@
+//! What the attribute's expansion calls. Not for use by hand: it changes without notice.
+
+pub(crate) mod assert_held;
+mod blocking;
+pub(crate) mod registry;
+mod stream;
+
+pub use crate::__private::assert_held::unheld;
+pub use crate::__register as register;
+pub use crate::manager::body::lease;
+use crate::manager::default_manager::{Chosen, default_manager, named_manager};
+pub use blocking::enter_blocking;
+pub use stream::{
+    Either, ItemsOf, RejectedItem, SkippedWithRoom, SkippedWithout, Stream, reject_item, stream,
+};
+
+use std::borrow::Cow;
+
+use tokio::time::Instant;
+
+#[cfg(feature = "registry")]
+pub use crate::__private::registry::{ANNOTATED, annotated};
+use crate::lock::key::LockKey;
+pub use crate::lock::key_template::KeyBuilder;
+use crate::lock::options::Terms;
+use crate::manager::body;
+use crate::manager::body::{Granted, Start};
+use crate::{Error, LockManager, LockOptions};
+#[cfg(feature = "registry")]
+pub use linkme;
+pub use lockattr_macros::assert_held;
+
+/// One call of an annotated function: what its attribute says, evaluated.
+#[derive(Debug)]
+pub struct Call {
+    /// `None` for one that could not be printed.
+    key: Option<Cow<'static, str>>,
+    others: Vec<Option<Cow<'static, str>>>,
+    options: LockOptions,
+    manager: Manager,
+    locks: bool,
+    run_unlocked: bool,
+}
+
+/// `manager`, as the attribute says it.
+#[derive(Debug)]
+enum Manager {
+    Default,
+    Given(LockManager),
+    Named(&'static str),
+}
+
+impl Manager {
+    fn chosen(self) -> Result<Chosen, Error> {
+        match self {
+            Self::Default => default_manager(),
+            Self::Given(manager) => Ok(Chosen::Other(manager)),
+            Self::Named(name) => named_manager(name).map(Chosen::Other),
+        }
+    }
+}
+
+impl Call {
+    /// A call of `function` that locks `key`.
+    #[inline]
+    pub fn new(function: &'static str, key: KeyBuilder, options: LockOptions) -> Self {
+        Self {
+            key: key.finish(),
+            others: Vec::new(),
+            options: options.function(function),
+            manager: Manager::Default,
+            locks: true,
+            run_unlocked: false,
+        }
+    }
+
+    /// A call of `function` that locks all of `keys`, or none.
+    pub fn all<const N: usize>(
+        function: &'static str,
+        keys: [KeyBuilder; N],
+        options: LockOptions,
+    ) -> Self {
+        let mut keys = keys.into_iter();
+        let first = Self::new(function, keys.next().unwrap_or_default(), options);
+        Self { others: keys.map(KeyBuilder::finish).collect(), ..first }
+    }
+
+    /// A call that locks nothing, because `when` is false.
+    pub fn unlocked() -> Self {
+        Self {
+            key: None,
+            others: Vec::new(),
+            options: LockOptions::new(),
+            manager: Manager::Default,
+            locks: false,
+            run_unlocked: false,
+        }
+    }
+
+    /// `manager = expression`.
+    pub fn manager(mut self, manager: &LockManager) -> Self {
+        self.manager = Manager::Given(manager.clone());
+        self
+    }
+
+    /// `manager = "name"`.
+    pub fn manager_named(mut self, name: &'static str) -> Self {
+        self.manager = Manager::Named(name);
+        self
+    }
+
+    /// `on_unavailable = run_unlocked`.
+    pub fn run_unlocked_if_unavailable(mut self) -> Self {
+        self.run_unlocked = true;
+        self
+    }
+}
+
+/// The right to run the body.
+#[derive(Debug)]
+pub struct Entry {
+    start: Start,
+}
+
+/// Takes the lock that `call` asks for.
+pub async fn enter(call: Call) -> Result<Entry, Error> {
+    let Call { key, others, options, manager, locks, run_unlocked } = call;
+    if !locks {
+        return Ok(Entry { start: Start::Unlocked });
+    }
+    let manager = manager.chosen()?;
+    let terms = options.resolve(manager.settings())?;
+    let key = printed(key)?;
+    let start = match several(&manager, &key, others)? {
+        Some(keys) => start_all(&manager, &terms, keys).await,
+        None => manager.start(&terms, &key).await,
+    };
+    entered(start, &key, run_unlocked)
+}
+
+/// Acquires the locks of all `keys` for a body.
+async fn start_all(
+    manager: &LockManager,
+    terms: &Terms,
+    keys: Vec<LockKey>,
+) -> Result<Start, Error> {
+    let began = Instant::now();
+    let guard = manager.acquire_all_on(terms, keys).await?;
+    Ok(Granted::new(guard, terms.clone(), manager.clone(), began).into())
+}
+
+/// All keys of a call, where it has others than the first.
+fn several(
+    manager: &LockManager,
+    first: &str,
+    others: Vec<Option<Cow<'static, str>>>,
+) -> Result<Option<Vec<LockKey>>, Error> {
+    if others.is_empty() {
+        return Ok(None);
+    }
+    let others = others.into_iter().map(|other| manager.key(&printed(other)?));
+    others.chain([manager.key(first)]).collect::<Result<_, _>>().map(Some)
+}
+
+/// What comes of an acquisition.
+fn entered(outcome: Result<Start, Error>, key: &str, run_unlocked: bool) -> Result<Entry, Error> {
+    match outcome {
+        Ok(start) => Ok(Entry { start }),
+        Err(error @ Error::Store { .. }) if run_unlocked => {
+            tracing::warn!(key, %error, "running without the lock, as `on_unavailable` says");
+            Ok(Entry { start: Start::Unlocked })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn printed(key: Option<Cow<'static, str>>) -> Result<Cow<'static, str>, Error> {
+    key.ok_or_else(|| {
+        Error::InvalidKey("a value in the key could not be printed: its `Display` failed".into())
+    })
+}
+
+impl Entry {
+    /// Runs the body and gives the lock back.
+    pub fn run<B: Future>(self, body: B) -> impl Future<Output = Result<B::Output, Error>> {
+        body::run(self.start, body)
+    }
+}
+
+/// Whether `on_busy` applies: another holder has the lock.
+pub fn is_busy(error: &Error) -> bool {
+    matches!(error, Error::Contended { .. })
+}
+
+/// The return value of a call that was refused.
+pub fn reject<R: Rejected>(error: Error) -> R {
+    R::rejected(error)
+}
+
+/// The return value of a call that was skipped.
+pub fn skip<R: Skipped>(error: Error) -> R {
+    R::skipped(error)
+}
+
+/// Return types with room for a refusal.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no room for a lock error",
+    label = "return a `Result<_, E>` with `E: From<lockattr::Error>`",
+    note = "an annotated function has to say that it was not run: return `Result<_, E>`, and write \
+            `impl From<lockattr::Error> for E` where `E` is a type of your own",
+    note = "or write `on_busy = skip` on a function that returns `()`, `Option<T>` or \
+            `Result<Option<T>, E>`"
+)]
+pub trait Rejected {
+    /// The refusal as a value.
+    fn rejected(error: Error) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T, E: From<Error>> Rejected for Result<T, E> {
+    fn rejected(error: Error) -> Self {
+        Err(error.into())
+    }
+}
+
+/// Return types with room for "not run".
+#[diagnostic::on_unimplemented(
+    message = "`on_busy = skip` cannot make a `{Self}` of a call that was skipped",
+    label = "return `()`, `Option<T>`, or `Result<Option<T>, E>` with `E: From<lockattr::Error>`",
+    note = "a skipped call yields `()`, `None` or `Ok(None)`; in a `Result`, any other \
+            refusal becomes an `E`"
+)]
+pub trait Skipped {
+    /// "Not run" as a value: nothing where the lock was busy, and an error event besides where it
+    /// was refused for another reason and there is no room for that.
+    fn skipped(error: Error) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl Skipped for () {
+    fn skipped(error: Error) {
+        report(&error);
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T> Skipped for Option<T> {
+    fn skipped(error: Error) -> Self {
+        report(&error);
+        None
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T, E: From<Error>> Skipped for Result<Option<T>, E> {
+    fn skipped(error: Error) -> Self {
+        if is_busy(&error) { Ok(None) } else { Err(error.into()) }
+    }
+}
+
+fn report(error: &Error) {
+    if !is_busy(error) {
+        tracing::error!(%error, "skipped, because the lock was refused");
+    }
+}

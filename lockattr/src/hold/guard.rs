@@ -1,0 +1,288 @@
+//! The guard that owns a hold, and gives it back on every way out.
+
+mod blocking;
+mod held;
+mod together;
+mod way;
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use tracing::Span;
+
+use crate::hold::chain::{Place, Turn};
+use crate::hold::scope::Scoped;
+use crate::hold::turns::others_had_their_turn;
+use crate::lock::key::LockKey;
+use crate::lock::site::Site;
+use crate::observe::Watched;
+use crate::{Error, Lease, LostReason};
+use held::Owned;
+pub(crate) use together::Together;
+
+/// Owns a hold: the lock is ours until the guard is released or dropped, or the lease is lost.
+///
+/// Dereferences to [`Lease`]. [`release`](Self::release) gives the lock back and tells how it
+/// went; dropping gives it back as well, a little later and without an answer. Dropped with a
+/// runtime that ends, or after that, it is given back by a thread, and the drop waits for it. A
+/// store that is away holds up all such drops together for a second.
+///
+/// A process that was forked from the one that has the lock does not have it: there
+/// [`ensure_held`](Lease::ensure_held) is [`Error::Lost`], and dropping the copy of the guard gives nothing
+/// back.
+///
+/// A guard that is leaked ([`std::mem::forget`]) is renewed for as long as its manager's watchdog
+/// runs, unless `max_hold` says otherwise.
+///
+/// A guard does not by itself make the calls below it nested: run them in
+/// [`scope`](Self::scope), or use [`with_lock`](crate::LockManager::with_lock).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lockattr::Error> {
+/// use lockattr::{LockManager, LockOptions};
+///
+/// let manager = LockManager::connect("memory://").await?;
+/// let guard = manager.acquire("product:42", LockOptions::new()).await?;
+/// assert_eq!(guard.key(), "product:42");
+/// guard.ensure_held()?;
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "the lock is given back as soon as the guard is dropped"]
+pub struct LockGuard {
+    grip: Grip,
+    /// Of several keys, those that were entered again: their turns end with the guard.
+    also: Vec<LockGuard>,
+    /// Who looks on, if anybody. The last field: by then it is decided how the hold ended.
+    watched: Watched,
+}
+
+/// What a guard has, and how it lets go of it.
+enum Grip {
+    /// The lock itself.
+    Lock(Lease, Owned),
+    /// Its turn inside the hold around it: it lets go by dropping that.
+    Turn(Turn),
+}
+
+impl LockGuard {
+    /// The guard of a nested call that entered again.
+    pub(crate) fn reentered(turn: Turn) -> Self {
+        Self::of(Grip::Turn(turn))
+    }
+
+    fn of(grip: Grip) -> Self {
+        Self { grip, also: Vec::new(), watched: Watched::default() }
+    }
+
+    fn lease(&self) -> &Lease {
+        match &self.grip {
+            Grip::Lock(lease, _) => lease,
+            Grip::Turn(turn) => turn.lease(),
+        }
+    }
+
+    /// The same, of this kind of lock.
+    pub(crate) fn at(self, site: Option<Site>) -> Self {
+        if let Some(site) = site {
+            self.lease().frame().is_at(site);
+        }
+        self
+    }
+
+    /// Somebody looks on from here to the end of the hold.
+    pub(crate) fn watch(&mut self, watched: Watched) {
+        self.watched = watched;
+    }
+
+    /// The span that belongs to the hold.
+    pub(crate) fn span(&self) -> Option<&Span> {
+        self.watched.span()
+    }
+
+    /// The same, with the turns of other keys that were entered again.
+    pub(crate) fn and(mut self, also: Vec<LockGuard>) -> Self {
+        if !also.is_empty() {
+            let beside = also.iter().map(|guard| guard.lease().frame().clone());
+            self.lease().frame().stands_beside(beside);
+        }
+        self.also = also;
+        self
+    }
+
+    /// Gives the lock back and waits for the answer.
+    ///
+    /// The guard of a nested call gives nothing back to the store: the outermost one does.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] if the lock was no longer ours, so that somebody else may have worked at
+    /// the same time; [`Error::Store`] if the store could not be asked, and then the manager goes
+    /// on trying until the lease has ended by itself.
+    ///
+    /// # Cancel safety
+    ///
+    /// If dropped, the lock is given back all the same.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use std::time::Duration;
+    /// use lockattr::{Error, LockManager, LockOptions};
+    ///
+    /// let manager = LockManager::connect("memory://").await?;
+    /// manager.acquire("stock", LockOptions::new()).await?.release().await?;
+    ///
+    /// let ttl = Duration::from_millis(20);
+    /// let short = manager.acquire("stock", LockOptions::new().ttl(ttl).renew(false)).await?;
+    /// tokio::time::sleep(ttl).await;
+    /// assert!(matches!(short.release().await, Err(Error::Lost { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn release(mut self) -> Result<(), Error> {
+        self.watched.done();
+        let held = self.lease().ensure_held();
+        let released = match &mut self.grip {
+            Grip::Turn(_) => held,
+            Grip::Lock(_, owned) => {
+                let answer = owned.release().await;
+                held.and(answer)
+            }
+        };
+        self.watched.given_back(&released);
+        released
+    }
+
+    /// Gives the lock back without waiting for the answer: when this returns, the store's client has the
+    /// release.
+    pub(crate) async fn release_in_background(mut self) -> Result<(), Error> {
+        self.hand_release_to_client().await.0
+    }
+
+    /// The same; when this returns, the client had its turn to write the release to its connection.
+    pub(crate) async fn release_until_sent(mut self) -> Result<(), Error> {
+        let (held, waits) = self.hand_release_to_client().await;
+        if waits {
+            others_had_their_turn().await;
+        }
+        held
+    }
+
+    async fn hand_release_to_client(&mut self) -> (Result<(), Error>, bool) {
+        self.watched.done();
+        let held = self.lease().ensure_held();
+        let waits = match &mut self.grip {
+            Grip::Lock(_, owned) => owned.release_in_background().await,
+            Grip::Turn(_) => false,
+        };
+        (held, waits)
+    }
+
+    /// Runs `future` as part of this hold: calls below it that want the same key enter again, and
+    /// [`current`](crate::current) finds this lease.
+    ///
+    /// A scope returns what `future` returns, so it cannot refuse. If the lease has ended before `future`
+    /// is first polled, the future runs without the lock: [`current`](crate::current) and
+    /// [`held`](crate::held) find no lease, annotated calls that want the key get
+    /// [`Error::Lost`], and there is a warning event. Call [`ensure_held`](Lease::ensure_held) as the
+    /// first line, or use [`with_lock`](crate::LockManager::with_lock), whose body never begins so.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the returned future drops `future` and nothing else.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{LockManager, LockOptions};
+    ///
+    /// let manager = LockManager::connect("memory://").await?;
+    /// let guard = manager.acquire("stock", LockOptions::new()).await?;
+    /// let nested = guard.scope(manager.acquire("stock", LockOptions::new())).await?;
+    /// assert_eq!((nested.depth(), nested.fencing_token()), (2, guard.fencing_token()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn scope<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
+        Scoped::new(self.place(), future)
+    }
+
+    /// Where code stands that runs as part of this hold.
+    pub(crate) fn place(&self) -> Place {
+        let innermost = self.lease().frame().clone();
+        if self.also.is_empty() {
+            return Place::inside([innermost]);
+        }
+        let beside = self.also.iter().map(|guard| guard.lease().frame().clone());
+        Place::inside(beside.chain([innermost]))
+    }
+
+    /// Gives back what is left of a lease that has ended: its keys, and the turns of other keys that
+    /// were entered again.
+    pub(crate) async fn let_go(mut self) -> (Arc<[LockKey]>, Vec<LockGuard>) {
+        let turns = std::mem::take(&mut self.also);
+        let keys = self.lease().frame().hold().claim().shared_keys().clone();
+        // That it was lost is known.
+        self.release_in_background().await.ok();
+        (keys, turns)
+    }
+
+    /// Of several keys, whether the holds that were entered again are still held.
+    pub(crate) fn turns_are_held(&self) -> bool {
+        self.also.iter().all(|turn| turn.ensure_held().is_ok())
+    }
+
+    /// Whether a shutdown of its manager ended the hold.
+    pub(crate) fn is_shut_down(&self) -> bool {
+        self.lease().frame().hold().check(Instant::now()) == Err(LostReason::ShutDown)
+    }
+
+    /// Whether the lock is that of the process from which this one was forked.
+    pub(crate) fn is_left_to_parent(&self) -> bool {
+        !self.lease().frame().hold().is_of_this_process()
+    }
+
+    /// Whether this is a nested call's, which gives nothing back to the store.
+    pub(crate) fn is_nested(&self) -> bool {
+        matches!(self.grip, Grip::Turn(_))
+    }
+}
+
+impl Deref for LockGuard {
+    type Target = Lease;
+
+    fn deref(&self) -> &Lease {
+        self.lease()
+    }
+}
+
+impl fmt::Debug for LockGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LockGuard").field(self.lease()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{LockManager, LockOptions};
+
+    /// Red without: `Debug` of either; an owner token in one would be a key to the lock.
+    #[tokio::test]
+    async fn a_guard_shows_in_a_log_what_it_holds_and_not_by_which_token() {
+        let manager = LockManager::connect("memory://").await.unwrap();
+        let guard = manager.acquire("product:42", LockOptions::new()).await.unwrap();
+        let nested = guard.scope(manager.acquire("product:42", LockOptions::new())).await.unwrap();
+        let token = guard.lease().frame().hold().claim().token().to_string();
+        for (guard, depth) in [(&guard, "depth: 1,"), (&nested, "depth: 2,")] {
+            let shown = format!("{guard:?}");
+            assert!(shown.starts_with(r#"LockGuard(Lease { key: "product:42""#), "{shown}");
+            assert!(shown.contains(depth), "{shown}");
+            assert!(!shown.contains(&token) && !shown.contains(&token[16..]), "{shown}");
+        }
+    }
+}

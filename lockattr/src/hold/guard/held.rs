@@ -1,0 +1,221 @@
+//! What a guard owns: the lock itself, which goes back to the store once, or [on](super::way) to the next
+//! in line.
+
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::way::Way;
+use super::{Grip, LockGuard};
+use crate::hold::chain::Frame;
+use crate::hold::core::Core;
+use crate::hold::known::Ahead;
+use crate::lease::{Granted, Hold};
+use crate::lock::options::Terms;
+use crate::observe;
+use crate::store::{self, Claim, Releasing, Sharing};
+use crate::{Error, FencingToken, Lease, LostReason};
+
+/// The lock, given back by hand or by drop; `None` once it is.
+///
+/// Boxed, so that the guard of a nested call, which has none, is small.
+pub(super) struct Owned(pub(super) Option<Box<Held>>);
+
+/// The lock as this process has it.
+pub(super) struct Held {
+    /// The watchdog's number of the lease.
+    pub(super) id: u64,
+    pub(super) frame: Arc<Frame>,
+    /// Where it goes when its holder lets go of it.
+    pub(super) way: Way,
+    /// The greatest number that was given under this lease.
+    pub(super) last: FencingToken,
+    /// For how long it stays taken at least, from when its body began, whoever lets go of it.
+    pub(super) at_least: Option<Duration>,
+}
+
+impl Owned {
+    /// In a fork of the process that has the lock: leaves it there, untouched. What lies around it may
+    /// have been locked by a thread that is not here to unlock it.
+    fn leave_to_parent(&mut self) {
+        if let Some(held) = self.0.take_if(|held| !held.frame.hold().is_of_this_process()) {
+            mem::forget(held);
+        }
+    }
+
+    /// Gives the lock to the next in this process, or back to the store, and waits for the answer.
+    pub(super) async fn release(&mut self) -> Result<(), Error> {
+        self.leave_to_parent();
+        if let Some(held) = &mut self.0
+            && matches!(held.way, Way::Permit(_))
+        {
+            // In a box, or every release would carry the room for this.
+            Box::pin(held.asks_for_number()).await;
+        }
+        let now = Instant::now();
+        let Some(held) = self.0.take().and_then(|held| held.pass_on(now)) else { return Ok(()) };
+        // Until the answer is here, dropping this future must still give the lock back.
+        let held = self.0.insert(held);
+        let hold = held.frame.hold().clone();
+        let releases = [held.releasing(now)];
+        hold.lose(LostReason::Released);
+        let answer = held.frame.core().store().release(&releases).await.pop();
+        match answer {
+            Some(Ok(store::Release::Released)) => {
+                observe::release("released");
+                self.given_back();
+                Ok(())
+            }
+            Some(Ok(store::Release::NotHeld)) | None => {
+                observe::release("not_held");
+                self.given_back();
+                Err(hold.lost(LostReason::Taken))
+            }
+            // Dropping `self` goes on trying.
+            Some(Err(error)) => {
+                observe::release("unknown");
+                Err(error.about(&hold.claim().named()))
+            }
+        }
+    }
+
+    /// The same, but only until the store's client has it. Whether it waits for its answer.
+    pub(super) async fn release_in_background(&mut self) -> bool {
+        self.leave_to_parent();
+        let now = Instant::now();
+        let Some(held) = self.0.take().and_then(|held| held.pass_on(now)) else { return false };
+        let held = self.0.insert(held);
+        let (is_held, until) = (held.is_held(now), held.frame.hold().store_lets_go_at());
+        let release = held.releasing(now);
+        held.frame.hold().lose(LostReason::Released);
+        let watchdog = held.frame.core().watchdog.clone();
+        let waits = watchdog.release_in_background(release, until, is_held).await;
+        self.given_back();
+        waits
+    }
+
+    /// Nothing more is owed. Only now the watchdog forgets the hold: a shutdown waits until then.
+    fn given_back(&mut self) {
+        if let Some(held) = self.0.take() {
+            held.frame.core().watchdog.forget(held.id);
+        }
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        self.leave_to_parent();
+        let now = Instant::now();
+        if let Some(held) = self.0.take().and_then(|held| held.pass_on(now)) {
+            let (is_held, until) = (held.is_held(now), held.frame.hold().store_lets_go_at());
+            let release = held.releasing(now);
+            held.frame.hold().lose(LostReason::Released);
+            held.frame.core().watchdog.release_later(release, until, is_held);
+            held.frame.core().watchdog.forget(held.id);
+        }
+    }
+}
+
+impl Held {
+    pub(super) fn into_guard(self: Box<Self>) -> LockGuard {
+        LockGuard::of(Grip::Lock(Lease::new(self.frame.clone()), Owned(Some(self))))
+    }
+
+    /// The guard of this hold, for who begins it now.
+    pub(super) fn guard(mut self: Box<Self>, terms: &Terms, way: Way) -> LockGuard {
+        self.way = way;
+        self.at_least = terms.hold_at_least;
+        self.into_guard()
+    }
+
+    /// Ends this hold, and begins the next one of the same lease.
+    pub(super) fn next_hold(
+        mut self: Box<Self>,
+        fencing: FencingToken,
+        ttl: Duration,
+        max_hold: Option<Duration>,
+        now: Instant,
+    ) -> Box<Self> {
+        let (hold, core) = (self.frame.hold(), self.frame.core());
+        let next = Arc::new(hold.handed_over(fencing, ttl, max_hold, now));
+        hold.lose(LostReason::Released);
+        core.watchdog.hand_over(self.id, &next, now);
+        self.frame = Arc::new(Frame::first(next, core.clone()));
+        (self.way, self.at_least, self.last) = (Way::Store, None, fencing);
+        self
+    }
+
+    fn releasing(&self, now: Instant) -> Releasing {
+        Releasing::new(self.claim().clone()).after(self.stays(now).unwrap_or_default())
+    }
+
+    /// For how long it stays taken still: not at all if its body never began.
+    pub(super) fn stays(&self, now: Instant) -> Option<Duration> {
+        let until = self.frame.began()?.checked_add(self.at_least?)?;
+        let left = until.saturating_duration_since(now);
+        (!left.is_zero()).then_some(left)
+    }
+
+    pub(super) fn is_held(&self, now: Instant) -> bool {
+        self.frame.hold().check(now).is_ok()
+    }
+
+    pub(super) fn claim(&self) -> &Arc<Claim> {
+        self.frame.hold().claim()
+    }
+}
+
+impl LockGuard {
+    /// The guard of a lock just granted, and whether the watchdog was woken for it. From the place `ahead`
+    /// it is handed to others of this process; without one, a permit can be.
+    pub(crate) fn granted(
+        granted: Granted,
+        hold_at_least: Option<Duration>,
+        ahead: Option<Ahead>,
+        core: &Arc<Core>,
+    ) -> (Self, bool) {
+        let (asked, ttl, last) = (granted.asked, granted.ttl, granted.fencing);
+        let way = match (ahead, granted.claim.sharing(), granted.claim.keys()) {
+            (Some(ahead), ..) => Way::Next(ahead),
+            (None, Sharing::Permits(_), [_]) => Way::Permit(None),
+            (None, ..) => Way::Store,
+        };
+        let hold = Arc::new(Hold::new(granted));
+        let (id, woken) = core.watchdog.watch(&hold, asked, ttl);
+        if matches!(way, Way::Permit(_)) {
+            core.permits().came(id, &hold);
+        }
+        let frame = Arc::new(Frame::first(hold, core.clone()));
+        let held = Box::new(Held { id, frame, way, last, at_least: hold_at_least });
+        (held.into_guard(), woken)
+    }
+
+    /// Hands a lock that was kept to who asks for it on these terms. If it does not fit, it is given
+    /// back: sent before the store is asked, or it would keep out who asks only once.
+    pub(crate) async fn revive(self, terms: &Terms, ahead: Ahead) -> Result<Self, Ahead> {
+        let now = Instant::now();
+        match self.into_held() {
+            Some(held) if held.is_held(now) && held.fits_alone(terms, now) => {
+                let lies_ready = terms.max_hold.is_none() && held.frame.hold().ttl() == terms.ttl;
+                Ok(match lies_ready {
+                    true => held.guard(terms, Way::Next(ahead)),
+                    false => held.hand_over(terms, ahead, now),
+                })
+            }
+            held => {
+                Owned(held).release_in_background().await;
+                Err(ahead)
+            }
+        }
+    }
+
+    /// The lock itself, which a waiter did not take. Nothing if others have it too.
+    pub(super) fn into_held(self) -> Option<Box<Held>> {
+        match self.grip {
+            Grip::Lock(_, mut owned) => owned.0.take()?.leave(),
+            Grip::Turn(_) => None,
+        }
+    }
+}

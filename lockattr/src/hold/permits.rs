@@ -1,0 +1,136 @@
+//! Which permits this process has. While it has all permits of a key, no process that names the same number of permits
+//! is granted one. So the next number is the last one given here plus one, and the store need not be asked.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::time::Instant;
+
+use crate::FencingToken;
+use crate::lease::Hold;
+use crate::store::Sharing;
+
+/// With more permits than this, nobody checks whether all are here: each number is asked for.
+const MOST: usize = 64;
+
+/// The permits of this process, by the names of their locks.
+#[derive(Default)]
+pub(crate) struct Permits(Mutex<HashMap<Box<str>, OfLock>>);
+
+/// Those of one lock.
+struct OfLock {
+    /// Who has each lease now, by the watchdog's number of it.
+    leases: Vec<(u64, Arc<Hold>)>,
+    /// The greatest number given here since the process got the first of these leases.
+    last: FencingToken,
+}
+
+impl Permits {
+    /// The lease of this number is a permit, and this hold has it from now on.
+    pub(crate) fn came(&self, id: u64, hold: &Arc<Hold>) {
+        let mut locks = self.locks();
+        let (name, last) = (hold.claim().key().name(), hold.fencing());
+        let new = || OfLock { leases: Vec::new(), last };
+        let lock = match locks.get_mut(name) {
+            Some(lock) => lock,
+            None => locks.entry(name.into()).or_insert_with(new),
+        };
+        lock.last = lock.last.max(last);
+        match lock.leases.iter_mut().find(|(other, _)| *other == id) {
+            Some((_, holder)) => *holder = hold.clone(),
+            None => lock.leases.push((id, hold.clone())),
+        }
+    }
+
+    /// The lease goes back to the store. Told before the store is: from then on another process may be granted it.
+    pub(crate) fn goes(&self, id: u64, name: &str) {
+        let mut locks = self.locks();
+        if let Some(lock) = locks.get_mut(name) {
+            lock.leases.retain(|(other, _)| *other != id);
+            if lock.leases.is_empty() {
+                locks.remove(name);
+            }
+        }
+    }
+
+    /// Whether the [next](Self::next) number is known.
+    pub(crate) fn knows_next(&self, name: &str, sharing: Sharing, now: Instant) -> bool {
+        let locks = self.locks();
+        locks.get(name).is_some_and(|lock| lock.next(sharing, now).is_some())
+    }
+
+    /// The next number, if all of these permits are here, and a number is left of those that the store reserved.
+    pub(crate) fn next(&self, name: &str, sharing: Sharing, now: Instant) -> Option<FencingToken> {
+        let mut locks = self.locks();
+        let lock = locks.get_mut(name)?;
+        lock.last = lock.next(sharing, now)?;
+        Some(lock.last)
+    }
+
+    fn locks(&self) -> MutexGuard<'_, HashMap<Box<str>, OfLock>> {
+        // Nothing in there can panic half-way, so a poisoned lock is still good.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OfLock {
+    fn next(&self, sharing: Sharing, now: Instant) -> Option<FencingToken> {
+        self.last.handed_over().filter(|_| self.is_all_of(sharing, now))
+    }
+
+    fn is_all_of(&self, sharing: Sharing, now: Instant) -> bool {
+        // A `usize` holds a `u32`.
+        let Sharing::Permits(count) = sharing else { return false };
+        let count = count as usize;
+        let is_held = |hold: &Hold| hold.claim().sharing() == sharing && hold.check(now).is_ok();
+        count <= MOST
+            && self.leases.len() >= count
+            && self.leases.iter().filter(|(_, hold)| is_held(hold)).count() >= count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::lease::Granted;
+    use crate::store::{Claim, LockKey};
+
+    const TTL: Duration = Duration::from_secs(10);
+
+    fn hold(permits: u32, counter: u64, asked: Instant) -> Arc<Hold> {
+        let key = LockKey::new("lock:", "a").unwrap();
+        let claim = Claim::with(1, Arc::new([key]), Sharing::Permits(permits), "");
+        let fencing = FencingToken::from_counter(counter);
+        let (claim, renew, max_hold) = (Arc::new(claim), true, None);
+        Arc::new(Hold::new(Granted { claim, fencing, asked, ttl: TTL, renew, max_hold }))
+    }
+
+    /// Red without: any of the conditions in `is_all_of`; `goes`; the greatest number in `came`.
+    #[tokio::test(start_paused = true)]
+    async fn only_while_all_permits_are_here_and_held_the_next_number_is_known() {
+        let (permits, now) = (Permits::default(), Instant::now());
+        let two = Sharing::Permits(2);
+        let next = |sharing, at| permits.next("lock:a", sharing, at);
+        permits.came(1, &hold(2, 20, now));
+        assert_eq!(next(two, now), None);
+        permits.came(1, &hold(2, 20, now));
+        assert_eq!(next(two, now), None, "it is the same lease");
+        permits.came(2, &hold(2, 10, now));
+        let last = FencingToken::from_counter(20);
+        assert_eq!(next(two, now), last.handed_over());
+        assert_eq!(next(two, now), last.handed_over().and_then(FencingToken::handed_over));
+        assert_eq!(next(Sharing::Permits(1), now), None, "it is not what they were granted as");
+        assert_eq!(permits.next("lock:b", two, now), None);
+        permits.came(2, &hold(2, 30, now + TTL));
+        assert!(permits.knows_next("lock:a", two, now));
+        assert_eq!(next(two, now + TTL), None, "one lease is over");
+        permits.came(1, &hold(2, 25, now + TTL));
+        assert_eq!(next(two, now + TTL), FencingToken::from_counter(30).handed_over());
+        permits.goes(1, "lock:a");
+        assert_eq!(next(two, now + TTL), None);
+        permits.goes(2, "lock:a");
+        assert!(permits.locks().is_empty());
+    }
+}

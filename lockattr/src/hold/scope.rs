@@ -1,0 +1,56 @@
+//! Code that runs as part of a hold whose guard its caller keeps.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+
+use super::enter::enter;
+use super::stage::Stage;
+use crate::hold::chain::Place;
+
+pin_project! {
+    /// A future inside of a hold, by way of [`LockGuard::scope`](crate::LockGuard::scope).
+    #[must_use]
+    pub(crate) struct Scoped<F> {
+        #[pin]
+        future: Stage<F>,
+        place: Option<Place>,
+    }
+}
+
+impl<F: Future> Scoped<F> {
+    pub(crate) fn new(place: Place, future: F) -> Self {
+        Self { future: Stage::Waits { body: Some(future) }, place: Some(place) }
+    }
+}
+
+impl<F: Future> Future for Scoped<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let mut this = self.project();
+        if let Some(place) = this.place.take() {
+            this.future.as_mut().begin(entered(place));
+        }
+        this.future.poll_begun(context)
+    }
+}
+
+/// Runs `work` inside of a hold, by way of
+/// [`LockGuard::scope_blocking`](crate::LockGuard::scope_blocking).
+pub(crate) fn run_scoped<T>(place: Place, work: impl FnOnce() -> T) -> T {
+    entered(place).run(work)
+}
+
+/// The place as its code finds it. A scope returns what its code returns, so it cannot refuse: code
+/// that begins on a lease that has ended finds no current lease, and its nested calls are lost.
+fn entered(place: Place) -> Place {
+    match place.entry().map(|entry| enter(entry, None)) {
+        Some(Err(error)) => {
+            tracing::warn!(%error, "a scope begins on a lease that has ended: it runs without the lock");
+            place.without_lease()
+        }
+        _ => place,
+    }
+}

@@ -1,0 +1,37 @@
+//! How far a body is: it waits for its place in the call chain, runs in it, or is over.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+
+use super::chain::{Chained, Place};
+
+pin_project! {
+    /// A body, which gets its place in the call chain when it begins.
+    #[project = StageProj]
+    pub(crate) enum Stage<B> {
+        Waits { body: Option<B> },
+        Runs { #[pin] body: Chained<B> },
+        Over,
+    }
+}
+
+impl<B: Future> Stage<B> {
+    /// Puts the body in its place, if it waits.
+    pub(crate) fn begin(mut self: Pin<&mut Self>, place: Place) {
+        if let StageProj::Waits { body } = self.as_mut().project()
+            && let Some(body) = body.take()
+        {
+            self.set(Self::Runs { body: place.run_future(body) });
+        }
+    }
+
+    /// Polls the body that has begun.
+    pub(crate) fn poll_begun(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<B::Output> {
+        match self.project() {
+            StageProj::Runs { body } => body.poll(context),
+            _ => panic!("polled again after it was ready"),
+        }
+    }
+}

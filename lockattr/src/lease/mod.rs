@@ -1,0 +1,347 @@
+//! One hold of one lock: until when it is valid, and how it ended. No I/O.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use crate::platform::process::Process;
+use crate::store::{Claim, Sharing};
+use crate::{Error, FencingToken, LostReason};
+
+/// What a hold is made of when its acquisition was answered.
+#[derive(Debug)]
+pub(crate) struct Granted {
+    pub(crate) claim: Arc<Claim>,
+    pub(crate) fencing: FencingToken,
+    /// Just before the request was sent: everything is counted from there, because the store may
+    /// have started to count at any time after.
+    pub(crate) asked: Instant,
+    pub(crate) ttl: Duration,
+    pub(crate) renew: bool,
+    pub(crate) max_hold: Option<Duration>,
+}
+
+/// The state of a hold, shared by its guard, its leases and the watchdog.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    claim: Arc<Claim>,
+    /// The lease, where several of this process have it together: it ends for all of them at once.
+    within: Option<Arc<Hold>>,
+    fencing: FencingToken,
+    asked: Instant,
+    renew: bool,
+    max_hold: Option<Duration>,
+    /// Length of the lease, in nanoseconds; grows by `extend`.
+    ttl: AtomicU64,
+    /// The conservative deadline, in nanoseconds after `asked`; only grows.
+    valid_for: AtomicU64,
+    /// When the store would let go, in nanoseconds after `asked`; only grows.
+    lasts: AtomicU64,
+    /// The same if every `extend` had been answered; only grows.
+    may_last: AtomicU64,
+    phase: AtomicU8,
+    ended: Notify,
+    /// The one that has the lock: a fork of it does not.
+    process: Process,
+}
+
+const HELD: u8 = 0;
+const RELEASED: u8 = 1;
+const EXPIRED: u8 = 2;
+const TAKEN: u8 = 3;
+const MAX_HOLD: u8 = 4;
+const SHUT_DOWN: u8 = 5;
+const FORKED: u8 = 6;
+
+impl Hold {
+    pub(crate) fn new(granted: Granted) -> Self {
+        let Granted { claim, fencing, asked, ttl, renew, max_hold } = granted;
+        Self {
+            claim,
+            within: None,
+            fencing,
+            asked,
+            renew,
+            max_hold,
+            ttl: AtomicU64::new(nanos(ttl)),
+            valid_for: AtomicU64::new(nanos(validity(ttl))),
+            lasts: AtomicU64::new(nanos(ttl)),
+            may_last: AtomicU64::new(nanos(ttl)),
+            phase: AtomicU8::new(HELD),
+            ended: Notify::new(),
+            process: Process::current(),
+        }
+    }
+
+    /// The next hold of the same lease, which begins now and is renewed: nobody has asked the store
+    /// for it.
+    pub(crate) fn handed_over(
+        &self,
+        fencing: FencingToken,
+        ttl: Duration,
+        max_hold: Option<Duration>,
+        now: Instant,
+    ) -> Self {
+        let left = |field: &AtomicU64| {
+            let until = self.asked + Duration::from_nanos(field.load(Ordering::Acquire));
+            AtomicU64::new(nanos(until.saturating_duration_since(now)))
+        };
+        Self {
+            claim: self.claim.clone(),
+            within: None,
+            fencing,
+            asked: now,
+            renew: true,
+            max_hold,
+            ttl: AtomicU64::new(nanos(ttl)),
+            valid_for: left(&self.valid_for),
+            lasts: left(&self.lasts),
+            may_last: left(&self.may_last),
+            phase: AtomicU8::new(HELD),
+            ended: Notify::new(),
+            process: self.process.clone(),
+        }
+    }
+
+    /// The hold of one reader, which has the lease together with others since now. Until when it is valid,
+    /// and whether it is lost, the lease says.
+    pub(crate) fn together(lease: &Arc<Self>, fencing: FencingToken, now: Instant) -> Self {
+        let hold = lease.handed_over(fencing, lease.ttl(), None, now);
+        Self { within: Some(lease.clone()), ..hold }
+    }
+
+    pub(crate) fn claim(&self) -> &Arc<Claim> {
+        &self.claim
+    }
+
+    /// In which mode its holder has the lock. A reader may have it under a lease that is exclusive.
+    pub(crate) fn sharing(&self) -> Sharing {
+        if self.within.is_some() { Sharing::Shared } else { self.claim.sharing() }
+    }
+
+    /// What the store knows of it.
+    fn lease(&self) -> &Self {
+        self.within.as_deref().unwrap_or(self)
+    }
+
+    pub(crate) fn fencing(&self) -> FencingToken {
+        self.fencing
+    }
+
+    /// What its times are counted from: before its request was sent.
+    pub(crate) fn asked(&self) -> Instant {
+        self.asked
+    }
+
+    /// The conservative deadline: from here on nobody may believe that the lock is ours.
+    pub(crate) fn valid_until(&self) -> Instant {
+        let lease = self.lease();
+        lease.asked + Duration::from_nanos(lease.valid_for.load(Ordering::Acquire))
+    }
+
+    /// `Ok` while the lease is ours; the clock decides, not the timer that should have fired.
+    pub(crate) fn check(&self, now: Instant) -> Result<(), LostReason> {
+        if !self.is_of_this_process() {
+            return Err(LostReason::Forked);
+        }
+        match (self.phase.load(Ordering::Acquire), &self.within) {
+            (HELD, Some(lease)) => lease.check(now).inspect_err(|reason| self.end(*reason)),
+            (phase, _) => self.check_phase(phase, now),
+        }
+    }
+
+    fn check_phase(&self, phase: u8, now: Instant) -> Result<(), LostReason> {
+        match phase {
+            HELD if now < self.valid_until() => Ok(()),
+            HELD => {
+                let reason = if self.capped() { LostReason::MaxHold } else { LostReason::Expired };
+                self.lose(reason);
+                Err(reason)
+            }
+            phase => Err(reason(phase)),
+        }
+    }
+
+    /// How it ended, where that is known without asking the clock.
+    pub(crate) fn ended_by(&self) -> Option<LostReason> {
+        match self.phase.load(Ordering::Acquire) {
+            HELD => self.within.as_ref()?.ended_by(),
+            phase => Some(reason(phase)),
+        }
+    }
+
+    /// Whether the lock is this process's, and not that of one that it was forked from.
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        self.process.is_current()
+    }
+
+    /// Tells that the deadline has passed, if it has.
+    pub(crate) fn signal_end(&self) {
+        // The check does.
+        let _told = self.check(Instant::now());
+    }
+
+    /// Whether the store is to keep the lock for us: also while a shutdown waits for its holder,
+    /// who has been told to stop but may take its time.
+    pub(crate) fn is_kept(&self, now: Instant) -> bool {
+        let phase = self.phase.load(Ordering::Acquire);
+        (phase == HELD || phase == SHUT_DOWN) && now < self.valid_until()
+    }
+
+    /// [`check`](Self::check) as the public error.
+    pub(crate) fn ensure_held(&self, now: Instant) -> Result<(), Error> {
+        self.check(now).map_err(|reason| self.lost(reason))
+    }
+
+    pub(crate) fn lost(&self, reason: LostReason) -> Error {
+        Error::Lost { key: self.claim.named(), reason }
+    }
+
+    /// The lease has ended, for all who have it. Who only gives its own hold back says
+    /// [`end`](Self::end).
+    pub(crate) fn lose(&self, reason: LostReason) {
+        if let Some(lease) = &self.within {
+            lease.end(reason);
+        }
+        self.end(reason);
+    }
+
+    /// Ends the hold and wakes everyone who waits for that; the first reason stands.
+    pub(crate) fn end(&self, reason: LostReason) {
+        let phase = match reason {
+            LostReason::Expired => EXPIRED,
+            LostReason::Taken => TAKEN,
+            LostReason::MaxHold => MAX_HOLD,
+            LostReason::ShutDown => SHUT_DOWN,
+            LostReason::Released => RELEASED,
+            LostReason::Forked => FORKED,
+        };
+        let first =
+            self.phase.compare_exchange(HELD, phase, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        if first {
+            self.ended.notify_waiters();
+        }
+    }
+
+    /// How the hold ended, when it has: by its signal or by its deadline.
+    ///
+    /// The timer is this call's own, not the watchdog's: that may live on a runtime that is busy.
+    pub(crate) async fn ended(self: Arc<Self>) -> LostReason {
+        let Some(lease) = &self.within else { return self.ended_alone().await };
+        let reason = tokio::select! {
+            biased;
+            reason = self.clone().ended_alone() => reason,
+            reason = lease.clone().ended_alone() => reason,
+        };
+        self.end(reason);
+        reason
+    }
+
+    async fn ended_alone(self: Arc<Self>) -> LostReason {
+        let mut signal = pin!(self.ended.notified());
+        // Listen first, look second: an end in between is then not missed.
+        signal.as_mut().enable();
+        loop {
+            if let Err(reason) = self.check(Instant::now()) {
+                return reason;
+            }
+            tokio::select! {
+                biased;
+                () = signal.as_mut() => {}
+                () = sleep_until(self.valid_until()) => {}
+            }
+        }
+    }
+
+    /// How long a renewal sent at `now` shall make the lease.
+    pub(crate) fn renewal_ttl(&self, now: Instant) -> Duration {
+        self.at_most(self.ttl(), now)
+    }
+
+    /// `ttl`, but never past `max_hold`.
+    pub(crate) fn at_most(&self, ttl: Duration, now: Instant) -> Duration {
+        if let Some(lease) = &self.within {
+            return lease.at_most(ttl, now);
+        }
+        self.max_hold.map_or(ttl, |max_hold| ttl.min(max_hold.saturating_sub(now - self.asked)))
+    }
+
+    /// The store renewed the lease for `ttl` by a request sent at `asked`.
+    pub(crate) fn renewed(&self, asked: Instant, ttl: Duration) {
+        if let Some(lease) = &self.within {
+            return lease.renewed(asked, ttl);
+        }
+        // A lease that lapsed meanwhile stays lost: somebody may have been told so.
+        if self.is_kept(Instant::now()) {
+            // It may have been sent for the hold before this one, of the same lease.
+            let until = |ttl| nanos((asked + ttl).saturating_duration_since(self.asked));
+            self.lasts.fetch_max(until(ttl), Ordering::AcqRel);
+            self.valid_for.fetch_max(until(validity(ttl)), Ordering::AcqRel);
+        }
+    }
+
+    /// Makes every later renewal at least `ttl` long.
+    pub(crate) fn lengthen(&self, ttl: Duration) {
+        self.lease().ttl.fetch_max(nanos(ttl), Ordering::AcqRel);
+    }
+
+    /// The store is about to be asked, at `asked`, for a lease of `ttl`.
+    pub(crate) fn asking_for(&self, asked: Instant, ttl: Duration) {
+        let lease = self.lease();
+        let lasts = asked.saturating_duration_since(lease.asked) + ttl;
+        lease.may_last.fetch_max(nanos(lasts), Ordering::AcqRel);
+    }
+
+    /// By when the store has let go by itself, if no command reaches it any more.
+    pub(crate) fn store_lets_go_at(&self) -> Instant {
+        let ttl = self.ttl();
+        let may_last = Duration::from_nanos(self.may_last.load(Ordering::Acquire));
+        // A whole TTL past the deadline: a renewal under way may still have reached the store.
+        (self.asked + may_last).max(self.valid_until()) + ttl
+    }
+
+    /// How long each renewal makes the lease.
+    pub(crate) fn ttl(&self) -> Duration {
+        Duration::from_nanos(self.lease().ttl.load(Ordering::Acquire))
+    }
+
+    /// When a lease just renewed at `asked` for `ttl` wants to be renewed again; `None` if never.
+    pub(crate) fn renew_at(&self, asked: Instant, ttl: Duration) -> Option<Instant> {
+        (self.renew && !self.capped()).then(|| asked + ttl / 3)
+    }
+
+    /// Whether the lease already lasts as long as `max_hold` lets it.
+    fn capped(&self) -> bool {
+        let lasts = Duration::from_nanos(self.lasts.load(Ordering::Acquire));
+        self.max_hold.is_some_and(|max_hold| lasts >= max_hold)
+    }
+}
+
+/// What of a TTL may be relied on: less 1 % and 2 ms for clocks that run at different speeds, as
+/// in Redlock.
+pub(crate) fn validity(ttl: Duration) -> Duration {
+    ttl.saturating_sub(ttl / 100 + Duration::from_millis(2))
+}
+
+/// What ended a hold that is in this phase.
+fn reason(phase: u8) -> LostReason {
+    match phase {
+        RELEASED => LostReason::Released,
+        TAKEN => LostReason::Taken,
+        MAX_HOLD => LostReason::MaxHold,
+        SHUT_DOWN => LostReason::ShutDown,
+        FORKED => LostReason::Forked,
+        _ => LostReason::Expired,
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,306 @@
+//! What can go wrong, named by what the caller does next.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::Holder;
+use crate::lock::holder::rounded;
+
+/// Why a lock was not had, or not kept.
+///
+/// | variant | what to do |
+/// |---|---|
+/// | [`Contended`](Self::Contended) | try later; `holder` tells who has it |
+/// | [`Deadlock`](Self::Deadlock) | give back what is held, try again; and take the locks in one order |
+/// | [`Lost`](Self::Lost) | stop, and check what the work has done so far |
+/// | [`Store`](Self::Store) | look at the store |
+/// | [`ShutDown`](Self::ShutDown) | nothing: the process is on its way out |
+/// | [`Reentered`](Self::Reentered), [`NoManager`](Self::NoManager), [`InvalidKey`](Self::InvalidKey), [`InvalidOptions`](Self::InvalidOptions) | fix the program |
+///
+/// An outage is never reported as contention, nor the other way round. No variant ever carries a
+/// password.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lockattr::Error> {
+/// use std::time::Duration;
+/// use lockattr::{Error, LockManager, LockOptions};
+///
+/// let manager = LockManager::connect("memory://").await?;
+/// let _held = manager.acquire("product:42", LockOptions::new()).await?;
+///
+/// let patience = LockOptions::new().wait(Duration::from_millis(50));
+/// match manager.acquire("product:42", patience).await {
+///     Err(Error::Contended { key, holder: Some(holder), .. }) => {
+///         println!("{key} is held by {holder}: try later");
+///     }
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Another holder had the lock after the last attempt: try later.
+    #[error("`{key}` is held by {}; gave up after {attempts} attempt{} in {}",
+        Named(holder.as_deref()), if *attempts == 1 { "" } else { "s" }, rounded(*waited))]
+    Contended {
+        /// What was asked for.
+        key: String,
+        /// How often the lock was asked for.
+        attempts: u32,
+        /// How long the call waited.
+        waited: Duration,
+        /// Who holds it, where the store could say.
+        holder: Option<Box<Holder>>,
+    },
+    /// The call waits for others that wait, in the end, for what its own call chain holds. Only where
+    /// [`deadlocks`](crate::LockManagerBuilder::deadlocks) are looked for, and for one of the circle:
+    /// the others go on when this one has given back what it holds.
+    #[error("{}", Circle { circle, holds })]
+    Deadlock {
+        /// What was asked for.
+        key: String,
+        /// What stands in the way, from `key` on: each lock, and who holds it and waits for the next.
+        circle: Vec<(String, Holder)>,
+        /// What the last of them waits for, and this call chain holds.
+        holds: String,
+    },
+    /// The lease ended while the work went on: stop, and check what it has done. It may also have ended
+    /// before the work began, and then the work has not begun.
+    #[error("the lease on `{key}` was lost: {reason}; stop, and check what the work has done")]
+    Lost {
+        /// What was held.
+        key: String,
+        /// How it ended.
+        reason: LostReason,
+    },
+    /// The store could not be asked, so nobody knows who holds the lock: look at the store.
+    #[error("{}: {source}", NotAsked(key))]
+    Store {
+        /// What was asked for; empty where the store was contacted for no key, as by
+        /// [`connect`](crate::LockManager::connect).
+        key: String,
+        /// What the store, or the way to it, answered.
+        source: StoreError,
+    },
+    /// A nested call asked for a key its own call chain holds, with `reentrant = false`.
+    #[error(
+        "`{key}` is already held by this call chain, and `reentrant = false` forbids to enter again"
+    )]
+    Reentered {
+        /// What is held.
+        key: String,
+    },
+    /// The manager is shutting down and grants nothing more.
+    #[error("`{key}` was not acquired: the lock manager is shut down")]
+    ShutDown {
+        /// What was asked for.
+        key: String,
+    },
+    /// No manager is installed, or none under the name that `manager = "…"` asks for; an error
+    /// event then tells the name. Call [`LockManager::install`](crate::LockManager::install) or
+    /// [`install_as`](crate::LockManager::install_as) at start-up, or run inside
+    /// [`LockManager::scope`](crate::LockManager::scope).
+    #[error(
+        "no lock manager is installed: call `LockManager::install` at start-up, or `install_as` \
+             with the name that `manager = \"…\"` asks for"
+    )]
+    NoManager,
+    /// The key cannot be locked; the text says why.
+    #[error("{0}")]
+    InvalidKey(String),
+    /// The options contradict each other or a limit; the text says what to write instead.
+    #[error("{0}")]
+    InvalidOptions(String),
+}
+
+/// How a lease ended before its holder was done.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), lockattr::Error> {
+/// use std::time::Duration;
+/// use lockattr::{Error, LockManager, LockOptions, LostReason};
+///
+/// let manager = LockManager::connect("memory://").await?;
+/// let hour = Duration::from_secs(3600);
+/// let guard = manager.acquire("nightly", LockOptions::new().max_hold(hour)).await?;
+/// guard.lost().await; // renewed for an hour, and then no more
+/// let Err(Error::Lost { reason, .. }) = guard.ensure_held() else { panic!() };
+/// assert_eq!(reason, LostReason::MaxHold);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LostReason {
+    /// It ran out: no renewal came through in time, or the process slept, or it was not renewed.
+    Expired,
+    /// The store says that it is not ours any more: deleted, flushed, or taken by another.
+    Taken,
+    /// It was held as long as `max_hold` allows.
+    MaxHold,
+    /// The manager is shutting down.
+    ShutDown,
+    /// The hold that this one is nested in was released.
+    Released,
+    /// This process was forked from the one that has the lock, which it did not take along.
+    Forked,
+}
+
+impl Error {
+    /// The same of a call that began at `began`, and may have waited before.
+    pub(crate) fn waited_since(self, began: Instant) -> Self {
+        match self {
+            Self::Contended { key, attempts, holder, .. } => {
+                Self::Contended { key, attempts, waited: began.elapsed(), holder }
+            }
+            other => other,
+        }
+    }
+}
+
+impl fmt::Display for LostReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Expired => "it ran out before it was renewed",
+            Self::Taken => "the store no longer has it as ours",
+            Self::MaxHold => "it was held as long as `max_hold` allows",
+            Self::ShutDown => "the lock manager is shutting down",
+            Self::Released => "the hold around it was released",
+            Self::Forked => "this process was forked from the one that has it",
+        })
+    }
+}
+
+/// What a store answered when it could not answer: nobody knows whether the command took effect.
+///
+/// ```
+/// use lockattr::store::StoreError;
+///
+/// let error = StoreError::new("no answer within 1s");
+/// assert_eq!(error.to_string(), "no answer within 1s");
+/// ```
+#[derive(Clone)]
+pub struct StoreError {
+    message: String,
+    not_sent: bool,
+    invalid: bool,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
+}
+
+impl StoreError {
+    /// An error in one clause. It must not carry a password.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), not_sent: false, invalid: false, source: None }
+    }
+
+    /// Says that the command certainly did not reach the store, so that there is nothing to undo.
+    #[must_use]
+    pub fn not_sent(mut self) -> Self {
+        self.not_sent = true;
+        self
+    }
+
+    /// Says that no store will ever be had so, because the URL is wrong.
+    #[must_use]
+    pub(crate) fn invalid(mut self) -> Self {
+        self.invalid = true;
+        self
+    }
+
+    pub(crate) fn is_not_sent(&self) -> bool {
+        self.not_sent
+    }
+
+    /// Takes that back: what was asked before did reach the store, so that there is something to undo.
+    #[cfg(any(feature = "zookeeper", feature = "etcd"))]
+    #[must_use]
+    pub(crate) fn sent(mut self) -> Self {
+        self.not_sent = false;
+        self
+    }
+
+    /// Keeps the driver's own error as the source.
+    #[must_use]
+    pub fn with_source(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
+    /// As the public error about `key`.
+    pub(crate) fn about(self, key: &str) -> Error {
+        match self.invalid {
+            true => Error::InvalidOptions(self.message),
+            false => Error::Store { key: key.into(), source: self },
+        }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl fmt::Debug for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StoreError({:?})", self.message)
+    }
+}
+
+impl StdError for StoreError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+struct Named<'a>(Option<&'a Holder>);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(holder) => holder.fmt(f),
+            None => f.write_str("another holder"),
+        }
+    }
+}
+
+struct Circle<'a> {
+    circle: &'a [(String, Holder)],
+    holds: &'a str,
+}
+
+impl fmt::Display for Circle<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (nth, (key, holder)) in self.circle.iter().enumerate() {
+            match nth {
+                0 => write!(f, "`{key}` is held by {holder}")?,
+                _ => write!(f, ", which waits for `{key}`, held by {holder}")?,
+            }
+        }
+        write!(
+            f,
+            ", which waits for `{}`, held by this call chain: a deadlock; give back what is held and \
+             try again, and take these locks in one order everywhere, or together with `keys`",
+            self.holds
+        )
+    }
+}
+
+struct NotAsked<'a>(&'a str);
+
+impl fmt::Display for NotAsked<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            "" => f.write_str("the store could not be reached"),
+            key => write!(f, "the store could not be asked about `{key}`"),
+        }
+    }
+}

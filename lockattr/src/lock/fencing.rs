@@ -1,0 +1,127 @@
+//! Fencing tokens: numbers that only grow, so that a resource can refuse a holder that slept.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::platform::entropy::since_1970;
+
+/// Bits left free below the store's counter, for hand-overs that do not ask the store.
+pub(crate) const HAND_OVER_BITS: u32 = 10;
+
+/// How far ahead of a store's clock and counter a hint may be, in microseconds: an hour. A clock may be
+/// years ahead, and a counter never goes back.
+pub(crate) const FARTHEST_HINT: u64 = 3_600_000_000;
+
+/// 2024-01-01T00:00:00Z in seconds since 1970: where the counters of all stores begin.
+const EPOCH: Duration = Duration::from_secs(1_704_067_200);
+
+/// The number of one acquisition: greater than that of every earlier acquisition of the same key.
+///
+/// Send it along with every write and let the resource refuse a smaller one than it has seen
+/// (Kleppmann, *How to do distributed locking*, 2016): then a holder that was paused past its
+/// lease can do no harm. It is positive and fits a signed 64-bit column.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lockattr::Error> {
+/// use lockattr::{LockManager, LockOptions};
+///
+/// let manager = LockManager::connect("memory://").await?;
+/// let first = manager.acquire("stock", LockOptions::new()).await?;
+/// let token = first.fencing_token();
+/// first.release().await?;
+///
+/// let second = manager.acquire("stock", LockOptions::new()).await?;
+/// assert!(second.fencing_token() > token);
+/// let column: i64 = second.fencing_token().into();
+/// # assert!(column > 0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FencingToken(u64);
+
+impl FencingToken {
+    /// Makes the token of an acquisition from the store's counter, which is at least the
+    /// microseconds since 2024-01-01 and below 2⁵³. A store gives no number twice, up to that end.
+    ///
+    /// The low ten bits stay free for hand-overs inside a process.
+    pub const fn from_counter(counter: u64) -> Self {
+        Self((counter << HAND_OVER_BITS) & (u64::MAX >> 1))
+    }
+
+    /// The token of an acquisition, by a counter that a server told: none if it cannot be one, and
+    /// would become a number that is smaller than others, or is given twice.
+    #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
+    pub(crate) fn read(counter: u64) -> Option<Self> {
+        let token = Self::from_counter(counter);
+        (counter > 0 && token.counter() == counter).then_some(token)
+    }
+
+    /// The counter that [`from_counter`](Self::from_counter) made it of.
+    pub(crate) const fn counter(self) -> u64 {
+        self.0 >> HAND_OVER_BITS
+    }
+
+    /// The number of the next hold of the same lease, handed over inside this process; `None` if
+    /// the numbers that the store reserved for that are used up.
+    pub(crate) fn handed_over(self) -> Option<Self> {
+        let next = self.0 + 1;
+        (next & ((1 << HAND_OVER_BITS) - 1) != 0).then_some(Self(next))
+    }
+
+    /// The number itself.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// The numbers of those who have one lease together: the greatest that was given.
+#[derive(Debug)]
+pub(crate) struct Numbers(AtomicU64);
+
+impl Numbers {
+    /// Numbers that are greater than `last`, of the same lease.
+    pub(crate) fn after(last: FencingToken) -> Self {
+        Self(AtomicU64::new(last.0))
+    }
+
+    /// The next number; none if those are used up that the store reserved.
+    pub(crate) fn next(&self) -> Option<FencingToken> {
+        let next = |last| FencingToken(last).handed_over().map(FencingToken::get);
+        let last = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).ok()?;
+        FencingToken(last).handed_over()
+    }
+
+    /// The greatest that was given.
+    pub(crate) fn last(&self) -> FencingToken {
+        FencingToken(self.0.load(Ordering::Acquire))
+    }
+}
+
+impl fmt::Display for FencingToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl From<FencingToken> for u64 {
+    fn from(token: FencingToken) -> Self {
+        token.0
+    }
+}
+
+impl From<FencingToken> for i64 {
+    fn from(token: FencingToken) -> Self {
+        // Never negative: `from_counter` keeps the sign bit clear.
+        token.0.cast_signed()
+    }
+}
+
+/// What the clock shows in a counter. A counter that follows it where it can goes on in a store
+/// which forgot everything.
+pub(crate) fn clock() -> u64 {
+    let now = since_1970().saturating_sub(EPOCH);
+    u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
+}

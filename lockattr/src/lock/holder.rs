@@ -1,0 +1,239 @@
+//! Who holds a lock: the label that travels in the lock's value, and its reading.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+
+use crate::lock::digits::decimal;
+use crate::platform::entropy::since_1970;
+
+/// What would break the `name=value` words of a label apart.
+const RESERVED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'=');
+
+/// Who has a lock, since when, and for how long still.
+///
+/// Everything is what the holder wrote about itself; a lock taken by a program that is not
+/// lockattr shows only `remaining`.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lockattr::Error> {
+/// use lockattr::{LockManager, LockOptions};
+///
+/// let manager = LockManager::builder().url("memory://").service("orders").build()?;
+/// let guard = manager.acquire("product:42", LockOptions::new()).await?;
+///
+/// let holder = manager.holder("product:42").await?.expect("we hold it");
+/// assert_eq!(holder.service.as_deref(), Some("orders"));
+/// assert_eq!(holder.process, Some(std::process::id()));
+/// # drop(guard);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Holder {
+    /// The service's name, as set on its manager; the program's name by default.
+    pub service: Option<String>,
+    /// The host it runs on.
+    pub host: Option<String>,
+    /// Its process id.
+    pub process: Option<u32>,
+    /// The function that asked: the annotated one, or what [`LockOptions::function`] said.
+    ///
+    /// [`LockOptions::function`]: crate::LockOptions::function
+    pub function: Option<String>,
+    /// When it asked, by its own clock.
+    pub since: Option<SystemTime>,
+    /// How long the lease still runs if nobody renews it; `None` if it never ends.
+    pub remaining: Option<Duration>,
+    /// What it waits for, if this is a note about that.
+    pub(crate) waits: Option<Box<Waits>>,
+}
+
+/// What a call waits for, as others can read it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Waits {
+    /// Of this call and no other.
+    pub(crate) id: u64,
+    /// Since when it holds the lock at which the note lies, as that lock's own value says.
+    pub(crate) holds_since: u64,
+    /// The locks, as they are named in the store.
+    pub(crate) names: Vec<String>,
+}
+
+impl Waits {
+    /// A word for a label, and the space before it.
+    pub(crate) fn word(&self) -> String {
+        let names: Vec<_> = self.names.iter().map(|name| encoded(name)).collect();
+        format!(" waits={}/{}/{}", self.id, self.holds_since, encoded(&names.join(" ")))
+    }
+
+    fn read(word: &str) -> Option<Self> {
+        let (id, rest) = word.split_once('/')?;
+        let (since, names) = rest.split_once('/')?;
+        let (id, holds_since) = (id.parse().ok()?, since.parse().ok()?);
+        let name = |name| percent_decode_str(name).decode_utf8_lossy().into_owned();
+        Some(Self { id, holds_since, names: names.split(' ').map(name).collect() })
+    }
+}
+
+impl Holder {
+    /// Reads the label out of a lock's value; words it does not know are passed over.
+    pub fn from_value(value: &str, remaining: Option<Duration>) -> Self {
+        let mut holder = Self { remaining, ..Self::default() };
+        for word in value.split(' ') {
+            let Some((name, value)) = word.split_once('=') else {
+                continue;
+            };
+            let value = percent_decode_str(value).decode_utf8_lossy();
+            // Others write labels too, and they stand in errors and logs: no line of their own there.
+            let value = value.replace(char::is_control, "\u{fffd}");
+            match name {
+                "service" => holder.service = Some(value),
+                "host" => holder.host = Some(value),
+                "pid" => holder.process = value.parse().ok(),
+                "waits" => holder.waits = Waits::read(&value).map(Box::new),
+                "function" => holder.function = Some(value),
+                "since" => {
+                    let since = value.parse().ok().map(Duration::from_millis);
+                    holder.since = since.and_then(|ms| SystemTime::UNIX_EPOCH.checked_add(ms));
+                }
+                _ => {}
+            }
+        }
+        holder
+    }
+
+    /// Since when it has the lock, in milliseconds as in its label; zero if that is not said.
+    pub(crate) fn since_millis(&self) -> u64 {
+        let since = self.since.and_then(|since| since.duration_since(SystemTime::UNIX_EPOCH).ok());
+        since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// Whether two stores name the same holder: how long its lease runs differs from one to the
+    /// other.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Self { remaining: None, ..self.clone() } == Self { remaining: None, ..other.clone() }
+    }
+}
+
+/// One clause, as it stands in a contention error: `orders on web-3 (process 17) in shop::deduct`.
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.service.as_deref().unwrap_or("another program"))?;
+        if let Some(host) = &self.host {
+            write!(f, " on {host}")?;
+        }
+        if let Some(process) = self.process {
+            write!(f, " (process {process})")?;
+        }
+        if let Some(function) = &self.function {
+            write!(f, " in {function}")?;
+        }
+        if let Some(since) = self.since.and_then(|since| since.elapsed().ok()) {
+            write!(f, ", for {}", rounded(since))?;
+        }
+        if let Some(remaining) = self.remaining {
+            write!(f, ", its lease ends in {}", rounded(remaining))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whole milliseconds: more digits say nothing to a reader.
+pub(crate) fn rounded(duration: Duration) -> humantime::FormattedDuration {
+    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    humantime::format_duration(Duration::from_millis(millis))
+}
+
+/// The part of a label that is the same for every lock of a manager.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    words: String,
+}
+
+impl Identity {
+    pub(crate) fn new(service: Option<&str>) -> Self {
+        let service = service.map_or_else(program_name, str::to_owned);
+        let host = gethostname::gethostname();
+        let words = format!(
+            "service={} host={} pid={}",
+            encoded(&service),
+            encoded(&host.to_string_lossy()),
+            std::process::id()
+        );
+        Self { words }
+    }
+
+    /// Who asks now, for a lock's value.
+    pub(crate) fn label(&self, function: Option<&str>) -> String {
+        let mut label = String::with_capacity(self.room(function));
+        self.write_label(&mut label, function);
+        label
+    }
+
+    /// How long a label gets, if nothing in the function's name has to be encoded.
+    pub(crate) fn room(&self, function: Option<&str>) -> usize {
+        self.words.len() + function.map_or(0, str::len) + 40
+    }
+
+    /// Writes who asks now. What is the same for all locks was rendered once, so this only copies.
+    pub(crate) fn write_label(&self, label: &mut String, function: Option<&str>) {
+        let since = u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX);
+        for part in ["since=", decimal(since).as_str(), " ", &self.words] {
+            label.push_str(part);
+        }
+        if let Some(function) = function {
+            label.push_str(" function=");
+            match function.bytes().all(stands_as_it_is) {
+                true => label.push_str(function),
+                false => label.push_str(&encoded(function)),
+            }
+        }
+    }
+}
+
+/// Whether [`encoded`] leaves it as it is: so it is with every path in Rust.
+fn stands_as_it_is(byte: u8) -> bool {
+    byte.is_ascii_graphic() && byte != b'%' && byte != b'='
+}
+
+fn encoded(value: &str) -> Cow<'_, str> {
+    utf8_percent_encode(value, RESERVED).into()
+}
+
+fn program_name() -> String {
+    let program = std::env::current_exe().ok();
+    let name = program.as_deref().and_then(|path| path.file_stem());
+    name.map_or_else(|| "unknown".into(), |name| name.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Red without: any of the bytes in `stands_as_it_is`.
+    #[test]
+    fn what_is_not_encoded_is_read_as_it_was() {
+        let identity = Identity::new(Some("orders"));
+        for byte in 0..=127_u8 {
+            let function = format!("shop::{}", char::from(byte));
+            let encoded = encoded(&function);
+            let plain = function.bytes().all(stands_as_it_is);
+            assert_eq!(plain, encoded == function, "{function:?}");
+            let label = identity.label(Some(&function));
+            assert!(label.ends_with(&format!(" function={encoded}")), "{label}");
+        }
+    }
+
+    /// Red without: the `replace` in `from_value`.
+    #[test]
+    fn a_label_is_no_line_of_its_own_in_a_log() {
+        let holder = Holder::from_value("0 service=a%0Aroot%1B[2J host=b%0D", None);
+        assert!(!holder.to_string().contains(char::is_control), "{holder}");
+        assert_eq!(holder.host.as_deref(), Some("b\u{fffd}"));
+    }
+}

@@ -1,0 +1,15 @@
+//! Values: keys, tokens, options, errors, and what a manager is set to. No I/O, no tasks.
+
+pub(crate) mod digits;
+pub(crate) mod error;
+pub(crate) mod fencing;
+pub(crate) mod held_lock;
+pub(crate) mod holder;
+pub(crate) mod key;
+pub(crate) mod key_template;
+pub(crate) mod options;
+pub(crate) mod retry;
+pub(crate) mod settings;
+pub(crate) mod sharing;
+pub(crate) mod site;
+pub(crate) mod token;

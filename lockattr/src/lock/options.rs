@@ -1,0 +1,267 @@
+//! What one acquisition asks for, and which values make no sense.
+
+mod choices;
+mod terms;
+
+use std::ops::RangeInclusive;
+use std::panic::Location;
+use std::time::Duration;
+
+use crate::Error;
+use crate::lock::site::Site;
+pub use choices::{Mode, OnLost, Release};
+pub(crate) use terms::Terms;
+
+/// How long a lease may be: shorter than 10 ms no network can renew, longer than 30 days nobody
+/// waits for a crashed holder.
+const TTL: RangeInclusive<Duration> =
+    Duration::from_millis(10)..=Duration::from_secs(30 * 24 * 60 * 60);
+
+/// What one acquisition asks for; what is not set comes from the manager.
+///
+/// The options are checked when they are used: those that make no sense are refused with
+/// [`Error::InvalidOptions`] and a sentence. A nested call that enters again has the lease that
+/// there is; of its options only the patience, `on_lost`, `reentrant`, `mode` and `permits` count, and
+/// the last two only in that what could never be granted inside is refused.
+///
+/// ```
+/// use std::time::Duration;
+/// use lockattr::{LockOptions, OnLost};
+///
+/// let nightly = LockOptions::new()
+///     .ttl(Duration::from_secs(30))
+///     .wait(Duration::ZERO)
+///     .max_hold(Duration::from_secs(3600))
+///     .on_lost(OnLost::Error);
+/// # let _ = nightly;
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct LockOptions {
+    ttl: Option<Duration>,
+    retry: Option<u32>,
+    retry_delay: Option<Duration>,
+    wait: Option<Duration>,
+    renew: bool,
+    max_hold: Option<Duration>,
+    hold_at_least: Option<Duration>,
+    /// What is not said depends on whether the body can be cancelled.
+    on_lost: Option<OnLost>,
+    reentrant: bool,
+    mode: Option<Mode>,
+    permits: Option<u32>,
+    release: Release,
+    function: Option<&'static str>,
+    site: Option<Site>,
+}
+
+impl Default for LockOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl LockOptions {
+    /// The manager's defaults: renewed while held, reentrant, cancelled when lost.
+    pub const fn new() -> Self {
+        Self {
+            ttl: None,
+            retry: None,
+            retry_delay: None,
+            wait: None,
+            renew: true,
+            max_hold: None,
+            hold_at_least: None,
+            on_lost: None,
+            reentrant: true,
+            mode: None,
+            permits: None,
+            release: Release::Await,
+            function: None,
+            site: None,
+        }
+    }
+
+    /// Length of the lease: how long a crashed holder keeps others out. 10 ms to 30 days.
+    pub const fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// Retries after the first attempt: `retry(10)` is at most eleven attempts.
+    ///
+    /// Every store that comes with this crate keeps a wait queue: the call waits in it for as long as the attempts
+    /// would take, and is granted the lock in its turn. It asks now and then whether it was forgotten.
+    ///
+    /// `retry` × [`retry_delay`](Self::retry_delay) shorter than the TTL is allowed, but such a
+    /// patience cannot outlive a crashed holder.
+    pub const fn retry(mut self, retries: u32) -> Self {
+        self.retry = Some(retries);
+        self
+    }
+
+    /// Longest pause between two attempts; each pause is a random half to whole of it. A call that
+    /// stands in line is handed the lock as soon as it is free, whatever the pause.
+    pub const fn retry_delay(mut self, delay: Duration) -> Self {
+        self.retry_delay = Some(delay);
+        self
+    }
+
+    /// Longest time to wait for the lock. With [`retry`](Self::retry) too, whichever ends first;
+    /// zero asks once. A store that does not answer gets at least a quarter of a second for it.
+    pub const fn wait(mut self, wait: Duration) -> Self {
+        self.wait = Some(wait);
+        self
+    }
+
+    /// Whether the watchdog renews the lease while it is held (it does by default). Without, the
+    /// lease's end is the deadline of the work.
+    pub const fn renew(mut self, renew: bool) -> Self {
+        self.renew = renew;
+        self
+    }
+
+    /// Longest time to hold the lock, however often it is renewed; then it is lost.
+    pub const fn max_hold(mut self, max_hold: Duration) -> Self {
+        self.max_hold = Some(max_hold);
+        self
+    }
+
+    /// Shortest time that the lock stays taken: after a shorter body, until this has passed.
+    ///
+    /// For jobs that every node starts by its own clock: the node whose clock is late finds the
+    /// lock taken, however quickly the job was done. It counts from the first line of the body, or
+    /// from when [`acquire`](crate::LockManager::acquire) returns: a call that is dropped before that
+    /// keeps nothing taken. Refused where it is longer than [`max_hold`](Self::max_hold), than the TTL
+    /// without [`renew`](Self::renew), or than 366 days.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use lockattr::LockOptions;
+    ///
+    /// // Once a night, as long as no two clocks are a minute apart.
+    /// let nightly = LockOptions::new()
+    ///     .wait(Duration::ZERO)
+    ///     .hold_at_least(Duration::from_secs(60));
+    /// # drop(nightly);
+    /// ```
+    pub const fn hold_at_least(mut self, hold_at_least: Duration) -> Self {
+        self.hold_at_least = Some(hold_at_least);
+        self
+    }
+
+    /// What happens to the body of [`with_lock`](crate::LockManager::with_lock) or of an annotated
+    /// function when the lease is lost. A guard taken by hand tells through
+    /// [`lost`](crate::Lease::lost) instead. What runs on the calling thread cannot be cancelled: there
+    /// it is [`Error`](OnLost::Error) by default, and [`Cancel`](OnLost::Cancel) is refused.
+    pub const fn on_lost(mut self, on_lost: OnLost) -> Self {
+        self.on_lost = Some(on_lost);
+        self
+    }
+
+    /// Whether the holder's own nested calls enter again (they do by default); `false` answers
+    /// them with [`Error::Reentered`] at once.
+    pub const fn reentrant(mut self, reentrant: bool) -> Self {
+        self.reentrant = reentrant;
+        self
+    }
+
+    /// Makes a read/write lock of the key: many [`Shared`](Mode::Shared) holders, or one
+    /// [`Exclusive`](Mode::Exclusive) one as it is by default. Not beside
+    /// [`permits`](Self::permits).
+    pub const fn mode(mut self, mode: Mode) -> Self {
+        self.mode = Some(mode);
+        self
+    }
+
+    /// Makes a semaphore of the key: at most this many holders at once, one at least. Not beside
+    /// [`mode`](Self::mode).
+    ///
+    /// ```
+    /// use lockattr::LockOptions;
+    ///
+    /// // The partner allows three connections, whatever the size of the fleet.
+    /// let partner = LockOptions::new().permits(3);
+    /// # drop(partner);
+    /// ```
+    pub const fn permits(mut self, permits: u32) -> Self {
+        self.permits = Some(permits);
+        self
+    }
+
+    /// Whether `with_lock` or the annotated function waits for the answer to its release.
+    pub const fn release(mut self, release: Release) -> Self {
+        self.release = release;
+        self
+    }
+
+    /// Names the function that asks, for [`Holder`](crate::Holder); the attribute does it by
+    /// itself.
+    pub const fn function(mut self, function: &'static str) -> Self {
+        self.function = Some(function);
+        self
+    }
+
+    /// What all locks of this kind are called together: what spans and metrics name, and what the
+    /// [order of locks](crate::LockManagerBuilder::lock_order) is about. The attribute does it by
+    /// itself, with its template.
+    ///
+    /// ```
+    /// use lockattr::LockOptions;
+    ///
+    /// # let id = 42;
+    /// let key = format!("product:{id}");
+    /// let options = LockOptions::new().template("product:<id>");
+    /// # drop((key, options));
+    /// ```
+    #[track_caller]
+    pub const fn template(mut self, template: &'static str) -> Self {
+        self.site = Some(Site { template, place: Location::caller() });
+        self
+    }
+}
+
+/// Refuses a TTL that no store takes, or that is beyond the `longest` of this one.
+pub(crate) fn check_ttl(ttl: Duration, longest: Duration) -> Result<(), Error> {
+    if !TTL.contains(&ttl) {
+        return Err(refused(format!("`ttl` is {ttl:?}: it must be 10 ms to 30 days")));
+    }
+    check_longest("ttl", ttl, longest)
+}
+
+fn check_longest(option: &str, time: Duration, longest: Duration) -> Result<(), Error> {
+    if time > longest {
+        return Err(refused(format!(
+            "`{option}` is {time:?}, and this store takes leases of {longest:?} at most: set its \
+             `max_ttl`, for every process alike, or its `session_timeout`, where it has one, to twice \
+             as much"
+        )));
+    }
+    Ok(())
+}
+
+pub(crate) fn check_retry_delay(delay: Duration) -> Result<(), Error> {
+    if delay.is_zero() {
+        return Err(refused(
+            "`retry_delay` is zero, which would ask the store without a pause: write 1 ms or more"
+                .into(),
+        ));
+    }
+    Ok(())
+}
+
+pub(crate) fn check_retry_and_wait(
+    retry: Option<u32>,
+    wait: Option<Duration>,
+) -> Result<(), Error> {
+    if retry.is_some() && wait == Some(Duration::ZERO) {
+        return Err(refused(
+            "`wait` is zero, so `retry` would never retry: leave one of them out".into(),
+        ));
+    }
+    Ok(())
+}
+
+fn refused(sentence: String) -> Error {
+    Error::InvalidOptions(sentence)
+}

@@ -1,0 +1,157 @@
+//! Options with nothing left open, and which combinations make no sense.
+
+use std::time::Duration;
+
+use super::{
+    LockOptions, Mode, OnLost, Release, check_longest, check_retry_and_wait, check_retry_delay,
+    check_ttl, refused,
+};
+use crate::Error;
+use crate::lock::retry::Patience;
+use crate::lock::settings::Settings;
+use crate::lock::site::Site;
+use crate::store::Sharing;
+
+/// `hold_at_least` may not be longer: some clock or store would overflow.
+const LONGEST_LEAST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
+impl LockOptions {
+    /// Fills in the manager's defaults and refuses what contradicts itself.
+    pub(crate) fn resolve(&self, defaults: &Settings) -> Result<Terms, Error> {
+        // The defaults were checked when the manager was made.
+        let ttl = self.ttl.unwrap_or(defaults.ttl);
+        if self.ttl.is_some() {
+            check_ttl(ttl, defaults.longest_ttl)?;
+        }
+        if let Some(max_hold) = self.max_hold
+            && max_hold < ttl
+        {
+            return Err(refused(format!(
+                "`max_hold` ({max_hold:?}) is shorter than `ttl` ({ttl:?}): shorten `ttl` too"
+            )));
+        }
+        if let Some(least) = self.hold_at_least {
+            self.check_hold_at_least(least, ttl, defaults.longest_ttl)?;
+        }
+        let sharing = self.sharing()?;
+        check_retry_and_wait(self.retry, self.wait)?;
+        let delay = self.retry_delay.unwrap_or(defaults.retry_delay);
+        if self.retry_delay.is_some() {
+            check_retry_delay(delay)?;
+        }
+        let (retry, wait) = match (self.retry, self.wait) {
+            (None, None) => (defaults.retry, Some(defaults.wait)),
+            given => given,
+        };
+        Ok(Terms {
+            ttl,
+            patience: Patience { retry, wait, delay },
+            renew: self.renew,
+            max_hold: self.max_hold,
+            hold_at_least: self.hold_at_least,
+            on_lost: self.on_lost.unwrap_or_default(),
+            reentrant: self.reentrant,
+            sharing,
+            release: self.release,
+            function: self.function,
+            site: self.site,
+            by_store: false,
+        })
+    }
+
+    /// The same for a body that runs on the calling thread, where nothing can cancel it.
+    pub(crate) fn resolve_blocking(&self, defaults: &Settings) -> Result<Terms, Error> {
+        let on_lost = match self.on_lost {
+            Some(OnLost::Cancel) => {
+                return Err(refused(
+                    "`on_lost` is `Cancel`, and nothing can stop code that runs on the calling \
+                     thread: take `Error` or `Ignore`, and ask `ensure_held()` in the body"
+                        .into(),
+                ));
+            }
+            other => other.unwrap_or(OnLost::Error),
+        };
+        Ok(Terms { on_lost, ..self.resolve(defaults)? })
+    }
+
+    fn check_hold_at_least(
+        &self,
+        least: Duration,
+        ttl: Duration,
+        longest: Duration,
+    ) -> Result<(), Error> {
+        if least > LONGEST_LEAST {
+            return Err(refused(format!(
+                "`hold_at_least` is {least:?}, and a year is the longest: shorten it, or note in your own \
+                 data that the work is done"
+            )));
+        }
+        check_longest("hold_at_least", least, longest)?;
+        if !self.renew && least > ttl {
+            return Err(refused(format!(
+                "`hold_at_least` ({least:?}) is longer than `ttl` ({ttl:?}), which ends the lease \
+                 without `renew`: lengthen `ttl`, or leave `renew` on"
+            )));
+        }
+        match self.max_hold {
+            Some(max_hold) if least > max_hold => Err(refused(format!(
+                "`hold_at_least` ({least:?}) is longer than `max_hold` ({max_hold:?}): shorten it, \
+                 or lengthen `max_hold`"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn sharing(&self) -> Result<Sharing, Error> {
+        match (self.mode, self.permits) {
+            (Some(_), Some(_)) => Err(refused(
+                "`mode` and `permits` are both set: leave `permits` out for a read/write lock, or \
+                 `mode` for a semaphore"
+                    .into(),
+            )),
+            (_, Some(0)) => Err(refused(
+                "`permits` is 0, so that nobody could ever hold the lock: write 1 or more".into(),
+            )),
+            (None, Some(permits)) => Ok(Sharing::Permits(permits)),
+            (Some(Mode::Shared), None) => Ok(Sharing::Shared),
+            (Some(Mode::Exclusive) | None, None) => Ok(Sharing::Exclusive),
+        }
+    }
+}
+
+/// Options with nothing left open.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    pub(crate) ttl: Duration,
+    pub(crate) patience: Patience,
+    pub(crate) renew: bool,
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) hold_at_least: Option<Duration>,
+    pub(crate) on_lost: OnLost,
+    pub(crate) reentrant: bool,
+    pub(crate) sharing: Sharing,
+    pub(crate) release: Release,
+    pub(crate) function: Option<&'static str>,
+    pub(crate) site: Option<Site>,
+    /// The store grants it each time: it is neither had from another hold of this process nor handed on.
+    pub(crate) by_store: bool,
+}
+
+impl Terms {
+    /// What is left of them after the call has spent so long on waiting; `None` if it may not wait any
+    /// more. Each `retry_delay` that was spent counts as a retry.
+    pub(crate) fn rest(&self, spent: Duration) -> Option<Self> {
+        let Patience { retry, wait, delay } = self.patience;
+        let wait = wait.map(|wait| wait.saturating_sub(spent));
+        let retries = u32::try_from(spent.as_nanos() / delay.as_nanos().max(1)).unwrap_or(u32::MAX);
+        let retry = retry.map(|retry| retry.saturating_sub(retries));
+        let patience = Patience { retry, wait, delay };
+        (!patience.is_once()).then(|| Self { patience, ..self.clone() })
+    }
+
+    /// The same, which may still ask once when nothing is left.
+    pub(crate) fn after(&self, spent: Duration) -> Self {
+        let once = || Self { patience: self.patience.once(), ..self.clone() };
+        self.rest(spent).unwrap_or_else(once)
+    }
+}

@@ -1,0 +1,257 @@
+//! What a manager is set to: defaults, then the builder, then the URL's query.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::Error;
+use crate::lock::options::{check_retry_and_wait, check_retry_delay, check_ttl};
+
+/// A manager's defaults for every acquisition, and its own name.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) prefix: String,
+    pub(crate) service: Option<String>,
+    pub(crate) ttl: Duration,
+    pub(crate) wait: Duration,
+    pub(crate) retry: Option<u32>,
+    pub(crate) retry_delay: Duration,
+    pub(crate) shutdown_limit: Duration,
+    /// How long a lock is kept in this process after its last holder.
+    pub(crate) linger: Duration,
+    /// How often, and for how long, a lock goes from hand to hand in this process while another
+    /// process waits for it. A permit is limited always.
+    pub(crate) hand_overs: u32,
+    pub(crate) hand_over_time: Duration,
+    pub(crate) server: ServerSettings,
+    /// The longest lease that the store takes.
+    pub(crate) longest_ttl: Duration,
+    /// Whether the order is looked at in which locks are taken inside each other.
+    pub(crate) lock_order: bool,
+    /// Whether those who wait inside of a hold look for a circle of waiting.
+    pub(crate) deadlocks: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            prefix: "lock:".into(),
+            service: None,
+            ttl: Duration::from_secs(10),
+            wait: Duration::from_secs(10),
+            retry: None,
+            retry_delay: Duration::from_millis(100),
+            shutdown_limit: Duration::from_secs(10),
+            linger: Duration::ZERO,
+            hand_overs: 32,
+            hand_over_time: Duration::from_millis(20),
+            server: ServerSettings::default(),
+            longest_ttl: Duration::MAX,
+            lock_order: cfg!(debug_assertions),
+            deadlocks: false,
+        }
+    }
+}
+
+/// The names a URL's query may set, for the message about an unknown one.
+pub(crate) const NAMES: &str = "`prefix`, `service`, `ttl`, `wait`, `retry`, `retry_delay`, `shutdown_limit`, `linger`, \
+     `hand_overs`, `hand_over_time`, `lock_order`, `deadlocks`";
+
+impl Settings {
+    /// Takes one setting out of a URL's query; `false` if it is not a manager's.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if the value cannot be read.
+    pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<bool, Error> {
+        match name {
+            "prefix" => self.prefix = value.into(),
+            "service" => self.service = Some(value.into()),
+            "ttl" => self.ttl = duration(name, value)?,
+            "wait" => self.wait = duration(name, value)?,
+            "retry" => self.retry = Some(number(name, value)?),
+            "retry_delay" => self.retry_delay = duration(name, value)?,
+            "shutdown_limit" => self.shutdown_limit = duration(name, value)?,
+            "linger" => self.linger = duration(name, value)?,
+            "hand_overs" => self.hand_overs = number(name, value)?,
+            "hand_over_time" => self.hand_over_time = duration(name, value)?,
+            "lock_order" => self.lock_order = switch(name, value)?,
+            "deadlocks" => self.deadlocks = switch(name, value)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        check_ttl(self.ttl, self.longest_ttl)?;
+        check_retry_delay(self.retry_delay)?;
+        check_retry_and_wait(self.retry, Some(self.wait))?;
+        self.server.check()
+    }
+}
+
+/// How a store talks to its server, where it has one.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerSettings {
+    /// None for as many as the store has by default.
+    connections: Option<usize>,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) response_timeout: Duration,
+    /// After this long without a reply, the server is asked whether it is still there.
+    pub(crate) heartbeat: Duration,
+    /// How many replicas must have a lease before it counts.
+    pub(crate) replicas: usize,
+    pub(crate) tls: TlsFiles,
+}
+
+/// The files for connections with TLS, in PEM.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TlsFiles {
+    /// The authorities that are trusted, in place of the system's.
+    pub(crate) ca: Option<PathBuf>,
+    /// Our own certificate, and the key to it.
+    pub(crate) cert: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self {
+            connections: None,
+            connect_timeout: Duration::from_secs(1),
+            response_timeout: Duration::from_secs(1),
+            heartbeat: Duration::from_secs(5),
+            replicas: 0,
+            tls: TlsFiles::default(),
+        }
+    }
+}
+
+impl ServerSettings {
+    pub(crate) fn connect_over(&mut self, connections: usize) {
+        self.connections = Some(connections);
+    }
+
+    /// Over how many connections a Redis server is asked. It executes one command at a time, and one connection
+    /// carries those of all tasks in few writes, where two need twice as many. But `WAIT` keeps a connection
+    /// waiting.
+    #[cfg(feature = "redis")]
+    pub(crate) fn multiplexed(&self) -> usize {
+        self.connections.unwrap_or(if self.replicas > 0 { 2 } else { 1 })
+    }
+
+    /// Over how many connections a database is asked: each is a process or a thread there, and answers one
+    /// question at a time.
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.unwrap_or(2)
+    }
+
+    /// As [`Settings::set`].
+    #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
+    pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<bool, Error> {
+        match name {
+            "connections" => self.connections = Some(number(name, value)?),
+            "connect_timeout" => self.connect_timeout = duration(name, value)?,
+            "response_timeout" => self.response_timeout = duration(name, value)?,
+            "heartbeat" => self.heartbeat = duration(name, value)?,
+            "replicas" => self.replicas = number(name, value)?,
+            "ca" => self.tls.ca = Some(value.into()),
+            "cert" => self.tls.cert = Some(value.into()),
+            "key" => self.tls.key = Some(value.into()),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.connections.is_some_and(|connections| !(1..=64).contains(&connections)) {
+            return Err(Error::InvalidOptions("`connections` must be 1 to 64".into()));
+        }
+        let times = [
+            ("connect_timeout", self.connect_timeout),
+            ("response_timeout", self.response_timeout),
+            ("heartbeat", self.heartbeat),
+        ];
+        if let Some((name, _)) = times.iter().find(|(_, time)| time.is_zero()) {
+            return Err(Error::InvalidOptions(format!("`{name}` must not be zero")));
+        }
+        times.iter().try_for_each(|(name, time)| check_longest(name, *time))?;
+        self.tls.check()
+    }
+}
+
+impl TlsFiles {
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let (named, missing) = match (&self.cert, &self.key) {
+            (Some(_), None) => ("cert", "key"),
+            (None, Some(_)) => ("key", "cert"),
+            _ => return Ok(()),
+        };
+        let sentence = format!("`{named}` is of use only with `{missing}`: give both files");
+        Err(Error::InvalidOptions(sentence))
+    }
+
+    /// Those that are set, by the names of their settings.
+    #[cfg(feature = "redis")]
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
+        let all = [("ca", &self.ca), ("cert", &self.cert), ("key", &self.key)];
+        all.into_iter().filter_map(|(name, path)| Some((name, path.as_ref()?)))
+    }
+}
+
+/// Longer than anything here lasts, and no sum of a few of them is more than a clock can show.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+fn check_longest(name: &str, time: Duration) -> Result<(), Error> {
+    if time > LONGEST {
+        return Err(Error::InvalidOptions(format!("`{name}` is longer than a century")));
+    }
+    Ok(())
+}
+
+/// Reads `10s`, `500ms`, `1m30s`.
+pub(crate) fn duration(name: &str, value: &str) -> Result<Duration, Error> {
+    let duration = humantime::parse_duration(value).map_err(|_| {
+        Error::InvalidOptions(format!(
+            "`{name}={value}` in the URL is not a duration: write it like `10s` or `500ms`"
+        ))
+    })?;
+    check_longest(name, duration)?;
+    Ok(duration)
+}
+
+/// Reads `true` or `false`.
+fn switch(name: &str, value: &str) -> Result<bool, Error> {
+    value.parse().map_err(|_| {
+        Error::InvalidOptions(format!("`{name}={value}` in the URL must be `true` or `false`"))
+    })
+}
+
+/// Reads a whole number.
+fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Error> {
+    value.parse().map_err(|_| {
+        Error::InvalidOptions(format!("`{name}={value}` in the URL is not a whole number in range"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LockManager;
+
+    /// Red without: `check_longest`, in `duration` and in `ServerSettings::check`.
+    #[test]
+    fn a_time_that_no_clock_could_be_set_to_is_refused() {
+        let refused = |builder: crate::LockManagerBuilder| {
+            let error = builder.build().map(drop).unwrap_err().to_string();
+            assert!(error.contains("longer than a century"), "{error}");
+        };
+        for setting in ["linger", "hand_over_time", "wait"] {
+            let url = format!("memory://?{setting}=500000000000y");
+            refused(LockManager::builder().url(url));
+        }
+        refused(LockManager::builder().url("memory://").heartbeat(Duration::MAX));
+        #[cfg(feature = "redis")]
+        refused(LockManager::builder().url("redlock://a,b,c?max_ttl=500000000000y"));
+    }
+}

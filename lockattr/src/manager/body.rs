@@ -1,0 +1,268 @@
+//! Runs a body under a hold: dropped when the lease is lost, followed by the release.
+//!
+//! A future written by hand, because every `async fn` around a body would hold it twice: once as
+//! its argument and once while it awaits it.
+
+mod blocking;
+mod granted;
+mod stream;
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+
+use crate::hold::chain::Place;
+use crate::hold::enter::{enter, go_on};
+use crate::hold::stage::Stage;
+use crate::lock::options::{Release, Terms};
+use crate::{Error, Lease, LockGuard, OnLost};
+pub(crate) use blocking::run_blocking;
+pub use granted::lease;
+pub(crate) use granted::{Granted, Start, nested_for_caller};
+pub(crate) use stream::{LockedStream, Opening};
+
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+pin_project! {
+    /// Runs `body`, gives the lock back, and says what the terms make of a loss.
+    ///
+    /// The body's own result is hidden only by `Error::Lost`: a release that merely got no answer
+    /// is an event.
+    #[must_use]
+    pub(crate) struct Run<B: Future> {
+        // Dropped as soon as it is done or cancelled, before the release.
+        #[pin]
+        body: Stage<B>,
+        held: Held,
+        output: Option<Result<B::Output, Error>>,
+    }
+}
+
+/// How far it is with the lock.
+enum Held {
+    /// There is none.
+    Unlocked,
+    /// The body has not begun.
+    Granted(Box<Granted>),
+    /// The lease ended before the body began: the lock is being acquired again.
+    Again(Boxed<Result<Granted, Error>>),
+    Running {
+        guard: LockGuard,
+        on_lost: OnLost,
+        release: Release,
+        /// Whether the body was polled. That of a nested call is not at first.
+        begun: bool,
+        /// Wakes the body to be cancelled; made when it first has to wait.
+        ended: Option<Boxed<Error>>,
+    },
+    Releasing {
+        released: Boxed<Result<(), Error>>,
+        /// Names the key.
+        lease: Lease,
+        on_lost: OnLost,
+    },
+}
+
+/// Runs `body` under the lock that it begins with; where it has none, in the call chain as it is.
+pub(crate) fn run<B: Future>(start: Start, body: B) -> Run<B> {
+    let body = match start {
+        Start::Unlocked => Stage::Runs { body: Place::here().run_future(body) },
+        Start::Nested(..) | Start::Granted(_) => Stage::Waits { body: Some(body) },
+    };
+    Run { body, held: start.into(), output: None }
+}
+
+impl<B: Future> Future for Run<B> {
+    type Output = Result<B::Output, Error>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        if this.output.is_none() {
+            let output = ready!(this.held.poll_run(context, this.body.as_mut()));
+            this.body.set(Stage::Over);
+            *this.output = Some(output);
+        }
+        let released = ready!(this.held.poll_release(context));
+        let output = this.output.take().expect("polled again after it was ready");
+        Poll::Ready(output.and_then(|output| released.map(|()| output)))
+    }
+}
+
+impl From<Start> for Held {
+    fn from(start: Start) -> Self {
+        match start {
+            Start::Unlocked => Self::Unlocked,
+            Start::Granted(granted) => Self::Granted(granted),
+            Start::Nested(guard, on_lost) => Self::Running {
+                guard,
+                on_lost,
+                // A nested call gives nothing back to a store.
+                release: Release::Await,
+                begun: false,
+                ended: None,
+            },
+        }
+    }
+}
+
+impl Held {
+    fn running(granted: Granted) -> Self {
+        let Terms { on_lost, release, .. } = granted.terms;
+        Self::Running { guard: granted.guard, on_lost, release, begun: false, ended: None }
+    }
+
+    /// Polls the body; the first time, once it may begin.
+    fn poll_run<B: Future>(
+        &mut self,
+        context: &mut Context<'_>,
+        mut body: Pin<&mut Stage<B>>,
+    ) -> Poll<Result<B::Output, Error>> {
+        if self.has_begun() {
+            return self.poll_body(context, |context| body.poll_begun(context));
+        }
+        let polled = ready!(self.poll_enter(context, |place, context| {
+            body.as_mut().begin(place);
+            body.poll_begun(context)
+        }))?;
+        self.poll_begun(context, polled)
+    }
+
+    fn has_begun(&self) -> bool {
+        !matches!(self, Self::Granted(_) | Self::Again(_) | Self::Running { begun: false, .. })
+    }
+
+    /// Lets the body begin, by `begin`, while the lock is held: acquires it again if its lease ended
+    /// before.
+    fn poll_enter<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        begin: impl FnOnce(Place, &mut Context<'_>) -> T,
+    ) -> Poll<Result<T, Error>> {
+        let begun = loop {
+            let lost = match self {
+                // It stays here while the body begins: a body that panics is dropped before its guard.
+                Self::Granted(granted) => {
+                    let place = granted.guard.place();
+                    match enter(granted.guard.frame(), granted.guard.span()) {
+                        Ok(_entered) => break begin(place, context),
+                        Err(lost) => lost,
+                    }
+                }
+                Self::Running { guard, begun: false, .. } => {
+                    let place = guard.place();
+                    let entered = enter(guard.frame(), guard.span());
+                    return Poll::Ready(entered.map(|_entered| begin(place, context)));
+                }
+                Self::Again(again) => {
+                    let granted = ready!(again.as_mut().poll(context));
+                    *self = Self::Unlocked;
+                    *self = Self::Granted(Box::new(granted?));
+                    continue;
+                }
+                // It has begun, in the call chain as it is.
+                _ => return Poll::Ready(Ok(begin(Place::here(), context))),
+            };
+            let Self::Granted(granted) = std::mem::replace(self, Self::Unlocked) else { continue };
+            let Some(terms) = granted.terms_again() else {
+                *self = Self::running(*granted);
+                return Poll::Ready(Err(lost));
+            };
+            *self = Self::Again(Box::pin(granted.again(terms, lost)));
+        };
+        if let Self::Granted(granted) = std::mem::replace(self, Self::Unlocked) {
+            *self = Self::running(*granted);
+        }
+        Poll::Ready(Ok(begun))
+    }
+
+    /// Polls the body, unless the lease is lost and the terms say that this cancels it.
+    fn poll_body<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<Result<T, Error>> {
+        let Self::Running { guard, on_lost, begun, .. } = self else {
+            return poll(context).map(Ok);
+        };
+        let polled = {
+            let _inside = if *begun {
+                let inside = go_on(guard.span());
+                // The clock decides, before every poll: a process that slept past its deadline gets
+                // here before any timer has fired.
+                if *on_lost == OnLost::Cancel
+                    && let Err(error) = guard.ensure_held()
+                {
+                    return Poll::Ready(Err(error));
+                }
+                inside
+            } else {
+                match enter(guard.frame(), guard.span()) {
+                    Ok(inside) => inside,
+                    Err(error) => return Poll::Ready(Err(error)),
+                }
+            };
+            poll(context)
+        };
+        self.poll_begun(context, polled)
+    }
+
+    /// What to make of a poll of the body, which has begun: also waits for the end of its lease, where
+    /// that cancels it.
+    fn poll_begun<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        polled: Poll<T>,
+    ) -> Poll<Result<T, Error>> {
+        let Self::Running { guard, on_lost, begun, ended, .. } = self else {
+            return polled.map(Ok);
+        };
+        *begun = true;
+        if polled.is_ready() || *on_lost != OnLost::Cancel {
+            return polled.map(Ok);
+        }
+        let ended = ended.get_or_insert_with(|| Box::pin(guard.frame().clone().ended()));
+        ended.as_mut().poll(context).map(Err)
+    }
+
+    /// Gives the lock back.
+    fn poll_release(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        if let Self::Running { .. } = self
+            && let Self::Running { guard, on_lost, release, .. } =
+                std::mem::replace(self, Self::Unlocked)
+        {
+            // A nested call asks no store, so it needs no future.
+            if guard.is_nested() {
+                return Poll::Ready(judge(guard.ensure_held(), guard.key(), on_lost));
+            }
+            let lease = Lease::clone(&guard);
+            let released: Boxed<_> = match release {
+                Release::Await => Box::pin(guard.release()),
+                Release::Background => Box::pin(guard.release_until_sent()),
+            };
+            *self = Self::Releasing { released, lease, on_lost };
+        }
+        match self {
+            Self::Releasing { released, lease, on_lost } => {
+                let released = ready!(released.as_mut().poll(context));
+                Poll::Ready(judge(released, lease.key(), *on_lost))
+            }
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+/// What of a release the caller has to hear of.
+fn judge(released: Result<(), Error>, key: &str, on_lost: OnLost) -> Result<(), Error> {
+    match released {
+        Err(error @ Error::Store { .. }) => {
+            tracing::warn!(key, %error, "the release got no answer; trying again");
+            Ok(())
+        }
+        Err(error) if on_lost == OnLost::Ignore => {
+            tracing::warn!(key, %error, "the lease was lost while the body ran; ignored");
+            Ok(())
+        }
+        released => released,
+    }
+}

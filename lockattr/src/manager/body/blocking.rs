@@ -1,0 +1,56 @@
+//! A body on the calling thread, followed by the release.
+
+use std::convert::identity;
+
+use super::{Granted, Start, judge};
+use crate::hold::enter::enter;
+use crate::lock::options::{Release, Terms};
+use crate::{Error, LockGuard};
+
+/// Runs `body` under the lock that it begins with, gives that back, and says what the terms make of a
+/// loss.
+///
+/// A panic in the body goes on, past the guard.
+pub(crate) fn run_blocking<T>(start: Start, body: impl FnOnce() -> T) -> Result<T, Error> {
+    match start {
+        Start::Unlocked => Ok(body()),
+        Start::Granted(granted) => run_granted(*granted, body),
+        Start::Nested(guard, on_lost) => {
+            let place = guard.place();
+            let output = {
+                let _entered = enter(guard.frame(), guard.span())?;
+                place.run(body)
+            };
+            judge(guard.ensure_held(), guard.key(), on_lost).map(|()| output)
+        }
+    }
+}
+
+fn run_granted<T>(mut granted: Granted, body: impl FnOnce() -> T) -> Result<T, Error> {
+    let output = loop {
+        let place = granted.guard.place();
+        let lost = match enter(granted.guard.frame(), granted.guard.span()) {
+            Ok(_entered) => break place.run(body),
+            Err(lost) => lost,
+        };
+        match granted.terms_again() {
+            Some(terms) => granted = granted.again_blocking(terms, lost)?,
+            None => return Err(lost),
+        }
+    };
+    give_back(granted.guard, &granted.terms).map(|()| output)
+}
+
+fn give_back(guard: LockGuard, terms: &Terms) -> Result<(), Error> {
+    let key = guard.key().to_owned();
+    let watchdog = guard.frame().core().watchdog.clone();
+    let released = match terms.release {
+        // A nested call asks no store, and neither does a fork of the process that has the lock.
+        _ if guard.is_nested() || guard.is_left_to_parent() => guard.ensure_held(),
+        Release::Await => watchdog.block_on(&key, guard.release()).and_then(identity),
+        Release::Background => {
+            watchdog.block_on(&key, guard.release_until_sent()).and_then(identity)
+        }
+    };
+    judge(released, &key, terms.on_lost)
+}

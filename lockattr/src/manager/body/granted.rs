@@ -1,0 +1,124 @@
+//! What a body begins with: a lock that was granted for it, and how to acquire that again.
+
+use tokio::time::Instant;
+
+use crate::hold::chain;
+use crate::hold::enter::enter;
+use crate::lock::options::Terms;
+use crate::{Error, Lease, LockGuard, LockManager, OnLost};
+
+/// What a body begins with.
+#[derive(Debug)]
+pub(crate) enum Start {
+    /// No lock of its own.
+    Unlocked,
+    /// A hold of its call chain that it has entered again. If that hold is lost, there is nothing to acquire
+    /// again from here.
+    Nested(LockGuard, OnLost),
+    /// A lock that was granted to it. Boxed, because a nested call would move the space for it around.
+    Granted(Box<Granted>),
+}
+
+impl From<Granted> for Start {
+    fn from(granted: Granted) -> Self {
+        Self::Granted(Box::new(granted))
+    }
+}
+
+/// A lock that was granted for a body, and what the call asked for.
+#[derive(Debug)]
+pub(crate) struct Granted {
+    pub(super) guard: LockGuard,
+    pub(super) terms: Terms,
+    manager: LockManager,
+    /// When the call began: its wait budget counts from there.
+    began: Instant,
+}
+
+/// The guard of a nested call for a caller whose own code is the body.
+pub(crate) fn nested_for_caller(guard: LockGuard) -> Result<LockGuard, Error> {
+    enter(guard.frame(), None).map(drop)?;
+    Ok(guard)
+}
+
+impl Granted {
+    /// What `manager` granted to a call that began at `began`.
+    pub(crate) fn new(
+        guard: LockGuard,
+        terms: Terms,
+        manager: LockManager,
+        began: Instant,
+    ) -> Self {
+        Self { guard, terms, manager, began }
+    }
+
+    /// The guard for a caller whose own code is the body.
+    pub(crate) async fn for_caller(mut self) -> Result<LockGuard, Error> {
+        loop {
+            let lost = match self.begins() {
+                Ok(()) => return Ok(self.guard),
+                Err(lost) => lost,
+            };
+            match self.terms_again() {
+                // Boxed, or every acquisition would carry the room for a second one.
+                Some(terms) => self = Box::pin(self.again(terms, lost)).await?,
+                None => return Err(lost),
+            }
+        }
+    }
+
+    /// The same, on this thread.
+    pub(crate) fn for_caller_blocking(mut self) -> Result<LockGuard, Error> {
+        loop {
+            let lost = match self.begins() {
+                Ok(()) => return Ok(self.guard),
+                Err(lost) => lost,
+            };
+            match self.terms_again() {
+                Some(terms) => self = self.again_blocking(terms, lost)?,
+                None => return Err(lost),
+            }
+        }
+    }
+
+    fn begins(&self) -> Result<(), Error> {
+        enter(self.guard.frame(), None).map(drop)
+    }
+
+    /// The terms on which the lock may be acquired again after its lease ended too early; `None` where
+    /// the loss is final: the wait budget is used up, the manager is shut down, or the hold of an outer
+    /// call ended.
+    pub(super) fn terms_again(&self) -> Option<Terms> {
+        let ended_outside = self.guard.is_nested() || self.guard.is_shut_down();
+        let ended_beside = !self.guard.turns_are_held();
+        if ended_outside || ended_beside {
+            return None;
+        }
+        self.terms.rest(self.began.elapsed())
+    }
+
+    /// Acquires the lock again, on these terms; the error is the loss of the first lease. An error of
+    /// the second attempt is only an event, because `on_busy` and `on_unavailable` were decided before.
+    pub(super) async fn again(self, terms: Terms, lost: Error) -> Result<Self, Error> {
+        let (keys, turns) = self.guard.let_go().await;
+        match self.manager.acquire_new(&terms, keys).await {
+            Ok(guard) => Ok(Self { guard: guard.and(turns), ..self }),
+            Err(error) => {
+                tracing::debug!(%error, "the lease ended before the body began, and there is no other");
+                Err(lost)
+            }
+        }
+    }
+
+    /// The same, on this thread.
+    pub(super) fn again_blocking(self, terms: Terms, lost: Error) -> Result<Self, Error> {
+        let (manager, key) = (self.manager.clone(), self.guard.key().to_owned());
+        manager.wait_for(&key, self.again(terms, lost))
+    }
+}
+
+/// The lease of the body that calls this. Only the body can ask for it: the lock may be acquired again
+/// before the body begins.
+pub fn lease() -> Lease {
+    chain::current().expect("only a body that runs under its lock asks for its lease")
+}

@@ -1,0 +1,171 @@
+//! A body that is a stream: held from its first poll to its end.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures_util::Stream;
+use pin_project_lite::pin_project;
+
+use super::{Held, Start};
+use crate::Error;
+use crate::hold::chain::Place;
+
+/// What the stream says of a refusal or a loss, if its items have room for that.
+pub(crate) type Refuse<T> = fn(Error) -> Option<T>;
+
+pin_project! {
+    /// A stream under a lock, which it gives back after its last item.
+    #[must_use]
+    pub struct LockedStream<M, S: Stream> {
+        // Makes the stream, which is the first line of the body.
+        make: Option<M>,
+        // Dropped as soon as it is done or cancelled, before the release.
+        #[pin]
+        stream: Option<S>,
+        place: Place,
+        held: Held,
+        cancelled: Option<Error>,
+        refuse: Refuse<S::Item>,
+    }
+
+    impl<M, S: Stream> PinnedDrop for LockedStream<M, S> {
+        fn drop(this: Pin<&mut Self>) {
+            let this = this.project();
+            drop_inside(this.place, this.stream);
+        }
+    }
+}
+
+/// Drops the stream where it was polled: what its values do then is done inside of the hold as well.
+fn drop_inside<S>(place: &Place, stream: Pin<&mut Option<S>>) {
+    if stream.is_some() {
+        let last = Last(stream);
+        // By way of a future that is dropped unpolled: a thread that is ending may have no places any
+        // more, and there `Place::run` would panic, which ends the process.
+        drop(place.clone().run_future(async move { drop(last) }));
+    }
+}
+
+/// Drops the stream when it is dropped.
+struct Last<'a, S>(Pin<&'a mut Option<S>>);
+
+impl<S> Drop for Last<'_, S> {
+    fn drop(&mut self) {
+        self.0.set(None);
+    }
+}
+
+impl<M: FnOnce() -> S, S: Stream> LockedStream<M, S> {
+    /// Makes the stream when it is first polled, in the call chain that it is polled in then.
+    pub(crate) fn new(start: Start, make: M, refuse: Refuse<S::Item>) -> Self {
+        let (held, place, make) = (start.into(), Place::here(), Some(make));
+        Self { make, stream: None, place, held, cancelled: None, refuse }
+    }
+}
+
+impl<M: FnOnce() -> S, S: Stream> Stream for LockedStream<M, S> {
+    type Item = S::Item;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<S::Item>> {
+        let mut this = self.project();
+        if let Some(make) = this.make.take() {
+            let mut make = Some(make);
+            let made = this.held.poll_enter(context, |place, _| {
+                *this.place = place;
+                make.take().map(|make| this.place.run(make))
+            });
+            // It may have to wait for another lease.
+            *this.make = make;
+            match ready!(made) {
+                Ok(stream) => this.stream.set(stream),
+                Err(lost) => {
+                    *this.make = None;
+                    *this.cancelled = Some(lost);
+                }
+            }
+        }
+        if let Some(stream) = this.stream.as_mut().as_pin_mut() {
+            let next = |context: &mut Context<'_>| this.place.run(|| stream.poll_next(context));
+            match ready!(this.held.poll_body(context, next)) {
+                Ok(Some(item)) => return Poll::Ready(Some(item)),
+                Ok(None) => {}
+                Err(lost) => *this.cancelled = Some(lost),
+            }
+            drop_inside(this.place, this.stream.as_mut());
+        }
+        let released = ready!(this.held.poll_release(context));
+        *this.held = Held::Unlocked;
+        let outcome = this.cancelled.take().map_or(released, Err);
+        Poll::Ready(outcome.err().and_then(this.refuse))
+    }
+}
+
+pin_project! {
+    /// A stream that takes its lock when it is first polled.
+    #[must_use = "the lock is taken and the stream begins when it is polled"]
+    pub struct Opening<F, S: Stream> {
+        #[pin]
+        state: State<F, S>,
+        refuse: Refuse<S::Item>,
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    enum State<F, S> {
+        Closed { #[pin] opens: F },
+        Open { #[pin] stream: S },
+        Over,
+    }
+}
+
+impl<F, S: Stream> Opening<F, S> {
+    /// Lets `opens` take the lock.
+    pub(crate) fn new(opens: F, refuse: Refuse<S::Item>) -> Self {
+        Self { state: State::Closed { opens }, refuse }
+    }
+}
+
+impl<F, S> Stream for Opening<F, S>
+where
+    F: Future<Output = Result<S, Error>>,
+    S: Stream,
+{
+    type Item = S::Item;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<S::Item>> {
+        let mut this = self.project();
+        loop {
+            match this.state.as_mut().project() {
+                StateProj::Closed { opens } => match ready!(opens.poll(context)) {
+                    Ok(stream) => this.state.set(State::Open { stream }),
+                    Err(error) => {
+                        this.state.set(State::Over);
+                        return Poll::Ready((this.refuse)(error));
+                    }
+                },
+                StateProj::Open { stream } => {
+                    let next = ready!(stream.poll_next(context));
+                    if next.is_none() {
+                        this.state.set(State::Over);
+                    }
+                    return Poll::Ready(next);
+                }
+                StateProj::Over => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+impl<M, S: Stream> fmt::Debug for LockedStream<M, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockedStream").finish_non_exhaustive()
+    }
+}
+
+impl<F, S: Stream> fmt::Debug for Opening<F, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opening").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,208 @@
+//! In which order locks are taken inside each other: a witness, as kernels have one.
+//!
+//! Two programs that take two locks in two orders wait for each other one day, and only then. What
+//! shows it beforehand is that both orders are there at all, on whatever days. So the order is noted
+//! by template, and not by key: `order:<id>` inside `product:<id>`.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::lock::site::Site;
+
+/// Two orders of locks that may end in a deadlock, with the places in the code.
+///
+/// See [`LockManager::inversions`](crate::LockManager::inversions).
+///
+/// ```
+/// use lockattr::{LockManager, LockOptions};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lockattr::Error> {
+/// let manager = LockManager::builder().url("memory://").lock_order(true).build()?;
+/// let product = LockOptions::new().template("product:<id>");
+/// let order = LockOptions::new().template("order:<id>");
+///
+/// let outer = manager.acquire("product:1", product.clone()).await?;
+/// drop(outer.scope(manager.acquire("order:1", order.clone())).await?);
+/// drop(outer);
+/// let outer = manager.acquire("order:2", order).await?;
+/// drop(outer.scope(manager.acquire("product:2", product)).await?);
+///
+/// let inversions = manager.inversions();
+/// assert_eq!(inversions.len(), 1);
+/// assert!(inversions[0].to_string().contains("`product:<id>` at "));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct LockInversion {
+    /// The order that was noticed last, and then those that lead back from its inner lock to its
+    /// outer one.
+    orders: Vec<Nested>,
+}
+
+impl LockInversion {
+    /// The templates that are taken inside each other in a circle, the last inside the first.
+    pub fn templates(&self) -> impl Iterator<Item = &'static str> {
+        self.orders.iter().map(|order| order.outer.template)
+    }
+}
+
+/// One sentence: what is taken inside what, where, and what to do.
+impl fmt::Display for LockInversion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [first, rest @ ..] = &self.orders[..] else { return Ok(()) };
+        if first.outer.template == first.inner.template {
+            return write!(
+                f,
+                "{} is taken inside {}: two calls that name the keys the other way round wait for \
+                 each other; take them together with `keys`, or give the inner one a template of \
+                 its own if there is an order among them",
+                first.inner, first.outer
+            );
+        }
+        write!(f, "{} is taken inside {}, and the other way round ", first.inner, first.outer)?;
+        for (nth, order) in rest.iter().enumerate() {
+            let and = if nth == 0 { "" } else { ", and " };
+            write!(f, "{and}{} inside {}", order.inner, order.outer)?;
+        }
+        f.write_str(
+            ": two such calls may wait for each other; take them in one order, or together with \
+             `keys`",
+        )
+    }
+}
+
+/// One lock taken inside another.
+#[derive(Clone, Copy, Debug)]
+struct Nested {
+    outer: Site,
+    inner: Site,
+}
+
+/// The orders that one manager has seen.
+#[derive(Debug, Default)]
+pub(crate) struct LockOrder(Mutex<Seen>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// By the template of the outer lock.
+    orders: HashMap<&'static str, Vec<Nested>>,
+    inversions: Vec<LockInversion>,
+}
+
+impl LockOrder {
+    /// `inner` is about to be waited for, inside each of these; tells of what is new and wrong.
+    pub(crate) fn takes(&self, inner: Site, outer: impl IntoIterator<Item = Site>) {
+        for outer in outer {
+            // Not while it is locked: whoever hears of it may ask.
+            let inversion = self.seen().take(Nested { outer, inner });
+            if let Some(inversion) = inversion {
+                tracing::warn!(%inversion, "locks are taken in two orders");
+            }
+        }
+    }
+
+    /// What was found wrong until now.
+    pub(crate) fn inversions(&self) -> Vec<LockInversion> {
+        self.seen().inversions.clone()
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        // Nothing in there can panic half-way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seen {
+    /// Notes an order, and says if it is one that closes a circle; each of them once.
+    fn take(&mut self, new: Nested) -> Option<LockInversion> {
+        let known = self.orders.entry(new.outer.template).or_default();
+        if known.iter().any(|order| order.inner.template == new.inner.template) {
+            return None;
+        }
+        known.push(new);
+        let mut orders = vec![new];
+        if new.outer.template != new.inner.template {
+            orders.extend(self.way(new.inner.template, new.outer.template)?);
+        }
+        let inversion = LockInversion { orders };
+        self.inversions.push(inversion.clone());
+        Some(inversion)
+    }
+
+    /// The shortest way from one template to what is taken inside of it, and so on, to another.
+    fn way(&self, from: &'static str, to: &str) -> Option<Vec<Nested>> {
+        let (mut seen, mut ways) = (HashSet::from([from]), vec![(from, Vec::new())]);
+        while !ways.is_empty() {
+            let mut longer = Vec::new();
+            for (end, way) in ways {
+                for order in self.orders.get(end).into_iter().flatten() {
+                    let way: Vec<_> = [&way[..], &[*order]].concat();
+                    let inner = order.inner.template;
+                    if inner == to {
+                        return Some(way);
+                    }
+                    if seen.insert(inner) {
+                        longer.push((inner, way));
+                    }
+                }
+            }
+            ways = longer;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::Location;
+
+    use super::{LockOrder, Site};
+
+    #[track_caller]
+    fn site(template: &'static str) -> Site {
+        Site { template, place: Location::caller() }
+    }
+
+    /// What is said after these were taken, each inside the one before it.
+    fn said(taken: &[[&'static str; 2]]) -> Vec<String> {
+        let order = LockOrder::default();
+        for [outer, inner] in taken {
+            order.takes(site(inner), [site(outer)]);
+        }
+        order.inversions().iter().map(ToString::to_string).collect()
+    }
+
+    /// Red without: `way`.
+    #[test]
+    fn two_orders_are_told_once_with_all_places() {
+        let told = said(&[["a", "b"], ["b", "a"], ["a", "b"], ["b", "a"]]);
+        let [told] = &told[..] else { panic!("{told:?}") };
+        assert_eq!(told.matches("lock_order.rs:").count(), 4, "{told}");
+        assert!(told.starts_with("`a` at "), "{told}");
+    }
+
+    #[test]
+    fn one_order_is_fine_whatever_is_left_out_of_it() {
+        assert_eq!(said(&[["a", "b"], ["b", "c"], ["a", "c"], ["a", "d"], ["d", "c"]]), [""; 0]);
+    }
+
+    /// Red without: `longer`.
+    #[test]
+    fn a_circle_of_three_is_found() {
+        let told = said(&[["a", "b"], ["b", "c"], ["c", "a"]]);
+        assert_eq!(told.len(), 1, "{told:?}");
+        for template in ["`a`", "`b`", "`c`"] {
+            assert!(told[0].contains(template), "{told:?}");
+        }
+    }
+
+    /// Red without: `new.outer.template != new.inner.template` and its sentence.
+    #[test]
+    fn two_keys_of_one_template_have_no_order() {
+        let told = said(&[["account:<id>", "account:<id>"]]);
+        assert!(told[0].contains("take them together with `keys`"), "{told:?}");
+    }
+}

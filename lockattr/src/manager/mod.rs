@@ -1,0 +1,523 @@
+//! The manager: a store, defaults, and everything a program asks of them.
+
+mod acquire;
+#[cfg(feature = "postgres")]
+mod acquire_in;
+mod asking;
+mod blocking;
+pub(crate) mod body;
+mod builder;
+mod deadlock;
+pub(crate) mod default_manager;
+pub(crate) mod inherit;
+mod local_queue;
+pub(crate) mod lock_order;
+mod open;
+mod reenter;
+mod report;
+mod turn;
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use crate::hold::known::Lines;
+pub use builder::LockManagerBuilder;
+
+use crate::hold::core::Core;
+use crate::lock::holder::Identity;
+use crate::lock::key::LockKey;
+use crate::lock::settings::Settings;
+use crate::manager::body::{Granted, lease, nested_for_caller};
+use crate::manager::lock_order::LockOrder;
+use crate::observe::{self, Recorder};
+use crate::queue::Limits;
+use crate::store::{Inbox, Store};
+#[cfg(feature = "testing")]
+use crate::watchdog::Watchdog;
+use crate::{Error, Lease, LockGuard, LockOptions};
+
+/// Hands out locks from one store; cheap to clone, all clones are the same manager.
+///
+/// One URL chooses the store, so moving from a laptop to a fleet is one environment variable:
+///
+/// | URL | store |
+/// |---|---|
+/// | `memory://` | inside the process |
+/// | `redis://[[user]:password@]host[:port][/database]` | one Redis or Valkey (feature `redis`, on by default) |
+/// | `rediss://…[?ca=…][&cert=…&key=…]` | the same over TLS (feature `tls`) |
+/// | `redis+unix:///path/to/socket[?user=…&pass=…&db=…]` | the same over a Unix socket |
+/// | `redlock://[[user]:password@]host[:port],host,…[/database]` | a majority of independent servers: [`RedlockStore`](crate::store::RedlockStore) |
+/// | `redis+sentinel://[[user]:password@]h1[:port],h2,…/master-name[?db=…&tls=true&sentinel_user=…&sentinel_pass=…]` | the server that these sentinels name as the master; user and password are that server's |
+/// | `redis+cluster://[[user]:password@]host[:port],…[?tls=true]` | a cluster, of which any nodes are named (feature `redis`; with TLS, `tls`) |
+/// | `postgres://[user[:password]@]host[:port][,…]/database[?lock=session]` | a PostgreSQL database (feature `postgres`): leases in a table, or locks of a session |
+/// | `mysql://user[:password]@host[:port]/database[?lock=session]` | a MySQL or MariaDB database (feature `mysql`), in the same two forms |
+/// | `zookeeper://host[:port],…[/chroot]` | a ZooKeeper ensemble (feature `zookeeper`) |
+/// | `etcd://[user:password@]host[:port],…` | an etcd cluster (feature `etcd`; with TLS, `tls`) |
+///
+/// The query sets the manager's defaults, `redis://db/?prefix=shop:&ttl=5s&wait=3s`: see
+/// [`LockManagerBuilder`] for all of them.
+///
+/// # After a fork
+///
+/// A manager belongs to the process that made it. In a process that was forked from that one (`fork(2)`
+/// without an `exec`, as pre-forking servers and daemons do) it has no connections and no threads: every
+/// call there is [`Error::InvalidOptions`], a guard of the parent's is lost, and dropping that gives nothing
+/// back. Fork first, and connect in each process, on a runtime that was started after the fork: tokio's
+/// runtimes do not outlive one either. A default manager that was installed before the fork may be
+/// [replaced](Self::install) after it. A `fork` by a bare system call, past the C library, is not noticed.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lockattr::Error> {
+/// use lockattr::{LockManager, LockOptions};
+///
+/// let manager = LockManager::connect("memory://").await?;
+/// let sold = manager.with_lock("product:42", LockOptions::new(), async |_lease| 1).await?;
+/// assert_eq!(sold, 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct LockManager {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    settings: Settings,
+    recorder: Recorder,
+    identity: Identity,
+    core: Arc<Core>,
+    inbox: Arc<Inbox>,
+    /// The queues of callers that want several keys: of each, one asks the store. Apart from all others, because
+    /// keys may have any names: those of two could read like that of another.
+    several: Arc<Lines>,
+    lock_order: LockOrder,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Guards may outlive their manager; the watchdog goes on for them and then ends.
+        self.core.watchdog.close();
+    }
+}
+
+impl LockManager {
+    /// Connects to the store that `url` names, with the default settings.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the store does not answer, [`Error::InvalidOptions`] if the URL makes
+    /// no sense. To start while the store is away, use [`LockManagerBuilder::build`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Can be dropped at any time.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{Error, LockManager};
+    ///
+    /// let manager = LockManager::connect("memory://?ttl=5s&wait=3s").await?;
+    ///
+    /// let typo = LockManager::connect("memory://?tll=5s").await;
+    /// assert!(matches!(typo, Err(Error::InvalidOptions(_))));
+    /// # drop(manager);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn connect(url: impl AsRef<str>) -> Result<Self, Error> {
+        Self::builder().url(url).connect().await
+    }
+
+    /// [Connects](Self::connect) to the store that the environment variable `LOCKATTR_URL` names.
+    ///
+    /// # Errors
+    ///
+    /// As `connect`, and [`Error::InvalidOptions`] if the variable is not set.
+    ///
+    /// # Cancel safety
+    ///
+    /// Can be dropped at any time.
+    ///
+    /// ```no_run
+    /// # async fn main_() -> Result<(), lockattr::Error> {
+    /// let manager = lockattr::LockManager::from_env().await?;
+    /// manager.install()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn from_env() -> Result<Self, Error> {
+        let url = std::env::var("LOCKATTR_URL").map_err(|_| {
+            Error::InvalidOptions(
+                "the environment variable `LOCKATTR_URL` is not set: set it to the store's URL, \
+                 like `redis://127.0.0.1/` or `memory://`"
+                    .into(),
+            )
+        })?;
+        Self::connect(&url).await
+    }
+
+    /// Sets a manager up step by step; the example stands at [`LockManagerBuilder`].
+    pub fn builder() -> LockManagerBuilder {
+        LockManagerBuilder::default()
+    }
+
+    fn new(store: Arc<dyn Store>, settings: Settings, recorder: Recorder) -> Self {
+        let identity = Identity::new(settings.service.as_deref());
+        let limits = Limits { count: settings.hand_overs, time: settings.hand_over_time };
+        let core = Arc::new(Core::new(store, limits, settings.linger));
+        let lines = Arc::downgrade(core.lines());
+        let inbox = Inbox::new(move |name| {
+            if let Some(lines) = lines.upgrade() {
+                // What was only kept is given back.
+                drop(lines.wanted(name, Instant::now()));
+            }
+        });
+        let loses = Arc::downgrade(&core.watchdog);
+        let inbox = inbox.on_lost(move |token| {
+            if let Some(watchdog) = loses.upgrade() {
+                watchdog.lost(token);
+            }
+        });
+        let unclaimed = Arc::downgrade(&core.watchdog);
+        // What a waiter asked for that has given up is on its way back already: now is the time.
+        let inbox = Arc::new(inbox.on_unclaimed(move |_token| {
+            if let Some(watchdog) = unclaimed.upgrade() {
+                watchdog.hurry();
+            }
+        }));
+        core.store().listen(&inbox);
+        observe::describe();
+        let (lock_order, several) = (LockOrder::default(), Lines::new(limits));
+        let shared = Shared { settings, recorder, identity, core, inbox, several, lock_order };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Makes this the default manager of the process: the one that annotated functions use.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if one is installed already, in this process.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// let manager = lockattr::LockManager::connect("memory://").await?;
+    /// manager.install()?;
+    /// assert!(manager.install().is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn install(&self) -> Result<(), Error> {
+        default_manager::install(self.clone())
+    }
+
+    /// Makes this the manager that `manager = "name"` finds.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] if the name is taken.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{LockManager, distributed_lock};
+    ///
+    /// #[distributed_lock(key = "invoice:<id>", manager = "billing")]
+    /// async fn invoice(id: u64) -> Result<u64, lockattr::Error> {
+    ///     Ok(id)
+    /// }
+    ///
+    /// LockManager::connect("memory://").await?.install_as("billing")?;
+    /// assert_eq!(invoice(7).await?, 7);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn install_as(&self, name: impl AsRef<str>) -> Result<(), Error> {
+        default_manager::install_as(name.as_ref(), self.clone())
+    }
+
+    /// Runs `future` with this as the default manager, whatever is installed: each test its own.
+    ///
+    /// Tasks that it spawns are outside, unless wrapped with [`inherit`](crate::inherit).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the returned future drops `future` and nothing else.
+    ///
+    /// ```
+    /// use lockattr::{LockManager, distributed_lock};
+    ///
+    /// #[distributed_lock(key = "product:<id>")]
+    /// async fn deduct(id: u64) -> Result<u64, lockattr::Error> {
+    ///     Ok(id)
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// let manager = LockManager::connect("memory://").await?;
+    /// assert_eq!(manager.scope(deduct(42)).await?, 42);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn scope<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
+        default_manager::scope(self.clone(), future)
+    }
+
+    /// Waits for the lock, within the patience of `options`, and takes it.
+    ///
+    /// Inside a hold on the same key by this call chain it enters again, without asking the
+    /// store.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Contended`] if another holder still had it after the last attempt, or if the answer was late
+    /// and the store answered others meanwhile; [`Error::Store`] if the store could not be asked then; and
+    /// [`Error::Lost`],
+    /// [`Error::Reentered`], [`Error::ShutDown`], [`Error::InvalidKey`],
+    /// [`Error::InvalidOptions`] as they say.
+    ///
+    /// # Cancel safety
+    ///
+    /// If dropped, nothing stays locked: what the store may have granted is given back.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use std::time::Duration;
+    /// use lockattr::{LockManager, LockOptions};
+    ///
+    /// let manager = LockManager::connect("memory://").await?;
+    /// let options = LockOptions::new().ttl(Duration::from_secs(5)).wait(Duration::from_secs(2));
+    /// let guard = manager.acquire("product:42", options).await?;
+    /// guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn acquire(
+        &self,
+        key: impl AsRef<str>,
+        options: LockOptions,
+    ) -> Result<LockGuard, Error> {
+        let terms = options.resolve(&self.shared.settings)?;
+        if let Some(nested) = self.enter_at_once(&terms, key.as_ref()).await? {
+            return nested_for_caller(nested);
+        }
+        let began = Instant::now();
+        let guard = self.acquire_on(&terms, key.as_ref()).await?;
+        Granted::new(guard, terms, self.clone(), began).for_caller().await
+    }
+
+    /// Waits for the locks of all `keys` and takes them together: all or none. Equal keys count once.
+    ///
+    /// One lease, one fencing token and one guard for all of them. Two calls that name the same
+    /// keys in different orders do not block each other. Keys that the call chain holds already are
+    /// entered again.
+    ///
+    /// While a call waits for some of its keys, it has its place in the queues of all of them. In its first
+    /// second, other callers take those of its keys that are free. After that second a free key waits for
+    /// it, so that a stream of callers for one key cannot keep it waiting without end. The price: a call for `a` and `b` can
+    /// keep others from a free `a` for as long as `b` is held. Take keys together that are held for
+    /// similar times.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire); [`Error::InvalidKey`] if there are no keys, and
+    /// [`Error::InvalidOptions`] if there are more than 1,000.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{LockManager, LockOptions};
+    ///
+    /// let manager = LockManager::connect("memory://").await?;
+    /// let both = manager.acquire_all(["account:7", "account:3"], LockOptions::new()).await?;
+    /// assert!(both.keys().eq(["account:3", "account:7"]));
+    /// assert!(manager.try_acquire("account:7", LockOptions::new()).await?.is_none());
+    /// both.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn acquire_all(
+        &self,
+        keys: impl IntoIterator<Item = impl AsRef<str>>,
+        options: LockOptions,
+    ) -> Result<LockGuard, Error> {
+        let began = Instant::now();
+        let terms = options.resolve(&self.shared.settings)?;
+        let guard = self.acquire_all_on(&terms, self.all_keys(keys)?).await?;
+        Granted::new(guard, terms, self.clone(), began).for_caller().await
+    }
+
+    /// Asks for the lock once: `None` if another holder has it.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), but never [`Error::Contended`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{LockManager, LockOptions};
+    ///
+    /// let manager = LockManager::connect("memory://").await?;
+    /// let first = manager.try_acquire("nightly", LockOptions::new()).await?;
+    /// let second = manager.try_acquire("nightly", LockOptions::new()).await?;
+    /// assert!(first.is_some() && second.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn try_acquire(
+        &self,
+        key: impl AsRef<str>,
+        options: LockOptions,
+    ) -> Result<Option<LockGuard>, Error> {
+        let began = Instant::now();
+        let mut terms = options.resolve(&self.shared.settings)?;
+        terms.patience = terms.patience.once();
+        match self.acquire_on(&terms, key.as_ref()).await {
+            Ok(guard) => {
+                let granted = Granted::new(guard, terms, self.clone(), began);
+                granted.for_caller().await.map(Some)
+            }
+            refused => if_free(refused),
+        }
+    }
+
+    /// Runs `body` under the lock and gives it back afterwards, however the body ends: what the
+    /// attribute comes down to.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), and [`Error::Lost`] if the lease was lost while the body
+    /// ran, unless [`OnLost::Ignore`](crate::OnLost::Ignore) was asked for. A release that merely
+    /// got no answer is a warning event and does not hide what the body returned.
+    ///
+    /// # Cancel safety
+    ///
+    /// If dropped, the body is dropped where it stands and the lock is given back.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{LockManager, LockOptions};
+    ///
+    /// let manager = LockManager::connect("memory://").await?;
+    /// let mut stock = 10;
+    /// let left = manager.with_lock("stock", LockOptions::new(), async |lease| {
+    ///     stock -= 1;
+    ///     println!("sold under token {}", lease.fencing_token());
+    ///     stock
+    /// });
+    /// assert_eq!(left.await?, 9);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn with_lock<T>(
+        &self,
+        key: impl AsRef<str>,
+        options: LockOptions,
+        body: impl AsyncFnOnce(&Lease) -> T,
+    ) -> Result<T, Error> {
+        let terms = options.resolve(&self.shared.settings)?;
+        let start = self.start(&terms, key.as_ref()).await?;
+        body::run(start, async move { body(&lease()).await }).await
+    }
+
+    /// Stops granting, signals every body that runs under a lock of this manager, waits for them
+    /// to stop, and gives everything back.
+    ///
+    /// Who waits for a lock is told [`Error::ShutDown`] at once. Then it waits at most
+    /// `shutdown_limit` (10 s) for the bodies to stop and their locks to be given back; those of
+    /// bodies that did not stop it gives back itself, and waits at most as long again for the
+    /// store. All clones are shut down; to call it twice does no harm.
+    ///
+    /// # Cancel safety
+    ///
+    /// If dropped, nothing more is granted and the bodies are signalled all the same.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lockattr::Error> {
+    /// use lockattr::{Error, LockManager, LockOptions};
+    ///
+    /// let manager = LockManager::connect("memory://").await?;
+    /// manager.shutdown().await;
+    /// let refused = manager.acquire("product:42", LockOptions::new()).await;
+    /// assert!(matches!(refused, Err(Error::ShutDown { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn shutdown(&self) {
+        self.shared.core.watchdog.shut_down(self.shared.settings.shutdown_limit).await;
+    }
+
+    /// Whether it was made in this process, and not in one that this was forked from.
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        self.shared.core.watchdog.is_of_this_process()
+    }
+
+    pub(crate) fn key(&self, key: &str) -> Result<LockKey, Error> {
+        let key = LockKey::new(&self.shared.settings.prefix, key)?;
+        match self.shared.core.store().refuses(&key) {
+            Some(why) => Err(Error::InvalidKey(format!("`{key}` cannot be locked: {why}"))),
+            None => Ok(key),
+        }
+    }
+
+    #[cfg(feature = "testing")]
+    pub(crate) fn watchdog(&self) -> &Arc<Watchdog> {
+        &self.shared.core.watchdog
+    }
+
+    fn all_keys(
+        &self,
+        keys: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<Vec<LockKey>, Error> {
+        let keys: Vec<_> =
+            keys.into_iter().map(|key| self.key(key.as_ref())).collect::<Result<_, _>>()?;
+        match keys.len() {
+            0..=MOST_KEYS => Ok(keys),
+            count => Err(Error::InvalidOptions(format!(
+                "one call asks for {count} keys, and takes at most {MOST_KEYS}: lock one key that stands \
+                 for all, or make several calls"
+            ))),
+        }
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+}
+
+/// Most keys of one call. A store takes them in one step, during which its other clients wait.
+const MOST_KEYS: usize = 1_000;
+
+/// What came of asking once: `None` if another holder has it.
+fn if_free(outcome: Result<LockGuard, Error>) -> Result<Option<LockGuard>, Error> {
+    match outcome {
+        Ok(guard) => Ok(Some(guard)),
+        Err(Error::Contended { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl fmt::Debug for LockManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockManager")
+            .field("store", self.shared.core.store())
+            .field("settings", &self.shared.settings)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,27 @@
+//! The machine of a simulated process: what `tests/sim` answers in place of the real one.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// What the machine says under which a simulated process runs.
+pub trait Machine {
+    /// For owner tokens, inboxes and pauses.
+    fn random_bits(&self) -> u64;
+
+    /// The calendar.
+    fn since_1970(&self) -> Duration;
+}
+
+thread_local! {
+    static MACHINE: RefCell<Option<Rc<dyn Machine>>> = const { RefCell::new(None) };
+}
+
+/// From now on this machine speaks to all that runs on this thread; `None` for the real one.
+pub fn run_on(machine: Option<Rc<dyn Machine>>) {
+    MACHINE.with(|current| current.replace(machine));
+}
+
+pub(crate) fn said<T>(ask: impl FnOnce(&dyn Machine) -> T) -> Option<T> {
+    MACHINE.try_with(|machine| machine.borrow().as_deref().map(ask)).ok().flatten()
+}

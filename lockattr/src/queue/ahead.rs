@@ -1,0 +1,223 @@
+//! Being ahead of all others of this process: asking the store, or having the lock.
+
+use std::collections::hash_map::Entry;
+use std::fmt;
+
+use super::handed::{Called, Turn};
+use super::place::Waiter;
+use super::{ByName, Limits, Line, Lines, Name, wake};
+use crate::platform::sync::{Arc, Instant};
+
+/// Who is next when the one ahead is done.
+pub(crate) enum Next<W, T, K = ()> {
+    /// This one gets the lock: its turn is to be told.
+    Hand(Called<W, T, K>),
+    /// Nobody who could have it from here; the next one, if any, asks the store.
+    Nobody {
+        /// Whether another process waits.
+        wanted: bool,
+    },
+}
+
+/// Being ahead: asking the store, or having the lock. Dropped, the next one is ahead.
+pub(crate) struct Ahead<W, T, K = ()> {
+    pub(super) lines: Arc<Lines<W, T, K>>,
+    pub(super) name: Name,
+    pub(super) number: u64,
+    pub(super) left: bool,
+}
+
+/// The place in front, as those see it who have the lock together. It is given up by the last of them.
+pub(crate) struct Front<W, T, K = ()> {
+    lines: Arc<Lines<W, T, K>>,
+    name: Name,
+    number: u64,
+}
+
+impl<W, T, K> Ahead<W, T, K> {
+    /// The store granted the lock, and said whether others waited then; of those that came since, this
+    /// process may have heard before. `ours` is what waiters here are to know of it.
+    pub(crate) fn granted(&self, wanted: bool, ours: K, now: Instant) {
+        let curious = {
+            let mut by_name = self.lines.by_name(&self.name);
+            let Some(line) = by_name.of(self) else { return };
+            if wanted || line.wanted.is_some() {
+                line.wanted = Some((now, 0));
+            }
+            line.learns(ours, true)
+        };
+        wake(curious);
+    }
+
+    /// The store answered that another process has the lock, or did not answer.
+    pub(crate) fn learned(&self, known: K) {
+        let curious = {
+            let mut by_name = self.lines.by_name(&self.name);
+            let Some(line) = by_name.of(self) else { return };
+            line.is_answered = true;
+            line.learns(known, false)
+        };
+        wake(curious);
+    }
+
+    /// It lives, and has nothing else to say.
+    pub(crate) fn lives(&self) {
+        if let Some(line) = self.lines.by_name(&self.name).of(self) {
+            line.signs += 1;
+        }
+    }
+
+    /// What this process knows of the lock, from the asker before.
+    pub(crate) fn known(&self) -> Option<K>
+    where
+        K: Clone,
+    {
+        let mut by_name = self.lines.by_name(&self.name);
+        by_name.of(self)?.known.as_ref().map(|(known, _)| known.clone())
+    }
+
+    /// Who gets the lock next, if `fits` says that the first in line can have it from here.
+    pub(crate) fn next(&self, now: Instant, fits: impl FnOnce(&W) -> bool) -> Next<W, T, K> {
+        self.lines.next(&self.name, self.number, now, fits)
+    }
+
+    /// Several have the lock together from now on: `ours` is what waiters here are to know of it, by which
+    /// others may be let in.
+    pub(crate) fn shares(&self, ours: K) {
+        if let Some(line) = self.lines.by_name(&self.name).of(self) {
+            line.known = Some((ours, true));
+            line.signs += 1;
+        }
+    }
+
+    /// What those who have the lock together see of this place.
+    pub(crate) fn front(&self) -> Front<W, T, K> {
+        Front { lines: self.lines.clone(), name: self.name.clone(), number: self.number }
+    }
+
+    /// Leaves the lock here until `until`, for the next call; gives it back if somebody waits.
+    pub(crate) fn keep(mut self, lock: T, until: Instant) -> Result<(), T> {
+        let lines = self.lines.clone();
+        let mut by_name = lines.by_name(&self.name);
+        match by_name.of(&self) {
+            Some(line) if line.waiting.is_empty() && line.wanted.is_none() => {
+                line.kept = Some(Box::new((lock, until)));
+                self.left = true;
+                Ok(())
+            }
+            _ => {
+                // Not while the lines are locked: the place is given up with `self`.
+                drop(by_name);
+                Err(lock)
+            }
+        }
+    }
+
+    /// The next one asks the store.
+    fn leave(&mut self) {
+        self.left = true;
+        let waiter = {
+            let mut by_name = self.lines.by_name(&self.name);
+            // The usual end of a free lock: its name is looked up once.
+            let Entry::Occupied(mut line) = by_name.lines.entry(self.name.clone()) else { return };
+            if line.get().head != self.number {
+                return;
+            }
+            let alone = line.get().called.is_empty() && line.get().handed.is_empty();
+            if alone && line.get().waiting.is_empty() {
+                line.remove();
+                return;
+            }
+            // What the store last said of it stays true for now; that it was ours does not.
+            line.get_mut().known.take_if(|(_, ours)| *ours);
+            by_name.ask_next(&self.name)
+        };
+        // Not while the lines are locked: whoever is woken may want them.
+        if let Some(waiter) = waiter {
+            waiter.tell();
+        }
+    }
+}
+
+impl<W, T, K> Lines<W, T, K> {
+    /// Who gets the lock of this name next from the head of this number.
+    fn next(
+        self: &Arc<Self>,
+        name: &Name,
+        number: u64,
+        now: Instant,
+        fits: impl FnOnce(&W) -> bool,
+    ) -> Next<W, T, K> {
+        let mut by_name = self.by_name(name);
+        let Some(line) = by_name.headed(name, number) else {
+            return Next::Nobody { wanted: false };
+        };
+        let nobody = Next::Nobody { wanted: line.wanted.is_some() };
+        if !line.waiting.front().is_some_and(|waiter| fits(&waiter.wants)) {
+            return nobody;
+        }
+        let Limits { count, time } = self.limits;
+        if let Some((since, passed)) = &mut line.wanted {
+            if *passed >= count || now.saturating_duration_since(*since) >= time {
+                return nobody;
+            }
+            *passed += 1;
+        }
+        let Some(waiter) = line.waiting.pop_front() else { return nobody };
+        line.called.push(waiter.id);
+        Next::Hand(Called { lines: self.clone(), name: name.clone(), waiter })
+    }
+}
+
+impl<W, T, K> Front<W, T, K> {
+    /// Who may have the lock beside those who have it, if `fits` says that the first in line can.
+    pub(crate) fn next(&self, now: Instant, fits: impl FnOnce(&W) -> bool) -> Next<W, T, K> {
+        self.lines.next(&self.name, self.number, now, fits)
+    }
+
+    /// Whether anybody waits of whom `which` says so.
+    pub(crate) fn any_waits(&self, which: impl Fn(&W) -> bool) -> bool {
+        let mut by_name = self.lines.by_name(&self.name);
+        let line = by_name.headed(&self.name, self.number);
+        line.is_some_and(|line| line.waiting.iter().any(|waiter| which(&waiter.wants)))
+    }
+}
+
+impl<W, T, K> ByName<W, T, K> {
+    /// The line of a head, unless that was passed over.
+    fn of(&mut self, ahead: &Ahead<W, T, K>) -> Option<&mut Line<W, T, K>> {
+        self.headed(&ahead.name, ahead.number)
+    }
+
+    fn headed(&mut self, name: &str, number: u64) -> Option<&mut Line<W, T, K>> {
+        self.lines.get_mut(name).filter(|line| line.head == number)
+    }
+
+    /// The first waiter becomes the head, once it is told; without one there is no line any more.
+    pub(super) fn ask_next(&mut self, name: &str) -> Option<Waiter<W>> {
+        let number = self.number();
+        let line = self.lines.get_mut(name)?;
+        line.wanted = None;
+        line.begin(number);
+        let Some(waiter) = line.waiting.pop_front() else {
+            self.leave_without_head(name);
+            return None;
+        };
+        self.put_ready(name, waiter.id, Turn::Ask(number));
+        Some(waiter)
+    }
+}
+
+impl<W, T, K> Drop for Ahead<W, T, K> {
+    fn drop(&mut self) {
+        if !self.left {
+            self.leave();
+        }
+    }
+}
+
+impl<W, T, K> fmt::Debug for Ahead<W, T, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ahead").field("name", &self.name).finish_non_exhaustive()
+    }
+}

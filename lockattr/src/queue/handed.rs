@@ -1,0 +1,158 @@
+//! A turn on its way to a waiter: it lies ready until the waiter picks it up.
+//!
+//! A waiter may never come to that, because its runtime does not drive it any more. So another waiter,
+//! or the watchdog, takes back a turn that lies there for long, and lets it go on to the next waiter.
+//! The one that it was taken from is queued again when it is polled.
+
+use std::time::Duration;
+
+use super::place::Waiter;
+use super::{Ahead, ByName, Came, Line, Lines, Name, locked};
+use crate::platform::sync::{Arc, Instant};
+
+/// A turn that lies ready for longer goes on to the next waiter.
+pub(crate) const PICKED_UP_WITHIN: Duration = Duration::from_millis(100);
+
+/// What a waiter's turn brings.
+#[derive(Debug)]
+pub(super) enum Turn<T> {
+    /// The lock, handed over.
+    Lock(T),
+    /// The place of the head, with its number, to ask the store.
+    Ask(u64),
+}
+
+/// A turn that lies ready for a waiter.
+pub(super) struct Handed<T> {
+    id: u64,
+    turn: Turn<T>,
+    /// When somebody first saw it lie there.
+    seen: Option<Instant>,
+}
+
+/// What a look at the turn that lies ready came to.
+#[derive(Debug)]
+#[must_use = "what was taken back goes on to the next when it is dropped"]
+pub(crate) enum Lying<W, T, K = ()> {
+    /// There is none.
+    Nothing,
+    /// There is one, and it may be picked up still.
+    ForNow,
+    /// It was taken back.
+    TooLong(Came<W, T, K>),
+}
+
+/// A waiter that gets the lock.
+pub(crate) struct Called<W, T, K = ()> {
+    pub(super) lines: Arc<Lines<W, T, K>>,
+    pub(super) name: Name,
+    pub(super) waiter: Waiter<W>,
+}
+
+impl<W, T, K> Called<W, T, K> {
+    pub(crate) fn wants(&self) -> &W {
+        &self.waiter.wants
+    }
+
+    /// Hands it over; gives it back if the waiter is gone.
+    pub(crate) fn hand(self, lock: T) -> Result<(), T> {
+        let Self { lines, name, waiter } = self;
+        {
+            let mut by_name = lines.by_name(&name);
+            if !by_name.lines.get_mut(&name).is_some_and(|line| line.calls_no_more(waiter.id)) {
+                return Err(lock);
+            }
+            by_name.put_ready(&name, waiter.id, Turn::Lock(lock));
+        }
+        // Not while the lines are locked: the waiter that is woken may want them.
+        waiter.tell();
+        Ok(())
+    }
+}
+
+impl<W, T, K> ByName<W, T, K> {
+    /// Lays a turn ready for the waiter with this id.
+    pub(super) fn put_ready(&mut self, name: &str, id: u64, turn: Turn<T>) {
+        if let Some(line) = self.lines.get_mut(name) {
+            line.handed.push(Handed { id, turn, seen: None });
+            self.handed += 1;
+        }
+    }
+
+    /// The turn that lies ready for the waiter with this id.
+    pub(super) fn pick_up(&mut self, name: &str, id: u64) -> Option<Turn<T>> {
+        let line = self.lines.get_mut(name)?;
+        let at = line.handed.iter().position(|handed| handed.id == id)?;
+        self.handed -= 1;
+        let turn = line.handed.swap_remove(at).turn;
+        if line.has_no_head() {
+            self.forget_if_over(name);
+        }
+        Some(turn)
+    }
+}
+
+impl<W, T, K> Line<W, T, K> {
+    /// Whether this waiter was on its way to get the lock. It is no more.
+    pub(super) fn calls_no_more(&mut self, id: u64) -> bool {
+        let at = self.called.iter().position(|called| *called == id);
+        at.map(|at| self.called.swap_remove(at)).is_some()
+    }
+
+    /// The waiter whose turn lies ready for longer than it should; none if all may be picked up still.
+    /// Nothing if no turn lies there.
+    fn left_lying(&mut self, now: Instant) -> Option<Option<u64>> {
+        let mut left = None;
+        for handed in &mut self.handed {
+            let seen = *handed.seen.get_or_insert(now);
+            if now.saturating_duration_since(seen) >= PICKED_UP_WITHIN {
+                left = left.or(Some(handed.id));
+            }
+        }
+        (!self.handed.is_empty()).then_some(left)
+    }
+}
+
+impl<W, T, K> Lines<W, T, K> {
+    /// Looks at the turn that lies ready for the lock of this name, and takes it back if it has lain
+    /// there since a look `PICKED_UP_WITHIN` ago.
+    pub(crate) fn look(self: &Arc<Self>, name: &str, now: Instant) -> Lying<W, T, K> {
+        let mut by_name = self.by_name(name);
+        let id = match by_name.lines.get_mut(name).and_then(|line| line.left_lying(now)) {
+            None => return Lying::Nothing,
+            Some(None) => return Lying::ForNow,
+            Some(Some(id)) => id,
+        };
+        let turn = by_name.pick_up(name, id);
+        turn.map_or(Lying::Nothing, |turn| Lying::TooLong(self.came(name.into(), turn)))
+    }
+
+    /// The same for all locks: what was taken back of them.
+    pub(crate) fn look_at_all(self: &Arc<Self>, now: Instant) -> Vec<Came<W, T, K>> {
+        let mut names = Vec::new();
+        for shard in &self.shards {
+            let by_name = locked(shard);
+            if by_name.handed > 0 {
+                let handed = by_name.lines.iter().filter(|(_, line)| !line.handed.is_empty());
+                names.extend(handed.map(|(name, _)| name.clone()));
+            }
+        }
+        // A map's own order differs from run to run.
+        names.sort();
+        let looked = names.iter().map(|name| self.look(name, now));
+        let taken = looked.filter_map(|lying| match lying {
+            Lying::TooLong(came) => Some(came),
+            Lying::Nothing | Lying::ForNow => None,
+        });
+        taken.collect()
+    }
+
+    pub(super) fn came(self: &Arc<Self>, name: Name, turn: Turn<T>) -> Came<W, T, K> {
+        match turn {
+            Turn::Lock(lock) => Came::Lock(lock),
+            Turn::Ask(number) => {
+                Came::Ask(Ahead { lines: self.clone(), name, number, left: false })
+            }
+        }
+    }
+}

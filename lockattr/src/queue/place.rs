@@ -1,0 +1,137 @@
+//! Standing behind others of this process, and being told that the turn has come.
+
+use std::fmt;
+
+use super::{Ahead, Lines, Name};
+use crate::platform::sync::{Arc, oneshot};
+
+/// One who stands behind.
+pub(super) struct Waiter<W> {
+    pub(super) id: u64,
+    pub(super) wants: W,
+    /// Told that its turn lies ready.
+    pub(super) turn: oneshot::Sender<()>,
+}
+
+impl<W> Waiter<W> {
+    /// Tells it that its turn lies ready. One that is gone has passed it on.
+    pub(super) fn tell(self) {
+        self.turn.send(()).ok();
+    }
+}
+
+/// A place behind others. Dropped, it is given up, together with what was handed there.
+pub(crate) struct Place<W, T, K = ()> {
+    pub(super) lines: Arc<Lines<W, T, K>>,
+    pub(super) name: Name,
+    pub(super) id: u64,
+    pub(super) wants: W,
+    pub(super) turn: oneshot::Receiver<()>,
+}
+
+/// Whose turn has come.
+#[derive(Debug)]
+pub(crate) enum Came<W, T, K = ()> {
+    Lock(T),
+    Ask(Ahead<W, T, K>),
+    /// It asks beside the head, in the place of what it shares that with, and comes back with this number if
+    /// it is refused.
+    Scout(u64, Option<K>),
+}
+
+impl<W: Clone, T, K> Place<W, T, K> {
+    /// Waits for the turn; nothing is lost if this is dropped.
+    pub(crate) async fn turn(&mut self) -> Came<W, T, K> {
+        loop {
+            if (&mut self.turn).await.is_err() {
+                // A waiter is only taken out of the line to be told.
+                std::future::pending::<()>().await;
+            }
+            if let Some(came) = self.pick_up() {
+                return came;
+            }
+        }
+    }
+
+    /// Its number: the smaller, the earlier.
+    pub(crate) fn number(&self) -> u64 {
+        self.id
+    }
+
+    /// What is known of the lock in this process; if nothing is, what tells when that changes.
+    pub(crate) fn known(&self) -> Result<K, oneshot::Receiver<()>>
+    where
+        K: Clone,
+    {
+        let (tells, changed) = oneshot::channel();
+        if let Some(line) = self.lines.by_name(&self.name).lines.get_mut(&self.name) {
+            if let Some((known, _)) = &line.known {
+                return Ok(known.clone());
+            }
+            line.curious.push(tells);
+        }
+        Err(changed)
+    }
+
+    /// Picks the turn up. If it went on to others because it lay there for too long, waits again, in
+    /// front of those who came later, unless all of them are gone.
+    fn pick_up(&mut self) -> Option<Came<W, T, K>> {
+        let lines = self.lines.clone();
+        let mut by_name = lines.by_name(&self.name);
+        if let Some(granted) = by_name.scouts.remove(&self.id) {
+            return Some(Came::Scout(self.id, Some(granted)));
+        }
+        if let Some(turn) = by_name.pick_up(&self.name, self.id) {
+            return Some(lines.came(self.name.clone(), turn));
+        }
+        let kept = match by_name.lines.get_mut(&self.name) {
+            None => None,
+            Some(line) if line.kept.is_some() => line.kept.take(),
+            Some(line) if line.has_no_head() => None,
+            Some(_) => {
+                let (sender, turn) = oneshot::channel();
+                let id = by_name.number();
+                (self.id, self.turn) = (id, turn);
+                let waiter = Waiter { id, wants: self.wants.clone(), turn: sender };
+                if let Some(line) = by_name.lines.get_mut(&self.name) {
+                    line.waiting.push_front(waiter);
+                }
+                return None;
+            }
+        };
+        let ahead = lines.ahead(&mut by_name, &self.name);
+        // Not while the lines are locked. It was kept for one who wants it on terms of its own.
+        drop(by_name);
+        drop(kept);
+        Some(Came::Ask(ahead))
+    }
+}
+
+impl<W, T, K> Drop for Place<W, T, K> {
+    fn drop(&mut self) {
+        let mut by_name = self.lines.by_name(&self.name);
+        by_name.scouts.remove(&self.id);
+        let Some(line) = by_name.lines.get_mut(&self.name) else { return };
+        if let Some(at) = line.waiting.iter().position(|waiter| waiter.id == self.id) {
+            let left = line.waiting.remove(at);
+            // Not while the lines are locked: dropping it wakes the task that waits.
+            drop(by_name);
+            drop(left);
+            return;
+        }
+        // A holder that is about to hand the lock over then sees that this waiter is gone.
+        if line.calls_no_more(self.id) {
+            by_name.forget_if_over(&self.name);
+        }
+        if let Some(turn) = by_name.pick_up(&self.name, self.id) {
+            drop(by_name);
+            drop(self.lines.came(self.name.clone(), turn));
+        }
+    }
+}
+
+impl<W, T, K> fmt::Debug for Place<W, T, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Place").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,119 @@
+//! A store's URL, taken apart, and what of it may be shown.
+
+use std::collections::HashSet;
+
+use url::Url;
+
+use crate::Error;
+use crate::lock::settings;
+
+/// A store's URL, taken apart.
+pub(crate) struct StoreUrl {
+    /// One for each of its hosts, with all the rest but the query. There is at least one.
+    pub(crate) urls: Vec<Url>,
+    /// The names and values of its query.
+    pub(crate) query: Vec<(String, String)>,
+}
+
+impl StoreUrl {
+    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+        let mut query = Vec::new();
+        let mut urls = Vec::new();
+        for text in one_by_one(text) {
+            let (url, settings) = parse_one(&text)?;
+            urls.push(url);
+            query = settings;
+        }
+        Ok(Self { urls, query })
+    }
+}
+
+/// The URL for each of the hosts, between which there are commas.
+fn one_by_one(text: &str) -> Vec<String> {
+    let start = text.find("://").map_or(0, |scheme| scheme + "://".len());
+    let authority = text[start..].find(['/', '?', '#']).map_or(&text[start..], |end| {
+        // Within the text, as it was found there.
+        &text[start..start + end]
+    });
+    let login = authority.rfind('@').map_or(0, |at| at + 1);
+    let (before, after) = (&text[..start + login], &text[start + authority.len()..]);
+    authority[login..].split(',').map(|host| [before, host, after].concat()).collect()
+}
+
+fn parse_one(text: &str) -> Result<(Url, Vec<(String, String)>), Error> {
+    // What stands before the query may hold a password, so the message quotes nothing.
+    let mut url = Url::parse(text).map_err(|error| {
+        Error::InvalidOptions(format!(
+            "the store's URL cannot be read ({error}): write it like `redis://127.0.0.1/`"
+        ))
+    })?;
+    // An `@` behind the host is the end of a password whose `/`, `?` or `#` was not encoded: then
+    // anything here may be a part of it.
+    let behind = [Some(url.path()), url.query(), url.fragment()];
+    if behind.into_iter().flatten().any(|part| part.contains('@')) {
+        return Err(Error::InvalidOptions(
+            "the store's URL has an `@` behind its host: in a password, write `/` as `%2F`, `?` as \
+             `%3F`, `#` as `%23` and `@` as `%40`"
+                .into(),
+        ));
+    }
+    if url.fragment().is_some() {
+        let sentence = "the store's URL has a `#`: in a password, write it as `%23`";
+        return Err(Error::InvalidOptions(sentence.into()));
+    }
+    let query: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+    let mut names = HashSet::new();
+    if !query.iter().all(|(name, _)| names.insert(name)) {
+        let sentence = "the store's URL sets something twice: leave one of them out";
+        return Err(Error::InvalidOptions(sentence.into()));
+    }
+    url.set_query(None);
+    Ok((url, query))
+}
+
+/// The error for a setting that neither the manager nor the store knows. Does not quote what may
+/// be the rest of a password with an `&` in it.
+pub(crate) fn unknown_setting(query: &[(String, String)], name: &str, stores: &str) -> Error {
+    let secret = query.iter().any(|(name, _)| name.ends_with("pass") || name == "password");
+    let named = if secret { String::new() } else { format!(" `{name}`") };
+    Error::InvalidOptions(format!(
+        "the URL sets something unknown{named}: there are {}{stores}",
+        settings::NAMES
+    ))
+}
+
+/// A URL fit to be shown: no user, no password, no query, and of a path only what cannot be one.
+pub(crate) fn redacted(text: &str) -> String {
+    match StoreUrl::parse(text) {
+        Ok(StoreUrl { urls, .. }) => shown(&urls),
+        Err(_) => "(unreadable URL)".into(),
+    }
+}
+
+/// As [`redacted`], for one that was taken apart.
+pub(crate) fn shown(urls: &[Url]) -> String {
+    let hosts: Vec<_> = urls.iter().map(host).collect();
+    let (hosts, url) = (hosts.join(","), &urls[0]);
+    let database = url.path().bytes().skip(1).all(|byte| byte.is_ascii_digit());
+    let path = if database || !url.has_host() { url.path() } else { "/…" };
+    format!("{}://{hosts}{path}", url.scheme())
+}
+
+/// The host of a URL, and its port where one is named.
+fn host(url: &Url) -> String {
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    [url.host_str().unwrap_or_default(), &port].concat()
+}
+
+#[cfg(all(test, feature = "postgres"))]
+mod tests {
+    use crate::LockManager;
+
+    /// Red without: `password` in `unknown_setting`.
+    #[test]
+    fn what_may_be_the_rest_of_a_password_is_not_told() {
+        let url = "postgres://h1?password=s3cr3t&gehe1m";
+        let error = LockManager::builder().url(url).build().unwrap_err().to_string();
+        assert!(!error.contains("gehe1m") && !error.contains("s3cr3t"), "{error}");
+    }
+}

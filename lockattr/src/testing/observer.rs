@@ -1,0 +1,108 @@
+//! The observer behind [`TestLocks`](super::TestLocks): writes what becomes of each acquisition into the record.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::Outcome;
+use super::record::{Entry, Record};
+use crate::lease::Hold;
+use crate::lock::options::Terms;
+use crate::observe::recorder::{Observation, Observer};
+use crate::{Error, LostReason};
+
+/// Records what the managers of one service lock.
+#[derive(Debug)]
+pub(super) struct ServiceObserver {
+    record: Arc<Record>,
+    service: Arc<str>,
+}
+
+/// One acquisition in the record.
+#[derive(Debug)]
+struct Recorded {
+    record: Arc<Record>,
+    number: usize,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Asking,
+    Holding(Arc<Hold>),
+    Over,
+}
+
+impl ServiceObserver {
+    pub(super) fn new(record: &Arc<Record>, service: &str) -> Arc<Self> {
+        Arc::new(Self { record: record.clone(), service: service.into() })
+    }
+}
+
+impl Observer for ServiceObserver {
+    fn begin(&self, terms: &Terms, keys: Vec<String>) -> Box<dyn Observation> {
+        let number = self.record.begin(Entry {
+            keys,
+            template: terms.site.map(|site| site.template),
+            function: terms.function,
+            service: self.service.clone(),
+            nested: false,
+            began: Instant::now(),
+            outcome: Outcome::Asking,
+            acquired: None,
+            ended: None,
+        });
+        Box::new(Recorded { record: self.record.clone(), number, stage: Stage::Asking })
+    }
+}
+
+impl Observation for Recorded {
+    fn nested(&self) {
+        self.record.is_nested(self.number);
+    }
+
+    fn waits(&self) {
+        self.record.comes_to(self.number, Outcome::Waiting);
+    }
+
+    fn acquired(&mut self, hold: &Arc<Hold>) {
+        self.record.acquired(self.number, hold.fencing());
+        self.stage = Stage::Holding(hold.clone());
+    }
+
+    fn refused(&mut self, error: &Error) {
+        self.ends(match error {
+            Error::Contended { .. } => Outcome::Contended,
+            Error::Store { .. } => Outcome::Unavailable,
+            Error::Lost { reason, .. } => Outcome::Lost(*reason),
+            Error::ShutDown { .. } => Outcome::ShutDown,
+            Error::Deadlock { .. } => Outcome::Deadlock,
+            _ => Outcome::Invalid,
+        });
+    }
+
+    fn lost(&mut self, reason: LostReason) {
+        self.ends(Outcome::Lost(reason));
+    }
+}
+
+impl Recorded {
+    fn ends(&mut self, outcome: Outcome) {
+        self.record.comes_to(self.number, outcome);
+        self.stage = Stage::Over;
+    }
+}
+
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        let outcome = match &self.stage {
+            Stage::Asking => Outcome::Cancelled,
+            Stage::Holding(hold) => match hold.check(Instant::now()) {
+                Ok(()) | Err(LostReason::Released) => Outcome::Released,
+                Err(reason) => Outcome::Lost(reason),
+            },
+            Stage::Over => return,
+        };
+        self.ends(outcome);
+    }
+}
