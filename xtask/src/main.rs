@@ -2,6 +2,8 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 
 mod again;
+#[cfg(test)]
+mod arrows;
 mod bless;
 mod child;
 mod ci;

@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use crate::__private::KeyBuilder;
 use crate::Error;
+use crate::lock::key_template::KeyBuilder;
 
 pub use super::etcd::fuzzed as etcd;
 pub use super::mysql::fuzzed as mysql;

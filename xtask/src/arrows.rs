@@ -1,0 +1,214 @@
+//! The rooms of `lockattr/src`, and the rule that an import only points to a room below.
+//!
+//! Read as text: what a file names behind `crate::`, in `use` and in paths. Tests are left out, because they may build what
+//! they need from anywhere.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crate::child;
+
+/// From the top to the bottom.
+const ROOMS: [&str; 12] = [
+    "expansion",
+    "testing",
+    "manager",
+    "hold",
+    "watchdog",
+    "observe",
+    "lease",
+    "engines",
+    "store",
+    "queue",
+    "lock",
+    "platform",
+];
+
+/// Files at the top. `lib.rs` lists what is public; `sim.rs` shows the simulation what it needs.
+const ROOT_FILES: [&str; 2] = ["lib.rs", "sim.rs"];
+
+/// The names that a `pub use` makes: with each the path it stands for, in segments.
+type Names = BTreeMap<String, Vec<String>>;
+
+fn floor(room: &str) -> Option<usize> {
+    ROOMS.iter().position(|each| *each == room)
+}
+
+/// The code of a file without its comments, and without the tests at its end.
+fn code(text: &str) -> String {
+    let end = text.find("\nmod tests {").unwrap_or(text.len());
+    let lines = text[..end].lines().map(|line| line.split("//").next().unwrap_or_default());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// `a::{b, c::{d as e}}` as `a::b` and `a::c::d`, each with the name that it makes.
+fn leaves(tree: &str) -> Vec<(Vec<String>, String)> {
+    fn walk(prefix: &[String], tree: &str, found: &mut Vec<(Vec<String>, String)>) {
+        let (mut depth, mut start, mut parts) = (0, 0, Vec::new());
+        for (at, letter) in tree.char_indices() {
+            match letter {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                ',' if depth == 0 => {
+                    parts.push(&tree[start..at]);
+                    start = at + 1;
+                }
+                _ => {}
+            }
+        }
+        parts.push(&tree[start..]);
+        for part in parts.into_iter().map(str::trim).filter(|part| !part.is_empty()) {
+            let (head, inner) = part.split_once('{').unwrap_or((part, ""));
+            let (path, alias) = head.split_once(" as ").unwrap_or((head, ""));
+            let segments = path.split("::").map(str::trim).filter(|segment| !segment.is_empty());
+            let path: Vec<_> = prefix.iter().cloned().chain(segments.map(str::to_owned)).collect();
+            if part.contains('{') {
+                walk(&path, inner.trim_end().strip_suffix('}').unwrap_or(inner), found);
+            } else {
+                let last = path.last().cloned().unwrap_or_default();
+                let name = if alias.is_empty() { last } else { alias.trim().to_owned() };
+                found.push((path, name));
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(&[], tree, &mut found);
+    found
+}
+
+/// What comes behind `crate::` in a file's code: paths of imports and others.
+fn named(code: &str) -> Vec<Vec<String>> {
+    let mut paths = Vec::new();
+    for (at, _) in code.match_indices("crate::") {
+        let before = &code[..at];
+        // `$crate::` is for other crates.
+        if before.ends_with('$') {
+            continue;
+        }
+        let rest = &code[at + "crate::".len()..];
+        if before.trim_end().ends_with("use") {
+            let tree = rest.split(';').next().unwrap_or_default();
+            paths.extend(leaves(tree).into_iter().map(|(path, _)| path));
+        } else {
+            let is_path = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | ':');
+            let end = rest.find(|letter| !is_path(letter)).unwrap_or(rest.len());
+            let segments = rest[..end].split("::").filter(|segment| !segment.is_empty());
+            paths.push(segments.map(str::to_owned).collect());
+        }
+    }
+    paths
+}
+
+/// The names that a file's `pub use` makes of paths that begin with `prefix`.
+fn public(code: &str, prefix: &str) -> Names {
+    let uses = code.split("pub use ").skip(1).filter_map(|rest| rest.split(';').next());
+    let paths = uses.filter_map(|tree| tree.strip_prefix(prefix)).flat_map(leaves);
+    paths.map(|(path, name)| (name, path)).collect()
+}
+
+/// The room that a path behind `crate::` leads to.
+fn room_of(path: &[String], root: &Names, store: &Names) -> Option<String> {
+    let (first, second) = (path.first()?, path.get(1));
+    if first == "store"
+        && let Some(path) = second.and_then(|name| store.get(name))
+    {
+        return path.first().cloned();
+    }
+    match first.as_str() {
+        "__private" => Some("expansion".to_owned()),
+        room if floor(room).is_some() => Some(room.to_owned()),
+        name => root.get(name).and_then(|path| room_of(path, root, store)),
+    }
+}
+
+/// The arrows upwards of one file.
+fn upwards(file: &str, text: &str, root: &Names, store: &Names) -> Vec<String> {
+    let Some((room, _)) = file.split_once('/') else { return Vec::new() };
+    let Some(from) = floor(room) else { return vec![format!("{file}: `{room}` is no room")] };
+    let code = code(text);
+    let mut found = Vec::new();
+    if file == format!("{room}/mod.rs") && code.contains("super::") {
+        found.push(format!("{file}: `super` leads out of the room"));
+    }
+    for path in named(&code) {
+        let Some(to) = room_of(&path, root, store) else { continue };
+        // The public names of the engines are `lockattr::store::…`.
+        let is_face = file == "store/mod.rs" && to == "engines";
+        if floor(&to).is_some_and(|to| to < from) && !is_face {
+            found.push(format!("{file}: {room} -> {to} (crate::{})", path.join("::")));
+        }
+    }
+    found
+}
+
+/// The sources below a folder, by their paths from there.
+fn sources(folder: &Path, prefix: &str, found: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(folder).expect("the sources").flatten() {
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() {
+            sources(&entry.path(), &format!("{name}/"), found);
+        } else if name.ends_with(".rs") {
+            found.push((name, fs::read_to_string(entry.path()).expect("a source")));
+        }
+    }
+}
+
+/// The sources of the runtime.
+fn runtime() -> Vec<(String, String)> {
+    let mut files = Vec::new();
+    sources(&child::root().join("lockattr/src"), "", &mut files);
+    files
+}
+
+/// The public names of a file of the runtime.
+fn public_of(files: &[(String, String)], file: &str, prefix: &str) -> Names {
+    let text = files.iter().find(|(name, _)| name == file).map(|(_, text)| code(text));
+    public(&text.expect(file), prefix)
+}
+
+/// Red without: any import that was turned around so that it points downwards.
+#[test]
+fn an_import_only_points_to_a_room_below() {
+    let files = runtime();
+    let root = public_of(&files, "lib.rs", "");
+    let store = public_of(&files, "store/mod.rs", "crate::");
+    let is_test = |file: &str| file.ends_with("tests.rs") || file.contains("/tests/");
+    let sources = files.iter().filter(|(file, _)| !is_test(file));
+    let found: Vec<_> =
+        sources.flat_map(|(file, text)| upwards(file, text, &root, &store)).collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Red without: any of the files at the top that went into a room.
+#[test]
+fn every_file_lies_in_a_room() {
+    let files = runtime();
+    let at_the_top: Vec<_> = files.iter().filter(|(file, _)| !file.contains('/')).collect();
+    for (file, _) in at_the_top {
+        assert!(ROOT_FILES.contains(&file.as_str()), "{file} lies in no room");
+    }
+}
+
+/// Red without: the look at inline paths, at re-exports of the root and of `store`, and at `super`.
+#[test]
+fn an_arrow_upwards_is_found() {
+    let root = public("pub use manager::{LockManager, Other as Named};", "");
+    let store = public("pub use crate::engines::redis::RedisStore;", "crate::");
+    let check = |file: &str, text: &str, expected: usize| {
+        let found = upwards(file, text, &root, &store);
+        assert_eq!(found.len(), expected, "{file}: {text}\n{found:?}");
+    };
+    check("store/claim.rs", "use crate::lock::key::LockKey;", 0);
+    check("store/claim.rs", "use crate::{lock::key::LockKey, hold::{chain, guard::LockGuard}};", 2);
+    check("hold/guard.rs", "fn f() { crate::manager::open::open() }", 1);
+    check("hold/guard.rs", "use crate::LockManager;", 1);
+    check("hold/guard.rs", "use crate::Named;", 1);
+    check("hold/guard.rs", "// crate::LockManager", 0);
+    check("hold/guard.rs", "$crate::LockManager", 0);
+    check("hold/guard.rs", "f();\n#[cfg(test)]\nmod tests { use crate::LockManager; }", 0);
+    check("queue/mod.rs", "use crate::store::RedisStore;", 1);
+    check("queue/mod.rs", "use super::lock::key;", 1);
+    check("attic/mod.rs", "", 1);
+    check("lib.rs", "pub use crate::manager::LockManager;", 0);
+}
