@@ -17,6 +17,8 @@ const AGE: usize = 3;
 const WAITING: usize = 5;
 const FENCE: usize = 6;
 const HEADS: [&str; COUNT] = ["KEY", "HOLDER", "FUNCTION", "AGE", "REMAINING", "WAITING", "FENCE"];
+/// The text of a cell whose value is not known.
+const NOT_KNOWN: &str = "-";
 /// What is cut first where a line is too long, and to how little.
 const SHRINK: [(usize, usize); 3] = [(FUNCTION, 12), (HOLDER, 20), (KEY, 16)];
 /// What is left out if that is not enough.
@@ -27,7 +29,7 @@ pub(crate) struct Cells([String; COUNT]);
 
 impl Cells {
     pub(crate) fn new(row: &Row, now: SystemTime) -> Self {
-        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| NOT_KNOWN.into());
         let mut holder = row.holder.brief();
         if row.holders > 1 {
             holder.push_str(&format!(" (+{})", row.holders - 1));
@@ -57,6 +59,10 @@ impl Columns {
             for (width, cell) in widths.iter_mut().zip(cells) {
                 *width = (*width).max(Some(cell.width()));
             }
+        }
+        // Some stores keep no fencing token with the lock.
+        if rows.iter().all(|Cells(cells)| cells[FENCE] == NOT_KNOWN) {
+            widths[FENCE] = None;
         }
         let mut columns = Self(widths);
         let Some(width) = width else { return columns };
@@ -223,6 +229,16 @@ mod tests {
             库存:42                    8.2s        0
         "#]],
         );
+    }
+
+    /// Red without: the look at the tokens in `fit`.
+    #[test]
+    fn a_column_without_a_fencing_token_is_left_out() {
+        let mut rows = rows();
+        rows.remove(0);
+        for width in [None, Some(120)] {
+            assert!(!Columns::fit(&rows, width).head().contains("FENCE"), "{width:?}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::sort::Sort;
 const AFTER: &str = "\
 Columns: KEY; HOLDER as service@host:process, with (+2) where two more share the lock; FUNCTION that \
 asked; AGE of the hold by the holder's clock; REMAINING of the lease if nobody renews it; WAITING, as \
-processes in the store's line; FENCE, the fencing token, where the store keeps it with the lock.
+processes in the lock's queue; FENCE, the fencing token, on stores that keep it with the lock.
 
 With --json each line is an object: key, holder {service, host, process, function}, holders, shared, \
 since (RFC 3339), remaining_ms (null: for ever), waiting, fencing_token (as text: it has more than 53 \

@@ -82,7 +82,7 @@ async fn ten_thousand_locks_are_listed_in_a_terminal() {
     terminal.shows("\n10001\n$").await;
     terminal.types("lockattr ls --sort waiting | head -16\r").await;
     terminal.shows("\nKEY ").await;
-    terminal.shows("  WAITING  FENCE\n").await;
+    terminal.shows("  WAITING\n").await;
     terminal.shows("\n$ lockattr ls --sort waiting | head -16\n").await;
     terminal.prompts().await;
     terminal.types("lockattr who product:41234\r").await;

@@ -45,12 +45,12 @@ fn counts_stand_on_top_and_a_page_of_the_table_below() {
         &expect![[r#"
             redis://db  10,000 held · 0 waiting · longest for 5h33m
             by 10,000 processes, 1 service, 1 host · sorted by key · every 1s
-            KEY        HOLDER  FUNCTION    AGE  REMAINING  WAITING  FENCE
-            key:00001  s@h:1   -         5h33m       8.2s        0      -
-            key:00002  s@h:2   -         5h33m       8.2s        0      -
-            key:00003  s@h:3   -         5h33m       8.2s        0      -
-            key:00004  s@h:4   -         5h33m       8.2s        0      -
-            key:00005  s@h:5   -         5h33m       8.2s        0      -
+            KEY        HOLDER  FUNCTION    AGE  REMAINING  WAITING
+            key:00001  s@h:1   -         5h33m       8.2s        0
+            key:00002  s@h:2   -         5h33m       8.2s        0
+            key:00003  s@h:3   -         5h33m       8.2s        0
+            key:00004  s@h:4   -         5h33m       8.2s        0
+            key:00005  s@h:5   -         5h33m       8.2s        0
             1 of 10,000 · q end · ↑↓ PgUp PgDn move · s sort · r reverse · / filter
         "#]],
     );
@@ -66,12 +66,12 @@ fn keys_move_sort_and_filter() {
         &expect![[r#"
             redis://db  10,000 held · 0 waiting · longest for 5h33m
             by 10,000 processes, 1 service, 1 host · sorted by key · every 1s
-            KEY        HOLDER  FUNCTION    AGE  REMAINING  WAITING  FENCE
-            key:00004  s@h:4   -         5h33m       8.2s        0      -
-            key:00005  s@h:5   -         5h33m       8.2s        0      -
-            key:00006  s@h:6   -         5h33m       8.2s        0      -
-            key:00007  s@h:7   -         5h33m       8.2s        0      -
-            key:00008  s@h:8   -         5h33m       8.2s        0      -
+            KEY        HOLDER  FUNCTION    AGE  REMAINING  WAITING
+            key:00004  s@h:4   -         5h33m       8.2s        0
+            key:00005  s@h:5   -         5h33m       8.2s        0
+            key:00006  s@h:6   -         5h33m       8.2s        0
+            key:00007  s@h:7   -         5h33m       8.2s        0
+            key:00008  s@h:8   -         5h33m       8.2s        0
             8 of 10,000 · q end · ↑↓ PgUp PgDn move · s sort · r reverse · / filter
         "#]],
     );
@@ -81,12 +81,12 @@ fn keys_move_sort_and_filter() {
         &expect![[r#"
             redis://db  10,000 held · 0 waiting · longest for 5h33m
             by 10,000 processes, 1 service, 1 host · sorted by key, reversed · every 1s
-            KEY        HOLDER     FUNCTION    AGE  REMAINING  WAITING  FENCE
-            key:10000  s@h:10000  -         2h46m       8.2s        0      -
-            key:09999  s@h:9999   -         2h46m       8.2s        0      -
-            key:09998  s@h:9998   -         2h46m       8.2s        0      -
-            key:09997  s@h:9997   -         2h46m       8.2s        0      -
-            key:09996  s@h:9996   -         2h46m       8.2s        0      -
+            KEY        HOLDER     FUNCTION    AGE  REMAINING  WAITING
+            key:10000  s@h:10000  -         2h46m       8.2s        0
+            key:09999  s@h:9999   -         2h46m       8.2s        0
+            key:09998  s@h:9998   -         2h46m       8.2s        0
+            key:09997  s@h:9997   -         2h46m       8.2s        0
+            key:09996  s@h:9996   -         2h46m       8.2s        0
             1 of 10,000 · q end · ↑↓ PgUp PgDn move · s sort · r reverse · / filter
         "#]],
     );
@@ -96,7 +96,7 @@ fn keys_move_sort_and_filter() {
         &expect![[r#"
             redis://db  10,000 held · 0 waiting · longest for 5h33m
             by 10,000 processes, 1 service, 1 host · sorted by key, reversed · every 1s · 0
-            KEY  HOLDER  FUNCTION  AGE  REMAINING  WAITING  FENCE
+            KEY  HOLDER  FUNCTION  AGE  REMAINING  WAITING
 
 
 
@@ -113,12 +113,12 @@ fn keys_move_sort_and_filter() {
         &expect![[r#"
             redis://db  10,000 held · 0 waiting · longest for 5h33m
             by 10,000 processes, 1 service, 1 host · sorted by holder, reversed · every 1s ·
-            KEY        HOLDER    FUNCTION    AGE  REMAINING  WAITING  FENCE
-            key:09999  s@h:9999  -         2h46m       8.2s        0      -
-            key:09998  s@h:9998  -         2h46m       8.2s        0      -
-            key:09997  s@h:9997  -         2h46m       8.2s        0      -
-            key:09996  s@h:9996  -         2h46m       8.2s        0      -
-            key:09995  s@h:9995  -         2h46m       8.2s        0      -
+            KEY        HOLDER    FUNCTION    AGE  REMAINING  WAITING
+            key:09999  s@h:9999  -         2h46m       8.2s        0
+            key:09998  s@h:9998  -         2h46m       8.2s        0
+            key:09997  s@h:9997  -         2h46m       8.2s        0
+            key:09996  s@h:9996  -         2h46m       8.2s        0
+            key:09995  s@h:9995  -         2h46m       8.2s        0
             1 of 10 · q end · ↑↓ PgUp PgDn move · s sort · r reverse · / filter
         "#]],
     );
@@ -139,7 +139,7 @@ fn the_selected_lock_stays_selected_when_others_come_and_go() {
         &expect![[r#"
             redis://db  0 held · 0 waiting
             by 0 processes, 0 services, 0 hosts · sorted by key · every 1s
-            KEY  HOLDER  FUNCTION  AGE  REMAINING  WAITING  FENCE
+            KEY  HOLDER  FUNCTION  AGE  REMAINING  WAITING
 
 
 
@@ -159,9 +159,9 @@ fn a_store_that_does_not_answer_is_told_above_what_was_seen_last() {
         &expect![[r#"
             redis://db  2 held · 0 waiting · longest for 5h33m
             the store could not be asked: away
-            KEY        HOLDER  FUNCTION    AGE  REMAINING  WAITING  FENCE
-            key:00001  s@h:1   -         5h33m       8.2s        0      -
-            key:00002  s@h:2   -         5h33m       8.2s        0      -
+            KEY        HOLDER  FUNCTION    AGE  REMAINING  WAITING
+            key:00001  s@h:1   -         5h33m       8.2s        0
+            key:00002  s@h:2   -         5h33m       8.2s        0
 
 
 
