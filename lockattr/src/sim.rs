@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use crate::store::{Inbox, Mail};
+use crate::store::{Mail, Subscriber};
 
 pub use crate::platform::simulated::{Machine, run_on};
 
@@ -17,15 +17,15 @@ pub struct Post(Mail);
 
 impl Post {
     /// Serves this inbox too.
-    pub fn add(&self, inbox: &Arc<Inbox>) {
-        self.0.inboxes.add(inbox);
+    pub fn add(&self, subscriber: &Arc<Subscriber>) {
+        self.0.subscribers.add(subscriber);
     }
 
     /// The inboxes that there are, by their numbers.
-    pub fn inboxes(&self) -> Vec<Arc<Inbox>> {
-        let mut inboxes = self.0.inboxes.all();
-        inboxes.sort_by_key(|inbox| inbox.id());
-        inboxes
+    pub fn subscribers(&self) -> Vec<Arc<Subscriber>> {
+        let mut subscribers = self.0.subscribers.all();
+        subscribers.sort_by_key(|subscriber| subscriber.id());
+        subscribers
     }
 
     /// What the server's clock showed in the answer to a question sent at `asked`.
@@ -39,8 +39,8 @@ impl Post {
     }
 
     /// Delivers a message.
-    pub fn deliver(&self, inbox: u64, message: &str) {
-        self.0.deliver(inbox, message);
+    pub fn deliver(&self, subscriber: u64, message: &str) {
+        self.0.deliver(subscriber, message);
     }
 }
 

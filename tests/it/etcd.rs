@@ -9,7 +9,9 @@ mod unknown;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockattr::store::{Acquire, Acquiring, Claim, LockKey, Release, Releasing, Store};
+use lockattr::store::{
+    AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, Store,
+};
 use lockattr::{LockManager, LockOptions};
 
 /// For what takes no timer of anybody's.
@@ -21,13 +23,13 @@ fn claim(key: &str) -> Arc<Claim> {
     Arc::new(Claim::new(LockKey::new("etcd:", key).expect("a good key"), "service=test"))
 }
 
-async fn acquire(store: &impl Store, claim: &Arc<Claim>) -> Result<Acquire, String> {
-    let asked = Acquiring::new(claim.clone(), TTL);
+async fn acquire(store: &impl Store, claim: &Arc<Claim>) -> Result<AcquireOutcome, String> {
+    let asked = AcquireRequest::new(claim.clone(), TTL);
     store.acquire(&asked).await.map_err(|error| error.to_string())
 }
 
-async fn release(store: &impl Store, claim: &Arc<Claim>) -> Result<Release, String> {
-    let answer = store.release(&[Releasing::new(claim.clone())]).await.remove(0);
+async fn release(store: &impl Store, claim: &Arc<Claim>) -> Result<ReleaseOutcome, String> {
+    let answer = store.release(&[ReleaseRequest::new(claim.clone())]).await.remove(0);
     answer.map_err(|error| error.to_string())
 }
 

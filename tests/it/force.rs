@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockattr::store::{
-    Acquire, Acquiring, LockKey, MemoryStore, Release, Releasing, Renew, Renewal, Store,
-    StoreError, StoreFuture,
+    AcquireOutcome, AcquireRequest, LockKey, MemoryStore, ReleaseOutcome, ReleaseRequest,
+    RenewOutcome, RenewRequest, Store, StoreError, StoreFuture,
 };
 use lockattr::{Error, Holder, LockManager, LockOptions, LostReason};
 use tokio::time::{Instant, sleep};
@@ -147,21 +147,24 @@ async fn a_task_of_the_holders_own_process_gets_it_then() {
 struct Bare(MemoryStore);
 
 impl Store for Bare {
-    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+    fn acquire<'a>(
+        &'a self,
+        asked: &'a AcquireRequest,
+    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
         self.0.acquire(asked)
     }
 
     fn renew<'a>(
         &'a self,
-        renewals: &'a [Renewal],
-    ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
+        renewals: &'a [RenewRequest],
+    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
         self.0.renew(renewals)
     }
 
     fn release<'a>(
         &'a self,
-        releases: &'a [Releasing],
-    ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
+        releases: &'a [ReleaseRequest],
+    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
         self.0.release(releases)
     }
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use lockattr::store::{
-    Acquire, Acquiring, Claim, Inbox, LockKey, MemoryStore, Release, Releasing, Renew, Renewal,
-    Store, StoreError, StoreFuture,
+    AcquireOutcome, AcquireRequest, Claim, LockKey, MemoryStore, ReleaseOutcome, ReleaseRequest,
+    RenewOutcome, RenewRequest, Store, StoreError, StoreFuture, Subscriber,
 };
 use lockattr::{FencingToken, HeldLock, Holder, LockManager};
 
@@ -52,7 +52,7 @@ pub(crate) struct Scripted {
     releases: Mutex<VecDeque<Fate>>,
     numbers: Mutex<VecDeque<Fate>>,
     calls: Mutex<Calls>,
-    inboxes: Mutex<Vec<Weak<Inbox>>>,
+    subscribers: Mutex<Vec<Weak<Subscriber>>>,
     last_asked: Mutex<Option<Arc<Claim>>>,
 }
 
@@ -65,7 +65,7 @@ impl Scripted {
             releases: Mutex::new([Fate::Answered].into()),
             numbers: Mutex::new([Fate::Answered].into()),
             calls: Mutex::default(),
-            inboxes: Mutex::default(),
+            subscribers: Mutex::default(),
             last_asked: Mutex::default(),
         })
     }
@@ -93,19 +93,23 @@ impl Scripted {
     /// Forgets all locks, as a store that restarted empty.
     pub(crate) fn restart(&self) {
         let store = Arc::<MemoryStore>::default();
-        let inboxes = self.inboxes.lock().unwrap();
-        inboxes.iter().filter_map(Weak::upgrade).for_each(|inbox| store.listen(&inbox));
+        let subscribers = self.subscribers.lock().unwrap();
+        subscribers
+            .iter()
+            .filter_map(Weak::upgrade)
+            .for_each(|subscriber| store.subscribe(&subscriber));
         *self.store.lock().unwrap() = store;
     }
 
     /// The claim that asked last loses what it has, and its manager is told.
     pub(crate) async fn take_from_last(&self) {
         let claim = self.last_asked.lock().unwrap().clone().expect("somebody has asked");
-        self.store().release(&[Releasing::new(claim.clone())]).await;
-        let inboxes: Vec<_> =
-            self.inboxes.lock().unwrap().iter().filter_map(Weak::upgrade).collect();
-        let inbox = inboxes.iter().find(|inbox| inbox.id() == claim.token().inbox());
-        inbox.expect("its manager listens").lost(claim.token());
+        self.store().release(&[ReleaseRequest::new(claim.clone())]).await;
+        let subscribers: Vec<_> =
+            self.subscribers.lock().unwrap().iter().filter_map(Weak::upgrade).collect();
+        let subscriber =
+            subscribers.iter().find(|subscriber| subscriber.id() == claim.token().subscriber());
+        subscriber.expect("its manager listens").lost(claim.token());
     }
 
     /// Who has the lock of this key, under the default prefix.
@@ -160,8 +164,8 @@ async fn meet<T>(fate: Fate, call: StoreFuture<'_, T>, failed: impl FnOnce() -> 
 impl Scripted {
     fn meets_acquire<'a>(
         &'a self,
-        asked: &Acquiring,
-    ) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+        asked: &AcquireRequest,
+    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
         self.calls.lock().unwrap().acquires += 1;
         *self.last_asked.lock().unwrap() = Some(asked.claim.clone());
         let (store, fate, asked) = (self.store(), next(&self.acquires), asked.clone());
@@ -185,12 +189,15 @@ impl Scripted {
 }
 
 impl Store for Scripted {
-    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+    fn acquire<'a>(
+        &'a self,
+        asked: &'a AcquireRequest,
+    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
         self.meets_acquire(asked)
     }
 
-    fn knows_companions(&self) -> bool {
-        self.store().knows_companions()
+    fn supports_companions(&self) -> bool {
+        self.store().supports_companions()
     }
 
     fn next_token<'a>(
@@ -202,19 +209,19 @@ impl Store for Scripted {
         Box::pin(meet(fate, number, || Err(away())))
     }
 
-    fn can_share_held_locks(&self) -> bool {
-        self.store().can_share_held_locks()
+    fn supports_downgrade(&self) -> bool {
+        self.store().supports_downgrade()
     }
 
-    fn listen(&self, inbox: &Arc<Inbox>) {
-        self.store().listen(inbox);
-        self.inboxes.lock().unwrap().push(Arc::downgrade(inbox));
+    fn subscribe(&self, subscriber: &Arc<Subscriber>) {
+        self.store().subscribe(subscriber);
+        self.subscribers.lock().unwrap().push(Arc::downgrade(subscriber));
     }
 
     fn renew<'a>(
         &'a self,
-        renewals: &'a [Renewal],
-    ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
+        renewals: &'a [RenewRequest],
+    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
         self.calls.lock().unwrap().renewals.push(renewals.len());
         let (store, fate) = (self.store(), next(&self.renewals));
         let lost = || vec![Err(away()); renewals.len()];
@@ -223,8 +230,8 @@ impl Store for Scripted {
 
     fn release<'a>(
         &'a self,
-        releases: &'a [Releasing],
-    ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
+        releases: &'a [ReleaseRequest],
+    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
         self.calls.lock().unwrap().releases.push(releases.len());
         let (store, fate) = (self.store(), next(&self.releases));
         let lost = || vec![Err(away()); releases.len()];
@@ -239,9 +246,12 @@ impl Store for Scripted {
         Box::pin(async move { store.holder(key).await })
     }
 
-    fn survey<'a>(&'a self, prefix: &'a str) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
+    fn held_locks<'a>(
+        &'a self,
+        prefix: &'a str,
+    ) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
         let store = self.store();
-        Box::pin(async move { store.survey(prefix).await })
+        Box::pin(async move { store.held_locks(prefix).await })
     }
 
     fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockattr::store::{
-    Acquire, Acquiring, Claim, Inbox, LockKey, Release, Releasing, Renew, Renewal, Sharing, Store,
-    Waiting, ZookeeperStore,
+    AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
+    RenewRequest, Sharing, Store, Subscriber, Waiting, ZookeeperStore,
 };
 use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{ZooKeeper, eventually};
@@ -50,22 +50,22 @@ async fn end_session_of(ensemble: &ZooKeeper, entry: &str) {
 }
 
 /// A claim as a manager makes it.
-fn claim(inbox: &Inbox, key: &str) -> Arc<Claim> {
+fn claim(subscriber: &Subscriber, key: &str) -> Arc<Claim> {
     let key = LockKey::new("lock:", key).expect("a good key");
-    Arc::new(Claim::of(inbox, key, [], Sharing::Exclusive, "service=test"))
+    Arc::new(Claim::of(subscriber, key, [], Sharing::Exclusive, "service=test"))
 }
 
 async fn asks(store: &dyn Store, claim: &Arc<Claim>) -> bool {
-    let asked = Acquiring::new(claim.clone(), TTL).waiting(Waiting::InLine);
-    matches!(store.acquire(&asked).await.expect("an answer"), Acquire::Acquired { .. })
+    let asked = AcquireRequest::new(claim.clone(), TTL).waiting(Waiting::Queued);
+    matches!(store.acquire(&asked).await.expect("an answer"), AcquireOutcome::Acquired { .. })
 }
 
 async fn releases(store: &dyn Store, claim: &Arc<Claim>) -> bool {
-    let answers = store.release(&[Releasing::new(claim.clone())]).await;
-    matches!(answers[..], [Ok(Release::Released)])
+    let answers = store.release(&[ReleaseRequest::new(claim.clone())]).await;
+    matches!(answers[..], [Ok(ReleaseOutcome::Released)])
 }
 
 async fn holds(store: &dyn Store, claim: &Arc<Claim>) -> bool {
-    let answers = store.renew(&[Renewal::new(claim.clone(), TTL)]).await;
-    matches!(answers[..], [Ok(Renew::Renewed)])
+    let answers = store.renew(&[RenewRequest::new(claim.clone(), TTL)]).await;
+    matches!(answers[..], [Ok(RenewOutcome::Renewed)])
 }

@@ -58,11 +58,11 @@ fn once_the_time_is_over_it_is_not_handed_over_at_all() {
         let world = World::new(ends);
         let ahead = world.first();
         let place = world.behind(Wants { fits: true });
-        assert!(world.lines.wanted(Some(NAME), NOW).is_empty());
+        assert!(world.lines.contended(Some(NAME), NOW).is_empty());
         // A second message is no news: the time goes on.
         let Limits { time, .. } = LIMITS;
-        assert!(world.lines.wanted(Some(NAME), NOW + time).is_empty());
-        assert!(matches!(ahead.next(NOW + time, |_| true), Next::Nobody { wanted: true }));
+        assert!(world.lines.contended(Some(NAME), NOW + time).is_empty());
+        assert!(matches!(ahead.next(NOW + time, |_| true), Next::Nobody { contended: true }));
         let just_before = Instant(NOW.0 + time - Duration::from_nanos(1));
         assert!(matches!(ahead.next(just_before, |_| true), Next::Hand(_)));
         drop(place);

@@ -37,7 +37,7 @@ pub(crate) struct World {
     /// Nobody decides by this, so looking at it is no step.
     log: Unseen<Log>,
     kind: Kind,
-    wanted: Mutex<Wanted>,
+    contended: Mutex<Wanted>,
     stay: String,
     ends: Ends,
 }
@@ -117,7 +117,7 @@ impl World {
             inside: Inside::new(),
             log: Unseen::default(),
             kind,
-            wanted: Mutex::new(Wanted::default()),
+            contended: Mutex::new(Wanted::default()),
             stay: stay.to_owned(),
             ends,
         })
@@ -141,7 +141,7 @@ impl World {
     }
 
     /// Asks the store until it grants the lock.
-    pub(crate) fn ask(self: &Arc<Self>, ahead: Ahead, wanted: bool) -> Lock {
+    pub(crate) fn ask(self: &Arc<Self>, ahead: Ahead, contended: bool) -> Lock {
         let told = {
             let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
             if mem::replace(&mut store.taken, true) {
@@ -157,8 +157,8 @@ impl World {
             assert!(Waits::ForIt.wait(told).is_some_and(|told| told.is_ok()));
         }
         // Noted before: what is handed over from here on counts anew.
-        self.wanted(|now| {
-            *now = Wanted { known: wanted, handed: 0, grants: now.grants + 1 };
+        self.contended(|now| {
+            *now = Wanted { known: contended, handed: 0, grants: now.grants + 1 };
         });
         self.log(|log| log.grants += 1);
         if self.kind == Kind::IsPermit {
@@ -166,7 +166,7 @@ impl World {
             drop(ahead);
             return Lock { world: Arc::downgrade(self), held: Some(Held { ahead: None }) };
         }
-        ahead.granted(wanted, (), NOW);
+        ahead.granted(contended, (), NOW);
         self.lock(ahead)
     }
 
@@ -195,9 +195,9 @@ impl World {
     /// The message that another process waits, as the manager deals with it. Then it is known,
     /// unless the store has granted the lock in between: it may be about an earlier hold.
     pub(crate) fn told_that_it_is_wanted(&self, name: Option<&str>) {
-        let before = self.wanted(|now| now.grants);
-        drop(self.lines.wanted(name, NOW));
-        self.wanted(|now| {
+        let before = self.contended(|now| now.grants);
+        drop(self.lines.contended(name, NOW));
+        self.contended(|now| {
             if now.grants == before {
                 (now.known, now.handed) = (true, 0);
             }
@@ -218,8 +218,8 @@ impl World {
         }
     }
 
-    fn wanted<R>(&self, note: impl FnOnce(&mut Wanted) -> R) -> R {
-        note(&mut self.wanted.lock().unwrap_or_else(PoisonError::into_inner))
+    fn contended<R>(&self, note: impl FnOnce(&mut Wanted) -> R) -> R {
+        note(&mut self.contended.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn log<R>(&self, note: impl FnOnce(&mut Log) -> R) -> R {
@@ -231,7 +231,7 @@ impl Lock {
     /// Does something under the lock, and lets go of it.
     pub(crate) fn used_by(self, who: char) {
         let world = self.world.upgrade().expect("there is a world");
-        if world.wanted(|now| now.known) {
+        if world.contended(|now| now.known) {
             let ahead = self.held.as_ref().and_then(|held| held.ahead.as_ref());
             assert!(ahead.is_some_and(is_wanted), "forgotten that another process waits");
         }
@@ -241,7 +241,7 @@ impl Lock {
 
 /// Whether it is known in its line that another process waits.
 pub(crate) fn is_wanted(ahead: &Ahead) -> bool {
-    matches!(ahead.next(NOW, |_| false), Next::Nobody { wanted: true })
+    matches!(ahead.next(NOW, |_| false), Next::Nobody { contended: true })
 }
 
 impl Drop for Lock {
@@ -262,10 +262,10 @@ impl Held {
             return self.pass_past(world);
         }
         while let Some(ahead) = self.ahead.take() {
-            let was_wanted = world.wanted(|now| now.known);
+            let was_wanted = world.contended(|now| now.known);
             match ahead.next(NOW, |wants| wants.fits) {
                 Next::Hand(waiter) => {
-                    world.wanted(|now| {
+                    world.contended(|now| {
                         now.handed += u32::from(was_wanted);
                         assert!(now.handed <= LIMITS.count, "handed over too often");
                     });
@@ -275,8 +275,8 @@ impl Held {
                     let Err(mut lock) = waiter.hand(lock) else { return None };
                     self = lock.held.take()?;
                 }
-                Next::Nobody { wanted: true } => return Some(self),
-                Next::Nobody { wanted: false } => return self.keep(ahead, world),
+                Next::Nobody { contended: true } => return Some(self),
+                Next::Nobody { contended: false } => return self.keep(ahead, world),
             }
         }
         Some(self)
@@ -309,7 +309,7 @@ impl Drop for World {
             return;
         }
         for kept in self.lines.take_kept(None) {
-            assert!(!self.wanted(|now| now.known), "kept though another process waits");
+            assert!(!self.contended(|now| now.known), "kept though another process waits");
             // It would look for this world.
             drop(kept);
             self.give_back();

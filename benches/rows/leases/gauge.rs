@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use lockattr::Holder;
 use lockattr::store::{
-    Acquire, Acquiring, Inbox, LockKey, RedisStore, Release, Releasing, Renew, Renewal, Store,
-    StoreError, StoreFuture,
+    AcquireOutcome, AcquireRequest, LockKey, RedisStore, ReleaseOutcome, ReleaseRequest,
+    RenewOutcome, RenewRequest, Store, StoreError, StoreFuture, Subscriber,
 };
 use lockattr_tests::Cli;
 use tikv_jemalloc_ctl::{epoch, stats};
@@ -77,18 +77,21 @@ impl Counted {
 }
 
 impl Store for Counted {
-    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+    fn acquire<'a>(
+        &'a self,
+        asked: &'a AcquireRequest,
+    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
         self.store.acquire(asked)
     }
 
-    fn listen(&self, inbox: &Arc<Inbox>) {
-        self.store.listen(inbox);
+    fn subscribe(&self, subscriber: &Arc<Subscriber>) {
+        self.store.subscribe(subscriber);
     }
 
     fn renew<'a>(
         &'a self,
-        renewals: &'a [Renewal],
-    ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
+        renewals: &'a [RenewRequest],
+    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.renewals.fetch_add(renewals.len() as u64, Ordering::Relaxed);
         self.store.renew(renewals)
@@ -96,8 +99,8 @@ impl Store for Counted {
 
     fn release<'a>(
         &'a self,
-        releases: &'a [Releasing],
-    ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
+        releases: &'a [ReleaseRequest],
+    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
         self.store.release(releases)
     }
 

@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::Instant;
 
 use crate::store::{
-    Acquire, Acquiring, Claim, Inbox, Inboxes, LockKey, News, OwnerToken, Release, Releasing,
-    Renew, Renewal, Store, StoreError, StoreFuture,
+    AcquireOutcome, AcquireRequest, Claim, LockKey, Notification, OwnerToken, ReleaseOutcome,
+    ReleaseRequest, RenewOutcome, RenewRequest, Store, StoreError, StoreFuture, Subscriber,
+    Subscribers,
 };
 use crate::{FencingToken, HeldLock, Holder};
 use locks::Locks;
@@ -38,13 +39,13 @@ use locks::Locks;
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     locks: Mutex<Locks>,
-    inboxes: Inboxes,
+    subscribers: Subscribers,
 }
 
 /// What is to be told when the locks are no longer locked.
 enum Message {
-    News(Arc<Inbox>, OwnerToken, News),
-    Wanted(Arc<Inbox>, Box<str>),
+    Notification(Arc<Subscriber>, OwnerToken, Notification),
+    Wanted(Arc<Subscriber>, Box<str>),
 }
 
 impl MemoryStore {
@@ -62,8 +63,8 @@ impl MemoryStore {
         };
         for message in post.messages {
             match message {
-                Message::News(inbox, token, news) => inbox.tell(token, news),
-                Message::Wanted(inbox, name) => inbox.wanted(&name),
+                Message::Notification(subscriber, token, news) => subscriber.notify(token, news),
+                Message::Wanted(subscriber, name) => subscriber.contended(&name),
             }
         }
         changed
@@ -79,38 +80,44 @@ struct Post<'a> {
 
 impl Post<'_> {
     /// Tells the claim's inbox; `false` if its manager is gone.
-    fn tell(&mut self, claim: &Claim, news: News) -> bool {
-        let inbox = self.inbox(claim);
-        let there = inbox.is_some();
-        self.messages
-            .extend(inbox.map(|inbox| Message::News(inbox, claim.stands_as().token(), news)));
+    fn tell(&mut self, claim: &Claim, news: Notification) -> bool {
+        let subscriber = self.subscriber(claim);
+        let there = subscriber.is_some();
+        self.messages.extend(
+            subscriber.map(|subscriber| {
+                Message::Notification(subscriber, claim.stands_as().token(), news)
+            }),
+        );
         there
     }
 
     /// Tells the holder that others wait.
     fn tell_wanted(&mut self, holder: &Claim, name: &str) {
-        let inbox = self.inbox(holder);
-        self.messages.extend(inbox.map(|inbox| Message::Wanted(inbox, name.into())));
+        let subscriber = self.subscriber(holder);
+        self.messages.extend(subscriber.map(|subscriber| Message::Wanted(subscriber, name.into())));
     }
 
-    fn inbox(&self, claim: &Claim) -> Option<Arc<Inbox>> {
-        self.store.inboxes.get(claim.token().inbox())
+    fn subscriber(&self, claim: &Claim) -> Option<Arc<Subscriber>> {
+        self.store.subscribers.get(claim.token().subscriber())
     }
 }
 
 impl Store for MemoryStore {
-    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+    fn acquire<'a>(
+        &'a self,
+        asked: &'a AcquireRequest,
+    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
         Box::pin(async move { Ok(self.with(|locks, post| locks.acquire(asked, post))) })
     }
 
-    fn listen(&self, inbox: &Arc<Inbox>) {
-        self.inboxes.add(inbox);
+    fn subscribe(&self, subscriber: &Arc<Subscriber>) {
+        self.subscribers.add(subscriber);
     }
 
     fn renew<'a>(
         &'a self,
-        renewals: &'a [Renewal],
-    ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
+        renewals: &'a [RenewRequest],
+    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
         let renew = |locks: &mut Locks, post: &mut Post<'_>| {
             renewals.iter().map(|renewal| Ok(locks.renew(renewal, post))).collect()
         };
@@ -119,8 +126,8 @@ impl Store for MemoryStore {
 
     fn release<'a>(
         &'a self,
-        releases: &'a [Releasing],
-    ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
+        releases: &'a [ReleaseRequest],
+    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
         let release = |locks: &mut Locks, post: &mut Post<'_>| {
             releases.iter().map(|release| Ok(locks.release(release, post))).collect()
         };
@@ -134,19 +141,22 @@ impl Store for MemoryStore {
         Box::pin(async move { Ok(self.with(|locks, post| locks.holder(key, post.now))) })
     }
 
-    fn survey<'a>(&'a self, prefix: &'a str) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
-        Box::pin(async move { Ok(self.with(|locks, post| locks.survey(prefix, post.now))) })
+    fn held_locks<'a>(
+        &'a self,
+        prefix: &'a str,
+    ) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
+        Box::pin(async move { Ok(self.with(|locks, post| locks.held_locks(prefix, post.now))) })
     }
 
-    fn evict<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
-        Box::pin(async move { Ok(self.with(|locks, post| locks.evict(key, post))) })
+    fn force_release<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move { Ok(self.with(|locks, post| locks.force_release(key, post))) })
     }
 
-    fn knows_companions(&self) -> bool {
+    fn supports_companions(&self) -> bool {
         true
     }
 
-    fn can_share_held_locks(&self) -> bool {
+    fn supports_downgrade(&self) -> bool {
         true
     }
 

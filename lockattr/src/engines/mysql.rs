@@ -28,8 +28,8 @@ use url::Url;
 use crate::lock::settings::ServerSettings;
 use crate::store::url::StoreUrl;
 use crate::store::{
-    Acquire, Acquiring, Claim, Inbox, LockKey, Release, Releasing, Renew, Renewal, Sharing, Store,
-    StoreError, StoreFuture,
+    AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
+    RenewRequest, Sharing, Store, StoreError, StoreFuture, Subscriber,
 };
 use crate::{Error, HeldLock, Holder};
 use config::Config;
@@ -177,24 +177,27 @@ impl MysqlStore {
 }
 
 impl Store for MysqlStore {
-    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+    fn acquire<'a>(
+        &'a self,
+        asked: &'a AcquireRequest,
+    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
         match &self.locks {
             Locks::Leases(leases) => Box::pin(leases.acquire(asked)),
             Locks::Sessions(sessions) => Box::pin(sessions.acquire(asked)),
         }
     }
 
-    fn listen(&self, inbox: &Arc<Inbox>) {
+    fn subscribe(&self, subscriber: &Arc<Subscriber>) {
         match &self.locks {
-            Locks::Leases(leases) => leases.listen(inbox),
-            Locks::Sessions(sessions) => sessions.listen(inbox),
+            Locks::Leases(leases) => leases.subscribe(subscriber),
+            Locks::Sessions(sessions) => sessions.subscribe(subscriber),
         }
     }
 
     fn renew<'a>(
         &'a self,
-        renewals: &'a [Renewal],
-    ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
+        renewals: &'a [RenewRequest],
+    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
         match &self.locks {
             Locks::Leases(leases) => Box::pin(leases.renew(renewals)),
             Locks::Sessions(sessions) => {
@@ -205,8 +208,8 @@ impl Store for MysqlStore {
 
     fn release<'a>(
         &'a self,
-        releases: &'a [Releasing],
-    ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
+        releases: &'a [ReleaseRequest],
+    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
         match &self.locks {
             Locks::Leases(leases) => Box::pin(leases.release(releases)),
             Locks::Sessions(sessions) => {
@@ -225,9 +228,12 @@ impl Store for MysqlStore {
         }
     }
 
-    fn survey<'a>(&'a self, prefix: &'a str) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
+    fn held_locks<'a>(
+        &'a self,
+        prefix: &'a str,
+    ) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
         match &self.locks {
-            Locks::Leases(leases) => Box::pin(leases.survey(prefix)),
+            Locks::Leases(leases) => Box::pin(leases.held_locks(prefix)),
             Locks::Sessions(_) => {
                 let sentence = "the locks of sessions have no names at the server, which keeps digests \
                                 of them: ask who has one of them by its key, or leave `lock=session` \
@@ -237,10 +243,10 @@ impl Store for MysqlStore {
         }
     }
 
-    fn evict<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
+    fn force_release<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
         match &self.locks {
-            Locks::Leases(leases) => Box::pin(leases.evict(key)),
-            Locks::Sessions(sessions) => Box::pin(sessions.evict(key)),
+            Locks::Leases(leases) => Box::pin(leases.force_release(key)),
+            Locks::Sessions(sessions) => Box::pin(sessions.force_release(key)),
         }
     }
 

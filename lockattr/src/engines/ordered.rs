@@ -27,8 +27,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::store::{
-    Acquire, Acquiring, Claim, Inbox, LockKey, OwnerToken, Release, Releasing, Renew, Renewal,
-    Store, StoreError, StoreFuture, Waiting,
+    AcquireOutcome, AcquireRequest, Claim, LockKey, OwnerToken, ReleaseOutcome, ReleaseRequest,
+    RenewOutcome, RenewRequest, Store, StoreError, StoreFuture, Subscriber, Waiting,
 };
 use crate::{FencingToken, HeldLock, Holder};
 pub(crate) use delegate::ordered_store;
@@ -56,8 +56,8 @@ impl<E: Ensemble> OrderedStore<E> {
         Self { shared: Arc::new(Shared::new(ensemble)) }
     }
 
-    async fn ask(&self, asked: &Acquiring) -> Result<Acquire, StoreError> {
-        let Acquiring { claim, ttl, .. } = asked;
+    async fn ask(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        let AcquireRequest { claim, ttl, .. } = asked;
         let (shared, since, token) = (&self.shared, Instant::now(), claim.token());
         let known = shared.places().asks(claim, *ttl, since);
         shared.time()?;
@@ -90,10 +90,10 @@ impl<E: Ensemble> OrderedStore<E> {
     /// the line.
     async fn ask_again(
         &self,
-        asked: &Acquiring,
+        asked: &AcquireRequest,
         made: &Arc<Made>,
         since: Instant,
-    ) -> Result<Option<Acquire>, StoreError> {
+    ) -> Result<Option<AcquireOutcome>, StoreError> {
         let (shared, claim) = (&self.shared, &asked.claim);
         if let Some(lines) = shared.look(claim, made).await? {
             return self.settle(asked, made, lines, since).await.map(Some);
@@ -112,10 +112,10 @@ impl<E: Ensemble> OrderedStore<E> {
     /// The claim has entries since just now.
     async fn entered(
         &self,
-        asked: &Acquiring,
+        asked: &AcquireRequest,
         entered: Entered,
         since: Instant,
-    ) -> Result<Acquire, StoreError> {
+    ) -> Result<AcquireOutcome, StoreError> {
         let (shared, claim) = (&self.shared, &asked.claim);
         let token = claim.token();
         let Entered { session, number, lines } = entered;
@@ -143,11 +143,11 @@ impl<E: Ensemble> OrderedStore<E> {
     /// What the lines say to a claim that stands in them.
     async fn settle(
         &self,
-        asked: &Acquiring,
+        asked: &AcquireRequest,
         made: &Arc<Made>,
         lines: Lines,
         since: Instant,
-    ) -> Result<Acquire, StoreError> {
+    ) -> Result<AcquireOutcome, StoreError> {
         let (shared, claim) = (&self.shared, &asked.claim);
         let token = claim.token();
         let turn = has_its_turn(claim, &lines)
@@ -156,13 +156,13 @@ impl<E: Ensemble> OrderedStore<E> {
             let stands = shared.places().has_to_wait(token, made, asked.waiting, since);
             match stands {
                 Stands::InLine => {
-                    let mut in_line = None;
+                    let mut queued = None;
                     if asked.waiting != Waiting::Not {
-                        in_line = Some(shared.look_again(claim, &lines));
+                        queued = Some(shared.look_again(claim, &lines));
                         self.wait_for_its_turn(claim, made, &lines)?;
                     }
                     let holder = self.in_the_way(claim, &lines).await;
-                    return Ok(Acquire::Held { holder, in_line });
+                    return Ok(AcquireOutcome::Held { holder, queued });
                 }
                 Stands::Leaves(leaver) => return self.refuse(claim, leaver, &lines).await,
                 // The lines are older than that.
@@ -173,12 +173,12 @@ impl<E: Ensemble> OrderedStore<E> {
             return Err(StoreError::new("its session ended while it was asked"));
         }
         shared.time()?;
-        let wanted = others_wait(&lines);
-        if !wanted {
+        let contended = others_wait(&lines);
+        if !contended {
             hear_of_others(shared, claim, &lines);
         }
         let fencing = FencingToken::from_counter(made.number);
-        Ok(Acquire::Acquired { fencing, wanted })
+        Ok(AcquireOutcome::Acquired { fencing, contended })
     }
 
     /// The answer to a claim that only asked, and has to go.
@@ -187,7 +187,7 @@ impl<E: Ensemble> OrderedStore<E> {
         claim: &Claim,
         leaver: Leaver,
         lines: &Lines,
-    ) -> Result<Acquire, StoreError> {
+    ) -> Result<AcquireOutcome, StoreError> {
         let shared = &self.shared;
         let leaving = shared.leave(std::slice::from_ref(&leaver));
         let (left, holder) =
@@ -197,7 +197,7 @@ impl<E: Ensemble> OrderedStore<E> {
             shared.leaves_again(&leaver);
             return Err(error);
         }
-        Ok(Acquire::Held { holder, in_line: None })
+        Ok(AcquireOutcome::Held { holder, queued: None })
     }
 
     /// Has a task wait for the claim, unless one does.
@@ -238,11 +238,11 @@ impl<E: Ensemble> OrderedStore<E> {
         None
     }
 
-    async fn renew_all(&self, renewals: &[Renewal]) -> Vec<Result<Renew, StoreError>> {
+    async fn renew_all(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
         let (shared, now) = (&self.shared, Instant::now());
         let held: Vec<_> = {
             let mut places = shared.places();
-            let mut held = |renewal: &Renewal| {
+            let mut held = |renewal: &RenewRequest| {
                 let token = renewal.claim.token();
                 let made = places.get(token).filter(|place| place.is == Is::Holding)?.made.clone();
                 // Before the answer: it may come late, and the lease must not end meanwhile.
@@ -262,7 +262,7 @@ impl<E: Ensemble> OrderedStore<E> {
         let (mut places, mut lost) = (shared.places(), false);
         let mut settle = |token: OwnerToken, made: &Option<Arc<Made>>| {
             if made.is_none() {
-                return Ok(Renew::NotHeld);
+                return Ok(RenewOutcome::NotHeld);
             }
             let there = answers
                 .next()
@@ -275,13 +275,13 @@ impl<E: Ensemble> OrderedStore<E> {
             if holds && !there {
                 lost |= places.lost(token, now);
             }
-            Ok(if holds && there { Renew::Renewed } else { Renew::NotHeld })
+            Ok(if holds && there { RenewOutcome::Renewed } else { RenewOutcome::NotHeld })
         };
         let with = renewals.iter().zip(&held);
         let answers = with
             .map(|(it, made)| {
                 let answer = settle(it.claim.token(), made)?;
-                if answer == Renew::Renewed && is_behind(it, made.as_deref()) {
+                if answer == RenewOutcome::Renewed && is_behind(it, made.as_deref()) {
                     return Err(StoreError::new("its servers count by themselves, and not so far"));
                 }
                 Ok(answer)
@@ -295,13 +295,16 @@ impl<E: Ensemble> OrderedStore<E> {
         answers
     }
 
-    async fn release_all(&self, releases: &[Releasing]) -> Vec<Result<Release, StoreError>> {
+    async fn release_all(
+        &self,
+        releases: &[ReleaseRequest],
+    ) -> Vec<Result<ReleaseOutcome, StoreError>> {
         let (shared, now) = (&self.shared, Instant::now());
         let (mut stays, mut leavers) = (Vec::new(), Vec::<Leaver>::new());
         let what: Vec<_> = {
             let mut places = shared.places();
             let mut what = |release| {
-                let release: &Releasing = release;
+                let release: &ReleaseRequest = release;
                 let token = release.claim.token();
                 let holds = places.get(token).filter(|place| place.is == Is::Holding);
                 let made = holds.and_then(|place| place.made.clone());
@@ -334,7 +337,7 @@ impl<E: Ensemble> OrderedStore<E> {
                 What::Leaves => left.next(),
             };
             let held = held.unwrap_or_else(|| Err(StoreError::new("the store gave no answer")))?;
-            Ok(if held { Release::Released } else { Release::NotHeld })
+            Ok(if held { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld })
         };
         what.iter().map(answer).collect()
     }
@@ -342,7 +345,7 @@ impl<E: Ensemble> OrderedStore<E> {
     /// Lets locks be taken for a while still; whether each was.
     async fn stay(
         &self,
-        stays: &[(&Releasing, Arc<Made>)],
+        stays: &[(&ReleaseRequest, Arc<Made>)],
         now: Instant,
     ) -> Vec<Result<bool, StoreError>> {
         let shared = &self.shared;
@@ -367,8 +370,8 @@ impl<E: Ensemble> OrderedStore<E> {
         }
         // Not while the places are locked: whoever is told may want them.
         for (token, end) in told {
-            if let Some(inbox) = shared.inboxes.get(token.inbox()) {
-                inbox.ask_again(token, end);
+            if let Some(subscriber) = shared.subscribers.get(token.subscriber()) {
+                subscriber.ask_again(token, end);
             }
         }
         match shared.time() {
@@ -380,7 +383,7 @@ impl<E: Ensemble> OrderedStore<E> {
 
 /// Whether a later acquisition may get the number that this one has of another store: what is certain
 /// is only that it gets a greater one than was given here.
-fn is_behind(renewal: &Renewal, made: Option<&Made>) -> bool {
+fn is_behind(renewal: &RenewRequest, made: Option<&Made>) -> bool {
     let number = made.map(|made| FencingToken::from_counter(made.number));
     renewal.fence.is_some_and(|fence| number.is_none_or(|number| fence > number))
 }
@@ -393,25 +396,28 @@ enum What {
 }
 
 impl<E: Ensemble> Store for OrderedStore<E> {
-    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+    fn acquire<'a>(
+        &'a self,
+        asked: &'a AcquireRequest,
+    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
         Box::pin(self.ask(asked))
     }
 
-    fn listen(&self, inbox: &Arc<Inbox>) {
-        self.shared.inboxes.add(inbox);
+    fn subscribe(&self, subscriber: &Arc<Subscriber>) {
+        self.shared.subscribers.add(subscriber);
     }
 
     fn renew<'a>(
         &'a self,
-        renewals: &'a [Renewal],
-    ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
+        renewals: &'a [RenewRequest],
+    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
         Box::pin(self.renew_all(renewals))
     }
 
     fn release<'a>(
         &'a self,
-        releases: &'a [Releasing],
-    ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
+        releases: &'a [ReleaseRequest],
+    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
         Box::pin(self.release_all(releases))
     }
 
@@ -425,12 +431,15 @@ impl<E: Ensemble> Store for OrderedStore<E> {
         })
     }
 
-    fn survey<'a>(&'a self, prefix: &'a str) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
-        Box::pin(self.shared.survey(prefix))
+    fn held_locks<'a>(
+        &'a self,
+        prefix: &'a str,
+    ) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
+        Box::pin(self.shared.held_locks(prefix))
     }
 
-    fn evict<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
-        Box::pin(self.shared.evict(key))
+    fn force_release<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.shared.force_release(key))
     }
 
     fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
@@ -438,7 +447,7 @@ impl<E: Ensemble> Store for OrderedStore<E> {
     }
 
     /// An entry ends with the session, of which at least a half may be leased.
-    fn entry_lasts(&self, _ttl: Duration) -> Duration {
+    fn entry_lifetime(&self, _ttl: Duration) -> Duration {
         self.shared.ensemble.keeps_for() * 2
     }
 

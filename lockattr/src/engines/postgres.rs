@@ -30,8 +30,8 @@ use url::Url;
 use crate::lock::settings::ServerSettings;
 use crate::store::url::StoreUrl;
 use crate::store::{
-    Acquire, Acquiring, Inbox, LockKey, Release, Releasing, Renew, Renewal, Store, StoreError,
-    StoreFuture, Waiting, place_of,
+    AcquireOutcome, AcquireRequest, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
+    RenewRequest, Store, StoreError, StoreFuture, Subscriber, Waiting, place_of,
 };
 use crate::{Error, HeldLock, Holder};
 pub use advisory::PostgresSessionStore;
@@ -215,14 +215,14 @@ impl PostgresStore {
         place_of(key, self.asks.len())
     }
 
-    async fn ask(&self, asked: &Acquiring) -> Result<Acquire, StoreError> {
-        let Acquiring { claim, ttl, waiting, .. } = asked;
+    async fn ask(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        let AcquireRequest { claim, ttl, waiting, .. } = asked;
         let ear = match waiting {
             Waiting::Not => None,
             // First of all: a grant that is told to nobody would be passed on.
-            Waiting::InLine | Waiting::Told { .. } => {
-                let ear = self.hears.hear(claim.token().inbox()).await?;
-                claim.enters_line(*ttl, *waiting);
+            Waiting::Queued | Waiting::Told { .. } => {
+                let ear = self.hears.hear(claim.token().subscriber()).await?;
+                claim.enters_queue(*ttl, *waiting);
                 self.hears.role.1.add(claim);
                 Some(ear)
             }
@@ -298,31 +298,38 @@ impl fmt::Debug for PostgresStore {
 }
 
 impl Store for PostgresStore {
-    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+    fn acquire<'a>(
+        &'a self,
+        asked: &'a AcquireRequest,
+    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
         Box::pin(self.ask(asked))
     }
 
-    fn listen(&self, inbox: &Arc<Inbox>) {
-        self.hears.role.0.inboxes.add(inbox);
+    fn subscribe(&self, subscriber: &Arc<Subscriber>) {
+        self.hears.role.0.subscribers.add(subscriber);
     }
 
     fn renew<'a>(
         &'a self,
-        renewals: &'a [Renewal],
-    ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
+        renewals: &'a [RenewRequest],
+    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
         Box::pin(async move {
             let held = self.ask_about(renewals).await.into_iter();
-            held.map(|held| Ok(if held? { Renew::Renewed } else { Renew::NotHeld })).collect()
+            held.map(|held| Ok(if held? { RenewOutcome::Renewed } else { RenewOutcome::NotHeld }))
+                .collect()
         })
     }
 
     fn release<'a>(
         &'a self,
-        releases: &'a [Releasing],
-    ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
+        releases: &'a [ReleaseRequest],
+    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
         Box::pin(async move {
             let held = self.ask_about(releases).await.into_iter();
-            held.map(|held| Ok(if held? { Release::Released } else { Release::NotHeld })).collect()
+            held.map(|held| {
+                Ok(if held? { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld })
+            })
+            .collect()
         })
     }
 
@@ -333,11 +340,14 @@ impl Store for PostgresStore {
         Box::pin(async move { in_one_step(self.link(key), &Who(key.name())).await })
     }
 
-    fn survey<'a>(&'a self, prefix: &'a str) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
+    fn held_locks<'a>(
+        &'a self,
+        prefix: &'a str,
+    ) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
         Box::pin(async move { in_one_step(&self.asks[0], &Survey(prefix)).await })
     }
 
-    fn evict<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
+    fn force_release<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
         Box::pin(async move {
             let answer = in_one_step(self.link(key), &Evict(key.name())).await?;
             evicted(answer).ok_or_else(nonsense)?

@@ -42,8 +42,8 @@ use super::redlock::Member;
 use crate::lock::settings::ServerSettings;
 use crate::store::url::{StoreUrl, shown};
 use crate::store::{
-    Acquire, Acquiring, Inbox, LockKey, Release, Releasing, Renew, Renewal, Store, StoreError,
-    StoreFuture, Waiting,
+    AcquireOutcome, AcquireRequest, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
+    RenewRequest, Store, StoreError, StoreFuture, Subscriber, Waiting,
 };
 use crate::{Error, FencingToken, HeldLock, Holder};
 use call::Call;
@@ -221,8 +221,8 @@ impl RedisStore {
     }
 
     /// Asks for all that a claim names.
-    async fn ask(&self, asked: &Acquiring) -> Result<Acquire, StoreError> {
-        let Acquiring { claim, waiting, .. } = asked;
+    async fn ask(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        let AcquireRequest { claim, waiting, .. } = asked;
         let Some(place) = self.servers.place_of(claim) else {
             return Box::pin(self.ask_several(asked)).await;
         };
@@ -241,21 +241,25 @@ impl RedisStore {
     async fn ask_script(
         &self,
         place: Place,
-        asked: &Acquiring,
+        asked: &AcquireRequest,
         waits: bool,
-    ) -> Result<Acquire, StoreError> {
-        let Acquiring { claim, ttl, waiting, .. } = asked;
+    ) -> Result<AcquireOutcome, StoreError> {
+        let AcquireRequest { claim, ttl, waiting, .. } = asked;
         // Before it is queued: a grant that is told to nobody would be passed on.
         self.servers.hear(place, claim, waits).await?;
         if waits {
-            claim.enters_line(*ttl, *waiting);
+            claim.enters_queue(*ttl, *waiting);
         }
         // In a box, or every acquisition of a free lock would carry the room for this.
         Box::pin(self.ask_in_place(place, asked)).await
     }
 
     /// Asks for what a claim names in one place.
-    async fn ask_in_place(&self, place: Place, asked: &Acquiring) -> Result<Acquire, StoreError> {
+    async fn ask_in_place(
+        &self,
+        place: Place,
+        asked: &AcquireRequest,
+    ) -> Result<AcquireOutcome, StoreError> {
         let script = request::acquire(&self.scripts, asked, &self.servers.fence(place));
         loop {
             let sent = Instant::now();
@@ -269,14 +273,14 @@ impl RedisStore {
             if let Some(micros) = clock {
                 post.saw_clock(sent, micros);
             }
-            if let Acquire::Acquired { fencing, .. } = answer {
+            if let AcquireOutcome::Acquired { fencing, .. } = answer {
                 let (counters, slot) = self.servers.counter(place);
                 counters.saw(slot, fencing.counter());
                 live.raised.raise(slot);
                 // That another has it is a fact, whatever the replicas have.
                 reply.replicated?;
             }
-            if !matches!(answer, Acquire::Acquired { wanted: false, .. }) {
+            if !matches!(answer, AcquireOutcome::Acquired { contended: false, .. }) {
                 post.contended.note(asked.claim.key().name());
             }
             return Ok(answer);
@@ -285,25 +289,28 @@ impl RedisStore {
 }
 
 impl Store for RedisStore {
-    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+    fn acquire<'a>(
+        &'a self,
+        asked: &'a AcquireRequest,
+    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
         Box::pin(self.ask(asked))
     }
 
-    fn listen(&self, inbox: &Arc<Inbox>) {
-        self.servers.listen(inbox);
+    fn subscribe(&self, subscriber: &Arc<Subscriber>) {
+        self.servers.subscribe(subscriber);
     }
 
     fn renew<'a>(
         &'a self,
-        renewals: &'a [Renewal],
-    ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
+        renewals: &'a [RenewRequest],
+    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
         Box::pin(self.renew_all(renewals))
     }
 
     fn release<'a>(
         &'a self,
-        releases: &'a [Releasing],
-    ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
+        releases: &'a [ReleaseRequest],
+    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
         Box::pin(async move {
             if let [releasing] = releases
                 && let Some(place) = self.servers.place_of(&releasing.claim)
@@ -332,7 +339,10 @@ impl Store for RedisStore {
         })
     }
 
-    fn survey<'a>(&'a self, prefix: &'a str) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
+    fn held_locks<'a>(
+        &'a self,
+        prefix: &'a str,
+    ) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
         Box::pin(self.survey_all(prefix))
     }
 
@@ -343,7 +353,7 @@ impl Store for RedisStore {
         Box::pin(self.servers.next_number(self.servers.place(key)))
     }
 
-    fn evict<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
+    fn force_release<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
         Box::pin(self.evict_all(key))
     }
 
@@ -355,11 +365,11 @@ impl Store for RedisStore {
         self.servers.answered_since(self.servers.place(key), since)
     }
 
-    fn knows_companions(&self) -> bool {
+    fn supports_companions(&self) -> bool {
         true
     }
 
-    fn can_share_held_locks(&self) -> bool {
+    fn supports_downgrade(&self) -> bool {
         true
     }
 

@@ -21,8 +21,8 @@ use tokio::time::{Instant, timeout};
 
 use crate::lock::fencing;
 use crate::store::{
-    Acquire, Acquiring, Claim, Inbox, LockKey, Release, Releasing, Renew, Renewal, Store,
-    StoreError, StoreFuture,
+    AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
+    RenewRequest, Store, StoreError, StoreFuture, Subscriber,
 };
 use crate::{Error, HeldLock, Holder};
 #[cfg(feature = "redis")]
@@ -45,8 +45,8 @@ pub(super) const TWICE: &str =
 /// *Distributed locks with Redis*), with fencing tokens.
 ///
 /// Made by [`LockManager::connect`](crate::LockManager::connect) from a `redlock://` URL, or by hand
-/// of stores that count as they are told to ([`hint`](field@Acquiring::hint),
-/// [`fence`](field@Renewal::fence)): each a [`RedisStore`](crate::store::RedisStore) or a
+/// of stores that count as they are told to ([`hint`](field@AcquireRequest::hint),
+/// [`fence`](field@RenewRequest::fence)): each a [`RedisStore`](crate::store::RedisStore) or a
 /// [`MemoryStore`](crate::store::MemoryStore). Databases, ZooKeeper and etcd have numbers of their own,
 /// and are no nodes. A minority of the nodes may be down, or hang, without being noticed.
 ///
@@ -171,48 +171,56 @@ impl RedlockStore {
 }
 
 impl Store for RedlockStore {
-    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+    fn acquire<'a>(
+        &'a self,
+        asked: &'a AcquireRequest,
+    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
         Box::pin(self.acquire_on_all(asked))
     }
 
-    fn listen(&self, inbox: &Arc<Inbox>) {
-        self.nodes.iter().for_each(|node| node.listen(inbox));
+    fn subscribe(&self, subscriber: &Arc<Subscriber>) {
+        self.nodes.iter().for_each(|node| node.subscribe(subscriber));
     }
 
     fn renew<'a>(
         &'a self,
-        renewals: &'a [Renewal],
-    ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
+        renewals: &'a [RenewRequest],
+    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
         Box::pin(async move {
-            let renew = |one: &Renewal| Renewal { claim: one.claim.last_attempt(), ..one.clone() };
+            let renew = |one: &RenewRequest| RenewRequest {
+                claim: one.claim.last_attempt(),
+                ..one.clone()
+            };
             let batch: Arc<[_]> = renewals.iter().map(renew).collect();
             let ask = |node: Arc<dyn Store>| {
                 let batch = batch.clone();
                 async move {
-                    let held = |answer| answer == Renew::Renewed;
+                    let held = |answer| answer == RenewOutcome::Renewed;
                     let answers = node.renew(&batch).await;
                     answers.into_iter().map(|answer| answer.map(held)).collect()
                 }
             };
             let claims = batch.iter().map(|one| &one.claim);
             let answers = self.count(claims, self.nodes.iter().cloned().map(ask)).await;
-            let renewed = |held| if held { Renew::Renewed } else { Renew::NotHeld };
+            let renewed = |held| if held { RenewOutcome::Renewed } else { RenewOutcome::NotHeld };
             answers.into_iter().map(|answer| answer.map(renewed)).collect()
         })
     }
 
     fn release<'a>(
         &'a self,
-        releases: &'a [Releasing],
-    ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
+        releases: &'a [ReleaseRequest],
+    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
         Box::pin(async move {
-            let release =
-                |one: &Releasing| Releasing { claim: one.claim.last_attempt(), ..one.clone() };
+            let release = |one: &ReleaseRequest| ReleaseRequest {
+                claim: one.claim.last_attempt(),
+                ..one.clone()
+            };
             let batch: Arc<[_]> = releases.iter().map(release).collect();
             let ask = |(nth, node): (usize, Arc<dyn Store>)| {
                 let batch = batch.clone();
                 async move {
-                    let held = |answer| answer == Release::Released;
+                    let held = |answer| answer == ReleaseOutcome::Released;
                     let answers = node.release(&batch).await;
                     batch.iter().for_each(|one| one.claim.was_given_back(nth, one.quietly));
                     answers.into_iter().map(|answer| answer.map(held)).collect()
@@ -221,7 +229,8 @@ impl Store for RedlockStore {
             let claims = batch.iter().map(|one| &one.claim);
             let questions = self.nodes.iter().cloned().enumerate().map(ask);
             let answers = self.count(claims, questions).await;
-            let released = |held| if held { Release::Released } else { Release::NotHeld };
+            let released =
+                |held| if held { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld };
             answers.into_iter().map(|answer| answer.map(released)).collect()
         })
     }
@@ -243,9 +252,12 @@ impl Store for RedlockStore {
     }
 
     /// All nodes are waited for: on which of them a lock is, nobody knows before.
-    fn survey<'a>(&'a self, prefix: &'a str) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
+    fn held_locks<'a>(
+        &'a self,
+        prefix: &'a str,
+    ) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
         Box::pin(async move {
-            let mut round = Round::new(self.nodes.iter().map(|node| node.survey(prefix)));
+            let mut round = Round::new(self.nodes.iter().map(|node| node.held_locks(prefix)));
             let mut tally = Tally::of(self.quorum);
             while let Some((_, answer)) = round.next().await {
                 tally.add(answer);
@@ -255,9 +267,9 @@ impl Store for RedlockStore {
     }
 
     /// On a majority, so that whoever had it has none any more.
-    fn evict<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
+    fn force_release<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
         Box::pin(async move {
-            let mut round = Round::new(self.nodes.iter().map(|node| node.evict(key)));
+            let mut round = Round::new(self.nodes.iter().map(|node| node.force_release(key)));
             let (majority, mut had, mut had_not) = (self.quorum.majority(), 0, 0);
             let mut failed = StoreError::new("too few answered");
             while let Some((_, answer)) = round.next().await {
@@ -301,7 +313,7 @@ impl Store for RedlockStore {
         self.nodes.iter().find_map(|node| node.refuses(key))
     }
 
-    fn knows_companions(&self) -> bool {
+    fn supports_companions(&self) -> bool {
         true
     }
 

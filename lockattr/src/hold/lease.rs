@@ -10,7 +10,7 @@ use crate::hold::chain::Frame;
 use crate::hold::thread_kind::may_wait;
 use crate::lock::key::LockKey;
 use crate::lock::options::check_ttl;
-use crate::store::{Renew, Renewal};
+use crate::store::{RenewOutcome, RenewRequest};
 use crate::{Error, FencingToken, LostReason};
 
 /// A claim with an end, as its holder sees it: cheap to clone, and no hold by itself.
@@ -168,16 +168,16 @@ impl Lease {
         hold.ensure_held(asked)?;
         let renewed_ttl = hold.at_most(ttl, asked);
         hold.asking_for(asked, renewed_ttl);
-        let renewal = [Renewal::new(hold.claim().clone(), renewed_ttl)];
+        let renewal = [RenewRequest::new(hold.claim().clone(), renewed_ttl)];
         match self.frame.core().store().renew(&renewal).await.pop() {
-            Some(Ok(Renew::Renewed)) => {
+            Some(Ok(RenewOutcome::Renewed)) => {
                 hold.lengthen(ttl);
                 hold.renewed(asked, renewed_ttl);
                 // The answer may have come after the end: then it is lost all the same.
                 hold.ensure_held(Instant::now())
             }
             Some(Err(error)) => Err(error.about(&hold.claim().named())),
-            Some(Ok(Renew::NotHeld)) | None => {
+            Some(Ok(RenewOutcome::NotHeld)) | None => {
                 hold.lose(LostReason::Taken);
                 Err(hold.lost(LostReason::Taken))
             }

@@ -8,7 +8,7 @@ use crate::platform::entropy::random_bits;
 /// 128 random bits, new for every acquisition: only who knows them renews or releases.
 ///
 /// The first half is the same for all acquisitions of one manager: it names the
-/// [`Inbox`](crate::store::Inbox) where news about the claim go.
+/// [`Subscriber`](crate::store::Subscriber) where news about the claim go.
 ///
 /// `Debug` does not show them, so that no log line becomes a key to somebody's lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -16,8 +16,8 @@ pub struct OwnerToken(u128);
 
 impl OwnerToken {
     /// A token that nobody else has, of a claim whose news go to `inbox`.
-    pub(crate) fn random(inbox: u64) -> Self {
-        Self((u128::from(inbox) << 64) | u128::from(random_bits()))
+    pub(crate) fn random(subscriber: u64) -> Self {
+        Self((u128::from(subscriber) << 64) | u128::from(random_bits()))
     }
 
     /// Reads what `Display` wrote: a store's messages name claims by it.
@@ -43,7 +43,7 @@ impl OwnerToken {
     }
 
     /// Where news about the claim go.
-    pub fn inbox(self) -> u64 {
+    pub fn subscriber(self) -> u64 {
         // The upper half fits.
         (self.0 >> 64) as u64
     }
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn a_token_names_its_inbox_and_is_in_no_log() {
         let token = OwnerToken::random(0xabcd);
-        assert_eq!(token.inbox(), 0xabcd);
+        assert_eq!(token.subscriber(), 0xabcd);
         assert!(token.to_string().starts_with("000000000000abcd"));
         assert_ne!(token, OwnerToken::random(0xabcd));
         assert_eq!(format!("{token:?}"), "OwnerToken(…)");

@@ -182,8 +182,8 @@ impl LockManager {
         queue: Option<&'a LocalQueue<'a>>,
     ) -> Result<Asking<'a>, Error> {
         let shared = &self.shared;
-        let (inbox, room) = (shared.inbox.id(), shared.identity.room(terms.function));
-        let claim = Claim::labelled(inbox, keys.clone(), terms.sharing, room, |value| {
+        let (subscriber, room) = (shared.subscriber.id(), shared.identity.room(terms.function));
+        let claim = Claim::labelled(subscriber, keys.clone(), terms.sharing, room, |value| {
             shared.identity.write_label(value, terms.function);
         });
         if let Some(why) = shared.core.store().refuses_claim(&claim) {
@@ -231,9 +231,7 @@ impl LockManager {
             let (now, random) = (Instant::now(), random_fraction());
             let queued = refusal.is_queued();
             let again = match &refusal {
-                Refusal::Held { in_line: Some(soon), .. } => {
-                    attempts.look_again(now, *soon, random)
-                }
+                Refusal::Held { queued: Some(soon), .. } => attempts.look_again(now, *soon, random),
                 _ => attempts.pause(now, random),
             };
             let over = |refusal, attempts: &Attempts| match refusal {

@@ -90,7 +90,7 @@ impl LockManager {
         let number = store.number(&key).await.map_err(|error| error.about(key.as_str()))?;
         match store.by_lease() {
             true => self.by_lease(store, transaction, key, number).await,
-            false => self.in_line(store, transaction, key, number).await,
+            false => self.queued(store, transaction, key, number).await,
         }
     }
 
@@ -121,7 +121,7 @@ impl LockManager {
     }
 
     /// Lets the transaction stand in the server's own line.
-    async fn in_line<T: PostgresTransaction>(
+    async fn queued<T: PostgresTransaction>(
         &self,
         store: &dyn InTransactions,
         transaction: &mut T,

@@ -13,7 +13,8 @@ use crate::lease::{Granted, validity};
 use crate::lock::options::Terms;
 use crate::lock::retry::Attempts;
 use crate::store::{
-    Acquire, Acquiring, Claim, Expected, Grant, News, Releasing, StoreError, Waiting,
+    AcquireOutcome, AcquireRequest, Claim, Grant, Notification, ReleaseRequest, StoreError,
+    Subscription, Waiting,
 };
 use crate::{FencingToken, Holder, LockGuard};
 
@@ -32,7 +33,7 @@ pub(super) enum Refusal {
     Held {
         holder: Option<Box<Holder>>,
         /// After how long to look again, where the claim stands in line.
-        in_line: Option<Duration>,
+        queued: Option<Duration>,
     },
     Unknown(StoreError),
 }
@@ -40,7 +41,7 @@ pub(super) enum Refusal {
 impl Refusal {
     /// Whether the claim waits in the store's queue now.
     pub(super) fn is_queued(&self) -> bool {
-        matches!(self, Self::Held { in_line: Some(_), .. })
+        matches!(self, Self::Held { queued: Some(_), .. })
     }
 
     fn known(&self) -> Known {
@@ -74,7 +75,7 @@ pub(super) struct Asking<'a> {
     /// The claim of this process whose place it shares.
     beside: Option<Arc<Claim>>,
     /// What the store tells, once the claim may stand in its line.
-    expected: Option<Expected>,
+    expected: Option<Subscription>,
     /// Whether an attempt is under way or got no answer, or the claim stands in line. Sticky: a
     /// request that nobody answered may still arrive after a later one was refused.
     unsure: bool,
@@ -139,8 +140,8 @@ impl<'a> Asking<'a> {
         let asked = Instant::now();
         if attempts.can_wait(asked) {
             let token = self.claim.token();
-            self.expected.get_or_insert_with(|| self.shared.inbox.expect(token));
-            wish = wish.waiting(Waiting::InLine).look_every(self.look_every());
+            self.expected.get_or_insert_with(|| self.shared.subscriber.subscribe(token));
+            wish = wish.waiting(Waiting::Queued).recheck_every(self.recheck_every());
         }
         let refused = self.ask_for(wish, attempts.cut(asked, LEAST_TIME_TO_ANSWER)).await;
         if let (Err(refusal), Some(ahead)) = (&refused, &self.ahead) {
@@ -150,21 +151,21 @@ impl<'a> Asking<'a> {
     }
 
     /// What each of its questions asks for.
-    fn wish(&self) -> Acquiring {
-        Acquiring::new(self.claim.clone(), self.terms.ttl).beside(self.beside.clone())
+    fn wish(&self) -> AcquireRequest {
+        AcquireRequest::new(self.claim.clone(), self.terms.ttl).beside(self.beside.clone())
     }
 
     /// How often to look while it waits: each `retry_delay`, and less often where this manager waits for
     /// so many locks that the looks alone would keep the store busy.
-    fn look_every(&self) -> Duration {
-        let waits = u32::try_from(self.shared.inbox.waiting()).unwrap_or(u32::MAX);
+    fn recheck_every(&self) -> Duration {
+        let waits = u32::try_from(self.shared.subscriber.waiting()).unwrap_or(u32::MAX);
         self.terms.patience.delay.saturating_mul(waits.div_ceil(LOOKS_AT_ONCE).max(1))
     }
 
     /// Asks the store, until `cut`.
     async fn ask_for(
         &mut self,
-        wish: Acquiring,
+        wish: AcquireRequest,
         cut: Option<Instant>,
     ) -> Result<LockGuard, Refusal> {
         let was_unsure = std::mem::replace(&mut self.unsure, true);
@@ -180,10 +181,10 @@ impl<'a> Asking<'a> {
                 Ok(answer) => answer,
                 // The store lives, and has more to do than it can: that is no outage.
                 Err(_) if store.answered_since(self.claim.key(), asked) => {
-                    return Err(Refusal::Held { holder: None, in_line: None });
+                    return Err(Refusal::Held { holder: None, queued: None });
                 }
                 Err(_) => match self.known_before(asked, cut) {
-                    Some(holder) => return Err(Refusal::Held { holder, in_line: None }),
+                    Some(holder) => return Err(Refusal::Held { holder, queued: None }),
                     None => Err(too_late()),
                 },
             },
@@ -193,16 +194,16 @@ impl<'a> Asking<'a> {
         match answer {
             // A grant that came after its own lease had lapsed is none. Still unsure: the next
             // attempt takes it over, or it is undone.
-            Ok(Acquire::Acquired { .. }) if Instant::now() >= asked + validity(ttl) => {
+            Ok(AcquireOutcome::Acquired { .. }) if Instant::now() >= asked + validity(ttl) => {
                 Err(Refusal::Unknown(lapsed(ttl)))
             }
-            Ok(Acquire::Acquired { fencing, wanted }) => {
+            Ok(AcquireOutcome::Acquired { fencing, contended }) => {
                 let by = if is_beside { By::QuestionBeside } else { By::Question };
-                Ok(self.granted(fencing, asked, wanted, by).await)
+                Ok(self.granted(fencing, asked, contended, by).await)
             }
-            Ok(Acquire::Held { holder, in_line }) => {
-                self.unsure = was_unsure || in_line.is_some();
-                Err(Refusal::Held { holder, in_line })
+            Ok(AcquireOutcome::Held { holder, queued }) => {
+                self.unsure = was_unsure || queued.is_some();
+                Err(Refusal::Held { holder, queued })
             }
             Err(error) => {
                 self.unsure = was_unsure || !error.is_not_sent();
@@ -233,7 +234,7 @@ impl<'a> Asking<'a> {
             let sign = Instant::now() + SIGN_OF_LIFE;
             let news = tokio::select! {
                 biased;
-                news = expected.news() => news,
+                news = expected.next() => news,
                 () = sleep_until(until.min(sign)) => {
                     if until <= sign {
                         return None;
@@ -246,19 +247,19 @@ impl<'a> Asking<'a> {
                 }
             };
             match news {
-                News::Granted(grant) => break grant,
-                News::AskAgain(at) if at <= Instant::now() => return None,
-                News::AskAgain(at) => until = until.min(at),
+                Notification::Granted(grant) => break grant,
+                Notification::AskAgain(at) if at <= Instant::now() => return None,
+                Notification::AskAgain(at) => until = until.min(at),
             }
         };
-        let Grant { fencing, since, wanted } = grant;
+        let Grant { fencing, since, contended } = grant;
         // One that is too old is asked for again: that makes its lease begin anew. What nobody renews is the
         // deadline of the work, and has to last.
         let oldest = validity(self.terms.ttl) / if self.terms.renew { 2 } else { 10 };
         if Instant::now() >= since + oldest {
             return None;
         }
-        Some(self.granted(fencing, since, wanted, By::Message).await)
+        Some(self.granted(fencing, since, contended, By::Message).await)
     }
 
     /// The lock is ours since `asked`.
@@ -266,7 +267,7 @@ impl<'a> Asking<'a> {
         &mut self,
         fencing: FencingToken,
         asked: Instant,
-        wanted: bool,
+        contended: bool,
         by: By,
     ) -> LockGuard {
         let terms = self.terms;
@@ -284,7 +285,7 @@ impl<'a> Asking<'a> {
         if shares.is_none() {
             let ours = Known::Ours(self.claim.clone());
             match (&stays, self.queue) {
-                (Some(ahead), _) => ahead.granted(wanted, ours, Instant::now()),
+                (Some(ahead), _) => ahead.granted(contended, ours, Instant::now()),
                 // It asked for all, because the head is silent.
                 (None, Some(queue)) => queue.learned(ours),
                 (None, None) => {}
@@ -303,7 +304,7 @@ impl<'a> Asking<'a> {
         drop(ahead);
         self.unsure = false;
         if !self.unanswered {
-            self.claim.left_line();
+            self.claim.left_queue();
         }
         if woken {
             // What a task wakes is next on its own thread, and no other thread takes it from
@@ -317,7 +318,7 @@ impl<'a> Asking<'a> {
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         if self.unsure {
-            let lock = Releasing::new(self.claim.clone());
+            let lock = ReleaseRequest::new(self.claim.clone());
             self.shared.core.watchdog.undo(lock, self.terms.ttl);
         }
         self.shared.core.watchdog.has_asked();

@@ -56,7 +56,7 @@ enum Held {
         /// Wakes the body to be cancelled; made when it first has to wait.
         ended: Option<Boxed<Error>>,
     },
-    Releasing {
+    ReleaseRequest {
         released: Boxed<Result<(), Error>>,
         /// Names the key.
         lease: Lease,
@@ -240,10 +240,10 @@ impl Held {
                 Release::Await => Box::pin(guard.release()),
                 Release::Background => Box::pin(guard.release_until_sent()),
             };
-            *self = Self::Releasing { released, lease, on_lost };
+            *self = Self::ReleaseRequest { released, lease, on_lost };
         }
         match self {
-            Self::Releasing { released, lease, on_lost } => {
+            Self::ReleaseRequest { released, lease, on_lost } => {
                 let released = ready!(released.as_mut().poll(context));
                 Poll::Ready(judge(released, lease.key(), *on_lost))
             }

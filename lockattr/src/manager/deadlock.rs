@@ -22,7 +22,7 @@ use crate::lock::holder::Waits;
 use crate::lock::key::{LockKey, named};
 use crate::lock::options::Terms;
 use crate::platform::entropy::random_bits;
-use crate::store::{Acquiring, Claim, Releasing, Sharing};
+use crate::store::{AcquireRequest, Claim, ReleaseRequest, Sharing};
 use crate::{Error, Holder};
 
 /// What precedes the name of a lock in the name of its note.
@@ -102,7 +102,7 @@ impl LockManager {
             let holds_since = Holder::from_value(entry.hold().claim().value(), None).since_millis();
             let label = label.clone() + &Waits { id, holds_since, names: names.clone() }.word();
             let keys = Arc::new([LockKey::new(NOTES, held.name()).ok()?]);
-            let claim = Claim::with(self.shared.inbox.id(), keys, Sharing::Exclusive, &label);
+            let claim = Claim::with(self.shared.subscriber.id(), keys, Sharing::Exclusive, &label);
             Some(Note { claim: Arc::new(claim), left: None })
         };
         let notes = holds.iter().filter_map(note).collect();
@@ -149,7 +149,7 @@ impl Waiter {
                 // Whatever comes of it: without a note the circle is seen from elsewhere, or ends
                 // by patience as it would without any.
                 note.left = Some(now);
-                drop(store.acquire(&Acquiring::new(note.claim.clone(), TTL)).await);
+                drop(store.acquire(&AcquireRequest::new(note.claim.clone(), TTL)).await);
             }
         }
     }
@@ -212,7 +212,7 @@ impl Drop for Waiter {
         for note in &self.notes {
             if let Some(left) = note.left {
                 let watchdog = &self.manager.shared.core.watchdog;
-                watchdog.release_later(Releasing::new(note.claim.clone()), left + TTL, false);
+                watchdog.release_later(ReleaseRequest::new(note.claim.clone()), left + TTL, false);
             }
         }
     }

@@ -114,10 +114,10 @@ impl LockManager {
                 let (name, lines) = (key.name().into(), handed);
                 LocalQueue { name, lines, watchdog, hands_off: true, shares: false, scouts }
             }
-            [_] if !store.knows_companions() => return None,
+            [_] if !store.supports_companions() => return None,
             [key] => {
                 // Readers wait in the writers' queue if a writer can let them in.
-                let is_let_in = terms.sharing == Sharing::Shared && store.can_share_held_locks();
+                let is_let_in = terms.sharing == Sharing::Shared && store.supports_downgrade();
                 let (name, lines) = (key.name().into(), if is_let_in { handed } else { asked });
                 LocalQueue { name, lines, watchdog, hands_off: false, shares: true, scouts }
             }

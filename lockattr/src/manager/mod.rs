@@ -33,7 +33,7 @@ use crate::manager::body::{Granted, lease, nested_for_caller};
 use crate::manager::lock_order::LockOrder;
 use crate::observe::{self, Recorder};
 use crate::queue::Limits;
-use crate::store::{Inbox, Store};
+use crate::store::{Store, Subscriber};
 #[cfg(feature = "testing")]
 use crate::watchdog::Watchdog;
 use crate::{Error, Lease, LockGuard, LockOptions};
@@ -89,7 +89,7 @@ struct Shared {
     recorder: Recorder,
     identity: Identity,
     core: Arc<Core>,
-    inbox: Arc<Inbox>,
+    subscriber: Arc<Subscriber>,
     /// The queues of callers that want several keys: of each, one asks the store. Apart from all others, because
     /// keys may have any names: those of two could read like that of another.
     several: Arc<Lines>,
@@ -170,29 +170,29 @@ impl LockManager {
         let limits = Limits { count: settings.hand_overs, time: settings.hand_over_time };
         let core = Arc::new(Core::new(store, limits, settings.linger));
         let lines = Arc::downgrade(core.lines());
-        let inbox = Inbox::new(move |name| {
+        let subscriber = Subscriber::new(move |name| {
             if let Some(lines) = lines.upgrade() {
                 // What was only kept is given back.
-                drop(lines.wanted(name, Instant::now()));
+                drop(lines.contended(name, Instant::now()));
             }
         });
         let loses = Arc::downgrade(&core.watchdog);
-        let inbox = inbox.on_lost(move |token| {
+        let subscriber = subscriber.on_lost(move |token| {
             if let Some(watchdog) = loses.upgrade() {
                 watchdog.lost(token);
             }
         });
         let unclaimed = Arc::downgrade(&core.watchdog);
         // What a waiter asked for that has given up is on its way back already: now is the time.
-        let inbox = Arc::new(inbox.on_unclaimed(move |_token| {
+        let subscriber = Arc::new(subscriber.on_unclaimed(move |_token| {
             if let Some(watchdog) = unclaimed.upgrade() {
                 watchdog.hurry();
             }
         }));
-        core.store().listen(&inbox);
+        core.store().subscribe(&subscriber);
         observe::describe();
         let (lock_order, several) = (LockOrder::default(), Lines::new(limits));
-        let shared = Shared { settings, recorder, identity, core, inbox, several, lock_order };
+        let shared = Shared { settings, recorder, identity, core, subscriber, several, lock_order };
         Self { shared: Arc::new(shared) }
     }
 

@@ -67,7 +67,7 @@ impl LockManager {
     pub async fn held_locks(&self) -> Result<Vec<HeldLock>, Error> {
         let prefix = &self.shared.settings.prefix;
         self.shared.core.watchdog.check_here()?;
-        let held = self.shared.core.store().survey(prefix).await;
+        let held = self.shared.core.store().held_locks(prefix).await;
         let mut held = held.map_err(|error| error.about(&[prefix, "*"].concat()))?;
         // Under no prefix, all that the store keeps is ours.
         held.retain(|lock| !deadlock::is_note(&[prefix, lock.key.as_str()].concat()));
@@ -112,7 +112,7 @@ impl LockManager {
     pub async fn force_release(&self, key: impl AsRef<str>) -> Result<bool, Error> {
         let key = self.key(key.as_ref())?;
         self.shared.core.watchdog.check_here()?;
-        let evicted = self.shared.core.store().evict(&key).await;
+        let evicted = self.shared.core.store().force_release(&key).await;
         evicted.map_err(|error| error.about(key.as_str()))
     }
 

@@ -15,7 +15,7 @@ pub(crate) enum Next<W, T, K = ()> {
     /// Nobody who could have it from here; the next one, if any, asks the store.
     Nobody {
         /// Whether another process waits.
-        wanted: bool,
+        contended: bool,
     },
 }
 
@@ -37,12 +37,12 @@ pub(crate) struct Front<W, T, K = ()> {
 impl<W, T, K> Ahead<W, T, K> {
     /// The store granted the lock, and said whether others waited then; of those that came since, this
     /// process may have heard before. `ours` is what waiters here are to know of it.
-    pub(crate) fn granted(&self, wanted: bool, ours: K, now: Instant) {
+    pub(crate) fn granted(&self, contended: bool, ours: K, now: Instant) {
         let curious = {
             let mut by_name = self.lines.by_name(&self.name);
             let Some(line) = by_name.of(self) else { return };
-            if wanted || line.wanted.is_some() {
-                line.wanted = Some((now, 0));
+            if contended || line.contended.is_some() {
+                line.contended = Some((now, 0));
             }
             line.learns(ours, true)
         };
@@ -100,7 +100,7 @@ impl<W, T, K> Ahead<W, T, K> {
         let lines = self.lines.clone();
         let mut by_name = lines.by_name(&self.name);
         match by_name.of(&self) {
-            Some(line) if line.waiting.is_empty() && line.wanted.is_none() => {
+            Some(line) if line.waiting.is_empty() && line.contended.is_none() => {
                 line.kept = Some(Box::new((lock, until)));
                 self.left = true;
                 Ok(())
@@ -150,14 +150,14 @@ impl<W, T, K> Lines<W, T, K> {
     ) -> Next<W, T, K> {
         let mut by_name = self.by_name(name);
         let Some(line) = by_name.headed(name, number) else {
-            return Next::Nobody { wanted: false };
+            return Next::Nobody { contended: false };
         };
-        let nobody = Next::Nobody { wanted: line.wanted.is_some() };
+        let nobody = Next::Nobody { contended: line.contended.is_some() };
         if !line.waiting.front().is_some_and(|waiter| fits(&waiter.wants)) {
             return nobody;
         }
         let Limits { count, time } = self.limits;
-        if let Some((since, passed)) = &mut line.wanted {
+        if let Some((since, passed)) = &mut line.contended {
             if *passed >= count || now.saturating_duration_since(*since) >= time {
                 return nobody;
             }
@@ -197,7 +197,7 @@ impl<W, T, K> ByName<W, T, K> {
     pub(super) fn ask_next(&mut self, name: &str) -> Option<Waiter<W>> {
         let number = self.number();
         let line = self.lines.get_mut(name)?;
-        line.wanted = None;
+        line.contended = None;
         line.begin(number);
         let Some(waiter) = line.waiting.pop_front() else {
             self.leave_without_head(name);

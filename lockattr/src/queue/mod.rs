@@ -75,7 +75,7 @@ struct Line<W, T, K> {
     /// Turns that lie ready for their waiters.
     handed: Vec<Handed<T>>,
     /// Since when another process waits, and how often the lock was handed over since.
-    wanted: Option<(Instant, u32)>,
+    contended: Option<(Instant, u32)>,
     /// Callers that get in past the head, which asks the store.
     past: Option<Past>,
     /// Whether the head has an answer, and so waits in the store's queue.
@@ -110,7 +110,7 @@ impl<W, T, K> Line<W, T, K> {
             waiting: VecDeque::new(),
             called: Vec::new(),
             handed: Vec::new(),
-            wanted: None,
+            contended: None,
             past: None,
             is_answered: false,
             kept: None,
@@ -424,9 +424,9 @@ impl<W, T, K> Lines<W, T, K> {
     /// Another process waits for the lock of this name, or, without a name, for any of them. Those
     /// that were only kept are to be given back.
     #[must_use = "they are not kept any more"]
-    pub(crate) fn wanted(&self, name: Option<&str>, now: Instant) -> Vec<T> {
+    pub(crate) fn contended(&self, name: Option<&str>, now: Instant) -> Vec<T> {
         let note = |line: &mut Line<W, T, K>| {
-            line.wanted.get_or_insert((now, 0));
+            line.contended.get_or_insert((now, 0));
         };
         // In one step for each lock: whoever takes a kept lock just then takes the note along.
         let Some(name) = name else {

@@ -48,7 +48,7 @@ fn asks(place: &mut Place<u32, &'static str>) -> Option<Ahead<u32, &'static str>
 fn hands(ahead: &Ahead<u32, &'static str>, now: Instant) -> Result<u32, bool> {
     match ahead.next(now, |_| true) {
         Next::Hand(waiter) => Ok(*waiter.wants()),
-        Next::Nobody { wanted } => Err(wanted),
+        Next::Nobody { contended } => Err(contended),
     }
 }
 
@@ -152,7 +152,7 @@ fn a_lock_is_handed_to_the_first_in_line_if_it_fits_and_to_nobody_else() {
     let first = ahead(&lines, "a");
     assert_eq!(hands(&first, now), Err(false), "nobody waits");
     let [mut second, mut third] = behind(&lines, [2, 3]);
-    assert!(matches!(first.next(now, |wants| *wants == 3), Next::Nobody { wanted: false }));
+    assert!(matches!(first.next(now, |wants| *wants == 3), Next::Nobody { contended: false }));
     let Next::Hand(waiter) = first.next(now, |wants| *wants == 2) else { panic!("it fits") };
     assert_eq!(waiter.hand("lock"), Ok(()));
     assert!(matches!(second.turn().now_or_never(), Some(Came::Lock("lock"))));
@@ -167,9 +167,11 @@ fn while_another_process_waits_a_lock_is_handed_on_so_often_and_so_long() {
     let _places = behind(&lines, [2, 3, 4, 5, 6, 7, 8, 9]);
     first.granted(false, (), now);
     assert_eq!([(); 3].map(|()| hands(&first, now)), [Ok(2), Ok(3), Ok(4)], "nobody else waits");
-    assert!(lines.wanted(Some("b"), now).is_empty() && lines.wanted(Some("a"), now).is_empty());
+    assert!(
+        lines.contended(Some("b"), now).is_empty() && lines.contended(Some("a"), now).is_empty()
+    );
     // Said again, it is the same wish.
-    assert!(lines.wanted(None, now + SECOND * 9).is_empty());
+    assert!(lines.contended(None, now + SECOND * 9).is_empty());
     assert_eq!(hands(&first, now + SECOND * 10 - INSTANT), Ok(5));
     assert_eq!(hands(&first, now + SECOND * 10), Err(true), "for so long");
     assert_eq!(hands(&first, now), Ok(6));
@@ -180,7 +182,7 @@ fn while_another_process_waits_a_lock_is_handed_on_so_often_and_so_long() {
     assert_eq!(hands(&first, now + SECOND * 20), Err(true));
 }
 
-/// Red without: `wanted` noted in `granted`, or taken back in `leave`.
+/// Red without: `contended` noted in `granted`, or taken back in `leave`.
 #[test]
 fn a_grant_that_says_that_others_wait_begins_to_count() {
     let (lines, now) = lines();
@@ -243,10 +245,12 @@ fn a_lock_that_is_wanted_elsewhere_is_given_up_where_it_is_only_kept() {
     let busy = ahead(&lines, "busy");
     keep("b", "lock of b");
     keep("a", "lock of a");
-    assert_eq!(lines.wanted(Some("a"), now), ["lock of a"]);
-    assert!(lines.wanted(Some("a"), now).is_empty() && lines.wanted(Some("busy"), now).is_empty());
+    assert_eq!(lines.contended(Some("a"), now), ["lock of a"]);
+    assert!(
+        lines.contended(Some("a"), now).is_empty() && lines.contended(Some("busy"), now).is_empty()
+    );
     keep("a", "lock of a");
-    assert_eq!(lines.wanted(None, now), ["lock of a", "lock of b"]);
+    assert_eq!(lines.contended(None, now), ["lock of a", "lock of b"]);
     keep("a", "lock of a");
     keep("b", "lock of b");
     assert_eq!(lines.take_kept(Some("b")), ["lock of b"]);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use super::{Inbox, LockKey, Sharing, Waiting};
+use super::{LockKey, Sharing, Subscriber, Waiting};
 use crate::lock::key::{in_one_order, named};
 use crate::lock::token::OwnerToken;
 use crate::platform::entropy::random_bits;
@@ -31,7 +31,7 @@ pub struct Claim {
     shared_value: OnceLock<String>,
     /// Zero unless it may stand in the store's line. Then twice the TTL in milliseconds; the lowest bit is
     /// set if its turn is only told to it.
-    in_line: AtomicU64,
+    queued: AtomicU64,
     /// Which of several servers have answered its release, a bit for each, and whether any of them
     /// loudly.
     given_back: AtomicU64,
@@ -66,32 +66,37 @@ impl Claim {
     /// A claim as the manager with this inbox makes it: for `key` and all of `others` together,
     /// equal ones counted once, shared as `sharing` says.
     ///
-    /// For tests of a [`Store`](super::Store); the example stands at [`Inbox`].
+    /// For tests of a [`Store`](super::Store); the example stands at [`Subscriber`].
     pub fn of(
-        inbox: &Inbox,
+        subscriber: &Subscriber,
         key: LockKey,
         others: impl IntoIterator<Item = LockKey>,
         sharing: Sharing,
         label: &str,
     ) -> Self {
         let keys = in_one_order(others.into_iter().chain([key]).collect());
-        Self::with(inbox.id(), keys.into(), sharing, label)
+        Self::with(subscriber.id(), keys.into(), sharing, label)
     }
 
     /// A claim of the manager with `inbox` for all of `keys`, of which there is at least one.
-    pub(crate) fn with(inbox: u64, keys: Arc<[LockKey]>, sharing: Sharing, label: &str) -> Self {
-        Self::labelled(inbox, keys, sharing, label.len(), |value| value.push_str(label))
+    pub(crate) fn with(
+        subscriber: u64,
+        keys: Arc<[LockKey]>,
+        sharing: Sharing,
+        label: &str,
+    ) -> Self {
+        Self::labelled(subscriber, keys, sharing, label.len(), |value| value.push_str(label))
     }
 
     /// The same with a label that is written where it stays, of about this length.
     pub(crate) fn labelled(
-        inbox: u64,
+        subscriber: u64,
         keys: Arc<[LockKey]>,
         sharing: Sharing,
         length: usize,
         label: impl FnOnce(&mut String),
     ) -> Self {
-        let token = OwnerToken::random(inbox);
+        let token = OwnerToken::random(subscriber);
         let mut value = String::with_capacity(48 + length);
         value.push_str(token.digits().as_str());
         value.push_str(match sharing {
@@ -110,8 +115,8 @@ impl Claim {
         value: String,
         stands_as: Option<Arc<Self>>,
     ) -> Self {
-        let (shared_value, in_line, attempts, given_back) = Default::default();
-        Self { keys, token, sharing, value, shared_value, in_line, given_back, attempts, stands_as }
+        let (shared_value, queued, attempts, given_back) = Default::default();
+        Self { keys, token, sharing, value, shared_value, queued, given_back, attempts, stands_as }
     }
 
     /// The same acquisition of some of its keys.
@@ -137,7 +142,7 @@ impl Claim {
     }
 
     /// With whom the lock may be shared. This changes once at most: a claim that had its lock alone may
-    /// share it from then on, where the store [knows such claims](super::Store::can_share_held_locks).
+    /// share it from then on, where the store [knows such claims](super::Store::supports_downgrade).
     pub fn sharing(&self) -> Sharing {
         match self.shared_value.get() {
             Some(_) => Sharing::Shared,
@@ -187,7 +192,7 @@ impl Claim {
             return self.clone();
         }
         let label = self.value.split_once(' ').map_or("", |(_, label)| label);
-        let token = OwnerToken::random(self.token.inbox());
+        let token = OwnerToken::random(self.token.subscriber());
         let value = [&token.to_string(), " ", label].concat();
         let keys = self.keys.clone();
         let next = Self::owned_by(token, keys, self.sharing, value, Some(self.clone()));
@@ -228,25 +233,25 @@ impl Claim {
     }
 
     /// It may stand in the store's line from now on.
-    pub(crate) fn enters_line(&self, ttl: Duration, waiting: Waiting) {
+    pub(crate) fn enters_queue(&self, ttl: Duration, waiting: Waiting) {
         let halves = u64::try_from(ttl.as_millis()).map_or(u64::MAX, |ms| ms.saturating_mul(2));
-        let told = u64::from(waiting != Waiting::InLine);
-        self.stands_as().in_line.store((halves & !1) | told, Ordering::Release);
+        let told = u64::from(waiting != Waiting::Queued);
+        self.stands_as().queued.store((halves & !1) | told, Ordering::Release);
     }
 
     /// Its turn has come: it does not stand in line any more. One that is told to come and take
     /// several locks may do so in another line still.
-    pub(crate) fn left_line(&self) {
-        if self.in_line.load(Ordering::Acquire) & 1 == 0 {
-            self.in_line.store(0, Ordering::Release);
+    pub(crate) fn left_queue(&self) {
+        if self.queued.load(Ordering::Acquire) & 1 == 0 {
+            self.queued.store(0, Ordering::Release);
         }
     }
 
     /// What it asked for, and how it waits, where it may still stand in line.
-    pub(crate) fn in_line(&self) -> Option<(Duration, Waiting)> {
-        let halves = self.stands_as().in_line.load(Ordering::Acquire);
+    pub(crate) fn queued(&self) -> Option<(Duration, Waiting)> {
+        let halves = self.stands_as().queued.load(Ordering::Acquire);
         let told = halves & 1 == 1;
-        let waiting = if told { Waiting::Told { again: true } } else { Waiting::InLine };
+        let waiting = if told { Waiting::Told { again: true } } else { Waiting::Queued };
         (halves > 0).then(|| (Duration::from_millis(halves / 2), waiting))
     }
 

@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Grant, Inbox, Inboxes, NET, OwnerToken};
+use super::{Grant, NET, OwnerToken, Subscriber, Subscribers};
 use crate::FencingToken;
 
 /// The inboxes, and what is known of the clock of the server that tells them.
 #[derive(Debug, Default)]
 pub(crate) struct Mail {
-    pub(crate) inboxes: Arc<Inboxes>,
+    pub(crate) subscribers: Arc<Subscribers>,
     clock: Mutex<Option<ServerClock>>,
     /// Whether a grant counts only once it is asked for again, in a way that counts.
     to_be_confirmed: bool,
@@ -51,8 +51,8 @@ impl ServerClock {
 }
 
 impl Mail {
-    pub(crate) fn new(inboxes: Arc<Inboxes>, to_be_confirmed: bool) -> Self {
-        Self { inboxes, clock: Mutex::default(), to_be_confirmed }
+    pub(crate) fn new(subscribers: Arc<Subscribers>, to_be_confirmed: bool) -> Self {
+        Self { subscribers, clock: Mutex::default(), to_be_confirmed }
     }
 
     /// Takes note of what the server's clock showed in the answer to a question sent at `asked`.
@@ -68,22 +68,22 @@ impl Mail {
     /// The connection on which the messages came is gone, and messages with it.
     pub(crate) fn interrupted(&self) {
         self.forget_clock();
-        self.inboxes.all().iter().for_each(|inbox| inbox.ask_all_again());
+        self.subscribers.all().iter().for_each(|subscriber| subscriber.ask_all_again());
     }
 
     /// Delivers a message to the inbox with this number.
     pub(crate) fn deliver(&self, id: u64, message: &str) {
         // One whose manager is gone may still be listened for.
-        let Some(inbox) = self.inboxes.get(id) else { return };
-        if self.read(&inbox, message).is_none() {
-            tracing::warn!(inbox = id, "a message that makes no sense was passed over");
+        let Some(subscriber) = self.subscribers.get(id) else { return };
+        if self.read(&subscriber, message).is_none() {
+            tracing::warn!(subscriber = id, "a message that makes no sense was passed over");
         }
     }
 
-    fn read(&self, inbox: &Inbox, message: &str) -> Option<()> {
+    fn read(&self, subscriber: &Subscriber, message: &str) -> Option<()> {
         let (kind, rest) = message.split_once(' ')?;
         if kind == "wanted" {
-            inbox.wanted(rest);
+            subscriber.contended(rest);
             return Some(());
         }
         let mut words = rest.split(' ');
@@ -93,7 +93,7 @@ impl Mail {
             "granted" => {
                 let fencing = FencingToken::read(number)?;
                 let granted_at = words.next()?.parse().ok()?;
-                let wanted = words.next()? != "0";
+                let contended = words.next()? != "0";
                 let less = words.next().map_or(Ok(0), str::parse).ok()?;
                 let clock = *self.clock();
                 match clock {
@@ -101,17 +101,19 @@ impl Mail {
                         let since = clock.no_later_than(granted_at).min(Instant::now());
                         // Its length is not read off the clock, which may have been set meanwhile.
                         match since.checked_sub(Duration::from_millis(less)) {
-                            Some(since) => inbox.granted(token, Grant::new(fencing, since, wanted)),
-                            None => inbox.ask_again(token, Instant::now()),
+                            Some(since) => {
+                                subscriber.granted(token, Grant::new(fencing, since, contended))
+                            }
+                            None => subscriber.ask_again(token, Instant::now()),
                         }
                     }
                     // It overtook the answer that told to wait, or is to be confirmed.
-                    _ => inbox.ask_again(token, Instant::now()),
+                    _ => subscriber.ask_again(token, Instant::now()),
                 }
             }
             "later" => {
                 let after = Duration::from_millis(number).min(NET);
-                inbox.ask_again(token, Instant::now() + after);
+                subscriber.ask_again(token, Instant::now() + after);
             }
             _ => return None,
         }
@@ -128,31 +130,32 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
-    use crate::store::{Claim, LockKey, News, Sharing};
+    use crate::store::{Claim, LockKey, Notification, Sharing};
 
-    fn told(message: impl Fn(&str) -> String) -> Option<News> {
-        let (mail, inbox) = (Mail::default(), Arc::new(Inbox::new(|_name| {})));
-        mail.inboxes.add(&inbox);
+    fn told(message: impl Fn(&str) -> String) -> Option<Notification> {
+        let (mail, subscriber) = (Mail::default(), Arc::new(Subscriber::new(|_name| {})));
+        mail.subscribers.add(&subscriber);
         mail.saw_clock(Instant::now(), 5_000_000);
         let key = LockKey::new("lock:", "a").unwrap();
-        let token = Claim::of(&inbox, key, [], Sharing::Exclusive, "").token();
-        let expected = inbox.expect(token);
-        mail.deliver(inbox.id(), &message(&token.to_string()));
-        expected.news().now_or_never()
+        let token = Claim::of(&subscriber, key, [], Sharing::Exclusive, "").token();
+        let expected = subscriber.subscribe(token);
+        mail.deliver(subscriber.id(), &message(&token.to_string()));
+        expected.next().now_or_never()
     }
 
     /// Red without: the net in `later`, or `FencingToken::read`.
     #[tokio::test]
     async fn only_a_whole_grant_is_one_and_nobody_sleeps_beyond_the_net() {
         let granted = told(|token| format!("granted {token} 5 5000000 0"));
-        assert!(matches!(granted, Some(News::Granted(_))), "{granted:?}");
+        assert!(matches!(granted, Some(Notification::Granted(_))), "{granted:?}");
         let wrong =
             ["", " 5", " 5 5", " 0 5 0", " -5 5 0", " 18446744073709551615 5 0", " 5 5 0 -1"];
         for rest in wrong {
             let news = told(|token| format!("granted {token}{rest}"));
             assert_eq!(news, None, "{rest}");
         }
-        let Some(News::AskAgain(at)) = told(|token| format!("later {token} {}", u64::MAX)) else {
+        let Some(Notification::AskAgain(at)) = told(|token| format!("later {token} {}", u64::MAX))
+        else {
             panic!("it is told nothing");
         };
         assert!(at <= Instant::now() + NET);
@@ -164,7 +167,7 @@ mod tests {
     async fn a_grant_that_is_shorter_is_no_longer_than_it_says_whatever_the_clock_shows() {
         for granted_at in [5_000_000, 32_000_000, 4_000_000] {
             let told = told(|token| format!("granted {token} 5 {granted_at} 0 20"));
-            let Some(News::Granted(grant)) = told else { panic!("{told:?}") };
+            let Some(Notification::Granted(grant)) = told else { panic!("{told:?}") };
             let since = Instant::now() - Duration::from_millis(20);
             assert!(grant.since <= since, "{granted_at}: {:?} too late", grant.since - since);
         }

@@ -36,8 +36,6 @@ pub(crate) mod answered;
 #[cfg(any(feature = "redis", feature = "mysql"))]
 pub(crate) mod answers;
 mod claim;
-mod inbox;
-mod inboxes;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
 mod mail;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
@@ -46,17 +44,48 @@ pub(crate) mod queue;
 mod request;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) mod rows;
+mod subscriber;
+mod subscribers;
 pub(crate) mod url;
 
 pub use claim::Claim;
-pub use inbox::{Expected, Grant, Inbox, News};
-pub(crate) use inboxes::Inboxes;
+pub use subscriber::{Grant, Notification, Subscriber, Subscription};
+pub(crate) use subscribers::Subscribers;
+
+/// The old name of [`AcquireRequest`].
+#[deprecated(note = "renamed to `AcquireRequest`")]
+pub type Acquiring = AcquireRequest;
+/// The old name of [`RenewRequest`].
+#[deprecated(note = "renamed to `RenewRequest`")]
+pub type Renewal = RenewRequest;
+/// The old name of [`ReleaseRequest`].
+#[deprecated(note = "renamed to `ReleaseRequest`")]
+pub type Releasing = ReleaseRequest;
+/// The old name of [`AcquireOutcome`].
+#[deprecated(note = "renamed to `AcquireOutcome`")]
+pub type Acquire = AcquireOutcome;
+/// The old name of [`RenewOutcome`].
+#[deprecated(note = "renamed to `RenewOutcome`")]
+pub type Renew = RenewOutcome;
+/// The old name of [`ReleaseOutcome`].
+#[deprecated(note = "renamed to `ReleaseOutcome`")]
+pub type Release = ReleaseOutcome;
+/// The old name of [`Subscriber`].
+#[deprecated(note = "renamed to `Subscriber`")]
+pub type Inbox = Subscriber;
+/// The old name of [`Subscription`].
+#[deprecated(note = "renamed to `Subscription`")]
+pub type Expected = Subscription;
+/// The old name of [`Notification`].
+#[deprecated(note = "renamed to `Notification`")]
+pub type News = Notification;
+
 #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
 pub(crate) use mail::Mail;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) use place::place_of;
 pub(crate) use queue::NET;
-pub use request::{Acquiring, Releasing, Renewal, Waiting};
+pub use request::{AcquireRequest, ReleaseRequest, RenewRequest, Waiting};
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) use rows::{Rows, holder_of};
 
@@ -78,13 +107,13 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///   memory.
 /// * **A lease ends by itself** `ttl` after the store received the command, without a command.
 /// * **No store retries or waits.** Patience belongs to the manager. A store that can keep a line
-///   of its own lets a claim [stand in it](Waiting::InLine), grants the lock to the first in line as it becomes free, and tells that claim's [inbox](Self::listen).
+///   of its own lets a claim [stand in it](Waiting::Queued), grants the lock to the first in line as it becomes free, and tells that claim's [inbox](Self::listen).
 /// * **The line is served in order**: neither a claim that only asks once nor one that could share the
 ///   lock with its holders overtakes. There are two exceptions. A claim for several keys may be overtaken
-///   for a second, while another of its keys is taken. A claim [beside](field@Acquiring::beside) a holder
+///   for a second, while another of its keys is taken. A claim [beside](field@AcquireRequest::beside) a holder
 ///   of its process may enter in that one's place.
 /// * **A release takes a claim out of the line too**: who stops waiting releases.
-/// * **A loss that the store hears of by itself** is told to the claim's [inbox](Inbox::lost).
+/// * **A loss that the store hears of by itself** is told to the claim's [inbox](Subscriber::lost).
 /// * **Only what is held is listed**: no lines, no counters, no lease that has ended, and nothing that
 ///   is kept under other names than those asked for.
 /// * **An eviction is a release by somebody else**: the next in line has the lock at once, under a greater
@@ -110,23 +139,26 @@ pub trait Store: Any + Debug + Send + Sync {
     /// [says](Waiting). One that stands in line keeps its place when it asks again.
     ///
     /// A store without a line lets nobody wait.
-    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>>;
+    fn acquire<'a>(
+        &'a self,
+        asked: &'a AcquireRequest,
+    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>>;
 
     /// Tells `inbox` what concerns the claims whose tokens begin with its number, for as long as
     /// its manager keeps it.
-    fn listen(&self, _inbox: &Arc<Inbox>) {}
+    fn subscribe(&self, _subscriber: &Arc<Subscriber>) {}
 
     /// Makes each lease run for its `ttl` from now, where the claim still holds its lock.
     fn renew<'a>(
         &'a self,
-        renewals: &'a [Renewal],
-    ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>>;
+        renewals: &'a [RenewRequest],
+    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>>;
 
     /// Gives each lock back, where the claim still holds it.
     fn release<'a>(
         &'a self,
-        releases: &'a [Releasing],
-    ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>>;
+        releases: &'a [ReleaseRequest],
+    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>>;
 
     /// Who has the lock now.
     fn holder<'a>(
@@ -141,7 +173,7 @@ pub trait Store: Any + Debug + Send + Sync {
     ///
     /// [`StoreError`] if the store could not be asked about all of them, or cannot list locks: it then
     /// says so, as one does that has no method for it.
-    fn survey<'a>(
+    fn held_locks<'a>(
         &'a self,
         _prefix: &'a str,
     ) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
@@ -153,14 +185,14 @@ pub trait Store: Any + Debug + Send + Sync {
     /// anybody had it.
     ///
     /// The holder is not asked. It hears of it with its next renewal, or earlier, which says that the
-    /// claim has its locks [no longer](Renew::NotHeld); one that has several keys loses all of them
+    /// claim has its locks [no longer](RenewOutcome::NotHeld); one that has several keys loses all of them
     /// with the first.
     ///
     /// # Errors
     ///
     /// [`StoreError`] if nobody knows whether it was taken, or the store cannot take it: it then says
     /// what to do instead.
-    fn evict<'a>(&'a self, _key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
+    fn force_release<'a>(&'a self, _key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
         let sentence = "this store cannot take a lock from its holder: end the holder's process";
         Box::pin(std::future::ready(Err(StoreError::new(sentence).not_sent())))
     }
@@ -177,7 +209,7 @@ pub trait Store: Any + Debug + Send + Sync {
 
     /// How long an entry for a claim of `ttl` may stay in the queue after its process last asked. For that long
     /// a manager goes on removing it, unless an answer says that it is gone.
-    fn entry_lasts(&self, ttl: Duration) -> Duration {
+    fn entry_lifetime(&self, ttl: Duration) -> Duration {
         queue::lasts(ttl)
     }
 
@@ -187,9 +219,9 @@ pub trait Store: Any + Debug + Send + Sync {
         false
     }
 
-    /// Whether a claim may ask [beside](field@Acquiring::beside) another of its process. Where it may not, each
+    /// Whether a claim may ask [beside](field@AcquireRequest::beside) another of its process. Where it may not, each
     /// caller that shares a lock waits in the store by itself.
-    fn knows_companions(&self) -> bool {
+    fn supports_companions(&self) -> bool {
         false
     }
 
@@ -199,7 +231,7 @@ pub trait Store: Any + Debug + Send + Sync {
     /// the claim by its token.
     ///
     /// Where a store cannot do this, a writer lets no readers in: each reader asks the store.
-    fn can_share_held_locks(&self) -> bool {
+    fn supports_downgrade(&self) -> bool {
         false
     }
 
@@ -235,13 +267,13 @@ pub trait Store: Any + Debug + Send + Sync {
 
 /// The answer to [`Store::acquire`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Acquire {
+pub enum AcquireOutcome {
     /// The lock is ours.
     Acquired {
         /// The number of this acquisition.
         fencing: FencingToken,
         /// Whether others stand in line for it.
-        wanted: bool,
+        contended: bool,
     },
     /// Another claim has it, or comes first.
     Held {
@@ -249,22 +281,22 @@ pub enum Acquire {
         holder: Option<Box<Holder>>,
         /// If the claim stands in line now: after how long to ask again if its inbox hears nothing,
         /// because the holder's lease has then ended by itself unless it was renewed.
-        in_line: Option<Duration>,
+        queued: Option<Duration>,
     },
 }
 
-/// The answer to one [`Renewal`].
+/// The answer to one [`RenewRequest`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Renew {
+pub enum RenewOutcome {
     /// The lease runs on.
     Renewed,
     /// The lock is free or another's: certainly lost.
     NotHeld,
 }
 
-/// The answer to one [`Releasing`].
+/// The answer to one [`ReleaseRequest`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Release {
+pub enum ReleaseOutcome {
     /// The lock was ours and is free.
     Released,
     /// The lock was free already or another's, and was left alone.

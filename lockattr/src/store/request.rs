@@ -11,17 +11,17 @@ use crate::FencingToken;
 /// ```
 /// use std::sync::Arc;
 /// use std::time::Duration;
-/// use lockattr::store::{Acquiring, Claim, LockKey, Waiting};
+/// use lockattr::store::{AcquireRequest, Claim, LockKey, Waiting};
 ///
 /// let claim = Arc::new(Claim::new(LockKey::new("lock:", "product:42")?, ""));
-/// let asked = Acquiring::new(claim, Duration::from_secs(10));
+/// let asked = AcquireRequest::new(claim, Duration::from_secs(10));
 /// assert_eq!(asked.waiting, Waiting::Not);
-/// assert_eq!(asked.waiting(Waiting::InLine).waiting, Waiting::InLine);
+/// assert_eq!(asked.waiting(Waiting::Queued).waiting, Waiting::Queued);
 /// # Ok::<(), lockattr::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Acquiring {
+pub struct AcquireRequest {
     /// Whose it will be.
     pub claim: Arc<Claim>,
     /// How long the lease shall run from now.
@@ -35,16 +35,16 @@ pub struct Acquiring {
     /// How often the caller wants to look while it waits, if it hears nothing: a store in which other
     /// programs may free a lock without a word tells a claim at the head of its queue to ask again then.
     /// A store whose locks nothing else can free may ignore it.
-    pub look_every: Duration,
+    pub recheck_every: Duration,
     /// A claim of the same process, with which it waited for a lock that both can share: as long as that one
     /// holds the lock, this one is in its place, before claims that came after it.
     pub beside: Option<Arc<Claim>>,
 }
 
-impl Acquiring {
+impl AcquireRequest {
     /// The lock of `claim`, for `ttl`, asked for once.
     pub fn new(claim: Arc<Claim>, ttl: Duration) -> Self {
-        Self { claim, ttl, waiting: Waiting::Not, hint: None, look_every: NET, beside: None }
+        Self { claim, ttl, waiting: Waiting::Not, hint: None, recheck_every: NET, beside: None }
     }
 
     /// The same, but waiting for it.
@@ -56,8 +56,8 @@ impl Acquiring {
 
     /// The same, but looking so often while it waits.
     #[must_use]
-    pub fn look_every(mut self, look_every: Duration) -> Self {
-        self.look_every = look_every;
+    pub fn recheck_every(mut self, recheck_every: Duration) -> Self {
+        self.recheck_every = recheck_every;
         self
     }
 
@@ -90,7 +90,7 @@ pub enum Waiting {
     #[default]
     Not,
     /// It stands in line, and is granted the lock when its turn comes: its inbox hears of it.
-    InLine,
+    Queued,
     /// It stands in line, and when its turn comes its inbox is told to ask again: what has to hold
     /// several locks at once, in stores that know nothing of each other, comes and takes them.
     Told {
@@ -103,7 +103,7 @@ pub enum Waiting {
 /// One lease to renew.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Renewal {
+pub struct RenewRequest {
     /// Whose it is.
     pub claim: Arc<Claim>,
     /// How long it shall run from now.
@@ -112,7 +112,7 @@ pub struct Renewal {
     pub fence: Option<FencingToken>,
 }
 
-impl Renewal {
+impl RenewRequest {
     /// The lease of `claim`, for `ttl`.
     pub fn new(claim: Arc<Claim>, ttl: Duration) -> Self {
         Self { claim, ttl, fence: None }
@@ -129,7 +129,7 @@ impl Renewal {
 /// One lock to give back.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Releasing {
+pub struct ReleaseRequest {
     /// Whose it is.
     pub claim: Arc<Claim>,
     /// How long it stays taken still: `hold_at_least` is not over. Zero to free it now.
@@ -139,7 +139,7 @@ pub struct Releasing {
     pub quietly: bool,
 }
 
-impl Releasing {
+impl ReleaseRequest {
     /// The lock of `claim`, now.
     pub fn new(claim: Arc<Claim>) -> Self {
         Self { claim, after: Duration::ZERO, quietly: false }
@@ -154,7 +154,7 @@ impl Releasing {
 
     /// The same, but nobody is told of it.
     #[must_use]
-    pub fn quietly(mut self) -> Self {
+    pub fn without_notification(mut self) -> Self {
         self.quietly = true;
         self
     }

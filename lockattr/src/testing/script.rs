@@ -8,7 +8,7 @@ use super::TestLocks;
 use super::store::ScriptedStore;
 use crate::LockOptions;
 use crate::platform::entropy::random_bits;
-use crate::store::{Claim, LockKey, OwnerToken, Releasing, Sharing};
+use crate::store::{Claim, LockKey, OwnerToken, ReleaseRequest, Sharing};
 
 /// Longer than a test lets pass: whoever is played here renews his lease as others do.
 const FOR_GOOD: Duration = Duration::from_secs(30 * 24 * 60 * 60);
@@ -239,7 +239,7 @@ impl Other {
 
     fn let_go(&mut self, after: Duration) {
         if !std::mem::replace(&mut self.given_back, true) {
-            let release = Releasing::new(self.claim.clone()).after(after);
+            let release = ReleaseRequest::new(self.claim.clone()).after(after);
             self.store.directly(|locks| locks.give_back(&release));
         }
     }

@@ -7,8 +7,8 @@ use tokio::sync::Notify;
 
 use super::network::{Network, Weather};
 use crate::store::{
-    Acquire, Acquiring, Inbox, LockKey, MemoryStore, OwnerToken, Release, Releasing, Renew,
-    Renewal, Store, StoreError, StoreFuture,
+    AcquireOutcome, AcquireRequest, LockKey, MemoryStore, OwnerToken, ReleaseOutcome,
+    ReleaseRequest, RenewOutcome, RenewRequest, Store, StoreError, StoreFuture, Subscriber,
 };
 use crate::{FencingToken, HeldLock, Holder};
 
@@ -17,16 +17,16 @@ use crate::{FencingToken, HeldLock, Holder};
 pub(super) struct ScriptedStore {
     pub(super) locks: MemoryStore,
     network: Arc<Network>,
-    inboxes: Mutex<Vec<Ear>>,
+    subscribers: Mutex<Vec<Ear>>,
     changed: Notify,
 }
 
 /// What a manager hears of its claims: as much as the network lets through.
 #[derive(Debug)]
 struct Ear {
-    inbox: Weak<Inbox>,
+    subscriber: Weak<Subscriber>,
     /// What the locks tell; they forget it when it is dropped.
-    _outside: Arc<Inbox>,
+    _outside: Arc<Subscriber>,
 }
 
 impl ScriptedStore {
@@ -38,16 +38,19 @@ impl ScriptedStore {
     /// after a connection is made anew.
     pub(super) fn mend(&self) {
         self.network.set(Weather::Fair);
-        let inboxes: Vec<_> = self.ears().iter().filter_map(|ear| ear.inbox.upgrade()).collect();
-        inboxes.iter().for_each(|inbox| inbox.ask_all_again());
+        let subscribers: Vec<_> =
+            self.ears().iter().filter_map(|ear| ear.subscriber.upgrade()).collect();
+        subscribers.iter().for_each(|subscriber| subscriber.ask_all_again());
     }
 
     /// The claim with this token has lost its lock, and its manager hears of it.
     pub(super) fn tell_lost(&self, token: OwnerToken) {
-        let inboxes: Vec<_> = self.ears().iter().filter_map(|ear| ear.inbox.upgrade()).collect();
-        let inbox = inboxes.iter().find(|inbox| inbox.id() == token.inbox());
-        if let Some(inbox) = inbox {
-            inbox.lost(token);
+        let subscribers: Vec<_> =
+            self.ears().iter().filter_map(|ear| ear.subscriber.upgrade()).collect();
+        let subscriber =
+            subscribers.iter().find(|subscriber| subscriber.id() == token.subscriber());
+        if let Some(subscriber) = subscriber {
+            subscriber.lost(token);
         }
     }
 
@@ -58,7 +61,7 @@ impl ScriptedStore {
 
     /// Looks at the locks, or changes them, without the network.
     pub(super) fn directly<T>(&self, change: impl FnOnce(&MemoryStore) -> T) -> T {
-        self.ears().retain(|ear| ear.inbox.strong_count() > 0);
+        self.ears().retain(|ear| ear.subscriber.strong_count() > 0);
         let changed = change(&self.locks);
         self.changed.notify_waiters();
         changed
@@ -66,7 +69,7 @@ impl ScriptedStore {
 
     fn ears(&self) -> MutexGuard<'_, Vec<Ear>> {
         // Nothing in there can panic half-way, so a poisoned lock is still good.
-        self.inboxes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the locks answer; they answer at once.
@@ -77,42 +80,46 @@ impl ScriptedStore {
 }
 
 impl Store for ScriptedStore {
-    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+    fn acquire<'a>(
+        &'a self,
+        asked: &'a AcquireRequest,
+    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
         let request = || self.ask(|locks| locks.acquire(asked).now_or_never());
         Box::pin(async move { self.network.send(request).await?? })
     }
 
-    fn listen(&self, inbox: &Arc<Inbox>) {
-        let (told, wanted) = (Arc::downgrade(inbox), Arc::downgrade(inbox));
+    fn subscribe(&self, subscriber: &Arc<Subscriber>) {
+        let (told, contended) = (Arc::downgrade(subscriber), Arc::downgrade(subscriber));
         let (network, wanted_network) = (self.network.clone(), self.network.clone());
-        let on_wanted = move |name: Option<&str>| {
-            let inbox = wanted.upgrade().filter(|_| wanted_network.carries_news());
-            if let (Some(inbox), Some(name)) = (inbox, name) {
-                inbox.wanted(name);
+        let on_contended = move |name: Option<&str>| {
+            let subscriber = contended.upgrade().filter(|_| wanted_network.carries_news());
+            if let (Some(subscriber), Some(name)) = (subscriber, name) {
+                subscriber.contended(name);
             }
         };
-        let on_news = move |token, news| {
-            if let Some(inbox) = told.upgrade().filter(|_| network.carries_news()) {
-                inbox.tell(token, news);
+        let on_notification = move |token, news| {
+            if let Some(subscriber) = told.upgrade().filter(|_| network.carries_news()) {
+                subscriber.notify(token, news);
             }
         };
-        let outside = Arc::new(Inbox::beyond_a_wire(inbox.id(), on_wanted, on_news));
-        self.locks.listen(&outside);
-        self.ears().push(Ear { inbox: Arc::downgrade(inbox), _outside: outside });
+        let outside =
+            Arc::new(Subscriber::with_network(subscriber.id(), on_contended, on_notification));
+        self.locks.subscribe(&outside);
+        self.ears().push(Ear { subscriber: Arc::downgrade(subscriber), _outside: outside });
     }
 
     fn renew<'a>(
         &'a self,
-        renewals: &'a [Renewal],
-    ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
+        renewals: &'a [RenewRequest],
+    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
         let request = || self.ask(|locks| locks.renew(renewals).now_or_never());
         Box::pin(async move { each(self.network.send(request).await, renewals.len()) })
     }
 
     fn release<'a>(
         &'a self,
-        releases: &'a [Releasing],
-    ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
+        releases: &'a [ReleaseRequest],
+    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
         let request = || self.ask(|locks| locks.release(releases).now_or_never());
         Box::pin(async move { each(self.network.send(request).await, releases.len()) })
     }
@@ -125,13 +132,16 @@ impl Store for ScriptedStore {
         Box::pin(async move { self.network.send(request).await?? })
     }
 
-    fn survey<'a>(&'a self, prefix: &'a str) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
-        let request = || self.ask(|locks| locks.survey(prefix).now_or_never());
+    fn held_locks<'a>(
+        &'a self,
+        prefix: &'a str,
+    ) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
+        let request = || self.ask(|locks| locks.held_locks(prefix).now_or_never());
         Box::pin(async move { self.network.send(request).await?? })
     }
 
-    fn evict<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
-        let request = || self.ask(|locks| locks.evict(key).now_or_never());
+    fn force_release<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
+        let request = || self.ask(|locks| locks.force_release(key).now_or_never());
         Box::pin(async move { self.network.send(request).await?? })
     }
 
@@ -147,11 +157,11 @@ impl Store for ScriptedStore {
         Box::pin(self.network.send(|| ()))
     }
 
-    fn knows_companions(&self) -> bool {
+    fn supports_companions(&self) -> bool {
         true
     }
 
-    fn can_share_held_locks(&self) -> bool {
+    fn supports_downgrade(&self) -> bool {
         true
     }
 }

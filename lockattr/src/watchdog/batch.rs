@@ -13,12 +13,12 @@ use super::queue::TRY_AGAIN;
 use super::releases::PendingRelease;
 use super::{Watchdog, lose};
 use crate::observe;
-use crate::store::{Release, Renew, Renewal, StoreError};
+use crate::store::{ReleaseOutcome, RenewOutcome, RenewRequest, StoreError};
 
 /// A batch on its way, up to what its answers change.
 pub(super) type UnderWay = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-pub(super) fn send_renewals(watchdog: Arc<Watchdog>, batch: Vec<(u64, Renewal)>) -> UnderWay {
+pub(super) fn send_renewals(watchdog: Arc<Watchdog>, batch: Vec<(u64, RenewRequest)>) -> UnderWay {
     Box::pin(async move {
         let (ids, renewals): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
         let asked = Instant::now();
@@ -96,20 +96,20 @@ impl Watchdog {
     pub(super) fn settle_renewal(
         &self,
         id: u64,
-        renewal: &Renewal,
-        answer: Result<Renew, StoreError>,
+        renewal: &RenewRequest,
+        answer: Result<RenewOutcome, StoreError>,
         asked: Instant,
     ) {
         let key = renewal.claim.key().as_str();
         // Released meanwhile: the answer concerns nobody.
         let Some(hold) = self.queue().leases.hold(id) else { return };
         match answer {
-            Ok(Renew::Renewed) => {
+            Ok(RenewOutcome::Renewed) => {
                 observe::renewal("renewed");
                 hold.renewed(asked, renewal.ttl);
                 self.queue().leases.renewed(id, asked, renewal.ttl);
             }
-            Ok(Renew::NotHeld) => {
+            Ok(RenewOutcome::NotHeld) => {
                 observe::renewal("not_held");
                 // Looked up again: it may have been handed over.
                 let hold = self.queue().leases.lose(id);
@@ -123,7 +123,7 @@ impl Watchdog {
         }
     }
 
-    fn settle_release(&self, release: PendingRelease, answer: Result<Release, StoreError>) {
+    fn settle_release(&self, release: PendingRelease, answer: Result<ReleaseOutcome, StoreError>) {
         let key = release.lock.claim.key().as_str();
         match answer {
             Err(error) => {
@@ -140,9 +140,9 @@ impl Watchdog {
                 }
                 return;
             }
-            Ok(Release::Released) => observe::release("released"),
+            Ok(ReleaseOutcome::Released) => observe::release("released"),
             // Of what was never ours, or lost before, that is no news.
-            Ok(Release::NotHeld) => {
+            Ok(ReleaseOutcome::NotHeld) => {
                 if release.held {
                     observe::release("not_held");
                     tracing::warn!(key, "the lock was no longer ours when it was released");

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::fresh::Lease;
 use super::queue::TRY_AGAIN;
 use crate::lease::Hold;
-use crate::store::{OwnerToken, Renewal};
+use crate::store::{OwnerToken, RenewRequest};
 
 /// A renewal may come by this part of its TTL too early, to travel in one batch with others: a tenth
 /// of the time between two.
@@ -91,7 +91,7 @@ impl Leases {
     }
 
     /// The renewals that are due, and the holds whose deadline has passed.
-    pub(super) fn due(&mut self, now: Instant) -> (Vec<(u64, Renewal)>, Vec<Arc<Hold>>) {
+    pub(super) fn due(&mut self, now: Instant) -> (Vec<(u64, RenewRequest)>, Vec<Arc<Hold>>) {
         let (mut due, mut over) = (Vec::new(), Vec::new());
         let first = self.timers.first().filter(|(timer, _)| *timer <= now);
         let Some(first) = first.and_then(|(_, id)| self.watched.get(id)) else {
@@ -115,7 +115,7 @@ impl Leases {
                 watched.renew_at = Some(watched.again(now, 3));
                 watched.is_urgent = false;
                 let claim = watched.hold.claim().clone();
-                due.push((id, Renewal::new(claim, watched.hold.renewal_ttl(now))));
+                due.push((id, RenewRequest::new(claim, watched.hold.renewal_ttl(now))));
             }
             watched.timer = earlier(watched.renew_at, watched.hold.valid_until());
             self.timers.insert((watched.timer, id));

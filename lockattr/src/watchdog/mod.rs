@@ -34,7 +34,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::lease::Hold;
 use crate::platform::process::Process;
 use crate::platform::sync::SHARDS;
-use crate::store::{OwnerToken, Releasing, Store};
+use crate::store::{OwnerToken, ReleaseRequest, Store};
 use crate::{Error, LostReason};
 use asking::Asking;
 use batch::send_releases;
@@ -258,7 +258,12 @@ impl Watchdog {
     }
 
     /// Gives a lock back that nobody waits for, until its lease has ended by itself.
-    pub(crate) fn release_later(self: &Arc<Self>, lock: Releasing, until: Instant, held: bool) {
+    pub(crate) fn release_later(
+        self: &Arc<Self>,
+        lock: ReleaseRequest,
+        until: Instant,
+        held: bool,
+    ) {
         if !self.is_of_this_process() {
             return;
         }
@@ -269,10 +274,10 @@ impl Watchdog {
 
     /// Undoes what the store may have done for a claim for `ttl` whose caller gave up: until it answers, or
     /// the claim's entry and a lease that was granted to it have ended by themselves.
-    pub(crate) fn undo(self: &Arc<Self>, lock: Releasing, ttl: Duration) {
+    pub(crate) fn undo(self: &Arc<Self>, lock: ReleaseRequest, ttl: Duration) {
         let now = Instant::now();
         let release = PendingRelease::new(lock, now + ttl, false, now);
-        let lasts = self.store.entry_lasts(ttl);
+        let lasts = self.store.entry_lifetime(ttl);
         self.queue().release(release.at_least_for(lasts), now);
         self.ensure_driven();
     }
@@ -291,7 +296,7 @@ impl Watchdog {
     /// later command for the key comes after it. Whether it waits for its answer.
     pub(crate) async fn release_in_background(
         self: &Arc<Self>,
-        lock: Releasing,
+        lock: ReleaseRequest,
         until: Instant,
         held: bool,
     ) -> bool {
@@ -383,7 +388,7 @@ impl Watchdog {
         if !abandoned.is_empty() {
             tracing::warn!(count = abandoned.len(), "released locks whose holders did not stop");
             for hold in abandoned {
-                let lock = Releasing::new(hold.claim().clone());
+                let lock = ReleaseRequest::new(hold.claim().clone());
                 self.release_later(lock, hold.store_lets_go_at(), true);
             }
         }

@@ -18,7 +18,7 @@ use super::last_resort::LastResort;
 use super::leases::Leases;
 use super::releases::{PendingRelease, Releases};
 use crate::lease::Hold;
-use crate::store::Renewal;
+use crate::store::RenewRequest;
 
 /// Shortest pause before a renewal or a release that got no answer is tried again.
 pub(super) const TRY_AGAIN: Duration = Duration::from_millis(20);
@@ -44,7 +44,7 @@ pub(super) struct Queue {
 
 /// What is due now.
 pub(super) struct Due {
-    pub(super) renewals: Vec<(u64, Renewal)>,
+    pub(super) renewals: Vec<(u64, RenewRequest)>,
     /// Holds whose deadline has passed, to be signalled.
     pub(super) over: Vec<Arc<Hold>>,
     pub(super) releases: Vec<PendingRelease>,

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::batch::UnderWay;
 use super::queue::TRY_AGAIN;
-use crate::store::Releasing;
+use crate::store::ReleaseRequest;
 
 /// Longest pause before a release is tried again: somebody may be waiting for it.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -17,7 +17,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// A lock to give back as soon as the store can be asked.
 #[derive(Clone, Debug)]
 pub(super) struct PendingRelease {
-    pub(super) lock: Releasing,
+    pub(super) lock: ReleaseRequest,
     /// Until when it stays taken, whenever that is sent.
     pub(super) stays_until: Option<Instant>,
     /// When the lease has ended by itself. The first tries come by the time that is left until then.
@@ -29,7 +29,7 @@ pub(super) struct PendingRelease {
 }
 
 impl PendingRelease {
-    pub(super) fn new(lock: Releasing, until: Instant, held: bool, now: Instant) -> Self {
+    pub(super) fn new(lock: ReleaseRequest, until: Instant, held: bool, now: Instant) -> Self {
         let stays_until = (!lock.after.is_zero()).then(|| now.checked_add(lock.after)).flatten();
         Self { lock, stays_until, until, gives_up: until, held }
     }
@@ -41,7 +41,7 @@ impl PendingRelease {
     }
 
     /// What to send at `now`.
-    pub(super) fn sent(&self, now: Instant) -> Releasing {
+    pub(super) fn sent(&self, now: Instant) -> ReleaseRequest {
         let stays = self.stays_until.map(|until| until.saturating_duration_since(now));
         self.lock.clone().after(stays.unwrap_or_default())
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::FencingToken;
 use crate::lease::Granted;
-use crate::store::{Claim, LockKey, MemoryStore, Renew, Renewal};
+use crate::store::{Claim, LockKey, MemoryStore, RenewOutcome, RenewRequest};
 
 const TTL: Duration = Duration::from_secs(30);
 
@@ -46,8 +46,8 @@ async fn a_loss_between_two_holders_is_told_to_the_second() {
             watchdog.lost(last.claim().token());
         } else {
             drop(watchdog.leases());
-            let renewal = Renewal::new(last.claim().clone(), TTL);
-            watchdog.settle_renewal(id, &renewal, Ok(Renew::NotHeld), Instant::now());
+            let renewal = RenewRequest::new(last.claim().clone(), TTL);
+            watchdog.settle_renewal(id, &renewal, Ok(RenewOutcome::NotHeld), Instant::now());
         }
         watchdog.hand_over(id, &next, Instant::now());
         assert!(!next.is_kept(Instant::now()), "{by_itself}");

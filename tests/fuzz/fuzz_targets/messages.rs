@@ -10,7 +10,7 @@ use arbitrary::Arbitrary;
 use futures_util::FutureExt;
 use libfuzzer_sys::fuzz_target;
 use lockattr::store::fuzzing::{postgres, redis as store};
-use lockattr::store::{Claim, Expected, Inbox, LockKey, News, OwnerToken, Sharing};
+use lockattr::store::{Claim, Subscription, Subscriber, LockKey, Notification, OwnerToken, Sharing};
 use redis::{PushInfo, PushKind, Value};
 use tokio::time::Instant;
 
@@ -48,29 +48,29 @@ thread_local! {
 }
 
 struct World {
-    inbox: Arc<Inbox>,
+    subscriber: Arc<Subscriber>,
     tokens: [OwnerToken; 2],
-    waits: [Expected; 2],
+    waits: [Subscription; 2],
 }
 
 impl World {
     fn new() -> Self {
-        let inbox = Arc::new(Inbox::new(|_name| {}));
+        let subscriber = Arc::new(Subscriber::new(|_name| {}));
         let claim = || {
             let key = LockKey::new("lock:", "a").expect("a key");
-            Claim::of(&inbox, key, [], Sharing::Exclusive, "").token()
+            Claim::of(&subscriber, key, [], Sharing::Exclusive, "").token()
         };
         let tokens = [claim(), claim()];
-        let waits = tokens.map(|token| inbox.expect(token));
-        Self { inbox, tokens, waits }
+        let waits = tokens.map(|token| subscriber.expect(token));
+        Self { subscriber, tokens, waits }
     }
 }
 
 fuzz_target!(|input: Input<'_>| {
-    WORLD.with_borrow(|World { inbox, tokens: [ours, another], waits }| {
+    WORLD.with_borrow(|World { subscriber, tokens: [ours, another], waits }| {
         let words: Vec<_> = input.words.iter().map(|word| said(word, *ours, *another)).collect();
         let message = words.join(" ");
-        let number = format!("{:016x}", inbox.id());
+        let number = format!("{:016x}", subscriber.id());
         for from_redis in [false, true] {
             let prefix = if from_redis { "lockattr:inbox:" } else { "lockattr_inbox_" };
             let channel = match &input.channel {
@@ -78,22 +78,22 @@ fuzz_target!(|input: Input<'_>| {
                 Channel::Any(name) => (*name).to_owned(),
             };
             match from_redis {
-                true => store::pushed(inbox, input.clock, &push(input.kind, &channel, &message)),
-                false => postgres::notified(inbox, input.clock, &channel, &message),
+                true => store::pushed(subscriber, input.clock, &push(input.kind, &channel, &message)),
+                false => postgres::notified(subscriber, input.clock, &channel, &message),
             }
             for (token, waits) in [ours, another].into_iter().zip(waits) {
-                let Some(news) = waits.news().now_or_never() else { continue };
+                let Some(news) = waits.next().now_or_never() else { continue };
                 check(&news, &message, *token, input.clock);
             }
         }
     });
 });
 
-fn check(news: &News, message: &str, token: OwnerToken, clock: Option<u64>) {
+fn check(news: &Notification, message: &str, token: OwnerToken, clock: Option<u64>) {
     let mut words = message.split(' ');
     let (kind, named) = (words.next(), words.next());
     match news {
-        News::Granted(grant) => {
+        Notification::Granted(grant) => {
             assert_eq!((kind, named), (Some("granted"), Some(&*token.to_string())), "{message}");
             let number: u64 = words.next().and_then(|word| word.parse().ok()).expect("a number");
             assert_eq!(grant.fencing.get(), number << 10);
@@ -101,7 +101,7 @@ fn check(news: &News, message: &str, token: OwnerToken, clock: Option<u64>) {
             assert!(words.next().is_some() && clock.is_some(), "{message}");
             assert!(grant.since <= Instant::now(), "a lease from the future");
         }
-        News::AskAgain(at) => {
+        Notification::AskAgain(at) => {
             let net = Instant::now() + std::time::Duration::from_secs(15);
             assert!(*at <= net, "a claim sleeps for ever");
         }

@@ -5,22 +5,22 @@
 
 use libfuzzer_sys::{Corpus, fuzz_target};
 use lockattr::store::fuzzing::redis as store;
-use lockattr::store::{Acquire, Release};
+use lockattr::store::{AcquireOutcome, ReleaseOutcome};
 use redis::Value;
 
 fuzz_target!(|bytes: &[u8]| -> Corpus {
     let Ok(reply) = redis::parse_redis_value(bytes) else { return Corpus::Reject };
-    for in_line in [false, true] {
-        match store::acquired(reply.clone(), in_line) {
-            Some(Acquire::Acquired { fencing, wanted }) => {
+    for queued in [false, true] {
+        match store::acquired(reply.clone(), queued) {
+            Some(AcquireOutcome::Acquired { fencing, contended }) => {
                 let Value::Int(number) = reply else { panic!("{reply:?} is no grant") };
                 let counter = u64::try_from(number / 2).expect("a positive number");
                 assert!(counter > 0 && fencing.get() == counter << 10, "{number} became {fencing}");
-                assert_eq!(wanted, number % 2 == 1);
+                assert_eq!(contended, number % 2 == 1);
             }
-            Some(Acquire::Held { holder, in_line: again }) => {
+            Some(AcquireOutcome::Held { holder, queued: again }) => {
                 assert!(matches!(&reply, Value::Array(parts) if parts.len() == 3), "{reply:?}");
-                assert_eq!(again.is_some(), in_line);
+                assert_eq!(again.is_some(), queued);
                 // No claim sleeps for longer than the net under lost messages.
                 assert!(again.is_none_or(|again| again.as_secs() <= 15));
                 // It stands in the words of an error.
@@ -33,7 +33,7 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
     assert!(shown.is_none_or(|shown| !shown.is_empty()));
     let _map = store::is_a_map(reply.clone());
     if let Some(released) = store::released(&reply) {
-        assert_eq!((released, &reply), (Release::Released, &Value::Int(1)));
+        assert_eq!((released, &reply), (ReleaseOutcome::Released, &Value::Int(1)));
     }
     if let Value::Array(two) = &reply
         && let [set, incremented, ..] = &two[..]

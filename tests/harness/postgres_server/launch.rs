@@ -156,8 +156,8 @@ pub(crate) fn other_user() -> Option<(u32, u32)> {
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
         Err(error) => panic!("/etc/passwd: {error}"),
     };
-    let ids_of = |wanted: &str| {
-        let line = users.lines().find(|line| line.split(':').next() == Some(wanted))?;
+    let ids_of = |contended: &str| {
+        let line = users.lines().find(|line| line.split(':').next() == Some(contended))?;
         let mut ids = line.split(':').skip(2).map_while(|id| id.parse().ok());
         Some((ids.next()?, ids.next()?))
     };

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use lockattr::Holder;
 use lockattr::store::{
-    Acquire, Acquiring, Inbox, LockKey, MemoryStore, Release, Releasing, Renew, Renewal, Store,
-    StoreError, StoreFuture,
+    AcquireOutcome, AcquireRequest, LockKey, MemoryStore, ReleaseOutcome, ReleaseRequest,
+    RenewOutcome, RenewRequest, Store, StoreError, StoreFuture, Subscriber,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
@@ -168,20 +168,23 @@ async fn carry(mut parcels: mpsc::UnboundedReceiver<Parcel>, mut thaw: watch::Re
 }
 
 impl Store for Stepped {
-    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+    fn acquire<'a>(
+        &'a self,
+        asked: &'a AcquireRequest,
+    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
         let (memory, asked) = (self.memory.clone(), asked.clone());
         let effect = async move { memory.acquire(&asked).await };
         Box::pin(self.call("acquire", effect, Err))
     }
 
-    fn listen(&self, inbox: &Arc<Inbox>) {
-        self.memory.listen(inbox);
+    fn subscribe(&self, subscriber: &Arc<Subscriber>) {
+        self.memory.subscribe(subscriber);
     }
 
     fn renew<'a>(
         &'a self,
-        renewals: &'a [Renewal],
-    ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
+        renewals: &'a [RenewRequest],
+    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
         let (memory, renewals) = (self.memory.clone(), renewals.to_vec());
         let nothing = {
             let count = renewals.len();
@@ -193,8 +196,8 @@ impl Store for Stepped {
 
     fn release<'a>(
         &'a self,
-        releases: &'a [Releasing],
-    ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
+        releases: &'a [ReleaseRequest],
+    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
         let (memory, releases) = (self.memory.clone(), releases.to_vec());
         let nothing = {
             let count = releases.len();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockattr::store::{Acquire, EtcdStore, Release};
+use lockattr::store::{AcquireOutcome, EtcdStore, ReleaseOutcome};
 use lockattr::{LockOptions, LostReason};
 use lockattr_tests::{Engine, Etcd, eventually};
 use tokio::time::timeout;
@@ -45,11 +45,11 @@ async fn an_entry_of_an_earlier_session_is_not_taken_for_ours() {
     let entry = format!("etcd:earlier/x-{}-{earlier}", claim.token());
     etcd.ctl(&["put", &format!("--lease={earlier}"), &entry, claim.value()]).await;
     let answer = acquire(&store, &claim).await.unwrap();
-    assert!(matches!(answer, Acquire::Held { .. }), "{answer:?}");
+    assert!(matches!(answer, AcquireOutcome::Held { .. }), "{answer:?}");
     etcd.ctl(&["lease", "revoke", &earlier]).await;
     let answer = acquire(&store, &claim).await.unwrap();
-    assert!(matches!(answer, Acquire::Acquired { .. }), "{answer:?}");
-    assert_eq!(release(&store, &claim).await, Ok(Release::Released));
+    assert!(matches!(answer, AcquireOutcome::Acquired { .. }), "{answer:?}");
+    assert_eq!(release(&store, &claim).await, Ok(ReleaseOutcome::Released));
     assert_eq!(etcd.keys("etcd:earlier/").await, [""; 0]);
 }
 

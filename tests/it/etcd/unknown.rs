@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockattr::store::{Acquire, EtcdStore, Release};
+use lockattr::store::{AcquireOutcome, EtcdStore, ReleaseOutcome};
 use lockattr_tests::{Engine, Etcd, Wires, eventually};
 
 use super::{SOON, acquire, claim, release};
@@ -29,11 +29,12 @@ async fn an_entry_whose_answer_was_lost_is_found_again() {
         of_it.expect("it is there").to_owned()
     };
     let first = revision().await;
-    let granted = async || matches!(acquire(&store, &claim).await, Ok(Acquire::Acquired { .. }));
+    let granted =
+        async || matches!(acquire(&store, &claim).await, Ok(AcquireOutcome::Acquired { .. }));
     eventually(SOON, "it is connected again", granted).await;
     assert_eq!(etcd.keys("etcd:lost/").await, made);
     assert_eq!(revision().await, first, "it has kept its place in line");
-    assert_eq!(release(&store, &claim).await, Ok(Release::Released));
+    assert_eq!(release(&store, &claim).await, Ok(ReleaseOutcome::Released));
     release(&store, &warm).await.unwrap();
     assert_eq!(etcd.keys("etcd:lost/").await, [""; 0]);
 }
@@ -57,7 +58,7 @@ async fn a_question_that_arrives_after_its_release_makes_no_entry() {
         etcd.continue_signal(other);
         etcd.stop_signal(asked);
         acquire(&store, &claim).await.expect_err("it stands still");
-        let gone = async || release(&store, &claim).await == Ok(Release::NotHeld);
+        let gone = async || release(&store, &claim).await == Ok(ReleaseOutcome::NotHeld);
         eventually(SOON * 4, "another is asked", gone).await;
         etcd.continue_signal(asked);
         tokio::time::sleep(Duration::from_millis(300)).await;

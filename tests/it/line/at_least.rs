@@ -24,7 +24,7 @@ async fn stays_taken_until(manager: &LockManager, until: Instant) {
     assert_eq!(manager.holder("a").await.unwrap(), None, "taken for too long");
 }
 
-/// Red without: `Releasing::after` in `Held::releasing`.
+/// Red without: `ReleaseRequest::after` in `Held::releasing`.
 #[tokio::test(start_paused = true)]
 async fn it_stays_taken_after_a_short_body_however_that_ends() {
     for how in ["release", "drop", "await", "background", "panic"] {
@@ -66,7 +66,7 @@ async fn it_stays_taken_after_a_short_body_however_that_ends() {
     }
 }
 
-/// Red without: `Releasing::after` in `Held::releasing`.
+/// Red without: `ReleaseRequest::after` in `Held::releasing`.
 #[tokio::test(start_paused = true)]
 async fn it_stays_taken_when_its_manager_is_gone() {
     let store = Scripted::new();
@@ -102,7 +102,7 @@ async fn a_release_that_is_tried_again_does_not_put_the_end_off() {
     }
 }
 
-/// Red without: an end that `Releasing::after` may put off.
+/// Red without: an end that `ReleaseRequest::after` may put off.
 #[tokio::test(start_paused = true)]
 async fn it_may_stay_taken_for_longer_than_its_lease() {
     let store = Scripted::new();

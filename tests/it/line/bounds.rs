@@ -80,7 +80,7 @@ async fn two_processes_take_turns() {
 
 /// The third stands in the store's line before the second is granted the lock.
 ///
-/// Red without: `wanted` of a grant.
+/// Red without: `contended` of a grant.
 #[tokio::test(start_paused = true)]
 async fn a_grant_tells_that_others_wait() {
     let store = Scripted::new();

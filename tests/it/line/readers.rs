@@ -153,7 +153,7 @@ async fn readers_behind_a_writer_that_gives_up_get_in() {
 /// From when another process wants the lock, those that come here wait behind it; it waits for those inside, and for the
 /// writer that came before it, as the limits have it.
 ///
-/// Red without: the look at `wanted` in `Lines::next`.
+/// Red without: the look at `contended` in `Lines::next`.
 #[tokio::test(start_paused = true)]
 async fn another_process_waits_for_those_before_it_and_for_no_others() {
     for mode in [Mode::Exclusive, Mode::Shared] {
@@ -382,7 +382,7 @@ async fn thousands_of_readers_and_writers_and_the_tokens_still_grow() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// Red without: `wanted`, which Redis tells an exclusive holder; the look at it in `Lines::next`.
+/// Red without: `contended`, which Redis tells an exclusive holder; the look at it in `Lines::next`.
 #[tokio::test]
 async fn over_redis_readers_cost_few_commands_and_another_process_gets_its_turn() {
     let server = RedisServer::start().await;

@@ -41,7 +41,7 @@ async fn a_slow_ping_costs_nobody_his_session_lock() {
 
 /// Its next renewal is forty seconds away.
 ///
-/// Red without: `Inbox::lost` where a session ends (`Drop` in `session.rs`).
+/// Red without: `Subscriber::lost` where a session ends (`Drop` in `session.rs`).
 #[tokio::test]
 async fn the_end_of_a_session_is_told_with_the_next_heartbeat() {
     let database = Database::new().await;

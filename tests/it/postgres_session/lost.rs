@@ -10,7 +10,7 @@ use super::{Database, PATIENT, SOON, acquire, is_free, manager};
 const END_ALL: &str = "select pg_terminate_backend(pid) from pg_stat_activity
     where pid <> pg_backend_pid() and datname = current_database()";
 
-/// Red without: `Inbox::lost` when a session ends. Then it is told by a renewal, 20 s later.
+/// Red without: `Subscriber::lost` when a session ends. Then it is told by a renewal, 20 s later.
 #[tokio::test]
 async fn the_end_of_its_connection_is_told_at_once() {
     let database = Database::new().await;

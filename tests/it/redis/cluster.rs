@@ -86,7 +86,7 @@ async fn value(cluster: &Cluster, key: &str) -> Option<String> {
 }
 
 /// How many stand in line for a lock.
-async fn in_line(cluster: &Cluster, key: &str) -> usize {
+async fn queued(cluster: &Cluster, key: &str) -> usize {
     let line = match key.contains('{') {
         true => format!("lockattr:line:{}", lock(key)),
         false => format!("lockattr:line-of:{{{}}}", lock(key)),
@@ -103,7 +103,7 @@ async fn waiter(
 ) -> JoinHandle<LockGuard> {
     let (manager, named) = (manager.clone(), key.to_owned());
     let waiter = tokio::spawn(async move { acquire(&manager, &named).await });
-    eventually(LIMIT, "in line", async || in_line(cluster, key).await == place).await;
+    eventually(LIMIT, "in line", async || queued(cluster, key).await == place).await;
     waiter
 }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockattr::store::{
-    Acquire, Acquiring, Claim, Inbox, LockKey, News, RedisStore, Releasing, Sharing, Store, Waiting,
+    AcquireOutcome, AcquireRequest, Claim, LockKey, Notification, RedisStore, ReleaseRequest,
+    Sharing, Store, Subscriber, Waiting,
 };
 use lockattr::{FencingToken, LockManager, LockOptions};
 use lockattr_tests::{Node, RedisServer, assert_nothing_left, eventually, node};
@@ -75,45 +76,45 @@ async fn a_number_in_the_last_half_of_what_a_double_can_count_is_given_once() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     let store = RedisStore::open(&server.url()).unwrap();
-    let inbox = Arc::new(Inbox::new(|_| {}));
-    store.listen(&inbox);
+    let subscriber = Arc::new(Subscriber::new(|_| {}));
+    store.subscribe(&subscriber);
     let claim = || {
         let key = LockKey::new("lock:", "a").unwrap();
-        Arc::new(Claim::of(&inbox, key, [], Sharing::Exclusive, "service=fencing"))
+        Arc::new(Claim::of(&subscriber, key, [], Sharing::Exclusive, "service=fencing"))
     };
     let [first, next, last, after] = [(); 4].map(|()| claim());
     let ttl = Duration::from_millis(50);
-    store.acquire(&Acquiring::new(first, ttl)).await.unwrap();
+    store.acquire(&AcquireRequest::new(first, ttl)).await.unwrap();
     for waits in [&next, &last] {
-        let asked = Acquiring::new(waits.clone(), 600 * ttl).waiting(Waiting::InLine);
-        assert!(matches!(store.acquire(&asked).await, Ok(Acquire::Held { .. })));
+        let asked = AcquireRequest::new(waits.clone(), 600 * ttl).waiting(Waiting::Queued);
+        assert!(matches!(store.acquire(&asked).await, Ok(AcquireOutcome::Held { .. })));
     }
     let counter: u64 = 1 << 52;
     cli.query::<String>(&["SET", "lockattr:fence", &counter.to_string()]).await;
     // The first lease ends by itself, and the one in front comes to ask, while another waits.
     eventually(Duration::from_secs(10), "over", async || cli.held_value("lock:a").await.is_none())
         .await;
-    let asked = Acquiring::new(next.clone(), 600 * ttl).waiting(Waiting::InLine);
+    let asked = AcquireRequest::new(next.clone(), 600 * ttl).waiting(Waiting::Queued);
     let fencing = FencingToken::from_counter(counter + 1);
     let acquired = store.acquire(&asked).await.unwrap();
-    assert_eq!(acquired, Acquire::Acquired { fencing, wanted: true });
-    let expected = inbox.expect(last.token());
-    store.release(&[Releasing::new(next)]).await.remove(0).unwrap();
-    let News::Granted(grant) = expected.news().await else { panic!("it is its turn") };
+    assert_eq!(acquired, AcquireOutcome::Acquired { fencing, contended: true });
+    let expected = subscriber.subscribe(last.token());
+    store.release(&[ReleaseRequest::new(next)]).await.remove(0).unwrap();
+    let Notification::Granted(grant) = expected.next().await else { panic!("it is its turn") };
     assert_eq!(grant.fencing, FencingToken::from_counter(counter + 2));
-    store.release(&[Releasing::new(last)]).await.remove(0).unwrap();
+    store.release(&[ReleaseRequest::new(last)]).await.remove(0).unwrap();
 
     // And where a double ends, no number is given twice: none is given at all.
     let end = (1_u64 << 53) - 2;
     cli.query::<String>(&["SET", "lockattr:fence", &end.to_string()]).await;
     let fencing = FencingToken::from_counter(end + 1);
-    let acquired = store.acquire(&Acquiring::new(after.clone(), ttl)).await.unwrap();
-    assert_eq!(acquired, Acquire::Acquired { fencing, wanted: false });
-    store.release(&[Releasing::new(after.clone())]).await.remove(0).unwrap();
+    let acquired = store.acquire(&AcquireRequest::new(after.clone(), ttl)).await.unwrap();
+    assert_eq!(acquired, AcquireOutcome::Acquired { fencing, contended: false });
+    store.release(&[ReleaseRequest::new(after.clone())]).await.remove(0).unwrap();
     for _ in 0..3 {
-        let error = store.acquire(&Acquiring::new(after.clone(), ttl)).await.unwrap_err();
+        let error = store.acquire(&AcquireRequest::new(after.clone(), ttl)).await.unwrap_err();
         assert!(error.to_string().contains("makes no sense"), "{error}");
-        store.release(&[Releasing::new(after.clone())]).await.remove(0).unwrap();
+        store.release(&[ReleaseRequest::new(after.clone())]).await.remove(0).unwrap();
     }
 }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockattr::store::{
-    Acquire, Acquiring, Claim, Inbox, LockKey, RedisStore, Release, Releasing, Renew, Renewal,
-    Sharing, Store, Waiting,
+    AcquireOutcome, AcquireRequest, Claim, LockKey, RedisStore, ReleaseOutcome, ReleaseRequest,
+    RenewOutcome, RenewRequest, Sharing, Store, Subscriber, Waiting,
 };
 use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{Cli, RedisServer, assert_nothing_left, eventually};
@@ -53,21 +53,21 @@ async fn queued(cli: &Cli) -> usize {
 /// Claims as managers make them, each of a process of its own, over one store.
 struct Claims {
     store: RedisStore,
-    inbox: Arc<Inbox>,
+    subscriber: Arc<Subscriber>,
 }
 
 impl Claims {
     fn new(server: &RedisServer) -> Self {
         let store = RedisStore::open(&server.url()).unwrap();
-        let inbox = Arc::new(Inbox::new(|_| {}));
-        store.listen(&inbox);
-        Self { store, inbox }
+        let subscriber = Arc::new(Subscriber::new(|_| {}));
+        store.subscribe(&subscriber);
+        Self { store, subscriber }
     }
 
     fn claim(&self, keys: &[&str], sharing: Sharing) -> Arc<Claim> {
         let mut keys = keys.iter().map(|key| LockKey::new("lock:", key).unwrap());
         let first = keys.next().expect("a key");
-        Arc::new(Claim::of(&self.inbox, first, keys, sharing, "service=free"))
+        Arc::new(Claim::of(&self.subscriber, first, keys, sharing, "service=free"))
     }
 
     fn exclusive(&self) -> Arc<Claim> {
@@ -75,17 +75,17 @@ impl Claims {
     }
 
     async fn asks(&self, claim: &Arc<Claim>, ttl: Duration) -> bool {
-        let answer = self.store.acquire(&Acquiring::new(claim.clone(), ttl)).await.unwrap();
-        matches!(answer, Acquire::Acquired { .. })
+        let answer = self.store.acquire(&AcquireRequest::new(claim.clone(), ttl)).await.unwrap();
+        matches!(answer, AcquireOutcome::Acquired { .. })
     }
 
     /// Asks, and waits in the queue if it is refused.
     async fn waits(&self, claim: &Arc<Claim>, ttl: Duration) -> bool {
-        let asked = Acquiring::new(claim.clone(), ttl).waiting(Waiting::InLine);
-        matches!(self.store.acquire(&asked).await.unwrap(), Acquire::Acquired { .. })
+        let asked = AcquireRequest::new(claim.clone(), ttl).waiting(Waiting::Queued);
+        matches!(self.store.acquire(&asked).await.unwrap(), AcquireOutcome::Acquired { .. })
     }
 
-    async fn releases(&self, releasing: Releasing) -> Release {
+    async fn releases(&self, releasing: ReleaseRequest) -> ReleaseOutcome {
         self.store.release(&[releasing]).await.remove(0).unwrap()
     }
 }
@@ -130,10 +130,10 @@ async fn a_lock_with_a_waiter_is_never_absent() {
     assert!(cli.pttl("lock:a").await >= cli.pttl("lockattr:line-of:{lock:a}").await - 100);
     assert!(!Claims::new(&server).asks(&newcomer, LONG).await, "it overtook a waiter");
     assert!(claims.waits(&waits, LONG).await, "its turn has come");
-    assert_eq!(claims.releases(Releasing::new(holder)).await, Release::NotHeld);
+    assert_eq!(claims.releases(ReleaseRequest::new(holder)).await, ReleaseOutcome::NotHeld);
     assert_eq!(cli.held_value("lock:a").await.as_deref(), Some(waits.value()));
     for claim in [waits, first] {
-        assert_eq!(claims.releases(Releasing::new(claim)).await, Release::Released);
+        assert_eq!(claims.releases(ReleaseRequest::new(claim)).await, ReleaseOutcome::Released);
     }
     assert_nothing_left(&server).await;
 }
@@ -154,14 +154,14 @@ async fn a_renewal_moves_the_end_that_the_mark_says_and_never_back() {
     let begins = until().await;
     for (ttl, grows) in [(LONG, true), (Duration::from_secs(1), false)] {
         let before = until().await;
-        let renewals = [Renewal::new(holder.clone(), ttl)];
-        assert_eq!(claims.store.renew(&renewals).await.remove(0).unwrap(), Renew::Renewed);
+        let renewals = [RenewRequest::new(holder.clone(), ttl)];
+        assert_eq!(claims.store.renew(&renewals).await.remove(0).unwrap(), RenewOutcome::Renewed);
         assert_eq!(until().await > before, grows, "{ttl:?}");
     }
     assert!(until().await - begins > 50_000);
     assert!(cli.pttl("lock:a").await > 50_000, "a marked key lives until the later of both ends");
     for claim in [holder, waits] {
-        assert_eq!(claims.releases(Releasing::new(claim)).await, Release::Released);
+        assert_eq!(claims.releases(ReleaseRequest::new(claim)).await, ReleaseOutcome::Released);
     }
     assert_nothing_left(&server).await;
 }
@@ -176,14 +176,14 @@ async fn the_last_waiter_that_leaves_takes_the_mark_with_it() {
     for waits in [&one, &other] {
         assert!(!claims.waits(waits, LONG).await);
     }
-    claims.releases(Releasing::new(one)).await;
+    claims.releases(ReleaseRequest::new(one)).await;
     let marked = cli.value("lock:a").await.unwrap();
     assert!(marked.starts_with("queued=1 "), "one waits still: {marked}");
-    claims.releases(Releasing::new(other)).await;
+    claims.releases(ReleaseRequest::new(other)).await;
     assert_eq!(cli.value("lock:a").await.as_deref(), Some(holder.value()));
     let left = u64::try_from(cli.pttl("lock:a").await).unwrap();
     assert!((50_000..=60_000).contains(&left), "{left} ms of its lease");
-    assert_eq!(claims.releases(Releasing::new(holder)).await, Release::Released);
+    assert_eq!(claims.releases(ReleaseRequest::new(holder)).await, ReleaseOutcome::Released);
     assert_nothing_left(&server).await;
 }
 
@@ -204,13 +204,13 @@ async fn a_free_key_of_a_claim_that_waits_is_reserved_and_held_by_nobody() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
     let held: Vec<_> = manager.held_locks().await.unwrap();
     assert_eq!(held.iter().map(|lock| lock.key.as_str()).collect::<Vec<_>>(), ["b"]);
-    assert_eq!(claims.releases(Releasing::new(holder)).await, Release::Released);
+    assert_eq!(claims.releases(ReleaseRequest::new(holder)).await, ReleaseOutcome::Released);
     assert_eq!(
         cli.held_value("lock:a").await.as_deref(),
         Some(both.value()),
         "it was granted both"
     );
-    assert_eq!(claims.releases(Releasing::new(both)).await, Release::Released);
+    assert_eq!(claims.releases(ReleaseRequest::new(both)).await, ReleaseOutcome::Released);
     assert_nothing_left(&server).await;
 }
 
@@ -228,12 +228,12 @@ async fn sharers_that_leave_in_silence_leave_a_reservation_for_the_waiter() {
     }
     let waits = claims.exclusive();
     assert!(!claims.waits(&waits, LONG).await);
-    claims.releases(Releasing::new(one).quietly()).await;
-    claims.releases(Releasing::new(other).quietly()).await;
+    claims.releases(ReleaseRequest::new(one).without_notification()).await;
+    claims.releases(ReleaseRequest::new(other).without_notification()).await;
     assert!(cli.value("lock:a").await.is_some_and(|value| value.starts_with("queued=1 until=0 ")));
     assert!(!claims.asks(&claims.exclusive(), LONG).await, "it overtook a waiter");
     assert!(claims.waits(&waits, LONG).await);
-    assert_eq!(claims.releases(Releasing::new(waits)).await, Release::Released);
+    assert_eq!(claims.releases(ReleaseRequest::new(waits)).await, ReleaseOutcome::Released);
     assert_nothing_left(&server).await;
 }
 
@@ -293,7 +293,7 @@ async fn a_shared_lock_whose_waiter_left_ends_with_its_lease() {
     let waits = claims.exclusive();
     assert!(!claims.waits(&waits, LONG).await);
     assert!(cli.pttl("lock:a").await > 10_000, "it lives for its queue");
-    claims.releases(Releasing::new(waits)).await;
+    claims.releases(ReleaseRequest::new(waits)).await;
     assert!(cli.pttl("lock:a").await <= 500);
     assert_nothing_left(&server).await;
 }
@@ -313,14 +313,14 @@ async fn a_server_without_memory_renews_what_others_wait_for() {
         assert!(!claims.waits(waiter, LONG).await);
     }
     cli.query::<()>(&["CONFIG", "SET", "maxmemory", "1"]).await;
-    let renewals = [&sharer, &alone].map(|claim| Renewal::new(claim.clone(), LONG));
+    let renewals = [&sharer, &alone].map(|claim| RenewRequest::new(claim.clone(), LONG));
     for answer in claims.store.renew(&renewals).await {
-        assert_eq!(answer.unwrap(), Renew::Renewed);
+        assert_eq!(answer.unwrap(), RenewOutcome::Renewed);
     }
     assert!(cli.pttl("lock:b").await > 50_000);
     cli.query::<()>(&["CONFIG", "SET", "maxmemory", "0"]).await;
     for claim in waiters.into_iter().chain([sharer, alone]) {
-        claims.releases(Releasing::new(claim)).await;
+        claims.releases(ReleaseRequest::new(claim)).await;
     }
     assert_nothing_left(&server).await;
 }
@@ -335,11 +335,11 @@ async fn a_question_that_comes_late_shortens_no_lease() {
     let (cli, claims) = (server.cli().await, Claims::new(&server));
     let renewed = async |claim: &Arc<Claim>| {
         let (claim, ttl) = (claim.clone(), LONG);
-        claims.store.renew(&[Renewal::new(claim, ttl)]).await.remove(0).unwrap()
+        claims.store.renew(&[RenewRequest::new(claim, ttl)]).await.remove(0).unwrap()
     };
     let alone = claims.exclusive();
     assert!(claims.asks(&alone, SHORT).await);
-    assert_eq!(renewed(&alone).await, Renew::Renewed);
+    assert_eq!(renewed(&alone).await, RenewOutcome::Renewed);
     assert!(claims.asks(&alone, SHORT).await, "it has it already");
     assert!(cli.pttl("lock:a").await > 50_000);
     // The same where a claim waits for it.
@@ -352,13 +352,13 @@ async fn a_question_that_comes_late_shortens_no_lease() {
     let now: Vec<i64> = cli.query(&["TIME"]).await;
     assert!(until / 1_000 - now[0] > 50, "{marked}");
     for claim in [alone, waits] {
-        assert_eq!(claims.releases(Releasing::new(claim)).await, Release::Released);
+        assert_eq!(claims.releases(ReleaseRequest::new(claim)).await, ReleaseOutcome::Released);
     }
     let shared = claims.claim(&["b"], Sharing::Shared);
     assert!(claims.asks(&shared, SHORT).await);
-    assert_eq!(renewed(&shared).await, Renew::Renewed);
+    assert_eq!(renewed(&shared).await, RenewOutcome::Renewed);
     assert!(claims.asks(&shared, SHORT).await);
     assert!(cli.pttl("lock:b").await > 50_000);
-    assert_eq!(claims.releases(Releasing::new(shared)).await, Release::Released);
+    assert_eq!(claims.releases(ReleaseRequest::new(shared)).await, ReleaseOutcome::Released);
     assert_nothing_left(&server).await;
 }

@@ -6,7 +6,6 @@ mod crowd;
 mod dead;
 mod forgotten;
 mod given_up;
-mod inbox;
 mod keys;
 mod killed;
 mod large;
@@ -14,6 +13,7 @@ mod order;
 mod readers;
 mod shared;
 mod stopped;
+mod subscriber;
 mod unfair;
 mod witness;
 
@@ -49,14 +49,14 @@ async fn acquire(manager: &LockManager) -> LockGuard {
 }
 
 /// How many stand in line for a lock.
-async fn in_line(cli: &Cli, key: &str) -> usize {
+async fn queued(cli: &Cli, key: &str) -> usize {
     cli.query(&["ZCARD", &format!("lockattr:line-of:{{lock:{key}}}")]).await
 }
 
 /// Waits until so many stand in line for the lock `a`.
 async fn stand_in_line(cli: &Cli, count: usize) {
     let what = format!("{count} stand in line");
-    eventually(LIMIT, &what, async || in_line(cli, "a").await == count).await;
+    eventually(LIMIT, &what, async || queued(cli, "a").await == count).await;
 }
 
 /// A task that waits for the lock `a`, works under it and gives it back.
@@ -90,7 +90,7 @@ async fn all_have_worked(limit: Duration, crowds: Vec<JoinSet<()>>) {
 }
 
 /// The inboxes that somebody listens to.
-async fn inboxes(cli: &Cli) -> Vec<String> {
+async fn subscribers(cli: &Cli) -> Vec<String> {
     cli.query(&["PUBSUB", "CHANNELS"]).await
 }
 
@@ -98,5 +98,5 @@ async fn inboxes(cli: &Cli) -> Vec<String> {
 async fn assert_no_trace(server: &RedisServer) {
     assert_nothing_left_within(server, LIMIT).await;
     let cli = server.cli().await;
-    eventually(LIMIT, "no inbox is listened to", async || inboxes(&cli).await.is_empty()).await;
+    eventually(LIMIT, "no inbox is listened to", async || subscribers(&cli).await.is_empty()).await;
 }

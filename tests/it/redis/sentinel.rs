@@ -36,8 +36,8 @@ async fn waits(
 /// Returns once somebody waits for `key` there.
 async fn stands_in_line(master: &RedisServer, key: &str) {
     let (cli, line) = (master.cli().await, format!("lockattr:line-of:{{lock:{key}}}"));
-    let in_line = async || cli.query::<u64>(&["ZCARD", line.as_str()]).await == 1;
-    eventually(LIMIT, "somebody stands in line", in_line).await;
+    let queued = async || cli.query::<u64>(&["ZCARD", line.as_str()]).await == 1;
+    eventually(LIMIT, "somebody stands in line", queued).await;
 }
 
 /// Returns once every replica has what the master was asked until now.

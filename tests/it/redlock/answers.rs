@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use lockattr::store::{
-    Acquire, Acquiring, Claim, LockKey, Release, Releasing, Renew, Renewal, Store,
+    AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
+    RenewRequest, Store,
 };
 use lockattr::{Error, LockOptions};
 use tokio::time::Instant;
@@ -78,11 +79,11 @@ async fn three_of_five_that_are_down_are_an_outage_and_no_body_runs() {
 async fn an_outage_is_no_contention_though_one_node_says_held() {
     let scene = Scene::of(5);
     let mine = claim("mine");
-    scene.nodes[4].acquire(&Acquiring::new(mine, TTL)).await.unwrap();
+    scene.nodes[4].acquire(&AcquireRequest::new(mine, TTL)).await.unwrap();
     for node in &scene.nodes[..3] {
         node.acquires(&[Fate::Refused]);
     }
-    let asked = Acquiring::new(claim("other"), TTL);
+    let asked = AcquireRequest::new(claim("other"), TTL);
     assert!(scene.store().acquire(&asked).await.is_err());
 }
 
@@ -91,9 +92,9 @@ async fn contention_names_the_holder_that_the_nodes_name() {
     let scene = Scene::of(5);
     scene.nodes[0].acquires(&[Fate::Refused]);
     let store = scene.store();
-    store.acquire(&Acquiring::new(claim("first"), TTL)).await.unwrap();
-    match store.acquire(&Acquiring::new(claim("second"), TTL)).await.unwrap() {
-        Acquire::Held { holder: Some(holder), .. } => {
+    store.acquire(&AcquireRequest::new(claim("first"), TTL)).await.unwrap();
+    match store.acquire(&AcquireRequest::new(claim("second"), TTL)).await.unwrap() {
+        AcquireOutcome::Held { holder: Some(holder), .. } => {
             assert_eq!(holder.service.as_deref(), Some("first"));
         }
         other => panic!("{other:?}"),
@@ -108,11 +109,11 @@ async fn what_a_refused_claim_got_is_given_back() {
     let scene = Scene::of(5);
     let holder = claim("holder");
     for node in &scene.nodes[..3] {
-        node.acquire(&Acquiring::new(holder.clone(), TTL)).await.unwrap();
+        node.acquire(&AcquireRequest::new(holder.clone(), TTL)).await.unwrap();
     }
     let store = scene.store();
-    let answer = store.acquire(&Acquiring::new(claim("late"), TTL)).await.unwrap();
-    assert!(matches!(answer, Acquire::Held { .. }), "{answer:?}");
+    let answer = store.acquire(&AcquireRequest::new(claim("late"), TTL)).await.unwrap();
+    assert!(matches!(answer, AcquireOutcome::Held { .. }), "{answer:?}");
     for node in &scene.nodes[3..] {
         assert!(node.holder("stock").await.is_none(), "it stayed behind");
     }
@@ -128,10 +129,10 @@ async fn what_a_refused_claim_got_without_an_answer_is_given_back_too() {
     scene.nodes[2].acquires(&[Fate::AnswerLost]);
     let holder = claim("holder");
     for node in &scene.nodes[..2] {
-        node.acquire(&Acquiring::new(holder.clone(), TTL)).await.unwrap();
+        node.acquire(&AcquireRequest::new(holder.clone(), TTL)).await.unwrap();
     }
-    let answer = scene.store().acquire(&Acquiring::new(claim("late"), TTL)).await.unwrap();
-    assert!(matches!(answer, Acquire::Held { .. }), "{answer:?}");
+    let answer = scene.store().acquire(&AcquireRequest::new(claim("late"), TTL)).await.unwrap();
+    assert!(matches!(answer, AcquireOutcome::Held { .. }), "{answer:?}");
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert!(scene.nodes[2].holder("stock").await.is_none(), "it stayed behind");
 }
@@ -143,13 +144,13 @@ async fn what_a_refused_claim_got_without_an_answer_is_given_back_too() {
 async fn a_renewal_takes_a_majority_of_all_nodes() {
     let scene = Scene::of(5);
     let (store, claim) = (scene.store(), claim("holder"));
-    store.acquire(&Acquiring::new(claim.clone(), TTL)).await.unwrap();
-    let renew = async || store.renew(&[Renewal::new(claim.clone(), TTL)]).await.remove(0);
-    assert_eq!(renew().await.unwrap(), Renew::Renewed);
+    store.acquire(&AcquireRequest::new(claim.clone(), TTL)).await.unwrap();
+    let renew = async || store.renew(&[RenewRequest::new(claim.clone(), TTL)]).await.remove(0);
+    assert_eq!(renew().await.unwrap(), RenewOutcome::Renewed);
     for node in &scene.nodes[..2] {
         node.restart();
     }
-    assert_eq!(renew().await.unwrap(), Renew::Renewed, "three have it");
+    assert_eq!(renew().await.unwrap(), RenewOutcome::Renewed, "three have it");
     scene.nodes[2].renewals(&[Fate::Refused]);
     // Two have it, two have not, one does not say: nobody knows.
     renew().await.unwrap_err();
@@ -158,7 +159,7 @@ async fn a_renewal_takes_a_majority_of_all_nodes() {
     }
     scene.nodes[2].renewals(&[Fate::Answered]);
     scene.nodes[2].restart();
-    assert_eq!(renew().await.unwrap(), Renew::NotHeld);
+    assert_eq!(renew().await.unwrap(), RenewOutcome::NotHeld);
     for node in &scene.nodes[3..] {
         assert!(node.holder("stock").await.is_some(), "a failed renewal gave it back");
     }
@@ -168,16 +169,16 @@ async fn a_renewal_takes_a_majority_of_all_nodes() {
 async fn a_release_takes_a_majority_and_goes_to_all() {
     let scene = Scene::of(5);
     let (store, claim) = (scene.store(), claim("holder"));
-    store.acquire(&Acquiring::new(claim.clone(), TTL)).await.unwrap();
+    store.acquire(&AcquireRequest::new(claim.clone(), TTL)).await.unwrap();
     scene.nodes[0].releases(&[Fate::Late(TTL)]);
     scene.nodes[1].releases(&[Fate::AnswerLost]);
-    let released = store.release(&[Releasing::new(claim.clone())]).await.remove(0);
-    assert_eq!(released.unwrap(), Release::Released);
+    let released = store.release(&[ReleaseRequest::new(claim.clone())]).await.remove(0);
+    assert_eq!(released.unwrap(), ReleaseOutcome::Released);
     for node in &scene.nodes {
         assert!(node.holder("stock").await.is_none(), "it stayed behind");
     }
-    let again = store.release(&[Releasing::new(claim)]).await.remove(0);
-    assert_eq!(again.unwrap(), Release::NotHeld);
+    let again = store.release(&[ReleaseRequest::new(claim)]).await.remove(0);
+    assert_eq!(again.unwrap(), ReleaseOutcome::NotHeld);
 }
 
 #[tokio::test(start_paused = true)]
@@ -190,17 +191,17 @@ async fn batches_are_counted_claim_by_claim() {
         .collect();
     for (nodes, claim) in [(3, &claims[0]), (2, &claims[1]), (1, &claims[2])] {
         for node in &scene.nodes[..nodes] {
-            node.acquire(&Acquiring::new(claim.clone(), TTL)).await.unwrap();
+            node.acquire(&AcquireRequest::new(claim.clone(), TTL)).await.unwrap();
         }
     }
-    let renewals: Vec<_> = claims.iter().map(|it| Renewal::new(it.clone(), TTL)).collect();
+    let renewals: Vec<_> = claims.iter().map(|it| RenewRequest::new(it.clone(), TTL)).collect();
     let answers: Vec<_> = store.renew(&renewals).await.into_iter().map(Result::unwrap).collect();
-    assert_eq!(answers, [Renew::Renewed, Renew::Renewed, Renew::NotHeld]);
+    assert_eq!(answers, [RenewOutcome::Renewed, RenewOutcome::Renewed, RenewOutcome::NotHeld]);
     scene.nodes[0].renewals(&[Fate::Refused]);
     let answers = store.renew(&renewals).await;
-    assert!(matches!(answers[0], Ok(Renew::Renewed)));
+    assert!(matches!(answers[0], Ok(RenewOutcome::Renewed)));
     assert!(answers[1].is_err(), "one of two that are left says so");
-    assert!(matches!(answers[2], Ok(Renew::NotHeld)));
+    assert!(matches!(answers[2], Ok(RenewOutcome::NotHeld)));
 }
 
 /// Three nodes with two permits each have six: with two for each holder, three would be in.
@@ -208,29 +209,29 @@ async fn batches_are_counted_claim_by_claim() {
 /// Red without: more than a majority for permits in `Quorum::needed`.
 #[tokio::test(start_paused = true)]
 async fn permits_take_more_than_a_majority() {
-    use lockattr::store::{Inbox, Sharing};
+    use lockattr::store::{Sharing, Subscriber};
     let scene = Scene::of(3);
-    let inbox = Inbox::new(|_| {});
+    let subscriber = Subscriber::new(|_| {});
     let permit = || {
         let key = LockKey::new("lock:", "stock").unwrap();
-        std::sync::Arc::new(Claim::of(&inbox, key, [], Sharing::Permits(2), "service=one"))
+        std::sync::Arc::new(Claim::of(&subscriber, key, [], Sharing::Permits(2), "service=one"))
     };
     // Each of three clients that see but two of the nodes.
     let mut holders = 0;
     let mut undo = Vec::new();
     for seen in [[0, 1], [1, 2], [2, 0]] {
         let claim = permit();
-        let answer = scene.store_of(seen).acquire(&Acquiring::new(claim.clone(), TTL)).await;
-        holders += usize::from(matches!(answer, Ok(Acquire::Acquired { .. })));
-        undo.push(Releasing::new(claim));
+        let answer = scene.store_of(seen).acquire(&AcquireRequest::new(claim.clone(), TTL)).await;
+        holders += usize::from(matches!(answer, Ok(AcquireOutcome::Acquired { .. })));
+        undo.push(ReleaseRequest::new(claim));
     }
     assert!(holders <= 2, "{holders} have one of two permits");
     scene.store().release(&undo).await;
     for _ in 0..2 {
-        let asked = Acquiring::new(permit(), TTL);
+        let asked = AcquireRequest::new(permit(), TTL);
         let answer = scene.store().acquire(&asked).await.unwrap();
-        assert!(matches!(answer, Acquire::Acquired { .. }), "{answer:?}");
+        assert!(matches!(answer, AcquireOutcome::Acquired { .. }), "{answer:?}");
     }
-    let answer = scene.store().acquire(&Acquiring::new(permit(), TTL)).await.unwrap();
-    assert!(matches!(answer, Acquire::Held { .. }), "{answer:?}");
+    let answer = scene.store().acquire(&AcquireRequest::new(permit(), TTL)).await.unwrap();
+    assert!(matches!(answer, AcquireOutcome::Held { .. }), "{answer:?}");
 }

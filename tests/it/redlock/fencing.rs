@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use lockattr::FencingToken;
 use lockattr::store::{
-    Acquire, Acquiring, Claim, Inbox, LockKey, RedlockStore, Release, Releasing, Renew, Renewal,
-    Sharing, Store,
+    AcquireOutcome, AcquireRequest, Claim, LockKey, RedlockStore, ReleaseOutcome, ReleaseRequest,
+    RenewOutcome, RenewRequest, Sharing, Store, Subscriber,
 };
 
 use super::Scene;
@@ -26,8 +26,8 @@ fn claim(key: &str) -> Arc<Claim> {
 }
 
 async fn number(store: &dyn Store, claim: &Arc<Claim>) -> FencingToken {
-    match store.acquire(&Acquiring::new(claim.clone(), TTL)).await {
-        Ok(Acquire::Acquired { fencing, .. }) => fencing,
+    match store.acquire(&AcquireRequest::new(claim.clone(), TTL)).await {
+        Ok(AcquireOutcome::Acquired { fencing, .. }) => fencing,
         other => panic!("{other:?}"),
     }
 }
@@ -35,17 +35,17 @@ async fn number(store: &dyn Store, claim: &Arc<Claim>) -> FencingToken {
 async fn locked_once(store: &Arc<RedlockStore>) -> FencingToken {
     let claim = claim("stock");
     let fencing = number(&**store, &claim).await;
-    let released = store.release(&[Releasing::new(claim)]).await.remove(0).unwrap();
-    assert_eq!(released, Release::Released);
+    let released = store.release(&[ReleaseRequest::new(claim)]).await.remove(0).unwrap();
+    assert_eq!(released, ReleaseOutcome::Released);
     fencing
 }
 
 /// Sets the counter of one node.
 async fn counts_from(scene: &Scene, node: usize, counter: u64) {
     let claim = claim("another");
-    let asked = Acquiring::new(claim.clone(), TTL).hint(counter);
+    let asked = AcquireRequest::new(claim.clone(), TTL).hint(counter);
     scene.nodes[node].acquire(&asked).await.unwrap();
-    scene.nodes[node].release(&[Releasing::new(claim)]).await.remove(0).unwrap();
+    scene.nodes[node].release(&[ReleaseRequest::new(claim)]).await.remove(0).unwrap();
 }
 
 /// The trip is one as long as the nodes agree.
@@ -93,7 +93,7 @@ async fn a_number_that_reached_no_majority_is_not_issued() {
     counts_from(&scene, 0, *FAR).await;
     scene.nodes[2].acquires(&[Fate::Refused, Fate::Answered]);
     scene.nodes[1].renewals(&[Fate::Refused, Fate::Answered]);
-    let answer = scene.store().acquire(&Acquiring::new(claim("stock"), TTL)).await;
+    let answer = scene.store().acquire(&AcquireRequest::new(claim("stock"), TTL)).await;
     assert!(answer.unwrap_err().to_string().contains("fencing token"));
     for node in &scene.nodes {
         assert!(node.holder("stock").await.is_none(), "it was not given back");
@@ -120,7 +120,7 @@ async fn a_node_whose_answer_was_lost_does_not_count_for_the_write_back() {
     counts_from(&scene, 0, *FAR).await;
     scene.nodes[2].acquires(&[Fate::AnswerLost]);
     scene.nodes[1].renewals(&[Fate::Refused]);
-    let answer = scene.store().acquire(&Acquiring::new(claim("stock"), TTL)).await;
+    let answer = scene.store().acquire(&AcquireRequest::new(claim("stock"), TTL)).await;
     assert!(answer.unwrap_err().to_string().contains("fencing token"));
     assert!(scene.nodes[2].calls().renewals.is_empty(), "it was asked");
 }
@@ -136,17 +136,17 @@ async fn a_request_of_an_earlier_attempt_that_comes_late_harms_no_later_one() {
         node.acquires(&[Fate::Refused, Fate::Answered]);
     }
     let (store, claim) = (scene.store(), claim("stock"));
-    store.acquire(&Acquiring::new(claim.clone(), TTL)).await.unwrap_err();
+    store.acquire(&AcquireRequest::new(claim.clone(), TTL)).await.unwrap_err();
     number(&*store, &claim).await;
     // The release of the first attempt, over a connection that was thought to be dead.
     for node in &scene.nodes {
-        let late = [Releasing::new(claim.clone()).quietly()];
-        assert_eq!(node.release(&late).await.remove(0).unwrap(), Release::NotHeld);
+        let late = [ReleaseRequest::new(claim.clone()).without_notification()];
+        assert_eq!(node.release(&late).await.remove(0).unwrap(), ReleaseOutcome::NotHeld);
         assert!(node.holder("stock").await.is_some(), "a late request freed the lock");
     }
-    let renewed = store.renew(&[Renewal::new(claim.clone(), TTL)]).await.remove(0).unwrap();
-    assert_eq!(renewed, Renew::Renewed);
-    store.release(&[Releasing::new(claim)]).await.remove(0).unwrap();
+    let renewed = store.renew(&[RenewRequest::new(claim.clone(), TTL)]).await.remove(0).unwrap();
+    assert_eq!(renewed, RenewOutcome::Renewed);
+    store.release(&[ReleaseRequest::new(claim)]).await.remove(0).unwrap();
     for node in &scene.nodes {
         assert!(node.holder("stock").await.is_none(), "it stayed behind");
     }
@@ -222,8 +222,8 @@ async fn two_who_share_a_lock_and_overtake_each_other_have_different_tokens() {
         }
         let share = || {
             let key = LockKey::new("lock:", "stock").unwrap();
-            let inbox = Arc::new(Inbox::new(|_| {}));
-            Arc::new(Claim::of(&inbox, key, [], sharing, "service=fencing"))
+            let subscriber = Arc::new(Subscriber::new(|_| {}));
+            Arc::new(Claim::of(&subscriber, key, [], sharing, "service=fencing"))
         };
         let (claims, stores) = ([share(), share()], [scene.store(), scene.store()]);
         let numbers =
@@ -231,7 +231,7 @@ async fn two_who_share_a_lock_and_overtake_each_other_have_different_tokens() {
         assert_ne!(numbers.0, numbers.1, "{sharing:?}");
         // And who comes after both has a greater one.
         for (store, claim) in stores.iter().zip(claims) {
-            store.release(&[Releasing::new(claim)]).await.remove(0).unwrap();
+            store.release(&[ReleaseRequest::new(claim)]).await.remove(0).unwrap();
         }
         assert!(locked_once(&stores[0]).await > numbers.0.max(numbers.1), "{sharing:?}");
     }
@@ -246,14 +246,15 @@ async fn counters_that_are_years_ahead_still_number_who_shares_a_lock() {
     let scene = Scene::of(3);
     for (node, counter) in scene.nodes.iter().zip((FARTHER..).step_by(1 << 40)) {
         let (claim, number) = (claim("another"), FencingToken::from_counter(counter));
-        node.acquire(&Acquiring::new(claim.clone(), TTL)).await.unwrap();
-        let told = [Renewal::new(claim.clone(), TTL).fenced(number)];
+        node.acquire(&AcquireRequest::new(claim.clone(), TTL)).await.unwrap();
+        let told = [RenewRequest::new(claim.clone(), TTL).fenced(number)];
         node.renew(&told).await.remove(0).unwrap();
-        node.release(&[Releasing::new(claim)]).await.remove(0).unwrap();
+        node.release(&[ReleaseRequest::new(claim)]).await.remove(0).unwrap();
     }
     let key = LockKey::new("lock:", "stock").unwrap();
-    let inbox = Arc::new(Inbox::new(|_| {}));
-    let share = || Arc::new(Claim::of(&inbox, key.clone(), [], Sharing::Shared, "service=fencing"));
+    let subscriber = Arc::new(Subscriber::new(|_| {}));
+    let share =
+        || Arc::new(Claim::of(&subscriber, key.clone(), [], Sharing::Shared, "service=fencing"));
     let store = scene.store();
     let (one, other) = (number(&*store, &share()).await, number(&*store, &share()).await);
     assert!(other > one && one > FencingToken::from_counter(FARTHER), "{one:?}, {other:?}");

@@ -199,11 +199,11 @@ async fn an_acquire_that_is_executed_after_its_release_is_undone() {
     });
     for node in servers.nodes().iter().take(4) {
         let cli = node.cli().await;
-        let in_line = async || {
+        let queued = async || {
             let lines = cli.query::<Vec<String>>(&["KEYS", "lockattr:line*"]).await;
             lines.len() == keys.len()
         };
-        eventually(LIMIT, "all stand in line", in_line).await;
+        eventually(LIMIT, "all stand in line", queued).await;
     }
     for guard in held {
         guard.release().await.unwrap();

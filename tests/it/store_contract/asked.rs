@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockattr::FencingToken;
-use lockattr::store::{Acquire, Acquiring, Claim, LockKey, Release, Releasing, Renew, Renewal};
+use lockattr::store::{
+    AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
+    RenewRequest,
+};
 
 use super::AnyStore;
 
@@ -39,16 +42,16 @@ pub(super) fn claim(named: &str) -> Arc<Claim> {
 }
 
 pub(super) async fn acquired(store: &AnyStore, claim: &Arc<Claim>, ttl: Duration) -> FencingToken {
-    match store.acquire(&Acquiring::new(claim.clone(), ttl)).await {
-        Ok(Acquire::Acquired { fencing, .. }) => fencing,
+    match store.acquire(&AcquireRequest::new(claim.clone(), ttl)).await {
+        Ok(AcquireOutcome::Acquired { fencing, .. }) => fencing,
         other => panic!("{claim:?} was not granted: {other:?}"),
     }
 }
 
-pub(super) async fn renew(store: &AnyStore, claim: &Arc<Claim>, ttl: Duration) -> Renew {
-    store.renew(&[Renewal::new(claim.clone(), ttl)]).await.remove(0).unwrap()
+pub(super) async fn renew(store: &AnyStore, claim: &Arc<Claim>, ttl: Duration) -> RenewOutcome {
+    store.renew(&[RenewRequest::new(claim.clone(), ttl)]).await.remove(0).unwrap()
 }
 
-pub(super) async fn release(store: &AnyStore, claim: &Arc<Claim>) -> Release {
-    store.release(&[Releasing::new(claim.clone())]).await.remove(0).unwrap()
+pub(super) async fn release(store: &AnyStore, claim: &Arc<Claim>) -> ReleaseOutcome {
+    store.release(&[ReleaseRequest::new(claim.clone())]).await.remove(0).unwrap()
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockattr::store::{Acquire, Acquiring, Claim, LockKey, Releasing};
+use lockattr::store::{AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseRequest};
 use lockattr::{Error, LockManager, LockOptions};
 use tokio::sync::Barrier;
 use tokio::time::timeout;
@@ -78,8 +78,8 @@ pub(super) async fn a_note_that_is_left_is_not_believed(store: AnyStore) {
     let pid = std::process::id();
     let label = format!("since=1 service=gone pid={pid} waits=17/1/{waits_for}");
     let left = Arc::new(Claim::new(note, &label));
-    let asked = Acquiring::new(left.clone(), SOON * 2);
-    assert!(matches!(store.acquire(&asked).await, Ok(Acquire::Acquired { .. })));
+    let asked = AcquireRequest::new(left.clone(), SOON * 2);
+    assert!(matches!(store.acquire(&asked).await, Ok(AcquireOutcome::Acquired { .. })));
 
     let outer = here.acquire("a", PATIENT).await.expect("free");
     let inner = outer.scope(here.acquire("b", PATIENT));
@@ -90,7 +90,7 @@ pub(super) async fn a_note_that_is_left_is_not_believed(store: AnyStore) {
     let inner = outer.scope(here.acquire("b", PATIENT)).await.expect("free");
     inner.release().await.expect("held");
     outer.release().await.expect("held");
-    drop(store.release(&[Releasing::new(left)]).await);
+    drop(store.release(&[ReleaseRequest::new(left)]).await);
 }
 
 pub(super) async fn a_circle_of_three_processes_is_broken_by_one(store: AnyStore) {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockattr::store::{Acquire, Acquiring};
+use lockattr::store::{AcquireOutcome, AcquireRequest};
 use lockattr::{LockManager, LockOptions};
 use tokio::task::JoinSet;
 
@@ -36,12 +36,12 @@ pub(super) async fn one_of_many_gets_it(store: AnyStore) {
     let mut askers = JoinSet::new();
     for _ in 0..32 {
         let store = store.clone();
-        askers.spawn(
-            async move { store.acquire(&Acquiring::new(claim("race"), TTL)).await.unwrap() },
-        );
+        askers.spawn(async move {
+            store.acquire(&AcquireRequest::new(claim("race"), TTL)).await.unwrap()
+        });
     }
     let answers = askers.join_all().await;
-    let granted = answers.iter().filter(|answer| matches!(answer, Acquire::Acquired { .. }));
+    let granted = answers.iter().filter(|answer| matches!(answer, AcquireOutcome::Acquired { .. }));
     assert_eq!(granted.count(), 1);
 }
 

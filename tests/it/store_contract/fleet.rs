@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use lockattr::FencingToken;
 use lockattr::store::{
-    Acquire, Acquiring, Claim, Expected, Grant, Inbox, MemoryStore, News, RedisStore, RedlockStore,
-    Release, Releasing, Renew, Renewal, Sharing, Store, Waiting,
+    AcquireOutcome, AcquireRequest, Claim, Grant, MemoryStore, Notification, RedisStore,
+    RedlockStore, ReleaseOutcome, ReleaseRequest, RenewOutcome, RenewRequest, Sharing, Store,
+    Subscriber, Subscription, Waiting,
 };
 use lockattr_tests::{Cluster, Independents, RedisServer, Sentinels, eventually};
 use tokio::sync::OnceCell;
@@ -40,7 +41,7 @@ pub(super) trait Fleet {
     fn node(&self) -> AnyStore;
 
     /// Waits until the store knows that the process with this inbox is gone, if it has to be told.
-    async fn knows_it_is_gone(&self, inbox: u64);
+    async fn knows_it_is_gone(&self, subscriber: u64);
 
     /// After a test: whether the servers saw anything that the test did not.
     async fn saw_nothing_wrong(&self) {}
@@ -90,9 +91,9 @@ impl Fleet for OnRedlock {
         Arc::new(RedlockStore::open(&url).expect("a good URL"))
     }
 
-    async fn knows_it_is_gone(&self, inbox: u64) {
+    async fn knows_it_is_gone(&self, subscriber: u64) {
         for server in self.0.nodes() {
-            nobody_listens(server, inbox).await;
+            nobody_listens(server, subscriber).await;
         }
     }
 }
@@ -109,8 +110,8 @@ impl Fleet for OnRedis {
         Arc::new(RedisStore::open(&self.0.url()).expect("a good URL"))
     }
 
-    async fn knows_it_is_gone(&self, inbox: u64) {
-        nobody_listens(&self.0, inbox).await;
+    async fn knows_it_is_gone(&self, subscriber: u64) {
+        nobody_listens(&self.0, subscriber).await;
     }
 }
 
@@ -138,8 +139,8 @@ impl Fleet for WithLeastRights {
         Arc::new(RedisStore::open(&url).expect("a good URL"))
     }
 
-    async fn knows_it_is_gone(&self, inbox: u64) {
-        nobody_listens(&self.0, inbox).await;
+    async fn knows_it_is_gone(&self, subscriber: u64) {
+        nobody_listens(&self.0, subscriber).await;
     }
 
     /// Scripts go on after some errors, so a right may be missing and nobody is told.
@@ -188,8 +189,8 @@ impl Fleet for OnSentinel {
         Arc::new(RedisStore::open(&self.0).expect("a good URL"))
     }
 
-    async fn knows_it_is_gone(&self, inbox: u64) {
-        nobody_listens(sentinels().await.master().await, inbox).await;
+    async fn knows_it_is_gone(&self, subscriber: u64) {
+        nobody_listens(sentinels().await.master().await, subscriber).await;
     }
 }
 
@@ -205,14 +206,14 @@ impl Fleet for WithReplicas {
         self.0.node()
     }
 
-    async fn knows_it_is_gone(&self, inbox: u64) {
-        self.0.knows_it_is_gone(inbox).await;
+    async fn knows_it_is_gone(&self, subscriber: u64) {
+        self.0.knows_it_is_gone(subscriber).await;
     }
 }
 
 /// Returns once nobody hears what is published to this inbox.
-async fn nobody_listens(server: &RedisServer, inbox: u64) {
-    let (cli, channel) = (server.cli().await, format!("lockattr:inbox:{inbox:016x}"));
+async fn nobody_listens(server: &RedisServer, subscriber: u64) {
+    let (cli, channel) = (server.cli().await, format!("lockattr:inbox:{subscriber:016x}"));
     let gone = async || {
         let (_, ears) = cli.query::<(String, i64)>(&["PUBSUB", "NUMSUB", channel.as_str()]).await;
         ears == 0
@@ -240,8 +241,8 @@ impl Fleet for OnCluster {
         Arc::new(RedisStore::open(&url).expect("a good URL"))
     }
 
-    async fn knows_it_is_gone(&self, inbox: u64) {
-        let channels = format!("lockattr:inbox:{inbox:016x}*");
+    async fn knows_it_is_gone(&self, subscriber: u64) {
+        let channels = format!("lockattr:inbox:{subscriber:016x}*");
         for node in self.0.nodes() {
             let cli = node.cli().await;
             let words = ["PUBSUB", "SHARDCHANNELS", &channels];
@@ -254,20 +255,20 @@ impl Fleet for OnCluster {
 /// A manager as a store sees it.
 pub(super) struct Manager {
     store: AnyStore,
-    pub(super) inbox: Arc<Inbox>,
-    wanted: Arc<Mutex<Vec<String>>>,
+    pub(super) subscriber: Arc<Subscriber>,
+    contended: Arc<Mutex<Vec<String>>>,
 }
 
 impl Manager {
     pub(super) fn on(store: &AnyStore) -> Self {
-        let wanted = Arc::<Mutex<Vec<String>>>::default();
-        let hears = wanted.clone();
-        let on_wanted = move |name: Option<&str>| {
+        let contended = Arc::<Mutex<Vec<String>>>::default();
+        let hears = contended.clone();
+        let on_contended = move |name: Option<&str>| {
             hears.lock().unwrap().extend(name.map(str::to_owned));
         };
-        let inbox = Arc::new(Inbox::new(on_wanted));
-        store.listen(&inbox);
-        Self { store: store.clone(), inbox, wanted }
+        let subscriber = Arc::new(Subscriber::new(on_contended));
+        store.subscribe(&subscriber);
+        Self { store: store.clone(), subscriber, contended }
     }
 
     /// A claim for one lock alone.
@@ -278,15 +279,15 @@ impl Manager {
     pub(super) fn shares(&self, named: &[&str], sharing: Sharing) -> Waiter {
         let mut keys = named.iter().map(|named| key(named));
         let first = keys.next().expect("a claim has a key");
-        let claim = Arc::new(Claim::of(&self.inbox, first, keys, sharing, LABEL));
-        let expected = self.inbox.expect(claim.token());
+        let claim = Arc::new(Claim::of(&self.subscriber, first, keys, sharing, LABEL));
+        let expected = self.subscriber.subscribe(claim.token());
         let (store, stood) = (self.store.clone(), AtomicBool::new(false));
         Waiter { store, claim, expected, ttl: TTL, told: false, stood }
     }
 
     /// The names of the locks that others were said to wait for.
-    pub(super) fn wanted(&self) -> Vec<String> {
-        self.wanted.lock().unwrap().clone()
+    pub(super) fn contended(&self) -> Vec<String> {
+        self.contended.lock().unwrap().clone()
     }
 }
 
@@ -294,7 +295,7 @@ impl Manager {
 pub(super) struct Waiter {
     store: AnyStore,
     pub(super) claim: Arc<Claim>,
-    expected: Expected,
+    expected: Subscription,
     ttl: Duration,
     told: bool,
     stood: AtomicBool,
@@ -310,19 +311,19 @@ impl Waiter {
         Self { ttl, ..self }
     }
 
-    fn asks(&self, waiting: Waiting) -> Acquiring {
-        Acquiring::new(self.claim.clone(), self.ttl).waiting(waiting)
+    fn asks(&self, waiting: Waiting) -> AcquireRequest {
+        AcquireRequest::new(self.claim.clone(), self.ttl).waiting(waiting)
     }
 
-    fn waits(&self) -> Acquiring {
+    fn waits(&self) -> AcquireRequest {
         let again = self.stood.swap(true, Ordering::Relaxed);
-        self.asks(if self.told { Waiting::Told { again } } else { Waiting::InLine })
+        self.asks(if self.told { Waiting::Told { again } } else { Waiting::Queued })
     }
 
     /// Takes the lock; whether others wait for it.
     pub(super) async fn gets(&self) -> (FencingToken, bool) {
         match self.store.acquire(&self.waits()).await {
-            Ok(Acquire::Acquired { fencing, wanted }) => (fencing, wanted),
+            Ok(AcquireOutcome::Acquired { fencing, contended }) => (fencing, contended),
             other => panic!("{:?} was not granted: {other:?}", self.claim),
         }
     }
@@ -330,7 +331,7 @@ impl Waiter {
     /// Gets in line, or asks again from there; after how long to ask again.
     pub(super) async fn stands(&self) -> Duration {
         match self.store.acquire(&self.waits()).await {
-            Ok(Acquire::Held { in_line: Some(again), .. }) => again,
+            Ok(AcquireOutcome::Held { queued: Some(again), .. }) => again,
             other => panic!("{:?} does not stand in line: {other:?}", self.claim),
         }
     }
@@ -338,9 +339,9 @@ impl Waiter {
     /// Asks once; whether it has the lock now.
     pub(super) async fn asks_once(&self) -> bool {
         match self.store.acquire(&self.asks(Waiting::Not)).await.unwrap() {
-            Acquire::Acquired { .. } => true,
-            Acquire::Held { in_line, .. } => {
-                assert_eq!(in_line, None, "in line without having asked for it");
+            AcquireOutcome::Acquired { .. } => true,
+            AcquireOutcome::Held { queued, .. } => {
+                assert_eq!(queued, None, "in line without having asked for it");
                 false
             }
         }
@@ -350,16 +351,16 @@ impl Waiter {
     pub(super) async fn granted(&self) -> Grant {
         let granted = async {
             loop {
-                let asked = match self.expected.news().await {
-                    News::Granted(grant) => return grant,
-                    News::AskAgain(at) => at,
+                let asked = match self.expected.next().await {
+                    Notification::Granted(grant) => return grant,
+                    Notification::AskAgain(at) => at,
                 };
                 sleep_until(asked).await;
                 loop {
                     let since = Instant::now();
                     match self.store.acquire(&self.waits()).await {
-                        Ok(Acquire::Acquired { fencing, wanted }) => {
-                            return Grant::new(fencing, since, wanted);
+                        Ok(AcquireOutcome::Acquired { fencing, contended }) => {
+                            return Grant::new(fencing, since, contended);
                         }
                         Ok(_) => break,
                         // Nobody knows what became of it, so nobody tells: a manager asks again.
@@ -377,24 +378,24 @@ impl Waiter {
 
     /// Waits to be told that it has the lock, without asking.
     pub(super) async fn is_granted(&self) -> Grant {
-        match timeout(TTL / 2, self.expected.news()).await.expect("it is told") {
-            News::Granted(grant) => grant,
-            News::AskAgain(_) => panic!("not granted, but told to ask"),
+        match timeout(TTL / 2, self.expected.next()).await.expect("it is told") {
+            Notification::Granted(grant) => grant,
+            Notification::AskAgain(_) => panic!("not granted, but told to ask"),
         }
     }
 
     /// Waits to be told when to ask again.
     pub(super) async fn told_when_to_ask_again(&self) -> Instant {
-        match timeout(TTL / 2, self.expected.news()).await.expect("it is told") {
-            News::AskAgain(at) => at,
-            other @ News::Granted(_) => panic!("granted: {other:?}"),
+        match timeout(TTL / 2, self.expected.next()).await.expect("it is told") {
+            Notification::AskAgain(at) => at,
+            other @ Notification::Granted(_) => panic!("granted: {other:?}"),
         }
     }
 
     /// Whether the store has it as a holder.
     pub(super) async fn holds(&self) -> bool {
-        let renewal = [Renewal::new(self.claim.clone(), self.ttl)];
-        self.store.renew(&renewal).await.remove(0).unwrap() == Renew::Renewed
+        let renewal = [RenewRequest::new(self.claim.clone(), self.ttl)];
+        self.store.renew(&renewal).await.remove(0).unwrap() == RenewOutcome::Renewed
     }
 
     /// Lets go, or leaves the line; whether it had the lock.
@@ -403,7 +404,7 @@ impl Waiter {
     }
 
     pub(super) async fn releases_after(&self, after: Duration) -> bool {
-        let releasing = [Releasing::new(self.claim.clone()).after(after)];
-        self.store.release(&releasing).await.remove(0).unwrap() == Release::Released
+        let releasing = [ReleaseRequest::new(self.claim.clone()).after(after)];
+        self.store.release(&releasing).await.remove(0).unwrap() == ReleaseOutcome::Released
     }
 }

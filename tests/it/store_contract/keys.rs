@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockattr::store::Sharing::{Exclusive, Shared};
-use lockattr::store::{LockKey, Release, Releasing, Renew, Renewal};
+use lockattr::store::{LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome, RenewRequest};
 use tokio::time::{Instant, sleep};
 
 use super::asked::key;
@@ -43,8 +43,8 @@ pub(super) async fn several_keys_are_renewed_and_given_back_as_one(store: AnySto
     let all = together(&manager, &["b", "a", "b"]);
     assert!(all.claim.keys().iter().map(LockKey::as_str).eq(["a", "b"]));
     all.gets().await;
-    let longer = [Renewal::new(all.claim.clone(), LONGER)];
-    assert_eq!(store.renew(&longer).await.remove(0).unwrap(), Renew::Renewed);
+    let longer = [RenewRequest::new(all.claim.clone(), LONGER)];
+    assert_eq!(store.renew(&longer).await.remove(0).unwrap(), RenewOutcome::Renewed);
     for held in ["a", "b"] {
         let holder = store.holder(&key(held)).await.unwrap().expect("held");
         assert!(holder.remaining.is_some_and(|left| left > TTL), "{held} was not renewed");
@@ -160,17 +160,21 @@ pub(super) async fn batches_with_several_keys_answer_one_by_one(store: AnyStore)
             claim.gets().await;
         }
     }
-    let renewals = claims.iter().map(|it| Renewal::new(it.claim.clone(), LONGER));
+    let renewals = claims.iter().map(|it| RenewRequest::new(it.claim.clone(), LONGER));
     let renewed = store.renew(&renewals.collect::<Vec<_>>()).await;
     // Every fifth stays taken.
     let after = |n: usize| if n.is_multiple_of(5) { TTL } else { Duration::ZERO };
     let releases = claims.iter().enumerate();
-    let releases = releases.map(|(n, it)| Releasing::new(it.claim.clone()).after(after(n)));
+    let releases = releases.map(|(n, it)| ReleaseRequest::new(it.claim.clone()).after(after(n)));
     let released = store.release(&releases.collect::<Vec<_>>()).await;
     assert_eq!((renewed.len(), released.len()), (240, 240));
     for (n, claim) in claims.iter().enumerate() {
-        assert_eq!(*renewed[n].as_ref().unwrap() == Renew::Renewed, ours(n), "renewal {n}");
-        assert_eq!(*released[n].as_ref().unwrap() == Release::Released, ours(n), "release {n}");
+        assert_eq!(*renewed[n].as_ref().unwrap() == RenewOutcome::Renewed, ours(n), "renewal {n}");
+        assert_eq!(
+            *released[n].as_ref().unwrap() == ReleaseOutcome::Released,
+            ours(n),
+            "release {n}"
+        );
         for key in claim.claim.keys() {
             let taken = store.holder(key).await.unwrap().is_some();
             assert_eq!(taken, ours(n) && n.is_multiple_of(5), "{key} of {n}");

@@ -20,7 +20,7 @@ pub(super) async fn those_in_line_are_granted_in_the_order_they_came(store: AnyS
     assert!(first.releases().await);
     for (n, waiter) in waiters.iter().enumerate() {
         let grant = waiter.granted().await;
-        assert_eq!(grant.wanted, n < 9, "the {n}th");
+        assert_eq!(grant.contended, n < 9, "the {n}th");
         for other in &waiters[n + 1..] {
             assert!(!other.holds().await, "two at once");
         }
@@ -57,8 +57,8 @@ pub(super) async fn a_granted_claim_that_asks_again_has_the_lock_still(store: An
     third.stands().await;
     first.releases().await;
     let grant = second.granted().await;
-    let (fencing, wanted) = second.gets().await;
-    assert!(fencing >= grant.fencing && wanted);
+    let (fencing, contended) = second.gets().await;
+    assert!(fencing >= grant.fencing && contended);
     assert!(!third.holds().await);
 }
 
@@ -105,9 +105,9 @@ pub(super) async fn a_holder_is_told_that_others_wait(store: AnyStore) {
     // In line, so that the store knows where to tell it.
     first.gets().await;
     other.wants("wanted").stands().await;
-    let told = async || holder.wanted().contains(&key("wanted").name().to_owned());
+    let told = async || holder.contended().contains(&key("wanted").name().to_owned());
     eventually(TTL, "the holder is told", told).await;
-    assert!(other.wanted().is_empty());
+    assert!(other.contended().is_empty());
 }
 
 pub(super) async fn fencing_tokens_grow_over_grants_too(store: AnyStore) {
@@ -131,13 +131,13 @@ pub(super) async fn claims_of_a_manager_that_is_gone_are_passed_over(fleet: impl
     let (manager, dead) = (Manager::on(&here), Manager::on(&there));
     let [first, last] = [(); 2].map(|()| manager.wants("gone"));
     first.gets().await;
-    let inbox = dead.inbox.id();
+    let subscriber = dead.subscriber.id();
     for _ in 0..3 {
         dead.wants("gone").stands().await;
     }
     last.stands().await;
     drop((dead, there));
-    fleet.knows_it_is_gone(inbox).await;
+    fleet.knows_it_is_gone(subscriber).await;
     first.releases().await;
     last.granted().await;
 }

@@ -1,6 +1,8 @@
 //! One claim and one lock: acquire, renew, release, and the lease that ends by itself.
 
-use lockattr::store::{Acquire, Acquiring, Release, Releasing, Renew, Renewal};
+use lockattr::store::{
+    AcquireOutcome, AcquireRequest, ReleaseOutcome, ReleaseRequest, RenewOutcome, RenewRequest,
+};
 use lockattr_tests::eventually;
 
 use super::asked::{acquired, claim, release, renew};
@@ -16,8 +18,8 @@ pub(super) async fn a_free_lock_is_acquired(store: AnyStore) {
 
 pub(super) async fn a_held_lock_says_by_whom(store: AnyStore) {
     acquired(&store, &claim("held"), TTL).await;
-    let Acquire::Held { holder: Some(holder), .. } =
-        store.acquire(&Acquiring::new(claim("held"), TTL)).await.unwrap()
+    let AcquireOutcome::Held { holder: Some(holder), .. } =
+        store.acquire(&AcquireRequest::new(claim("held"), TTL)).await.unwrap()
     else {
         panic!("granted twice, or a holder without a name");
     };
@@ -45,14 +47,14 @@ pub(super) async fn the_same_claim_is_granted_again_without_end(store: AnyStore)
     assert!(second >= first);
     assert!(store.holder(claim.key()).await.unwrap().is_some());
     // Once is enough, however often it was granted.
-    assert_eq!(release(&store, &claim).await, Release::Released);
+    assert_eq!(release(&store, &claim).await, ReleaseOutcome::Released);
     assert_eq!(store.holder(claim.key()).await.unwrap(), None);
 }
 
 pub(super) async fn a_released_lock_is_free(store: AnyStore) {
     let first = claim("released");
     acquired(&store, &first, TTL).await;
-    assert_eq!(release(&store, &first).await, Release::Released);
+    assert_eq!(release(&store, &first).await, ReleaseOutcome::Released);
     assert_eq!(store.holder(first.key()).await.unwrap(), None);
     acquired(&store, &claim("released"), TTL).await;
 }
@@ -62,15 +64,15 @@ pub(super) async fn a_stale_release_frees_nobody(store: AnyStore) {
     acquired(&store, &first, TTL).await;
     release(&store, &first).await;
     acquired(&store, &second, TTL).await;
-    assert_eq!(release(&store, &first).await, Release::NotHeld);
-    assert_eq!(renew(&store, &second, TTL).await, Renew::Renewed, "the successor was freed");
+    assert_eq!(release(&store, &first).await, ReleaseOutcome::NotHeld);
+    assert_eq!(renew(&store, &second, TTL).await, RenewOutcome::Renewed, "the successor was freed");
 }
 
 pub(super) async fn a_second_release_is_not_held(store: AnyStore) {
     let claim = claim("twice");
     acquired(&store, &claim, TTL).await;
-    assert_eq!(release(&store, &claim).await, Release::Released);
-    assert_eq!(release(&store, &claim).await, Release::NotHeld);
+    assert_eq!(release(&store, &claim).await, ReleaseOutcome::Released);
+    assert_eq!(release(&store, &claim).await, ReleaseOutcome::NotHeld);
 }
 
 pub(super) async fn a_lease_ends_by_itself(store: AnyStore) {
@@ -78,18 +80,18 @@ pub(super) async fn a_lease_ends_by_itself(store: AnyStore) {
     acquired(&store, &first, SHORT).await;
     eventually(TTL, "the lease ends", async || {
         matches!(
-            store.acquire(&Acquiring::new(second.clone(), TTL)).await,
-            Ok(Acquire::Acquired { .. })
+            store.acquire(&AcquireRequest::new(second.clone(), TTL)).await,
+            Ok(AcquireOutcome::Acquired { .. })
         )
     })
     .await;
-    assert_eq!(release(&store, &first).await, Release::NotHeld);
+    assert_eq!(release(&store, &first).await, ReleaseOutcome::NotHeld);
 }
 
 pub(super) async fn a_renewed_lease_runs_on(store: AnyStore) {
     let claim = claim("renewed");
     acquired(&store, &claim, TTL).await;
-    assert_eq!(renew(&store, &claim, LONGER).await, Renew::Renewed);
+    assert_eq!(renew(&store, &claim, LONGER).await, RenewOutcome::Renewed);
     let holder = store.holder(claim.key()).await.unwrap().expect("held");
     assert!(holder.remaining.is_some_and(|left| left > TTL));
 }
@@ -97,20 +99,20 @@ pub(super) async fn a_renewed_lease_runs_on(store: AnyStore) {
 pub(super) async fn a_renewal_never_shortens(store: AnyStore) {
     let claim = claim("shorter");
     acquired(&store, &claim, LONGER).await;
-    assert_eq!(renew(&store, &claim, SHORT).await, Renew::Renewed);
+    assert_eq!(renew(&store, &claim, SHORT).await, RenewOutcome::Renewed);
     let holder = store.holder(claim.key()).await.unwrap().expect("held");
     assert!(holder.remaining.is_some_and(|left| left > TTL));
 }
 
 pub(super) async fn a_renewal_resurrects_nothing(store: AnyStore) {
     let (first, second) = (claim("dead"), claim("dead"));
-    assert_eq!(renew(&store, &first, TTL).await, Renew::NotHeld, "never acquired");
+    assert_eq!(renew(&store, &first, TTL).await, RenewOutcome::NotHeld, "never acquired");
     acquired(&store, &first, TTL).await;
     release(&store, &first).await;
-    assert_eq!(renew(&store, &first, TTL).await, Renew::NotHeld, "released");
+    assert_eq!(renew(&store, &first, TTL).await, RenewOutcome::NotHeld, "released");
     assert_eq!(store.holder(first.key()).await.unwrap(), None);
     acquired(&store, &second, TTL).await;
-    assert_eq!(renew(&store, &first, TTL).await, Renew::NotHeld, "another's");
+    assert_eq!(renew(&store, &first, TTL).await, RenewOutcome::NotHeld, "another's");
 }
 
 pub(super) async fn batches_answer_one_by_one_in_order(store: AnyStore) {
@@ -121,15 +123,15 @@ pub(super) async fn batches_answer_one_by_one_in_order(store: AnyStore) {
             acquired(&store, claim, TTL).await;
         }
     }
-    let renewals = claims.iter().map(|claim| Renewal::new(claim.clone(), LONGER));
+    let renewals = claims.iter().map(|claim| RenewRequest::new(claim.clone(), LONGER));
     let renewed = store.renew(&renewals.collect::<Vec<_>>()).await;
-    let releases: Vec<_> = claims.iter().cloned().map(Releasing::new).collect();
+    let releases: Vec<_> = claims.iter().cloned().map(ReleaseRequest::new).collect();
     let released = store.release(&releases).await;
     assert_eq!((renewed.len(), released.len()), (350, 350));
     for n in 0..350 {
         let ours = n % 3 != 0;
-        assert_eq!(*renewed[n].as_ref().unwrap() == Renew::Renewed, ours, "renewal {n}");
-        assert_eq!(*released[n].as_ref().unwrap() == Release::Released, ours, "release {n}");
+        assert_eq!(*renewed[n].as_ref().unwrap() == RenewOutcome::Renewed, ours, "renewal {n}");
+        assert_eq!(*released[n].as_ref().unwrap() == ReleaseOutcome::Released, ours, "release {n}");
     }
 }
 

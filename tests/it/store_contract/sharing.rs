@@ -42,12 +42,12 @@ pub(super) async fn an_exclusive_claim_is_not_overtaken_by_those_that_could_shar
     one.releases().await;
     assert!(!alone.holds().await && !three.holds().await);
     two.releases().await;
-    assert!(alone.granted().await.wanted);
+    assert!(alone.granted().await.contended);
     assert!(!three.holds().await && !four.holds().await);
     alone.releases().await;
     // Both at once.
     three.granted().await;
-    assert!(!four.granted().await.wanted);
+    assert!(!four.granted().await.contended);
     assert!(three.holds().await);
 }
 

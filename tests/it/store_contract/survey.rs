@@ -9,7 +9,7 @@ use super::fleet::Manager;
 use super::{AnyStore, SHORT, TTL};
 
 async fn listed(store: &AnyStore) -> Vec<HeldLock> {
-    let mut held = store.survey(&prefix()).await.unwrap();
+    let mut held = store.held_locks(&prefix()).await.unwrap();
     held.sort_by(|one, other| one.key.cmp(&other.key));
     held
 }
@@ -47,12 +47,12 @@ pub(super) async fn what_is_held_is_listed_and_nothing_else(store: AnyStore) {
 
     // A prefix is what it says, letter by letter, and what comes after it is the key.
     let with = |more: &str| [&prefix(), more].concat();
-    let under = store.survey(&with("all/")).await.unwrap();
+    let under = store.held_locks(&with("all/")).await.unwrap();
     assert_eq!(keys(&under), ["b"]);
-    let under = store.survey(&with("all*?[")).await.unwrap();
+    let under = store.held_locks(&with("all*?[")).await.unwrap();
     assert_eq!(keys(&under), ["c]"]);
-    assert_eq!(store.survey(&with("al?")).await.unwrap(), []);
-    assert_eq!(store.survey(&with("a")).await.unwrap().len(), 3, "a lock has a key");
+    assert_eq!(store.held_locks(&with("al?")).await.unwrap(), []);
+    assert_eq!(store.held_locks(&with("a")).await.unwrap().len(), 3, "a lock has a key");
 
     for waiter in [&first, &second] {
         waiter.releases().await;
@@ -95,7 +95,7 @@ pub(super) async fn those_who_have_a_permit_are_counted(store: AnyStore) {
     waits.stands().await;
     let held = listed(&store).await;
     assert_eq!((held[0].holders, held[0].shared, held[0].waiting), (2, true, 1));
-    assert!(store.evict(&key("permits")).await.unwrap());
+    assert!(store.force_release(&key("permits")).await.unwrap());
     waits.granted().await;
     assert!(!one.holds().await && !two.holds().await);
     waits.releases().await;
@@ -108,7 +108,7 @@ pub(super) async fn an_evicted_lock_goes_to_the_next_in_line(store: AnyStore) {
     let (fencing, _) = holder.gets().await;
     first.stands().await;
     second.stands().await;
-    assert!(store.evict(&key("evicted")).await.unwrap());
+    assert!(store.force_release(&key("evicted")).await.unwrap());
     let grant = first.granted().await;
     assert!(grant.fencing > fencing, "the next one has a greater number");
     assert!(!holder.holds().await, "it is told so");
@@ -121,13 +121,13 @@ pub(super) async fn an_evicted_lock_goes_to_the_next_in_line(store: AnyStore) {
 }
 
 pub(super) async fn a_free_lock_is_evicted_from_nobody(store: AnyStore) {
-    assert!(!store.evict(&key("free")).await.unwrap());
+    assert!(!store.force_release(&key("free")).await.unwrap());
     let first = claim("free");
     acquired(&store, &first, TTL).await;
-    assert!(store.evict(first.key()).await.unwrap());
+    assert!(store.force_release(first.key()).await.unwrap());
     let is_free = async || store.holder(first.key()).await.unwrap().is_none();
     eventually(TTL, "it is free", is_free).await;
-    assert!(!store.evict(first.key()).await.unwrap(), "once");
+    assert!(!store.force_release(first.key()).await.unwrap(), "once");
     release(&store, &first).await;
     let next = claim("free");
     acquired(&store, &next, TTL).await;
@@ -141,7 +141,7 @@ pub(super) async fn a_shared_lock_is_evicted_from_all(store: AnyStore) {
     let (fencing, _) = one.gets().await;
     two.gets().await;
     alone.stands().await;
-    assert!(store.evict(&key("all")).await.unwrap());
+    assert!(store.force_release(&key("all")).await.unwrap());
     assert!(alone.granted().await.fencing > fencing);
     assert!(!one.holds().await && !two.holds().await);
     assert!(!one.releases().await && !two.releases().await);
@@ -155,7 +155,7 @@ pub(super) async fn a_claim_for_several_keys_loses_all_with_one(store: AnyStore)
     let (x, y) = (manager.wants("x"), manager.wants("y"));
     both.gets().await;
     x.stands().await;
-    assert!(store.evict(&key("x")).await.unwrap());
+    assert!(store.force_release(&key("x")).await.unwrap());
     x.granted().await;
     assert!(!both.holds().await, "it is told so");
     both.releases().await;
@@ -175,8 +175,8 @@ pub(super) async fn a_claim_that_waits_for_several_keys_has_none(store: AnyStore
     let held = listed(&store).await;
     assert_eq!(keys(&held), ["taken"]);
     assert_eq!(held[0].waiting, 1);
-    assert!(!store.evict(&key("first")).await.unwrap(), "nobody has it");
-    assert!(store.evict(&key("taken")).await.unwrap());
+    assert!(!store.force_release(&key("first")).await.unwrap(), "nobody has it");
+    assert!(store.force_release(&key("taken")).await.unwrap());
     both.granted().await;
     assert_eq!(keys(&listed(&store).await), ["first", "taken"]);
     assert!(both.releases().await);
@@ -187,7 +187,7 @@ pub(super) async fn a_claim_that_waits_for_several_keys_has_none(store: AnyStore
 pub(super) async fn locks_without_names_cannot_be_listed(store: AnyStore) {
     let held = claim("nameless");
     acquired(&store, &held, TTL).await;
-    let refused = store.survey(&prefix()).await.unwrap_err().to_string();
+    let refused = store.held_locks(&prefix()).await.unwrap_err().to_string();
     assert!(refused.contains("by its key") && refused.contains("leases"), "{refused}");
     release(&store, &held).await;
 }

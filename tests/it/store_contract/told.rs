@@ -2,7 +2,7 @@
 //! come, counts by one clock, and gives back in silence what came to nothing.
 
 use lockattr::FencingToken;
-use lockattr::store::{Acquire, Acquiring, Releasing, Renew, Renewal};
+use lockattr::store::{AcquireOutcome, AcquireRequest, ReleaseRequest, RenewOutcome, RenewRequest};
 use tokio::time::{Instant, timeout};
 
 use super::asked::{acquired, claim, key, release};
@@ -17,7 +17,7 @@ pub(super) async fn who_is_told_comes_and_takes_the_lock(store: AnyStore) {
     let (holder, waiter) = (here.wants("told"), there.wants("told").told());
     holder.gets().await;
     waiter.stands().await;
-    assert_eq!(here.wanted(), [key("told").name()]);
+    assert_eq!(here.contended(), [key("told").name()]);
     assert!(holder.releases().await);
     assert!(waiter.told_when_to_ask_again().await <= Instant::now());
     assert_eq!(store.holder(waiter.claim.key()).await.unwrap(), None, "it was not granted");
@@ -105,7 +105,7 @@ pub(super) async fn a_quiet_release_tells_nobody_and_keeps_the_place(store: AnyS
     let (holder, waiter) = (manager.wants("quiet"), manager.wants("quiet").told());
     holder.gets().await;
     waiter.stands().await;
-    let quietly = [Releasing::new(holder.claim.clone()).quietly()];
+    let quietly = [ReleaseRequest::new(holder.claim.clone()).without_notification()];
     store.release(&quietly).await.remove(0).unwrap();
     let is_told = waiter.told_when_to_ask_again();
     assert!(timeout(SHORT, is_told).await.is_err(), "it was told");
@@ -119,7 +119,11 @@ pub(super) async fn a_quiet_release_tells_nobody_and_keeps_the_place(store: AnyS
     // Who stands in line and releases quietly stands there still.
     other.gets().await;
     waiter.stands().await;
-    store.release(&[Releasing::new(waiter.claim.clone()).quietly()]).await.remove(0).unwrap();
+    store
+        .release(&[ReleaseRequest::new(waiter.claim.clone()).without_notification()])
+        .await
+        .remove(0)
+        .unwrap();
     other.releases().await;
     waiter.told_when_to_ask_again().await;
     waiter.releases().await;
@@ -130,10 +134,10 @@ pub(super) async fn a_hint_counts_instead_of_the_clock(store: AnyStore) {
     let early = acquired(&store, &first, TTL).await;
     release(&store, &first).await;
     let number = async |claim, hint| {
-        let asked = Acquiring::new(claim, TTL).hint(hint);
+        let asked = AcquireRequest::new(claim, TTL).hint(hint);
         match store.acquire(&asked).await.unwrap() {
-            Acquire::Acquired { fencing, .. } => fencing,
-            Acquire::Held { .. } => panic!("it is free"),
+            AcquireOutcome::Acquired { fencing, .. } => fencing,
+            AcquireOutcome::Held { .. } => panic!("it is free"),
         }
     };
     let soon = early.get() / FencingToken::from_counter(1).get() + 1_800_000_000;
@@ -153,10 +157,12 @@ pub(super) async fn a_renewal_writes_a_number_back_where_the_lock_is_held(store:
     acquired(&store, &gone, TTL).await;
     release(&store, &gone).await;
     let (much, more) = (FencingToken::from_counter(LATER), FencingToken::from_counter(2 * LATER));
-    let renewals =
-        [Renewal::new(held.clone(), TTL).fenced(much), Renewal::new(gone, TTL).fenced(more)];
+    let renewals = [
+        RenewRequest::new(held.clone(), TTL).fenced(much),
+        RenewRequest::new(gone, TTL).fenced(more),
+    ];
     let answers: Vec<_> = store.renew(&renewals).await.into_iter().map(Result::unwrap).collect();
-    assert_eq!(answers, [Renew::Renewed, Renew::NotHeld]);
+    assert_eq!(answers, [RenewOutcome::Renewed, RenewOutcome::NotHeld]);
     release(&store, &held).await;
     let next = acquired(&store, &claim("back"), TTL).await;
     assert!(next > much, "the number was not written back");

@@ -11,23 +11,23 @@ async fn a_lost_create_reply_is_found_again() {
     let wires = Wires::before(&ensemble).await;
     let store = ZookeeperStore::open(&wires.url_with("response_timeout=3s")).unwrap();
     store.ping().await.unwrap();
-    let inbox = Arc::new(Inbox::new(|_| {}));
-    store.listen(&inbox);
-    let first = claim(&inbox, "a");
+    let subscriber = Arc::new(Subscriber::new(|_| {}));
+    store.subscribe(&subscriber);
+    let first = claim(&subscriber, "a");
     // So that the lock's node is there, and the create is the first that is asked.
     assert!(asks(&store, &first).await);
     assert!(releases(&store, &first).await);
 
-    let lost = claim(&inbox, "a");
+    let lost = claim(&subscriber, "a");
     wires.swallow_replies();
-    let asked = Acquiring::new(lost.clone(), TTL);
+    let asked = AcquireRequest::new(lost.clone(), TTL);
     assert!(store.acquire(&asked).await.is_err(), "no answer came");
     let url = ensemble.url();
     let made = async || line(&ensemble, &url, "a").await.len() == 1;
     eventually(LIMIT, "it was made", made).await;
     wires.cut().await;
     wires.pass().await;
-    let again = async || matches!(store.acquire(&asked).await, Ok(Acquire::Acquired { .. }));
+    let again = async || matches!(store.acquire(&asked).await, Ok(AcquireOutcome::Acquired { .. }));
     eventually(LIMIT, "it is found", again).await;
     assert_eq!(line(&ensemble, &url, "a").await.len(), 1, "made twice");
     assert!(releases(&store, &lost).await);
@@ -44,12 +44,12 @@ async fn a_part_of_what_nobody_knows_of_is_not_taken_for_the_whole() {
     let wires = Wires::before(&ensemble).await;
     let store = ZookeeperStore::open(&wires.url_with("response_timeout=3s")).unwrap();
     store.ping().await.unwrap();
-    let inbox = Arc::new(Inbox::new(|_| {}));
-    store.listen(&inbox);
+    let subscriber = Arc::new(Subscriber::new(|_| {}));
+    store.subscribe(&subscriber);
     let url = ensemble.url();
     let key = |name| LockKey::new("lock:", name).unwrap();
     let shared = Sharing::Permits(2);
-    let both = || Arc::new(Claim::of(&inbox, key("a"), [key("b")], shared, "service=test"));
+    let both = || Arc::new(Claim::of(&subscriber, key("a"), [key("b")], shared, "service=test"));
     // So that the locks' nodes are there, and stay.
     let other = both();
     assert!(asks(&store, &other).await);
@@ -61,13 +61,14 @@ async fn a_part_of_what_nobody_knows_of_is_not_taken_for_the_whole() {
             entries.into_iter().filter(|entry| entry.contains(token)).collect::<Vec<_>>()
         };
         wires.swallow_replies();
-        let asked = Acquiring::new(lost.clone(), TTL);
+        let asked = AcquireRequest::new(lost.clone(), TTL);
         assert!(store.acquire(&asked).await.is_err(), "no answer came");
         eventually(LIMIT, "it was made", async || made(removed).await.len() == 1).await;
         ensemble.delete(&made(removed).await[0]).await;
         wires.cut().await;
         wires.pass().await;
-        let again = async || matches!(store.acquire(&asked).await, Ok(Acquire::Acquired { .. }));
+        let again =
+            async || matches!(store.acquire(&asked).await, Ok(AcquireOutcome::Acquired { .. }));
         eventually(LIMIT, "it is asked anew", again).await;
         for key in ["a", "b"] {
             assert_eq!(made(key).await.len(), 1, "without {removed}: {key}");
@@ -85,17 +86,20 @@ async fn a_lost_create_reply_is_undone_by_a_release() {
     let ensemble = ZooKeeper::start().await;
     let wires = Wires::before(&ensemble).await;
     let store = ZookeeperStore::open(&wires.url_with("response_timeout=3s")).unwrap();
-    let inbox = Arc::new(Inbox::new(|_| {}));
-    store.listen(&inbox);
-    let (lost, next) = (claim(&inbox, "a"), claim(&inbox, "a"));
+    let subscriber = Arc::new(Subscriber::new(|_| {}));
+    store.subscribe(&subscriber);
+    let (lost, next) = (claim(&subscriber, "a"), claim(&subscriber, "a"));
     assert!(asks(&store, &next).await);
     assert!(releases(&store, &next).await);
     wires.swallow_replies();
-    assert!(store.acquire(&Acquiring::new(lost.clone(), TTL)).await.is_err(), "no answer came");
+    assert!(
+        store.acquire(&AcquireRequest::new(lost.clone(), TTL)).await.is_err(),
+        "no answer came"
+    );
     wires.cut().await;
     wires.pass().await;
     let url = ensemble.url();
-    let answered = async || store.release(&[Releasing::new(lost.clone())]).await[0].is_ok();
+    let answered = async || store.release(&[ReleaseRequest::new(lost.clone())]).await[0].is_ok();
     eventually(LIMIT, "it is undone", answered).await;
     assert!(line(&ensemble, &url, "a").await.is_empty());
     assert!(asks(&store, &next).await);
@@ -111,29 +115,29 @@ async fn an_entry_of_an_earlier_session_is_not_taken_for_ours() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
     let earlier = ZookeeperStore::open(&url).unwrap();
-    let inbox = Arc::new(Inbox::new(|_| {}));
-    let same = claim(&inbox, "a");
+    let subscriber = Arc::new(Subscriber::new(|_| {}));
+    let same = claim(&subscriber, "a");
     assert!(asks(&earlier, &same).await);
 
     // The same claim over another session, whose first answer got lost for all it knows: it was
     // asked when no server was there.
     let store = ZookeeperStore::open(&url).unwrap();
-    store.listen(&inbox);
+    store.subscribe(&subscriber);
     {
-        let asked = Acquiring::new(same.clone(), TTL).waiting(Waiting::InLine);
+        let asked = AcquireRequest::new(same.clone(), TTL).waiting(Waiting::Queued);
         let mut asking = store.acquire(&asked);
         let polled = std::future::poll_fn(|context| {
             std::task::Poll::Ready(asking.as_mut().poll(context).is_pending())
         });
         assert!(polled.await);
     }
-    let asked = Acquiring::new(same.clone(), TTL).waiting(Waiting::InLine);
+    let asked = AcquireRequest::new(same.clone(), TTL).waiting(Waiting::Queued);
     let answer = store.acquire(&asked).await.unwrap();
-    assert!(matches!(answer, Acquire::Held { in_line: Some(_), .. }), "adopted: {answer:?}");
+    assert!(matches!(answer, AcquireOutcome::Held { queued: Some(_), .. }), "adopted: {answer:?}");
     assert_eq!(line(ensemble, &url, "a").await.len(), 2);
-    let expected = inbox.expect(same.token());
+    let expected = subscriber.subscribe(same.token());
     drop(earlier);
-    tokio::time::timeout(LIMIT, expected.news()).await.expect("its turn");
+    tokio::time::timeout(LIMIT, expected.next()).await.expect("its turn");
     assert!(holds(&store, &same).await);
     drop(store);
     nothing_is_left(ensemble, &url).await;

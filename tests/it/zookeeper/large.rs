@@ -32,11 +32,11 @@ async fn the_largest_claim_that_is_not_refused_is_taken_and_renewed() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
     let store = ZookeeperStore::open(&url).unwrap();
-    let inbox = Arc::new(Inbox::new(|_| {}));
+    let subscriber = Arc::new(Subscriber::new(|_| {}));
     let of = |n: usize| {
         let mut keys = names(n).into_iter().map(|name| LockKey::new("lock:", &name).unwrap());
         let first = keys.next().expect("one");
-        Arc::new(Claim::of(&inbox, first, keys, Sharing::Exclusive, "service=test"))
+        Arc::new(Claim::of(&subscriber, first, keys, Sharing::Exclusive, "service=test"))
     };
     let most = (1..400).rev().find(|n| store.refuses_claim(&of(*n)).is_none()).expect("some");
     assert!((100..250).contains(&most), "{most}");

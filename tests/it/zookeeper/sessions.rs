@@ -98,9 +98,9 @@ async fn a_manager_that_is_dropped_closes_its_session() {
     assert_eq!(line(ensemble, &url, "a").await.len(), 1);
     drop(manager);
     let store = ZookeeperStore::open(&long).unwrap();
-    let inbox = Arc::new(Inbox::new(|_| {}));
-    store.listen(&inbox);
-    let orphan = claim(&inbox, "b");
+    let subscriber = Arc::new(Subscriber::new(|_| {}));
+    store.subscribe(&subscriber);
+    let orphan = claim(&subscriber, "b");
     assert!(asks(&store, &orphan).await);
     drop(store);
     let gone = async || line(ensemble, &url, "b").await.is_empty();

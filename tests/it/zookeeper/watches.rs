@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lockattr::store::{Expected, News};
+use lockattr::store::{Notification, Subscription};
 use lockattr_tests::Engine;
 use tokio::time::timeout;
 
@@ -16,14 +16,14 @@ async fn a_release_wakes_one_of_a_hundred() {
     let ensemble = ZooKeeper::start().await;
     let url = ensemble.url_apart();
     let store = ZookeeperStore::open(&url).unwrap();
-    let inbox = Arc::new(Inbox::new(|_| {}));
-    store.listen(&inbox);
-    let holder = claim(&inbox, "herd");
+    let subscriber = Arc::new(Subscriber::new(|_| {}));
+    store.subscribe(&subscriber);
+    let holder = claim(&subscriber, "herd");
     assert!(asks(&store, &holder).await);
-    let mut waiters: Vec<(Arc<Claim>, Expected)> = Vec::new();
+    let mut waiters: Vec<(Arc<Claim>, Subscription)> = Vec::new();
     for _ in 0..100 {
-        let waiter = claim(&inbox, "herd");
-        let expected = inbox.expect(waiter.token());
+        let waiter = claim(&subscriber, "herd");
+        let expected = subscriber.subscribe(waiter.token());
         assert!(!asks(&store, &waiter).await);
         waiters.push((waiter, expected));
     }
@@ -33,13 +33,13 @@ async fn a_release_wakes_one_of_a_hundred() {
     let fired = async || ensemble.sum("zk_sum_node_deleted_watch_count").await;
     let before = fired().await;
     assert!(releases(&store, &holder).await);
-    let first = timeout(LIMIT, waiters[0].1.news()).await.expect("the first is told");
-    assert!(matches!(first, News::Granted(_)));
+    let first = timeout(LIMIT, waiters[0].1.next()).await.expect("the first is told");
+    assert!(matches!(first, Notification::Granted(_)));
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(fired().await - before, 1, "watches fired");
     assert_eq!(watches().await, 99, "watches left");
     for (_, expected) in &waiters[1..] {
-        assert!(timeout(Duration::ZERO, expected.news()).await.is_err(), "another was told");
+        assert!(timeout(Duration::ZERO, expected.next()).await.is_err(), "another was told");
     }
     for (waiter, _) in waiters.iter().rev() {
         releases(&store, waiter).await;
@@ -58,17 +58,17 @@ async fn an_entry_that_may_not_be_read_is_waited_for_too() {
     let ensemble = ZooKeeper::start().await;
     let url = ensemble.url_apart();
     let store = ZookeeperStore::open(&url).unwrap();
-    let wanted = Arc::new(AtomicBool::new(false));
-    let told = wanted.clone();
-    let inbox = Arc::new(Inbox::new(move |_| told.store(true, Ordering::Release)));
-    store.listen(&inbox);
-    let (holder, waiter) = (claim(&inbox, "hidden"), claim(&inbox, "hidden"));
+    let contended = Arc::new(AtomicBool::new(false));
+    let told = contended.clone();
+    let subscriber = Arc::new(Subscriber::new(move |_| told.store(true, Ordering::Release)));
+    store.subscribe(&subscriber);
+    let (holder, waiter) = (claim(&subscriber, "hidden"), claim(&subscriber, "hidden"));
     assert!(asks(&store, &holder).await);
     let entries = line(&ensemble, &url, "hidden").await;
     ensemble.hide(&entries[0]).await;
     assert!(!asks(&store, &waiter).await);
     // Before, the holder has a watch of its own.
-    let told = async || wanted.load(Ordering::Acquire);
+    let told = async || contended.load(Ordering::Acquire);
     eventually(LIMIT, "the holder is told", told).await;
     let watches = async || ensemble.sum("zk_watch_count").await;
     eventually(LIMIT, "it is watched", async || watches().await == 1).await;

@@ -3,7 +3,7 @@
 
 use super::server::{Key, Server};
 use super::setting::Setting;
-use super::world::{FLOOR, Grant, Message, Renewal, World};
+use super::world::{FLOOR, Grant, Message, RenewRequest, World};
 use crate::claims::names::{Names, name};
 use crate::claims::{CLAIMS, KEYS, Phase, Process};
 
@@ -59,7 +59,7 @@ impl Setting {
                 it.valid = 0;
             }
             if it.phase != Phase::Holding {
-                (it.renewal, it.renewed) = (Renewal::None, 0);
+                (it.renewal, it.renewed) = (RenewRequest::None, 0);
                 (it.renewals, it.hand_overs) = (0, 0);
             }
             it.passed &= it.hand_overs > 0 || matches!(it.message, Message::Again(_));

@@ -4,7 +4,7 @@ use super::fault::Fault;
 use super::mistake::Mistake;
 use super::server::Form;
 use super::setting::Setting;
-use super::world::{Grant, Message, Renewal, World};
+use super::world::{Grant, Message, RenewRequest, World};
 use crate::claims::{KEYS, Phase, RETRY, Wrong};
 
 impl Setting {
@@ -20,7 +20,7 @@ impl Setting {
             if let Message::Granted(grant) = &mut it.message {
                 grant.replicated |= !grant.old;
             }
-            if let Renewal::Renewed { replicated } = &mut it.renewal {
+            if let RenewRequest::Renewed { replicated } = &mut it.renewal {
                 *replicated = true;
             }
         }
@@ -63,7 +63,7 @@ impl Setting {
             let it = &mut world.claims[claim];
             it.alive = it.alive.min(record);
             (it.late_pair, it.late_question) = (0, false);
-            (it.notice, it.renewal, it.renewed) = (None, Renewal::None, 0);
+            (it.notice, it.renewal, it.renewed) = (None, RenewRequest::None, 0);
             match &mut it.message {
                 Message::Granted(grant) => grant.old = true,
                 message if it.phase == Phase::Asking => {

@@ -5,7 +5,7 @@ use super::mistake::Mistake;
 use super::server::{Form, Key, NEVER, Server};
 use super::setting::Setting;
 use super::step::Step;
-use super::world::{Link, Message, Renewal, Set, World};
+use super::world::{Link, Message, RenewRequest, Set, World};
 use crate::claims::{KEYS, Phase, Process, RETRY};
 
 impl Setting {
@@ -51,7 +51,7 @@ impl Setting {
             Fault::Timeout => {
                 let runs = world.links[self.link(at)].process == Process::Runs;
                 let it = world.claims[at];
-                runs && (it.phase == Phase::Asking || it.renewal != Renewal::None)
+                runs && (it.phase == Phase::Asking || it.renewal != RenewRequest::None)
             }
             Fault::LoseGrant => world.claims[at].notice.is_some(),
             Fault::LoseUndone => self.talks(world, at) && world.claims[at].phase == Phase::Leaving,
@@ -86,7 +86,7 @@ impl Setting {
                 self.delete(world, at);
             }
             Fault::LoseUndone => self.release(world, at, self.claims[at].keeps, false),
-            Fault::Evict => self.evict(world, at),
+            Fault::Evict => self.force_release(world, at),
             Fault::Delete => {
                 self.rob(world, at);
                 world.server.keys[at].vanish();
@@ -104,7 +104,7 @@ impl Setting {
     /// Nobody waits any more for the answer to a question or to a renewal.
     pub(crate) fn time_out(&self, world: &mut World, claim: usize) {
         let it = &mut world.claims[claim];
-        it.renewal = Renewal::None;
+        it.renewal = RenewRequest::None;
         it.renewed = 0;
         if it.phase == Phase::Asking {
             // What a pair asked leaves no entry.

@@ -3,7 +3,7 @@
 use super::mistake::Mistake;
 use super::setting::Setting;
 use super::step::Step;
-use super::world::{Renewal, World};
+use super::world::{RenewRequest, World};
 use crate::claims::{Phase, Process, Wrong};
 
 impl Setting {
@@ -18,7 +18,7 @@ impl Setting {
             change(&mut then);
             next.push((step, then));
         };
-        if let Renewal::Sent(ticks) = it.renewal {
+        if let RenewRequest::Sent(ticks) = it.renewal {
             add(Step::Renews(claim), &|then| {
                 self.drop_late(then, claim);
                 then.claims[claim].renewal = self.renew(then, claim, ticks);
@@ -28,7 +28,7 @@ impl Setting {
             return;
         }
         add(Step::Releases(claim), &|then| self.start_leaving(then, claim));
-        if it.renewal == Renewal::None && it.renewals > 0 && self.talks(world, claim) {
+        if it.renewal == RenewRequest::None && it.renewals > 0 && self.talks(world, claim) {
             add(Step::AsksRenewal(claim), &|then| self.send_renewal(then, claim, self.ttl));
             if self.extended > 0 {
                 add(Step::AsksExtension(claim), &|then| {
@@ -37,8 +37,8 @@ impl Setting {
             }
         }
         let replicated = match it.renewal {
-            Renewal::Renewed { replicated } => replicated || !self.waits_for_replica,
-            Renewal::Lost => true,
+            RenewRequest::Renewed { replicated } => replicated || !self.waits_for_replica,
+            RenewRequest::Lost => true,
             _ => false,
         };
         if replicated {
@@ -52,12 +52,12 @@ impl Setting {
     fn send_renewal(&self, world: &mut World, claim: usize, ticks: u8) {
         let it = &mut world.claims[claim];
         it.renewals -= 1;
-        (it.renewal, it.renewed) = (Renewal::Sent(ticks), ticks);
+        (it.renewal, it.renewed) = (RenewRequest::Sent(ticks), ticks);
     }
 
     fn hear_renewal(&self, world: &mut World, claim: usize) {
         let renewal = std::mem::take(&mut world.claims[claim].renewal);
-        if renewal == Renewal::Lost {
+        if renewal == RenewRequest::Lost {
             self.start_leaving(world, claim);
             return;
         }

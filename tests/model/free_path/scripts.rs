@@ -6,7 +6,7 @@ use super::mistake::Mistake;
 use super::secure::unmark;
 use super::server::Form;
 use super::setting::Setting;
-use super::world::{Grant, Message, Renewal, World};
+use super::world::{Grant, Message, RenewRequest, World};
 use crate::claims::names::name;
 use crate::claims::{Mode, Wrong};
 
@@ -93,7 +93,7 @@ impl Setting {
     }
 
     /// A lease is to last for so many ticks from now on, unless it lasts longer already.
-    pub(crate) fn renew(&self, world: &mut World, claim: usize, ticks: u8) -> Renewal {
+    pub(crate) fn renew(&self, world: &mut World, claim: usize, ticks: u8) -> RenewRequest {
         let keys = self.keys(claim);
         let marked = |&key: &usize| world.server.keys[key].form == Form::Marked;
         let misread = self.makes(Mistake::MarkedIsLost) && keys.iter().any(marked);
@@ -105,7 +105,7 @@ impl Setting {
             if self.makes(Mistake::RenewalPrunes) {
                 keys.iter().for_each(|&key| prune(world, key));
             }
-            return Renewal::Lost;
+            return RenewRequest::Lost;
         }
         let longer = |before: u8| match self.makes(Mistake::RenewalShortens) {
             true => ticks,
@@ -128,10 +128,10 @@ impl Setting {
                 }
             }
         }
-        Renewal::Renewed { replicated: false }
+        RenewRequest::Renewed { replicated: false }
     }
 
-    pub(crate) fn evict(&self, world: &mut World, key: usize) {
+    pub(crate) fn force_release(&self, world: &mut World, key: usize) {
         self.rob(world, key);
         world.server.keys[key].vanish();
         self.serve(world, &[key], None);

@@ -3,7 +3,7 @@
 use super::mistake::Mistake;
 use super::server::{Key, Server};
 use super::setting::Setting;
-use super::world::{Renewal, World};
+use super::world::{RenewRequest, World};
 use crate::claims::{Phase, Process, Wrong, pass};
 
 impl Setting {
@@ -41,7 +41,7 @@ impl Setting {
             }
             let ends = it.phase == Phase::Holding && it.valid == 0 && runs;
             if ends && !self.makes(Mistake::PassesOnTooLate) {
-                it.renewal = Renewal::None;
+                it.renewal = RenewRequest::None;
                 self.start_leaving(&mut then, claim);
             }
             self.check_place(world, &mut then, claim);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use super::server::{Form, Key, Server};
-use super::world::{Claim, Grant, Message, Renewal, Set, World};
+use super::world::{Claim, Grant, Message, RenewRequest, Set, World};
 use crate::claims::{Phase, Process};
 
 /// In few words: a search hashes each state once for each way to it. Two states may share them.
@@ -27,10 +27,10 @@ impl Hash for World {
             let (message, number) = words_of(it);
             let notice = it.notice.map_or(0, |notice| 1 + 2 * notice.left + u8::from(notice.old));
             let renewal = match it.renewal {
-                Renewal::None => 0,
-                Renewal::Sent(ticks) => ticks,
-                Renewal::Renewed { replicated } => 16 + u8::from(replicated),
-                Renewal::Lost => 18,
+                RenewRequest::None => 0,
+                RenewRequest::Sent(ticks) => ticks,
+                RenewRequest::Renewed { replicated } => 16 + u8::from(replicated),
+                RenewRequest::Lost => 18,
             };
             let ends = it.timer + 16 * it.valid;
             let left = it.alive + 16 * it.renewed;

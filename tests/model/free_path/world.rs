@@ -64,7 +64,7 @@ pub(crate) struct Claim {
     /// The same of a question to the script.
     pub(crate) late_question: bool,
     pub(crate) notice: Option<Notice>,
-    pub(crate) renewal: Renewal,
+    pub(crate) renewal: RenewRequest,
     /// Until when it holds if this renewal is answered well.
     pub(crate) renewed: u8,
     /// How many renewals and hand-overs it has left.
@@ -135,7 +135,7 @@ pub(crate) struct Notice {
 
 /// A renewal of a lease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Renewal {
+pub(crate) enum RenewRequest {
     #[default]
     None,
     /// For so many ticks, on the way.

@@ -49,7 +49,7 @@ impl Setting {
 
     fn fails(&self, world: &mut World, fault: Fault, at: usize) {
         match fault {
-            Fault::Evict => self.evict(world, at),
+            Fault::Evict => self.force_release(world, at),
             Fault::Delete => self.rob(world, at),
             Fault::Flush => self.flush(world),
             Fault::LoseUndone if self.makes(Mistake::UndoesOnce) => {

@@ -52,7 +52,7 @@ impl Setting {
         }
     }
 
-    pub(crate) fn evict(&self, world: &mut World, key: usize) {
+    pub(crate) fn force_release(&self, world: &mut World, key: usize) {
         self.rob(world, key);
         self.serve(world, &[key], None);
         self.check_served(world, &[key]);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockattr::store::{Acquire, Acquiring, Claim, LockKey, Releasing, Store};
+use lockattr::store::{AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseRequest, Store};
 
 use crate::client::{Habit, WireStore};
 use crate::life::Life;
@@ -33,12 +33,12 @@ pub(crate) async fn audit(servers: Vec<String>, parcels: Parcels) -> Vec<String>
                 Err(error) => left.push(format!("{server}: {error}")),
             }
             let claim = Arc::new(Claim::new(name, "service=audit"));
-            let asked = Acquiring::new(claim.clone(), Duration::from_secs(1));
+            let asked = AcquireRequest::new(claim.clone(), Duration::from_secs(1));
             match store.acquire(&asked).await {
-                Ok(Acquire::Acquired { wanted: false, .. }) => {}
+                Ok(AcquireOutcome::Acquired { contended: false, .. }) => {}
                 other => left.push(format!("{server}: `{key}` is not free: {other:?}")),
             }
-            drop(store.release(&[Releasing::new(claim)]).await);
+            drop(store.release(&[ReleaseRequest::new(claim)]).await);
         }
     }
     left

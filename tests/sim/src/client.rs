@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockattr::store::{
-    Acquire, Acquiring, Inbox, LockKey, Release, Releasing, Renew, Renewal, Store, StoreError,
-    StoreFuture, Waiting,
+    AcquireOutcome, AcquireRequest, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
+    RenewRequest, Store, StoreError, StoreFuture, Subscriber, Waiting,
 };
 use lockattr::{FencingToken, Holder};
 use tokio::sync::oneshot;
@@ -92,14 +92,17 @@ impl WireStore {
 }
 
 impl Store for WireStore {
-    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+    fn acquire<'a>(
+        &'a self,
+        asked: &'a AcquireRequest,
+    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
         Box::pin(async move {
             let sent = Instant::now();
             match self.ask(Question::Acquire(asked.clone())).await? {
                 Answer::Acquire(answer, clock) => {
                     // As the script does, which tells its clock to those only who wait.
                     let waits = asked.waiting != Waiting::Not;
-                    if waits && matches!(answer, Acquire::Held { .. }) {
+                    if waits && matches!(answer, AcquireOutcome::Held { .. }) {
                         self.line.post.saw_clock(sent, clock);
                     }
                     Ok(answer)
@@ -109,14 +112,14 @@ impl Store for WireStore {
         })
     }
 
-    fn listen(&self, inbox: &Arc<Inbox>) {
-        self.line.post.add(inbox);
+    fn subscribe(&self, subscriber: &Arc<Subscriber>) {
+        self.line.post.add(subscriber);
     }
 
     fn renew<'a>(
         &'a self,
-        renewals: &'a [Renewal],
-    ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
+        renewals: &'a [RenewRequest],
+    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
         Box::pin(async move {
             let read = |answer| match answer {
                 Answer::Renew(answers) => Some(answers),
@@ -125,7 +128,7 @@ impl Store for WireStore {
             let question = Question::Renew(renewals.to_vec());
             let answers = self.ask_all(renewals.len(), question, read).await;
             if self.habit == Habit::TakesSilenceForYes {
-                return answers.into_iter().map(|one| one.or(Ok(Renew::Renewed))).collect();
+                return answers.into_iter().map(|one| one.or(Ok(RenewOutcome::Renewed))).collect();
             }
             answers
         })
@@ -133,12 +136,12 @@ impl Store for WireStore {
 
     fn release<'a>(
         &'a self,
-        releases: &'a [Releasing],
-    ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
+        releases: &'a [ReleaseRequest],
+    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
         Box::pin(async move {
             if self.life.is_over() {
                 // Clearing away what a killed process had in memory must not wait for anything.
-                return releases.iter().map(|_| Ok(Release::NotHeld)).collect();
+                return releases.iter().map(|_| Ok(ReleaseOutcome::NotHeld)).collect();
             }
             let read = |answer| match answer {
                 Answer::Release(answers) => Some(answers),
@@ -173,11 +176,11 @@ impl Store for WireStore {
         })
     }
 
-    fn knows_companions(&self) -> bool {
+    fn supports_companions(&self) -> bool {
         true
     }
 
-    fn can_share_held_locks(&self) -> bool {
+    fn supports_downgrade(&self) -> bool {
         true
     }
 

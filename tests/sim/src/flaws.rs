@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lockattr::store::{
-    Acquire, Acquiring, Claim, Inbox, LockKey, MemoryStore, Release, Releasing, Renew, Renewal,
-    Sharing, Store, StoreError, StoreFuture,
+    AcquireOutcome, AcquireRequest, Claim, LockKey, MemoryStore, ReleaseOutcome, ReleaseRequest,
+    RenewOutcome, RenewRequest, Sharing, Store, StoreError, StoreFuture, Subscriber,
 };
 use lockattr::{FencingToken, Holder};
 use tokio::time::Instant;
@@ -45,7 +45,7 @@ struct Memory {
     refusals: u64,
     grants: u64,
     /// Who waits, and asked last when, where the dead are kept.
-    waiting: Vec<(Acquiring, Instant)>,
+    waiting: Vec<(AcquireRequest, Instant)>,
 }
 
 /// After so long without a question of its own, the server asks for a waiter itself.
@@ -71,10 +71,10 @@ impl WrongStore {
     /// them is granted, it never hears of.
     async fn keep_the_dead(&self) {
         let now = Instant::now();
-        let silent = |entry: &&(Acquiring, Instant)| entry.1 + SILENT < now;
+        let silent = |entry: &&(AcquireRequest, Instant)| entry.1 + SILENT < now;
         let silent: Vec<_> = self.memory().waiting.iter().filter(silent).cloned().collect();
         for (asked, _) in silent {
-            if let Ok(Acquire::Acquired { .. }) = self.inner.acquire(&asked).await {
+            if let Ok(AcquireOutcome::Acquired { .. }) = self.inner.acquire(&asked).await {
                 self.waits_no_more(&asked.claim);
             }
         }
@@ -92,28 +92,31 @@ impl WrongStore {
         }
     }
 
-    fn told(&self, asked: &Acquiring, answer: Acquire) -> Acquire {
+    fn told(&self, asked: &AcquireRequest, answer: AcquireOutcome) -> AcquireOutcome {
         let mut memory = self.memory();
         match answer {
-            Acquire::Acquired { fencing, wanted } => {
+            AcquireOutcome::Acquired { fencing, contended } => {
                 memory.grants += 1;
                 let name = asked.claim.key().name().to_owned();
                 memory.holders.insert(name, asked.claim.clone());
                 let backwards =
                     self.flaw == Flaw::CountsBackwards && memory.grants.is_multiple_of(8);
                 let number = if backwards { fencing.get() / 2 } else { fencing.get() };
-                Acquire::Acquired { fencing: FencingToken::from_counter(number >> 10), wanted }
+                AcquireOutcome::Acquired {
+                    fencing: FencingToken::from_counter(number >> 10),
+                    contended,
+                }
             }
-            held @ Acquire::Held { .. } => {
+            held @ AcquireOutcome::Held { .. } => {
                 memory.refusals += 1;
                 let alone = asked.claim.sharing() == Sharing::Exclusive;
                 if self.flaw != Flaw::GrantsTwice || !alone || !memory.refusals.is_multiple_of(10) {
                     return held;
                 }
                 let fencing = asked.hint.unwrap_or(2_000_000_000_000_000);
-                Acquire::Acquired {
+                AcquireOutcome::Acquired {
                     fencing: FencingToken::from_counter(fencing + memory.refusals),
-                    wanted: true,
+                    contended: true,
                 }
             }
         }
@@ -121,7 +124,10 @@ impl WrongStore {
 }
 
 impl Store for WrongStore {
-    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+    fn acquire<'a>(
+        &'a self,
+        asked: &'a AcquireRequest,
+    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
         Box::pin(async move {
             let mut wish = asked.clone();
             wish.ttl = self.lasts(asked.ttl);
@@ -129,7 +135,7 @@ impl Store for WrongStore {
                 self.keep_the_dead().await;
                 self.waits_no_more(&asked.claim);
                 let answer = self.inner.acquire(&wish).await?;
-                if let Acquire::Held { in_line: Some(_), .. } = answer {
+                if let AcquireOutcome::Held { queued: Some(_), .. } = answer {
                     self.memory().waiting.push((wish, Instant::now()));
                 }
                 return Ok(answer);
@@ -139,14 +145,14 @@ impl Store for WrongStore {
         })
     }
 
-    fn listen(&self, inbox: &Arc<Inbox>) {
-        self.inner.listen(inbox);
+    fn subscribe(&self, subscriber: &Arc<Subscriber>) {
+        self.inner.subscribe(subscriber);
     }
 
     fn renew<'a>(
         &'a self,
-        renewals: &'a [Renewal],
-    ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
+        renewals: &'a [RenewRequest],
+    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
         Box::pin(async move {
             let mut wishes = renewals.to_vec();
             wishes.iter_mut().for_each(|wish| wish.ttl = self.lasts(wish.ttl));
@@ -156,8 +162,8 @@ impl Store for WrongStore {
 
     fn release<'a>(
         &'a self,
-        releases: &'a [Releasing],
-    ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
+        releases: &'a [ReleaseRequest],
+    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
         Box::pin(async move {
             releases.iter().for_each(|release| self.waits_no_more(&release.claim));
             let mut wishes = releases.to_vec();
@@ -170,8 +176,8 @@ impl Store for WrongStore {
                     let name = release.claim.key().name();
                     let holder = self.memory().holders.get(name).cloned();
                     if let Some(holder) = holder {
-                        *answer = Ok(Release::Released);
-                        drop(self.inner.release(&[Releasing::new(holder)]).await);
+                        *answer = Ok(ReleaseOutcome::Released);
+                        drop(self.inner.release(&[ReleaseRequest::new(holder)]).await);
                     }
                 }
             }

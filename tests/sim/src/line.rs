@@ -123,8 +123,9 @@ impl Shared {
     async fn connect(&self) -> std::io::Result<Wire> {
         let socket = self.network.connect(&self.address).await?;
         let mut wire = Wire::new(socket, self.parcels.clone());
-        let inboxes = self.post.inboxes().iter().map(|inbox| inbox.id()).collect();
-        let number = wire.ask(Question::Listen(inboxes))?;
+        let subscribers =
+            self.post.subscribers().iter().map(|subscriber| subscriber.id()).collect();
+        let number = wire.ask(Question::Listen(subscribers))?;
         loop {
             match wire.hear().await? {
                 Parcel::Answer(answered, _) if answered == number => return Ok(wire),
@@ -135,24 +136,24 @@ impl Shared {
 
     /// What a server said without being asked.
     fn deliver(&self, parcel: Parcel) {
-        let Parcel::News(inbox, words) = parcel else { return };
+        let Parcel::Notification(subscriber, words) = parcel else { return };
         if self.habit == Habit::DatesGrantsLate
             && let Some(rest) = words.strip_prefix("granted ")
         {
-            return self.deliver_late(inbox, rest);
+            return self.deliver_late(subscriber, rest);
         }
-        self.post.deliver(inbox, &words);
+        self.post.deliver(subscriber, &words);
     }
 
     /// The mistake that the clock in a grant is there to avoid.
-    fn deliver_late(&self, inbox: u64, words: &str) {
+    fn deliver_late(&self, subscriber: u64, words: &str) {
         let mut words = words.split(' ');
         let token = words.next().and_then(OwnerToken::parse);
         let number = words.next().and_then(|number| number.parse().ok());
-        let inbox = self.post.inboxes().into_iter().find(|one| one.id() == inbox);
-        if let (Some(token), Some(number), Some(inbox)) = (token, number, inbox) {
+        let subscriber = self.post.subscribers().into_iter().find(|one| one.id() == subscriber);
+        if let (Some(token), Some(number), Some(subscriber)) = (token, number, subscriber) {
             let fencing = FencingToken::from_counter(number);
-            inbox.granted(token, Grant::new(fencing, Instant::now(), true));
+            subscriber.granted(token, Grant::new(fencing, Instant::now(), true));
         }
     }
 }

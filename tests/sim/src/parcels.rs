@@ -4,7 +4,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lockattr::store::{Acquire, Acquiring, LockKey, Release, Releasing, Renew, Renewal};
+use lockattr::store::{
+    AcquireOutcome, AcquireRequest, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
+    RenewRequest,
+};
 use lockattr::{FencingToken, Holder};
 
 /// One message.
@@ -15,7 +18,7 @@ pub(crate) enum Parcel {
     /// From a server.
     Answer(u64, Answer),
     /// From a server to an inbox, in the words of Redis.
-    News(u64, String),
+    Notification(u64, String),
 }
 
 /// What a process asks.
@@ -24,11 +27,11 @@ pub(crate) enum Question {
     /// To be told what concerns these inboxes, from now on and on this connection.
     Listen(Vec<u64>),
     /// `Store::acquire`.
-    Acquire(Acquiring),
+    Acquire(AcquireRequest),
     /// `Store::renew`.
-    Renew(Vec<Renewal>),
+    Renew(Vec<RenewRequest>),
     /// `Store::release`.
-    Release(Vec<Releasing>),
+    Release(Vec<ReleaseRequest>),
     /// `Store::holder`.
     Holder(LockKey),
     /// `Store::next_token`.
@@ -40,12 +43,12 @@ pub(crate) enum Question {
 /// What a server answers.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// To `Acquire`, and what the server's clock shows, in microseconds.
-    Acquire(Acquire, u64),
-    /// To `Renew`, one by one.
-    Renew(Vec<Renew>),
-    /// To `Release`, one by one.
-    Release(Vec<Release>),
+    /// To `AcquireOutcome`, and what the server's clock shows, in microseconds.
+    Acquire(AcquireOutcome, u64),
+    /// To `RenewOutcome`, one by one.
+    Renew(Vec<RenewOutcome>),
+    /// To `ReleaseOutcome`, one by one.
+    Release(Vec<ReleaseOutcome>),
     /// To `Holder`.
     Holder(Option<Holder>),
     /// To `Number`.

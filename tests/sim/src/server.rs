@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lockattr::FencingToken;
-use lockattr::store::{Inbox, News, OwnerToken, Store};
+use lockattr::store::{Notification, OwnerToken, Store, Subscriber};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -87,7 +87,7 @@ impl Server {
     /// One connection, until it ends. Its inboxes are nobody's then.
     async fn serve(self: Arc<Self>, mut stream: TcpStream) {
         let (says, mut said) = mpsc::unbounded_channel();
-        let mut inboxes = Vec::new();
+        let mut subscribers = Vec::new();
         let mut bytes = [0; 8];
         let mut heard = Instant::now();
         loop {
@@ -109,9 +109,9 @@ impl Server {
                     };
                     if let Question::Listen(ids) = &question {
                         for &id in ids {
-                            let inbox = Arc::new(self.inbox(id, &says));
-                            self.store.listen(&inbox);
-                            inboxes.push(inbox);
+                            let subscriber = Arc::new(self.subscriber(id, &says));
+                            self.store.subscribe(&subscriber);
+                            subscribers.push(subscriber);
                         }
                     }
                     self.has_time().await;
@@ -140,28 +140,29 @@ impl Server {
     }
 
     /// What stands here for the inbox of a process.
-    fn inbox(self: &Arc<Self>, id: u64, says: &mpsc::UnboundedSender<Parcel>) -> Inbox {
-        let (wanted, news, server) = (says.clone(), says.clone(), self.clone());
-        let on_wanted = move |name: Option<&str>| {
+    fn subscriber(self: &Arc<Self>, id: u64, says: &mpsc::UnboundedSender<Parcel>) -> Subscriber {
+        let (contended, news, server) = (says.clone(), says.clone(), self.clone());
+        let on_contended = move |name: Option<&str>| {
             let name = name.expect("a server names the lock");
-            wanted.send(Parcel::News(id, format!("wanted {name}"))).ok();
+            contended.send(Parcel::Notification(id, format!("wanted {name}"))).ok();
         };
-        let on_news = move |token, about| {
-            news.send(Parcel::News(id, server.words(token, &about))).ok();
+        let on_notification = move |token, about| {
+            news.send(Parcel::Notification(id, server.words(token, &about))).ok();
         };
-        Inbox::beyond_a_wire(id, on_wanted, on_news)
+        Subscriber::with_network(id, on_contended, on_notification)
     }
 
-    /// News as the scripts word them.
-    fn words(&self, token: OwnerToken, news: &News) -> String {
+    /// Notification as the scripts word them.
+    fn words(&self, token: OwnerToken, news: &Notification) -> String {
         match news {
-            News::Granted(grant) => {
-                let (number, wanted) = (grant.fencing.get() >> COUNTER, u8::from(grant.wanted));
+            Notification::Granted(grant) => {
+                let (number, contended) =
+                    (grant.fencing.get() >> COUNTER, u8::from(grant.contended));
                 debug_assert_eq!(FencingToken::from_counter(number), grant.fencing);
                 let less = self.shown(grant.since.elapsed()).as_micros().div_ceil(1000);
-                format!("granted {token} {number} {} {wanted} {less}", self.clock())
+                format!("granted {token} {number} {} {contended} {less}", self.clock())
             }
-            News::AskAgain(at) => {
+            Notification::AskAgain(at) => {
                 let later = at.saturating_duration_since(Instant::now());
                 format!("later {token} {}", later.as_micros().div_ceil(1000))
             }

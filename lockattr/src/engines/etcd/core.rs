@@ -40,14 +40,14 @@ impl Core {
 
     pub(super) async fn enter(
         self: &Arc<Self>,
-        wanted: &Wanted,
+        contended: &Wanted,
         mut turn: Turn,
     ) -> Result<Entered, StoreError> {
         turn.comes().await;
         let since = Instant::now();
         for _ in 0..ROUNDS {
             let session = self.open().await.map_err(|failure| failure.error)?;
-            let answer = self.link.ask(TXN, &wanted.enter(&session)).await;
+            let answer = self.link.ask(TXN, &contended.enter(&session)).await;
             let answer: TxnResponse = match answer {
                 Ok(answer) => answer,
                 Err(failure) if failure.kind == Kind::NoLease => {
@@ -61,8 +61,8 @@ impl Core {
                     return Err(failure.error);
                 }
             };
-            let Some(lines) = wanted.lines_in(&answer) else { return Err(odd_answer()) };
-            let ours = wanted.ours(&session, &lines);
+            let Some(lines) = contended.lines_in(&answer) else { return Err(odd_answer()) };
+            let ours = contended.ours(&session, &lines);
             let numbers = || ours.iter().map(|entry| entry.place);
             let together = ours.len() == lines.len() && numbers().min() == numbers().max();
             if let Some(number) = numbers().max().filter(|_| together) {

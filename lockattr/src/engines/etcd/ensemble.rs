@@ -77,9 +77,9 @@ impl Ensemble for Etcd {
     }
 
     async fn enter(&self, entry: &NewEntry<'_>, _again: bool) -> Result<Entered, StoreError> {
-        let wanted = Wanted::new(entry);
-        let turn = self.core.order.enters(wanted.token, &wanted.lines);
-        self.whole(|core| async move { core.enter(&wanted, turn).await }).await
+        let contended = Wanted::new(entry);
+        let turn = self.core.order.enters(contended.token, &contended.lines);
+        self.whole(|core| async move { core.enter(&contended, turn).await }).await
     }
 
     async fn line(&self, key: &LockKey) -> Result<Vec<Entry>, StoreError> {

@@ -16,7 +16,7 @@ use crate::store::{LockKey, OwnerToken, Sharing};
 
 const LEASE: i64 = 0x7b;
 
-fn wanted(keys: &[LockKey], token: OwnerToken) -> Wanted {
+fn contended(keys: &[LockKey], token: OwnerToken) -> Wanted {
     Wanted::new(&NewEntry { keys, token, sharing: Sharing::Exclusive, value: "" })
 }
 
@@ -25,13 +25,13 @@ fn wanted(keys: &[LockKey], token: OwnerToken) -> Wanted {
 pub fn entered(bytes: &[u8], keys: &[LockKey], token: OwnerToken) -> usize {
     let Ok(answer) = TxnResponse::decode(bytes) else { return 0 };
     let session = Session::new(LEASE, 1, Instant::now());
-    let wanted = wanted(keys, token);
+    let contended = contended(keys, token);
     let _mark = requests::mark_in(&answer);
     let _left = requests::left(&answer).count();
-    let Some(lines) = wanted.lines_in(&answer) else { return 0 };
+    let Some(lines) = contended.lines_in(&answer) else { return 0 };
     assert_eq!(lines.len(), keys.len());
     lines.iter().for_each(|line| makes_sense(line));
-    let ours = wanted.ours(&session, &lines);
+    let ours = contended.ours(&session, &lines);
     let several = keys.len() > 1;
     let place = names::place_in_line(token, Sharing::Exclusive, several, LEASE);
     let whole = |entry: &Entry| {

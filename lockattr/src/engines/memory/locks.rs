@@ -16,8 +16,8 @@ use super::Post;
 use crate::lock::fencing::{FARTHEST_HINT, clock};
 use crate::store::queue::{lasts, lease_of, look_after};
 use crate::store::{
-    Acquire, Acquiring, Claim, Grant, LockKey, NET, News, Release, Releasing, Renew, Renewal,
-    Sharing, Waiting,
+    AcquireOutcome, AcquireRequest, Claim, Grant, LockKey, NET, Notification, ReleaseOutcome,
+    ReleaseRequest, RenewOutcome, RenewRequest, Sharing, Waiting,
 };
 use crate::{FencingToken, HeldLock, Holder};
 
@@ -61,9 +61,13 @@ struct InLine {
 }
 
 impl Locks {
-    pub(super) fn acquire(&mut self, asked: &Acquiring, post: &mut Post<'_>) -> Acquire {
-        let Acquiring { claim, ttl, waiting, hint, beside, .. } = asked;
-        let (ttl, in_line) = (*ttl, *waiting != Waiting::Not);
+    pub(super) fn acquire(
+        &mut self,
+        asked: &AcquireRequest,
+        post: &mut Post<'_>,
+    ) -> AcquireOutcome {
+        let AcquireRequest { claim, ttl, waiting, hint, beside, .. } = asked;
+        let (ttl, queued) = (*ttl, *waiting != Waiting::Not);
         let told = matches!(waiting, Waiting::Told { .. });
         self.sweep(post.now);
         self.expire(claim, post.now);
@@ -76,13 +80,13 @@ impl Locks {
             if claim.sharing() != Sharing::Exclusive {
                 // Those behind it may share the lock.
                 self.serve(claim.keys().to_vec(), None, post);
-                if let Acquire::Acquired { wanted, .. } = &mut granted {
-                    *wanted = !self.nobody_waits(claim);
+                if let AcquireOutcome::Acquired { contended, .. } = &mut granted {
+                    *contended = !self.nobody_waits(claim);
                 }
             }
             return granted;
         }
-        if in_line {
+        if queued {
             self.get_in_line(claim, ttl, told, post);
         }
         // It may be free for the line, if its last holder's lease has ended by itself.
@@ -97,15 +101,15 @@ impl Locks {
         let (holder, ends) = (self.holder_of(claim, post.now), self.ends(claim.keys()));
         let left = ends.map(|ends| ends - post.now);
         // Nobody frees a lock here without a word.
-        let in_line = in_line.then(|| look_after(ttl, self.ahead_of(claim), left, NET));
-        Acquire::Held { holder: holder.map(Box::new), in_line }
+        let queued = queued.then(|| look_after(ttl, self.ahead_of(claim), left, NET));
+        AcquireOutcome::Held { holder: holder.map(Box::new), queued }
     }
 
-    pub(super) fn renew(&mut self, renewal: &Renewal, post: &mut Post<'_>) -> Renew {
+    pub(super) fn renew(&mut self, renewal: &RenewRequest, post: &mut Post<'_>) -> RenewOutcome {
         let (claim, now) = (&renewal.claim, post.now);
         self.expire(claim, now);
         if !self.has(claim) {
-            return Renew::NotHeld;
+            return RenewOutcome::NotHeld;
         }
         self.set_end(claim, |ends| ends.max(now + renewal.ttl));
         self.counter = self.counter.max(renewal.fence.map_or(0, FencingToken::counter));
@@ -113,7 +117,7 @@ impl Locks {
             // Those who wait may share it too.
             let _nobody_asked = self.serve(claim.keys().to_vec(), None, post);
         }
-        Renew::Renewed
+        RenewOutcome::Renewed
     }
 
     /// Whether the claim had its lock alone, and shares it now.
@@ -125,7 +129,11 @@ impl Locks {
         })
     }
 
-    pub(super) fn release(&mut self, release: &Releasing, post: &mut Post<'_>) -> Release {
+    pub(super) fn release(
+        &mut self,
+        release: &ReleaseRequest,
+        post: &mut Post<'_>,
+    ) -> ReleaseOutcome {
         let claim = &release.claim;
         self.expire(claim, post.now);
         let held = self.has(claim);
@@ -134,10 +142,11 @@ impl Locks {
             // The heads of the queues count on another end.
             for key in claim.keys() {
                 if let Some(head) = self.waiting(key, 0) {
-                    let _there = post.tell(&head.claim, News::AskAgain(post.now + release.after));
+                    let _there =
+                        post.tell(&head.claim, Notification::AskAgain(post.now + release.after));
                 }
             }
-            return Release::Released;
+            return ReleaseOutcome::Released;
         }
         for key in claim.keys() {
             if let Some(lock) = self.by_name.get_mut(key.name()) {
@@ -145,11 +154,11 @@ impl Locks {
             }
         }
         if release.quietly {
-            return if held { Release::Released } else { Release::NotHeld };
+            return if held { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld };
         }
         self.take_out(claim);
         let _nobody_asked = self.serve(claim.keys().to_vec(), None, post);
-        if held { Release::Released } else { Release::NotHeld }
+        if held { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld }
     }
 
     pub(super) fn holder(&self, key: &LockKey, now: Instant) -> Option<Holder> {
@@ -157,7 +166,7 @@ impl Locks {
         Some(held.label(now))
     }
 
-    pub(super) fn survey(&self, prefix: &str, now: Instant) -> Vec<HeldLock> {
+    pub(super) fn held_locks(&self, prefix: &str, now: Instant) -> Vec<HeldLock> {
         let shown = |name: &str, lock: &Lock| {
             let key = name.strip_prefix(prefix).filter(|key| !key.is_empty())?;
             let held = lock.holders.iter().filter(|held| held.ends > now);
@@ -172,7 +181,7 @@ impl Locks {
         self.by_name.iter().filter_map(|(name, lock)| shown(name, lock)).collect()
     }
 
-    pub(super) fn evict(&mut self, key: &LockKey, post: &mut Post<'_>) -> bool {
+    pub(super) fn force_release(&mut self, key: &LockKey, post: &mut Post<'_>) -> bool {
         let Some(lock) = self.by_name.get_mut(key.name()) else { return false };
         let evicted = std::mem::take(&mut lock.holders);
         let _nobody_asked = self.serve(vec![key.clone()], None, post);
@@ -187,7 +196,7 @@ impl Locks {
         mut keys: Vec<LockKey>,
         asking: Option<(&Arc<Claim>, Option<u64>)>,
         post: &mut Post<'_>,
-    ) -> (Option<Acquire>, bool) {
+    ) -> (Option<AcquireOutcome>, bool) {
         let (mut granted, mut served) = (None, false);
         while let Some(key) = keys.pop() {
             self.drop_the_dead(std::slice::from_ref(&key), post.now);
@@ -210,7 +219,7 @@ impl Locks {
                     granted = Some(self.grant(claim, waiting.ttl, hint, post.now));
                     served = true;
                 } else if waiting.told {
-                    let there = post.tell(&waiting.claim, News::AskAgain(post.now));
+                    let there = post.tell(&waiting.claim, Notification::AskAgain(post.now));
                     served |= there;
                     // Those behind have to wait for it, but for those who could share with it.
                     if there && waiting.claim.sharing() != Sharing::Shared {
@@ -252,7 +261,7 @@ impl Locks {
         let lease = lease_of(waiting.ttl, lasts(waiting.ttl).saturating_sub(left));
         let since = post.now.checked_sub(waiting.ttl - lease).unwrap_or(post.now);
         let grant = Grant::new(fencing, since, !self.nobody_waits(&waiting.claim));
-        let there = post.tell(&waiting.claim, News::Granted(grant));
+        let there = post.tell(&waiting.claim, Notification::Granted(grant));
         if there {
             self.hold(&waiting.claim, post.now + lease, fencing);
         }
@@ -265,11 +274,11 @@ impl Locks {
         ttl: Duration,
         hint: Option<u64>,
         now: Instant,
-    ) -> Acquire {
+    ) -> AcquireOutcome {
         self.take_out(claim);
         let fencing = self.next_token(hint);
         self.hold(claim, now + ttl, fencing);
-        Acquire::Acquired { fencing, wanted: !self.nobody_waits(claim) }
+        AcquireOutcome::Acquired { fencing, contended: !self.nobody_waits(claim) }
     }
 
     pub(super) fn next_token(&mut self, hint: Option<u64>) -> FencingToken {

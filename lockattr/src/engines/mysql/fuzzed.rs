@@ -3,13 +3,13 @@
 #![allow(missing_docs, reason = "the doors are named after the rooms")]
 
 use super::request;
-use crate::store::Acquire;
+use crate::store::AcquireOutcome;
 use crate::store::answers::held_each;
 
 pub type Columns = (Option<u64>, Option<i64>, Option<Vec<u8>>, Option<i64>, Option<u64>);
 
-pub fn acquired(columns: Columns, in_line: bool) -> Option<Acquire> {
-    request::said(columns, in_line).map(|(answer, _clock)| answer)
+pub fn acquired(columns: Columns, queued: bool) -> Option<AcquireOutcome> {
+    request::said(columns, queued).map(|(answer, _clock)| answer)
 }
 
 pub fn held(answers: &[u8]) -> Option<Vec<bool>> {

@@ -33,17 +33,17 @@ pub(super) struct Ask {
     pub(super) statement: &'static str,
     pub(super) params: Params,
     /// What it is for: what is of no use to anybody any more is not even sent.
-    pub(super) wanted: Wanted,
+    pub(super) needed: Needed,
 }
 
 /// Whether a command is of use where nobody waits for its answer, and what a second answer is worth, if
 /// the connection breaks before the first.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum Needed {
     /// As much as the first; but for nobody it is not sent.
-    ByWhoAsked,
+    ByCaller,
     /// As much as the first.
-    InAnyCase,
+    Always,
     /// A no may come from the first, that was executed: nobody knows then.
     Once,
 }
@@ -135,7 +135,7 @@ impl Worker {
 
     async fn does(&mut self, job: Job) {
         let Job { ask, asked, told } = job;
-        if ask.wanted == Wanted::ByWhoAsked && told.is_closed() {
+        if ask.needed == Needed::ByCaller && told.is_closed() {
             return;
         }
         let answer = self.answer(&ask, asked).await;
@@ -166,7 +166,7 @@ impl Worker {
             }
             let error = match timeout(left, execute(live, ask)).await {
                 Ok(Ok(rows)) => match first {
-                    Some(error) if ask.wanted == Wanted::Once && !all_yes(&rows) => {
+                    Some(error) if ask.needed == Needed::Once && !all_yes(&rows) => {
                         return Err(error);
                     }
                     _ => return Ok(rows),

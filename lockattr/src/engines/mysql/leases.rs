@@ -10,8 +10,8 @@ use super::lane::{Ask, Lane};
 use super::post::Post;
 use super::{request, survey};
 use crate::store::{
-    Acquire, Acquiring, Claim, Inbox, LockKey, Release, Releasing, Renew, Renewal, StoreError,
-    Waiting, place_of,
+    AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
+    RenewRequest, StoreError, Subscriber, Waiting, place_of,
 };
 use crate::{HeldLock, Holder};
 
@@ -30,11 +30,14 @@ impl Leases {
         Self { lanes, post: Post::new(config.clone()) }
     }
 
-    pub(super) fn listen(&self, inbox: &Arc<Inbox>) {
-        self.post.add(inbox);
+    pub(super) fn subscribe(&self, subscriber: &Arc<Subscriber>) {
+        self.post.add(subscriber);
     }
 
-    pub(super) async fn acquire(&self, asked: &Acquiring) -> Result<Acquire, StoreError> {
+    pub(super) async fn acquire(
+        &self,
+        asked: &AcquireRequest,
+    ) -> Result<AcquireOutcome, StoreError> {
         let waits = asked.waiting != Waiting::Not;
         // First of all: a grant that is told to nobody would be passed on.
         let ear = match waits || self.post.is_read() {
@@ -46,7 +49,7 @@ impl Leases {
             ear => ear.unwrap_or_default(),
         };
         if waits {
-            asked.claim.enters_line(asked.ttl, Waiting::InLine);
+            asked.claim.enters_queue(asked.ttl, Waiting::Queued);
         }
         let sent = Instant::now();
         let rows = self.lane(&asked.claim).ask(request::acquire(asked, &ear)).await?;
@@ -110,17 +113,23 @@ impl Leases {
         &self.lanes[self.place_of(key)]
     }
 
-    pub(super) async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Renew, StoreError>> {
-        let statement = |batch: &[&Renewal]| request::renew(batch.iter().copied());
+    pub(super) async fn renew(
+        &self,
+        renewals: &[RenewRequest],
+    ) -> Vec<Result<RenewOutcome, StoreError>> {
+        let statement = |batch: &[&RenewRequest]| request::renew(batch.iter().copied());
         let held = self.ask_about(renewals, RENEWALS, |item| &*item.claim, statement).await;
-        let renewed = |held| if held { Renew::Renewed } else { Renew::NotHeld };
+        let renewed = |held| if held { RenewOutcome::Renewed } else { RenewOutcome::NotHeld };
         held.into_iter().map(|held| held.map(renewed)).collect()
     }
 
-    pub(super) async fn release(&self, releases: &[Releasing]) -> Vec<Result<Release, StoreError>> {
-        let statement = |batch: &[&Releasing]| request::release(batch.iter().copied());
+    pub(super) async fn release(
+        &self,
+        releases: &[ReleaseRequest],
+    ) -> Vec<Result<ReleaseOutcome, StoreError>> {
+        let statement = |batch: &[&ReleaseRequest]| request::release(batch.iter().copied());
         let held = self.ask_about(releases, RELEASES, |item| &*item.claim, statement).await;
-        let released = |held| if held { Release::Released } else { Release::NotHeld };
+        let released = |held| if held { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld };
         held.into_iter().map(|held| held.map(released)).collect()
     }
 
@@ -130,13 +139,13 @@ impl Leases {
         rows.into_iter().next().map(held).transpose()
     }
 
-    pub(super) async fn survey(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
-        let rows = self.lanes[0].ask(survey::survey(prefix)).await?;
+    pub(super) async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
+        let rows = self.lanes[0].ask(survey::held_locks(prefix)).await?;
         survey::held(rows, prefix).ok_or_else(nonsense)
     }
 
-    pub(super) async fn evict(&self, key: &LockKey) -> Result<bool, StoreError> {
-        let rows = self.lane_of(key).ask(survey::evict(key)).await?;
+    pub(super) async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
+        let rows = self.lane_of(key).ask(survey::force_release(key)).await?;
         survey::evicted(rows).ok_or_else(nonsense)
     }
 

@@ -19,7 +19,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::config::Config;
 use super::connect::{Live, abandon, ends_connection, error_from};
-use crate::store::{Inbox, Inboxes, Mail, StoreError};
+use crate::store::{Mail, StoreError, Subscriber, Subscribers};
 
 /// How long the connection sleeps at most: then it looks by itself, in case that nobody may wake it.
 const SLEEPS: Duration = Duration::from_secs(10);
@@ -54,18 +54,18 @@ enum Ear {
 
 impl Post {
     pub(super) fn new(config: Arc<Config>) -> Arc<Self> {
-        let mail = Mail::new(Arc::<Inboxes>::default(), false);
+        let mail = Mail::new(Arc::<Subscribers>::default(), false);
         Arc::new(Self { config, mail, ears: Mutex::default() })
     }
 
     /// Serves this inbox too, for as long as its manager keeps it.
-    pub(super) fn add(&self, inbox: &Arc<Inbox>) {
-        self.mail.inboxes.add(inbox);
+    pub(super) fn add(&self, subscriber: &Arc<Subscriber>) {
+        self.mail.subscribers.add(subscriber);
     }
 
     /// Whether anybody is to be told anything.
     pub(super) fn is_read(&self) -> bool {
-        !self.mail.inboxes.all().is_empty()
+        !self.mail.subscribers.all().is_empty()
     }
 
     /// Takes note of what the server's clock showed in the answer to a question sent at `asked`.
@@ -152,9 +152,9 @@ impl Listening {
 
     fn deliver(&self, news: Vec<(Vec<u8>, Vec<u8>)>) {
         let Some(post) = self.post.upgrade() else { return };
-        for (inbox, message) in news {
-            let inbox = String::from_utf8_lossy(&inbox);
-            let id = u64::from_str_radix(&inbox, 16);
+        for (subscriber, message) in news {
+            let subscriber = String::from_utf8_lossy(&subscriber);
+            let id = u64::from_str_radix(&subscriber, 16);
             // Names are text, and so is all that is said about them.
             if let (Ok(id), Ok(message)) = (id, String::from_utf8(message)) {
                 post.mail.deliver(id, &message);

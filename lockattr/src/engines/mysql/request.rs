@@ -4,17 +4,18 @@ use std::time::Duration;
 
 use mysql_async::{Params, Row, Value};
 
-use super::lane::{Ask, Wanted};
+use super::lane::{Ask, Needed};
 use crate::store::answers::held_each;
 use crate::store::rows::from_micros;
 use crate::store::{
-    Acquire, Acquiring, Claim, LockKey, NET, Releasing, Renewal, Sharing, Waiting, holder_of,
+    AcquireOutcome, AcquireRequest, Claim, LockKey, NET, ReleaseRequest, RenewRequest, Sharing,
+    Waiting, holder_of,
 };
 use crate::{FencingToken, Holder};
 
 /// `acquire.sql` for a claim; what concerns it is told to `ear`.
-pub(super) fn acquire(asked: &Acquiring, ear: &str) -> Ask {
-    let Acquiring { claim, ttl, waiting, .. } = asked;
+pub(super) fn acquire(asked: &AcquireRequest, ear: &str) -> Ask {
+    let AcquireRequest { claim, ttl, waiting, .. } = asked;
     let (mode, permits) = match claim.sharing() {
         Sharing::Exclusive => ("x", 0),
         Sharing::Shared => ("s", 0),
@@ -34,26 +35,26 @@ pub(super) fn acquire(asked: &Acquiring, ear: &str) -> Ask {
     Ask {
         statement: "CALL lockattr_v1_acquire(?, ?, ?, ?, ?, ?, ?, ?, ?)",
         params: Params::Positional(values.into()),
-        wanted: Wanted::ByWhoAsked,
+        needed: Needed::ByCaller,
     }
 }
 
 /// `renew.sql` for a batch.
-pub(super) fn renew<'a>(renewals: impl Iterator<Item = &'a Renewal>) -> Ask {
+pub(super) fn renew<'a>(renewals: impl Iterator<Item = &'a RenewRequest>) -> Ask {
     let mut items = Vec::new();
-    renewals.for_each(|Renewal { claim, ttl, .. }| add(&mut items, claim, micros(*ttl)));
-    let (statement, wanted) = ("CALL lockattr_v1_renew(?)", Wanted::InAnyCase);
-    Ask { statement, params: (items,).into(), wanted }
+    renewals.for_each(|RenewRequest { claim, ttl, .. }| add(&mut items, claim, micros(*ttl)));
+    let (statement, needed) = ("CALL lockattr_v1_renew(?)", Needed::Always);
+    Ask { statement, params: (items,).into(), needed }
 }
 
 /// `releases.sql` for a batch.
-pub(super) fn release<'a>(releases: impl Iterator<Item = &'a Releasing>) -> Ask {
+pub(super) fn release<'a>(releases: impl Iterator<Item = &'a ReleaseRequest>) -> Ask {
     let mut items = Vec::new();
-    releases.for_each(|Releasing { claim, after, .. }| {
+    releases.for_each(|ReleaseRequest { claim, after, .. }| {
         add(&mut items, claim, if after.is_zero() { 0 } else { micros(*after) });
     });
-    let (statement, wanted) = ("CALL lockattr_v1_releases(?)", Wanted::Once);
-    Ask { statement, params: (items,).into(), wanted }
+    let (statement, needed) = ("CALL lockattr_v1_releases(?)", Needed::Once);
+    Ask { statement, params: (items,).into(), needed }
 }
 
 /// Who has a lock; of several, who has it for the shortest time.
@@ -63,11 +64,11 @@ pub(super) fn holder(key: &LockKey) -> Ask {
                      ends - TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)) > 0 \
                      ORDER BY ends + 0 LIMIT 1";
     let params = (key.name().as_bytes(),).into();
-    Ask { statement, params, wanted: Wanted::ByWhoAsked }
+    Ask { statement, params, needed: Needed::ByCaller }
 }
 
 pub(super) fn ping() -> Ask {
-    Ask { statement: "DO 0", params: Params::Empty, wanted: Wanted::ByWhoAsked }
+    Ask { statement: "DO 0", params: Params::Empty, needed: Needed::ByCaller }
 }
 
 /// The locks of a claim: one as it is; of several, each with its length before it.
@@ -89,23 +90,26 @@ fn add(items: &mut Vec<u8>, claim: &Claim, number: u64) {
 }
 
 /// Reads the answer of `acquire.sql`, and what the server's clock showed.
-pub(super) fn granted(rows: Vec<Row>, in_line: bool) -> Option<(Acquire, Option<u64>)> {
+pub(super) fn granted(rows: Vec<Row>, queued: bool) -> Option<(AcquireOutcome, Option<u64>)> {
     let row = rows.into_iter().next()?;
-    said(mysql_async::from_row_opt(row).ok()?, in_line)
+    said(mysql_async::from_row_opt(row).ok()?, queued)
 }
 
 /// What the columns of that answer come to.
-pub(super) fn said(columns: Answer, in_line: bool) -> Option<(Acquire, Option<u64>)> {
-    let (number, wanted, value, left, clock) = columns;
+pub(super) fn said(columns: Answer, queued: bool) -> Option<(AcquireOutcome, Option<u64>)> {
+    let (number, contended, value, left, clock) = columns;
     if let Some(number) = number {
         let fencing = FencingToken::read(number)?;
-        return Some((Acquire::Acquired { fencing, wanted: wanted == Some(1) }, clock));
+        return Some((
+            AcquireOutcome::Acquired { fencing, contended: contended == Some(1) },
+            clock,
+        ));
     }
     let holder = value.map(|value| Box::new(holder_of(&value, left)));
     // A moment later it is certainly over.
     let again = |left: i64| NET.min(from_micros(left) + Duration::from_millis(1));
-    let in_line = in_line.then(|| left.map_or(NET, again));
-    Some((Acquire::Held { holder, in_line }, clock))
+    let queued = queued.then(|| left.map_or(NET, again));
+    Some((AcquireOutcome::Held { holder, queued }, clock))
 }
 
 pub(super) type Answer = (Option<u64>, Option<i64>, Option<Vec<u8>>, Option<i64>, Option<u64>);

@@ -15,7 +15,8 @@ use super::connect::{Live, abandon, error_from};
 use super::sessions::Sessions;
 use crate::FencingToken;
 use crate::store::{
-    Acquire, Acquiring, Claim, Grant, NET, OwnerToken, Release, Renew, StoreError, Waiting,
+    AcquireOutcome, AcquireRequest, Claim, Grant, NET, OwnerToken, ReleaseOutcome, RenewOutcome,
+    StoreError, Waiting,
 };
 
 /// As good as for ever: whoever waits gives up earlier.
@@ -24,20 +25,20 @@ const FOR_EVER: i64 = 31_536_000;
 /// What a session is asked, and by which claim: it may serve another when it comes to that.
 pub(super) enum Command {
     Take {
-        asked: Acquiring,
+        asked: AcquireRequest,
         back: UnboundedSender<Command>,
-        told: oneshot::Sender<Result<Acquire, StoreError>>,
+        told: oneshot::Sender<Result<AcquireOutcome, StoreError>>,
     },
     Renew {
         token: OwnerToken,
         ttl: Duration,
-        told: oneshot::Sender<Renew>,
+        told: oneshot::Sender<RenewOutcome>,
     },
     Release {
         token: OwnerToken,
         after: Duration,
         back: UnboundedSender<Command>,
-        told: oneshot::Sender<Release>,
+        told: oneshot::Sender<ReleaseOutcome>,
     },
 }
 
@@ -90,11 +91,11 @@ impl Session {
                     self.take(&asked, back, told, commands).await
                 }
                 Command::Renew { token, told, .. } if self.token != Some(token) => {
-                    let _nobody_waits = told.send(Renew::NotHeld);
+                    let _nobody_waits = told.send(RenewOutcome::NotHeld);
                     continue;
                 }
                 Command::Release { token, told, .. } if self.token != Some(token) => {
-                    let _nobody_waits = told.send(Release::NotHeld);
+                    let _nobody_waits = told.send(ReleaseOutcome::NotHeld);
                     continue;
                 }
                 Command::Renew { ttl, told, .. } => self.renew(ttl, told).await,
@@ -108,9 +109,9 @@ impl Session {
 
     async fn take(
         &mut self,
-        asked: &Acquiring,
+        asked: &AcquireRequest,
         back: UnboundedSender<Command>,
-        told: oneshot::Sender<Result<Acquire, StoreError>>,
+        told: oneshot::Sender<Result<AcquireOutcome, StoreError>>,
         commands: &mut UnboundedReceiver<Command>,
     ) -> Result<(), Over> {
         let token = asked.claim.token();
@@ -145,8 +146,8 @@ impl Session {
         };
         let (Some(1), Some(number), lock) = got else {
             let waits = asked.waiting != Waiting::Not;
-            let in_line = waits.then_some(NET);
-            let _nobody_waits = told.send(Ok(Acquire::Held { holder: None, in_line }));
+            let queued = waits.then_some(NET);
+            let _nobody_waits = told.send(Ok(AcquireOutcome::Held { holder: None, queued }));
             if waits {
                 drop(back);
                 return self.wait(asked, commands).await;
@@ -164,14 +165,14 @@ impl Session {
         self.held = Some(Held { lock, ttl: asked.ttl });
         // Whether others wait is not to be known: so they may.
         let fencing = FencingToken::from_counter(number);
-        let _nobody_waits = told.send(Ok(Acquire::Acquired { fencing, wanted: true }));
+        let _nobody_waits = told.send(Ok(AcquireOutcome::Acquired { fencing, contended: true }));
         Ok(())
     }
 
     /// Waits on the server until the lock is ours, or until the claim gives up.
     async fn wait(
         &mut self,
-        asked: &Acquiring,
+        asked: &AcquireRequest,
         commands: &mut UnboundedReceiver<Command>,
     ) -> Result<(), Over> {
         let Some(mut connection) = self.connection.take() else { return Err(Over) };
@@ -190,20 +191,20 @@ impl Session {
                             let _nobody_waits = told.send(Err(too_late()));
                         }
                         Some(Command::Take { told, .. }) => {
-                            let held = Acquire::Held { holder: None, in_line: Some(NET) };
+                            let held = AcquireOutcome::Held { holder: None, queued: Some(NET) };
                             let _nobody_waits = told.send(Ok(held));
                         }
                         Some(Command::Renew { told, .. }) => {
-                            let _nobody_waits = told.send(Renew::NotHeld);
+                            let _nobody_waits = told.send(RenewOutcome::NotHeld);
                         }
                         Some(Command::Release { token, told, .. }) if token != claim.token() => {
-                            let _nobody_waits = told.send(Release::NotHeld);
+                            let _nobody_waits = told.send(ReleaseOutcome::NotHeld);
                         }
                         // The server is told, because it would notice only after a while that
                         // nobody waits any more, and might give us the lock meanwhile.
                         Some(Command::Release { told, .. }) => {
                             self.end(id).await;
-                            let _nobody_waits = told.send(Release::NotHeld);
+                            let _nobody_waits = told.send(ReleaseOutcome::NotHeld);
                             drop(waiting);
                             abandon(connection);
                             return Err(Over);
@@ -220,29 +221,33 @@ impl Session {
         };
         self.connection = Some(connection);
         let Some(sessions) = self.sessions.upgrade() else { return Err(Over) };
-        let inbox = sessions.inboxes.get(claim.token().inbox());
+        let subscriber = sessions.subscribers.get(claim.token().subscriber());
         match outcome {
             Ok((Some(1), Some(number), lock)) => {
                 self.held = Some(Held { lock, ttl });
                 let fencing = FencingToken::from_counter(number);
-                if let Some(inbox) = inbox {
+                if let Some(subscriber) = subscriber {
                     let grant = Grant::new(fencing, Instant::now(), true);
-                    inbox.granted(claim.token(), grant);
+                    subscriber.granted(claim.token(), grant);
                 }
                 Ok(())
             }
             _ => {
-                if let Some(inbox) = inbox {
-                    inbox.ask_again(claim.token(), Instant::now());
+                if let Some(subscriber) = subscriber {
+                    subscriber.ask_again(claim.token(), Instant::now());
                 }
                 Err(Over)
             }
         }
     }
 
-    async fn renew(&mut self, ttl: Duration, told: oneshot::Sender<Renew>) -> Result<(), Over> {
+    async fn renew(
+        &mut self,
+        ttl: Duration,
+        told: oneshot::Sender<RenewOutcome>,
+    ) -> Result<(), Over> {
         let (Some(connection), Some(held)) = (&mut self.connection, &mut self.held) else {
-            let _nobody_waits = told.send(Renew::NotHeld);
+            let _nobody_waits = told.send(RenewOutcome::NotHeld);
             return Ok(());
         };
         held.ttl = ttl;
@@ -252,11 +257,11 @@ impl Session {
         // given up. After that time its holder does not count on it any more.
         match timeout(ttl, asking).await {
             Ok(Ok(Some(Some(1)))) => {
-                let _nobody_waits = told.send(Renew::Renewed);
+                let _nobody_waits = told.send(RenewOutcome::Renewed);
                 Ok(())
             }
             _ => {
-                let _nobody_waits = told.send(Renew::NotHeld);
+                let _nobody_waits = told.send(RenewOutcome::NotHeld);
                 Err(Over)
             }
         }
@@ -266,24 +271,24 @@ impl Session {
         &mut self,
         after: Duration,
         back: UnboundedSender<Command>,
-        told: oneshot::Sender<Release>,
+        told: oneshot::Sender<ReleaseOutcome>,
     ) -> Result<(), Over> {
         let (Some(connection), Some(Held { lock, .. })) = (&mut self.connection, self.held.take())
         else {
-            let _nobody_waits = told.send(Release::NotHeld);
+            let _nobody_waits = told.send(ReleaseOutcome::NotHeld);
             return Err(Over);
         };
         let mut told = Some(told);
         if !after.is_zero() {
-            let _nobody_waits = told.take().map(|told| told.send(Release::Released));
+            let _nobody_waits = told.take().map(|told| told.send(ReleaseOutcome::Released));
             sleep(after).await;
         }
         let asking = connection.exec_first::<Option<i64>, _, _>("SELECT RELEASE_LOCK(?)", (lock,));
         // If there is no answer, the lock goes with the connection.
         let answer = match timeout(self.config.timing.response_timeout, asking).await {
-            Ok(Ok(Some(Some(1)))) => Ok(Release::Released),
-            Ok(Ok(_)) => Ok(Release::NotHeld),
-            Ok(Err(_)) => Err(Some(Release::NotHeld)),
+            Ok(Ok(Some(Some(1)))) => Ok(ReleaseOutcome::Released),
+            Ok(Ok(_)) => Ok(ReleaseOutcome::NotHeld),
+            Ok(Err(_)) => Err(Some(ReleaseOutcome::NotHeld)),
             Err(_) => Err(None),
         };
         let usable = answer.is_ok();
@@ -328,9 +333,9 @@ impl Drop for Session {
             sessions.ended(token, None);
             // Who holds it is told now, and not by a renewal.
             if self.held.is_some()
-                && let Some(inbox) = sessions.inboxes.get(token.inbox())
+                && let Some(subscriber) = sessions.subscribers.get(token.subscriber())
             {
-                inbox.lost(token);
+                subscriber.lost(token);
             }
         }
         // At once: what has the lock is the connection.
@@ -357,7 +362,7 @@ mod tests {
 
     use super::*;
     use crate::lock::settings::ServerSettings;
-    use crate::store::{Inbox, LockKey, Sharing};
+    use crate::store::{LockKey, Sharing, Subscriber};
 
     /// A session that has the lock of one claim, and no connection, and how another one asks it.
     fn served() -> (Session, Arc<Sessions>, [Arc<Claim>; 2]) {
@@ -365,10 +370,10 @@ mod tests {
         let query = [("lock".to_owned(), "session".to_owned())];
         let config = Config::read(url, &query, ServerSettings::default()).unwrap();
         let sessions = Sessions::new(Arc::new(config));
-        let inbox = Arc::new(Inbox::new(|_name| {}));
+        let subscriber = Arc::new(Subscriber::new(|_name| {}));
         let claims = ["a", "b"].map(|key| {
             let key = LockKey::new("lock:", key).unwrap();
-            Arc::new(Claim::of(&inbox, key, [], Sharing::Exclusive, "service=test"))
+            Arc::new(Claim::of(&subscriber, key, [], Sharing::Exclusive, "service=test"))
         });
         let mut session = Session::new(&sessions, runtime::Handle::current().id());
         session.token = Some(claims[0].token());
@@ -392,9 +397,9 @@ mod tests {
         tokio::select! {
             biased;
             () = session.serve(&mut commands) => panic!("its connection is given up"),
-            released = released => assert_eq!(released.unwrap(), Release::NotHeld),
+            released = released => assert_eq!(released.unwrap(), ReleaseOutcome::NotHeld),
         }
-        assert_eq!(renewed.await.unwrap(), Renew::NotHeld);
+        assert_eq!(renewed.await.unwrap(), RenewOutcome::NotHeld);
         assert!(session.held.is_some(), "it was given back");
         drop(sessions);
     }
@@ -405,7 +410,7 @@ mod tests {
         let (mut session, _sessions, [served, earlier]) = served();
         let (back, mut commands) = unbounded_channel();
         let (told, answer) = oneshot::channel();
-        let asked = Acquiring::new(earlier, Duration::from_secs(9));
+        let asked = AcquireRequest::new(earlier, Duration::from_secs(9));
         let outcome = session.take(&asked, back, told, &mut commands).await;
         assert!(outcome.is_ok(), "its connection is given up");
         assert!(answer.await.unwrap().unwrap_err().is_not_sent());

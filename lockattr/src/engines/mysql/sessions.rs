@@ -16,8 +16,8 @@ use super::connect::{Live, error_from};
 use super::session::{Command, Session};
 use crate::Holder;
 use crate::store::{
-    Acquire, Acquiring, Inbox, Inboxes, LockKey, OwnerToken, Release, Releasing, Renew, Renewal,
-    StoreError,
+    AcquireOutcome, AcquireRequest, LockKey, OwnerToken, ReleaseOutcome, ReleaseRequest,
+    RenewOutcome, RenewRequest, StoreError, Subscriber, Subscribers,
 };
 
 /// Which connection has a lock.
@@ -34,7 +34,7 @@ type Asked = UnboundedSender<Command>;
 /// All of a store: those that have locks or wait for them, and some with nothing to do.
 pub(super) struct Sessions {
     pub(super) config: Arc<Config>,
-    pub(super) inboxes: Inboxes,
+    pub(super) subscribers: Subscribers,
     by_token: Mutex<HashMap<OwnerToken, Asked>>,
     /// By runtime, because a connection dies with the runtime that made it.
     idle: Mutex<Vec<(runtime::Id, Asked)>>,
@@ -42,18 +42,18 @@ pub(super) struct Sessions {
 
 impl Sessions {
     pub(super) fn new(config: Arc<Config>) -> Arc<Self> {
-        let (inboxes, by_token, idle) = Default::default();
-        Arc::new(Self { config, inboxes, by_token, idle })
+        let (subscribers, by_token, idle) = Default::default();
+        Arc::new(Self { config, subscribers, by_token, idle })
     }
 
-    pub(super) fn listen(&self, inbox: &Arc<Inbox>) {
-        self.inboxes.add(inbox);
+    pub(super) fn subscribe(&self, subscriber: &Arc<Subscriber>) {
+        self.subscribers.add(subscriber);
     }
 
     pub(super) async fn acquire(
         self: &Arc<Self>,
-        asked: &Acquiring,
-    ) -> Result<Acquire, StoreError> {
+        asked: &AcquireRequest,
+    ) -> Result<AcquireOutcome, StoreError> {
         let token = asked.claim.token();
         let session = match self.of(token) {
             Some(session) => session,
@@ -67,29 +67,32 @@ impl Sessions {
         self.answer(answer, limit).await.unwrap_or_else(|| Err(self.silent(limit)))
     }
 
-    pub(super) async fn renew(&self, renewal: &Renewal) -> Result<Renew, StoreError> {
+    pub(super) async fn renew(&self, renewal: &RenewRequest) -> Result<RenewOutcome, StoreError> {
         // Without its connection, the lock is gone.
         let token = renewal.claim.token();
-        let Some(session) = self.of(token) else { return Ok(Renew::NotHeld) };
+        let Some(session) = self.of(token) else { return Ok(RenewOutcome::NotHeld) };
         let (told, answer) = oneshot::channel();
         let _ended = session.send(Command::Renew { token, ttl: renewal.ttl, told });
         let limit = self.config.timing.response_timeout;
         match timeout(limit, answer).await {
-            Ok(answer) => Ok(answer.unwrap_or(Renew::NotHeld)),
+            Ok(answer) => Ok(answer.unwrap_or(RenewOutcome::NotHeld)),
             Err(_) => Err(self.silent(limit)),
         }
     }
 
-    pub(super) async fn release(&self, releasing: &Releasing) -> Result<Release, StoreError> {
+    pub(super) async fn release(
+        &self,
+        releasing: &ReleaseRequest,
+    ) -> Result<ReleaseOutcome, StoreError> {
         let token = releasing.claim.token();
-        let Some(session) = self.of(token) else { return Ok(Release::NotHeld) };
+        let Some(session) = self.of(token) else { return Ok(ReleaseOutcome::NotHeld) };
         let (told, answer) = oneshot::channel();
         let back = session.clone();
         let _ended = session.send(Command::Release { token, after: releasing.after, back, told });
         drop(session);
         let limit = self.config.timing.response_timeout;
         match timeout(limit, answer).await {
-            Ok(answer) => Ok(answer.unwrap_or(Release::NotHeld)),
+            Ok(answer) => Ok(answer.unwrap_or(ReleaseOutcome::NotHeld)),
             Err(_) => Err(self.silent(limit)),
         }
     }
@@ -108,7 +111,7 @@ impl Sessions {
     }
 
     /// Ends the connection that has it, and with that nothing else: each lock has one of its own.
-    pub(super) async fn evict(&self, key: &LockKey) -> Result<bool, StoreError> {
+    pub(super) async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
         let mut live = Live::connect(&self.config, None).await?;
         let asking = async {
             let id: Option<Option<u64>> = live.connection.exec_first(HOLDS, (key.name(),)).await?;

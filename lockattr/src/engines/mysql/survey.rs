@@ -2,14 +2,14 @@
 
 use mysql_async::Row;
 
-use super::lane::{Ask, Wanted};
+use super::lane::{Ask, Needed};
 use super::request;
 use crate::HeldLock;
 use crate::store::{LockKey, Rows};
 
 /// What is held under names that begin with `prefix`; of several who share a lock, first the one whose
 /// lease ends first.
-pub(super) fn survey(prefix: &str) -> Ask {
+pub(super) fn held_locks(prefix: &str) -> Ask {
     let statement = "SELECT held.name, held.value, \
                      held.ends - TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)), \
                      held.seat <> '', main.waiting \
@@ -19,7 +19,7 @@ pub(super) fn survey(prefix: &str) -> Ask {
                      held.ends - TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)) > 0 \
                      ORDER BY held.ends + 0";
     let prefix = prefix.as_bytes();
-    Ask { statement, params: (prefix, prefix).into(), wanted: Wanted::ByWhoAsked }
+    Ask { statement, params: (prefix, prefix).into(), needed: Needed::ByCaller }
 }
 
 /// Reads the answer to [`survey`].
@@ -34,9 +34,9 @@ pub(super) fn held(rows: Vec<Row>, prefix: &str) -> Option<Vec<HeldLock>> {
 }
 
 /// `evict.sql`.
-pub(super) fn evict(key: &LockKey) -> Ask {
-    let (statement, wanted) = ("CALL lockattr_v1_evict(?)", Wanted::Once);
-    Ask { statement, params: (key.name().as_bytes(),).into(), wanted }
+pub(super) fn force_release(key: &LockKey) -> Ask {
+    let (statement, needed) = ("CALL lockattr_v1_evict(?)", Needed::Once);
+    Ask { statement, params: (key.name().as_bytes(),).into(), needed }
 }
 
 /// Reads the answer of `evict.sql`.

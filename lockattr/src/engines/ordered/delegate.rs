@@ -6,34 +6,34 @@ macro_rules! ordered_store {
         impl $crate::store::Store for $store {
             fn acquire<'a>(
                 &'a self,
-                asked: &'a $crate::store::Acquiring,
+                asked: &'a $crate::store::AcquireRequest,
             ) -> $crate::store::StoreFuture<
                 'a,
-                Result<$crate::store::Acquire, $crate::store::StoreError>,
+                Result<$crate::store::AcquireOutcome, $crate::store::StoreError>,
             > {
                 self.store.acquire(asked)
             }
 
-            fn listen(&self, inbox: &std::sync::Arc<$crate::store::Inbox>) {
-                self.store.listen(inbox);
+            fn subscribe(&self, subscriber: &std::sync::Arc<$crate::store::Subscriber>) {
+                self.store.subscribe(subscriber);
             }
 
             fn renew<'a>(
                 &'a self,
-                renewals: &'a [$crate::store::Renewal],
+                renewals: &'a [$crate::store::RenewRequest],
             ) -> $crate::store::StoreFuture<
                 'a,
-                Vec<Result<$crate::store::Renew, $crate::store::StoreError>>,
+                Vec<Result<$crate::store::RenewOutcome, $crate::store::StoreError>>,
             > {
                 self.store.renew(renewals)
             }
 
             fn release<'a>(
                 &'a self,
-                releases: &'a [$crate::store::Releasing],
+                releases: &'a [$crate::store::ReleaseRequest],
             ) -> $crate::store::StoreFuture<
                 'a,
-                Vec<Result<$crate::store::Release, $crate::store::StoreError>>,
+                Vec<Result<$crate::store::ReleaseOutcome, $crate::store::StoreError>>,
             > {
                 self.store.release(releases)
             }
@@ -48,21 +48,21 @@ macro_rules! ordered_store {
                 self.store.holder(key)
             }
 
-            fn survey<'a>(
+            fn held_locks<'a>(
                 &'a self,
                 prefix: &'a str,
             ) -> $crate::store::StoreFuture<
                 'a,
                 Result<Vec<$crate::HeldLock>, $crate::store::StoreError>,
             > {
-                self.store.survey(prefix)
+                self.store.held_locks(prefix)
             }
 
-            fn evict<'a>(
+            fn force_release<'a>(
                 &'a self,
                 key: &'a $crate::store::LockKey,
             ) -> $crate::store::StoreFuture<'a, Result<bool, $crate::store::StoreError>> {
-                self.store.evict(key)
+                self.store.force_release(key)
             }
 
             fn ping(
@@ -79,8 +79,8 @@ macro_rules! ordered_store {
                 self.store.answered_since(key, since)
             }
 
-            fn entry_lasts(&self, ttl: std::time::Duration) -> std::time::Duration {
-                self.store.entry_lasts(ttl)
+            fn entry_lifetime(&self, ttl: std::time::Duration) -> std::time::Duration {
+                self.store.entry_lifetime(ttl)
             }
 
             fn longest_ttl(&self) -> std::time::Duration {

@@ -13,12 +13,12 @@ use super::places::Places;
 use super::turns::{place_of, served};
 use super::{TRY_AGAIN, value};
 use crate::Holder;
-use crate::store::{Claim, Inbox, Inboxes, LockKey, NET, OwnerToken, StoreError};
+use crate::store::{Claim, LockKey, NET, OwnerToken, StoreError, Subscriber, Subscribers};
 
 #[derive(Debug)]
 pub(super) struct Shared<E> {
     pub(super) ensemble: E,
-    pub(super) inboxes: Inboxes,
+    pub(super) subscribers: Subscribers,
     places: Mutex<Places>,
     /// Signalled when a lease ends sooner than was known.
     sooner: Notify,
@@ -35,9 +35,9 @@ pub(super) type Lines = Vec<Vec<Entry>>;
 
 impl<E: Ensemble> Shared<E> {
     pub(super) fn new(ensemble: E) -> Self {
-        let (inboxes, places, sooner) = Default::default();
+        let (subscribers, places, sooner) = Default::default();
         let (timer, session, proved) = Default::default();
-        Self { ensemble, inboxes, places, sooner, timer, session, proved }
+        Self { ensemble, subscribers, places, sooner, timer, session, proved }
     }
 
     pub(super) fn places(&self) -> MutexGuard<'_, Places> {
@@ -45,8 +45,8 @@ impl<E: Ensemble> Shared<E> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn inbox(&self, claim: &Claim) -> Option<Arc<Inbox>> {
-        self.inboxes.get(claim.token().inbox())
+    pub(super) fn subscriber(&self, claim: &Claim) -> Option<Arc<Subscriber>> {
+        self.subscribers.get(claim.token().subscriber())
     }
 
     /// Runs this where the session lives.
@@ -275,11 +275,11 @@ impl<E: Ensemble> Shared<E> {
         };
         // Not while the places are locked: whoever is told may want them.
         for place in over {
-            let Some(inbox) = self.inbox(&place.claim) else { continue };
+            let Some(subscriber) = self.subscriber(&place.claim) else { continue };
             let token = place.claim.token();
             match place.is {
-                Is::Holding => inbox.lost(token),
-                _ => inbox.ask_again(token, Instant::now()),
+                Is::Holding => subscriber.lost(token),
+                _ => subscriber.ask_again(token, Instant::now()),
             }
         }
     }

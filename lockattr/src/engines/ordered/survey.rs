@@ -15,7 +15,7 @@ const AT_ONCE: usize = 64;
 
 impl<E: Ensemble> Shared<E> {
     /// What is held under names that begin with `prefix`.
-    pub(super) async fn survey(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
+    pub(super) async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
         let lines = self.ensemble.lines(prefix).await?;
         let asked: Vec<_> = lines.into_iter().map(|line| self.held(line)).collect();
         let mut answers = stream::iter(asked).buffer_unordered(AT_ONCE);
@@ -59,7 +59,7 @@ impl<E: Ensemble> Shared<E> {
     }
 
     /// Removes the entries of all who hold this lock; whether anybody did.
-    pub(super) async fn evict(&self, key: &LockKey) -> Result<bool, StoreError> {
+    pub(super) async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
         let line = self.ensemble.line_by_now(key).await?;
         let mut holders = Vec::new();
         for entry in &line[..served(&line)] {

@@ -14,8 +14,8 @@ use tokio::time::{sleep, timeout};
 
 use super::OrderedStore;
 use crate::store::{
-    Acquire, Acquiring, Claim, Inbox, LockKey, News, Release, Releasing, Renew, Renewal, Sharing,
-    Store, StoreError, Waiting,
+    AcquireOutcome, AcquireRequest, Claim, LockKey, Notification, ReleaseOutcome, ReleaseRequest,
+    RenewOutcome, RenewRequest, Sharing, Store, StoreError, Subscriber, Waiting,
 };
 use servers::{Fake, Fate, Servers};
 
@@ -28,25 +28,25 @@ const SHORTLY: Duration = Duration::from_millis(300);
 struct Here {
     servers: Servers,
     store: Arc<OrderedStore<Fake>>,
-    inbox: Arc<Inbox>,
+    subscriber: Arc<Subscriber>,
 }
 
 impl Here {
     fn new() -> Self {
-        let (servers, inbox) = (Servers::new(), Arc::new(Inbox::new(|_| {})));
+        let (servers, subscriber) = (Servers::new(), Arc::new(Subscriber::new(|_| {})));
         let store = Arc::new(OrderedStore::new(servers.ensemble()));
-        store.listen(&inbox);
-        Self { servers, store, inbox }
+        store.subscribe(&subscriber);
+        Self { servers, store, subscriber }
     }
 
     fn claim(&self, keys: &[&str]) -> Arc<Claim> {
         let key = |name: &&str| LockKey::new("", name).unwrap();
         let others = keys[1..].iter().map(key);
-        Arc::new(Claim::of(&self.inbox, key(&keys[0]), others, Sharing::Exclusive, ""))
+        Arc::new(Claim::of(&self.subscriber, key(&keys[0]), others, Sharing::Exclusive, ""))
     }
 
-    async fn asks(&self, claim: &Arc<Claim>) -> Result<Acquire, StoreError> {
-        self.asks_for(claim, TTL, Waiting::InLine).await
+    async fn asks(&self, claim: &Arc<Claim>) -> Result<AcquireOutcome, StoreError> {
+        self.asks_for(claim, TTL, Waiting::Queued).await
     }
 
     async fn asks_for(
@@ -54,35 +54,35 @@ impl Here {
         claim: &Arc<Claim>,
         ttl: Duration,
         waiting: Waiting,
-    ) -> Result<Acquire, StoreError> {
-        self.store.acquire(&Acquiring::new(claim.clone(), ttl).waiting(waiting)).await
+    ) -> Result<AcquireOutcome, StoreError> {
+        self.store.acquire(&AcquireRequest::new(claim.clone(), ttl).waiting(waiting)).await
     }
 
     /// Takes what is free.
     async fn takes(&self, claim: &Arc<Claim>) {
         let answer = self.asks(claim).await;
-        assert!(matches!(answer, Ok(Acquire::Acquired { .. })), "{answer:?}");
+        assert!(matches!(answer, Ok(AcquireOutcome::Acquired { .. })), "{answer:?}");
     }
 
     /// Waits for what is not.
     async fn waits(&self, claim: &Arc<Claim>) {
         let answer = self.asks(claim).await;
-        assert!(matches!(answer, Ok(Acquire::Held { in_line: Some(_), .. })), "{answer:?}");
+        assert!(matches!(answer, Ok(AcquireOutcome::Held { queued: Some(_), .. })), "{answer:?}");
     }
 
-    async fn releases(&self, claim: &Arc<Claim>) -> Result<Release, StoreError> {
-        self.store.release(&[Releasing::new(claim.clone())]).await.remove(0)
+    async fn releases(&self, claim: &Arc<Claim>) -> Result<ReleaseOutcome, StoreError> {
+        self.store.release(&[ReleaseRequest::new(claim.clone())]).await.remove(0)
     }
 
-    async fn renews(&self, claim: &Arc<Claim>) -> Result<Renew, StoreError> {
-        self.store.renew(&[Renewal::new(claim.clone(), TTL)]).await.remove(0)
+    async fn renews(&self, claim: &Arc<Claim>) -> Result<RenewOutcome, StoreError> {
+        self.store.renew(&[RenewRequest::new(claim.clone(), TTL)]).await.remove(0)
     }
 
     /// What its inbox says to the claim while this is done.
-    async fn news(&self, claim: &Claim, doing: impl Future<Output = ()>) -> News {
-        let expected = self.inbox.expect(claim.token());
+    async fn news(&self, claim: &Claim, doing: impl Future<Output = ()>) -> Notification {
+        let expected = self.subscriber.subscribe(claim.token());
         doing.await;
-        timeout(TTL, expected.news()).await.expect("news")
+        timeout(TTL, expected.next()).await.expect("news")
     }
 
     #[track_caller]

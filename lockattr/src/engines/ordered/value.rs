@@ -56,14 +56,14 @@ fn word<'a>(value: &'a str, name: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Inbox, Sharing};
+    use crate::store::{Sharing, Subscriber};
 
     #[test]
     fn what_is_written_is_read() {
         let key = |name: &str| LockKey::new("a lock,", name).unwrap();
-        let inbox = Inbox::new(|_| {});
+        let subscriber = Subscriber::new(|_| {});
         let label = "service=a%20b lease%3D=7";
-        let claim = Claim::of(&inbox, key("ä,b"), [key("c/d\0")], Sharing::Exclusive, label);
+        let claim = Claim::of(&subscriber, key("ä,b"), [key("c/d\0")], Sharing::Exclusive, label);
         let value = written(&claim, Duration::from_millis(1500));
         let read = holder(&value);
         assert_eq!(read.service.as_deref(), Some("a b"));

@@ -54,8 +54,8 @@ pub(super) async fn wait<E: Ensemble>(
                     tracing::debug!(key, %error, "a line could not be looked at");
                 }
                 // Patience belongs to the manager.
-                match shared.inbox(&claim) {
-                    Some(inbox) => inbox.ask_again(claim.token(), Instant::now()),
+                match shared.subscriber(&claim) {
+                    Some(subscriber) => subscriber.ask_again(claim.token(), Instant::now()),
                     None => gives_up(&shared, &claim).await,
                 }
                 return;
@@ -91,17 +91,18 @@ async fn grant<E: Ensemble>(
     since: Instant,
 ) {
     let token = claim.token();
-    let Some(inbox) = shared.inbox(claim) else { return gives_up(shared, claim).await };
+    let Some(subscriber) = shared.subscriber(claim) else { return gives_up(shared, claim).await };
     let told =
         shared.places().get(token).is_some_and(|place| place.is == Is::Waiting { told: true });
     if told {
-        return inbox.ask_again(token, Instant::now());
+        return subscriber.ask_again(token, Instant::now());
     }
     // This also ends what goes on here, which is at its end.
     if shared.places().holds(token, made, Instant::now()) {
-        let wanted = others_wait(lines);
-        inbox.granted(token, Grant::new(FencingToken::from_counter(made.number), since, wanted));
-        if shared.time().is_err() || wanted {
+        let contended = others_wait(lines);
+        subscriber
+            .granted(token, Grant::new(FencingToken::from_counter(made.number), since, contended));
+        if shared.time().is_err() || contended {
             return;
         }
         hear_of_others(shared, claim, lines);
@@ -147,7 +148,7 @@ async fn hear<E: Ensemble>(
 ) {
     sleep(SHORT).await;
     shared.ensemble.grown(&key, &line).await;
-    if let Some(inbox) = shared.inbox(&claim) {
-        inbox.wanted(key.name());
+    if let Some(subscriber) = shared.subscriber(&claim) {
+        subscriber.contended(key.name());
     }
 }

@@ -28,8 +28,8 @@ use super::form::Form;
 use crate::lock::settings::ServerSettings;
 use crate::store::url::StoreUrl;
 use crate::store::{
-    Acquire, Acquiring, Claim, Inbox, LockKey, Mail, Release, Releasing, Renew, Renewal, Sharing,
-    Store, StoreError, StoreFuture, place_of,
+    AcquireOutcome, AcquireRequest, Claim, LockKey, Mail, ReleaseOutcome, ReleaseRequest,
+    RenewOutcome, RenewRequest, Sharing, Store, StoreError, StoreFuture, Subscriber, place_of,
 };
 use crate::{Error, FencingToken, HeldLock, Holder};
 use acquire::counted;
@@ -180,25 +180,28 @@ impl Drop for PostgresSessionStore {
 }
 
 impl Store for PostgresSessionStore {
-    fn acquire<'a>(&'a self, asked: &'a Acquiring) -> StoreFuture<'a, Result<Acquire, StoreError>> {
+    fn acquire<'a>(
+        &'a self,
+        asked: &'a AcquireRequest,
+    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
         Box::pin(self.0.acquire(asked))
     }
 
-    fn listen(&self, inbox: &Arc<Inbox>) {
-        self.0.mail.inboxes.add(inbox);
+    fn subscribe(&self, subscriber: &Arc<Subscriber>) {
+        self.0.mail.subscribers.add(subscriber);
     }
 
     fn renew<'a>(
         &'a self,
-        renewals: &'a [Renewal],
-    ) -> StoreFuture<'a, Vec<Result<Renew, StoreError>>> {
+        renewals: &'a [RenewRequest],
+    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
         Box::pin(self.0.renew(renewals))
     }
 
     fn release<'a>(
         &'a self,
-        releases: &'a [Releasing],
-    ) -> StoreFuture<'a, Vec<Result<Release, StoreError>>> {
+        releases: &'a [ReleaseRequest],
+    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
         Box::pin(join_all(releases.iter().map(|releasing| self.0.release(releasing))))
     }
 
@@ -209,7 +212,7 @@ impl Store for PostgresSessionStore {
         Box::pin(self.0.holder(key))
     }
 
-    fn survey<'a>(
+    fn held_locks<'a>(
         &'a self,
         _prefix: &'a str,
     ) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
@@ -218,8 +221,8 @@ impl Store for PostgresSessionStore {
         Box::pin(ready(Err(StoreError::new(sentence).not_sent())))
     }
 
-    fn evict<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
-        Box::pin(self.0.evict(key))
+    fn force_release<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.0.force_release(key))
     }
 
     /// Makes all shared connections, so that the first locks need not wait for them.

@@ -8,7 +8,8 @@ use tokio_postgres::{Client, Error, Statement};
 
 use super::link::Role;
 use crate::store::{
-    Acquire, Acquiring, Claim, NET, OwnerToken, Releasing, Renewal, Sharing, holder_of,
+    AcquireOutcome, AcquireRequest, Claim, NET, OwnerToken, ReleaseRequest, RenewRequest, Sharing,
+    holder_of,
 };
 use crate::{FencingToken, Holder};
 
@@ -65,16 +66,16 @@ pub(super) trait Question: Sync {
 
 /// For the locks of a claim; one with an ear stands in line.
 pub(super) struct Take<'a> {
-    pub(super) asked: &'a Acquiring,
+    pub(super) asked: &'a AcquireRequest,
     pub(super) ear: Option<i64>,
 }
 
 impl Question for Take<'_> {
     /// None if the server says what its function never does.
-    type Answer = Option<(Acquire, Clock)>;
+    type Answer = Option<(AcquireOutcome, Clock)>;
 
     async fn ask(&self, to: &Statements, client: &Client) -> Result<Self::Answer, Error> {
-        let Acquiring { claim, ttl, .. } = self.asked;
+        let AcquireRequest { claim, ttl, .. } = self.asked;
         let (kind, permits) = match claim.sharing() {
             Sharing::Exclusive => ("x", 0),
             Sharing::Shared => ("s", 0),
@@ -87,7 +88,7 @@ impl Question for Take<'_> {
         let row = client.query_one(&to.acquire, &words).await?;
         let said = Said {
             number: row.try_get(0)?,
-            wanted: row.try_get(1)?,
+            contended: row.try_get(1)?,
             value: row.try_get(2)?,
             remains: row.try_get(3)?,
             clock: row.try_get(4)?,
@@ -119,7 +120,7 @@ pub(super) trait Item: Sync {
 }
 
 /// Makes leases run on.
-impl Item for Renewal {
+impl Item for RenewRequest {
     fn claim(&self) -> &Arc<Claim> {
         &self.claim
     }
@@ -134,7 +135,7 @@ impl Item for Renewal {
 }
 
 /// Gives locks back, now or so much later.
-impl Item for Releasing {
+impl Item for ReleaseRequest {
     fn claim(&self) -> &Arc<Claim> {
         &self.claim
     }
@@ -168,27 +169,27 @@ impl<I: Item> Question for [&I] {
 /// The columns of what `acquire.sql` returns.
 pub(super) struct Said<'a> {
     pub(super) number: Option<i64>,
-    pub(super) wanted: Option<bool>,
+    pub(super) contended: Option<bool>,
     pub(super) value: Option<&'a [u8]>,
     pub(super) remains: Option<i64>,
     pub(super) clock: Option<i64>,
 }
 
 /// Reads the answer of `acquire.sql`, and what the server's clock showed.
-pub(super) fn granted(said: &Said<'_>, in_line: bool) -> Option<(Acquire, Clock)> {
-    let Said { number, wanted, value, remains, clock } = *said;
+pub(super) fn granted(said: &Said<'_>, queued: bool) -> Option<(AcquireOutcome, Clock)> {
+    let Said { number, contended, value, remains, clock } = *said;
     if let Some(number) = number {
         let fencing = FencingToken::read(u64::try_from(number).ok()?)?;
-        return Some((Acquire::Acquired { fencing, wanted: wanted? }, None));
+        return Some((AcquireOutcome::Acquired { fencing, contended: contended? }, None));
     }
     let clock = u64::try_from(clock?).ok();
     let holder = value.zip(remains).map(|(value, remains)| holder_of(value, Some(remains)));
-    let in_line = in_line.then(|| match remains.and_then(|micros| u64::try_from(micros).ok()) {
+    let queued = queued.then(|| match remains.and_then(|micros| u64::try_from(micros).ok()) {
         // A moment later it is certainly over, by either clock.
         Some(left) => NET.min(Duration::from_micros(left) + Duration::from_millis(1)),
         None => NET,
     });
-    Some((Acquire::Held { holder: holder.map(Box::new), in_line }, clock))
+    Some((AcquireOutcome::Held { holder: holder.map(Box::new), queued }, clock))
 }
 
 /// Bytes, because PostgreSQL keeps no zero in a text, and compares texts by the rules of a language.

@@ -8,24 +8,24 @@ use tokio::time::Instant;
 
 use super::asks::{Said, granted};
 use super::hears::Hears;
-use crate::store::{Acquire, Inbox};
+use crate::store::{AcquireOutcome, Subscriber};
 
 pub fn acquired(
     number: Option<i64>,
-    wanted: Option<bool>,
+    contended: Option<bool>,
     value: Option<&[u8]>,
     remains: Option<i64>,
     clock: Option<i64>,
-    in_line: bool,
-) -> Option<Acquire> {
-    let said = Said { number, wanted, value, remains, clock };
-    granted(&said, in_line).map(|(answer, _clock)| answer)
+    queued: bool,
+) -> Option<AcquireOutcome> {
+    let said = Said { number, contended, value, remains, clock };
+    granted(&said, queued).map(|(answer, _clock)| answer)
 }
 
 /// A server notifies, after its clock showed `clock`.
-pub fn notified(inbox: &Arc<Inbox>, clock: Option<u64>, channel: &str, payload: &str) {
+pub fn notified(subscriber: &Arc<Subscriber>, clock: Option<u64>, channel: &str, payload: &str) {
     let hears = Hears::default();
-    hears.0.inboxes.add(inbox);
+    hears.0.subscribers.add(subscriber);
     if let Some(micros) = clock {
         hears.0.saw_clock(Instant::now(), micros);
     }

@@ -36,11 +36,12 @@ impl Role for Hears {
     type Session = Arc<Ear>;
 
     async fn begin(&self, client: &Client, place: i64) -> Result<Arc<Ear>, Error> {
-        let inboxes: HashSet<_> = self.0.inboxes.all().iter().map(|inbox| inbox.id()).collect();
-        let channels: String = inboxes.iter().map(|&inbox| listen(inbox)).collect();
+        let subscribers: HashSet<_> =
+            self.0.subscribers.all().iter().map(|subscriber| subscriber.id()).collect();
+        let channels: String = subscribers.iter().map(|&subscriber| listen(subscriber)).collect();
         let channels = format!("listen {ENDED}; {channels}");
         client.batch_execute(&channels).await?;
-        Ok(Arc::new(Ear { number: place, listens: Mutex::new(inboxes) }))
+        Ok(Arc::new(Ear { number: place, listens: Mutex::new(subscribers) }))
     }
 
     fn heard(&self, notification: &Notification) {
@@ -55,35 +56,35 @@ impl Role for Hears {
 impl Hears {
     pub(super) fn told(&self, channel: &str, payload: &str) {
         if channel == ENDED {
-            self.1.ask_again(&self.0.inboxes, &unhex(payload));
+            self.1.ask_again(&self.0.subscribers, &unhex(payload));
             return;
         }
-        let inbox = channel.strip_prefix(CHANNEL);
-        let inbox = inbox.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        let Some(inbox) = inbox else { return };
+        let subscriber = channel.strip_prefix(CHANNEL);
+        let subscriber = subscriber.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        let Some(subscriber) = subscriber else { return };
         match payload.strip_prefix("wanted ").map(unhex) {
-            Some(name) => self.0.deliver(inbox, &["wanted ", &name].concat()),
-            None => self.0.deliver(inbox, payload),
+            Some(name) => self.0.deliver(subscriber, &["wanted ", &name].concat()),
+            None => self.0.deliver(subscriber, payload),
         }
     }
 }
 
 impl Link<Hears> {
     /// Sees to it that messages for this inbox come in; the ear that hears them.
-    pub(super) async fn hear(self: &Arc<Self>, inbox: u64) -> Result<i64, StoreError> {
+    pub(super) async fn hear(self: &Arc<Self>, subscriber: u64) -> Result<i64, StoreError> {
         let live = self.get().await?;
-        if !live.session.listens().contains(&inbox) {
-            let asked = self.answer(&live, listen_on(&live, inbox)).await;
+        if !live.session.listens().contains(&subscriber) {
+            let asked = self.answer(&live, listen_on(&live, subscriber)).await;
             // Nothing was asked of the store as yet.
             asked.map_err(|Failure { error, .. }| error.not_sent())?;
-            live.session.listens().insert(inbox);
+            live.session.listens().insert(subscriber);
         }
         Ok(live.session.number)
     }
 }
 
-async fn listen_on(live: &Live<Hears>, inbox: u64) -> Result<(), Error> {
-    live.client.batch_execute(&listen(inbox)).await
+async fn listen_on(live: &Live<Hears>, subscriber: u64) -> Result<(), Error> {
+    live.client.batch_execute(&listen(subscriber)).await
 }
 
 impl Ear {
@@ -92,8 +93,8 @@ impl Ear {
     }
 }
 
-fn listen(inbox: u64) -> String {
-    format!("listen {CHANNEL}{inbox:016x}; ")
+fn listen(subscriber: u64) -> String {
+    format!("listen {CHANNEL}{subscriber:016x}; ")
 }
 
 /// The name of a lock, which may have bytes that a message may not.

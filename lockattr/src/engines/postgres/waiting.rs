@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::time::Instant;
 
-use crate::store::{Claim, Inboxes};
+use crate::store::{Claim, Subscribers};
 
 /// The claims, by the names of their locks.
 #[derive(Default)]
@@ -36,19 +36,19 @@ impl Waiting {
     }
 
     /// Tells those who stand in this line to ask again now.
-    pub(super) fn ask_again(&self, inboxes: &Inboxes, name: &str) {
+    pub(super) fn ask_again(&self, subscribers: &Subscribers, name: &str) {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(claims) = names.claims.get_mut(name) else { return };
         claims.retain(waits);
         let now = Instant::now();
         for claim in claims.iter().filter_map(Weak::upgrade) {
-            if let Some(inbox) = inboxes.get(claim.token().inbox()) {
-                inbox.ask_again(claim.token(), now);
+            if let Some(subscriber) = subscribers.get(claim.token().subscriber()) {
+                subscriber.ask_again(claim.token(), now);
             }
         }
     }
 }
 
 fn waits(claim: &Weak<Claim>) -> bool {
-    claim.upgrade().is_some_and(|claim| claim.in_line().is_some())
+    claim.upgrade().is_some_and(|claim| claim.queued().is_some())
 }

@@ -12,7 +12,7 @@ use super::node::Does;
 use super::replicas::Answer;
 use super::servers::{Place, Replied};
 use super::{RedisStore, nonsense, request};
-use crate::store::{Claim, Release, Releasing, Renew, Renewal, StoreError};
+use crate::store::{Claim, ReleaseOutcome, ReleaseRequest, RenewOutcome, RenewRequest, StoreError};
 
 /// Most locks in one script, unless one claim has more: a longer one would keep the server's other clients
 /// waiting.
@@ -31,7 +31,7 @@ pub(super) trait Item: Clone {
     fn script<'s>(store: &'s RedisStore, items: &[&Self], fence: &str) -> Call<'s>;
 }
 
-impl Item for Renewal {
+impl Item for RenewRequest {
     fn claim(&self) -> &Arc<Claim> {
         &self.claim
     }
@@ -49,7 +49,7 @@ impl Item for Renewal {
     }
 }
 
-impl Item for Releasing {
+impl Item for ReleaseRequest {
     fn claim(&self) -> &Arc<Claim> {
         &self.claim
     }
@@ -69,13 +69,16 @@ impl Item for Releasing {
 
 impl RedisStore {
     /// The leases, each renewed if all of its parts are.
-    pub(super) async fn renew_all(&self, items: &[Renewal]) -> Vec<Result<Renew, StoreError>> {
+    pub(super) async fn renew_all(
+        &self,
+        items: &[RenewRequest],
+    ) -> Vec<Result<RenewOutcome, StoreError>> {
         let answer = |mut parts: Vec<Result<bool, StoreError>>| {
             // Lost is lost, whatever the others say.
             if parts.iter().any(|held| matches!(held, Ok(false))) {
-                return Ok(Renew::NotHeld);
+                return Ok(RenewOutcome::NotHeld);
             }
-            parts.drain(..).collect::<Result<Vec<_>, _>>().map(|_| Renew::Renewed)
+            parts.drain(..).collect::<Result<Vec<_>, _>>().map(|_| RenewOutcome::Renewed)
         };
         self.ask_about(items).await.into_iter().map(answer).collect()
     }
@@ -83,13 +86,13 @@ impl RedisStore {
     /// The locks, each given back if all of its parts are.
     pub(super) async fn release_all(
         &self,
-        items: &[Releasing],
-    ) -> Vec<Result<Release, StoreError>> {
+        items: &[ReleaseRequest],
+    ) -> Vec<Result<ReleaseOutcome, StoreError>> {
         let answer = |parts: Vec<Result<bool, StoreError>>| {
             // What is not known to be given back has to be asked for again.
             let held = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
             let all = held.into_iter().all(|held| held);
-            Ok(if all { Release::Released } else { Release::NotHeld })
+            Ok(if all { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld })
         };
         self.ask_about(items).await.into_iter().map(answer).collect()
     }

@@ -26,7 +26,7 @@ use super::servers::Replied;
 use super::tls;
 use crate::Error;
 use crate::lock::settings::ServerSettings;
-use crate::store::{Claim, Inbox, Inboxes, StoreError};
+use crate::store::{Claim, StoreError, Subscriber, Subscribers};
 pub(super) use ears::Ears;
 pub(super) use member::Member;
 use member::Refused;
@@ -47,7 +47,7 @@ pub(super) struct Cluster {
     query: Vec<(String, String)>,
     timing: ServerSettings,
     scripts: Arc<Scripts>,
-    inboxes: Arc<Inboxes>,
+    subscribers: Arc<Subscribers>,
     known: Mutex<Known>,
     /// Whoever asks for the map has this.
     asking: tokio::sync::Mutex<()>,
@@ -109,7 +109,7 @@ impl Cluster {
             query,
             timing: config.timing,
             scripts: scripts.clone(),
-            inboxes: Arc::default(),
+            subscribers: Arc::default(),
             known: Mutex::default(),
             asking: tokio::sync::Mutex::default(),
             version: AtomicU64::new(0),
@@ -119,8 +119,8 @@ impl Cluster {
     }
 
     /// Serves this inbox too.
-    pub(super) fn listen(&self, inbox: &Arc<Inbox>) {
-        self.inboxes.add(inbox);
+    pub(super) fn subscribe(&self, subscriber: &Arc<Subscriber>) {
+        self.subscribers.add(subscriber);
     }
 
     /// Who has a slot, if that is known.
@@ -148,7 +148,7 @@ impl Cluster {
 
     /// Sees to it that the claim is told what is said in this slot.
     pub(super) async fn hear(&self, slot: u16, claim: &Arc<Claim>) -> Result<(), StoreError> {
-        if self.inboxes.get(claim.token().inbox()).is_none() {
+        if self.subscribers.get(claim.token().subscriber()).is_none() {
             return Ok(());
         }
         let mut way = self.way(slot).await?;
@@ -288,7 +288,7 @@ impl Cluster {
         url.set_port(Some(port.parse().map_err(|_| nonsense())?)).map_err(|()| nonsense())?;
         let config = Config::read(vec![url], &self.query, self.timing.clone());
         let config = config.map_err(|error| StoreError::new(error.to_string()).not_sent())?;
-        Ok(Arc::new(Member::new(address.to_owned(), &config, &self.scripts, &self.inboxes)))
+        Ok(Arc::new(Member::new(address.to_owned(), &config, &self.scripts, &self.subscribers)))
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

@@ -52,7 +52,7 @@ impl Link {
                 }
                 Ok(())
             });
-        let inboxes = self.post.as_ref().map(|post| post.ids()).unwrap_or_default();
+        let subscribers = self.post.as_ref().map(|post| post.ids()).unwrap_or_default();
         let server = &self.config.server;
         let connect = async |clients: &Clients| {
             let Clients { client, plain: old_client, address } = clients;
@@ -92,13 +92,13 @@ impl Link {
             let mut live = Live::new(connection, id, address);
             (live.pulse, live.listener, live.grants, live.native) =
                 (pulse, listener, grants, native);
-            for &inbox in &inboxes {
+            for &subscriber in &subscribers {
                 let outcome = match &live.listener {
-                    Some(listener) => listener.subscribe(inbox).await,
-                    None => live.connection().subscribe(channel(inbox)).await,
+                    Some(listener) => listener.subscribe(subscriber).await,
+                    None => live.connection().subscribe(channel(subscriber)).await,
                 };
                 match outcome {
-                    Ok(()) => live.subscribed(inbox),
+                    Ok(()) => live.subscribed(subscriber),
                     Err(error) if is_full(&error) => break,
                     Err(error) => return Err(error),
                 };

@@ -21,12 +21,14 @@ use super::native::Deleted;
 use super::replicas::Answer;
 use super::servers::{Place, Servers};
 use crate::FencingToken;
-use crate::store::{Acquire, Acquiring, Release, Releasing, Sharing, StoreError};
+use crate::store::{
+    AcquireOutcome, AcquireRequest, ReleaseOutcome, ReleaseRequest, Sharing, StoreError,
+};
 use commands::Taken;
 
 /// What came of taking a lock without a script.
 pub(super) enum Free {
-    Taken(Acquire),
+    Taken(AcquireOutcome),
     /// The script has to; and whether the lock may carry the claim's value already.
     AskTheScript {
         may_have_set: bool,
@@ -38,7 +40,7 @@ impl Servers {
     pub(super) async fn take_free(
         &self,
         place: Place,
-        asked: &Acquiring,
+        asked: &AcquireRequest,
     ) -> Result<Free, StoreError> {
         let not_here = Free::AskTheScript { may_have_set: false };
         let Some(at) = self.at(place).filter(|_| is_plain(asked)) else { return Ok(not_here) };
@@ -50,7 +52,7 @@ impl Servers {
         match taken {
             Ok(Taken::Granted(Answer { value: fencing, replicated })) => {
                 replicated?;
-                Ok(Free::Taken(Acquire::Acquired { fencing, wanted: false }))
+                Ok(Free::Taken(AcquireOutcome::Acquired { fencing, contended: false }))
             }
             Ok(Taken::AskTheScript { may_have_set }) => Ok(Free::AskTheScript { may_have_set }),
             Err(error) => self.unless_elsewhere(error).map(|_: Option<()>| not_here),
@@ -74,8 +76,8 @@ impl Servers {
     pub(super) async fn give_back_free(
         &self,
         place: Place,
-        releasing: &Releasing,
-    ) -> Result<Option<Release>, StoreError> {
+        releasing: &ReleaseRequest,
+    ) -> Result<Option<ReleaseOutcome>, StoreError> {
         let Some(at) = self.at(place).filter(|_| suits(releasing)) else { return Ok(None) };
         let name = releasing.claim.key().name();
         if at.post().contended.is(name, Instant::now()) {
@@ -83,7 +85,7 @@ impl Servers {
         }
         let (_, slot) = self.counter(place);
         match at.node().delete((place.number(), slot), releasing).await {
-            Ok(Deleted::Done) => Ok(Some(Release::Released)),
+            Ok(Deleted::Done) => Ok(Some(ReleaseOutcome::Released)),
             Ok(Deleted::AskTheScript) => {
                 at.post().contended.note(name);
                 Ok(None)
@@ -106,19 +108,19 @@ impl Servers {
 }
 
 /// Whether a claim asks for what the pair can give: one lock, for it alone, numbered by the server.
-fn is_plain(asked: &Acquiring) -> bool {
+fn is_plain(asked: &AcquireRequest) -> bool {
     let claim = &asked.claim;
     let alone = claim.sharing() == Sharing::Exclusive && claim.keys().len() == 1;
     // What waited already has an entry in the queue, which only the scripts remove.
-    alone && asked.hint.is_none() && claim.in_line().is_none()
+    alone && asked.hint.is_none() && claim.queued().is_none()
 }
 
 /// Whether a lock can be given back by one command: one that a claim alone has, that is in no queue, and that
 /// becomes free at once.
-fn suits(releasing: &Releasing) -> bool {
-    let Releasing { claim, after, quietly } = releasing;
+fn suits(releasing: &ReleaseRequest) -> bool {
+    let ReleaseRequest { claim, after, quietly } = releasing;
     let alone = claim.sharing() == Sharing::Exclusive && claim.keys().len() == 1;
-    alone && !quietly && claim.in_line().is_none() && after.is_zero()
+    alone && !quietly && claim.queued().is_none() && after.is_zero()
 }
 
 /// The number of the acquisition, if both commands did what they should. `seen` is the greatest number that was

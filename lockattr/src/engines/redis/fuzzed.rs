@@ -14,12 +14,14 @@ use super::native::{Deleted, deletion};
 use super::post::Post;
 use super::request::{self, Answer};
 use crate::Holder;
-use crate::store::{Acquire, Acquiring, Claim, Inbox, LockKey, Release, Waiting};
+use crate::store::{
+    AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, Subscriber, Waiting,
+};
 
-pub fn acquired(reply: Value, in_line: bool) -> Option<Acquire> {
+pub fn acquired(reply: Value, queued: bool) -> Option<AcquireOutcome> {
     let claim = Arc::new(Claim::new(LockKey::new("lock:", "a").ok()?, ""));
-    let waiting = if in_line { Waiting::InLine } else { Waiting::Not };
-    let asked = Acquiring::new(claim, Duration::from_secs(10)).waiting(waiting);
+    let waiting = if queued { Waiting::Queued } else { Waiting::Not };
+    let asked = AcquireRequest::new(claim, Duration::from_secs(10)).waiting(waiting);
     match request::granted(reply, &asked)? {
         Answer::Whole(answer, _clock) => Some(answer),
         Answer::Unfinished => None,
@@ -35,9 +37,9 @@ pub fn held_by(reply: Value) -> Option<Holder> {
 }
 
 /// What a release without a script comes to; none if a script has to say.
-pub fn released(deleted: &Value) -> Option<Release> {
+pub fn released(deleted: &Value) -> Option<ReleaseOutcome> {
     match deletion(deleted) {
-        Deleted::Done => Some(Release::Released),
+        Deleted::Done => Some(ReleaseOutcome::Released),
         Deleted::AskTheScript => None,
     }
 }
@@ -52,9 +54,9 @@ pub fn is_a_map(reply: Value) -> bool {
 }
 
 /// What a server pushes is delivered, after its clock showed `clock`.
-pub fn pushed(inbox: &Arc<Inbox>, clock: Option<u64>, push: &PushInfo) {
+pub fn pushed(subscriber: &Arc<Subscriber>, clock: Option<u64>, push: &PushInfo) {
     for post in [Post::new(false), Post::of_a_node(&Arc::default(), false)] {
-        post.add(inbox);
+        post.add(subscriber);
         if let Some(micros) = clock {
             post.saw_clock(Instant::now(), micros);
         }

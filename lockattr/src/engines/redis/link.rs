@@ -82,32 +82,32 @@ impl Link {
     }
 
     /// Sees to it that messages for this inbox come in.
-    pub(super) async fn subscribe(self: &Arc<Self>, inbox: u64) -> Result<(), StoreError> {
+    pub(super) async fn subscribe(self: &Arc<Self>, subscriber: u64) -> Result<(), StoreError> {
         let live = self.get().await?;
-        self.subscribe_on(live, inbox).await
+        self.subscribe_on(live, subscriber).await
     }
 
     /// The same for every inbox, on the connection with this id. Costs nothing where none is
     /// missing. Silent about failures, because each heartbeat does it again.
     pub(super) async fn subscribe_all(&self, id: u64) {
-        for inbox in self.post.iter().flat_map(|post| post.ids()) {
+        for subscriber in self.post.iter().flat_map(|post| post.ids()) {
             let Some(live) = self.live_with(id) else { return };
-            if self.subscribe_on(live, inbox).await.is_err() {
+            if self.subscribe_on(live, subscriber).await.is_err() {
                 return;
             }
         }
     }
 
-    async fn subscribe_on(&self, live: Arc<Live>, inbox: u64) -> Result<(), StoreError> {
-        if live.is_subscribed(inbox) {
+    async fn subscribe_on(&self, live: Arc<Live>, subscriber: u64) -> Result<(), StoreError> {
+        if live.is_subscribed(subscriber) {
             return Ok(());
         }
         let outcome = match &live.listener {
-            Some(listener) => listener.subscribe(inbox).await,
-            None => live.connection().subscribe(channel(inbox)).await,
+            Some(listener) => listener.subscribe(subscriber).await,
+            None => live.connection().subscribe(channel(subscriber)).await,
         };
         self.note(&live, outcome)?;
-        live.subscribed(inbox);
+        live.subscribed(subscriber);
         Ok(())
     }
 
@@ -270,13 +270,13 @@ impl Live {
         self.connection.clone()
     }
 
-    fn is_subscribed(&self, inbox: u64) -> bool {
-        self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).contains(&inbox)
+    fn is_subscribed(&self, subscriber: u64) -> bool {
+        self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).contains(&subscriber)
     }
 
     /// It brings the messages of this inbox.
-    pub(super) fn subscribed(&self, inbox: u64) {
-        self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).insert(inbox);
+    pub(super) fn subscribed(&self, subscriber: u64) {
+        self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).insert(subscriber);
     }
 }
 

@@ -40,8 +40,8 @@ impl Listener {
     }
 
     /// Listens to one inbox more.
-    pub(super) async fn subscribe(&self, inbox: u64) -> RedisResult<()> {
-        self.sink.clone().subscribe(channel(inbox)).await
+    pub(super) async fn subscribe(&self, subscriber: u64) -> RedisResult<()> {
+        self.sink.clone().subscribe(channel(subscriber)).await
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, Value};
 
-use crate::store::Releasing;
+use crate::store::ReleaseRequest;
 
 /// The command of a server, at the end of one connection, that deletes a key if it has this value.
 pub(super) struct Native {
@@ -57,7 +57,7 @@ impl Native {
 
     /// The command that deletes the lock of a claim if it has the claim's value; `None` if a script of two calls has
     /// to.
-    pub(super) fn command(&self, releasing: &Releasing) -> Option<Cmd> {
+    pub(super) fn command(&self, releasing: &ReleaseRequest) -> Option<Cmd> {
         if self.refused.load(Ordering::Relaxed) {
             return None;
         }

@@ -158,8 +158,8 @@ impl Node {
     }
 
     /// Sees to it that messages for this inbox come in.
-    pub(super) async fn subscribe(&self, inbox: u64) -> Result<(), StoreError> {
-        self.links[INBOX].subscribe(inbox).await
+    pub(super) async fn subscribe(&self, subscriber: u64) -> Result<(), StoreError> {
+        self.links[INBOX].subscribe(subscriber).await
     }
 
     /// Asks on every connection whether the server answers, so that the first locks need not wait

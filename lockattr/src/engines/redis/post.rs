@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::cluster::{Ears, slot_of};
 use super::contended::Contended;
-use crate::store::{Inbox, Inboxes, Mail};
+use crate::store::{Mail, Subscriber, Subscribers};
 
 /// The channel of an inbox is this and its number; the scripts find the number in the token. In a
 /// cluster a hash tag follows.
@@ -33,8 +33,8 @@ impl Post {
     }
 
     /// For a node of a cluster.
-    pub(super) fn of_a_node(inboxes: &Arc<Inboxes>, replicated: bool) -> Self {
-        let mail = Mail::new(inboxes.clone(), replicated);
+    pub(super) fn of_a_node(subscribers: &Arc<Subscribers>, replicated: bool) -> Self {
+        let mail = Mail::new(subscribers.clone(), replicated);
         Self { mail, contended: Contended::new(), ears: Some(Ears::default()) }
     }
 
@@ -44,8 +44,8 @@ impl Post {
     }
 
     /// Serves this inbox too, for as long as its manager keeps it.
-    pub(super) fn add(&self, inbox: &Arc<Inbox>) {
-        self.mail.inboxes.add(inbox);
+    pub(super) fn add(&self, subscriber: &Arc<Subscriber>) {
+        self.mail.subscribers.add(subscriber);
     }
 
     /// The numbers of the inboxes that have a channel as soon as there is a connection.
@@ -53,7 +53,7 @@ impl Post {
         if self.ears.is_some() {
             return Vec::new();
         }
-        self.mail.inboxes.all().iter().map(|inbox| inbox.id()).collect()
+        self.mail.subscribers.all().iter().map(|subscriber| subscriber.id()).collect()
     }
 
     /// Takes note of what the server's clock showed in the answer to a question sent at `asked`.
@@ -65,7 +65,7 @@ impl Post {
     pub(super) fn interrupted(&self) {
         let Some(ears) = &self.ears else { return self.mail.interrupted() };
         self.mail.forget_clock();
-        ears.missed(None, &self.mail.inboxes);
+        ears.missed(None, &self.mail.subscribers);
     }
 
     /// Whether the server has taken a shard channel from us, because its slot has moved.
@@ -81,7 +81,7 @@ impl Post {
     /// What was said about the locks of this slot may not have come.
     pub(super) fn missed_in(&self, slot: u16) {
         if let Some(ears) = &self.ears {
-            ears.missed(Some(slot), &self.mail.inboxes);
+            ears.missed(Some(slot), &self.mail.subscribers);
         }
     }
 

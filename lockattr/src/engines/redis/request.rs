@@ -12,12 +12,14 @@ use super::scripts::Scripts;
 use super::{LINE, LINE_OF};
 use crate::store::answers::held_each;
 use crate::store::queue::look_after;
-use crate::store::{Acquire, Acquiring, Claim, LockKey, Releasing, Renewal, Sharing, Waiting};
+use crate::store::{
+    AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseRequest, RenewRequest, Sharing, Waiting,
+};
 use crate::{FencingToken, Holder};
 
 /// `acquire.lua` for a claim, numbered by the counter `fence`.
-pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &Acquiring, fence: &str) -> Call<'a> {
-    let Acquiring { claim, ttl, waiting, hint, beside, .. } = asked;
+pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &AcquireRequest, fence: &str) -> Call<'a> {
+    let AcquireRequest { claim, ttl, waiting, hint, beside, .. } = asked;
     let (keys, bytes) = size(claim);
     let mut script = Call::new(&scripts.acquire, 1 + 2 * keys, bytes);
     script.arg(fence);
@@ -25,7 +27,7 @@ pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &Acquiring, fence: &str) 
     script.arg(claim.value()).arg(millis(*ttl)).arg(&*mode(claim));
     match (waiting, claim.keys()) {
         (Waiting::Not, _) => script.arg(""),
-        (Waiting::InLine, [_]) => script.arg("+"),
+        (Waiting::Queued, [_]) => script.arg("+"),
         _ => script.arg(details(claim, *ttl, *waiting)),
     };
     let stood = *waiting == Waiting::Told { again: true };
@@ -41,7 +43,7 @@ pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &Acquiring, fence: &str) 
 }
 
 /// `renew.lua` for a batch.
-pub(super) fn renew<'a>(scripts: &'a Scripts, renewals: &[&Renewal], fence: &str) -> Call<'a> {
+pub(super) fn renew<'a>(scripts: &'a Scripts, renewals: &[&RenewRequest], fence: &str) -> Call<'a> {
     // Read each value once: a claim may begin to share its lock between two reads.
     let values: Vec<_> = renewals.iter().map(|renewal| renewal.claim.value_now()).collect();
     // The counter is named only where it is needed: while a slot of a cluster moves to another node, a
@@ -55,7 +57,7 @@ pub(super) fn renew<'a>(scripts: &'a Scripts, renewals: &[&Renewal], fence: &str
     for key in renewals.iter().flat_map(|renewal| renewal.claim.keys()) {
         script.arg(key.name());
     }
-    for (Renewal { claim, ttl, fence }, (value, shares)) in renewals.iter().zip(values) {
+    for (RenewRequest { claim, ttl, fence }, (value, shares)) in renewals.iter().zip(values) {
         script.arg(claim.keys().len()).arg(value).arg(millis(*ttl));
         match fence {
             _ if shares => script.arg(-1),
@@ -79,16 +81,20 @@ pub(super) fn delete<'a>(scripts: &'a Scripts, claims: &[&Arc<Claim>]) -> Call<'
 }
 
 /// `release.lua` for a batch.
-pub(super) fn release<'a>(scripts: &'a Scripts, releases: &[&Releasing], fence: &str) -> Call<'a> {
+pub(super) fn release<'a>(
+    scripts: &'a Scripts,
+    releases: &[&ReleaseRequest],
+    fence: &str,
+) -> Call<'a> {
     let (keys, bytes) = sizes(releases.iter().map(|release| &release.claim));
     let mut script = Call::new(&scripts.release, 1 + 2 * keys, bytes);
     script.arg(fence);
     for release in releases {
         add_keys(&mut script, &release.claim, fence);
     }
-    for Releasing { claim, after, quietly } in releases {
+    for ReleaseRequest { claim, after, quietly } in releases {
         script.arg(claim.keys().len()).arg(claim.value());
-        match claim.in_line().filter(|_| !quietly) {
+        match claim.queued().filter(|_| !quietly) {
             Some(_) => script.arg(claim.stands_as().token().to_string()),
             None => script.arg(""),
         };
@@ -128,25 +134,31 @@ fn details(claim: &Claim, ttl: Duration, waiting: Waiting) -> String {
 /// What `acquire.lua` answered.
 pub(super) enum Answer {
     /// It granted the lock, or refused it, and what the server's clock showed.
-    Whole(Acquire, Option<u64>),
+    Whole(AcquireOutcome, Option<u64>),
     /// There are more waiters than one run looks at: it is to be run again.
     Unfinished,
 }
 
 /// Reads the answer of `acquire.lua` to a claim.
-pub(super) fn granted(reply: Value, asked: &Acquiring) -> Option<Answer> {
+pub(super) fn granted(reply: Value, asked: &AcquireRequest) -> Option<Answer> {
     let parts = match reply {
         Value::Int(twice) => {
             let twice = u64::try_from(twice).ok().filter(|twice| twice % 2 == 0)?;
             let fencing = FencingToken::read(twice / 2)?;
-            return Some(Answer::Whole(Acquire::Acquired { fencing, wanted: false }, None));
+            return Some(Answer::Whole(
+                AcquireOutcome::Acquired { fencing, contended: false },
+                None,
+            ));
         }
         Value::BulkString(text) => {
             let number = std::str::from_utf8(&text).ok()?.strip_suffix(" wanted")?;
             let number =
                 Some(number).filter(|digits| digits.bytes().all(|c| c.is_ascii_digit()))?;
             let fencing = FencingToken::read(number.parse().ok()?)?;
-            return Some(Answer::Whole(Acquire::Acquired { fencing, wanted: true }, None));
+            return Some(Answer::Whole(
+                AcquireOutcome::Acquired { fencing, contended: true },
+                None,
+            ));
         }
         Value::Array(parts) => parts,
         _ => return None,
@@ -158,12 +170,12 @@ pub(super) fn granted(reply: Value, asked: &Acquiring) -> Option<Answer> {
     };
     let Ok(ahead) = u32::try_from(*ahead) else { return Some(Answer::Unfinished) };
     let holder = holder(value, *left);
-    let in_line = (asked.waiting != Waiting::Not).then(|| {
+    let queued = (asked.waiting != Waiting::Not).then(|| {
         // Redis counts in milliseconds: a moment later it is certainly over.
         let left = holder.remaining.map(|left| left + Duration::from_millis(1));
-        look_after(asked.ttl, ahead, left, asked.look_every)
+        look_after(asked.ttl, ahead, left, asked.recheck_every)
     });
-    let held = Acquire::Held { holder: Some(Box::new(holder)), in_line };
+    let held = AcquireOutcome::Held { holder: Some(Box::new(holder)), queued };
     Some(Answer::Whole(held, u64::try_from(*clock).ok()))
 }
 
@@ -247,7 +259,7 @@ mod tests {
     #[test]
     fn a_number_that_no_counter_shows_is_no_grant() {
         let key = LockKey::new("lock:", "a").unwrap();
-        let asked = Acquiring::new(Arc::new(Claim::new(key, "")), Duration::from_secs(1));
+        let asked = AcquireRequest::new(Arc::new(Claim::new(key, "")), Duration::from_secs(1));
         let read = |reply| match granted(reply, &asked)? {
             Answer::Whole(answer, None) => Some(answer),
             other => panic!("{}", matches!(other, Answer::Unfinished)),
@@ -256,9 +268,9 @@ mod tests {
         for counter in [1, 42, most] {
             let fencing = FencingToken::from_counter(counter);
             let reply = Value::Int(2 * counter.cast_signed());
-            assert_eq!(read(reply), Some(Acquire::Acquired { fencing, wanted: false }));
+            assert_eq!(read(reply), Some(AcquireOutcome::Acquired { fencing, contended: false }));
             let reply = text(&format!("{counter} wanted"));
-            assert_eq!(read(reply), Some(Acquire::Acquired { fencing, wanted: true }));
+            assert_eq!(read(reply), Some(AcquireOutcome::Acquired { fencing, contended: true }));
         }
         for number in [0, 1, 85, -1, -84, i64::MIN, i64::MAX, 1 << 54] {
             assert_eq!(read(Value::Int(number)), None, "{number}");

@@ -16,7 +16,7 @@ use super::node::{Does, Node};
 use super::post::Post;
 use super::replicas::Answer;
 use super::scripts::Scripts;
-use crate::store::{Claim, Inbox, LockKey, StoreError};
+use crate::store::{Claim, LockKey, StoreError, Subscriber};
 
 /// The servers of one store.
 pub(super) enum Servers {
@@ -171,7 +171,7 @@ impl Servers {
         waits: bool,
     ) -> Result<(), StoreError> {
         match self {
-            Self::One(node, ..) if waits => node.subscribe(claim.token().inbox()).await,
+            Self::One(node, ..) if waits => node.subscribe(claim.token().subscriber()).await,
             // The inbox was subscribed to with the connection, for those who only hold.
             Self::One(..) => Ok(()),
             Self::Cluster(cluster, _) => Box::pin(cluster.hear(place.0, claim)).await,
@@ -187,10 +187,10 @@ impl Servers {
     }
 
     /// Serves this inbox too.
-    pub(super) fn listen(&self, inbox: &Arc<Inbox>) {
+    pub(super) fn subscribe(&self, subscriber: &Arc<Subscriber>) {
         match self {
-            Self::One(_, post, _) => post.add(inbox),
-            Self::Cluster(cluster, _) => cluster.listen(inbox),
+            Self::One(_, post, _) => post.add(subscriber),
+            Self::Cluster(cluster, _) => cluster.subscribe(subscriber),
         }
     }
 

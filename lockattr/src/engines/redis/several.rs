@@ -8,20 +8,26 @@ use futures_util::future::try_join_all;
 use super::RedisStore;
 use super::servers::Place;
 use crate::FencingToken;
-use crate::store::{Acquire, Acquiring, Claim, Releasing, Renew, Renewal, StoreError, Waiting};
+use crate::store::{
+    AcquireOutcome, AcquireRequest, Claim, ReleaseRequest, RenewOutcome, RenewRequest, StoreError,
+    Waiting,
+};
 
 impl RedisStore {
     /// Takes all parts of a claim. Where one is another's, the claim gives back what it took,
     /// stands in line there if it waits, and begins anew when it is told.
-    pub(super) async fn ask_several(&self, asked: &Acquiring) -> Result<Acquire, StoreError> {
-        let Acquiring { claim, ttl, waiting, .. } = asked;
-        let stood = claim.in_line().is_some();
+    pub(super) async fn ask_several(
+        &self,
+        asked: &AcquireRequest,
+    ) -> Result<AcquireOutcome, StoreError> {
+        let AcquireRequest { claim, ttl, waiting, .. } = asked;
+        let stood = claim.queued().is_some();
         let waiting = match waiting {
             Waiting::Not => Waiting::Not,
-            Waiting::InLine | Waiting::Told { .. } => Waiting::Told { again: stood },
+            Waiting::Queued | Waiting::Told { .. } => Waiting::Told { again: stood },
         };
         if waiting != Waiting::Not {
-            claim.enters_line(*ttl, waiting);
+            claim.enters_queue(*ttl, waiting);
         }
         let parts = self.servers.parts(claim);
         // First of all, as for one key; and by the whole claim, which somebody has.
@@ -33,13 +39,13 @@ impl RedisStore {
         .await?;
         let (mut numbers, mut anybody_waits) = (Vec::new(), false);
         for (nth, (place, part)) in parts.iter().enumerate() {
-            let asks = Acquiring { claim: part.clone(), waiting, ..asked.clone() };
+            let asks = AcquireRequest { claim: part.clone(), waiting, ..asked.clone() };
             match self.ask_in_place(*place, &asks).await {
-                Ok(Acquire::Acquired { fencing, wanted }) => {
+                Ok(AcquireOutcome::Acquired { fencing, contended }) => {
                     numbers.push(fencing);
-                    anybody_waits |= wanted;
+                    anybody_waits |= contended;
                 }
-                Ok(held @ Acquire::Held { .. }) => {
+                Ok(held @ AcquireOutcome::Held { .. }) => {
                     let (taken, behind) = (&parts[..nth], &parts[nth + 1..]);
                     // Where it stood before, others may wait for it to come.
                     let behind = if stood { behind } else { &[] };
@@ -54,7 +60,7 @@ impl RedisStore {
             }
         }
         let fencing = self.agree(&parts, &numbers, asked).await.map_err(unknown)?;
-        Ok(Acquire::Acquired { fencing, wanted: anybody_waits })
+        Ok(AcquireOutcome::Acquired { fencing, contended: anybody_waits })
     }
 
     /// The one number of this acquisition: the greatest. Wherever it was smaller, no later one may
@@ -63,16 +69,16 @@ impl RedisStore {
         &self,
         parts: &[(Place, Arc<Claim>)],
         numbers: &[FencingToken],
-        asked: &Acquiring,
+        asked: &AcquireRequest,
     ) -> Result<FencingToken, StoreError> {
         let missing = || StoreError::new("a claim without keys");
         let fencing = numbers.iter().copied().max().ok_or_else(missing)?;
         let behind = parts.iter().zip(numbers).filter(|(_, number)| **number < fencing);
         let raised: Vec<_> = behind
-            .map(|((_, part), _)| Renewal::new(part.clone(), asked.ttl).fenced(fencing))
+            .map(|((_, part), _)| RenewRequest::new(part.clone(), asked.ttl).fenced(fencing))
             .collect();
         for answer in self.renew_all(&raised).await {
-            if answer? == Renew::NotHeld {
+            if answer? == RenewOutcome::NotHeld {
                 return Err(StoreError::new("a part of it was lost while the rest was taken"));
             }
         }
@@ -84,7 +90,7 @@ impl RedisStore {
         parts: impl IntoIterator<Item = &(Place, Arc<Claim>)>,
     ) -> Result<(), StoreError> {
         let parts: Vec<_> =
-            parts.into_iter().map(|(_, part)| Releasing::new(part.clone())).collect();
+            parts.into_iter().map(|(_, part)| ReleaseRequest::new(part.clone())).collect();
         // What was not ours any more is as free.
         let answers = self.release_all(&parts).await;
         answers.into_iter().collect::<Result<Vec<_>, _>>().map_err(unknown).map(|_| ())

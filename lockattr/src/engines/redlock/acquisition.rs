@@ -10,24 +10,32 @@ use super::round::Round;
 use super::votes::Votes;
 use crate::platform::entropy::random_fraction;
 use crate::store::{
-    Acquire, Acquiring, Claim, Releasing, Renew, Renewal, Sharing, Store, StoreError, Waiting,
+    AcquireOutcome, AcquireRequest, Claim, ReleaseRequest, RenewOutcome, RenewRequest, Sharing,
+    Store, StoreError, Waiting,
 };
 
 impl RedlockStore {
-    pub(super) async fn acquire_on_all(&self, asked: &Acquiring) -> Result<Acquire, StoreError> {
-        let (waits, stood) = (asked.waiting != Waiting::Not, asked.claim.in_line().is_some());
+    pub(super) async fn acquire_on_all(
+        &self,
+        asked: &AcquireRequest,
+    ) -> Result<AcquireOutcome, StoreError> {
+        let (waits, stood) = (asked.waiting != Waiting::Not, asked.claim.queued().is_some());
         if waits && !stood {
             // Most find it free: only those who do not need a place in line.
             let once = asked.clone().waiting(Waiting::Not);
             let acquired = self.attempt(&once, true).await?;
-            if matches!(acquired, Acquire::Acquired { .. }) {
+            if matches!(acquired, AcquireOutcome::Acquired { .. }) {
                 return Ok(acquired);
             }
         }
         self.attempt(asked, waits).await
     }
 
-    async fn attempt(&self, asked: &Acquiring, comes_back: bool) -> Result<Acquire, StoreError> {
+    async fn attempt(
+        &self,
+        asked: &AcquireRequest,
+        comes_back: bool,
+    ) -> Result<AcquireOutcome, StoreError> {
         let waits = asked.waiting != Waiting::Not;
         if let Some(last) = asked.claim.standing_attempt() {
             // It has the lock, or nobody saw what became of it.
@@ -38,8 +46,8 @@ impl RedlockStore {
         wish.claim = asked.claim.next_attempt();
         wish.beside = asked.beside.as_ref().map(Claim::last_attempt);
         if waits {
-            wish.waiting = Waiting::Told { again: asked.claim.in_line().is_some() };
-            asked.claim.enters_line(asked.ttl, wish.waiting);
+            wish.waiting = Waiting::Told { again: asked.claim.queued().is_some() };
+            asked.claim.enters_queue(asked.ttl, wish.waiting);
         }
         let began = Instant::now();
         let needed = self.quorum.needed(asked.claim.sharing());
@@ -54,11 +62,11 @@ impl RedlockStore {
             true => self.issue(&wish, &votes, needed).await,
             false if votes.are_contention() => {
                 let (holder, again) = votes.contention(began.elapsed(), random_fraction());
-                Ok(Acquire::Held { holder, in_line: waits.then_some(again) })
+                Ok(AcquireOutcome::Held { holder, queued: waits.then_some(again) })
             }
             false => Err(votes.outage()),
         };
-        if !matches!(outcome, Ok(Acquire::Acquired { .. })) {
+        if !matches!(outcome, Ok(AcquireOutcome::Acquired { .. })) {
             let (nodes, granted) = (votes.may_have_granted(), votes.granted().count());
             self.give_back(&wish.claim, nodes, granted, comes_back).await;
             asked.claim.attempt_is_over();
@@ -72,23 +80,23 @@ impl RedlockStore {
     /// (`docs/fencing-over-redlock.md`).
     async fn issue(
         &self,
-        wish: &Acquiring,
+        wish: &AcquireRequest,
         votes: &Votes,
         needed: usize,
-    ) -> Result<Acquire, StoreError> {
+    ) -> Result<AcquireOutcome, StoreError> {
         let (fencing, is_to_be_written) = votes.number();
-        let acquired = Acquire::Acquired { fencing, wanted: votes.wanted() };
+        let acquired = AcquireOutcome::Acquired { fencing, contended: votes.contended() };
         if !is_to_be_written {
             return Ok(acquired);
         }
         if wish.claim.sharing() != Sharing::Exclusive {
             return self.recount(wish, votes, needed).await;
         }
-        let write_back = [Renewal::new(wish.claim.clone(), wish.ttl).fenced(fencing)];
+        let write_back = [RenewRequest::new(wish.claim.clone(), wish.ttl).fenced(fencing)];
         let mut round = Round::new(votes.granted().map(|node| self.nodes[node].renew(&write_back)));
         let mut accepted = 0;
         while let Some((_, mut answers)) = round.next().await {
-            if matches!(answers.pop(), Some(Ok(Renew::Renewed))) {
+            if matches!(answers.pop(), Some(Ok(RenewOutcome::Renewed))) {
                 accepted += 1;
             }
             if accepted >= needed {
@@ -109,7 +117,7 @@ impl RedlockStore {
         decided: impl Fn(&Votes) -> bool,
     ) -> Votes
     where
-        F: Future<Output = Result<Acquire, StoreError>> + Send + 'static,
+        F: Future<Output = Result<AcquireOutcome, StoreError>> + Send + 'static,
     {
         let mut votes = Votes::of(self.nodes.len(), needed);
         while !decided(&votes)
@@ -174,6 +182,6 @@ impl RedlockStore {
     }
 }
 
-fn releasing(attempt: &Arc<Claim>, quietly: bool) -> Releasing {
-    Releasing { quietly, ..Releasing::new(attempt.clone()) }
+fn releasing(attempt: &Arc<Claim>, quietly: bool) -> ReleaseRequest {
+    ReleaseRequest { quietly, ..ReleaseRequest::new(attempt.clone()) }
 }

@@ -8,7 +8,9 @@ use super::round::Round;
 use super::votes::Votes;
 use crate::FencingToken;
 use crate::lock::fencing::{self, FARTHEST_HINT};
-use crate::store::{Acquire, Acquiring, Renew, Renewal, Store, StoreError, Waiting};
+use crate::store::{
+    AcquireOutcome, AcquireRequest, RenewOutcome, RenewRequest, Store, StoreError, Waiting,
+};
 
 /// How often a number is asked for that nobody overtakes.
 const TRIES: usize = 5;
@@ -21,10 +23,10 @@ impl RedlockStore {
     /// another, who has the lock there at the same time.
     pub(super) async fn recount(
         &self,
-        wish: &Acquiring,
+        wish: &AcquireRequest,
         votes: &Votes,
         needed: usize,
-    ) -> Result<Acquire, StoreError> {
+    ) -> Result<AcquireOutcome, StoreError> {
         let granted: Vec<usize> = votes.granted().collect();
         let (mut greatest, _) = votes.number();
         for _ in 0..TRIES {
@@ -52,8 +54,8 @@ impl RedlockStore {
             let agreed = |counted: &Votes| counted.agreed().is_some();
             let counted = self.votes(round, &wish.claim, needed, agreed).await;
             if let Some(fencing) = counted.agreed() {
-                let wanted = votes.wanted() || counted.wanted();
-                return Ok(Acquire::Acquired { fencing, wanted });
+                let contended = votes.contended() || counted.contended();
+                return Ok(AcquireOutcome::Acquired { fencing, contended });
             }
             if !counted.are_enough() {
                 break;
@@ -65,15 +67,15 @@ impl RedlockStore {
         )))
     }
     /// Lets these nodes count from this number on, which no acquisition has.
-    async fn tell(&self, wish: &Acquiring, nodes: &[usize], number: FencingToken) {
-        let least = [Renewal::new(wish.claim.clone(), wish.ttl).fenced(number)];
+    async fn tell(&self, wish: &AcquireRequest, nodes: &[usize], number: FencingToken) {
+        let least = [RenewRequest::new(wish.claim.clone(), wish.ttl).fenced(number)];
         let mut round = Round::new(nodes.iter().map(|&node| self.nodes[node].renew(&least)));
         let mut told = 0;
         // One that hangs is not waited for: it would not answer what follows either.
         while told < self.quorum.needed(wish.claim.sharing())
             && let Some((_, mut answers)) = round.next().await
         {
-            told += usize::from(matches!(answers.pop(), Some(Ok(Renew::Renewed))));
+            told += usize::from(matches!(answers.pop(), Some(Ok(RenewOutcome::Renewed))));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::store::{Acquire, NET, StoreError};
+use crate::store::{AcquireOutcome, NET, StoreError};
 use crate::{FencingToken, Holder};
 
 /// The answers so far, by node.
@@ -14,7 +14,7 @@ pub(super) struct Votes {
 /// One node's answer.
 enum Vote {
     Open,
-    Yes { fencing: FencingToken, wanted: bool },
+    Yes { fencing: FencingToken, contended: bool },
     Held { holder: Option<Box<Holder>>, again: Duration },
     Unknown(StoreError),
 }
@@ -25,11 +25,11 @@ impl Votes {
         Self { by_node: (0..nodes).map(|_| Vote::Open).collect(), needed }
     }
 
-    pub(super) fn count(&mut self, node: usize, answer: Result<Acquire, StoreError>) {
+    pub(super) fn count(&mut self, node: usize, answer: Result<AcquireOutcome, StoreError>) {
         self.by_node[node] = match answer {
-            Ok(Acquire::Acquired { fencing, wanted }) => Vote::Yes { fencing, wanted },
-            Ok(Acquire::Held { holder, in_line }) => {
-                Vote::Held { holder, again: in_line.unwrap_or(NET) }
+            Ok(AcquireOutcome::Acquired { fencing, contended }) => Vote::Yes { fencing, contended },
+            Ok(AcquireOutcome::Held { holder, queued }) => {
+                Vote::Held { holder, again: queued.unwrap_or(NET) }
             }
             Err(error) => Vote::Unknown(error),
         };
@@ -73,8 +73,8 @@ impl Votes {
     }
 
     /// Whether others wait for it, somewhere.
-    pub(super) fn wanted(&self) -> bool {
-        self.count_of(|vote| matches!(vote, Vote::Yes { wanted: true, .. })) > 0
+    pub(super) fn contended(&self) -> bool {
+        self.count_of(|vote| matches!(vote, Vote::Yes { contended: true, .. })) > 0
     }
 
     /// The nodes that granted.

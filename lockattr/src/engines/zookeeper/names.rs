@@ -122,7 +122,7 @@ mod tests {
             for sharing in [Sharing::Exclusive, Sharing::Shared, Sharing::Permits(12)] {
                 let [read] = &entries(vec![named(3, sharing, several)])[..] else { panic!() };
                 assert_eq!((read.sharing, read.several, read.place), (sharing, several, 3));
-                assert_eq!((read.token.inbox(), session(read)), (7, Some(u64::MAX)));
+                assert_eq!((read.token.subscriber(), session(read)), (7, Some(u64::MAX)));
             }
         }
         let not_ours = ["", "x", "lock-0000000001", "q-1-2-3"].map(str::to_owned).to_vec();

@@ -57,11 +57,17 @@ pub(super) fn batches<'a, 'h>(mut held: &'a [Held<'h>]) -> Vec<&'a [Held<'h>]> {
 mod tests {
     use super::*;
     use crate::engines::ordered::Entry;
-    use crate::store::{Inbox, LockKey, OwnerToken, Sharing};
+    use crate::store::{LockKey, OwnerToken, Sharing, Subscriber};
 
     fn claim(n: usize) -> Claim {
         let key = |nth| LockKey::new("lock:", &format!("a-name-of-twenty-{nth:03}")).unwrap();
-        Claim::of(&Inbox::new(|_| {}), key(0), (1..n).map(key), Sharing::Exclusive, "service=a")
+        Claim::of(
+            &Subscriber::new(|_| {}),
+            key(0),
+            (1..n).map(key),
+            Sharing::Exclusive,
+            "service=a",
+        )
     }
 
     /// Red without: a comparison with what servers take.

@@ -15,7 +15,7 @@ use crate::hold::known::Ahead;
 use crate::lease::{Granted, Hold};
 use crate::lock::options::Terms;
 use crate::observe;
-use crate::store::{self, Claim, Releasing, Sharing};
+use crate::store::{self, Claim, ReleaseRequest, Sharing};
 use crate::{Error, FencingToken, Lease, LostReason};
 
 /// The lock, given back by hand or by drop; `None` once it is.
@@ -63,12 +63,12 @@ impl Owned {
         hold.lose(LostReason::Released);
         let answer = held.frame.core().store().release(&releases).await.pop();
         match answer {
-            Some(Ok(store::Release::Released)) => {
+            Some(Ok(store::ReleaseOutcome::Released)) => {
                 observe::release("released");
                 self.given_back();
                 Ok(())
             }
-            Some(Ok(store::Release::NotHeld)) | None => {
+            Some(Ok(store::ReleaseOutcome::NotHeld)) | None => {
                 observe::release("not_held");
                 self.given_back();
                 Err(hold.lost(LostReason::Taken))
@@ -147,8 +147,8 @@ impl Held {
         self
     }
 
-    fn releasing(&self, now: Instant) -> Releasing {
-        Releasing::new(self.claim().clone()).after(self.stays(now).unwrap_or_default())
+    fn releasing(&self, now: Instant) -> ReleaseRequest {
+        ReleaseRequest::new(self.claim().clone()).after(self.stays(now).unwrap_or_default())
     }
 
     /// For how long it stays taken still: not at all if its body never began.

@@ -80,8 +80,8 @@ impl Held {
                         // That one is gone; it may fit the next.
                         held = guard.into_held()?;
                     }
-                    Next::Nobody { wanted: true } => return Some(held),
-                    Next::Nobody { wanted: false } => return held.keep(ahead, now),
+                    Next::Nobody { contended: true } => return Some(held),
+                    Next::Nobody { contended: false } => return held.keep(ahead, now),
                 },
             }
         }
@@ -162,7 +162,7 @@ impl Held {
             Sharing::Exclusive => self.fits_alone(terms, now),
             // What is one reader's own would have to be kept apart from the lease that all of them have.
             Sharing::Shared => {
-                let can_share = self.frame.core().store().can_share_held_locks();
+                let can_share = self.frame.core().store().supports_downgrade();
                 let of_its_own = terms.max_hold.is_some() || terms.hold_at_least.is_some();
                 can_share && !of_its_own && self.lasts_for(terms, now)
             }

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{LastResort, PendingRelease, Queue};
 use crate::FencingToken;
 use crate::lease::{Granted, Hold};
-use crate::store::{Claim, LockKey, Releasing};
+use crate::store::{Claim, LockKey, ReleaseRequest};
 use crate::watchdog::fresh::Lease;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -39,7 +39,7 @@ fn watch(queue: &mut Queue, hold: Arc<Hold>, asked: Instant) -> u64 {
 }
 
 fn release(until: Instant) -> PendingRelease {
-    PendingRelease::new(Releasing::new(claim()), until, true, until)
+    PendingRelease::new(ReleaseRequest::new(claim()), until, true, until)
 }
 
 /// Whether it was woken since the last look.

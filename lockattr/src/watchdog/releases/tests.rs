@@ -7,13 +7,13 @@ use tokio::runtime::{self, Builder, Handle};
 use tokio::time::Instant;
 
 use super::{LONGEST_PAUSE, PendingRelease, Releases, TRY_AGAIN};
-use crate::store::{Claim, LockKey, Releasing};
+use crate::store::{Claim, LockKey, ReleaseRequest};
 
 const LATER: Duration = Duration::from_secs(10);
 const INSTANT: Duration = Duration::from_nanos(1);
 
-fn lock(key: &str) -> Releasing {
-    Releasing::new(Arc::new(Claim::new(LockKey::new("lock:", key).unwrap(), "")))
+fn lock(key: &str) -> ReleaseRequest {
+    ReleaseRequest::new(Arc::new(Claim::new(LockKey::new("lock:", key).unwrap(), "")))
 }
 
 /// A release that is worth a try until `until`.

@@ -99,7 +99,7 @@ async fn who_is_told_and_cannot_come_lets_the_next_one_have_it() {
         let manager = wants_both.clone();
         async move { both(&manager, ["a", "b"]).await }
     });
-    eventually(LIMIT, "in line", async || in_line(&cluster, high).await == 1).await;
+    eventually(LIMIT, "in line", async || queued(&cluster, high).await == 1).await;
     let wants_one = manager(&cluster, LONG).await;
     let for_one = waiter(&cluster, &wants_one, high, 2).await;
     let in_the_way = acquire(&first, low).await;

@@ -48,7 +48,7 @@ async fn a_hand_off_between_processes_costs_two_commands_here_too() {
                 acquire(&next, "a").await.release().await.unwrap();
             }
         }));
-        eventually(LIMIT, "in line", async || in_line(&cluster, "a").await == place).await;
+        eventually(LIMIT, "in line", async || queued(&cluster, "a").await == place).await;
     }
     let before = sent(&cli).await - managers as u64;
     let began = Instant::now();

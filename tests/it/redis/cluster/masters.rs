@@ -77,7 +77,7 @@ async fn those_in_line_get_in(stands_still: bool) {
         master.kill();
     }
     cluster.failed_over(master).await;
-    let line = async || in_line(&cluster, "a").await == 1;
+    let line = async || queued(&cluster, "a").await == 1;
     eventually(SOON, "it is in line again", line).await;
     let new = cluster.node_of("lock:a").await.cli().await;
     let listens = async || {

@@ -85,7 +85,7 @@ async fn a_slot_that_moves_takes_those_in_line_along() {
         channels.len() >= 2
     };
     eventually(SOON, "they listen there", listening).await;
-    assert_eq!(in_line(&cluster, "a").await, 2, "each has its place still");
+    assert_eq!(queued(&cluster, "a").await, 2, "each has its place still");
     holder.release().await.unwrap();
     for waiter in waiting {
         let guard = granted(SOON, waiter).await;

@@ -153,16 +153,16 @@ async fn a_lock_that_is_given_back_is_taken_again_by_the_same_pipeline() {
     }
     let before = calls(&cli, "evalsha").await;
     let both = old.iter().zip(&new).map(|(old, new)| {
-        let released = claims.releases(Releasing::new(old.clone()));
+        let released = claims.releases(ReleaseRequest::new(old.clone()));
         async { tokio::join!(released, claims.asks(new, LONG)) }
     });
-    assert_eq!(join_all(both).await, [(Release::Released, true); TASKS]);
+    assert_eq!(join_all(both).await, [(ReleaseOutcome::Released, true); TASKS]);
     let scripts = calls(&cli, "evalsha").await - before;
     assert!(scripts < TASKS as u64 / 4, "{scripts} scripts");
     for (task, new) in new.into_iter().enumerate() {
         let held = cli.held_value(&format!("lock:own:{task}")).await;
         assert_eq!(held.as_deref(), Some(new.value()));
-        assert_eq!(claims.releases(Releasing::new(new)).await, Release::Released);
+        assert_eq!(claims.releases(ReleaseRequest::new(new)).await, ReleaseOutcome::Released);
     }
     assert_nothing_left(&server).await;
 }

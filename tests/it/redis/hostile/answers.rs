@@ -33,7 +33,7 @@ pub(super) fn sound(script: &str, claims: usize, random: &mut impl Rng) -> Answe
 }
 
 /// Anything, sometimes sound.
-pub(super) fn any(script: &str, claims: usize, inbox: &str, random: &mut StdRng) -> Answer {
+pub(super) fn any(script: &str, claims: usize, subscriber: &str, random: &mut StdRng) -> Answer {
     match random.random_range(0..10) {
         0..=3 => sound(script, claims, random),
         4 => {
@@ -52,7 +52,7 @@ pub(super) fn any(script: &str, claims: usize, inbox: &str, random: &mut StdRng)
             let text = ERRORS.choose(random).copied().unwrap_or_default();
             Answer::new(format!("-{text}\r\n"))
         }
-        7 => Answer::new([message(inbox, random), bulk("")].concat()),
+        7 => Answer::new([message(subscriber, random), bulk("")].concat()),
         // Some are several answers, and the next question would get the second one.
         _ => {
             let looks_like_it = LOOKS_LIKE_IT.choose(random).copied().unwrap_or_default();
@@ -64,12 +64,12 @@ pub(super) fn any(script: &str, claims: usize, inbox: &str, random: &mut StdRng)
 }
 
 /// A message that grants nothing, since nobody's token is in it.
-fn message(inbox: &str, random: &mut StdRng) -> String {
+fn message(subscriber: &str, random: &mut StdRng) -> String {
     let token = format!("{:032x}", random.random::<u128>());
     let messages = [
         format!("granted {token} 5 5 0"),
-        format!("granted {} 5 5 0", inbox.to_uppercase()),
-        format!("granted +{inbox}{inbox} -1 -1 0"),
+        format!("granted {} 5 5 0", subscriber.to_uppercase()),
+        format!("granted +{subscriber}{subscriber} -1 -1 0"),
         format!("later {token} {}", u64::MAX),
         format!("wanted {token}"),
         "granted".to_owned(),
@@ -79,7 +79,7 @@ fn message(inbox: &str, random: &mut StdRng) -> String {
     format!(
         ">3\r\n{}{}{}",
         bulk("message"),
-        bulk(&format!("lockattr:inbox:{inbox}")),
+        bulk(&format!("lockattr:inbox:{subscriber}")),
         bulk(&message)
     )
 }

@@ -44,7 +44,7 @@ struct State {
     asked: HashMap<(&'static str, String), u64>,
     /// Each answer that means something: the script, the lock, and what it means.
     said: Vec<(&'static str, String, u64)>,
-    inbox: String,
+    subscriber: String,
     /// The lock that the last `SET` took, if it was told so: the next number is that acquisition's.
     taken: Option<String>,
 }
@@ -128,8 +128,8 @@ impl Shared {
             "HELLO" => Answer::new("%1\r\n+proto\r\n:3\r\n"),
             "SCRIPT" => Answer::new(bulk(&self.knows(word(2)))),
             "SUBSCRIBE" => {
-                let inbox = word(1).rsplit(':').next().unwrap_or_default();
-                inbox.clone_into(&mut self.state.lock().unwrap().inbox);
+                let subscriber = word(1).rsplit(':').next().unwrap_or_default();
+                subscriber.clone_into(&mut self.state.lock().unwrap().subscriber);
                 Answer::new(format!(">3\r\n{}{}:1\r\n", bulk("subscribe"), bulk(word(1))))
             }
             "EVALSHA" => self.runs(words, honest),
@@ -158,7 +158,7 @@ impl Shared {
         state.taken = sound.then(|| lock.to_owned());
         match sound {
             true => Answer::new("+OK\r\n"),
-            false => any("acquire", 1, &state.inbox, &mut random),
+            false => any("acquire", 1, &state.subscriber, &mut random),
         }
     }
 
@@ -191,7 +191,7 @@ impl Shared {
         let mut random = self.random(&[script, &locks[0]].concat(), *nth);
         let answer = match honest {
             true => sound(script, locks.len(), &mut random),
-            false => any(script, locks.len(), &state.inbox, &mut random),
+            false => any(script, locks.len(), &state.subscriber, &mut random),
         };
         if let Some(means) = answer.means {
             let script = if script == "delete" { "release" } else { script };

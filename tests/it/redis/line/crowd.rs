@@ -55,7 +55,7 @@ async fn readers_of_one_process_enter_together_when_the_writer_has_gone() {
         readers.spawn(async move { next.acquire("a", shared).await.unwrap() });
     }
     let cli = server.cli().await;
-    eventually(LIMIT, "they wait", async || in_line(&cli, "a").await > 0).await;
+    eventually(LIMIT, "they wait", async || queued(&cli, "a").await > 0).await;
     holder.release().await.unwrap();
     let inside = timeout(SOON, readers.join_all()).await.expect("all of them get in");
     let mut tokens: Vec<_> = inside.iter().map(|guard| guard.fencing_token()).collect();

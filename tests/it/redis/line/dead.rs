@@ -28,7 +28,7 @@ async fn waiters(server: &RedisServer, ttl: &str, order: &str) -> Node {
 
 /// Waits until more than so many entries wait for `a`.
 async fn more_wait(cli: &Cli, count: usize) {
-    eventually(LIMIT, "it waits", async || in_line(cli, "a").await > count).await;
+    eventually(LIMIT, "it waits", async || queued(cli, "a").await > count).await;
 }
 
 /// A reader holds, and a writer that waits for it is killed: the next reader is kept out for as long as the
@@ -80,7 +80,7 @@ async fn a_stopped_process_costs_one_ttl_however_many_waiters_it_has() {
         let mut stopped = waiters(&server, "1s", &format!("crowd 20 {order}")).await;
         stopped.stop_signal();
         let cli = server.cli().await;
-        let before = in_line(&cli, "a").await;
+        let before = queued(&cli, "a").await;
         let waits = LockOptions::new().wait(PATIENT);
         // Permits are only shared with permits.
         let waits = if order == "permits=1 a" { waits.permits(1) } else { waits };
@@ -161,7 +161,7 @@ async fn waiters_that_gave_up_while_they_were_cut_off_cost_nobody_anything() {
     // Their process waits for another lock, so it would hear of a grant to those who are gone.
     let elsewhere = first.acquire("b", LockOptions::new()).await.unwrap();
     let listens = tokio::spawn(async move { fickle.acquire("b", LockOptions::new()).await });
-    eventually(LIMIT, "it listens", async || in_line(&cli, "b").await > 0).await;
+    eventually(LIMIT, "it listens", async || queued(&cli, "b").await > 0).await;
     holder.release().await.unwrap();
     waiter.await.unwrap().expect("the others have given up").release().await.unwrap();
     elsewhere.release().await.unwrap();
@@ -230,7 +230,7 @@ async fn dead_waiters_cost_one_ttl_while_a_monitor_hears_every_channel() {
 
 /// Another program deletes the key: the waiter looks after a `retry_delay`, and not after 15 seconds.
 ///
-/// Red without: `look_every` in `look_after`, or the waiter's own entry in its question.
+/// Red without: `recheck_every` in `look_after`, or the waiter's own entry in its question.
 #[tokio::test]
 async fn a_lock_that_was_deleted_by_hand_is_the_waiters_within_its_retry_delay() {
     let server = RedisServer::start().await;

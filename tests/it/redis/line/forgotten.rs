@@ -56,7 +56,7 @@ async fn a_line_that_was_deleted_is_stood_in_again() {
     let Scene { server, cli, witness, holder, crowds } = Scene::set(SHORT).await;
     let deleted: usize = cli.query(&["DEL", "lockattr:line-of:{lock:a}"]).await;
     assert_eq!(deleted, 1);
-    eventually(SOON, "they come again", async || in_line(&cli, "a").await == 2).await;
+    eventually(SOON, "they come again", async || queued(&cli, "a").await == 2).await;
     assert_eq!(witness.count(), 0, "it is held");
     holder.release().await.unwrap();
     Scene::ends(server, witness, crowds).await;

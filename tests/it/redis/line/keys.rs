@@ -13,7 +13,7 @@ async fn waiter_for_both(server: &RedisServer, place: usize) -> JoinHandle<LockG
             async move { manager.acquire_all(["b", "a"], LockOptions::new()).await.unwrap() },
         );
     for key in ["a", "b"] {
-        eventually(LIMIT, "in line", async || in_line(&cli, key).await == place).await;
+        eventually(LIMIT, "in line", async || queued(&cli, key).await == place).await;
     }
     waiter
 }
@@ -61,7 +61,7 @@ async fn who_waits_for_two_keys_gets_them_when_the_holders_of_both_are_gone() {
     let waiting = [waiter_for_both(&server, 1).await, waiter_for_both(&server, 2).await];
     holder.release().await.unwrap();
     assert_eq!(cli.held_value("lock:a").await, None, "the other one is still held");
-    assert_eq!(in_line(&cli, "a").await, 2);
+    assert_eq!(queued(&cli, "a").await, 2);
     dead.kill();
     for waiter in waiting {
         granted(waiter).await.release().await.unwrap();
@@ -82,7 +82,7 @@ async fn who_gives_up_on_two_keys_leaves_both_lines() {
     let waiter = waiter_for_both(&server, 1).await;
     waiter.abort();
     for key in ["a", "b"] {
-        eventually(SOON, "it has left", async || in_line(&cli, key).await == 0).await;
+        eventually(SOON, "it has left", async || queued(&cli, key).await == 0).await;
     }
     let free = first.try_acquire("a", LockOptions::new()).await.unwrap();
     free.expect("nobody is before us").release().await.unwrap();

@@ -28,7 +28,7 @@ pub(super) async fn waiting_node(server: &RedisServer, query: &str, place: usize
 /// Waits until the store knows that all listeners but so many are gone; the holder is one.
 async fn listeners(server: &RedisServer, count: usize) {
     let cli = server.cli().await;
-    eventually(SOON, "the store knows it", async || inboxes(&cli).await.len() == count).await;
+    eventually(SOON, "the store knows it", async || subscribers(&cli).await.len() == count).await;
 }
 
 /// Those in line have never been told anything: they look when the lease is over that they heard of.

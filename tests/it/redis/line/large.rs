@@ -24,7 +24,7 @@ async fn dead_entries(cli: &Cli, count: usize) {
                 redis.call('ZADD', KEYS[1], i, string.format('%032x', i)) end";
     let queue = "lockattr:line-of:{lock:a}";
     let _: Option<u32> = cli.query(&["EVAL", fill, "1", queue, &count.to_string()]).await;
-    assert!(in_line(cli, "a").await >= count);
+    assert!(queued(cli, "a").await >= count);
 }
 
 /// Ten thousand processes died in the queue: the next caller gets in at once, by many short runs.
@@ -48,7 +48,7 @@ async fn no_run_walks_through_ten_thousand_dead_entries() {
     let (calls_before, runs_before) = (calls(&cli).await, runs(&cli).await);
     guard.release().await.unwrap();
     timeout(SOON, waiter).await.expect("its turn has come").unwrap().release().await.unwrap();
-    eventually(SOON, "the queue is gone", async || in_line(&cli, "a").await == 0).await;
+    eventually(SOON, "the queue is gone", async || queued(&cli, "a").await == 0).await;
     let (calls_of, runs_of) = (calls(&cli).await - calls_before, runs(&cli).await - runs_before);
     assert!(calls_of / runs_of < 120, "{calls_of} calls in {runs_of} runs");
     drop(first);
@@ -71,7 +71,7 @@ async fn a_call_for_a_thousand_keys_costs_a_few_calls_for_each() {
         let (next, keys) = (next.clone(), keys(1_000));
         async move { next.acquire_all(keys, LockOptions::new().retry_delay(SOON)).await.unwrap() }
     });
-    eventually(SOON, "it waits", async || in_line(&cli, "key 999").await == 1).await;
+    eventually(SOON, "it waits", async || queued(&cli, "key 999").await == 1).await;
     let queued = calls(&cli).await - before;
     assert!(queued < 10_000, "{queued} calls to queue");
     let before = calls(&cli).await;
@@ -97,12 +97,12 @@ async fn a_claim_for_a_thousand_keys_behind_another_costs_a_few_calls_for_each()
     let keys = || (0..1_000).map(|key| format!("key {key}")).collect::<Vec<_>>();
     let holder = first.acquire_all(keys(), LockOptions::new()).await.unwrap();
     let mut waiters = Vec::new();
-    for (place, wanted) in [vec!["key 500".to_owned()], keys()].into_iter().enumerate() {
+    for (place, contended) in [vec!["key 500".to_owned()], keys()].into_iter().enumerate() {
         let next = manager(&server, &format!("{LONG}&retry_delay=10s")).await;
         waiters.push(tokio::spawn(async move {
-            next.acquire_all(wanted, LockOptions::new()).await.unwrap()
+            next.acquire_all(contended, LockOptions::new()).await.unwrap()
         }));
-        let waits = async || in_line(&cli, "key 500").await == place + 1;
+        let waits = async || queued(&cli, "key 500").await == place + 1;
         eventually(SOON, "it waits", waits).await;
     }
     let before = calls(&cli).await;

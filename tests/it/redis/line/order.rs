@@ -57,7 +57,7 @@ async fn processes_get_in_in_the_order_in_which_they_came() {
     for (place, node) in nodes.iter_mut().enumerate() {
         // No other answers until this one lets go.
         witness.saw(held(node).await);
-        assert_eq!(in_line(&cli, "a").await, 4 - place);
+        assert_eq!(queued(&cli, "a").await, 4 - place);
         node.say("release").await;
         assert_eq!(node.line().await, "released");
     }

@@ -37,7 +37,7 @@ async fn readers_at_the_head_of_the_line_enter_together() {
     let cli = server.cli().await;
     holder.release().await.unwrap();
     // All at once, and not when each looks.
-    assert_eq!(in_line(&cli, "a").await, 2, "the writer, and who came after it");
+    assert_eq!(queued(&cli, "a").await, 2, "the writer, and who came after it");
     let mut inside = Vec::new();
     for reader in readers {
         inside.push(granted(reader).await);
@@ -73,7 +73,7 @@ async fn a_writer_in_line_is_not_overtaken_by_readers_that_come_later() {
     assert_eq!(locked, 1, "the first reader alone");
     reader.release().await.unwrap();
     let writer = granted(writer).await;
-    assert_eq!(in_line(&cli, "a").await, 1);
+    assert_eq!(queued(&cli, "a").await, 1);
     writer.release().await.unwrap();
     granted(late).await.release().await.unwrap();
     drop((first, hasty));
@@ -96,7 +96,7 @@ async fn a_permit_that_is_given_back_goes_to_the_head_of_the_line() {
     for (waiter, left) in waiting.into_iter().zip([2, 1, 0]) {
         inside.remove(0).release().await.unwrap();
         inside.push(granted(waiter).await);
-        assert_eq!(in_line(&cli, "a").await, left);
+        assert_eq!(queued(&cli, "a").await, left);
         let taken: usize = cli.query(&["ZCARD", "lock:a"]).await;
         assert_eq!(taken, 2);
     }
@@ -121,7 +121,7 @@ async fn a_holder_of_a_permit_that_was_killed_frees_its_own_after_its_ttl_and_no
     let behind = waiter(&server, two, 2).await;
     dead.kill();
     let next = granted(next).await;
-    assert_eq!(in_line(&cli, "a").await, 1, "one permit, and so one more holder");
+    assert_eq!(queued(&cli, "a").await, 1, "one permit, and so one more holder");
     assert!(!behind.is_finished());
     stays.ensure_held().unwrap();
     next.release().await.unwrap();

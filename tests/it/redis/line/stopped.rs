@@ -34,7 +34,7 @@ async fn a_head_that_stands_still_costs_its_ttl_and_does_not_hold_when_it_goes_o
     // The grant lies there, and so does the order that comes after.
     head.say("write").await;
     head.continue_signal();
-    eventually(SOON, "it goes back in line", async || in_line(&cli, "a").await == 1).await;
+    eventually(SOON, "it goes back in line", async || queued(&cli, "a").await == 1).await;
     successor.ensure_held().unwrap();
     successor.release().await.expect("it was never anybody else's meanwhile");
     all_have_worked(SOON, vec![behind]).await;
@@ -59,7 +59,7 @@ async fn the_body_of_a_head_that_stood_still_never_runs_beside_anothers() {
     let stands = |count| {
         let cli = cli.clone();
         async move {
-            eventually(LIMIT, "in line", async || in_line(&cli, "job").await == count).await;
+            eventually(LIMIT, "in line", async || queued(&cli, "job").await == count).await;
         }
     };
     stands(1).await;

@@ -25,7 +25,7 @@ async fn overtaken(query: &str) -> u32 {
         tasks.spawn(async move {
             while !ended.load(Ordering::SeqCst) {
                 let guard = acquire(&many).await;
-                if in_line(&cli, "a").await > 0 {
+                if queued(&cli, "a").await > 0 {
                     times.fetch_add(1, Ordering::SeqCst);
                 }
                 many.holder("another").await.unwrap();

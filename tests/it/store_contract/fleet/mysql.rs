@@ -31,9 +31,9 @@ impl Fleet for OnMysql {
         Arc::new(MysqlStore::open(&url).expect("a good URL"))
     }
 
-    async fn knows_it_is_gone(&self, inbox: u64) {
+    async fn knows_it_is_gone(&self, subscriber: u64) {
         let ears = format!(
-            "SELECT COUNT(*) FROM lockattr_line WHERE token LIKE '{inbox:016x}%' \
+            "SELECT COUNT(*) FROM lockattr_line WHERE token LIKE '{subscriber:016x}%' \
              AND IS_USED_LOCK(CONCAT('lockattr:', ear)) IS NOT NULL"
         );
         let gone = async || self.server.query::<i64>(&self.database, &ears).await == [0];

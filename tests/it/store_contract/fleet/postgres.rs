@@ -26,7 +26,7 @@ impl Fleet for OnPostgres {
         Arc::new(PostgresStore::open(&self.url).expect("a good URL"))
     }
 
-    async fn knows_it_is_gone(&self, inbox: u64) {
+    async fn knows_it_is_gone(&self, subscriber: u64) {
         let client = PostgresServer::shared().await.client().await;
         let ears = format!(
             "select 1 from {}.lockattr_line join pg_locks on locktype = 'advisory'
@@ -34,8 +34,8 @@ impl Fleet for OnPostgres {
              where left(encode(token, 'hex'), 16) = $1",
             self.schema
         );
-        let inbox = format!("{inbox:016x}");
-        let gone = async || client.query(&ears, &[&inbox]).await.unwrap().is_empty();
+        let subscriber = format!("{subscriber:016x}");
+        let gone = async || client.query(&ears, &[&subscriber]).await.unwrap().is_empty();
         eventually(TTL, "its connection is closed", gone).await;
     }
 }

@@ -8,20 +8,20 @@ use tokio::time::Instant;
 use super::super::MemoryStore;
 use super::Locks;
 use crate::Holder;
-use crate::store::{Acquire, Acquiring, Claim, LockKey, Releasing};
+use crate::store::{AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseRequest};
 
 impl MemoryStore {
     /// Takes the lock for the claim, or says who has it.
     pub(crate) fn take(&self, claim: &Arc<Claim>, ttl: Duration) -> Result<(), Option<Holder>> {
-        let asked = Acquiring::new(claim.clone(), ttl);
+        let asked = AcquireRequest::new(claim.clone(), ttl);
         match self.with(|locks, post| locks.acquire(&asked, post)) {
-            Acquire::Acquired { .. } => Ok(()),
-            Acquire::Held { holder, .. } => Err(holder.map(|holder| *holder)),
+            AcquireOutcome::Acquired { .. } => Ok(()),
+            AcquireOutcome::Held { holder, .. } => Err(holder.map(|holder| *holder)),
         }
     }
 
     /// Gives the lock of the claim back.
-    pub(crate) fn give_back(&self, release: &Releasing) {
+    pub(crate) fn give_back(&self, release: &ReleaseRequest) {
         self.with(|locks, post| {
             // If it was taken meanwhile, there is nothing to give back.
             locks.release(release, post);

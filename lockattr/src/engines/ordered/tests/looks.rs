@@ -9,27 +9,28 @@ async fn looks_and_is_granted(waiting: Waiting) {
     here.takes(&holder).await;
     here.waits(&waiter).await;
     let confirmed = here.servers.answered_late("confirm");
-    let (store, asked) = (here.store.clone(), Acquiring::new(waiter.clone(), TTL).waiting(waiting));
+    let (store, asked) =
+        (here.store.clone(), AcquireRequest::new(waiter.clone(), TTL).waiting(waiting));
     let asking = tokio::spawn(async move { store.acquire(&asked).await });
     sleep(SHORTLY).await;
     let told = here.news(&waiter, async {
-        assert_eq!(here.releases(&holder).await.unwrap(), Release::Released);
+        assert_eq!(here.releases(&holder).await.unwrap(), ReleaseOutcome::Released);
     });
     let told = told.await;
-    assert!(matches!(told, News::Granted(_)), "{told:?}");
+    assert!(matches!(told, Notification::Granted(_)), "{told:?}");
     confirmed.notify_one();
     let answer = asking.await.unwrap();
-    assert!(matches!(answer, Ok(Acquire::Acquired { .. })), "{answer:?}");
-    assert_eq!(here.renews(&waiter).await.unwrap(), Renew::Renewed);
+    assert!(matches!(answer, Ok(AcquireOutcome::Acquired { .. })), "{answer:?}");
+    assert_eq!(here.renews(&waiter).await.unwrap(), RenewOutcome::Renewed);
     assert_eq!(here.servers.line("a"), [waiter.token()]);
-    assert_eq!(here.releases(&waiter).await.unwrap(), Release::Released);
+    assert_eq!(here.releases(&waiter).await.unwrap(), ReleaseOutcome::Released);
     here.nothing_is_left();
 }
 
 /// Red without: `has_to_wait` leaving a grant alone.
 #[tokio::test(start_paused = true)]
 async fn an_older_look_takes_no_grant_back_from_who_waits() {
-    looks_and_is_granted(Waiting::InLine).await;
+    looks_and_is_granted(Waiting::Queued).await;
 }
 
 /// Red without: `has_to_wait` doing so.

@@ -12,15 +12,15 @@ async fn a_number_beyond_its_own_is_not_promised() {
     let here = Here::new();
     let claim = here.claim(&["a"]);
     let answer = here.asks(&claim).await.unwrap();
-    let Acquire::Acquired { fencing, .. } = answer else { panic!("{answer:?}") };
+    let AcquireOutcome::Acquired { fencing, .. } = answer else { panic!("{answer:?}") };
     let renew = async |fence| {
-        let renewal = Renewal::new(claim.clone(), TTL).fenced(fence);
+        let renewal = RenewRequest::new(claim.clone(), TTL).fenced(fence);
         here.store.renew(&[renewal]).await.remove(0)
     };
-    assert_eq!(renew(fencing).await.unwrap(), Renew::Renewed);
+    assert_eq!(renew(fencing).await.unwrap(), RenewOutcome::Renewed);
     renew(FencingToken::from_counter(fencing.counter() + 1)).await.unwrap_err();
-    assert_eq!(here.renews(&claim).await.unwrap(), Renew::Renewed);
-    assert_eq!(here.releases(&claim).await.unwrap(), Release::Released);
+    assert_eq!(here.renews(&claim).await.unwrap(), RenewOutcome::Renewed);
+    assert_eq!(here.releases(&claim).await.unwrap(), ReleaseOutcome::Released);
     here.nothing_is_left();
 }
 

@@ -19,12 +19,12 @@ async fn what_is_being_removed_is_not_taken_over() {
     let error = here.asks(&lost).await.expect_err("it is on its way out");
     assert!(!error.is_not_sent(), "what is there is not to be forgotten");
     let told = here.news(&next, async { removal.notify_one() }).await;
-    assert!(matches!(told, News::Granted(_)), "{told:?}");
+    assert!(matches!(told, Notification::Granted(_)), "{told:?}");
     here.waits(&lost).await;
     assert_eq!(here.servers.line("a"), [next.token(), lost.token()]);
-    assert_eq!(here.releases(&next).await.unwrap(), Release::Released);
+    assert_eq!(here.releases(&next).await.unwrap(), ReleaseOutcome::Released);
     sleep(SHORTLY).await;
-    assert_eq!(here.releases(&lost).await.unwrap(), Release::Released);
+    assert_eq!(here.releases(&lost).await.unwrap(), ReleaseOutcome::Released);
     here.nothing_is_left();
 }
 
@@ -35,7 +35,7 @@ async fn a_late_answer_to_a_removal_forgets_no_later_place() {
     let claim = here.claim(&["a"]);
     here.takes(&claim).await;
     let (store, answer) = (here.store.clone(), here.servers.answered_late("leave"));
-    let releasing = [Releasing::new(claim.clone())];
+    let releasing = [ReleaseRequest::new(claim.clone())];
     let released = tokio::spawn(async move { store.release(&releasing).await });
     sleep(SHORTLY).await;
     here.servers.end_session();
@@ -43,8 +43,8 @@ async fn a_late_answer_to_a_removal_forgets_no_later_place() {
     here.takes(&claim).await;
     answer.notify_one();
     released.await.unwrap().remove(0).unwrap();
-    assert_eq!(here.renews(&claim).await.unwrap(), Renew::Renewed);
-    assert_eq!(here.releases(&claim).await.unwrap(), Release::Released);
+    assert_eq!(here.renews(&claim).await.unwrap(), RenewOutcome::Renewed);
+    assert_eq!(here.releases(&claim).await.unwrap(), ReleaseOutcome::Released);
     here.nothing_is_left();
 }
 
@@ -61,7 +61,7 @@ async fn what_a_failed_release_leaves_is_removed_in_time() {
     here.releases(&waiter).await.unwrap_err();
     sleep(TTL + SHORTLY).await;
     assert_eq!(here.servers.line("a"), [holder.token()]);
-    assert_eq!(here.releases(&holder).await.unwrap(), Release::Released);
+    assert_eq!(here.releases(&holder).await.unwrap(), ReleaseOutcome::Released);
     here.nothing_is_left();
 }
 
@@ -77,7 +77,7 @@ async fn a_refused_claim_that_could_not_leave_is_not_forgotten() {
     // Whether or not anybody comes back for it.
     sleep(SHORTLY).await;
     assert_eq!(here.servers.line("a"), [holder.token()]);
-    assert_eq!(here.releases(&holder).await.unwrap(), Release::Released);
+    assert_eq!(here.releases(&holder).await.unwrap(), ReleaseOutcome::Released);
     here.nothing_is_left();
 }
 
@@ -89,7 +89,7 @@ async fn what_was_made_too_late_is_removed_until_it_is_gone() {
     let here = Here::new();
     let late = here.claim(&["a"]);
     let entered = here.servers.late("enter");
-    let (store, asked) = (here.store.clone(), Acquiring::new(late.clone(), TTL));
+    let (store, asked) = (here.store.clone(), AcquireRequest::new(late.clone(), TTL));
     let asking = tokio::spawn(async move { store.acquire(&asked).await });
     sleep(TTL + NET + SHORTLY).await;
     here.servers.next("leave", Fate::NotSent);

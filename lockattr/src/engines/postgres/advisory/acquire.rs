@@ -11,7 +11,7 @@ use super::session::Session;
 use super::wait::{Waits, wait};
 use super::{Inner, refused};
 use crate::FencingToken;
-use crate::store::{Acquire, Acquiring, NET, Sharing, StoreError, Waiting};
+use crate::store::{AcquireOutcome, AcquireRequest, NET, Sharing, StoreError, Waiting};
 
 /// The fencing token with this number.
 pub(super) fn counted(number: i64) -> FencingToken {
@@ -21,26 +21,26 @@ pub(super) fn counted(number: i64) -> FencingToken {
 impl Inner {
     pub(super) async fn acquire(
         self: &Arc<Self>,
-        asked: &Acquiring,
-    ) -> Result<Acquire, StoreError> {
-        let Acquiring { claim, ttl, waiting, .. } = asked;
+        asked: &AcquireRequest,
+    ) -> Result<AcquireOutcome, StoreError> {
+        let AcquireRequest { claim, ttl, waiting, .. } = asked;
         if let Some(why) = refused(claim.sharing()) {
             return Err(StoreError::new(why).not_sent());
         }
-        let in_line = *waiting != Waiting::Not;
+        let queued = *waiting != Waiting::Not;
         match self.claims.state(claim.token()) {
             Some(State::Held(held)) if !held.stays => {
-                let (held_still, wanted) = self.look(claim, &held).await?;
+                let (held_still, contended) = self.look(claim, &held).await?;
                 if held_still {
                     self.claims.run_on(claim.token(), *ttl);
-                    return Ok(Acquire::Acquired { fencing: held.fencing, wanted });
+                    return Ok(AcquireOutcome::Acquired { fencing: held.fencing, contended });
                 }
                 self.claims.remove(claim.token());
             }
             Some(State::Waits(waits)) if !waits.is_over() => {
                 let pid = waits.pid.load(Ordering::Acquire);
                 let Stood { holder, .. } = self.stands(claim, pid).await?;
-                return Ok(Acquire::Held { holder, in_line: in_line.then_some(NET) });
+                return Ok(AcquireOutcome::Held { holder, queued: queued.then_some(NET) });
             }
             Some(_) => self.undo(claim),
             None => {}
@@ -54,7 +54,7 @@ impl Inner {
             // One of this process; a session would get it twice.
             Err((other, ends)) => {
                 let share = [claim, &other].iter().all(|it| it.sharing() == Sharing::Shared);
-                if share && !in_line {
+                if share && !queued {
                     let own = self.sessions.own(self).await?;
                     if self.claims.ask(claim, &own).is_ok()
                         && let Some(acquired) = self.take(asked, &own).await?
@@ -66,22 +66,22 @@ impl Inner {
                 Some(held_by(&other, ends))
             }
         };
-        if in_line {
+        if queued {
             return self.line_up(asked).await;
         }
         let holder = match holder {
             Some(holder) => Some(holder),
             None => self.holder(claim.key()).await?,
         };
-        Ok(Acquire::Held { holder: holder.map(Box::new), in_line: None })
+        Ok(AcquireOutcome::Held { holder: holder.map(Box::new), queued: None })
     }
 
     /// Tries to take the locks on this session, where it was noted that the claim asks.
     pub(super) async fn take(
         self: &Arc<Self>,
-        asked: &Acquiring,
+        asked: &AcquireRequest,
         on: &Arc<Session>,
-    ) -> Result<Option<Acquire>, StoreError> {
+    ) -> Result<Option<AcquireOutcome>, StoreError> {
         let claim = &asked.claim;
         match on.take(claim, asked.ttl).await {
             Ok((_, Some(number))) => {
@@ -90,7 +90,7 @@ impl Inner {
                 if !self.claims.hold(claim, held) {
                     return Err(StoreError::new("the connection has ended that had it"));
                 }
-                Ok(Some(Acquire::Acquired { fencing, wanted: false }))
+                Ok(Some(AcquireOutcome::Acquired { fencing, contended: false }))
             }
             Ok((taken, None)) => {
                 let some: Vec<_> =
@@ -113,8 +113,8 @@ impl Inner {
 
     pub(super) async fn line_up(
         self: &Arc<Self>,
-        asked: &Acquiring,
-    ) -> Result<Acquire, StoreError> {
+        asked: &AcquireRequest,
+    ) -> Result<AcquireOutcome, StoreError> {
         let waits = Waits::new();
         self.claims.wait(&asked.claim, &waits);
         let (told, stood) = oneshot::channel();

@@ -9,11 +9,11 @@ use tokio_postgres::types::{ToSql, Type};
 use super::super::failure::Failure;
 use super::session::Session;
 use super::{Inner, words};
-use crate::store::{Claim, LockKey, Release, Releasing, StoreError};
+use crate::store::{Claim, LockKey, ReleaseOutcome, ReleaseRequest, StoreError};
 
 impl Inner {
     /// Takes a lock from all who have it; whether anybody had it.
-    pub(super) async fn evict(self: &Arc<Self>, key: &LockKey) -> Result<bool, StoreError> {
+    pub(super) async fn force_release(self: &Arc<Self>, key: &LockKey) -> Result<bool, StoreError> {
         let session = self.shared(key).await?;
         let holders = session.holders(key.name()).await.map_err(|failure| failure.error)?;
         let mut had = false;
@@ -31,11 +31,11 @@ impl Inner {
 
     /// From a claim of this store. Its session has others too, so that goes on.
     async fn take_from(&self, claim: &Arc<Claim>) -> Result<bool, StoreError> {
-        let released = self.release(&Releasing::new(claim.clone())).await?;
-        if let Some(inbox) = self.mail.inboxes.get(claim.token().inbox()) {
-            inbox.lost(claim.token());
+        let released = self.release(&ReleaseRequest::new(claim.clone())).await?;
+        if let Some(subscriber) = self.mail.subscribers.get(claim.token().subscriber()) {
+            subscriber.lost(claim.token());
         }
-        Ok(released == Release::Released)
+        Ok(released == ReleaseOutcome::Released)
     }
 
     /// What to do where this user may not end that session.

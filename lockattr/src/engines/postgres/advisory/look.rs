@@ -33,8 +33,8 @@ impl Inner {
             return Ok((false, false));
         }
         let names: Vec<_> = claim.keys().iter().map(LockKey::name).collect();
-        let (here, wanted) = held.on.look(&names).await.map_err(|failure| failure.error)?;
-        Ok((here.iter().all(|held| *held), wanted.contains(&true)))
+        let (here, contended) = held.on.look(&names).await.map_err(|failure| failure.error)?;
+        Ok((here.iter().all(|held| *held), contended.contains(&true)))
     }
 
     /// Whether a claim stands in the server's line, with that server process.

@@ -5,12 +5,15 @@ use tokio::time::timeout;
 
 use super::Inner;
 use super::claims::{Held, State};
-use crate::store::{Claim, Release, Releasing, StoreError};
+use crate::store::{Claim, ReleaseOutcome, ReleaseRequest, StoreError};
 
 impl Inner {
-    pub(super) async fn release(&self, releasing: &Releasing) -> Result<Release, StoreError> {
-        let Releasing { claim, after, .. } = releasing;
-        let answer = |held| if held { Release::Released } else { Release::NotHeld };
+    pub(super) async fn release(
+        &self,
+        releasing: &ReleaseRequest,
+    ) -> Result<ReleaseOutcome, StoreError> {
+        let ReleaseRequest { claim, after, .. } = releasing;
+        let answer = |held| if held { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld };
         match self.claims.state(claim.token()) {
             Some(State::Held(held)) if !held.stays && !after.is_zero() => {
                 let (held, _) = self.look(claim, &held).await?;
@@ -33,9 +36,9 @@ impl Inner {
                 timeout(limit, waits.over()).await.map_err(|_| {
                     StoreError::new(format!("it still stands in the server's line after {limit:?}"))
                 })?;
-                Ok(Release::NotHeld)
+                Ok(ReleaseOutcome::NotHeld)
             }
-            _ => Ok(Release::NotHeld),
+            _ => Ok(ReleaseOutcome::NotHeld),
         }
     }
 

@@ -9,42 +9,45 @@ use super::super::failure::Failure;
 use super::Inner;
 use super::claims::State;
 use super::session::Session;
-use crate::store::{LockKey, Renew, Renewal, StoreError};
+use crate::store::{LockKey, RenewOutcome, RenewRequest, StoreError};
 
 impl Inner {
     /// Renews what is held on one session, in one statement.
     pub(super) async fn renew_on(
         &self,
         on: &Session,
-        renewals: &[&Renewal],
-    ) -> Vec<Result<Renew, StoreError>> {
+        renewals: &[&RenewRequest],
+    ) -> Vec<Result<RenewOutcome, StoreError>> {
         let names: Vec<_> =
             renewals.iter().flat_map(|it| it.claim.keys()).map(LockKey::name).collect();
-        let (held, wanted) = match on.look(&names).await {
+        let (held, contended) = match on.look(&names).await {
             Ok(answer) => answer,
             Err(Failure { error, .. }) => return vec![Err(error); renewals.len()],
         };
-        let mut answers = held.into_iter().zip(wanted);
-        let mut renewed = |renewal: &Renewal| {
+        let mut answers = held.into_iter().zip(contended);
+        let mut renewed = |renewal: &RenewRequest| {
             let mut all = true;
             for key in renewal.claim.keys() {
-                let (held, wanted) = answers.next().unwrap_or_default();
+                let (held, contended) = answers.next().unwrap_or_default();
                 all &= held;
-                if wanted && held {
-                    self.wanted(renewal.claim.token(), key.name());
+                if contended && held {
+                    self.contended(renewal.claim.token(), key.name());
                 }
             }
             if all {
                 self.claims.run_on(renewal.claim.token(), renewal.ttl);
-                return Renew::Renewed;
+                return RenewOutcome::Renewed;
             }
             self.undo(&renewal.claim);
-            Renew::NotHeld
+            RenewOutcome::NotHeld
         };
         renewals.iter().map(|renewal| Ok(renewed(renewal))).collect()
     }
 
-    pub(super) async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Renew, StoreError>> {
+    pub(super) async fn renew(
+        &self,
+        renewals: &[RenewRequest],
+    ) -> Vec<Result<RenewOutcome, StoreError>> {
         let mut by_session = HashMap::<u64, (Arc<Session>, Vec<usize>)>::new();
         for (index, renewal) in renewals.iter().enumerate() {
             match self.claims.state(renewal.claim.token()) {
@@ -59,7 +62,7 @@ impl Inner {
             let answers = self.renew_on(&on, &batch).await;
             those.into_iter().zip(answers).collect::<Vec<_>>()
         });
-        let mut answers = vec![Ok(Renew::NotHeld); renewals.len()];
+        let mut answers = vec![Ok(RenewOutcome::NotHeld); renewals.len()];
         for (index, answer) in join_all(asked).await.into_iter().flatten() {
             answers[index] = answer;
         }

@@ -25,8 +25,8 @@ impl Inner {
             processes.left.extend(ended);
         }
         for claim in self.claims.lost(session) {
-            if let Some(inbox) = self.mail.inboxes.get(claim.token().inbox()) {
-                inbox.lost(claim.token());
+            if let Some(subscriber) = self.mail.subscribers.get(claim.token().subscriber()) {
+                subscriber.lost(claim.token());
             }
         }
     }
@@ -49,19 +49,19 @@ impl Inner {
     pub(super) fn is_wanted(&self, channel: &str, name: &str) {
         let pid = channel.strip_prefix(words::CHANNEL).and_then(|pid| pid.parse().ok());
         if let Some((claim, _)) = pid.and_then(|pid| self.claims.holder(name, pid)) {
-            self.wanted(claim.token(), name);
+            self.contended(claim.token(), name);
         }
     }
 
-    pub(super) fn wanted(&self, token: OwnerToken, name: &str) {
-        if let Some(inbox) = self.mail.inboxes.get(token.inbox()) {
-            inbox.wanted(name);
+    pub(super) fn contended(&self, token: OwnerToken, name: &str) {
+        if let Some(subscriber) = self.mail.subscribers.get(token.subscriber()) {
+            subscriber.contended(name);
         }
     }
 
     pub(super) fn ask_again(&self, token: OwnerToken) {
-        if let Some(inbox) = self.mail.inboxes.get(token.inbox()) {
-            inbox.ask_again(token, Instant::now());
+        if let Some(subscriber) = self.mail.subscribers.get(token.subscriber()) {
+            subscriber.ask_again(token, Instant::now());
         }
     }
 }

@@ -15,7 +15,7 @@ use super::acquire::counted;
 use super::claims::{Held, later};
 use super::look::Stood;
 use super::session::Session;
-use crate::store::{Acquire, Acquiring, NET, StoreError};
+use crate::store::{AcquireOutcome, AcquireRequest, NET, StoreError};
 
 /// A claim that waits.
 pub(super) struct Waits {
@@ -56,7 +56,7 @@ impl Drop for Over<'_> {
     }
 }
 
-type Told = oneshot::Sender<Result<Acquire, StoreError>>;
+type Told = oneshot::Sender<Result<AcquireOutcome, StoreError>>;
 
 /// What became of the statement.
 enum Outcome {
@@ -67,7 +67,7 @@ enum Outcome {
 }
 
 /// Stands in line until the lock is granted or the claim gives up; `told` hears that it stands there.
-pub(super) async fn wait(inner: Arc<Inner>, asked: Acquiring, waits: Arc<Waits>, told: Told) {
+pub(super) async fn wait(inner: Arc<Inner>, asked: AcquireRequest, waits: Arc<Waits>, told: Told) {
     let _over = Over(&waits);
     let session = tokio::select! {
         biased;
@@ -87,13 +87,13 @@ pub(super) async fn wait(inner: Arc<Inner>, asked: Acquiring, waits: Arc<Waits>,
     let mut told = Some(told);
     let mut locked = pin!(session.lock(&asked.claim, asked.ttl));
     let outcome = {
-        let mut in_line = pin!(stands(&inner, &asked, session.pid));
+        let mut queued = pin!(stands(&inner, &asked, session.pid));
         loop {
             tokio::select! {
                 biased;
                 () = waits.gives_up.notified() => break Outcome::GaveUp,
                 answer = &mut locked => break Outcome::Answered(answer),
-                stood = &mut in_line, if told.is_some() => match stood {
+                stood = &mut queued, if told.is_some() => match stood {
                     Ok(stood) => drop(told.take().map(|told| told.send(Ok(stood)))),
                     Err(error) => break Outcome::Unseen(error),
                 }
@@ -101,9 +101,9 @@ pub(super) async fn wait(inner: Arc<Inner>, asked: Acquiring, waits: Arc<Waits>,
         }
     };
     match outcome {
-        Outcome::Answered(Ok((clock, number, wanted))) => {
+        Outcome::Answered(Ok((clock, number, contended))) => {
             session.waits.store(false, Ordering::Release);
-            granted(&inner, &asked, &session, (clock, number, wanted), told).await;
+            granted(&inner, &asked, &session, (clock, number, contended), told).await;
         }
         Outcome::Answered(Err(error)) => {
             // Some of several locks may be held: they go with the session.
@@ -130,7 +130,7 @@ pub(super) async fn wait(inner: Arc<Inner>, asked: Acquiring, waits: Arc<Waits>,
 /// Gets a session out of the server's line, in which it waits with `locked`.
 async fn leave_line<T>(
     inner: &Arc<Inner>,
-    asked: &Acquiring,
+    asked: &AcquireRequest,
     session: &Arc<Session>,
     locked: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) {
@@ -152,20 +152,24 @@ async fn leave_line<T>(
 
 /// Asks until the server says that the claim stands in its line: before that, one that comes later
 /// might be before it.
-async fn stands(inner: &Arc<Inner>, asked: &Acquiring, pid: i32) -> Result<Acquire, StoreError> {
+async fn stands(
+    inner: &Arc<Inner>,
+    asked: &AcquireRequest,
+    pid: i32,
+) -> Result<AcquireOutcome, StoreError> {
     loop {
         let Stood { now, holder } = inner.stands(&asked.claim, pid).await?;
         if now {
-            return Ok(Acquire::Held { holder, in_line: Some(NET) });
+            return Ok(AcquireOutcome::Held { holder, queued: Some(NET) });
         }
     }
 }
 
 async fn granted(
     inner: &Arc<Inner>,
-    asked: &Acquiring,
+    asked: &AcquireRequest,
     session: &Arc<Session>,
-    (clock, number, wanted): (i64, i64, bool),
+    (clock, number, contended): (i64, i64, bool),
     told: Option<Told>,
 ) {
     let claim = &asked.claim;
@@ -192,12 +196,12 @@ async fn granted(
     }
     match told {
         Some(told) => {
-            let _gone = told.send(Ok(Acquire::Acquired { fencing, wanted }));
+            let _gone = told.send(Ok(AcquireOutcome::Acquired { fencing, contended }));
         }
         None => {
-            let (token, wanted) = (claim.token(), u8::from(wanted));
-            let message = format!("granted {token} {number} {clock} {wanted}");
-            inner.mail.deliver(token.inbox(), &message);
+            let (token, contended) = (claim.token(), u8::from(contended));
+            let message = format!("granted {token} {number} {clock} {contended}");
+            inner.mail.deliver(token.subscriber(), &message);
         }
     }
 }

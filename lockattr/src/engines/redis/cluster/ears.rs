@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::slot::tag_of;
 use crate::engines::redis::post::channel;
-use crate::store::{Claim, Inboxes};
+use crate::store::{Claim, Subscribers};
 
 /// So many channels of one node are kept, whether or not somebody needs them still.
 const KEPT: usize = 1024;
@@ -40,7 +40,7 @@ impl Ears {
     /// hears it already.
     pub(super) fn need(&self, claim: &Arc<Claim>, slot: u16, live: u64) -> bool {
         let mut state = self.state();
-        let ear = state.channels.entry((claim.token().inbox(), slot)).or_default();
+        let ear = state.channels.entry((claim.token().subscriber(), slot)).or_default();
         // One that asks again is known already; those that are gone make room before it grows.
         if !ear.claims.iter().any(|known| known.as_ptr() == Arc::as_ptr(claim)) {
             if ear.claims.len() == ear.claims.capacity() {
@@ -52,8 +52,8 @@ impl Ears {
     }
 
     /// The connection with the id `live` hears this channel from now on.
-    pub(super) fn hears(&self, inbox: u64, slot: u16, live: u64) {
-        self.state().channels.entry((inbox, slot)).or_default().live.push(live);
+    pub(super) fn hears(&self, subscriber: u64, slot: u16, live: u64) {
+        self.state().channels.entry((subscriber, slot)).or_default().live.push(live);
     }
 
     /// The channels that nobody needs any more, if there are many: they are not heard from now on.
@@ -63,10 +63,10 @@ impl Ears {
             return Vec::new();
         }
         let mut spare = Vec::new();
-        state.channels.retain(|&(inbox, slot), ear| {
+        state.channels.retain(|&(subscriber, slot), ear| {
             let needed = ear.is_needed();
             if !needed {
-                spare.push(channel_in(inbox, slot));
+                spare.push(channel_in(subscriber, slot));
             }
             needed
         });
@@ -83,19 +83,20 @@ impl Ears {
 
     /// What was said in this slot, or in all of them, may not have been heard: all who need it ask
     /// again.
-    pub(in crate::engines::redis) fn missed(&self, slot: Option<u16>, inboxes: &Inboxes) {
+    pub(in crate::engines::redis) fn missed(&self, slot: Option<u16>, subscribers: &Subscribers) {
         let mut missed = Vec::new();
-        self.state().channels.retain(|&(inbox, of), ear| {
+        self.state().channels.retain(|&(subscriber, of), ear| {
             let concerned = slot.is_none_or(|slot| slot == of);
             if concerned {
-                missed.extend(ear.claims.iter().filter_map(Weak::upgrade).map(|it| (inbox, it)));
+                missed
+                    .extend(ear.claims.iter().filter_map(Weak::upgrade).map(|it| (subscriber, it)));
             }
             !concerned
         });
-        for (inbox, claim) in missed {
-            if let Some(inbox) = inboxes.get(inbox) {
-                inbox.ask_again(claim.token(), tokio::time::Instant::now());
-                claim.keys().iter().for_each(|key| inbox.wanted(key.name()));
+        for (subscriber, claim) in missed {
+            if let Some(subscriber) = subscribers.get(subscriber) {
+                subscriber.ask_again(claim.token(), tokio::time::Instant::now());
+                claim.keys().iter().for_each(|key| subscriber.contended(key.name()));
             }
         }
     }
@@ -116,6 +117,6 @@ fn is_needed(claim: &Weak<Claim>) -> bool {
 }
 
 /// Where an inbox's messages about the locks of one slot are published: in that slot.
-pub(super) fn channel_in(inbox: u64, slot: u16) -> String {
-    format!("{}:{{{}}}", channel(inbox), tag_of(slot))
+pub(super) fn channel_in(subscriber: u64, slot: u16) -> String {
+    format!("{}:{{{}}}", channel(subscriber), tag_of(slot))
 }

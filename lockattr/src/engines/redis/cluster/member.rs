@@ -14,7 +14,7 @@ use crate::engines::redis::node::{Does, Node, Sent};
 use crate::engines::redis::post::Post;
 use crate::engines::redis::replicas::Answer;
 use crate::engines::redis::scripts::Scripts;
-use crate::store::{Claim, Inboxes, StoreError};
+use crate::store::{Claim, StoreError, Subscribers};
 
 /// The connections to a node. The messages have one of their own: a channel that is taken from us,
 /// because its slot has moved, puts the client out of step with its answers.
@@ -46,9 +46,9 @@ impl Member {
         address: String,
         config: &Config,
         scripts: &Arc<Scripts>,
-        inboxes: &Arc<Inboxes>,
+        subscribers: &Arc<Subscribers>,
     ) -> Self {
-        let post = Arc::new(Post::of_a_node(inboxes, config.timing.replicas > 0));
+        let post = Arc::new(Post::of_a_node(subscribers, config.timing.replicas > 0));
         let node = Node::new(config, scripts, None);
         let ears = Link::new(config.clone(), scripts.clone(), Some(post.clone()));
         Self { address, node, ears, post }
@@ -79,8 +79,8 @@ impl Member {
             let sentence = format!("{} does not push (RESP3): use Redis 7 or later", self.address);
             return Err(Refused::Other(StoreError::new(sentence).not_sent()));
         }
-        let inbox = claim.token().inbox();
-        let channel = channel_in(inbox, slot);
+        let subscriber = claim.token().subscriber();
+        let channel = channel_in(subscriber, slot);
         let outcome = Cmd::new()
             .arg("SSUBSCRIBE")
             .arg(&channel)
@@ -95,7 +95,7 @@ impl Member {
                 return Err(Refused::Other(StoreError::new(sentence).not_sent()));
             }
         }
-        ears.hears(inbox, slot, live.id);
+        ears.hears(subscriber, slot, live.id);
         for channel in ears.spare() {
             let outcome = Cmd::new()
                 .arg("SUNSUBSCRIBE")

@@ -16,7 +16,7 @@ use super::super::replicas::{Answer, Replicas};
 use super::super::request::{self, millis};
 use super::number;
 use crate::FencingToken;
-use crate::store::{Acquiring, Releasing, StoreError};
+use crate::store::{AcquireRequest, ReleaseRequest, StoreError};
 
 /// What a pair of commands came to.
 pub(super) enum Taken {
@@ -32,7 +32,7 @@ impl Node {
         &self,
         place: usize,
         (counters, slot): (&Counters, usize),
-        asked: &Acquiring,
+        asked: &AcquireRequest,
         fence: Cow<'static, str>,
     ) -> Result<Taken, StoreError> {
         let link = self.link(place, Does::Take);
@@ -95,7 +95,7 @@ impl Node {
     pub(super) async fn delete(
         &self,
         (place, slot): (usize, usize),
-        releasing: &Releasing,
+        releasing: &ReleaseRequest,
     ) -> Result<Deleted, StoreError> {
         let link = self.link(place, Does::Free);
         let live = link.get().await?;
@@ -135,7 +135,7 @@ async fn pair_alone(link: &Link, live: &Live, pair: &Pipeline) -> Result<[Value;
 }
 
 /// The command that takes a lock if it is free.
-fn set(asked: &Acquiring) -> Cmd {
+fn set(asked: &AcquireRequest) -> Cmd {
     let claim = &asked.claim;
     let (name, value) = (claim.key().name(), claim.value());
     // With room for all of their words at once.
@@ -152,7 +152,7 @@ fn increment(fence: &str) -> Cmd {
 }
 
 /// The commands that take a lock: `SET`, `INCR`, and `WAIT` where replicas have to have it.
-fn pair(asked: &Acquiring, fence: &str, replicas: Replicas) -> Pipeline {
+fn pair(asked: &AcquireRequest, fence: &str, replicas: Replicas) -> Pipeline {
     let mut pair = redis::pipe();
     pair.add_command(set(asked)).add_command(increment(fence));
     replicas.wait(&mut pair);

@@ -28,7 +28,7 @@ impl Sentinels {
         tls: Tls,
     ) -> Result<Arc<Self>, Error> {
         let setting =
-            |wanted| own.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);
+            |contended| own.iter().find(|(name, _)| *name == contended).map(|(_, value)| *value);
         let name = master_name(&urls[0])?;
         let database: u32 = setting("db").unwrap_or("0").parse().map_err(|_| {
             refused("`db` in the URL is not a whole number in range: leave it out for 0")

@@ -39,7 +39,7 @@ async fn grants_published_while_the_connections_of_the_waiters_are_gone_leave_no
         let query = format!("{LONG}&connections=1&heartbeat=100ms&response_timeout=500ms");
         let first = manager(&server, LONG).await;
         let holder = acquire(&first).await;
-        let holders = inboxes(&cli).await;
+        let holders = subscribers(&cli).await;
         let (mut crowds, mut waiting) = (Vec::new(), Vec::new());
         for place in 1..=2 {
             let url = format!("{}?{query}", server.url_through(&proxy));
@@ -49,7 +49,8 @@ async fn grants_published_while_the_connections_of_the_waiters_are_gone_leave_no
         }
         proxy.refuse().await;
         end.comes_to(&proxy, &cli).await;
-        let deaf = async || inboxes(&cli).await.iter().all(|inbox| holders.contains(inbox));
+        let deaf =
+            async || subscribers(&cli).await.iter().all(|subscriber| holders.contains(subscriber));
         eventually(SOON, "they hear nothing", deaf).await;
         witness.saw(holder.fencing_token());
         holder.release().await.unwrap();

@@ -3,32 +3,32 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::Inbox;
+use super::Subscriber;
 
 /// The inboxes, by their numbers.
 #[derive(Debug, Default)]
-pub(crate) struct Inboxes(Mutex<HashMap<u64, Weak<Inbox>>>);
+pub(crate) struct Subscribers(Mutex<HashMap<u64, Weak<Subscriber>>>);
 
-impl Inboxes {
+impl Subscribers {
     /// Adds one, and forgets those whose managers are gone.
-    pub(crate) fn add(&self, inbox: &Arc<Inbox>) {
-        let mut inboxes = self.lock();
-        inboxes.retain(|_, inbox| inbox.strong_count() > 0);
-        inboxes.insert(inbox.id(), Arc::downgrade(inbox));
+    pub(crate) fn add(&self, subscriber: &Arc<Subscriber>) {
+        let mut subscribers = self.lock();
+        subscribers.retain(|_, subscriber| subscriber.strong_count() > 0);
+        subscribers.insert(subscriber.id(), Arc::downgrade(subscriber));
     }
 
     /// The one with this number, unless its manager is gone.
-    pub(crate) fn get(&self, id: u64) -> Option<Arc<Inbox>> {
+    pub(crate) fn get(&self, id: u64) -> Option<Arc<Subscriber>> {
         self.lock().get(&id).and_then(Weak::upgrade)
     }
 
     /// All of them.
     #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
-    pub(crate) fn all(&self) -> Vec<Arc<Inbox>> {
+    pub(crate) fn all(&self) -> Vec<Arc<Subscriber>> {
         self.lock().values().filter_map(Weak::upgrade).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Weak<Inbox>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Weak<Subscriber>>> {
         // Nothing in there can panic half-way, so a poisoned lock is still good.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
