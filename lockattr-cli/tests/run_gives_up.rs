@@ -74,7 +74,7 @@ async fn who_is_told_twice_to_end_does_not_wait_for_a_store_that_is_away() {
     let guard = manager.acquire("nightly", at_once()).await.unwrap();
     let url = lockattr_tests::with_query(
         &server.url_through(&proxy),
-        "ttl=1h&response_timeout=1h&shutdown_limit=1h",
+        "ttl=1h&response_timeout=1h&shutdown_timeout=1h",
     );
     let mut node = Node::run(lockattr(&url, &["run", "--wait", "1h", "nightly", "--", "true"]));
     eventually(SOON, "it stands in line", async || {

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use crate::store::{Mail, Subscriber};
+use crate::store::{Notifications, Subscriber};
 
 pub use crate::platform::simulated::{Machine, run_on};
 
 /// The inboxes of a store and the words by which its server tells them: those that the stores use
 /// whose servers speak such words.
 #[derive(Default)]
-pub struct Post(Mail);
+pub struct Post(Notifications);
 
 impl Post {
     /// Serves this inbox too.

@@ -48,7 +48,7 @@ async fn what_is_held_under_the_managers_own_prefix_is_listed_by_key() {
 #[tokio::test(start_paused = true)]
 async fn what_those_who_wait_leave_for_the_search_of_circles_is_nobodys_lock() {
     let store = Arc::new(MemoryStore::new());
-    let builder = || LockManager::builder().store(store.clone()).prefix("").deadlocks(true);
+    let builder = || LockManager::builder().store(store.clone()).prefix("").detect_deadlocks(true);
     let [here, there] = [(); 2].map(|()| builder().build().unwrap());
     let outer = here.acquire("outer", lease()).await.unwrap();
     let inner = there.acquire("inner", lease()).await.unwrap();

@@ -31,7 +31,7 @@ async fn order(id: u64, inside: Option<u64>) -> Result<(), Error> {
 /// Red without: `look_at_order`, the `site` of a link of the chain.
 #[tokio::test]
 async fn two_orders_of_annotated_functions_are_told_once_with_all_four_places() {
-    let manager = manager("lock_order=true");
+    let manager = manager("check_lock_order=true");
     for id in 0..3 {
         manager.scope(product(id, Some(id + 10))).await.unwrap();
         assert!(manager.inversions().is_empty() || id > 0);
@@ -48,12 +48,12 @@ async fn two_orders_of_annotated_functions_are_told_once_with_all_four_places() 
 /// Red without: the check of `lock_order`, and that of `is_once`.
 #[tokio::test]
 async fn it_is_not_looked_at_where_nobody_wants_it_nor_where_nobody_waits() {
-    let off = manager("lock_order=false");
+    let off = manager("check_lock_order=false");
     off.scope(product(1, Some(1))).await.unwrap();
     off.scope(order(1, Some(1))).await.unwrap();
     assert!(off.inversions().is_empty());
 
-    let on = manager("lock_order=true");
+    let on = manager("check_lock_order=true");
     on.scope(product(1, Some(1))).await.unwrap();
     let outer = on.acquire("order:1", LockOptions::new().template("order:<id>")).await.unwrap();
     let once = LockOptions::new().template("product:<id>").wait(Duration::ZERO);
@@ -64,7 +64,7 @@ async fn it_is_not_looked_at_where_nobody_wants_it_nor_where_nobody_waits() {
 /// Red without: the chain that counts, instead of what the manager holds.
 #[tokio::test]
 async fn locks_of_other_calls_have_nothing_to_do_with_it() {
-    let manager = manager("lock_order=true");
+    let manager = manager("check_lock_order=true");
     let (one, other) = tokio::join!(
         manager.scope(product(1, Some(1))),
         manager.scope(async {
@@ -88,7 +88,7 @@ async fn debug_builds_look_by_themselves() {
 
 #[tokio::test]
 async fn a_switch_is_on_or_off() {
-    let Err(error) = LockManager::builder().url("memory://?deadlocks=yes").build() else {
+    let Err(error) = LockManager::builder().url("memory://?detect_deadlocks=yes").build() else {
         panic!("taken")
     };
     assert!(error.to_string().contains("`true` or `false`"), "{error}");
@@ -120,7 +120,7 @@ async fn nests(
 /// Red without: `search` in `acquire_unobserved`.
 #[tokio::test(start_paused = true)]
 async fn a_circle_inside_one_process_is_found_within_a_second() {
-    let manager = manager("deadlocks=true");
+    let manager = manager("detect_deadlocks=true");
     let patience = 60 * SECOND;
     let ((one, first), (other, second)) =
         tokio::join!(nests(&manager, "a", "b", patience), nests(&manager, "b", "a", patience));
@@ -135,7 +135,7 @@ async fn a_circle_inside_one_process_is_found_within_a_second() {
 /// Red without: the way that must end at a lock which is held here.
 #[tokio::test(start_paused = true)]
 async fn who_waits_long_for_somebody_who_works_is_in_no_circle() {
-    let manager = manager("deadlocks=true");
+    let manager = manager("detect_deadlocks=true");
     let works = async {
         let held = manager.acquire("b", LockOptions::new()).await.unwrap();
         sleep(30 * SECOND).await;
@@ -149,7 +149,7 @@ async fn who_waits_long_for_somebody_who_works_is_in_no_circle() {
 /// Red without: permits left out.
 #[tokio::test(start_paused = true)]
 async fn who_holds_a_permit_of_which_there_are_more_blocks_nobody_for_ever() {
-    let manager = manager("deadlocks=true");
+    let manager = manager("detect_deadlocks=true");
     let permit = LockOptions::new().permits(2).wait(20 * SECOND);
     let other = manager.acquire("permits", permit.clone()).await.unwrap();
     let one = async {
@@ -175,7 +175,7 @@ async fn who_holds_a_permit_of_which_there_are_more_blocks_nobody_for_ever() {
 /// Red without: `ensure_held` in `look_at_order`, or in `holds_up_others`.
 #[tokio::test(start_paused = true)]
 async fn a_task_that_went_on_behind_its_hold_is_inside_of_nothing() {
-    let manager = manager("deadlocks=true&lock_order=true");
+    let manager = manager("detect_deadlocks=true&lock_order=true");
     let patient = |template| LockOptions::new().wait(60 * SECOND).template(template);
     let behind = manager.acquire("a", patient("a")).await.unwrap();
     let heir = behind.scope({

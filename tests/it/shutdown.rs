@@ -122,7 +122,7 @@ async fn it_signals_waits_and_releases() {
 async fn forgotten_guards_are_released_when_the_limit_is_over() {
     let events = capture_events();
     let store = Scripted::new();
-    let limit = LockManager::builder().store(store.clone()).shutdown_limit(2 * SECOND);
+    let limit = LockManager::builder().store(store.clone()).shutdown_timeout(2 * SECOND);
     let manager = limit.build().unwrap();
     for n in 0..100 {
         let long = LockOptions::new().ttl(3600 * SECOND);

@@ -4,43 +4,43 @@
 use std::sync::Arc;
 
 use crate::explore::{Seen, Waits, every_schedule, task};
-use crate::line::{Ahead, Came, Joined, Lines, Place};
+use crate::line::{Head, Joined, Received, WaitQueues, Waiter};
 use crate::lock::{LIMITS, NAME, NOW};
 
-type Crowd = Lines<char, (), &'static str>;
-type Head = Ahead<char, (), &'static str>;
-type Waiter = Place<char, (), &'static str>;
+type Crowd = WaitQueues<char, (), &'static str>;
+type CrowdHead = Head<char, (), &'static str>;
+type CrowdWaiter = Waiter<char, (), &'static str>;
 
 /// A head that asks, and these behind it.
-fn crowd<const N: usize>(waiters: [char; N]) -> (Arc<Crowd>, Head, [Waiter; N]) {
+fn crowd<const N: usize>(waiters: [char; N]) -> (Arc<Crowd>, CrowdHead, [CrowdWaiter; N]) {
     let lines = Crowd::new(LIMITS);
-    let Joined::Ahead(head, None) = lines.join(NAME, '0', None) else { panic!("it is the first") };
+    let Joined::Head(head, None) = lines.join(NAME, '0', None) else { panic!("it is the first") };
     let places = waiters.map(|who| match lines.join(NAME, who, None) {
-        Joined::Behind(place) => place,
-        Joined::Ahead(..) => panic!("there is a head"),
+        Joined::Waiting(place) => place,
+        Joined::Head(..) => panic!("there is a head"),
     });
     (lines, head, places)
 }
 
 /// Until it is its turn to ask; as a scout it is refused, and comes back.
-fn until_it_asks(lines: &Arc<Crowd>, mut place: Waiter, who: char) -> bool {
+fn until_it_asks(lines: &Arc<Crowd>, mut place: CrowdWaiter, who: char) -> bool {
     loop {
         let came = Waits::ForIt.wait(place.turn());
         drop(place);
         match came {
-            Some(Came::Ask(_head)) => return true,
-            Some(Came::Scout(number, _)) => match lines.join(NAME, who, Some(number)) {
-                Joined::Ahead(_head, _) => return true,
-                Joined::Behind(again) => place = again,
+            Some(Received::Ask(_head)) => return true,
+            Some(Received::Probe(number, _)) => match lines.join(NAME, who, Some(number)) {
+                Joined::Head(_head, _) => return true,
+                Joined::Waiting(again) => place = again,
             },
-            Some(Came::Lock(())) | None => return false,
+            Some(Received::Lock(())) | None => return false,
         }
     }
 }
 
 /// The head was granted a lock that can be shared: it goes, and sends scouts. Each waiter asks in the end.
 ///
-/// Red without: the scouts in `Place::pick_up`, or `join` with the number of before.
+/// Red without: the scouts in `Waiter::pick_up`, or `join` with the number of before.
 #[test]
 fn scouts_that_are_refused_come_back_and_none_is_forgotten() {
     every_schedule("scouts", |ends| {
@@ -60,7 +60,7 @@ fn scouts_that_are_refused_come_back_and_none_is_forgotten() {
         lines.share(NAME, "granted");
         assert_eq!(lines.companion(NAME, u64::MAX), None, "it came later");
         drop(head);
-        lines.send_scouts(NAME, 1, |_| true);
+        lines.send_probes(NAME, 1, |_| true);
     });
 }
 
@@ -77,7 +77,7 @@ fn a_head_that_is_passed_over_has_nothing_to_say_any_more() {
             assert!(until_it_asks(&waits, place, 'a'));
             ends.one_more();
         });
-        lines.pass_over(NAME, |known| *known == "ours");
+        lines.skip_lost_head(NAME, |known| *known == "ours");
         head.learned("too late");
         assert_ne!(lines.try_join(NAME).and_then(|(head, _)| head.known()), Some("too late"));
         drop(head);
@@ -92,7 +92,7 @@ fn a_head_that_is_passed_over_has_nothing_to_say_any_more() {
 fn a_waiter_whose_time_is_over_hears_what_the_head_learns() {
     every_schedule("known", |ends| {
         let (lines, head, [place]) = crowd(['a']);
-        assert!(!lines.may_ask_beside(NAME), "a caller waits");
+        assert!(!lines.may_probe(NAME), "a caller waits");
         task(move || {
             let known = loop {
                 match place.known() {
@@ -103,14 +103,14 @@ fn a_waiter_whose_time_is_over_hears_what_the_head_learns() {
             assert!(place.number() > 0 && ["taken", "told"].contains(&known), "{known}");
             ends.one_more();
         });
-        if lines.may_ask_for_all(NAME) {
-            assert!(!lines.may_ask_for_all(NAME), "one is enough");
+        if lines.may_probe_for_all(NAME) {
+            assert!(!lines.may_probe_for_all(NAME), "one is enough");
             lines.learned(NAME, "told");
         }
         head.lives();
         let signs = lines.signs(NAME).expect("it is there");
         head.learned("taken");
-        lines.pass_over_silent(NAME, signs);
+        lines.skip_silent_head(NAME, signs);
         drop(head);
     });
 }

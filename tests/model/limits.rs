@@ -10,8 +10,8 @@ use crate::waiters::stand;
 
 /// Told at any moment that another process waits, two that wait here.
 ///
-/// Red without: `passed >= count` in `Ahead::next` (or with `>`); the counting there; the note in
-/// `Lines::wanted`.
+/// Red without: `passed >= count` in `Head::next` (or with `>`); the counting there; the note in
+/// `WaitQueues::wanted`.
 #[test]
 fn once_it_is_wanted_it_is_handed_over_so_often_before_the_next_asks() {
     for name in [Some(NAME), None] {
@@ -34,7 +34,7 @@ fn once_it_is_wanted_it_is_handed_over_so_often_before_the_next_asks() {
 
 /// The store says with its grant that others wait.
 ///
-/// Red without: the note of it in `Ahead::granted`.
+/// Red without: the note of it in `Head::granted`.
 #[test]
 fn what_the_store_says_with_its_grant_counts_from_there() {
     every_schedule("granted and wanted", |ends| {
@@ -51,7 +51,7 @@ fn what_the_store_says_with_its_grant_counts_from_there() {
 
 /// Nobody runs beside this: the time is what it is said to be.
 ///
-/// Red without: `now >= since + time` in `Ahead::next`, or with `>`.
+/// Red without: `now >= since + time` in `Head::next`, or with `>`.
 #[test]
 fn once_the_time_is_over_it_is_not_handed_over_at_all() {
     every_schedule("time", |ends| {
@@ -62,7 +62,7 @@ fn once_the_time_is_over_it_is_not_handed_over_at_all() {
         // A second message is no news: the time goes on.
         let Limits { time, .. } = LIMITS;
         assert!(world.lines.contended(Some(NAME), NOW + time).is_empty());
-        assert!(matches!(ahead.next(NOW + time, |_| true), Next::Nobody { contended: true }));
+        assert!(matches!(ahead.next(NOW + time, |_| true), Next::Store { contended: true }));
         let just_before = Instant(NOW.0 + time - Duration::from_nanos(1));
         assert!(matches!(ahead.next(just_before, |_| true), Next::Hand(_)));
         drop(place);
@@ -71,7 +71,7 @@ fn once_the_time_is_over_it_is_not_handed_over_at_all() {
 
 /// The message comes while the store's answer is on its way to the line.
 ///
-/// Red without: `line.wanted.is_some()` in `Ahead::granted`.
+/// Red without: `line.wanted.is_some()` in `Head::granted`.
 #[test]
 fn a_message_is_not_forgotten_that_comes_with_the_grant() {
     every_schedule("granted while told", |ends| {

@@ -1,11 +1,11 @@
 //! A lock that is kept here for the next call: it is found by who comes, or given back.
 
 use crate::explore::{Waits, every_schedule, task};
-use crate::line::Kept;
+use crate::line::CachedLock;
 use crate::lock::{NAME, NOW, World};
 use crate::waiters::join;
 
-/// Red without: the look in `Ahead::keep` at who waits, or taking it in `Lines::join`.
+/// Red without: the look in `Head::keep` at who waits, or taking it in `WaitQueues::join`.
 #[test]
 fn who_comes_while_a_lock_is_put_aside_finds_it() {
     for b in Waits::ALL {
@@ -21,7 +21,7 @@ fn who_comes_while_a_lock_is_put_aside_finds_it() {
     }
 }
 
-/// Red without: the look in `Ahead::keep` at whether it is wanted.
+/// Red without: the look in `Head::keep` at whether it is wanted.
 #[test]
 fn what_another_process_wants_is_not_kept() {
     every_schedule("kept and wanted", |ends| {
@@ -35,7 +35,7 @@ fn what_another_process_wants_is_not_kept() {
 
 /// The same with who comes just then and finds it.
 ///
-/// Red without: taking what is kept and the note that it is wanted in one step, in `Lines::wanted`.
+/// Red without: taking what is kept and the note that it is wanted in one step, in `WaitQueues::wanted`.
 #[test]
 fn who_finds_a_kept_lock_knows_that_another_process_waits() {
     every_schedule("kept, wanted and found", |ends| {
@@ -51,7 +51,7 @@ fn who_finds_a_kept_lock_knows_that_another_process_waits() {
 
 /// It is kept long enough just when somebody comes.
 ///
-/// Red without: taking the line away with what was kept, in `Lines::kept`.
+/// Red without: taking the line away with what was kept, in `WaitQueues::kept`.
 #[test]
 fn whose_time_is_over_is_given_back_or_found() {
     every_schedule("kept long enough", |ends| {
@@ -59,9 +59,9 @@ fn whose_time_is_over_is_given_back_or_found() {
         let lock = world.ask(world.first(), false);
         let over = world.clone();
         task(move || match over.lines.kept(NAME, NOW) {
-            Kept::Over(lock) => drop(lock),
-            Kept::Until(until) => panic!("it is kept until {until:?}"),
-            Kept::Gone => {}
+            CachedLock::Over(lock) => drop(lock),
+            CachedLock::Until(until) => panic!("it is kept until {until:?}"),
+            CachedLock::Gone => {}
         });
         let comes = world.clone();
         task(move || join(&comes, 'a', Waits::ForIt));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::explore::{Ends, Waits};
 use crate::inside::Inside;
-use crate::line::{self, Came, Joined, Limits, Next};
+use crate::line::{self, Joined, Limits, Next, Received};
 use crate::sync::{Arc, Instant, Mutex, PoisonError, oneshot};
 
 pub(crate) const NAME: &str = "the one lock";
@@ -24,14 +24,14 @@ pub(crate) struct Wants {
     pub(crate) fits: bool,
 }
 
-pub(crate) type Lines = line::Lines<Wants, Lock>;
-pub(crate) type Ahead = line::Ahead<Wants, Lock>;
-pub(crate) type Place = line::Place<Wants, Lock>;
+pub(crate) type WaitQueues = line::WaitQueues<Wants, Lock>;
+pub(crate) type Head = line::Head<Wants, Lock>;
+pub(crate) type Waiter = line::Waiter<Wants, Lock>;
 
 /// What all tasks of one run share. When the last of them is gone, it is checked that nothing is
 /// left anywhere.
 pub(crate) struct World {
-    pub(crate) lines: Arc<Lines>,
+    pub(crate) lines: Arc<WaitQueues>,
     store: Mutex<Store>,
     inside: Inside,
     /// Nobody decides by this, so looking at it is no step.
@@ -87,7 +87,7 @@ pub(crate) struct Lock {
 
 /// The lock itself, with the place from which it is handed over.
 pub(crate) struct Held {
-    ahead: Option<Ahead>,
+    ahead: Option<Head>,
 }
 
 impl World {
@@ -112,7 +112,7 @@ impl World {
 
     fn with(ends: Ends, kind: Kind, stay: &str) -> Arc<Self> {
         Arc::new(Self {
-            lines: Lines::new(LIMITS),
+            lines: WaitQueues::new(LIMITS),
             store: Mutex::new(Store::default()),
             inside: Inside::new(),
             log: Unseen::default(),
@@ -124,24 +124,24 @@ impl World {
     }
 
     /// Somebody who has the place in front, and nothing else yet.
-    pub(crate) fn first(&self) -> Ahead {
+    pub(crate) fn first(&self) -> Head {
         match self.lines.join(NAME, Wants { fits: true }, None) {
-            Joined::Ahead(ahead, None) => ahead,
-            Joined::Ahead(_, Some(_)) => panic!("nothing is kept yet"),
-            Joined::Behind(_) => panic!("nobody else is there"),
+            Joined::Head(ahead, None) => ahead,
+            Joined::Head(_, Some(_)) => panic!("nothing is kept yet"),
+            Joined::Waiting(_) => panic!("nobody else is there"),
         }
     }
 
     /// The place behind those who are there, before any task runs.
-    pub(crate) fn behind(&self, wants: Wants) -> Place {
+    pub(crate) fn behind(&self, wants: Wants) -> Waiter {
         match self.lines.join(NAME, wants, None) {
-            Joined::Ahead(..) => panic!("there is one ahead"),
-            Joined::Behind(place) => place,
+            Joined::Head(..) => panic!("there is one ahead"),
+            Joined::Waiting(place) => place,
         }
     }
 
     /// Asks the store until it grants the lock.
-    pub(crate) fn ask(self: &Arc<Self>, ahead: Ahead, contended: bool) -> Lock {
+    pub(crate) fn ask(self: &Arc<Self>, ahead: Head, contended: bool) -> Lock {
         let told = {
             let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
             if mem::replace(&mut store.taken, true) {
@@ -170,22 +170,22 @@ impl World {
         self.lock(ahead)
     }
 
-    fn lock(self: &Arc<Self>, ahead: Ahead) -> Lock {
+    fn lock(self: &Arc<Self>, ahead: Head) -> Lock {
         Lock { world: Arc::downgrade(self), held: Some(Held { ahead: Some(ahead) }) }
     }
 
     /// What follows when somebody's turn has come.
-    pub(crate) fn came(self: &Arc<Self>, who: char, came: Came<Wants, Lock>) {
+    pub(crate) fn came(self: &Arc<Self>, who: char, came: Received<Wants, Lock>) {
         let lock = match came {
-            Came::Lock(lock) => lock,
-            Came::Scout(..) => unreachable!("no lock here is shared"),
-            Came::Ask(ahead) => self.ask(ahead, false),
+            Received::Lock(lock) => lock,
+            Received::Probe(..) => unreachable!("no lock here is shared"),
+            Received::Ask(ahead) => self.ask(ahead, false),
         };
         lock.used_by(who);
     }
 
     /// The lock that was kept here, or else the store's.
-    pub(crate) fn revive_or_ask(self: &Arc<Self>, ahead: Ahead, kept: Option<Lock>) -> Lock {
+    pub(crate) fn revive_or_ask(self: &Arc<Self>, ahead: Head, kept: Option<Lock>) -> Lock {
         let Some(mut kept) = kept else { return self.ask(ahead, false) };
         // What it was is nothing to be passed on.
         kept.held = None;
@@ -240,8 +240,8 @@ impl Lock {
 }
 
 /// Whether it is known in its line that another process waits.
-pub(crate) fn is_wanted(ahead: &Ahead) -> bool {
-    matches!(ahead.next(NOW, |_| false), Next::Nobody { contended: true })
+pub(crate) fn is_wanted(ahead: &Head) -> bool {
+    matches!(ahead.next(NOW, |_| false), Next::Store { contended: true })
 }
 
 impl Drop for Lock {
@@ -275,8 +275,8 @@ impl Held {
                     let Err(mut lock) = waiter.hand(lock) else { return None };
                     self = lock.held.take()?;
                 }
-                Next::Nobody { contended: true } => return Some(self),
-                Next::Nobody { contended: false } => return self.keep(ahead, world),
+                Next::Store { contended: true } => return Some(self),
+                Next::Store { contended: false } => return self.keep(ahead, world),
             }
         }
         Some(self)
@@ -284,7 +284,7 @@ impl Held {
 
     /// As `guard/way.rs` has it of a permit.
     fn pass_past(mut self, world: &Arc<World>) -> Option<Self> {
-        while let Some(before) = world.lines.may_pass(NAME, NOW, |wants| wants.fits) {
+        while let Some(before) = world.lines.may_pass_head(NAME, NOW, |wants| wants.fits) {
             let pass = world.lines.pass(NAME, before, NOW, |wants| wants.fits);
             let Some(waiter) = pass else { return Some(self) };
             let lock = Lock { world: Arc::downgrade(world), held: Some(self) };
@@ -294,7 +294,7 @@ impl Held {
         Some(self)
     }
 
-    fn keep(self, ahead: Ahead, world: &Arc<World>) -> Option<Self> {
+    fn keep(self, ahead: Head, world: &Arc<World>) -> Option<Self> {
         if world.kind != Kind::IsKept {
             return Some(self);
         }
@@ -308,7 +308,7 @@ impl Drop for World {
         if std::thread::panicking() {
             return;
         }
-        for kept in self.lines.take_kept(None) {
+        for kept in self.lines.take_cached(None) {
             assert!(!self.contended(|now| now.known), "kept though another process waits");
             // It would look for this world.
             drop(kept);

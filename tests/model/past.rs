@@ -43,7 +43,7 @@ fn check(head: Head, behind: Vec<(Waits, bool)>, comes: bool) {
     });
 }
 
-/// Red without: the look at those called in `leave`, `forget_if_over` in `pick_up` and in `Place::drop`.
+/// Red without: the look at those called in `leave`, `forget_if_over` in `pick_up` and in `Waiter::drop`.
 #[test]
 fn a_lease_goes_past_a_head_that_may_leave_to_a_waiter_that_may_leave() {
     for head in [Head::Asks, Head::GivesUp] {

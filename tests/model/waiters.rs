@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use crate::explore::{Waits, every_schedule, task};
-use crate::line::{Came, Joined, Lying, PICKED_UP_WITHIN};
-use crate::lock::{Lock, NAME, NOW, Place, Wants, World};
+use crate::line::{Joined, PICK_UP_TIMEOUT, Received, Unclaimed};
+use crate::lock::{Lock, NAME, NOW, Waiter, Wants, World};
 
 /// Stands there so long; what comes is used.
-pub(crate) fn stand(world: &Arc<World>, mut place: Place, who: char, waits: Waits) {
+pub(crate) fn stand(world: &Arc<World>, mut place: Waiter, who: char, waits: Waits) {
     let came = waits.wait(place.turn());
     drop(place);
     match came {
         // Whoever has lost patience does not ask either, but leaves the place in front.
-        Some(Came::Ask(ahead)) if waits == Waits::Briefly => drop(ahead),
+        Some(Received::Ask(ahead)) if waits == Waits::Briefly => drop(ahead),
         Some(came) => world.came(who, came),
         None => {}
     }
@@ -21,8 +21,8 @@ pub(crate) fn stand(world: &Arc<World>, mut place: Place, who: char, waits: Wait
 /// Gets in line, wherever that is.
 pub(crate) fn join(world: &Arc<World>, who: char, waits: Waits) {
     match world.lines.join(NAME, Wants { fits: true }, None) {
-        Joined::Ahead(ahead, kept) => world.revive_or_ask(ahead, kept).used_by(who),
-        Joined::Behind(place) => stand(world, place, who, waits),
+        Joined::Head(ahead, kept) => world.revive_or_ask(ahead, kept).used_by(who),
+        Joined::Waiting(place) => stand(world, place, who, waits),
     }
 }
 
@@ -61,7 +61,7 @@ fn check(name: &str, first: First, behind: Vec<(Waits, bool)>) {
     });
 }
 
-/// Red without: `called` in `Place::drop` (a lock is handed to one that is gone); `pick_up` there (the
+/// Red without: `called` in `Waiter::drop` (a lock is handed to one that is gone); `pick_up` there (the
 /// turn of one that is gone is lost); a new id for each place (another's place is given up).
 #[test]
 fn two_waiters_each_of_whom_may_leave_at_any_moment() {
@@ -88,7 +88,7 @@ fn three_waiters_of_whom_one_may_leave_at_any_moment() {
     }
 }
 
-/// Red without: the look at `fits` in `Ahead::next`.
+/// Red without: the look at `fits` in `Head::next`.
 #[test]
 fn who_cannot_have_it_from_here_asks_the_store_in_its_turn() {
     for a in Waits::ALL {
@@ -119,7 +119,7 @@ fn who_comes_while_the_lock_is_passed_on_is_ahead_or_behind() {
 /// Whether the first of them is polled before its turn is taken back, while that happens, or long after
 /// others had the lock.
 ///
-/// Red without: `push_front` in `Place::pick_up` (one that comes too late asks beside the one ahead).
+/// Red without: `push_front` in `Waiter::pick_up` (one that comes too late asks beside the one ahead).
 #[test]
 fn a_turn_is_taken_back_from_one_that_may_still_come() {
     for (first, fits) in [(First::Holds, true), (First::Holds, false), (First::GivesUp, true)] {
@@ -138,9 +138,9 @@ fn a_turn_is_taken_back_from_one_that_may_still_come() {
                 }
                 let looks = world.clone();
                 task(move || {
-                    let first: Lying<Wants, Lock> = looks.lines.look(NAME, NOW);
+                    let first: Unclaimed<Wants, Lock> = looks.lines.look(NAME, NOW);
                     drop(first);
-                    drop(looks.lines.look_at_all(NOW + PICKED_UP_WITHIN));
+                    drop(looks.lines.reclaim_all(NOW + PICK_UP_TIMEOUT));
                 });
                 match lock {
                     Ok(lock) => lock.used_by('0'),

@@ -154,7 +154,7 @@ fn habits(seed: u64, nth: usize) -> String {
     let linger = one_of(&mut random, &["0s", "0s", "5ms", "100ms", "1s"]);
     let hand_overs = one_of(&mut random, &["0", "1", "32", "1000"]);
     let time = one_of(&mut random, &["1ms", "20ms", "200ms"]);
-    format!("wait=3s&linger={linger}&hand_overs={hand_overs}&hand_over_time={time}")
+    format!("wait=3s&linger={linger}&max_handoffs={hand_overs}&max_handoff_time={time}")
 }
 
 async fn node(

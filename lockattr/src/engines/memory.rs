@@ -85,7 +85,7 @@ impl Post<'_> {
         let there = subscriber.is_some();
         self.messages.extend(
             subscriber.map(|subscriber| {
-                Message::Notification(subscriber, claim.stands_as().token(), news)
+                Message::Notification(subscriber, claim.queued_as().token(), news)
             }),
         );
         there

@@ -119,7 +119,7 @@ impl<E: Ensemble> OrderedStore<E> {
         let (shared, claim) = (&self.shared, &asked.claim);
         let token = claim.token();
         let Entered { session, number, lines } = entered;
-        let own = |line: &Vec<Entry>| Some(line[turns::place_of(line, token)?].clone());
+        let own = |line: &Vec<Entry>| Some(line[turns::connection_for(line, token)?].clone());
         let entries: Option<Box<[_]>> = lines.iter().map(own).collect();
         let entries = entries.ok_or_else(|| StoreError::new("what was written is not there"))?;
         if number >= GREATEST_NUMBER {
@@ -227,7 +227,7 @@ impl<E: Ensemble> OrderedStore<E> {
     /// Who holds where the claim has not its turn, if that can be said.
     async fn in_the_way(&self, claim: &Claim, lines: &Lines) -> Option<Box<Holder>> {
         for (key, line) in claim.keys().iter().zip(lines) {
-            let nth = turns::place_of(line, claim.token()).unwrap_or_default();
+            let nth = turns::connection_for(line, claim.token()).unwrap_or_default();
             if nth < turns::served(line) {
                 continue;
             }

@@ -31,7 +31,7 @@ use crate::lock::settings::ServerSettings;
 use crate::store::url::StoreUrl;
 use crate::store::{
     AcquireOutcome, AcquireRequest, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
-    RenewRequest, Store, StoreError, StoreFuture, Subscriber, Waiting, place_of,
+    RenewRequest, Store, StoreError, StoreFuture, Subscriber, Waiting, connection_for,
 };
 use crate::{Error, HeldLock, Holder};
 pub use advisory::PostgresSessionStore;
@@ -212,7 +212,7 @@ impl PostgresStore {
     }
 
     fn place(&self, key: &LockKey) -> usize {
-        place_of(key, self.asks.len())
+        connection_for(key, self.asks.len())
     }
 
     async fn ask(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {

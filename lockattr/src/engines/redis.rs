@@ -223,7 +223,7 @@ impl RedisStore {
     /// Asks for all that a claim names.
     async fn ask(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
         let AcquireRequest { claim, waiting, .. } = asked;
-        let Some(place) = self.servers.place_of(claim) else {
+        let Some(place) = self.servers.connection_for(claim) else {
             return Box::pin(self.ask_several(asked)).await;
         };
         let waits = *waiting != Waiting::Not;
@@ -313,7 +313,7 @@ impl Store for RedisStore {
     ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
         Box::pin(async move {
             if let [releasing] = releases
-                && let Some(place) = self.servers.place_of(&releasing.claim)
+                && let Some(place) = self.servers.connection_for(&releasing.claim)
                 && let Some(answer) =
                     self.servers.give_back_free(place, releasing).await.transpose()
             {

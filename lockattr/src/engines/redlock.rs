@@ -222,7 +222,7 @@ impl Store for RedlockStore {
                 async move {
                     let held = |answer| answer == ReleaseOutcome::Released;
                     let answers = node.release(&batch).await;
-                    batch.iter().for_each(|one| one.claim.was_given_back(nth, one.quietly));
+                    batch.iter().for_each(|one| one.claim.note_released(nth, one.quietly));
                     answers.into_iter().map(|answer| answer.map(held)).collect()
                 }
             };

@@ -14,16 +14,16 @@ pub fn enter_blocking(call: Call) -> Result<Entry, Error> {
     }
     let began = Instant::now();
     let manager = call.manager.chosen()?;
-    let terms = call.options.resolve_blocking(manager.settings())?;
+    let options = call.options.resolve_blocking(manager.settings())?;
     let key = printed(call.key)?;
     let outcome = match several(&manager, &key, call.others)? {
-        None => match manager.enter_at_once_blocking(&terms, &key)? {
-            Some(guard) => return Ok(Entry { start: Start::Nested(guard, terms.on_lost) }),
-            None => manager.acquire_on_blocking(&terms, &key),
+        None => match manager.enter_at_once_blocking(&options, &key)? {
+            Some(guard) => return Ok(Entry { start: Start::Nested(guard, options.on_lost) }),
+            None => manager.acquire_on_blocking(&options, &key),
         },
-        Some(keys) => manager.acquire_all_on_blocking(&terms, keys),
+        Some(keys) => manager.acquire_all_on_blocking(&options, keys),
     };
-    let start = outcome.map(|guard| Granted::new(guard, terms, manager.clone(), began).into());
+    let start = outcome.map(|guard| Granted::new(guard, options, manager.clone(), began).into());
     entered(start, &key, call.run_unlocked)
 }
 

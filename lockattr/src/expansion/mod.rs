@@ -22,7 +22,7 @@ use tokio::time::Instant;
 pub use crate::__private::registry::{ANNOTATED, annotated};
 use crate::lock::key::LockKey;
 pub use crate::lock::key_template::KeyBuilder;
-use crate::lock::options::Terms;
+use crate::lock::options::ResolvedOptions;
 use crate::manager::body;
 use crate::manager::body::{Granted, Start};
 use crate::{Error, LockManager, LockOptions};
@@ -129,11 +129,11 @@ pub async fn enter(call: Call) -> Result<Entry, Error> {
         return Ok(Entry { start: Start::Unlocked });
     }
     let manager = manager.chosen()?;
-    let terms = options.resolve(manager.settings())?;
+    let options = options.resolve(manager.settings())?;
     let key = printed(key)?;
     let start = match several(&manager, &key, others)? {
-        Some(keys) => start_all(&manager, &terms, keys).await,
-        None => manager.start(&terms, &key).await,
+        Some(keys) => start_all(&manager, &options, keys).await,
+        None => manager.start(&options, &key).await,
     };
     entered(start, &key, run_unlocked)
 }
@@ -141,12 +141,12 @@ pub async fn enter(call: Call) -> Result<Entry, Error> {
 /// Acquires the locks of all `keys` for a body.
 async fn start_all(
     manager: &LockManager,
-    terms: &Terms,
+    options: &ResolvedOptions,
     keys: Vec<LockKey>,
 ) -> Result<Start, Error> {
     let began = Instant::now();
-    let guard = manager.acquire_all_on(terms, keys).await?;
-    Ok(Granted::new(guard, terms.clone(), manager.clone(), began).into())
+    let guard = manager.acquire_all_on(options, keys).await?;
+    Ok(Granted::new(guard, options.clone(), manager.clone(), began).into())
 }
 
 /// All keys of a call, where it has others than the first.

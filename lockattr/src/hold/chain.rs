@@ -13,22 +13,22 @@ use tokio::task::futures::TaskLocalFuture;
 
 use crate::Lease;
 use crate::hold::core::Core;
-pub(crate) use frame::{Frame, Turn};
+pub(crate) use frame::{Frame, Reentry};
 
 tokio::task_local! {
-    static INNERMOST: Option<Arc<Inside>>;
+    static INNERMOST: Option<Arc<ChainLink>>;
 }
 
 /// Being inside an entry, and inside of what that is in: a link of the chain.
 #[derive(Debug)]
-pub(crate) struct Inside {
+pub(crate) struct ChainLink {
     entry: Arc<Frame>,
     /// Whether the lease had ended before this code began: it is no holder.
     without_lease: bool,
-    around: Option<Arc<Inside>>,
+    around: Option<Arc<ChainLink>>,
 }
 
-fn innermost() -> Option<Arc<Inside>> {
+fn innermost() -> Option<Arc<ChainLink>> {
     INNERMOST.try_with(Option::clone).ok().flatten()
 }
 
@@ -37,7 +37,7 @@ fn innermost() -> Option<Arc<Inside>> {
 pub(crate) fn find(core: &Arc<Core>, key: &str) -> Option<Arc<Frame>> {
     let found = INNERMOST.try_with(|innermost| {
         let (mut inside, mut over) = (innermost.as_ref(), None);
-        while let Some(Inside { entry, around, .. }) = inside.map(Arc::as_ref) {
+        while let Some(ChainLink { entry, around, .. }) = inside.map(Arc::as_ref) {
             let mut keys = entry.hold().claim().keys().iter();
             if Arc::ptr_eq(entry.core(), core) && keys.any(|held| held.as_str() == key) {
                 if !entry.is_over() {
@@ -58,7 +58,7 @@ pub(crate) fn entries() -> impl Iterator<Item = Arc<Frame>> {
         .map(|inside| inside.entry.clone())
 }
 
-/// The leases of those entries, but for code that [has none](Place::without_lease).
+/// The leases of those entries, but for code that [has none](ChainPosition::without_lease).
 pub(crate) fn leases() -> impl Iterator<Item = Lease> {
     std::iter::successors(innermost(), |inside| inside.around.clone())
         .filter(|inside| !inside.without_lease)
@@ -71,18 +71,18 @@ pub(crate) fn within(entry: &Arc<Frame>) -> usize {
 }
 
 /// A future in the call chain.
-pub(crate) type Chained<F> = TaskLocalFuture<Option<Arc<Inside>>, F>;
+pub(crate) type Chained<F> = TaskLocalFuture<Option<Arc<ChainLink>>, F>;
 
 /// Runs `future` inside of what this code is inside of.
-pub(crate) fn as_it_is<F: Future>(future: F) -> Chained<F> {
-    Place::here().run_future(future)
+pub(crate) fn in_current_chain<F: Future>(future: F) -> Chained<F> {
+    ChainPosition::here().run_future(future)
 }
 
 /// Where running code stands in the call chain.
 #[derive(Clone, Debug)]
-pub(crate) struct Place(Option<Arc<Inside>>);
+pub(crate) struct ChainPosition(Option<Arc<ChainLink>>);
 
-impl Place {
+impl ChainPosition {
     /// Where this code stands.
     pub(crate) fn here() -> Self {
         Self(innermost())
@@ -90,7 +90,8 @@ impl Place {
 
     /// Inside these entries, the last of them innermost, and inside of what this code is inside of.
     pub(crate) fn inside(entries: impl IntoIterator<Item = Arc<Frame>>) -> Self {
-        let enter = |around, entry| Some(Arc::new(Inside { entry, without_lease: false, around }));
+        let enter =
+            |around, entry| Some(Arc::new(ChainLink { entry, without_lease: false, around }));
         Self(entries.into_iter().fold(innermost(), enter))
     }
 
@@ -102,9 +103,9 @@ impl Place {
     /// The same for code that is no holder, because the innermost lease ended before it began.
     pub(crate) fn without_lease(self) -> Self {
         Self(self.0.map(|inside| {
-            let Inside { entry, around, .. } = &*inside;
+            let ChainLink { entry, around, .. } = &*inside;
             let (entry, around) = (entry.clone(), around.clone());
-            Arc::new(Inside { entry, without_lease: true, around })
+            Arc::new(ChainLink { entry, without_lease: true, around })
         }))
     }
 

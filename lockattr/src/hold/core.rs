@@ -5,22 +5,25 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::known::{Known, Lines};
+use super::last_known::{LastKnown, WaitQueues};
 use super::permits::Permits;
-use crate::queue::{Kept, Limits};
+use crate::queue::{CachedLock, Limits};
 use crate::store::Store;
 use crate::watchdog::{Queues, Watchdog};
 
 /// What all holds of one manager share.
 pub(crate) struct Core {
     pub(crate) watchdog: Arc<Watchdog>,
-    lines: Arc<WaitQueues>,
+    lines: Arc<ProcessQueues>,
     permits: Permits,
 }
 
 impl Core {
     pub(crate) fn new(store: Arc<dyn Store>, limits: Limits, linger: Duration) -> Self {
-        let lines = Arc::new(WaitQueues { lines: Lines::new(limits), askers: Lines::new(limits) });
+        let lines = Arc::new(ProcessQueues {
+            lines: WaitQueues::new(limits),
+            askers: WaitQueues::new(limits),
+        });
         let watchdog = Arc::new(Watchdog::new(store, lines.clone(), linger));
         Self { watchdog, lines, permits: Permits::default() }
     }
@@ -31,12 +34,12 @@ impl Core {
 
     /// The queues of callers that want a lock alone, or to read where a writer can let them in. A cached lock
     /// lies in its queue too.
-    pub(crate) fn lines(&self) -> &Arc<Lines> {
+    pub(crate) fn lines(&self) -> &Arc<WaitQueues> {
         &self.lines.lines
     }
 
     /// The queues of callers that want a permit, or to read where no writer can let them in.
-    pub(crate) fn askers(&self) -> &Arc<Lines> {
+    pub(crate) fn askers(&self) -> &Arc<WaitQueues> {
         &self.lines.askers
     }
 
@@ -53,31 +56,31 @@ impl std::fmt::Debug for Core {
 }
 
 /// The wait queues of one manager in this process.
-struct WaitQueues {
-    lines: Arc<Lines>,
-    askers: Arc<Lines>,
+struct ProcessQueues {
+    lines: Arc<WaitQueues>,
+    askers: Arc<WaitQueues>,
 }
 
-impl Queues for WaitQueues {
-    fn look_after(&self, name: &str) -> Option<Instant> {
-        if let Some(readers) = self.lines.knows(name, Known::readers).flatten() {
+impl Queues for ProcessQueues {
+    fn recheck(&self, name: &str) -> Option<Instant> {
+        if let Some(readers) = self.lines.knows(name, LastKnown::readers).flatten() {
             readers.look(Instant::now());
         }
         match self.lines.kept(name, Instant::now()) {
-            Kept::Over(lock) => drop(lock),
-            Kept::Until(until) => return Some(until),
-            Kept::Gone => {}
+            CachedLock::Over(lock) => drop(lock),
+            CachedLock::Until(until) => return Some(until),
+            CachedLock::Gone => {}
         }
         None
     }
 
-    fn pass_over_idle(&self) {
+    fn reclaim_unclaimed(&self) {
         for lines in [&self.lines, &self.askers] {
-            drop(lines.look_at_all(Instant::now()));
+            drop(lines.reclaim_all(Instant::now()));
         }
     }
 
     fn release_cached(&self) {
-        drop(self.lines.take_kept(None));
+        drop(self.lines.take_cached(None));
     }
 }

@@ -1,9 +1,9 @@
 //! The guard that owns a hold, and gives it back on every way out.
 
 mod blocking;
+mod destination;
 mod held;
-mod together;
-mod way;
+mod reader_group;
 
 use std::fmt;
 use std::ops::Deref;
@@ -12,15 +12,15 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tracing::Span;
 
-use crate::hold::chain::{Place, Turn};
+use crate::hold::chain::{ChainPosition, Reentry};
 use crate::hold::scope::Scoped;
-use crate::hold::turns::others_had_their_turn;
+use crate::hold::yield_to_others::yield_to_others;
 use crate::lock::key::LockKey;
 use crate::lock::site::Site;
-use crate::observe::Watched;
+use crate::observe::HoldObservation;
 use crate::{Error, Lease, LostReason};
-use held::Owned;
-pub(crate) use together::Together;
+use held::OwnedLease;
+pub(crate) use reader_group::ReaderGroup;
 
 /// Owns a hold: the lock is ours until the guard is released or dropped, or the lease is lost.
 ///
@@ -54,48 +54,48 @@ pub(crate) use together::Together;
 /// ```
 #[must_use = "the lock is given back as soon as the guard is dropped"]
 pub struct LockGuard {
-    grip: Grip,
+    ownership: Ownership,
     /// Of several keys, those that were entered again: their turns end with the guard.
     also: Vec<LockGuard>,
     /// Who looks on, if anybody. The last field: by then it is decided how the hold ended.
-    watched: Watched,
+    watched: HoldObservation,
 }
 
 /// What a guard has, and how it lets go of it.
-enum Grip {
+enum Ownership {
     /// The lock itself.
-    Lock(Lease, Owned),
+    Lock(Lease, OwnedLease),
     /// Its turn inside the hold around it: it lets go by dropping that.
-    Turn(Turn),
+    Reentry(Reentry),
 }
 
 impl LockGuard {
     /// The guard of a nested call that entered again.
-    pub(crate) fn reentered(turn: Turn) -> Self {
-        Self::of(Grip::Turn(turn))
+    pub(crate) fn reentered(turn: Reentry) -> Self {
+        Self::of(Ownership::Reentry(turn))
     }
 
-    fn of(grip: Grip) -> Self {
-        Self { grip, also: Vec::new(), watched: Watched::default() }
+    fn of(ownership: Ownership) -> Self {
+        Self { ownership, also: Vec::new(), watched: HoldObservation::default() }
     }
 
     fn lease(&self) -> &Lease {
-        match &self.grip {
-            Grip::Lock(lease, _) => lease,
-            Grip::Turn(turn) => turn.lease(),
+        match &self.ownership {
+            Ownership::Lock(lease, _) => lease,
+            Ownership::Reentry(turn) => turn.lease(),
         }
     }
 
     /// The same, of this kind of lock.
     pub(crate) fn at(self, site: Option<Site>) -> Self {
         if let Some(site) = site {
-            self.lease().frame().is_at(site);
+            self.lease().frame().set_site(site);
         }
         self
     }
 
     /// Somebody looks on from here to the end of the hold.
-    pub(crate) fn watch(&mut self, watched: Watched) {
+    pub(crate) fn watch(&mut self, watched: HoldObservation) {
         self.watched = watched;
     }
 
@@ -108,7 +108,7 @@ impl LockGuard {
     pub(crate) fn and(mut self, also: Vec<LockGuard>) -> Self {
         if !also.is_empty() {
             let beside = also.iter().map(|guard| guard.lease().frame().clone());
-            self.lease().frame().stands_beside(beside);
+            self.lease().frame().join(beside);
         }
         self.also = also;
         self
@@ -147,9 +147,9 @@ impl LockGuard {
     pub async fn release(mut self) -> Result<(), Error> {
         self.watched.done();
         let held = self.lease().ensure_held();
-        let released = match &mut self.grip {
-            Grip::Turn(_) => held,
-            Grip::Lock(_, owned) => {
+        let released = match &mut self.ownership {
+            Ownership::Reentry(_) => held,
+            Ownership::Lock(_, owned) => {
                 let answer = owned.release().await;
                 held.and(answer)
             }
@@ -168,7 +168,7 @@ impl LockGuard {
     pub(crate) async fn release_until_sent(mut self) -> Result<(), Error> {
         let (held, waits) = self.hand_release_to_client().await;
         if waits {
-            others_had_their_turn().await;
+            yield_to_others().await;
         }
         held
     }
@@ -176,9 +176,9 @@ impl LockGuard {
     async fn hand_release_to_client(&mut self) -> (Result<(), Error>, bool) {
         self.watched.done();
         let held = self.lease().ensure_held();
-        let waits = match &mut self.grip {
-            Grip::Lock(_, owned) => owned.release_in_background().await,
-            Grip::Turn(_) => false,
+        let waits = match &mut self.ownership {
+            Ownership::Lock(_, owned) => owned.release_in_background().await,
+            Ownership::Reentry(_) => false,
         };
         (held, waits)
     }
@@ -213,13 +213,13 @@ impl LockGuard {
     }
 
     /// Where code stands that runs as part of this hold.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> ChainPosition {
         let innermost = self.lease().frame().clone();
         if self.also.is_empty() {
-            return Place::inside([innermost]);
+            return ChainPosition::inside([innermost]);
         }
         let beside = self.also.iter().map(|guard| guard.lease().frame().clone());
-        Place::inside(beside.chain([innermost]))
+        ChainPosition::inside(beside.chain([innermost]))
     }
 
     /// Gives back what is left of a lease that has ended: its keys, and the turns of other keys that
@@ -249,7 +249,7 @@ impl LockGuard {
 
     /// Whether this is a nested call's, which gives nothing back to the store.
     pub(crate) fn is_nested(&self) -> bool {
-        matches!(self.grip, Grip::Turn(_))
+        matches!(self.ownership, Ownership::Reentry(_))
     }
 }
 

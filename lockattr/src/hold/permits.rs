@@ -7,30 +7,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 
 use crate::FencingToken;
-use crate::lease::Hold;
+use crate::lease::LeaseState;
 use crate::store::Sharing;
 
 /// With more permits than this, nobody checks whether all are here: each number is asked for.
-const MOST: usize = 64;
+const MAX_TRACKED: usize = 64;
 
 /// The permits of this process, by the names of their locks.
 #[derive(Default)]
-pub(crate) struct Permits(Mutex<HashMap<Box<str>, OfLock>>);
+pub(crate) struct Permits(Mutex<HashMap<Box<str>, KeyPermits>>);
 
 /// Those of one lock.
-struct OfLock {
+struct KeyPermits {
     /// Who has each lease now, by the watchdog's number of it.
-    leases: Vec<(u64, Arc<Hold>)>,
+    leases: Vec<(u64, Arc<LeaseState>)>,
     /// The greatest number given here since the process got the first of these leases.
     last: FencingToken,
 }
 
 impl Permits {
     /// The lease of this number is a permit, and this hold has it from now on.
-    pub(crate) fn came(&self, id: u64, hold: &Arc<Hold>) {
+    pub(crate) fn came(&self, id: u64, hold: &Arc<LeaseState>) {
         let mut locks = self.locks();
         let (name, last) = (hold.claim().key().name(), hold.fencing());
-        let new = || OfLock { leases: Vec::new(), last };
+        let new = || KeyPermits { leases: Vec::new(), last };
         let lock = match locks.get_mut(name) {
             Some(lock) => lock,
             None => locks.entry(name.into()).or_insert_with(new),
@@ -67,23 +67,24 @@ impl Permits {
         Some(lock.last)
     }
 
-    fn locks(&self) -> MutexGuard<'_, HashMap<Box<str>, OfLock>> {
+    fn locks(&self) -> MutexGuard<'_, HashMap<Box<str>, KeyPermits>> {
         // Nothing in there can panic half-way, so a poisoned lock is still good.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl OfLock {
+impl KeyPermits {
     fn next(&self, sharing: Sharing, now: Instant) -> Option<FencingToken> {
-        self.last.handed_over().filter(|_| self.is_all_of(sharing, now))
+        self.last.handed_off().filter(|_| self.is_all_of(sharing, now))
     }
 
     fn is_all_of(&self, sharing: Sharing, now: Instant) -> bool {
         // A `usize` holds a `u32`.
         let Sharing::Permits(count) = sharing else { return false };
         let count = count as usize;
-        let is_held = |hold: &Hold| hold.claim().sharing() == sharing && hold.check(now).is_ok();
-        count <= MOST
+        let is_held =
+            |hold: &LeaseState| hold.claim().sharing() == sharing && hold.check(now).is_ok();
+        count <= MAX_TRACKED
             && self.leases.len() >= count
             && self.leases.iter().filter(|(_, hold)| is_held(hold)).count() >= count
     }
@@ -94,17 +95,17 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::lease::Granted;
+    use crate::lease::GrantedLease;
     use crate::store::{Claim, LockKey};
 
     const TTL: Duration = Duration::from_secs(10);
 
-    fn hold(permits: u32, counter: u64, asked: Instant) -> Arc<Hold> {
+    fn hold(permits: u32, counter: u64, asked: Instant) -> Arc<LeaseState> {
         let key = LockKey::new("lock:", "a").unwrap();
         let claim = Claim::with(1, Arc::new([key]), Sharing::Permits(permits), "");
         let fencing = FencingToken::from_counter(counter);
         let (claim, renew, max_hold) = (Arc::new(claim), true, None);
-        Arc::new(Hold::new(Granted { claim, fencing, asked, ttl: TTL, renew, max_hold }))
+        Arc::new(LeaseState::new(GrantedLease { claim, fencing, asked, ttl: TTL, renew, max_hold }))
     }
 
     /// Red without: any of the conditions in `is_all_of`; `goes`; the greatest number in `came`.
@@ -119,15 +120,15 @@ mod tests {
         assert_eq!(next(two, now), None, "it is the same lease");
         permits.came(2, &hold(2, 10, now));
         let last = FencingToken::from_counter(20);
-        assert_eq!(next(two, now), last.handed_over());
-        assert_eq!(next(two, now), last.handed_over().and_then(FencingToken::handed_over));
+        assert_eq!(next(two, now), last.handed_off());
+        assert_eq!(next(two, now), last.handed_off().and_then(FencingToken::handed_off));
         assert_eq!(next(Sharing::Permits(1), now), None, "it is not what they were granted as");
         assert_eq!(permits.next("lock:b", two, now), None);
         permits.came(2, &hold(2, 30, now + TTL));
         assert!(permits.knows_next("lock:a", two, now));
         assert_eq!(next(two, now + TTL), None, "one lease is over");
         permits.came(1, &hold(2, 25, now + TTL));
-        assert_eq!(next(two, now + TTL), FencingToken::from_counter(30).handed_over());
+        assert_eq!(next(two, now + TTL), FencingToken::from_counter(30).handed_off());
         permits.goes(1, "lock:a");
         assert_eq!(next(two, now + TTL), None);
         permits.goes(2, "lock:a");

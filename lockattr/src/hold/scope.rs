@@ -7,7 +7,7 @@ use pin_project_lite::pin_project;
 
 use super::enter::enter;
 use super::stage::Stage;
-use crate::hold::chain::Place;
+use crate::hold::chain::ChainPosition;
 
 pin_project! {
     /// A future inside of a hold, by way of [`LockGuard::scope`](crate::LockGuard::scope).
@@ -15,12 +15,12 @@ pin_project! {
     pub(crate) struct Scoped<F> {
         #[pin]
         future: Stage<F>,
-        place: Option<Place>,
+        place: Option<ChainPosition>,
     }
 }
 
 impl<F: Future> Scoped<F> {
-    pub(crate) fn new(place: Place, future: F) -> Self {
+    pub(crate) fn new(place: ChainPosition, future: F) -> Self {
         Self { future: Stage::Waits { body: Some(future) }, place: Some(place) }
     }
 }
@@ -39,13 +39,13 @@ impl<F: Future> Future for Scoped<F> {
 
 /// Runs `work` inside of a hold, by way of
 /// [`LockGuard::scope_blocking`](crate::LockGuard::scope_blocking).
-pub(crate) fn run_scoped<T>(place: Place, work: impl FnOnce() -> T) -> T {
+pub(crate) fn run_scoped<T>(place: ChainPosition, work: impl FnOnce() -> T) -> T {
     entered(place).run(work)
 }
 
 /// The place as its code finds it. A scope returns what its code returns, so it cannot refuse: code
 /// that begins on a lease that has ended finds no current lease, and its nested calls are lost.
-fn entered(place: Place) -> Place {
+fn entered(place: ChainPosition) -> ChainPosition {
     match place.entry().map(|entry| enter(entry, None)) {
         Some(Err(error)) => {
             tracing::warn!(%error, "a scope begins on a lease that has ended: it runs without the lock");

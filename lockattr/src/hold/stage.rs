@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-use super::chain::{Chained, Place};
+use super::chain::{ChainPosition, Chained};
 
 pin_project! {
     /// A body, which gets its place in the call chain when it begins.
@@ -19,7 +19,7 @@ pin_project! {
 
 impl<B: Future> Stage<B> {
     /// Puts the body in its place, if it waits.
-    pub(crate) fn begin(mut self: Pin<&mut Self>, place: Place) {
+    pub(crate) fn begin(mut self: Pin<&mut Self>, place: ChainPosition) {
         if let StageProj::Waits { body } = self.as_mut().project()
             && let Some(body) = body.take()
         {

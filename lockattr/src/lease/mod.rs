@@ -14,7 +14,7 @@ use crate::{Error, FencingToken, LostReason};
 
 /// What a hold is made of when its acquisition was answered.
 #[derive(Debug)]
-pub(crate) struct Granted {
+pub(crate) struct GrantedLease {
     pub(crate) claim: Arc<Claim>,
     pub(crate) fencing: FencingToken,
     /// Just before the request was sent: everything is counted from there, because the store may
@@ -27,10 +27,10 @@ pub(crate) struct Granted {
 
 /// The state of a hold, shared by its guard, its leases and the watchdog.
 #[derive(Debug)]
-pub(crate) struct Hold {
+pub(crate) struct LeaseState {
     claim: Arc<Claim>,
     /// The lease, where several of this process have it together: it ends for all of them at once.
-    within: Option<Arc<Hold>>,
+    within: Option<Arc<LeaseState>>,
     fencing: FencingToken,
     asked: Instant,
     renew: bool,
@@ -57,9 +57,9 @@ const MAX_HOLD: u8 = 4;
 const SHUT_DOWN: u8 = 5;
 const FORKED: u8 = 6;
 
-impl Hold {
-    pub(crate) fn new(granted: Granted) -> Self {
-        let Granted { claim, fencing, asked, ttl, renew, max_hold } = granted;
+impl LeaseState {
+    pub(crate) fn new(granted: GrantedLease) -> Self {
+        let GrantedLease { claim, fencing, asked, ttl, renew, max_hold } = granted;
         Self {
             claim,
             within: None,
@@ -79,7 +79,7 @@ impl Hold {
 
     /// The next hold of the same lease, which begins now and is renewed: nobody has asked the store
     /// for it.
-    pub(crate) fn handed_over(
+    pub(crate) fn handed_off(
         &self,
         fencing: FencingToken,
         ttl: Duration,
@@ -110,7 +110,7 @@ impl Hold {
     /// The hold of one reader, which has the lease together with others since now. Until when it is valid,
     /// and whether it is lost, the lease says.
     pub(crate) fn together(lease: &Arc<Self>, fencing: FencingToken, now: Instant) -> Self {
-        let hold = lease.handed_over(fencing, lease.ttl(), None, now);
+        let hold = lease.handed_off(fencing, lease.ttl(), None, now);
         Self { within: Some(lease.clone()), ..hold }
     }
 

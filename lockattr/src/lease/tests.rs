@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, advance};
 
-use super::{Granted, Hold, validity};
+use super::{GrantedLease, LeaseState, validity};
 use crate::store::{Claim, LockKey};
 use crate::{Error, FencingToken, LostReason};
 
@@ -18,23 +18,23 @@ const TTL: Duration = Duration::from_secs(10);
 const VALID: Duration = Duration::from_millis(9_898);
 const INSTANT: Duration = Duration::from_nanos(1);
 
-fn granted() -> Granted {
+fn granted() -> GrantedLease {
     let claim = Arc::new(Claim::new(LockKey::new("lock:", "a").unwrap(), ""));
     let fencing = FencingToken::from_counter(7);
-    Granted { claim, fencing, asked: Instant::now(), ttl: TTL, renew: true, max_hold: None }
+    GrantedLease { claim, fencing, asked: Instant::now(), ttl: TTL, renew: true, max_hold: None }
 }
 
 /// A hold of ten seconds, and when it was asked for.
-fn hold() -> (Hold, Instant) {
+fn hold() -> (LeaseState, Instant) {
     let granted = granted();
     let asked = granted.asked;
-    (Hold::new(granted), asked)
+    (LeaseState::new(granted), asked)
 }
 
-fn capped_at(max_hold: Duration) -> (Hold, Instant) {
-    let granted = Granted { max_hold: Some(max_hold), ..granted() };
+fn capped_at(max_hold: Duration) -> (LeaseState, Instant) {
+    let granted = GrantedLease { max_hold: Some(max_hold), ..granted() };
     let asked = granted.asked;
-    (Hold::new(granted), asked)
+    (LeaseState::new(granted), asked)
 }
 
 /// Red without: the comparison of `check` with the deadline, or what `validity` takes off.
@@ -97,7 +97,7 @@ fn a_lease_wants_to_be_renewed_after_a_third_of_it() {
     let (hold, asked) = hold();
     let sent = asked + Duration::from_secs(1);
     assert_eq!(hold.renew_at(sent, TTL * 3), Some(sent + TTL));
-    let fixed = Hold::new(Granted { renew: false, ..granted() });
+    let fixed = LeaseState::new(GrantedLease { renew: false, ..granted() });
     assert_eq!(fixed.renew_at(sent, TTL), None);
 }
 
@@ -135,21 +135,21 @@ fn the_store_has_let_go_when_the_longest_lease_it_was_asked_for_is_over() {
     assert_eq!(hold.valid_until(), asked + VALID, "nobody has answered");
 }
 
-/// Red without: `saturating_duration_since(now)` in `handed_over`, or what it is taken from.
+/// Red without: `saturating_duration_since(now)` in `handed_off`, or what it is taken from.
 #[test]
 fn who_is_handed_a_lease_has_what_is_left_of_it() {
     let (hold, asked) = hold();
     hold.asking_for(asked, TTL * 2);
     let now = asked + Duration::from_secs(3);
-    let next = hold.handed_over(FencingToken::from_counter(8), TTL, None, now);
+    let next = hold.handed_off(FencingToken::from_counter(8), TTL, None, now);
     assert_eq!(next.valid_until(), asked + VALID);
     assert_eq!(next.store_lets_go_at(), asked + TTL * 2 + TTL);
     assert_eq!(next.check(now), Ok(()));
     // Seven seconds are left, and six may be held: a cap that is reached needs no renewal.
-    let capped = |max_hold| hold.handed_over(hold.fencing(), TTL, Some(max_hold), now);
+    let capped = |max_hold| hold.handed_off(hold.fencing(), TTL, Some(max_hold), now);
     assert_eq!(capped(Duration::from_secs(6)).renew_at(now, TTL), None);
     assert!(capped(Duration::from_secs(8)).renew_at(now, TTL).is_some());
-    let lapsed = hold.handed_over(hold.fencing(), TTL, None, asked + TTL);
+    let lapsed = hold.handed_off(hold.fencing(), TTL, None, asked + TTL);
     assert_eq!(lapsed.check(asked + TTL), Err(LostReason::Expired));
 }
 

@@ -60,7 +60,7 @@ pub enum Error {
         holder: Option<Box<Holder>>,
     },
     /// The call waits for others that wait, in the end, for what its own call chain holds. Only where
-    /// [`deadlocks`](crate::LockManagerBuilder::deadlocks) are looked for, and for one of the circle:
+    /// [`deadlocks`](crate::LockManagerBuilder::detect_deadlocks) are looked for, and for one of the circle:
     /// the others go on when this one has given back what it holds.
     #[error("{}", Circle { circle, holds })]
     Deadlock {

@@ -66,7 +66,7 @@ impl FencingToken {
 
     /// The number of the next hold of the same lease, handed over inside this process; `None` if
     /// the numbers that the store reserved for that are used up.
-    pub(crate) fn handed_over(self) -> Option<Self> {
+    pub(crate) fn handed_off(self) -> Option<Self> {
         let next = self.0 + 1;
         (next & ((1 << HAND_OVER_BITS) - 1) != 0).then_some(Self(next))
     }
@@ -89,9 +89,9 @@ impl Numbers {
 
     /// The next number; none if those are used up that the store reserved.
     pub(crate) fn next(&self) -> Option<FencingToken> {
-        let next = |last| FencingToken(last).handed_over().map(FencingToken::get);
+        let next = |last| FencingToken(last).handed_off().map(FencingToken::get);
         let last = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).ok()?;
-        FencingToken(last).handed_over()
+        FencingToken(last).handed_off()
     }
 
     /// The greatest that was given.

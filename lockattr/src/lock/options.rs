@@ -1,7 +1,7 @@
 //! What one acquisition asks for, and which values make no sense.
 
 mod choices;
-mod terms;
+mod resolved;
 
 use std::ops::RangeInclusive;
 use std::panic::Location;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::Error;
 use crate::lock::site::Site;
 pub use choices::{Mode, OnLost, Release};
-pub(crate) use terms::Terms;
+pub(crate) use resolved::ResolvedOptions;
 
 /// How long a lease may be: shorter than 10 ms no network can renew, longer than 30 days nobody
 /// waits for a crashed holder.

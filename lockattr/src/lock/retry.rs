@@ -8,11 +8,11 @@ use tokio::time::Instant;
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// How long the only question of a call may take that does not wait; most stores give up earlier.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+const RESPONSE_TIME: Duration = Duration::from_secs(5);
 
 /// How long an acquisition goes on asking.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct WaitBudget {
     /// Retries after the first attempt; `None` for no such bound.
     pub(crate) retry: Option<u32>,
     /// Time from the first attempt; `None` for no such bound.
@@ -21,7 +21,7 @@ pub(crate) struct Patience {
     pub(crate) delay: Duration,
 }
 
-impl Patience {
+impl WaitBudget {
     /// Asks once.
     pub(crate) fn once(self) -> Self {
         Self { retry: Some(0), wait: None, ..self }
@@ -37,7 +37,7 @@ impl Patience {
         let deadline = self.wait.and_then(|wait| now.checked_add(wait));
         let Self { retry, delay, .. } = self;
         let (left, most) = (retry, retry.map(|retries| retries.saturating_add(1)));
-        Attempts { left, most, deadline, line_ends: None, delay, made: 0, started: now }
+        Attempts { left, most, deadline, wait_ends: None, delay, made: 0, started: now }
     }
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Attempts {
     most: Option<u32>,
     deadline: Option<Instant>,
     /// Until when to stand in line, once that was asked.
-    line_ends: Option<Instant>,
+    wait_ends: Option<Instant>,
     delay: Duration,
     made: u32,
     started: Instant,
@@ -68,7 +68,7 @@ impl Attempts {
         if let Some(left) = &mut self.left {
             *left = left.checked_sub(1)?;
         }
-        if [self.deadline, self.line_ends].into_iter().flatten().any(|ends| now >= ends) {
+        if [self.deadline, self.wait_ends].into_iter().flatten().any(|ends| now >= ends) {
             return None;
         }
         let wake = now + self.delay.min(LONGEST).mul_f64(0.5 + random / 2.0);
@@ -82,13 +82,13 @@ impl Attempts {
 
     /// Whether it is worth while to stand in line.
     pub(crate) fn can_wait(&self, now: Instant) -> bool {
-        !self.is_once() && self.line_ends.is_none_or(|ends| now < ends)
+        !self.is_once() && self.wait_ends.is_none_or(|ends| now < ends)
     }
 
     /// Until when to stand in line: the deadline, or for as long as the retries that are left would
     /// take if each were refused. Standing in line asks all the time, and costs nothing.
-    pub(crate) fn line_ends(&mut self, now: Instant, random: f64) -> Instant {
-        if let Some(ends) = self.line_ends {
+    pub(crate) fn wait_ends(&mut self, now: Instant, random: f64) -> Instant {
+        if let Some(ends) = self.wait_ends {
             return ends;
         }
         let retries = self.left.map(|left| {
@@ -98,26 +98,27 @@ impl Attempts {
             now + pause.saturating_mul(left).min(LONGEST)
         });
         let ends = retries.into_iter().chain(self.deadline).min().unwrap_or(now + LONGEST);
-        *self.line_ends.insert(ends)
+        *self.wait_ends.insert(ends)
     }
 
     /// When one who stands in line looks again if he hears nothing for `soon`; `None` if his
     /// patience is over.
-    pub(crate) fn look_again(
+    pub(crate) fn recheck_at(
         &mut self,
         now: Instant,
         soon: Duration,
         random: f64,
     ) -> Option<Instant> {
-        let ends = self.line_ends(now, random);
+        let ends = self.wait_ends(now, random);
         (now < ends).then(|| ends.min(now + soon))
     }
 
     /// How often it was asked: as often as `retry` allows, where that was stood through in line.
     pub(crate) fn made(&self, now: Instant) -> u32 {
-        let stood = self.line_ends.is_some_and(|ends| ends <= now && self.deadline != Some(ends));
+        let waited_it_out =
+            self.wait_ends.is_some_and(|ends| ends <= now && self.deadline != Some(ends));
         match self.most {
-            Some(most) if stood => most,
+            Some(most) if waited_it_out => most,
             Some(most) => self.made.min(most),
             None => self.made,
         }
@@ -132,10 +133,10 @@ impl Attempts {
     /// Until when an attempt that starts now may take: the deadline, but never less than `floor`,
     /// or an attempt near the deadline could not be answered at all.
     /// A call with `wait` zero asks once, and leaves the store the time that any answer may take.
-    pub(crate) fn cut(&self, now: Instant, floor: Duration) -> Option<Instant> {
+    pub(crate) fn response_deadline(&self, now: Instant, floor: Duration) -> Option<Instant> {
         self.deadline.map(|deadline| match deadline > self.started {
             true => deadline.max(now + floor),
-            false => now + ANSWERS_WITHIN,
+            false => now + RESPONSE_TIME,
         })
     }
 }

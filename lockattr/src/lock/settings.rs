@@ -15,20 +15,20 @@ pub(crate) struct Settings {
     pub(crate) wait: Duration,
     pub(crate) retry: Option<u32>,
     pub(crate) retry_delay: Duration,
-    pub(crate) shutdown_limit: Duration,
+    pub(crate) shutdown_timeout: Duration,
     /// How long a lock is kept in this process after its last holder.
     pub(crate) linger: Duration,
     /// How often, and for how long, a lock goes from hand to hand in this process while another
     /// process waits for it. A permit is limited always.
-    pub(crate) hand_overs: u32,
-    pub(crate) hand_over_time: Duration,
+    pub(crate) max_handoffs: u32,
+    pub(crate) max_handoff_time: Duration,
     pub(crate) server: ServerSettings,
     /// The longest lease that the store takes.
     pub(crate) longest_ttl: Duration,
     /// Whether the order is looked at in which locks are taken inside each other.
-    pub(crate) lock_order: bool,
+    pub(crate) check_lock_order: bool,
     /// Whether those who wait inside of a hold look for a circle of waiting.
-    pub(crate) deadlocks: bool,
+    pub(crate) detect_deadlocks: bool,
 }
 
 impl Default for Settings {
@@ -40,21 +40,21 @@ impl Default for Settings {
             wait: Duration::from_secs(10),
             retry: None,
             retry_delay: Duration::from_millis(100),
-            shutdown_limit: Duration::from_secs(10),
+            shutdown_timeout: Duration::from_secs(10),
             linger: Duration::ZERO,
-            hand_overs: 32,
-            hand_over_time: Duration::from_millis(20),
+            max_handoffs: 32,
+            max_handoff_time: Duration::from_millis(20),
             server: ServerSettings::default(),
             longest_ttl: Duration::MAX,
-            lock_order: cfg!(debug_assertions),
-            deadlocks: false,
+            check_lock_order: cfg!(debug_assertions),
+            detect_deadlocks: false,
         }
     }
 }
 
 /// The names a URL's query may set, for the message about an unknown one.
-pub(crate) const NAMES: &str = "`prefix`, `service`, `ttl`, `wait`, `retry`, `retry_delay`, `shutdown_limit`, `linger`, \
-     `hand_overs`, `hand_over_time`, `lock_order`, `deadlocks`";
+pub(crate) const NAMES: &str = "`prefix`, `service`, `ttl`, `wait`, `retry`, `retry_delay`, `shutdown_timeout`, `linger`, \
+     `max_handoffs`, `max_handoff_time`, `check_lock_order`, `detect_deadlocks`";
 
 impl Settings {
     /// Takes one setting out of a URL's query; `false` if it is not a manager's.
@@ -63,6 +63,7 @@ impl Settings {
     ///
     /// [`Error::InvalidOptions`] if the value cannot be read.
     pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<bool, Error> {
+        // The second name of a pair is the one before 0.1.
         match name {
             "prefix" => self.prefix = value.into(),
             "service" => self.service = Some(value.into()),
@@ -70,12 +71,12 @@ impl Settings {
             "wait" => self.wait = duration(name, value)?,
             "retry" => self.retry = Some(number(name, value)?),
             "retry_delay" => self.retry_delay = duration(name, value)?,
-            "shutdown_limit" => self.shutdown_limit = duration(name, value)?,
+            "shutdown_timeout" | "shutdown_limit" => self.shutdown_timeout = duration(name, value)?,
             "linger" => self.linger = duration(name, value)?,
-            "hand_overs" => self.hand_overs = number(name, value)?,
-            "hand_over_time" => self.hand_over_time = duration(name, value)?,
-            "lock_order" => self.lock_order = switch(name, value)?,
-            "deadlocks" => self.deadlocks = switch(name, value)?,
+            "max_handoffs" | "hand_overs" => self.max_handoffs = number(name, value)?,
+            "max_handoff_time" | "hand_over_time" => self.max_handoff_time = duration(name, value)?,
+            "check_lock_order" | "lock_order" => self.check_lock_order = switch(name, value)?,
+            "detect_deadlocks" | "deadlocks" => self.detect_deadlocks = switch(name, value)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -156,8 +157,8 @@ impl ServerSettings {
             "heartbeat" => self.heartbeat = duration(name, value)?,
             "replicas" => self.replicas = number(name, value)?,
             "ca" => self.tls.ca = Some(value.into()),
-            "cert" => self.tls.cert = Some(value.into()),
-            "key" => self.tls.key = Some(value.into()),
+            "client_cert" | "cert" => self.tls.cert = Some(value.into()),
+            "client_key" | "key" => self.tls.key = Some(value.into()),
             _ => return Ok(false),
         }
         Ok(true)
@@ -183,18 +184,18 @@ impl ServerSettings {
 impl TlsFiles {
     pub(crate) fn check(&self) -> Result<(), Error> {
         let (named, missing) = match (&self.cert, &self.key) {
-            (Some(_), None) => ("cert", "key"),
-            (None, Some(_)) => ("key", "cert"),
+            (Some(_), None) => ("client_cert", "client_key"),
+            (None, Some(_)) => ("client_key", "client_cert"),
             _ => return Ok(()),
         };
-        let sentence = format!("`{named}` is of use only with `{missing}`: give both files");
+        let sentence = format!("`{named}` needs `{missing}` too: give both files");
         Err(Error::InvalidOptions(sentence))
     }
 
     /// Those that are set, by the names of their settings.
     #[cfg(feature = "redis")]
     pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
-        let all = [("ca", &self.ca), ("cert", &self.cert), ("key", &self.key)];
+        let all = [("ca", &self.ca), ("client_cert", &self.cert), ("client_key", &self.key)];
         all.into_iter().filter_map(|(name, path)| Some((name, path.as_ref()?)))
     }
 }
@@ -239,6 +240,25 @@ mod tests {
     use super::*;
     use crate::LockManager;
 
+    /// Red without: the second name in an arm of `set`.
+    #[test]
+    fn a_url_may_use_the_names_of_before() {
+        let mut settings = Settings::default();
+        for (name, value) in [
+            ("shutdown_limit", "7s"),
+            ("hand_overs", "7"),
+            ("hand_over_time", "7s"),
+            ("lock_order", "true"),
+            ("deadlocks", "true"),
+        ] {
+            assert!(settings.set(name, value).unwrap(), "{name}");
+        }
+        let seven = Duration::from_secs(7);
+        assert_eq!((settings.shutdown_timeout, settings.max_handoff_time), (seven, seven));
+        assert_eq!(settings.max_handoffs, 7);
+        assert!(settings.check_lock_order && settings.detect_deadlocks);
+    }
+
     /// Red without: `check_longest`, in `duration` and in `ServerSettings::check`.
     #[test]
     fn a_time_that_no_clock_could_be_set_to_is_refused() {
@@ -246,7 +266,7 @@ mod tests {
             let error = builder.build().map(drop).unwrap_err().to_string();
             assert!(error.contains("longer than a century"), "{error}");
         };
-        for setting in ["linger", "hand_over_time", "wait"] {
+        for setting in ["linger", "max_handoff_time", "wait"] {
             let url = format!("memory://?{setting}=500000000000y");
             refused(LockManager::builder().url(url));
         }

@@ -102,10 +102,10 @@ impl LockManager {
         key: LockKey,
         number: i64,
     ) -> Result<FencingToken, Error> {
-        let mut terms = LockOptions::new().resolve(&self.shared.settings)?;
+        let mut options = LockOptions::new().resolve(&self.shared.settings)?;
         // It must go back to the store, which then knows that the transaction is next.
-        terms.by_store = true;
-        let guard = self.acquire_new(&terms, Arc::new([key.clone()])).await?;
+        options.by_store = true;
+        let guard = self.acquire_new(&options, Arc::new([key.clone()])).await?;
         let statement = store.statement(&key, None);
         let pid = transaction.ask(&statement, number).await.map_err(|error| failed(&key, error))?;
         // If it was ours all the time until here, it is the transaction's now.
@@ -128,12 +128,12 @@ impl LockManager {
         key: LockKey,
         number: i64,
     ) -> Result<FencingToken, Error> {
-        let patience = LockOptions::new().resolve(&self.shared.settings)?.patience;
+        let wait_budget = LockOptions::new().resolve(&self.shared.settings)?.wait_budget;
         let asked = Instant::now();
-        let wait = match patience.is_once() {
+        let wait = match wait_budget.is_once() {
             true => Duration::ZERO,
             // For as long as its retries would take, as those in line wait elsewhere.
-            false => whole(patience.start(asked).line_ends(asked, random_fraction()) - asked),
+            false => whole(wait_budget.start(asked).wait_ends(asked, random_fraction()) - asked),
         };
         let contended = || {
             let (key, waited) = (key.as_str().to_owned(), asked.elapsed());

@@ -4,10 +4,10 @@ use tokio::time::Instant;
 use tracing::instrument::{Instrument, WithSubscriber};
 
 use super::{LockManager, LockManagerBuilder, if_free};
-use crate::hold::chain::{self, Place};
+use crate::hold::chain::{self, ChainPosition};
 use crate::hold::thread_kind::may_wait;
 use crate::lock::key::{LockKey, named};
-use crate::lock::options::Terms;
+use crate::lock::options::ResolvedOptions;
 use crate::manager::body::{self, Granted, Start, lease};
 use crate::manager::default_manager::Scope;
 use crate::{Error, Holder, Lease, LockGuard, LockOptions};
@@ -89,9 +89,9 @@ impl LockManager {
         options: LockOptions,
     ) -> Result<LockGuard, Error> {
         let began = Instant::now();
-        let terms = options.resolve(self.settings())?;
-        let guard = self.acquire_on_blocking(&terms, key.as_ref())?;
-        Granted::new(guard, terms, self.clone(), began).for_caller_blocking()
+        let options = options.resolve(self.settings())?;
+        let guard = self.acquire_on_blocking(&options, key.as_ref())?;
+        Granted::new(guard, options, self.clone(), began).for_caller_blocking()
     }
 
     /// [Waits](Self::acquire_all) for the locks of all `keys` on this thread, and takes them together.
@@ -116,9 +116,9 @@ impl LockManager {
         options: LockOptions,
     ) -> Result<LockGuard, Error> {
         let began = Instant::now();
-        let terms = options.resolve(self.settings())?;
-        let guard = self.acquire_all_on_blocking(&terms, self.all_keys(keys)?)?;
-        Granted::new(guard, terms, self.clone(), began).for_caller_blocking()
+        let options = options.resolve(self.settings())?;
+        let guard = self.acquire_all_on_blocking(&options, self.all_keys(keys)?)?;
+        Granted::new(guard, options, self.clone(), began).for_caller_blocking()
     }
 
     /// [Asks](Self::try_acquire) for the lock once: `None` if another holder has it.
@@ -144,11 +144,11 @@ impl LockManager {
         options: LockOptions,
     ) -> Result<Option<LockGuard>, Error> {
         let began = Instant::now();
-        let mut terms = options.resolve(self.settings())?;
-        terms.patience = terms.patience.once();
-        match self.acquire_on_blocking(&terms, key.as_ref()) {
+        let mut options = options.resolve(self.settings())?;
+        options.wait_budget = options.wait_budget.once();
+        match self.acquire_on_blocking(&options, key.as_ref()) {
             Ok(guard) => {
-                let granted = Granted::new(guard, terms, self.clone(), began);
+                let granted = Granted::new(guard, options, self.clone(), began);
                 granted.for_caller_blocking().map(Some)
             }
             refused => if_free(refused),
@@ -189,12 +189,12 @@ impl LockManager {
         body: impl FnOnce(&Lease) -> T,
     ) -> Result<T, Error> {
         let began = Instant::now();
-        let terms = options.resolve_blocking(self.settings())?;
-        let start = match self.enter_at_once_blocking(&terms, key.as_ref())? {
-            Some(guard) => Start::Nested(guard, terms.on_lost),
+        let options = options.resolve_blocking(self.settings())?;
+        let start = match self.enter_at_once_blocking(&options, key.as_ref())? {
+            Some(guard) => Start::Nested(guard, options.on_lost),
             None => {
-                let guard = self.acquire_on_blocking(&terms, key.as_ref())?;
-                Granted::new(guard, terms, self.clone(), began).into()
+                let guard = self.acquire_on_blocking(&options, key.as_ref())?;
+                Granted::new(guard, options, self.clone(), began).into()
             }
         };
         body::run_blocking(start, || body(&lease()))
@@ -241,26 +241,30 @@ impl LockManager {
         })
     }
 
-    pub(crate) fn acquire_on_blocking(&self, terms: &Terms, key: &str) -> Result<LockGuard, Error> {
+    pub(crate) fn acquire_on_blocking(
+        &self,
+        options: &ResolvedOptions,
+        key: &str,
+    ) -> Result<LockGuard, Error> {
         if let Some(outer) = chain::find(&self.shared.core, key)
-            && let Some(guard) = self.try_enter_again(terms, &outer, key)?
+            && let Some(guard) = self.try_enter_again(options, &outer, key)?
         {
             return Ok(guard);
         }
-        let (manager, terms, key) = (self.clone(), terms.clone(), key.to_owned());
-        self.wait_for(&key.clone(), async move { manager.acquire_on(&terms, &key).await })
+        let (manager, options, key) = (self.clone(), options.clone(), key.to_owned());
+        self.wait_for(&key.clone(), async move { manager.acquire_on(&options, &key).await })
     }
 
     pub(crate) fn acquire_all_on_blocking(
         &self,
-        terms: &Terms,
+        options: &ResolvedOptions,
         keys: Vec<LockKey>,
     ) -> Result<LockGuard, Error> {
-        if let Some(guard) = self.try_enter_all_again(terms, &keys)? {
+        if let Some(guard) = self.try_enter_all_again(options, &keys)? {
             return Ok(guard);
         }
-        let (manager, terms) = (self.clone(), terms.clone());
-        self.wait_for(&named(&keys), async move { manager.acquire_all_on(&terms, keys).await })
+        let (manager, options) = (self.clone(), options.clone());
+        self.wait_for(&named(&keys), async move { manager.acquire_all_on(&options, keys).await })
     }
 
     /// Waits for what has to be asked of the store, about `key`.
@@ -271,7 +275,8 @@ impl LockManager {
     ) -> Result<T, Error> {
         may_wait(key)?;
         // Its span is one inside of the caller's, though it is made on another thread.
-        let asks = Place::here().run_future(asks).in_current_span().with_current_subscriber();
+        let asks =
+            ChainPosition::here().run_future(asks).in_current_span().with_current_subscriber();
         self.shared.core.watchdog.block_on(key, asks)?
     }
 }

@@ -12,10 +12,10 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
-use crate::hold::chain::Place;
+use crate::hold::chain::ChainPosition;
 use crate::hold::enter::{enter, go_on};
 use crate::hold::stage::Stage;
-use crate::lock::options::{Release, Terms};
+use crate::lock::options::{Release, ResolvedOptions};
 use crate::{Error, Lease, LockGuard, OnLost};
 pub(crate) use blocking::run_blocking;
 pub use granted::lease;
@@ -25,7 +25,7 @@ pub(crate) use stream::{LockedStream, Opening};
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 pin_project! {
-    /// Runs `body`, gives the lock back, and says what the terms make of a loss.
+    /// Runs `body`, gives the lock back, and says what the options make of a loss.
     ///
     /// The body's own result is hidden only by `Error::Lost`: a release that merely got no answer
     /// is an event.
@@ -34,19 +34,19 @@ pin_project! {
         // Dropped as soon as it is done or cancelled, before the release.
         #[pin]
         body: Stage<B>,
-        held: Held,
+        held: BodyState,
         output: Option<Result<B::Output, Error>>,
     }
 }
 
 /// How far it is with the lock.
-enum Held {
+enum BodyState {
     /// There is none.
     Unlocked,
     /// The body has not begun.
     Granted(Box<Granted>),
     /// The lease ended before the body began: the lock is being acquired again.
-    Again(Boxed<Result<Granted, Error>>),
+    Reacquiring(Boxed<Result<Granted, Error>>),
     Running {
         guard: LockGuard,
         on_lost: OnLost,
@@ -67,7 +67,7 @@ enum Held {
 /// Runs `body` under the lock that it begins with; where it has none, in the call chain as it is.
 pub(crate) fn run<B: Future>(start: Start, body: B) -> Run<B> {
     let body = match start {
-        Start::Unlocked => Stage::Runs { body: Place::here().run_future(body) },
+        Start::Unlocked => Stage::Runs { body: ChainPosition::here().run_future(body) },
         Start::Nested(..) | Start::Granted(_) => Stage::Waits { body: Some(body) },
     };
     Run { body, held: start.into(), output: None }
@@ -89,7 +89,7 @@ impl<B: Future> Future for Run<B> {
     }
 }
 
-impl From<Start> for Held {
+impl From<Start> for BodyState {
     fn from(start: Start) -> Self {
         match start {
             Start::Unlocked => Self::Unlocked,
@@ -106,9 +106,9 @@ impl From<Start> for Held {
     }
 }
 
-impl Held {
+impl BodyState {
     fn running(granted: Granted) -> Self {
-        let Terms { on_lost, release, .. } = granted.terms;
+        let ResolvedOptions { on_lost, release, .. } = granted.options;
         Self::Running { guard: granted.guard, on_lost, release, begun: false, ended: None }
     }
 
@@ -129,7 +129,10 @@ impl Held {
     }
 
     fn has_begun(&self) -> bool {
-        !matches!(self, Self::Granted(_) | Self::Again(_) | Self::Running { begun: false, .. })
+        !matches!(
+            self,
+            Self::Granted(_) | Self::Reacquiring(_) | Self::Running { begun: false, .. }
+        )
     }
 
     /// Lets the body begin, by `begin`, while the lock is held: acquires it again if its lease ended
@@ -137,7 +140,7 @@ impl Held {
     fn poll_enter<T>(
         &mut self,
         context: &mut Context<'_>,
-        begin: impl FnOnce(Place, &mut Context<'_>) -> T,
+        begin: impl FnOnce(ChainPosition, &mut Context<'_>) -> T,
     ) -> Poll<Result<T, Error>> {
         let begun = loop {
             let lost = match self {
@@ -154,21 +157,21 @@ impl Held {
                     let entered = enter(guard.frame(), guard.span());
                     return Poll::Ready(entered.map(|_entered| begin(place, context)));
                 }
-                Self::Again(again) => {
+                Self::Reacquiring(again) => {
                     let granted = ready!(again.as_mut().poll(context));
                     *self = Self::Unlocked;
                     *self = Self::Granted(Box::new(granted?));
                     continue;
                 }
                 // It has begun, in the call chain as it is.
-                _ => return Poll::Ready(Ok(begin(Place::here(), context))),
+                _ => return Poll::Ready(Ok(begin(ChainPosition::here(), context))),
             };
             let Self::Granted(granted) = std::mem::replace(self, Self::Unlocked) else { continue };
-            let Some(terms) = granted.terms_again() else {
+            let Some(options) = granted.options_for_retry() else {
                 *self = Self::running(*granted);
                 return Poll::Ready(Err(lost));
             };
-            *self = Self::Again(Box::pin(granted.again(terms, lost)));
+            *self = Self::Reacquiring(Box::pin(granted.again(options, lost)));
         };
         if let Self::Granted(granted) = std::mem::replace(self, Self::Unlocked) {
             *self = Self::running(*granted);
@@ -176,7 +179,7 @@ impl Held {
         Poll::Ready(Ok(begun))
     }
 
-    /// Polls the body, unless the lease is lost and the terms say that this cancels it.
+    /// Polls the body, unless the lease is lost and the options say that this cancels it.
     fn poll_body<T>(
         &mut self,
         context: &mut Context<'_>,

@@ -15,10 +15,10 @@ use crate::store::url;
 ///
 /// What the URL's query says wins over what the program says, so that whoever runs a service can
 /// change it without a new build. The query knows these settings by the same names: `prefix`,
-/// `service`, `ttl`, `wait`, `retry`, `retry_delay`, `shutdown_limit`, `linger`, `hand_overs`,
-/// `hand_over_time`, `lock_order`, `deadlocks`, and where the store has a server `connections`, `connect_timeout`,
-/// `response_timeout`, `heartbeat` and `replicas`, and where it is reached by TLS `ca`, `cert` and
-/// `key`.
+/// `service`, `ttl`, `wait`, `retry`, `retry_delay`, `shutdown_timeout`, `linger`, `max_handoffs`,
+/// `max_handoff_time`, `check_lock_order`, `detect_deadlocks`, and where the store has a server `connections`, `connect_timeout`,
+/// `response_timeout`, `heartbeat` and `replicas`, and where it is reached by TLS `ca`, `client_cert` and
+/// `client_key`.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -99,8 +99,8 @@ impl LockManagerBuilder {
     }
 
     /// How long [`shutdown`](LockManager::shutdown) waits for bodies to stop: 10 s by default.
-    pub fn shutdown_limit(mut self, limit: Duration) -> Self {
-        self.settings.shutdown_limit = limit;
+    pub fn shutdown_timeout(mut self, limit: Duration) -> Self {
+        self.settings.shutdown_timeout = limit;
         self
     }
 
@@ -119,16 +119,16 @@ impl LockManagerBuilder {
     /// waits for it: 32 times by default, 0 to let the store decide each time. While no other
     /// process waits, only permits are limited: after so many hand-overs, one permit goes back to
     /// the store.
-    pub fn hand_overs(mut self, count: u32) -> Self {
-        self.settings.hand_overs = count;
+    pub fn max_handoffs(mut self, count: u32) -> Self {
+        self.settings.max_handoffs = count;
         self
     }
 
     /// For how long a lock goes from one caller in this process to the next while another process
     /// waits for it: 20 ms by default. Permits have this limit also while no other process waits. A
     /// body that runs longer is not interrupted.
-    pub fn hand_over_time(mut self, time: Duration) -> Self {
-        self.settings.hand_over_time = time;
+    pub fn max_handoff_time(mut self, time: Duration) -> Self {
+        self.settings.max_handoff_time = time;
         self
     }
 
@@ -140,8 +140,8 @@ impl LockManagerBuilder {
     /// on the first day; and one of [`LockManager::inversions`]. It is about what
     /// [waits](crate::LockOptions::wait): a call that asks once cannot wait in a circle. As
     /// [lockdep](https://docs.kernel.org/locking/lockdep-design.html) does in Linux.
-    pub fn lock_order(mut self, look: bool) -> Self {
-        self.settings.lock_order = look;
+    pub fn check_lock_order(mut self, look: bool) -> Self {
+        self.settings.check_lock_order = look;
         self
     }
 
@@ -154,8 +154,8 @@ impl LockManagerBuilder {
     /// costs nothing; what waits inside of one for longer than a tenth of a second costs a few
     /// commands. All managers of the fleet have to be set to it. Permits are no part of it: who waits
     /// for one of several is not stuck while another may give one back.
-    pub fn deadlocks(mut self, look: bool) -> Self {
-        self.settings.deadlocks = look;
+    pub fn detect_deadlocks(mut self, look: bool) -> Self {
+        self.settings.detect_deadlocks = look;
         self
     }
 
@@ -205,8 +205,8 @@ impl LockManagerBuilder {
     /// let manager = LockManager::builder()
     ///     .url("rediss://db.example/")
     ///     .ca("/etc/locks/ca.pem")
-    ///     .cert("/etc/locks/client.pem")
-    ///     .key("/etc/locks/client.key")
+    ///     .client_cert("/etc/locks/client.pem")
+    ///     .client_key("/etc/locks/client.key")
     ///     .build()?;
     /// # let _ = manager;
     /// # Ok(())
@@ -222,16 +222,65 @@ impl LockManagerBuilder {
     }
 
     /// A file in PEM with the certificate by which the server knows this client, and those between
-    /// it and the authority, if there are any: none by default. Goes with [`key`](Self::key).
-    pub fn cert(mut self, file: impl Into<PathBuf>) -> Self {
+    /// it and the authority, if there are any: none by default. Goes with [`client_key`](Self::client_key).
+    pub fn client_cert(mut self, file: impl Into<PathBuf>) -> Self {
         self.settings.server.tls.cert = Some(file.into());
         self
     }
 
-    /// A file in PEM with the private key to [`cert`](Self::cert), without a passphrase.
-    pub fn key(mut self, file: impl Into<PathBuf>) -> Self {
+    /// A file in PEM with the private key to [`client_cert`](Self::client_cert), without a passphrase.
+    pub fn client_key(mut self, file: impl Into<PathBuf>) -> Self {
         self.settings.server.tls.key = Some(file.into());
         self
+    }
+
+    /// The old name of [`shutdown_timeout`](Self::shutdown_timeout).
+    #[deprecated(note = "renamed to `shutdown_timeout`")]
+    #[doc(hidden)]
+    pub fn shutdown_limit(self, limit: Duration) -> Self {
+        self.shutdown_timeout(limit)
+    }
+
+    /// The old name of [`max_handoffs`](Self::max_handoffs).
+    #[deprecated(note = "renamed to `max_handoffs`")]
+    #[doc(hidden)]
+    pub fn hand_overs(self, count: u32) -> Self {
+        self.max_handoffs(count)
+    }
+
+    /// The old name of [`max_handoff_time`](Self::max_handoff_time).
+    #[deprecated(note = "renamed to `max_handoff_time`")]
+    #[doc(hidden)]
+    pub fn hand_over_time(self, time: Duration) -> Self {
+        self.max_handoff_time(time)
+    }
+
+    /// The old name of [`check_lock_order`](Self::check_lock_order).
+    #[deprecated(note = "renamed to `check_lock_order`")]
+    #[doc(hidden)]
+    pub fn lock_order(self, check: bool) -> Self {
+        self.check_lock_order(check)
+    }
+
+    /// The old name of [`detect_deadlocks`](Self::detect_deadlocks).
+    #[deprecated(note = "renamed to `detect_deadlocks`")]
+    #[doc(hidden)]
+    pub fn deadlocks(self, detect: bool) -> Self {
+        self.detect_deadlocks(detect)
+    }
+
+    /// The old name of [`client_cert`](Self::client_cert).
+    #[deprecated(note = "renamed to `client_cert`")]
+    #[doc(hidden)]
+    pub fn cert(self, file: impl Into<PathBuf>) -> Self {
+        self.client_cert(file)
+    }
+
+    /// The old name of [`client_key`](Self::client_key).
+    #[deprecated(note = "renamed to `client_key`")]
+    #[doc(hidden)]
+    pub fn key(self, file: impl Into<PathBuf>) -> Self {
+        self.client_key(file)
     }
 
     /// The observer of what is locked.

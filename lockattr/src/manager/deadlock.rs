@@ -20,7 +20,7 @@ use super::LockManager;
 use crate::hold::chain::{self, Frame};
 use crate::lock::holder::Waits;
 use crate::lock::key::{LockKey, named};
-use crate::lock::options::Terms;
+use crate::lock::options::ResolvedOptions;
 use crate::platform::entropy::random_bits;
 use crate::store::{AcquireRequest, Claim, ReleaseRequest, Sharing};
 use crate::{Error, Holder};
@@ -34,20 +34,20 @@ pub(super) fn is_note(name: &str) -> bool {
 }
 
 /// Most waits are over by then, and cost nothing.
-const FIRST_LOOK: Duration = Duration::from_millis(100);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Then after this long, and each time after twice as long, up to the second.
-const NEXT_LOOK: Duration = Duration::from_millis(200);
-const SELDOM: Duration = Duration::from_secs(10);
+const SECOND_PAUSE: Duration = Duration::from_millis(200);
+const MAX_PAUSE: Duration = Duration::from_secs(10);
 
 /// How long a note stays without its process.
 const TTL: Duration = Duration::from_secs(30);
 
 /// How many looks a circle is left to the one that is to break it, who may not look at all.
-const PATIENCE: u32 = 3;
+const MAX_ROUNDS: u32 = 3;
 
 /// No circle is longer.
-const LONGEST: usize = 64;
+const MAX_PATH: usize = 64;
 
 /// Ends with the error, if there is a circle.
 pub(super) type Search = Pin<Box<dyn Future<Output = Error> + Send>>;
@@ -79,15 +79,15 @@ struct Step {
 impl LockManager {
     /// Looks for a circle beside a call that waits for `keys`, if that is wished and there may be
     /// one.
-    pub(super) fn search(&self, terms: &Terms, keys: &[LockKey]) -> Option<Search> {
+    pub(super) fn search(&self, options: &ResolvedOptions, keys: &[LockKey]) -> Option<Search> {
         let settings = &self.shared.settings;
-        if !settings.deadlocks || terms.patience.is_once() {
+        if !settings.detect_deadlocks || options.wait_budget.is_once() {
             return None;
         }
         let mut holds = Vec::new();
         for entry in chain::entries() {
             let is_ours = Arc::ptr_eq(entry.core(), &self.shared.core);
-            if is_ours && holds_up_others(&entry) {
+            if is_ours && blocks_others(&entry) {
                 let keys = entry.hold().claim().keys().iter();
                 holds.extend(keys.map(|key| (key.clone(), entry.clone())));
             }
@@ -97,7 +97,7 @@ impl LockManager {
         }
         let id = random_bits();
         let names: Vec<_> = keys.iter().map(|key| key.name().to_owned()).collect();
-        let label = self.shared.identity.label(terms.function);
+        let label = self.shared.identity.label(options.function);
         let note = |(held, entry): &(LockKey, Arc<Frame>)| {
             let holds_since = Holder::from_value(entry.hold().claim().value(), None).since_millis();
             let label = label.clone() + &Waits { id, holds_since, names: names.clone() }.word();
@@ -113,7 +113,7 @@ impl LockManager {
 
 /// Whether who waits for its lock waits for this call. A task that went on behind its hold does not
 /// hold up anybody.
-fn holds_up_others(entry: &Frame) -> bool {
+fn blocks_others(entry: &Frame) -> bool {
     // Who waits for one of several permits is not stuck while another may be given back.
     let is_one_of_several = matches!(entry.sharing, Sharing::Permits(_));
     !is_one_of_several && entry.ensure_held(Instant::now()).is_ok()
@@ -121,10 +121,10 @@ fn holds_up_others(entry: &Frame) -> bool {
 
 impl Waiter {
     async fn search(mut self) -> Error {
-        let mut pause = FIRST_LOOK;
+        let mut pause = FIRST_PAUSE;
         for look in 1_u32.. {
             sleep(pause).await;
-            pause = if look == 1 { NEXT_LOOK } else { (pause * 2).min(SELDOM) };
+            pause = if look == 1 { SECOND_PAUSE } else { (pause * 2).min(MAX_PAUSE) };
             self.leave_notes().await;
             let Some(circle) = self.circle().await else { continue };
             let again = self.circle().await;
@@ -133,7 +133,7 @@ impl Waiter {
                 continue;
             }
             // One of the circle is enough, and all agree which.
-            if look >= PATIENCE || ids(&circle).iter().all(|id| *id < self.id) {
+            if look >= MAX_ROUNDS || ids(&circle).iter().all(|id| *id < self.id) {
                 return self.named(circle);
             }
         }
@@ -159,7 +159,7 @@ impl Waiter {
         let first = self.waits_for.iter().map(|key| (key.name().to_owned(), Vec::new()));
         let (mut open, mut seen) = (first.collect::<Vec<(String, Vec<Step>)>>(), Vec::new());
         while let Some((name, way)) = open.pop() {
-            if seen.contains(&name) || way.len() >= LONGEST {
+            if seen.contains(&name) || way.len() >= MAX_PATH {
                 continue;
             }
             seen.push(name.clone());
@@ -176,7 +176,7 @@ impl Waiter {
     /// What is held here of what somebody waits for.
     fn held_here(&self, waits: &Waits) -> Option<&LockKey> {
         let is_meant = |key: &LockKey| waits.names.iter().any(|name| name == key.name());
-        let held = self.holds.iter().find(|(key, entry)| is_meant(key) && holds_up_others(entry));
+        let held = self.holds.iter().find(|(key, entry)| is_meant(key) && blocks_others(entry));
         held.map(|(key, _)| key)
     }
 
@@ -188,11 +188,11 @@ impl Waiter {
         let mut waiter = store.holder(&note).await.ok()??;
         let waits = waiter.waits.take()?;
         let holder = store.holder(&LockKey::named(lock)).await.ok()??;
-        let is_his = holder.since_millis() == waits.holds_since
+        let is_same_process = holder.since_millis() == waits.holds_since
             && (&holder.host, holder.process) == (&waiter.host, waiter.process);
         // Since when the note is there says nothing of the lock.
         (waiter.since, waiter.remaining) = (None, None);
-        is_his.then_some((waiter, *waits))
+        is_same_process.then_some((waiter, *waits))
     }
 
     fn named(&self, circle: Vec<Step>) -> Error {

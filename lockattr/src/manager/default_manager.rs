@@ -136,7 +136,7 @@ pub(crate) fn scope_of_all<F: Future>(manager: LockManager, future: F) -> Scoped
 }
 
 /// Runs `future` in the scope that this code is in.
-pub(crate) fn as_it_is<F: Future>(future: F) -> Scoped<F> {
+pub(crate) fn in_current_scope<F: Future>(future: F) -> Scoped<F> {
     SCOPED.scope(scoped(), future)
 }
 

@@ -1,7 +1,7 @@
 //! Carrying the call chain, and the manager of a scope, into a task or a thread.
 
 use super::default_manager;
-use crate::hold::chain::{self, Place};
+use crate::hold::chain::{self, ChainPosition};
 
 /// Carries the call chain along into a task that is spawned: what it calls enters the holds around
 /// this call again, instead of waiting for them.
@@ -30,7 +30,7 @@ use crate::hold::chain::{self, Place};
 /// # }
 /// ```
 pub fn inherit<F: Future>(future: F) -> impl Future<Output = F::Output> {
-    default_manager::as_it_is(chain::as_it_is(future))
+    default_manager::in_current_scope(chain::in_current_chain(future))
 }
 
 /// Carries the call chain along into plain code on another thread, as [`inherit`] does into a task: what
@@ -58,6 +58,6 @@ pub fn inherit<F: Future>(future: F) -> impl Future<Output = F::Output> {
 /// # }
 /// ```
 pub fn inherit_blocking<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
-    let (place, scope) = (Place::here(), default_manager::Scope::here());
+    let (place, scope) = (ChainPosition::here(), default_manager::Scope::here());
     move || scope.run(|| place.run(work))
 }

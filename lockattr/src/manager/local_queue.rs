@@ -10,16 +10,16 @@ use std::sync::Arc;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::LockManager;
-use super::acquire::revive;
-use super::asking::{By, LEAST_TIME_TO_ANSWER, too_late};
-use super::turn::turn_of;
-use crate::hold::known::{Ahead, Known, Lines};
+use super::acquire::take_cached_lock;
+use super::pending_acquire::{GrantedBy, MIN_RESPONSE_TIME, too_late};
+use super::wait_for_handoff::wait_for_handoff;
+use crate::hold::last_known::{Head, LastKnown, WaitQueues};
 use crate::lock::key::{LockKey, named};
-use crate::lock::options::Terms;
+use crate::lock::options::ResolvedOptions;
 use crate::lock::retry::Attempts;
-use crate::observe::Wait;
+use crate::observe::AcquireObservation;
 use crate::platform::entropy::random_fraction;
-use crate::queue::{Came, Joined};
+use crate::queue::{Joined, Received};
 use crate::store::{Claim, Sharing};
 use crate::watchdog::Watchdog;
 use crate::{Error, LockGuard};
@@ -27,64 +27,64 @@ use crate::{Error, LockGuard};
 /// The queue of this process in which a call waits.
 pub(super) struct LocalQueue<'a> {
     name: Cow<'a, str>,
-    lines: &'a Arc<Lines>,
+    lines: &'a Arc<WaitQueues>,
     watchdog: &'a Watchdog,
     /// Whether who is granted the lock hands it to the next waiter: one key, held alone.
     pub(super) hands_off: bool,
     /// Whether several callers of this process may have the lock at once.
     pub(super) shares: bool,
     /// So many more try at once for each that gets in.
-    scouts: usize,
+    probes: usize,
 }
 
 /// What a caller may do when it has waited in a queue of its process.
-pub(super) enum Turned {
+pub(super) enum LocalOutcome {
     Granted(LockGuard),
     /// Ask the store, and wait in the store's queue; in the place of this claim, if that has the lock.
-    Ask(Ahead, Option<Arc<Claim>>),
+    AskStore(Head, Option<Arc<Claim>>),
     /// Ask the store once, beside the asker; it comes back with this number.
-    Beside(Option<u64>, Option<Arc<Claim>>),
+    Probe(Option<u64>, Option<Arc<Claim>>),
     /// The same for all who wait here, because the asker is silent.
-    ForAll(u64, AsksForAll),
+    ProbeForAll(u64, QueueProbe),
 }
 
 /// The place of a caller that waits in it.
-type Place = crate::queue::Place<Terms, LockGuard, Known>;
+type Waiter = crate::queue::Waiter<ResolvedOptions, LockGuard, LastKnown>;
 
 /// What a waiter hears whose wait budget has ended.
-enum LastWord {
-    Came(Came<Terms, LockGuard, Known>),
+enum AfterBudget {
+    Received(Received<ResolvedOptions, LockGuard, LastKnown>),
     /// It asks for all.
-    Asks(AsksForAll),
+    Probes(QueueProbe),
 }
 
 /// A waiter asks the store for all of its queue. If it goes without an answer, another may ask.
-pub(super) struct AsksForAll {
-    lines: Arc<Lines>,
+pub(super) struct QueueProbe {
+    lines: Arc<WaitQueues>,
     name: Box<str>,
 }
 
 /// A caller that waits. If a writer gives up, readers here or elsewhere may share the lock with those inside.
-struct Leaves<'a> {
+struct WaitingWriter<'a> {
     queue: &'a LocalQueue<'a>,
-    terms: &'a Terms,
+    options: &'a ResolvedOptions,
     gives_up: bool,
 }
 
-impl Drop for Leaves<'_> {
+impl Drop for WaitingWriter<'_> {
     fn drop(&mut self) {
-        if self.gives_up && self.terms.sharing == Sharing::Exclusive {
+        if self.gives_up && self.options.sharing == Sharing::Exclusive {
             let queue = self.queue;
-            if let Some(readers) = queue.lines.knows(&queue.name, Known::readers).flatten() {
+            if let Some(readers) = queue.lines.knows(&queue.name, LastKnown::readers).flatten() {
                 readers.look(Instant::now());
             }
         }
     }
 }
 
-impl Drop for AsksForAll {
+impl Drop for QueueProbe {
     fn drop(&mut self) {
-        self.lines.asks_no_more(&self.name);
+        self.lines.probe_ended(&self.name);
     }
 }
 
@@ -92,16 +92,16 @@ impl LockManager {
     /// The queue of this process for `keys`; none for a call that always asks by itself.
     pub(super) fn queue_for<'a>(
         &'a self,
-        terms: &Terms,
+        options: &ResolvedOptions,
         keys: &'a [LockKey],
     ) -> Option<LocalQueue<'a>> {
-        if terms.by_store {
+        if options.by_store {
             return None;
         }
         let core = &self.shared.core;
         let watchdog = &*core.watchdog;
         let (handed, asked) = (core.lines(), core.askers());
-        let scouts = match terms.sharing {
+        let probes = match options.sharing {
             Sharing::Exclusive | Sharing::Permits(1) => 0,
             Sharing::Permits(_) => 1,
             // Each that gets in sends two more, so that a crowd is in after a few round trips, and a
@@ -110,23 +110,23 @@ impl LockManager {
         };
         let store = watchdog.store();
         Some(match keys {
-            [key] if terms.sharing == Sharing::Exclusive => {
+            [key] if options.sharing == Sharing::Exclusive => {
                 let (name, lines) = (key.name().into(), handed);
-                LocalQueue { name, lines, watchdog, hands_off: true, shares: false, scouts }
+                LocalQueue { name, lines, watchdog, hands_off: true, shares: false, probes }
             }
             [_] if !store.supports_companions() => return None,
             [key] => {
                 // Readers wait in the writers' queue if a writer can let them in.
-                let is_let_in = terms.sharing == Sharing::Shared && store.supports_downgrade();
+                let is_let_in = options.sharing == Sharing::Shared && store.supports_downgrade();
                 let (name, lines) = (key.name().into(), if is_let_in { handed } else { asked });
-                LocalQueue { name, lines, watchdog, hands_off: false, shares: true, scouts }
+                LocalQueue { name, lines, watchdog, hands_off: false, shares: true, probes }
             }
             keys => {
                 // Nothing is handed over here, so that two calls whose keys read alike in one row would
                 // only wait for each other's questions.
                 let names: Vec<_> = keys.iter().map(LockKey::name).collect();
                 let (name, lines) = (names.join("\n").into(), &self.shared.several);
-                LocalQueue { name, lines, watchdog, hands_off: false, shares: false, scouts }
+                LocalQueue { name, lines, watchdog, hands_off: false, shares: false, probes }
             }
         })
     }
@@ -136,55 +136,60 @@ impl LocalQueue<'_> {
     /// Joins the queue and waits there. `number` is what a caller had here that asked beside the asker.
     pub(super) async fn wait(
         &self,
-        terms: &Terms,
+        options: &ResolvedOptions,
         keys: &[LockKey],
-        asked_beside: bool,
+        probed: bool,
         number: Option<u64>,
         attempts: &mut Attempts,
-        observed: &Wait,
-    ) -> Result<Turned, Error> {
-        if self.shares && !asked_beside && self.lines.may_ask_beside(&self.name) {
-            return Ok(Turned::Beside(None, None));
+        observed: &AcquireObservation,
+    ) -> Result<LocalOutcome, Error> {
+        if self.shares && !probed && self.lines.may_probe(&self.name) {
+            return Ok(LocalOutcome::Probe(None, None));
         }
         loop {
-            let mut leaves = Leaves { queue: self, terms, gives_up: true };
-            let mut place = match self.lines.join(&self.name, terms.clone(), number) {
-                Joined::Ahead(ahead, kept) => {
-                    return Ok(match revive(terms, ahead, kept).await {
-                        Ok(guard) => Turned::Granted(guard),
-                        Err(ahead) => Turned::Ask(ahead, None),
+            let mut leaves = WaitingWriter { queue: self, options, gives_up: true };
+            let mut place = match self.lines.join(&self.name, options.clone(), number) {
+                Joined::Head(head, kept) => {
+                    return Ok(match take_cached_lock(options, head, kept).await {
+                        Ok(guard) => LocalOutcome::Granted(guard),
+                        Err(head) => LocalOutcome::AskStore(head, None),
                     });
                 }
-                Joined::Behind(place) => place,
+                Joined::Waiting(place) => place,
             };
-            let ends = attempts.line_ends(Instant::now(), random_fraction());
+            let ends = attempts.wait_ends(Instant::now(), random_fraction());
             observed.waits();
-            let lost = |known: &Known| known.claim().is_some_and(|claim| self.has_lost(claim));
-            let came = timeout_at(ends, turn_of(self.lines, &self.name, &mut place, lost)).await;
+            let lost = |known: &LastKnown| known.claim().is_some_and(|claim| self.has_lost(claim));
+            let came =
+                timeout_at(ends, wait_for_handoff(self.lines, &self.name, &mut place, lost)).await;
             let came = match came {
                 Ok(came) => came,
-                Err(_) => match self.last_word(&mut place, ends, &named(keys), attempts).await? {
-                    LastWord::Came(came) => came,
-                    LastWord::Asks(asks) => return Ok(Turned::ForAll(place.number(), asks)),
-                },
+                Err(_) => {
+                    match self.after_budget(&mut place, ends, &named(keys), attempts).await? {
+                        AfterBudget::Received(came) => came,
+                        AfterBudget::Probes(asks) => {
+                            return Ok(LocalOutcome::ProbeForAll(place.number(), asks));
+                        }
+                    }
+                }
             };
             leaves.gives_up = false;
             match came {
-                Came::Lock(guard) if guard.ensure_held().is_ok() => {
-                    return Ok(Turned::Granted(guard));
+                Received::Lock(guard) if guard.ensure_held().is_ok() => {
+                    return Ok(LocalOutcome::Granted(guard));
                 }
                 // It lay too long before this task was polled.
-                Came::Lock(lapsed) => drop(lapsed),
-                Came::Ask(ahead) if attempts.can_wait(Instant::now()) => {
-                    return Ok(Turned::Ask(ahead, self.companion(place.number())));
+                Received::Lock(lapsed) => drop(lapsed),
+                Received::Ask(head) if attempts.can_wait(Instant::now()) => {
+                    return Ok(LocalOutcome::AskStore(head, self.companion(place.number())));
                 }
                 // The asker gave up as this caller does: what it learned is all there is to say.
-                Came::Ask(ahead) => match ahead.known() {
+                Received::Ask(head) => match head.known() {
                     Some(known) => return Err(known.error(&named(keys), attempts)),
-                    None => return Ok(Turned::Ask(ahead, None)),
+                    None => return Ok(LocalOutcome::AskStore(head, None)),
                 },
-                Came::Scout(number, with) => {
-                    return Ok(Turned::Beside(Some(number), with.and_then(companion)));
+                Received::Probe(number, with) => {
+                    return Ok(LocalOutcome::Probe(Some(number), with.and_then(companion)));
                 }
             }
         }
@@ -192,14 +197,14 @@ impl LocalQueue<'_> {
 
     /// What a waiter does whose wait budget has ended: it reports what the asker learned last, or learns
     /// within the time that any question gets. If the asker is silent, one of the waiters asks for all.
-    async fn last_word(
+    async fn after_budget(
         &self,
-        place: &mut Place,
+        place: &mut Waiter,
         ends: Instant,
         key: &str,
         attempts: &Attempts,
-    ) -> Result<LastWord, Error> {
-        let mut grace = ends + LEAST_TIME_TO_ANSWER;
+    ) -> Result<AfterBudget, Error> {
+        let mut grace = ends + MIN_RESPONSE_TIME;
         let mut another_asks = false;
         loop {
             let changed = match place.known() {
@@ -208,7 +213,7 @@ impl LocalQueue<'_> {
             };
             tokio::select! {
                 biased;
-                came = place.turn() => return Ok(LastWord::Came(came)),
+                came = place.turn() => return Ok(AfterBudget::Received(came)),
                 // Something is known; or whoever asked for all is gone.
                 _ = changed => {
                     if std::mem::take(&mut another_asks) {
@@ -216,41 +221,41 @@ impl LocalQueue<'_> {
                     }
                 }
                 () = sleep_until(grace) => {
-                    if self.lines.may_ask_for_all(&self.name) {
+                    if self.lines.may_probe_for_all(&self.name) {
                         let (lines, name) = (self.lines.clone(), (&*self.name).into());
-                        return Ok(LastWord::Asks(AsksForAll { lines, name }));
+                        return Ok(AfterBudget::Probes(QueueProbe { lines, name }));
                     }
                     if std::mem::replace(&mut another_asks, true) {
                         return Err(too_late().about(key));
                     }
                     // Its question gets as long as any.
-                    grace += LEAST_TIME_TO_ANSWER + LEAST_TIME_TO_ANSWER / 5;
+                    grace += MIN_RESPONSE_TIME + MIN_RESPONSE_TIME / 5;
                 }
             }
         }
     }
 
     /// Tells the waiters what a caller learned that asked beside a silent asker.
-    pub(super) fn learned(&self, known: Known) {
+    pub(super) fn learned(&self, known: LastKnown) {
         self.lines.learned(&self.name, known);
     }
 
     /// Tells the waiters that a caller which asked for them has the lock.
-    pub(super) fn learned_for_all(&self, known: Known) {
+    pub(super) fn learned_for_all(&self, known: LastKnown) {
         self.lines.learned_for_all(&self.name, known);
     }
 
     /// A claim of this process was granted a lock that others may share. Unless it asked beside another, the
     /// callers that wait now share its place in the store's queue.
-    pub(super) fn shared_with_us(&self, claim: &Arc<Claim>, by: By) {
-        if self.shares && by != By::QuestionBeside {
-            self.lines.share(&self.name, Known::Ours(claim.clone()));
+    pub(super) fn shared_with_us(&self, claim: &Arc<Claim>, by: GrantedBy) {
+        if self.shares && by != GrantedBy::CompanionRequest {
+            self.lines.share(&self.name, LastKnown::Ours(claim.clone()));
         }
         // A permit that comes by a message was the only one: any other would have gone to the next in the queue.
-        let was_the_last = by == By::Message && claim.sharing() != Sharing::Shared;
-        if self.scouts > 0 && !was_the_last {
-            let can_share = |terms: &Terms| terms.sharing != Sharing::Exclusive;
-            self.lines.send_scouts(&self.name, self.scouts, can_share);
+        let was_the_last = by == GrantedBy::Notification && claim.sharing() != Sharing::Shared;
+        if self.probes > 0 && !was_the_last {
+            let can_share = |options: &ResolvedOptions| options.sharing != Sharing::Exclusive;
+            self.lines.send_probes(&self.name, self.probes, can_share);
         }
     }
 
@@ -271,9 +276,9 @@ impl LocalQueue<'_> {
 }
 
 /// The claim that holds the lock in this process.
-fn companion(known: Known) -> Option<Arc<Claim>> {
+fn companion(known: LastKnown) -> Option<Arc<Claim>> {
     match known {
-        Known::Ours(claim) => Some(claim),
+        LastKnown::Ours(claim) => Some(claim),
         _ => None,
     }
 }

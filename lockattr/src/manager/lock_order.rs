@@ -19,7 +19,7 @@ use crate::lock::site::Site;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), lockattr::Error> {
-/// let manager = LockManager::builder().url("memory://").lock_order(true).build()?;
+/// let manager = LockManager::builder().url("memory://").check_lock_order(true).build()?;
 /// let product = LockOptions::new().template("product:<id>");
 /// let order = LockOptions::new().template("order:<id>");
 ///
@@ -83,10 +83,10 @@ struct Nested {
 
 /// The orders that one manager has seen.
 #[derive(Debug, Default)]
-pub(crate) struct LockOrder(Mutex<Seen>);
+pub(crate) struct LockOrder(Mutex<ObservedOrders>);
 
 #[derive(Debug, Default)]
-struct Seen {
+struct ObservedOrders {
     /// By the template of the outer lock.
     orders: HashMap<&'static str, Vec<Nested>>,
     inversions: Vec<LockInversion>,
@@ -94,10 +94,10 @@ struct Seen {
 
 impl LockOrder {
     /// `inner` is about to be waited for, inside each of these; tells of what is new and wrong.
-    pub(crate) fn takes(&self, inner: Site, outer: impl IntoIterator<Item = Site>) {
+    pub(crate) fn record(&self, inner: Site, outer: impl IntoIterator<Item = Site>) {
         for outer in outer {
             // Not while it is locked: whoever hears of it may ask.
-            let inversion = self.seen().take(Nested { outer, inner });
+            let inversion = self.observed().take(Nested { outer, inner });
             if let Some(inversion) = inversion {
                 tracing::warn!(%inversion, "locks are taken in two orders");
             }
@@ -106,16 +106,16 @@ impl LockOrder {
 
     /// What was found wrong until now.
     pub(crate) fn inversions(&self) -> Vec<LockInversion> {
-        self.seen().inversions.clone()
+        self.observed().inversions.clone()
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn observed(&self) -> MutexGuard<'_, ObservedOrders> {
         // Nothing in there can panic half-way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Seen {
+impl ObservedOrders {
     /// Notes an order, and says if it is one that closes a circle; each of them once.
     fn take(&mut self, new: Nested) -> Option<LockInversion> {
         let known = self.orders.entry(new.outer.template).or_default();
@@ -125,7 +125,7 @@ impl Seen {
         known.push(new);
         let mut orders = vec![new];
         if new.outer.template != new.inner.template {
-            orders.extend(self.way(new.inner.template, new.outer.template)?);
+            orders.extend(self.path(new.inner.template, new.outer.template)?);
         }
         let inversion = LockInversion { orders };
         self.inversions.push(inversion.clone());
@@ -133,7 +133,7 @@ impl Seen {
     }
 
     /// The shortest way from one template to what is taken inside of it, and so on, to another.
-    fn way(&self, from: &'static str, to: &str) -> Option<Vec<Nested>> {
+    fn path(&self, from: &'static str, to: &str) -> Option<Vec<Nested>> {
         let (mut seen, mut ways) = (HashSet::from([from]), vec![(from, Vec::new())]);
         while !ways.is_empty() {
             let mut longer = Vec::new();
@@ -167,10 +167,10 @@ mod tests {
     }
 
     /// What is said after these were taken, each inside the one before it.
-    fn said(taken: &[[&'static str; 2]]) -> Vec<String> {
+    fn inversions_of(taken: &[[&'static str; 2]]) -> Vec<String> {
         let order = LockOrder::default();
         for [outer, inner] in taken {
-            order.takes(site(inner), [site(outer)]);
+            order.record(site(inner), [site(outer)]);
         }
         order.inversions().iter().map(ToString::to_string).collect()
     }
@@ -178,7 +178,7 @@ mod tests {
     /// Red without: `way`.
     #[test]
     fn two_orders_are_told_once_with_all_places() {
-        let told = said(&[["a", "b"], ["b", "a"], ["a", "b"], ["b", "a"]]);
+        let told = inversions_of(&[["a", "b"], ["b", "a"], ["a", "b"], ["b", "a"]]);
         let [told] = &told[..] else { panic!("{told:?}") };
         assert_eq!(told.matches("lock_order.rs:").count(), 4, "{told}");
         assert!(told.starts_with("`a` at "), "{told}");
@@ -186,13 +186,16 @@ mod tests {
 
     #[test]
     fn one_order_is_fine_whatever_is_left_out_of_it() {
-        assert_eq!(said(&[["a", "b"], ["b", "c"], ["a", "c"], ["a", "d"], ["d", "c"]]), [""; 0]);
+        assert_eq!(
+            inversions_of(&[["a", "b"], ["b", "c"], ["a", "c"], ["a", "d"], ["d", "c"]]),
+            [""; 0]
+        );
     }
 
     /// Red without: `longer`.
     #[test]
     fn a_circle_of_three_is_found() {
-        let told = said(&[["a", "b"], ["b", "c"], ["c", "a"]]);
+        let told = inversions_of(&[["a", "b"], ["b", "c"], ["c", "a"]]);
         assert_eq!(told.len(), 1, "{told:?}");
         for template in ["`a`", "`b`", "`c`"] {
             assert!(told[0].contains(template), "{told:?}");
@@ -202,7 +205,7 @@ mod tests {
     /// Red without: `new.outer.template != new.inner.template` and its sentence.
     #[test]
     fn two_keys_of_one_template_have_no_order() {
-        let told = said(&[["account:<id>", "account:<id>"]]);
+        let told = inversions_of(&[["account:<id>", "account:<id>"]]);
         assert!(told[0].contains("take them together with `keys`"), "{told:?}");
     }
 }

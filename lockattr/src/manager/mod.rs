@@ -3,7 +3,6 @@
 mod acquire;
 #[cfg(feature = "postgres")]
 mod acquire_in;
-mod asking;
 mod blocking;
 pub(crate) mod body;
 mod builder;
@@ -13,16 +12,17 @@ pub(crate) mod inherit;
 mod local_queue;
 pub(crate) mod lock_order;
 mod open;
+mod pending_acquire;
 mod reenter;
 mod report;
-mod turn;
+mod wait_for_handoff;
 
 use std::fmt;
 use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use crate::hold::known::Lines;
+use crate::hold::last_known::WaitQueues;
 pub use builder::LockManagerBuilder;
 
 use crate::hold::core::Core;
@@ -46,7 +46,7 @@ use crate::{Error, Lease, LockGuard, LockOptions};
 /// |---|---|
 /// | `memory://` | inside the process |
 /// | `redis://[[user]:password@]host[:port][/database]` | one Redis or Valkey (feature `redis`, on by default) |
-/// | `rediss://…[?ca=…][&cert=…&key=…]` | the same over TLS (feature `tls`) |
+/// | `rediss://…[?ca=…][&client_cert=…&client_key=…]` | the same over TLS (feature `tls`) |
 /// | `redis+unix:///path/to/socket[?user=…&pass=…&db=…]` | the same over a Unix socket |
 /// | `redlock://[[user]:password@]host[:port],host,…[/database]` | a majority of independent servers: [`RedlockStore`](crate::store::RedlockStore) |
 /// | `redis+sentinel://[[user]:password@]h1[:port],h2,…/master-name[?db=…&tls=true&sentinel_user=…&sentinel_pass=…]` | the server that these sentinels name as the master; user and password are that server's |
@@ -92,7 +92,7 @@ struct Shared {
     subscriber: Arc<Subscriber>,
     /// The queues of callers that want several keys: of each, one asks the store. Apart from all others, because
     /// keys may have any names: those of two could read like that of another.
-    several: Arc<Lines>,
+    several: Arc<WaitQueues>,
     lock_order: LockOrder,
 }
 
@@ -167,7 +167,7 @@ impl LockManager {
 
     fn new(store: Arc<dyn Store>, settings: Settings, recorder: Recorder) -> Self {
         let identity = Identity::new(settings.service.as_deref());
-        let limits = Limits { count: settings.hand_overs, time: settings.hand_over_time };
+        let limits = Limits { count: settings.max_handoffs, time: settings.max_handoff_time };
         let core = Arc::new(Core::new(store, limits, settings.linger));
         let lines = Arc::downgrade(core.lines());
         let subscriber = Subscriber::new(move |name| {
@@ -186,12 +186,12 @@ impl LockManager {
         // What a waiter asked for that has given up is on its way back already: now is the time.
         let subscriber = Arc::new(subscriber.on_unclaimed(move |_token| {
             if let Some(watchdog) = unclaimed.upgrade() {
-                watchdog.hurry();
+                watchdog.retry_now();
             }
         }));
         core.store().subscribe(&subscriber);
         observe::describe();
-        let (lock_order, several) = (LockOrder::default(), Lines::new(limits));
+        let (lock_order, several) = (LockOrder::default(), WaitQueues::new(limits));
         let shared = Shared { settings, recorder, identity, core, subscriber, several, lock_order };
         Self { shared: Arc::new(shared) }
     }
@@ -302,13 +302,13 @@ impl LockManager {
         key: impl AsRef<str>,
         options: LockOptions,
     ) -> Result<LockGuard, Error> {
-        let terms = options.resolve(&self.shared.settings)?;
-        if let Some(nested) = self.enter_at_once(&terms, key.as_ref()).await? {
+        let options = options.resolve(&self.shared.settings)?;
+        if let Some(nested) = self.enter_at_once(&options, key.as_ref()).await? {
             return nested_for_caller(nested);
         }
         let began = Instant::now();
-        let guard = self.acquire_on(&terms, key.as_ref()).await?;
-        Granted::new(guard, terms, self.clone(), began).for_caller().await
+        let guard = self.acquire_on(&options, key.as_ref()).await?;
+        Granted::new(guard, options, self.clone(), began).for_caller().await
     }
 
     /// Waits for the locks of all `keys` and takes them together: all or none. Equal keys count once.
@@ -351,9 +351,9 @@ impl LockManager {
         options: LockOptions,
     ) -> Result<LockGuard, Error> {
         let began = Instant::now();
-        let terms = options.resolve(&self.shared.settings)?;
-        let guard = self.acquire_all_on(&terms, self.all_keys(keys)?).await?;
-        Granted::new(guard, terms, self.clone(), began).for_caller().await
+        let options = options.resolve(&self.shared.settings)?;
+        let guard = self.acquire_all_on(&options, self.all_keys(keys)?).await?;
+        Granted::new(guard, options, self.clone(), began).for_caller().await
     }
 
     /// Asks for the lock once: `None` if another holder has it.
@@ -384,11 +384,11 @@ impl LockManager {
         options: LockOptions,
     ) -> Result<Option<LockGuard>, Error> {
         let began = Instant::now();
-        let mut terms = options.resolve(&self.shared.settings)?;
-        terms.patience = terms.patience.once();
-        match self.acquire_on(&terms, key.as_ref()).await {
+        let mut options = options.resolve(&self.shared.settings)?;
+        options.wait_budget = options.wait_budget.once();
+        match self.acquire_on(&options, key.as_ref()).await {
             Ok(guard) => {
-                let granted = Granted::new(guard, terms, self.clone(), began);
+                let granted = Granted::new(guard, options, self.clone(), began);
                 granted.for_caller().await.map(Some)
             }
             refused => if_free(refused),
@@ -430,8 +430,8 @@ impl LockManager {
         options: LockOptions,
         body: impl AsyncFnOnce(&Lease) -> T,
     ) -> Result<T, Error> {
-        let terms = options.resolve(&self.shared.settings)?;
-        let start = self.start(&terms, key.as_ref()).await?;
+        let options = options.resolve(&self.shared.settings)?;
+        let start = self.start(&options, key.as_ref()).await?;
         body::run(start, async move { body(&lease()).await }).await
     }
 
@@ -439,7 +439,7 @@ impl LockManager {
     /// to stop, and gives everything back.
     ///
     /// Who waits for a lock is told [`Error::ShutDown`] at once. Then it waits at most
-    /// `shutdown_limit` (10 s) for the bodies to stop and their locks to be given back; those of
+    /// `shutdown_timeout` (10 s) for the bodies to stop and their locks to be given back; those of
     /// bodies that did not stop it gives back itself, and waits at most as long again for the
     /// store. All clones are shut down; to call it twice does no harm.
     ///
@@ -460,7 +460,7 @@ impl LockManager {
     /// # }
     /// ```
     pub async fn shutdown(&self) {
-        self.shared.core.watchdog.shut_down(self.shared.settings.shutdown_limit).await;
+        self.shared.core.watchdog.shut_down(self.shared.settings.shutdown_timeout).await;
     }
 
     /// Whether it was made in this process, and not in one that this was forked from.

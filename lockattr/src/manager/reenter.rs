@@ -11,10 +11,10 @@ use super::LockManager;
 use super::acquire::observed;
 use super::acquire::shut_down;
 use crate::hold::chain::{self, Frame};
-use crate::hold::known::contended;
+use crate::hold::last_known::contended;
 use crate::lock::key::{LockKey, in_one_order};
-use crate::lock::options::Terms;
-use crate::observe::{self, Wait};
+use crate::lock::options::ResolvedOptions;
+use crate::observe::{self, AcquireObservation};
 use crate::platform::entropy::random_fraction;
 use crate::store::Sharing;
 use crate::{Error, Holder, LockGuard, LostReason};
@@ -22,7 +22,7 @@ use crate::{Error, Holder, LockGuard, LostReason};
 /// Enters a hold of the call's own chain again, if nobody else is inside of it. The clock is asked when the
 /// body begins (`body/enter.rs`), and not here.
 fn try_enter_again(
-    terms: &Terms,
+    options: &ResolvedOptions,
     outer: &Arc<Frame>,
     key: &str,
 ) -> Result<Option<LockGuard>, Error> {
@@ -30,38 +30,38 @@ fn try_enter_again(
     if ended == Some(LostReason::ShutDown) {
         return Err(shut_down(key));
     }
-    if !terms.reentrant {
+    if !options.reentrant {
         return Err(Error::Reentered { key: key.to_owned() });
     }
-    check_sharing(terms.sharing, outer.sharing, key)?;
+    check_sharing(options.sharing, outer.sharing, key)?;
     if let Some(reason) = ended {
         return Err(outer.hold().lost(reason));
     }
-    let Some(turn) = outer.clone().try_turn(terms.sharing, terms.site) else { return Ok(None) };
-    observe::reentered(terms);
+    let Some(turn) = outer.clone().try_turn(options.sharing, options.site) else { return Ok(None) };
+    observe::reentered(options);
     Ok(Some(LockGuard::reentered(turn)))
 }
 
 impl LockManager {
     pub(super) async fn enter_again(
         &self,
-        terms: &Terms,
+        options: &ResolvedOptions,
         outer: &Arc<Frame>,
         key: &str,
     ) -> Result<LockGuard, Error> {
-        let wait = Wait::inside(terms, key, &self.shared.recorder);
-        let outcome = enter_again(terms, outer, key, &wait).await;
+        let wait = AcquireObservation::inside(options, key, &self.shared.recorder);
+        let outcome = enter_again(options, outer, key, &wait).await;
         observed(wait, outcome)
     }
 
     /// Enters a hold of the call's own chain again, if it has one on `key` and nobody else is inside. Such a
-    /// call costs next to nothing: it has no use for most of its terms, and waits for nobody.
+    /// call costs next to nothing: it has no use for most of its options, and waits for nobody.
     pub(crate) async fn enter_at_once(
         &self,
-        terms: &Terms,
+        options: &ResolvedOptions,
         key: &str,
     ) -> Result<Option<LockGuard>, Error> {
-        let entered = self.enter_at_once_blocking(terms, key)?;
+        let entered = self.enter_at_once_blocking(options, key)?;
         if entered.is_some() {
             // It is ready at once, and a loop of it must let others run too.
             consume_budget().await;
@@ -72,11 +72,11 @@ impl LockManager {
     /// The same, on this thread.
     pub(crate) fn enter_at_once_blocking(
         &self,
-        terms: &Terms,
+        options: &ResolvedOptions,
         key: &str,
     ) -> Result<Option<LockGuard>, Error> {
         match chain::find(&self.shared.core, key) {
-            Some(outer) => self.try_enter_again(terms, &outer, key),
+            Some(outer) => self.try_enter_again(options, &outer, key),
             None => Ok(None),
         }
     }
@@ -84,12 +84,12 @@ impl LockManager {
     /// Enters a hold of the call's own chain again, if nobody else is inside of it.
     pub(super) fn try_enter_again(
         &self,
-        terms: &Terms,
+        options: &ResolvedOptions,
         outer: &Arc<Frame>,
         key: &str,
     ) -> Result<Option<LockGuard>, Error> {
-        let inside = || Wait::inside(terms, key, &self.shared.recorder);
-        match try_enter_again(terms, outer, key) {
+        let inside = || AcquireObservation::inside(options, key, &self.shared.recorder);
+        match try_enter_again(options, outer, key) {
             Ok(None) => Ok(None),
             Ok(Some(mut guard)) => {
                 let watched = inside().entered(guard.frame().hold());
@@ -106,7 +106,7 @@ impl LockManager {
     /// Enters the holds on all of `keys` again, if this call chain has them and nobody else is inside.
     pub(super) fn try_enter_all_again(
         &self,
-        terms: &Terms,
+        options: &ResolvedOptions,
         keys: &[LockKey],
     ) -> Result<Option<LockGuard>, Error> {
         let (entries, rest) = self.in_chain(keys.to_vec());
@@ -115,7 +115,7 @@ impl LockManager {
         }
         let mut also = Vec::new();
         for (outer, key) in &entries {
-            let Some(guard) = self.try_enter_again(terms, outer, key.as_str())? else {
+            let Some(guard) = self.try_enter_again(options, outer, key.as_str())? else {
                 return Ok(None);
             };
             also.push(guard);
@@ -146,20 +146,20 @@ impl LockManager {
 
 /// Waits for this call's turn inside a hold of its own chain.
 async fn enter_again(
-    terms: &Terms,
+    options: &ResolvedOptions,
     outer: &Arc<Frame>,
     key: &str,
-    observed: &Wait,
+    observed: &AcquireObservation,
 ) -> Result<LockGuard, Error> {
-    if let Some(guard) = try_enter_again(terms, outer, key)? {
+    if let Some(guard) = try_enter_again(options, outer, key)? {
         return Ok(guard);
     }
-    let mut attempts = terms.patience.start(Instant::now());
+    let mut attempts = options.wait_budget.start(Instant::now());
     attempts.begin();
     // In line from here on, so that the turns are taken in the order of the calls.
-    let turn = pin!(outer.clone().turn(terms.sharing, terms.site));
+    let turn = pin!(outer.clone().turn(options.sharing, options.site));
     let ended = pin!(outer.clone().ended());
-    let ends = attempts.line_ends(Instant::now(), random_fraction());
+    let ends = attempts.wait_ends(Instant::now(), random_fraction());
     observed.waits();
     tokio::select! {
         biased;
@@ -167,7 +167,7 @@ async fn enter_again(
         turn = turn => {
             // The call that it belongs to has returned meanwhile.
             let turn = turn.ok_or_else(|| outer.hold().lost(LostReason::Released))?;
-            observe::reentered(terms);
+            observe::reentered(options);
             Ok(LockGuard::reentered(turn))
         }
         () = sleep_until(ends) => Err(contended(key, &attempts, own_label(outer))),

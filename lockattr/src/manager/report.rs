@@ -119,7 +119,7 @@ impl LockManager {
     /// What this manager has seen of locks that are taken in two orders, for a test to assert that
     /// there is none.
     ///
-    /// Empty where [`lock_order`](crate::LockManagerBuilder::lock_order) is off, as it is in release builds
+    /// Empty where [`lock_order`](crate::LockManagerBuilder::check_lock_order) is off, as it is in release builds
     /// by default.
     ///
     /// ```

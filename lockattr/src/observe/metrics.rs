@@ -8,7 +8,7 @@ use std::time::Duration;
 use metrics::{counter, gauge, histogram};
 
 /// Whether anybody may keep them.
-pub(super) const ARE_KEPT: bool = cfg!(feature = "metrics");
+pub(super) const ENABLED: bool = cfg!(feature = "metrics");
 
 /// One more, or one less, is on its way to a lock.
 pub(super) fn waits(template: &'static str, change: f64) {

@@ -14,9 +14,9 @@ use tokio::time::Instant;
 use tracing::Span;
 use tracing::instrument::Instrumented;
 
-use crate::lease::Hold;
+use crate::lease::LeaseState;
 use crate::lock::key::{LockKey, named};
-use crate::lock::options::Terms;
+use crate::lock::options::ResolvedOptions;
 use crate::{Error, LostReason};
 pub(crate) use recorder::Recorder;
 use recorder::Recording;
@@ -25,7 +25,7 @@ use recorder::Recording;
 pub(crate) const UNNAMED: &str = "unnamed";
 
 /// An acquisition that is under way. Dropped before its end, it was given up by its caller.
-pub(crate) struct Wait {
+pub(crate) struct AcquireObservation {
     observed: Option<Box<Observed>>,
     /// The template of a nested call, which is counted and has neither a wait nor a span of its own.
     nested: Option<&'static str>,
@@ -34,7 +34,7 @@ pub(crate) struct Wait {
 
 /// A hold that is under way. Dropped, it is over.
 #[derive(Debug, Default)]
-pub(crate) struct Watched {
+pub(crate) struct HoldObservation {
     observed: Option<Box<Observed>>,
     recording: Recording,
 }
@@ -51,21 +51,21 @@ struct Observed {
     span: Span,
     /// How the hold ended, where that is known better than by its state.
     outcome: Option<&'static str>,
-    hold: Option<Arc<Hold>>,
+    hold: Option<Arc<LeaseState>>,
 }
 
-impl Wait {
+impl AcquireObservation {
     /// An acquisition begins.
-    pub(crate) fn begin(terms: &Terms, keys: &[LockKey], recorder: &Recorder) -> Self {
-        let recording = recorder.begin(terms, keys.iter().map(LockKey::as_str));
-        let seen = span::is_seen();
-        if !(metrics::ARE_KEPT || seen) {
+    pub(crate) fn begin(options: &ResolvedOptions, keys: &[LockKey], recorder: &Recorder) -> Self {
+        let recording = recorder.begin(options, keys.iter().map(LockKey::as_str));
+        let seen = span::is_enabled();
+        if !(metrics::ENABLED || seen) {
             return Self { observed: None, nested: None, recording };
         }
-        let template = template(terms);
+        let template = template(options);
         // Metrics have no use for it.
         let key = if seen { named(keys) } else { String::new() };
-        let span = if seen { span::of(&key, template, terms.sharing) } else { Span::none() };
+        let span = if seen { span::of(&key, template, options.sharing) } else { Span::none() };
         metrics::waits(template, 1.0);
         let since = Instant::now();
         let observed =
@@ -74,9 +74,9 @@ impl Wait {
     }
 
     /// A nested call wants to enter again.
-    pub(crate) fn inside(terms: &Terms, key: &str, recorder: &Recorder) -> Self {
-        let recording = recorder.begin(terms, [key].into_iter()).nested();
-        Self { observed: None, nested: Some(template(terms)), recording }
+    pub(crate) fn inside(options: &ResolvedOptions, key: &str, recorder: &Recorder) -> Self {
+        let recording = recorder.begin(options, [key].into_iter()).nested();
+        Self { observed: None, nested: Some(template(options)), recording }
     }
 
     /// Others have the lock: from here on it waits.
@@ -91,15 +91,15 @@ impl Wait {
     }
 
     /// The nested call has entered: what observes it until its guard is dropped.
-    pub(crate) fn entered(mut self, hold: &Arc<Hold>) -> Watched {
+    pub(crate) fn entered(mut self, hold: &Arc<LeaseState>) -> HoldObservation {
         let mut recording = std::mem::take(&mut self.recording);
         recording.acquired(hold);
         self.nested = None;
-        Watched { observed: None, recording }
+        HoldObservation { observed: None, recording }
     }
 
     /// The lock is acquired: what observes it until its guard is dropped.
-    pub(crate) fn acquired(mut self, hold: &Arc<Hold>) -> Watched {
+    pub(crate) fn acquired(mut self, hold: &Arc<LeaseState>) -> HoldObservation {
         let mut recording = std::mem::take(&mut self.recording);
         recording.acquired(hold);
         // One that has entered again is counted by `reentered` already.
@@ -109,7 +109,7 @@ impl Wait {
             let waited = observed.waited();
             observed.acquired(hold, waited);
         }
-        Watched { observed, recording }
+        HoldObservation { observed, recording }
     }
 
     /// The acquisition has failed.
@@ -125,7 +125,7 @@ impl Wait {
     }
 }
 
-impl Drop for Wait {
+impl Drop for AcquireObservation {
     fn drop(&mut self) {
         if let Some(observed) = self.observed.take() {
             let waited = observed.waited();
@@ -143,12 +143,12 @@ pub(crate) fn describe() {
 }
 
 /// A nested call has entered a hold again.
-pub(crate) fn reentered(terms: &Terms) {
-    metrics::acquired(template(terms), "reentered", None);
+pub(crate) fn reentered(options: &ResolvedOptions) {
+    metrics::acquired(template(options), "reentered", None);
 }
 
-fn template(terms: &Terms) -> &'static str {
-    terms.site.map_or(UNNAMED, |site| site.template)
+fn template(options: &ResolvedOptions) -> &'static str {
+    options.site.map_or(UNNAMED, |site| site.template)
 }
 
 /// A renewal was answered, or not.
@@ -167,7 +167,7 @@ impl Observed {
         self.since.elapsed()
     }
 
-    fn acquired(&mut self, hold: &Arc<Hold>, waited: Duration) {
+    fn acquired(&mut self, hold: &Arc<LeaseState>, waited: Duration) {
         let fencing = hold.fencing();
         metrics::acquired(self.template, "acquired", Some(waited));
         metrics::holds(self.template, 1.0);
@@ -186,7 +186,7 @@ impl Observed {
     }
 }
 
-impl Watched {
+impl HoldObservation {
     /// The span that the hold's body runs in.
     pub(crate) fn span(&self) -> Option<&Span> {
         self.observed.as_ref().map(|observed| &observed.span)
@@ -210,7 +210,7 @@ impl Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for HoldObservation {
     fn drop(&mut self) {
         let Some(Observed { template, key, span, since, held, outcome, hold: Some(hold) }) =
             self.observed.as_deref()

@@ -11,14 +11,14 @@ mod observed {
     use std::fmt::Debug;
     use std::sync::Arc;
 
-    use crate::lease::Hold;
-    use crate::lock::options::Terms;
+    use crate::lease::LeaseState;
+    use crate::lock::options::ResolvedOptions;
     use crate::{Error, LostReason};
 
     /// Records the acquisitions of a manager.
     pub(crate) trait Observer: Debug + Send + Sync {
         /// An acquisition begins.
-        fn begin(&self, terms: &Terms, keys: Vec<String>) -> Box<dyn Observation>;
+        fn begin(&self, options: &ResolvedOptions, keys: Vec<String>) -> Box<dyn Observation>;
     }
 
     /// Records one acquisition, and then its hold. Dropped, it is over.
@@ -30,7 +30,7 @@ mod observed {
         fn waits(&self);
 
         /// It has the lock.
-        fn acquired(&mut self, hold: &Arc<Hold>);
+        fn acquired(&mut self, hold: &Arc<LeaseState>);
 
         /// It has failed.
         fn refused(&mut self, error: &Error);
@@ -50,11 +50,11 @@ mod observed {
     impl Recorder {
         pub(crate) fn begin<'a>(
             &self,
-            terms: &Terms,
+            options: &ResolvedOptions,
             keys: impl Iterator<Item = &'a str>,
         ) -> Recording {
             let begin = |observer: &Arc<dyn Observer>| {
-                observer.begin(terms, keys.map(str::to_owned).collect())
+                observer.begin(options, keys.map(str::to_owned).collect())
             };
             Recording(self.0.as_ref().map(begin))
         }
@@ -74,7 +74,7 @@ mod observed {
             }
         }
 
-        pub(crate) fn acquired(&mut self, hold: &Arc<Hold>) {
+        pub(crate) fn acquired(&mut self, hold: &Arc<LeaseState>) {
             if let Some(observation) = &mut self.0 {
                 observation.acquired(hold);
             }
@@ -98,8 +98,8 @@ mod observed {
 mod unobserved {
     use std::sync::Arc;
 
-    use crate::lease::Hold;
-    use crate::lock::options::Terms;
+    use crate::lease::LeaseState;
+    use crate::lock::options::ResolvedOptions;
     use crate::{Error, LostReason};
 
     #[derive(Clone, Copy, Debug, Default)]
@@ -109,7 +109,11 @@ mod unobserved {
     pub(crate) struct Recording {}
 
     impl Recorder {
-        pub(crate) fn begin<'a>(self, _: &Terms, _: impl Iterator<Item = &'a str>) -> Recording {
+        pub(crate) fn begin<'a>(
+            self,
+            _: &ResolvedOptions,
+            _: impl Iterator<Item = &'a str>,
+        ) -> Recording {
             Recording {}
         }
     }
@@ -123,7 +127,7 @@ mod unobserved {
 
         pub(crate) fn waits(&self) {}
 
-        pub(crate) fn acquired(&mut self, _: &Arc<Hold>) {}
+        pub(crate) fn acquired(&mut self, _: &Arc<LeaseState>) {}
 
         pub(crate) fn refused(&mut self, _: &Error) {}
 

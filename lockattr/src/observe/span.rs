@@ -18,7 +18,7 @@ use crate::{Error, FencingToken};
 const TARGET: &str = "lockattr";
 
 /// Whether anybody may look.
-pub(super) fn is_seen() -> bool {
+pub(super) fn is_enabled() -> bool {
     tracing::enabled!(target: TARGET, Level::INFO)
 }
 

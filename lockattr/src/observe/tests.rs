@@ -6,14 +6,16 @@ use super::*;
 use crate::LockOptions;
 use crate::lock::settings::Settings;
 
-/// Red without: either look at `is_seen`.
+/// Red without: either look at `is_enabled`.
 #[test]
 fn without_a_subscriber_no_span_is_made_and_no_key_is_printed() {
-    let terms = LockOptions::new().template("product:<id>").resolve(&Settings::default()).unwrap();
+    let options =
+        LockOptions::new().template("product:<id>").resolve(&Settings::default()).unwrap();
     let keys = [LockKey::new("lock:", "product:42").unwrap()];
-    let wait =
-        with_default(NoSubscriber::new(), || Wait::begin(&terms, &keys, &Recorder::default()));
-    assert_eq!(wait.observed.is_some(), metrics::ARE_KEPT);
+    let wait = with_default(NoSubscriber::new(), || {
+        AcquireObservation::begin(&options, &keys, &Recorder::default())
+    });
+    assert_eq!(wait.observed.is_some(), metrics::ENABLED);
     if let Some(observed) = &wait.observed {
         assert!(observed.span.is_none());
         assert_eq!(observed.key.capacity(), 0);

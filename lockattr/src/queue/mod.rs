@@ -4,15 +4,15 @@
 //!
 //! So a process has one entry in the store's wait queue for a lock, however many of its callers wait, and
 //! a waiter whose wait budget ends need not ask the store: what the asker learned last is
-//! [known](Place::known) to all of its queue.
+//! [known](Waiter::known) to all of its queue.
 //!
 //! `W` is what a waiter wants, `T` what it is handed, `K` what is known of the lock: none of them is
 //! looked at here.
 
-mod ahead;
-mod handed;
-mod past;
-mod place;
+mod handoff;
+mod head;
+mod head_bypass;
+mod waiter;
 
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
@@ -22,12 +22,12 @@ use std::time::Duration;
 use crate::platform::sync::{
     Arc, Instant, Mutex, MutexGuard, NameHasher, PoisonError, SHARDS, oneshot,
 };
-pub(crate) use ahead::{Ahead, Front, Next};
-use handed::Handed;
-pub(crate) use handed::{Called, Lying, PICKED_UP_WITHIN};
-use past::Past;
-use place::Waiter;
-pub(crate) use place::{Came, Place};
+use handoff::PendingHandoff;
+pub(crate) use handoff::{PICK_UP_TIMEOUT, SelectedWaiter, Unclaimed};
+pub(crate) use head::{Head, Next, SharedHead};
+use head_bypass::HeadBypass;
+use waiter::QueuedWaiter;
+pub(crate) use waiter::{Received, Waiter};
 
 /// How far a lock goes from hand to hand inside a process while another process waits for it. A permit is
 /// limited always.
@@ -40,7 +40,7 @@ pub(crate) struct Limits {
 }
 
 /// All lines of a manager, by the names of the locks.
-pub(crate) struct Lines<W, T, K = ()> {
+pub(crate) struct WaitQueues<W, T, K = ()> {
     /// Each has the names of one part, so that callers who want different locks seldom meet.
     shards: [Shard<W, T, K>; SHARDS],
     hasher: NameHasher,
@@ -54,10 +54,10 @@ type Shard<W, T, K> = Mutex<ByName<W, T, K>>;
 type Name = Arc<str>;
 
 struct ByName<W, T, K> {
-    lines: HashMap<Name, Line<W, T, K>, NameHasher>,
+    lines: HashMap<Name, WaitQueue<W, T, K>, NameHasher>,
     /// Waiters that were taken out to ask the store beside the head, and with what they share their place.
     /// Not in their line: that may be gone before they come to it.
-    scouts: HashMap<u64, K>,
+    probes: HashMap<u64, K>,
     /// Waiters and heads have numbers in one row.
     last_id: u64,
     /// How many turns were handed out that are not picked up yet.
@@ -65,19 +65,19 @@ struct ByName<W, T, K> {
 }
 
 /// One line: there is one as long as somebody is ahead, or the lock is kept here, or a turn is on its way.
-struct Line<W, T, K> {
-    /// The number of its head. One that was passed over has another, and nothing to say any more. [`NOBODY`]
+struct WaitQueue<W, T, K> {
+    /// The number of its head. One that was passed over has another, and nothing to say any more. [`NO_HEAD`]
     /// if a turn is on its way and else nobody is here.
     head: u64,
-    waiting: VecDeque<Waiter<W>>,
+    waiting: VecDeque<QueuedWaiter<W>>,
     /// Waiters that were taken out to get the lock, which is on its way. Several, where they share it.
     called: Vec<u64>,
     /// Turns that lie ready for their waiters.
-    handed: Vec<Handed<T>>,
+    handed: Vec<PendingHandoff<T>>,
     /// Since when another process waits, and how often the lock was handed over since.
     contended: Option<(Instant, u32)>,
     /// Callers that get in past the head, which asks the store.
-    past: Option<Past>,
+    past: Option<HeadBypass>,
     /// Whether the head has an answer, and so waits in the store's queue.
     is_answered: bool,
     /// The lock, while nobody has it and it is kept for the next call; and until when.
@@ -86,24 +86,24 @@ struct Line<W, T, K> {
     /// What the head learned last, and whether that is that the lock is this process's own.
     known: Option<(K, bool)>,
     /// Waiters that need to know, and wait until something is known.
-    curious: Vec<oneshot::Sender<()>>,
+    known_waiters: Vec<oneshot::Sender<()>>,
     /// What the waiters share that were here when it was granted, and the first number after theirs.
     companions: Option<(K, u64)>,
     /// How often the head showed that it lives.
     signs: u64,
     /// How many callers have asked beside the head since it began to ask.
-    beside: u32,
+    probe_count: u32,
     /// Whether a waiter asks for all, because the head says nothing.
-    asked_for_all: bool,
+    probed_for_all: bool,
 }
 
 /// The head of a line that has none.
-const NOBODY: u64 = 0;
+const NO_HEAD: u64 = 0;
 
 /// So many callers at most ask beside a head that has no answer yet.
-const BESIDE: u32 = 32;
+const MAX_PROBES: u32 = 32;
 
-impl<W, T, K> Line<W, T, K> {
+impl<W, T, K> WaitQueue<W, T, K> {
     fn new() -> Self {
         Self {
             head: 0,
@@ -115,11 +115,11 @@ impl<W, T, K> Line<W, T, K> {
             is_answered: false,
             kept: None,
             known: None,
-            curious: Vec::new(),
+            known_waiters: Vec::new(),
             companions: None,
             signs: 0,
-            beside: 0,
-            asked_for_all: false,
+            probe_count: 0,
+            probed_for_all: false,
         }
     }
 
@@ -130,15 +130,15 @@ impl<W, T, K> Line<W, T, K> {
 
     /// Whether whoever comes is the head.
     fn has_no_head(&self) -> bool {
-        self.head == NOBODY
+        self.head == NO_HEAD
     }
 
     /// Takes note of what is known now; the waiters that are to be woken.
     fn learns(&mut self, known: K, ours: bool) -> Vec<oneshot::Sender<()>> {
         self.known = Some((known, ours));
         self.signs += 1;
-        (self.asked_for_all, self.beside) = (false, 0);
-        std::mem::take(&mut self.curious)
+        (self.probed_for_all, self.probe_count) = (false, 0);
+        std::mem::take(&mut self.known_waiters)
     }
 }
 
@@ -152,14 +152,14 @@ impl<W, T, K> ByName<W, T, K> {
     /// The line of this name has no head any more, and nobody waits there. It goes when no turn is on its way.
     fn leave_without_head(&mut self, name: &str) {
         if let Some(line) = self.lines.get_mut(name) {
-            line.head = NOBODY;
+            line.head = NO_HEAD;
             self.forget_if_over(name);
         }
     }
 
     /// Forgets the line of this name, if it is there for nobody.
     fn forget_if_over(&mut self, name: &str) {
-        let is_over = |line: &Line<W, T, K>| {
+        let is_over = |line: &WaitQueue<W, T, K>| {
             line.has_no_head() && line.called.is_empty() && line.handed.is_empty()
         };
         if self.lines.get(name).is_some_and(is_over) {
@@ -173,7 +173,7 @@ impl<W, T, K> ByName<W, T, K> {
         match self.lines.get_mut(name) {
             Some(line) => line.begin(number),
             None => {
-                self.lines.insert(name.into(), Line { head: number, ..Line::new() });
+                self.lines.insert(name.into(), WaitQueue { head: number, ..WaitQueue::new() });
             }
         }
         number
@@ -184,14 +184,14 @@ impl<W, T, K> ByName<W, T, K> {
 #[derive(Debug)]
 pub(crate) enum Joined<W, T, K = ()> {
     /// In front of all others, with the lock if it was kept here.
-    Ahead(Ahead<W, T, K>, Option<T>),
+    Head(Head<W, T, K>, Option<T>),
     /// Behind somebody.
-    Behind(Place<W, T, K>),
+    Waiting(Waiter<W, T, K>),
 }
 
 /// What became of a lock that was kept.
 #[derive(Debug)]
-pub(crate) enum Kept<T> {
+pub(crate) enum CachedLock<T> {
     /// It was kept long enough.
     Over(T),
     /// It is to be kept until then.
@@ -200,12 +200,12 @@ pub(crate) enum Kept<T> {
     Gone,
 }
 
-impl<W, T, K> Lines<W, T, K> {
+impl<W, T, K> WaitQueues<W, T, K> {
     pub(crate) fn new(limits: Limits) -> Arc<Self> {
         let hasher = NameHasher::default();
         let shards = std::array::from_fn(|_| {
-            let (lines, scouts) = (HashMap::with_hasher(hasher.clone()), HashMap::new());
-            Mutex::new(ByName { lines, scouts, last_id: 0, handed: 0 })
+            let (lines, probes) = (HashMap::with_hasher(hasher.clone()), HashMap::new());
+            Mutex::new(ByName { lines, probes, last_id: 0, handed: 0 })
         });
         Arc::new(Self { shards, hasher, limits })
     }
@@ -228,10 +228,10 @@ impl<W, T, K> Lines<W, T, K> {
             Some(line) if line.has_no_head() => None,
             Some(_) => {
                 let id = number.unwrap_or_else(|| by_name.number());
-                return Joined::Behind(self.behind(&mut by_name, name, id, wants));
+                return Joined::Waiting(self.behind(&mut by_name, name, id, wants));
             }
         };
-        Joined::Ahead(self.ahead(&mut by_name, name), kept.map(|kept| kept.0))
+        Joined::Head(self.head(&mut by_name, name), kept.map(|kept| kept.0))
     }
 
     /// What `tell` makes of what is known of the lock of this name.
@@ -247,27 +247,27 @@ impl<W, T, K> Lines<W, T, K> {
         name: &str,
         id: u64,
         wants: W,
-    ) -> Place<W, T, K>
+    ) -> Waiter<W, T, K>
     where
         W: Clone,
     {
         let (sender, turn) = oneshot::channel();
         if let Some(line) = by_name.lines.get_mut(name) {
             let at = line.waiting.partition_point(|waiter| waiter.id < id);
-            line.waiting.insert(at, Waiter { id, wants: wants.clone(), turn: sender });
+            line.waiting.insert(at, QueuedWaiter { id, wants: wants.clone(), turn: sender });
         }
-        Place { lines: self.clone(), name: name.into(), id, wants, turn }
+        Waiter { lines: self.clone(), name: name.into(), id, wants, turn }
     }
 
     /// The place in front for the lock of this name, if nobody has it, and the lock if it is kept.
-    pub(crate) fn try_join(self: &Arc<Self>, name: &str) -> Option<(Ahead<W, T, K>, Option<T>)> {
+    pub(crate) fn try_join(self: &Arc<Self>, name: &str) -> Option<(Head<W, T, K>, Option<T>)> {
         let mut by_name = self.by_name(name);
         let number = by_name.number();
         let name = Name::from(name);
         // The usual way to a free lock: its name is looked up once.
         let kept = match by_name.lines.entry(name.clone()) {
             Entry::Vacant(vacant) => {
-                vacant.insert(Line { head: number, ..Line::new() });
+                vacant.insert(WaitQueue { head: number, ..WaitQueue::new() });
                 None
             }
             Entry::Occupied(mut line) => {
@@ -280,24 +280,24 @@ impl<W, T, K> Lines<W, T, K> {
                 kept.map(|kept| kept.0)
             }
         };
-        Some((Ahead { lines: self.clone(), name, number, left: false }, kept))
+        Some((Head { lines: self.clone(), name, number, left: false }, kept))
     }
 
     /// Whether a caller that could share the lock may ask the store beside the head: the head's first
     /// question has no answer yet, and no caller waits behind it. Some may, and a crowd may not.
-    pub(crate) fn may_ask_beside(&self, name: &str) -> bool {
+    pub(crate) fn may_probe(&self, name: &str) -> bool {
         let lines = &mut self.by_name(name).lines;
         let Some(line) = lines.get_mut(name) else { return false };
-        let may = line.known.is_none() && line.waiting.is_empty() && line.beside < BESIDE;
-        line.beside += u32::from(may);
+        let may = line.known.is_none() && line.waiting.is_empty() && line.probe_count < MAX_PROBES;
+        line.probe_count += u32::from(may);
         may
     }
 
     /// Whether a waiter may ask the store for all of its queue, because the head is silent: the first that
     /// wants to know.
-    pub(crate) fn may_ask_for_all(&self, name: &str) -> bool {
+    pub(crate) fn may_probe_for_all(&self, name: &str) -> bool {
         let lines = &mut self.by_name(name).lines;
-        lines.get_mut(name).is_some_and(|line| !std::mem::replace(&mut line.asked_for_all, true))
+        lines.get_mut(name).is_some_and(|line| !std::mem::replace(&mut line.probed_for_all, true))
     }
 
     /// A caller learned this that asked beside the head.
@@ -307,30 +307,30 @@ impl<W, T, K> Lines<W, T, K> {
 
     /// A caller learned this that asked beside the head: for all, or it is nobody else's concern.
     pub(crate) fn learned_for_all(&self, name: &str, known: K) {
-        self.learned_if(name, known, |line| line.asked_for_all);
+        self.learned_if(name, known, |line| line.probed_for_all);
     }
 
-    fn learned_if(&self, name: &str, known: K, concerns: impl FnOnce(&Line<W, T, K>) -> bool) {
-        let curious = {
+    fn learned_if(&self, name: &str, known: K, concerns: impl FnOnce(&WaitQueue<W, T, K>) -> bool) {
+        let known_waiters = {
             let lines = &mut self.by_name(name).lines;
             let line = lines.get_mut(name).filter(|line| line.known.is_none() && concerns(line));
             let Some(line) = line else { return };
             line.learns(known, false)
         };
-        wake(curious);
+        wake(known_waiters);
     }
 
     /// Whoever asked for all is gone without an answer, and another may.
-    pub(crate) fn asks_no_more(&self, name: &str) {
-        let curious = {
+    pub(crate) fn probe_ended(&self, name: &str) {
+        let known_waiters = {
             let lines = &mut self.by_name(name).lines;
             let Some(line) = lines.get_mut(name).filter(|line| line.known.is_none()) else {
                 return;
             };
-            line.asked_for_all = false;
-            std::mem::take(&mut line.curious)
+            line.probed_for_all = false;
+            std::mem::take(&mut line.known_waiters)
         };
-        wake(curious);
+        wake(known_waiters);
     }
 
     /// The lock was granted in a mode that others can share. The waiters that are here now share its place
@@ -359,7 +359,7 @@ impl<W, T, K> Lines<W, T, K> {
     }
 
     /// Passes over a head that has shown no sign of life since these, and does not have the lock.
-    pub(crate) fn pass_over_silent(&self, name: &str, signs: (u64, u64)) {
+    pub(crate) fn skip_silent_head(&self, name: &str, signs: (u64, u64)) {
         let waiter = {
             let mut by_name = self.by_name(name);
             let Some(line) = by_name.lines.get_mut(name) else { return };
@@ -378,28 +378,28 @@ impl<W, T, K> Lines<W, T, K> {
 
     /// The lock was granted in a mode that others can share: the first `count` waiters that share the
     /// place, and `can_share` the lock, try the store too, all at once.
-    pub(crate) fn send_scouts(&self, name: &str, count: usize, can_share: impl Fn(&W) -> bool)
+    pub(crate) fn send_probes(&self, name: &str, count: usize, can_share: impl Fn(&W) -> bool)
     where
         K: Clone,
     {
-        let scouts: Vec<_> = {
+        let probes: Vec<_> = {
             let mut by_name = self.by_name(name);
-            let ByName { lines, scouts, .. } = &mut *by_name;
+            let ByName { lines, probes, .. } = &mut *by_name;
             let Some(line) = lines.get_mut(name) else { return };
             let Some((granted, next)) = &line.companions else { return };
-            let scouts_go = |one: &&Waiter<W>| one.id < *next && can_share(&one.wants);
+            let scouts_go = |one: &&QueuedWaiter<W>| one.id < *next && can_share(&one.wants);
             let count = line.waiting.iter().take(count).take_while(scouts_go).count();
             let sent: Vec<_> = line.waiting.drain(..count).collect();
-            scouts.extend(sent.iter().map(|waiter| (waiter.id, granted.clone())));
+            probes.extend(sent.iter().map(|waiter| (waiter.id, granted.clone())));
             sent
         };
         // Not while the lines are locked: a waiter that is woken may want them.
-        scouts.into_iter().for_each(Waiter::tell);
+        probes.into_iter().for_each(QueuedWaiter::tell);
     }
 
     /// Passes over a head whose lock is lost, as `lost` says of what is known: the first waiter asks the
     /// store.
-    pub(crate) fn pass_over(&self, name: &str, lost: impl Fn(&K) -> bool) {
+    pub(crate) fn skip_lost_head(&self, name: &str, lost: impl Fn(&K) -> bool) {
         let waiter = {
             let mut by_name = self.by_name(name);
             let Some(line) = by_name.lines.get_mut(name) else { return };
@@ -416,41 +416,41 @@ impl<W, T, K> Lines<W, T, K> {
     }
 
     /// A head of the line of this name, which is there from now on.
-    fn ahead(self: &Arc<Self>, by_name: &mut ByName<W, T, K>, name: &str) -> Ahead<W, T, K> {
+    fn head(self: &Arc<Self>, by_name: &mut ByName<W, T, K>, name: &str) -> Head<W, T, K> {
         let number = by_name.new_head(name);
-        Ahead { lines: self.clone(), name: name.into(), number, left: false }
+        Head { lines: self.clone(), name: name.into(), number, left: false }
     }
 
     /// Another process waits for the lock of this name, or, without a name, for any of them. Those
     /// that were only kept are to be given back.
     #[must_use = "they are not kept any more"]
     pub(crate) fn contended(&self, name: Option<&str>, now: Instant) -> Vec<T> {
-        let note = |line: &mut Line<W, T, K>| {
+        let note = |line: &mut WaitQueue<W, T, K>| {
             line.contended.get_or_insert((now, 0));
         };
         // In one step for each lock: whoever takes a kept lock just then takes the note along.
         let Some(name) = name else {
-            return self.take_all_kept(|lines| lines.values_mut().for_each(note));
+            return self.take_all_cached(|lines| lines.values_mut().for_each(note));
         };
         let lines = &mut self.by_name(name).lines;
-        let kept = take_kept(lines, name);
+        let kept = take_cached(lines, name);
         lines.get_mut(name).into_iter().for_each(note);
         kept.into_iter().collect()
     }
 
     /// The lock of this name, or, without a name, all of them, where they are only kept.
     #[must_use = "they are not kept any more"]
-    pub(crate) fn take_kept(&self, name: Option<&str>) -> Vec<T> {
+    pub(crate) fn take_cached(&self, name: Option<&str>) -> Vec<T> {
         match name {
-            Some(name) => take_kept(&mut self.by_name(name).lines, name).into_iter().collect(),
-            None => self.take_all_kept(|_| {}),
+            Some(name) => take_cached(&mut self.by_name(name).lines, name).into_iter().collect(),
+            None => self.take_all_cached(|_| {}),
         }
     }
 
     /// All locks that are only kept, and what else is to be done in the same step.
-    fn take_all_kept(
+    fn take_all_cached(
         &self,
-        also: impl Fn(&mut HashMap<Name, Line<W, T, K>, NameHasher>),
+        also: impl Fn(&mut HashMap<Name, WaitQueue<W, T, K>, NameHasher>),
     ) -> Vec<T> {
         let mut kept = Vec::new();
         for shard in &self.shards {
@@ -464,14 +464,14 @@ impl<W, T, K> Lines<W, T, K> {
     }
 
     /// What is to be done at `now` with the lock of this name.
-    pub(crate) fn kept(&self, name: &str, now: Instant) -> Kept<T> {
+    pub(crate) fn kept(&self, name: &str, now: Instant) -> CachedLock<T> {
         let lines = &mut self.by_name(name).lines;
         match lines.get(name).and_then(|line| line.kept.as_ref()).map(|kept| kept.1) {
-            None => Kept::Gone,
-            Some(until) if until > now => Kept::Until(until),
+            None => CachedLock::Gone,
+            Some(until) if until > now => CachedLock::Until(until),
             Some(_) => {
                 let kept = lines.remove(name).and_then(|line| line.kept);
-                kept.map_or(Kept::Gone, |kept| Kept::Over(kept.0))
+                kept.map_or(CachedLock::Gone, |kept| CachedLock::Over(kept.0))
             }
         }
     }
@@ -490,8 +490,8 @@ fn locked<W, T, K>(shard: &Shard<W, T, K>) -> MutexGuard<'_, ByName<W, T, K>> {
 }
 
 /// The lock of this name, where it is only kept.
-fn take_kept<W, T, K>(
-    lines: &mut HashMap<Name, Line<W, T, K>, NameHasher>,
+fn take_cached<W, T, K>(
+    lines: &mut HashMap<Name, WaitQueue<W, T, K>, NameHasher>,
     name: &str,
 ) -> Option<T> {
     lines.get(name)?.kept.as_ref()?;
@@ -499,8 +499,8 @@ fn take_kept<W, T, K>(
 }
 
 /// Not while the lines are locked: a waiter that is woken may want them.
-fn wake(curious: Vec<oneshot::Sender<()>>) {
-    for one in curious {
+fn wake(known_waiters: Vec<oneshot::Sender<()>>) {
+    for one in known_waiters {
         // One that has gone needs to know nothing.
         let _gone: Result<(), ()> = one.send(());
     }

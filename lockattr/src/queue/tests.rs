@@ -8,47 +8,48 @@ use tokio::time::Instant;
 
 use crate::platform::sync::Arc;
 use crate::queue::{
-    Ahead, Called, Came, Joined, Kept, Limits, Lines, Lying, Next, PICKED_UP_WITHIN, Place,
+    CachedLock, Head, Joined, Limits, Next, PICK_UP_TIMEOUT, Received, SelectedWaiter, Unclaimed,
+    WaitQueues, Waiter,
 };
 
-type Line = Arc<Lines<u32, &'static str>>;
+type WaitQueue = Arc<WaitQueues<u32, &'static str>>;
 
 const SECOND: Duration = Duration::from_secs(1);
 const INSTANT: Duration = Duration::from_nanos(1);
 
 /// Lines in which a lock is handed on twice, within ten seconds, while another process waits.
-fn lines() -> (Line, Instant) {
-    (Lines::new(Limits { count: 2, time: SECOND * 10 }), Instant::now())
+fn lines() -> (WaitQueue, Instant) {
+    (WaitQueues::new(Limits { count: 2, time: SECOND * 10 }), Instant::now())
 }
 
 /// The place in front, where nothing is kept.
-fn ahead(lines: &Line, name: &str) -> Ahead<u32, &'static str> {
+fn head_of(lines: &WaitQueue, name: &str) -> Head<u32, &'static str> {
     match lines.join(name, 0, None) {
-        Joined::Ahead(ahead, None) => ahead,
+        Joined::Head(head, None) => head,
         other => panic!("{other:?}"),
     }
 }
 
-fn behind<const N: usize>(lines: &Line, wants: [u32; N]) -> [Place<u32, &'static str>; N] {
+fn behind<const N: usize>(lines: &WaitQueue, wants: [u32; N]) -> [Waiter<u32, &'static str>; N] {
     wants.map(|wants| match lines.join("a", wants, None) {
-        Joined::Behind(place) => place,
-        Joined::Ahead(..) => panic!("there is somebody ahead"),
+        Joined::Waiting(place) => place,
+        Joined::Head(..) => panic!("there is somebody ahead"),
     })
 }
 
-fn asks(place: &mut Place<u32, &'static str>) -> Option<Ahead<u32, &'static str>> {
+fn asks(place: &mut Waiter<u32, &'static str>) -> Option<Head<u32, &'static str>> {
     match place.turn().now_or_never()? {
-        Came::Ask(ahead) => Some(ahead),
-        Came::Lock(lock) => panic!("{lock} was not to be handed over"),
-        Came::Scout(number, _) => panic!("{number} was not to ask beside the asker"),
+        Received::Ask(head) => Some(head),
+        Received::Lock(lock) => panic!("{lock} was not to be handed over"),
+        Received::Probe(number, _) => panic!("{number} was not to ask beside the asker"),
     }
 }
 
 /// The same for any that wants the lock: what the one that got it wanted.
-fn hands(ahead: &Ahead<u32, &'static str>, now: Instant) -> Result<u32, bool> {
-    match ahead.next(now, |_| true) {
+fn hands(head: &Head<u32, &'static str>, now: Instant) -> Result<u32, bool> {
+    match head.next(now, |_| true) {
         Next::Hand(waiter) => Ok(*waiter.wants()),
-        Next::Nobody { contended } => Err(contended),
+        Next::Store { contended } => Err(contended),
     }
 }
 
@@ -56,7 +57,7 @@ fn hands(ahead: &Ahead<u32, &'static str>, now: Instant) -> Result<u32, bool> {
 #[test]
 fn the_place_in_front_goes_on_to_those_who_are_left_in_their_order() {
     let (lines, _) = lines();
-    let first = ahead(&lines, "a");
+    let first = head_of(&lines, "a");
     assert!(lines.try_join("a").is_none(), "somebody is ahead");
     let [mut second, third, mut fourth, fifth] = behind(&lines, [2, 3, 4, 5]);
     drop(third);
@@ -77,7 +78,7 @@ fn the_place_in_front_goes_on_to_those_who_are_left_in_their_order() {
 #[test]
 fn a_turn_that_nobody_takes_goes_to_the_next() {
     let (lines, now) = lines();
-    let first = ahead(&lines, "a");
+    let first = head_of(&lines, "a");
     let [second, mut third] = behind(&lines, [2, 3]);
     assert!(format!("{second:?}").starts_with(r#"Place { name: "a""#));
     drop(first);
@@ -90,11 +91,11 @@ fn a_turn_that_nobody_takes_goes_to_the_next() {
 }
 
 /// What a look came to, in a word; what it took back goes on.
-fn looks(lines: &Line, at: Instant) -> &'static str {
+fn looks(lines: &WaitQueue, at: Instant) -> &'static str {
     match lines.look("a", at) {
-        Lying::Nothing => "nothing",
-        Lying::ForNow => "for now",
-        Lying::TooLong(came) => {
+        Unclaimed::Nothing => "nothing",
+        Unclaimed::ForNow => "for now",
+        Unclaimed::TooLong(came) => {
             drop(came);
             "too long"
         }
@@ -105,18 +106,18 @@ fn looks(lines: &Line, at: Instant) -> &'static str {
 #[test]
 fn a_turn_that_is_not_picked_up_goes_on_to_the_next() {
     let (lines, now) = lines();
-    let first = ahead(&lines, "a");
+    let first = head_of(&lines, "a");
     let [mut second, mut third, mut fourth] = behind(&lines, [2, 3, 4]);
     assert_eq!(looks(&lines, now), "nothing");
     drop(first);
     assert_eq!(looks(&lines, now), "for now");
-    assert_eq!(looks(&lines, now + PICKED_UP_WITHIN - INSTANT), "for now");
+    assert_eq!(looks(&lines, now + PICK_UP_TIMEOUT - INSTANT), "for now");
     assert!(third.turn().now_or_never().is_none());
-    assert_eq!(looks(&lines, now + PICKED_UP_WITHIN), "too long");
+    assert_eq!(looks(&lines, now + PICK_UP_TIMEOUT), "too long");
     let in_front = asks(&mut third).expect("its turn");
     // Polled at last, it is the first waiter.
     assert!(asks(&mut second).is_none());
-    assert_eq!(looks(&lines, now + PICKED_UP_WITHIN), "nothing");
+    assert_eq!(looks(&lines, now + PICK_UP_TIMEOUT), "nothing");
     drop(in_front);
     assert!(asks(&mut fourth).is_none());
     let in_front = asks(&mut second).expect("its turn again");
@@ -125,18 +126,18 @@ fn a_turn_that_is_not_picked_up_goes_on_to_the_next() {
     assert!(lines.try_join("a").is_some(), "the line is empty");
 }
 
-/// Red without: what `look_at_all` looks for, or the line made anew in `pick_up`.
+/// Red without: what `reclaim_all` looks for, or the line made anew in `pick_up`.
 #[test]
 fn a_lock_that_nobody_picks_up_is_taken_back_without_another_waiter() {
     let (lines, now) = lines();
-    let first = ahead(&lines, "a");
+    let first = head_of(&lines, "a");
     let [mut second] = behind(&lines, [2]);
     let Next::Hand(waiter) = first.next(now, |_| true) else { panic!("one waits") };
     assert_eq!(waiter.hand("lock"), Ok(()));
-    assert!(lines.look_at_all(now).is_empty());
-    let mut taken = lines.look_at_all(now + PICKED_UP_WITHIN);
-    assert!(matches!(taken.pop(), Some(Came::Lock("lock"))) && taken.is_empty());
-    assert!(lines.look_at_all(now + SECOND).is_empty());
+    assert!(lines.reclaim_all(now).is_empty());
+    let mut taken = lines.reclaim_all(now + PICK_UP_TIMEOUT);
+    assert!(matches!(taken.pop(), Some(Received::Lock("lock"))) && taken.is_empty());
+    assert!(lines.reclaim_all(now + SECOND).is_empty());
     drop(first);
     let (again, _) = lines.try_join("a").expect("the line is empty");
     drop(again);
@@ -149,13 +150,13 @@ fn a_lock_that_nobody_picks_up_is_taken_back_without_another_waiter() {
 #[test]
 fn a_lock_is_handed_to_the_first_in_line_if_it_fits_and_to_nobody_else() {
     let (lines, now) = lines();
-    let first = ahead(&lines, "a");
+    let first = head_of(&lines, "a");
     assert_eq!(hands(&first, now), Err(false), "nobody waits");
     let [mut second, mut third] = behind(&lines, [2, 3]);
-    assert!(matches!(first.next(now, |wants| *wants == 3), Next::Nobody { contended: false }));
+    assert!(matches!(first.next(now, |wants| *wants == 3), Next::Store { contended: false }));
     let Next::Hand(waiter) = first.next(now, |wants| *wants == 2) else { panic!("it fits") };
     assert_eq!(waiter.hand("lock"), Ok(()));
-    assert!(matches!(second.turn().now_or_never(), Some(Came::Lock("lock"))));
+    assert!(matches!(second.turn().now_or_never(), Some(Received::Lock("lock"))));
     assert!(asks(&mut third).is_none());
 }
 
@@ -163,7 +164,7 @@ fn a_lock_is_handed_to_the_first_in_line_if_it_fits_and_to_nobody_else() {
 #[test]
 fn while_another_process_waits_a_lock_is_handed_on_so_often_and_so_long() {
     let (lines, now) = lines();
-    let first = ahead(&lines, "a");
+    let first = head_of(&lines, "a");
     let _places = behind(&lines, [2, 3, 4, 5, 6, 7, 8, 9]);
     first.granted(false, (), now);
     assert_eq!([(); 3].map(|()| hands(&first, now)), [Ok(2), Ok(3), Ok(4)], "nobody else waits");
@@ -186,7 +187,7 @@ fn while_another_process_waits_a_lock_is_handed_on_so_often_and_so_long() {
 #[test]
 fn a_grant_that_says_that_others_wait_begins_to_count() {
     let (lines, now) = lines();
-    let first = ahead(&lines, "a");
+    let first = head_of(&lines, "a");
     let [mut second, _third] = behind(&lines, [2, 3]);
     first.granted(true, (), now);
     assert_eq!(hands(&first, now + SECOND * 10), Err(true));
@@ -199,14 +200,12 @@ fn a_grant_that_says_that_others_wait_begins_to_count() {
 #[test]
 fn a_kept_lock_goes_to_the_next_call() {
     let (lines, now) = lines();
-    assert_eq!(ahead(&lines, "a").keep("lock", now + SECOND), Ok(()));
-    let Joined::Ahead(again, Some("lock")) = lines.join("a", 0, None) else {
-        panic!("it was kept")
-    };
+    assert_eq!(head_of(&lines, "a").keep("lock", now + SECOND), Ok(()));
+    let Joined::Head(again, Some("lock")) = lines.join("a", 0, None) else { panic!("it was kept") };
     assert_eq!(again.keep("lock", now + SECOND), Ok(()));
     let (again, kept) = lines.try_join("a").expect("nobody has it");
     assert_eq!(kept, Some("lock"));
-    assert!(matches!(lines.kept("a", now), Kept::Gone), "it is taken");
+    assert!(matches!(lines.kept("a", now), CachedLock::Gone), "it is taken");
     let _place = behind(&lines, [2]);
     drop(again);
 }
@@ -215,34 +214,34 @@ fn a_kept_lock_goes_to_the_next_call() {
 #[test]
 fn no_lock_is_kept_from_one_who_waits_here_or_elsewhere() {
     let (lines, now) = lines();
-    let first = ahead(&lines, "a");
+    let first = head_of(&lines, "a");
     let [mut second] = behind(&lines, [2]);
     assert_eq!(first.keep("lock", now + SECOND), Err("lock"));
     let in_front = asks(&mut second).expect("its turn");
     in_front.granted(true, (), now);
     assert_eq!(in_front.keep("lock", now + SECOND), Err("lock"));
-    assert!(matches!(lines.kept("a", now), Kept::Gone));
+    assert!(matches!(lines.kept("a", now), CachedLock::Gone));
 }
 
 /// Red without: the comparison in `kept`, or the line taken out behind it.
 #[test]
 fn a_lock_is_kept_until_its_time_and_not_at_it() {
     let (lines, now) = lines();
-    assert!(matches!(lines.kept("a", now), Kept::Gone));
-    assert_eq!(ahead(&lines, "a").keep("lock", now + SECOND), Ok(()));
-    let Kept::Until(until) = lines.kept("a", now + SECOND - INSTANT) else { panic!("early") };
+    assert!(matches!(lines.kept("a", now), CachedLock::Gone));
+    assert_eq!(head_of(&lines, "a").keep("lock", now + SECOND), Ok(()));
+    let CachedLock::Until(until) = lines.kept("a", now + SECOND - INSTANT) else { panic!("early") };
     assert_eq!(until, now + SECOND);
-    assert!(matches!(lines.kept("a", now + SECOND), Kept::Over("lock")));
-    assert!(matches!(lines.kept("a", now + SECOND), Kept::Gone));
-    drop(ahead(&lines, "a"));
+    assert!(matches!(lines.kept("a", now + SECOND), CachedLock::Over("lock")));
+    assert!(matches!(lines.kept("a", now + SECOND), CachedLock::Gone));
+    drop(head_of(&lines, "a"));
 }
 
-/// Red without: the looks of `take_kept` at the name and at what is kept.
+/// Red without: the looks of `take_cached` at the name and at what is kept.
 #[test]
 fn a_lock_that_is_wanted_elsewhere_is_given_up_where_it_is_only_kept() {
     let (lines, now) = lines();
-    let keep = |name, lock| assert_eq!(ahead(&lines, name).keep(lock, now + SECOND), Ok(()));
-    let busy = ahead(&lines, "busy");
+    let keep = |name, lock| assert_eq!(head_of(&lines, name).keep(lock, now + SECOND), Ok(()));
+    let busy = head_of(&lines, "busy");
     keep("b", "lock of b");
     keep("a", "lock of a");
     assert_eq!(lines.contended(Some("a"), now), ["lock of a"]);
@@ -253,16 +252,16 @@ fn a_lock_that_is_wanted_elsewhere_is_given_up_where_it_is_only_kept() {
     assert_eq!(lines.contended(None, now), ["lock of a", "lock of b"]);
     keep("a", "lock of a");
     keep("b", "lock of b");
-    assert_eq!(lines.take_kept(Some("b")), ["lock of b"]);
-    assert!(lines.take_kept(Some("busy")).is_empty() && lines.take_kept(Some("b")).is_empty());
-    assert_eq!(lines.take_kept(None), ["lock of a"]);
-    assert!(matches!(lines.join("busy", 0, None), Joined::Behind(_)), "somebody has it");
+    assert_eq!(lines.take_cached(Some("b")), ["lock of b"]);
+    assert!(lines.take_cached(Some("busy")).is_empty() && lines.take_cached(Some("b")).is_empty());
+    assert_eq!(lines.take_cached(None), ["lock of a"]);
+    assert!(matches!(lines.join("busy", 0, None), Joined::Waiting(_)), "somebody has it");
     assert_eq!(busy.keep("lock", now + SECOND), Err("lock"), "it is wanted");
 }
 
 /// The waiter that is to get a lease past the head.
-fn passes(lines: &Line, now: Instant) -> Option<Called<u32, &'static str>> {
-    let before = lines.may_pass("a", now, |_| true)?;
+fn passes(lines: &WaitQueue, now: Instant) -> Option<SelectedWaiter<u32, &'static str>> {
+    let before = lines.may_pass_head("a", now, |_| true)?;
     lines.pass("a", before, now, |_| true)
 }
 
@@ -271,28 +270,28 @@ fn passes(lines: &Line, now: Instant) -> Option<Called<u32, &'static str>> {
 #[test]
 fn a_lease_on_its_way_past_the_head_finds_its_waiter_also_when_the_head_has_gone() {
     let (lines, now) = lines();
-    let head = ahead(&lines, "a");
+    let head = head_of(&lines, "a");
     let [mut gets] = behind(&lines, [2]);
     let called = passes(&lines, now).unwrap();
     assert_eq!(*called.wants(), 2);
     drop(head);
     called.hand("a lease").unwrap();
     // Nobody is before those who come now.
-    let head = ahead(&lines, "a");
+    let head = head_of(&lines, "a");
     drop(head);
     let (head, _) = lines.try_join("a").expect("nobody is ahead");
     let [waits] = behind(&lines, [3]);
     drop((waits, head));
-    assert!(matches!(gets.turn().now_or_never(), Some(Came::Lock("a lease"))));
+    assert!(matches!(gets.turn().now_or_never(), Some(Received::Lock("a lease"))));
     assert_eq!(lines.signs("a"), None, "it is gone");
 
-    let head = ahead(&lines, "a");
+    let head = head_of(&lines, "a");
     let [mut loses] = behind(&lines, [2]);
     passes(&lines, now).unwrap().hand("a lease").unwrap();
     drop(head);
-    assert!(matches!(lines.look("a", now), Lying::ForNow));
-    let later = now + PICKED_UP_WITHIN;
-    assert!(matches!(lines.look("a", later), Lying::TooLong(Came::Lock("a lease"))));
+    assert!(matches!(lines.look("a", now), Unclaimed::ForNow));
+    let later = now + PICK_UP_TIMEOUT;
+    assert!(matches!(lines.look("a", later), Unclaimed::TooLong(Received::Lock("a lease"))));
     drop(asks(&mut loses).expect("nobody is before it"));
     assert_eq!(lines.signs("a"), None, "it is gone");
 }
@@ -301,7 +300,7 @@ fn a_lease_on_its_way_past_the_head_finds_its_waiter_also_when_the_head_has_gone
 #[test]
 fn a_waiter_that_is_gone_when_the_lease_comes_leaves_no_line() {
     let (lines, now) = lines();
-    let head = ahead(&lines, "a");
+    let head = head_of(&lines, "a");
     let [gone] = behind(&lines, [2]);
     let called = passes(&lines, now).unwrap();
     drop((head, gone));
@@ -309,12 +308,12 @@ fn a_waiter_that_is_gone_when_the_lease_comes_leaves_no_line() {
     assert_eq!(lines.signs("a"), None, "it is gone");
 }
 
-/// Red without: either limit in `lets_past`, the count in `pass`, or its new beginning in `was_granted` and nowhere else;
+/// Red without: either limit in `admits_past_head`, the count in `pass`, or its new beginning in `was_granted` and nowhere else;
 /// the look at the head's answer; the moment of grace.
 #[test]
 fn so_many_get_in_past_a_head_before_a_lease_goes_to_the_store() {
     let (lines, now) = lines();
-    let head = ahead(&lines, "a");
+    let head = head_of(&lines, "a");
     head.learned(());
     let mut waiting = behind(&lines, [1, 2, 3, 4, 5, 6, 7, 8]);
     let got = |now| passes(&lines, now).map(|called| *called.wants());
@@ -336,9 +335,9 @@ fn so_many_get_in_past_a_head_before_a_lease_goes_to_the_store() {
 #[test]
 fn a_lease_goes_to_nobody_who_came_too_late_for_its_number() {
     let (lines, now) = lines();
-    let _head = ahead(&lines, "a");
+    let _head = head_of(&lines, "a");
     let [early] = behind(&lines, [1]);
-    let before = lines.may_pass("a", now, |_| true).unwrap();
+    let before = lines.may_pass_head("a", now, |_| true).unwrap();
     drop(early);
     let _late = behind(&lines, [2]);
     assert!(lines.pass("a", before, now, |_| true).is_none());

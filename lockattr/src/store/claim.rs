@@ -34,17 +34,17 @@ pub struct Claim {
     queued: AtomicU64,
     /// Which of several servers have answered its release, a bit for each, and whether any of them
     /// loudly.
-    given_back: AtomicU64,
+    released_on: AtomicU64,
     attempts: Mutex<Attempts>,
     /// As whom it stands in line, if it is one of several attempts, or a part.
-    stands_as: Option<Arc<Self>>,
+    queued_as: Option<Arc<Self>>,
 }
 
 /// Between the token and the label of a claim that shares its lock.
 const SHARED: &str = " mode=shared ";
 
-/// In [`Claim::given_back`].
-const LOUD: u64 = 1 << 63;
+/// In [`Claim::released_on`].
+const NOTIFIED: u64 = 1 << 63;
 
 /// The attempts of a claim that asks each time as another owner.
 #[derive(Default)]
@@ -53,7 +53,7 @@ struct Attempts {
     /// None for the first, which is the claim itself.
     last: Option<Arc<Claim>>,
     /// Whether the last may have something still.
-    stands: bool,
+    queued: bool,
 }
 
 impl Claim {
@@ -113,10 +113,10 @@ impl Claim {
         keys: Arc<[LockKey]>,
         sharing: Sharing,
         value: String,
-        stands_as: Option<Arc<Self>>,
+        queued_as: Option<Arc<Self>>,
     ) -> Self {
-        let (shared_value, queued, attempts, given_back) = Default::default();
-        Self { keys, token, sharing, value, shared_value, queued, given_back, attempts, stands_as }
+        let (shared_value, queued, attempts, released_on) = Default::default();
+        Self { keys, token, sharing, value, shared_value, queued, released_on, attempts, queued_as }
     }
 
     /// The same acquisition of some of its keys.
@@ -187,7 +187,7 @@ impl Claim {
     /// with a new token, that stands in line in the same place.
     pub(crate) fn next_attempt(self: &Arc<Self>) -> Arc<Self> {
         let mut attempts = self.attempts();
-        attempts.stands = true;
+        attempts.queued = true;
         if !std::mem::replace(&mut attempts.begun, true) {
             return self.clone();
         }
@@ -205,38 +205,38 @@ impl Claim {
     }
 
     /// The same, unless it has nothing any more: there was none, or it was given back.
-    pub(crate) fn standing_attempt(self: &Arc<Self>) -> Option<Arc<Self>> {
-        let stands = self.attempts().stands;
-        stands.then(|| self.last_attempt())
+    pub(crate) fn queued_attempt(self: &Arc<Self>) -> Option<Arc<Self>> {
+        let queued = self.attempts().queued;
+        queued.then(|| self.last_attempt())
     }
 
     /// What its last attempt may have got was given back.
-    pub(crate) fn attempt_is_over(&self) {
-        self.attempts().stands = false;
+    pub(crate) fn end_attempt(&self) {
+        self.attempts().queued = false;
     }
 
     /// This one of several servers has answered its release.
-    pub(crate) fn was_given_back(&self, node: usize, quietly: bool) {
-        let loud = if quietly { 0 } else { LOUD };
-        self.given_back.fetch_or((1 << node) | loud, Ordering::AcqRel);
+    pub(crate) fn note_released(&self, node: usize, quietly: bool) {
+        let notified = if quietly { 0 } else { NOTIFIED };
+        self.released_on.fetch_or((1 << node) | notified, Ordering::AcqRel);
     }
 
     /// Whether this one has, and if so, whether that was quiet.
-    pub(crate) fn given_back(&self, node: usize) -> Option<bool> {
-        let bits = self.given_back.load(Ordering::Acquire);
-        (bits & (1 << node) != 0).then_some(bits & LOUD == 0)
+    pub(crate) fn released_on(&self, node: usize) -> Option<bool> {
+        let bits = self.released_on.load(Ordering::Acquire);
+        (bits & (1 << node) != 0).then_some(bits & NOTIFIED == 0)
     }
 
     /// As whom it stands in line: news for it are told to that claim.
-    pub(crate) fn stands_as(&self) -> &Self {
-        self.stands_as.as_deref().unwrap_or(self)
+    pub(crate) fn queued_as(&self) -> &Self {
+        self.queued_as.as_deref().unwrap_or(self)
     }
 
     /// It may stand in the store's line from now on.
     pub(crate) fn enters_queue(&self, ttl: Duration, waiting: Waiting) {
         let halves = u64::try_from(ttl.as_millis()).map_or(u64::MAX, |ms| ms.saturating_mul(2));
         let told = u64::from(waiting != Waiting::Queued);
-        self.stands_as().queued.store((halves & !1) | told, Ordering::Release);
+        self.queued_as().queued.store((halves & !1) | told, Ordering::Release);
     }
 
     /// Its turn has come: it does not stand in line any more. One that is told to come and take
@@ -249,7 +249,7 @@ impl Claim {
 
     /// What it asked for, and how it waits, where it may still stand in line.
     pub(crate) fn queued(&self) -> Option<(Duration, Waiting)> {
-        let halves = self.stands_as().queued.load(Ordering::Acquire);
+        let halves = self.queued_as().queued.load(Ordering::Acquire);
         let told = halves & 1 == 1;
         let waiting = if told { Waiting::Told { again: true } } else { Waiting::Queued };
         (halves > 0).then(|| (Duration::from_millis(halves / 2), waiting))

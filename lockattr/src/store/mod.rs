@@ -31,15 +31,15 @@ pub use crate::engines::redlock::RedlockStore;
 #[cfg(feature = "zookeeper")]
 pub use crate::engines::zookeeper::ZookeeperStore;
 
-#[cfg(any(feature = "redis", feature = "zookeeper", feature = "etcd"))]
-pub(crate) mod answered;
 #[cfg(any(feature = "redis", feature = "mysql"))]
 pub(crate) mod answers;
 mod claim;
-#[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
-mod mail;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
-mod place;
+mod connection_slot;
+#[cfg(any(feature = "redis", feature = "zookeeper", feature = "etcd"))]
+pub(crate) mod last_answer;
+#[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
+mod notifications;
 pub(crate) mod queue;
 mod request;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
@@ -80,11 +80,11 @@ pub type Expected = Subscription;
 #[deprecated(note = "renamed to `Notification`")]
 pub type News = Notification;
 
-#[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
-pub(crate) use mail::Mail;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
-pub(crate) use place::place_of;
-pub(crate) use queue::NET;
+pub(crate) use connection_slot::connection_for;
+#[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
+pub(crate) use notifications::Notifications;
+pub(crate) use queue::MAX_RECHECK;
 pub use request::{AcquireRequest, ReleaseRequest, RenewRequest, Waiting};
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) use rows::{Rows, holder_of};
@@ -210,7 +210,7 @@ pub trait Store: Any + Debug + Send + Sync {
     /// How long an entry for a claim of `ttl` may stay in the queue after its process last asked. For that long
     /// a manager goes on removing it, unless an answer says that it is gone.
     fn entry_lifetime(&self, ttl: Duration) -> Duration {
-        queue::lasts(ttl)
+        queue::entry_lifetime(ttl)
     }
 
     /// Whether the store is reached over a network, so that the caller's runtime needs I/O. On a runtime

@@ -4,15 +4,15 @@
 use std::time::Duration;
 
 /// How long a queued claim waits at most before it asks again: the net under lost messages.
-pub(crate) const NET: Duration = Duration::from_secs(15);
+pub(crate) const MAX_RECHECK: Duration = Duration::from_secs(15);
 
 /// How long an entry in a queue lasts after its process asked last. An entry is a lease: a process that
 /// was killed, stopped or cut off does not keep the others waiting for longer.
 ///
 /// As long as the lease it asks for, so that both cost the same; never less than a second, because a busy
-/// process asks late; never more than [`NET`].
-pub(crate) fn lasts(ttl: Duration) -> Duration {
-    ttl.clamp(LEAST, NET)
+/// process asks late; never more than [`MAX_RECHECK`].
+pub(crate) fn entry_lifetime(ttl: Duration) -> Duration {
+    ttl.clamp(LEAST, MAX_RECHECK)
 }
 
 /// No entry lasts for less.
@@ -32,14 +32,14 @@ pub(crate) fn lease_of(ttl: Duration, silent: Duration) -> Duration {
 /// program that frees the lock without a word is noticed after `every`; the claims behind the head, of
 /// which each could only be served when those before it have gone, look the more seldom the more of them
 /// there are. A claim far back costs the store three looks in the life of its entry, and no more.
-pub(crate) fn look_after(
+pub(crate) fn recheck_after(
     ttl: Duration,
     ahead: u32,
     left: Option<Duration>,
     every: Duration,
 ) -> Duration {
-    let left = left.filter(|_| ahead == 0).unwrap_or(NET);
-    (lasts(ttl) / 3).min(every.saturating_mul(ahead.saturating_add(1))).min(left)
+    let left = left.filter(|_| ahead == 0).unwrap_or(MAX_RECHECK);
+    (entry_lifetime(ttl) / 3).min(every.saturating_mul(ahead.saturating_add(1))).min(left)
 }
 
 #[cfg(test)]
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn an_entry_lasts_as_long_as_its_lease_within_reason() {
         for (ttl, expected) in [(10, 1_000), (1_000, 1_000), (4_000, 4_000), (60_000, 15_000)] {
-            assert_eq!(lasts(MS * ttl), MS * expected, "{ttl} ms");
+            assert_eq!(entry_lifetime(MS * ttl), MS * expected, "{ttl} ms");
         }
     }
 
@@ -77,11 +77,11 @@ mod tests {
     #[test]
     fn the_head_of_a_queue_looks_often_and_the_others_the_more_seldom_the_more_there_are() {
         let ttl = MS * 6_000;
-        assert_eq!(look_after(ttl, 0, Some(MS * 7), MS * 100), MS * 7);
-        assert_eq!(look_after(ttl, 0, Some(MS * 700), MS * 100), MS * 100);
-        assert_eq!(look_after(ttl, 0, None, MS * 100), MS * 100);
-        assert_eq!(look_after(ttl, 4, Some(MS * 7), MS * 100), MS * 500);
-        assert_eq!(look_after(ttl, 64, None, MS * 100), MS * 2_000);
-        assert_eq!(look_after(ttl, u32::MAX, None, Duration::MAX), MS * 2_000);
+        assert_eq!(recheck_after(ttl, 0, Some(MS * 7), MS * 100), MS * 7);
+        assert_eq!(recheck_after(ttl, 0, Some(MS * 700), MS * 100), MS * 100);
+        assert_eq!(recheck_after(ttl, 0, None, MS * 100), MS * 100);
+        assert_eq!(recheck_after(ttl, 4, Some(MS * 7), MS * 100), MS * 500);
+        assert_eq!(recheck_after(ttl, 64, None, MS * 100), MS * 2_000);
+        assert_eq!(recheck_after(ttl, u32::MAX, None, Duration::MAX), MS * 2_000);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Claim, NET};
+use super::{Claim, MAX_RECHECK};
 use crate::FencingToken;
 
 /// One lock to take.
@@ -44,7 +44,14 @@ pub struct AcquireRequest {
 impl AcquireRequest {
     /// The lock of `claim`, for `ttl`, asked for once.
     pub fn new(claim: Arc<Claim>, ttl: Duration) -> Self {
-        Self { claim, ttl, waiting: Waiting::Not, hint: None, recheck_every: NET, beside: None }
+        Self {
+            claim,
+            ttl,
+            waiting: Waiting::Not,
+            hint: None,
+            recheck_every: MAX_RECHECK,
+            beside: None,
+        }
     }
 
     /// The same, but waiting for it.

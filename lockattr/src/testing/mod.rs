@@ -9,7 +9,7 @@
 //! * plays the network: [cuts](TestLocks::cut) the store off, lets it [hang](TestLocks::hang),
 //!   [loses answers](TestLocks::lose_answers), [fails](TestLocks::fail_next) so many requests;
 //! * looks: [who waits](TestLocks::waiting), [who holds](TestLocks::holder), what was
-//!   [acquired](TestLocks::acquisitions) and in [which order](TestLocks::story), and whether
+//!   [acquired](TestLocks::acquisitions) and in [which order](TestLocks::timeline), and whether
 //!   [anything is left](TestLocks::assert_nothing_left).
 //!
 //! # Time
@@ -65,7 +65,7 @@
 //! ```
 
 mod acquisition;
-mod look;
+mod inspect;
 mod network;
 pub(crate) mod observer;
 mod outage;

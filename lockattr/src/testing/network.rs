@@ -15,7 +15,7 @@ const NO_ANSWER_AFTER: Duration = Duration::from_secs(1);
 
 /// What becomes of requests now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Weather {
+pub(super) enum Fault {
     /// They are answered.
     #[default]
     Fair,
@@ -35,7 +35,7 @@ pub(super) struct Network {
 
 #[derive(Debug, Default)]
 struct State {
-    weather: Weather,
+    weather: Fault,
     /// How long each request takes.
     delay: Duration,
     /// How many of the next are refused.
@@ -44,10 +44,10 @@ struct State {
 }
 
 impl Network {
-    pub(super) fn set(&self, weather: Weather) {
+    pub(super) fn set(&self, weather: Fault) {
         let mut state = self.state();
         state.weather = weather;
-        if weather == Weather::Fair {
+        if weather == Fault::Fair {
             state.failing = 0;
             state.delay = Duration::ZERO;
         }
@@ -69,8 +69,8 @@ impl Network {
     }
 
     /// Whether what the store says by itself arrives.
-    pub(super) fn carries_news(&self) -> bool {
-        self.state().weather == Weather::Fair
+    pub(super) fn delivers(&self) -> bool {
+        self.state().weather == Fault::Fair
     }
 
     /// Sends a request, and waits for its answer.
@@ -80,13 +80,13 @@ impl Network {
             sleep(delay).await;
         }
         match weather {
-            Weather::Fair => Ok(request()),
-            Weather::Cut => Err(StoreError::new("the test has cut it off")),
-            Weather::Hanging => {
-                timeout(NO_ANSWER_AFTER, self.until_it_moves()).await.map_err(|_| no_answer())?;
+            Fault::Fair => Ok(request()),
+            Fault::Cut => Err(StoreError::new("the test has cut it off")),
+            Fault::Hanging => {
+                timeout(NO_ANSWER_AFTER, self.until_mended()).await.map_err(|_| no_answer())?;
                 Ok(request())
             }
-            Weather::AnswersLost => {
+            Fault::AnswersLost => {
                 drop(request());
                 sleep(NO_ANSWER_AFTER).await;
                 Err(no_answer())
@@ -95,20 +95,20 @@ impl Network {
     }
 
     /// What becomes of the next request.
-    fn next(&self) -> (Weather, Duration) {
+    fn next(&self) -> (Fault, Duration) {
         let mut state = self.state();
         state.requests += 1;
-        let weather = if state.failing > 0 { Weather::Cut } else { state.weather };
+        let weather = if state.failing > 0 { Fault::Cut } else { state.weather };
         state.failing = state.failing.saturating_sub(1);
         (weather, state.delay)
     }
 
-    async fn until_it_moves(&self) {
+    async fn until_mended(&self) {
         loop {
             let mut mended = pin!(self.mended.notified());
             // Listen first, look second: a change in between is then not missed.
             mended.as_mut().enable();
-            if self.state().weather != Weather::Hanging {
+            if self.state().weather != Fault::Hanging {
                 return;
             }
             mended.await;

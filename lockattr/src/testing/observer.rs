@@ -6,8 +6,8 @@ use tokio::time::Instant;
 
 use super::Outcome;
 use super::record::{Entry, Record};
-use crate::lease::Hold;
-use crate::lock::options::Terms;
+use crate::lease::LeaseState;
+use crate::lock::options::ResolvedOptions;
 use crate::observe::recorder::{Observation, Observer};
 use crate::{Error, LostReason};
 
@@ -29,7 +29,7 @@ struct Recorded {
 #[derive(Debug)]
 enum Stage {
     Asking,
-    Holding(Arc<Hold>),
+    Holding(Arc<LeaseState>),
     Over,
 }
 
@@ -40,11 +40,11 @@ impl ServiceObserver {
 }
 
 impl Observer for ServiceObserver {
-    fn begin(&self, terms: &Terms, keys: Vec<String>) -> Box<dyn Observation> {
+    fn begin(&self, options: &ResolvedOptions, keys: Vec<String>) -> Box<dyn Observation> {
         let number = self.record.begin(Entry {
             keys,
-            template: terms.site.map(|site| site.template),
-            function: terms.function,
+            template: options.site.map(|site| site.template),
+            function: options.function,
             service: self.service.clone(),
             nested: false,
             began: Instant::now(),
@@ -62,10 +62,10 @@ impl Observation for Recorded {
     }
 
     fn waits(&self) {
-        self.record.comes_to(self.number, Outcome::Waiting);
+        self.record.set_outcome(self.number, Outcome::Waiting);
     }
 
-    fn acquired(&mut self, hold: &Arc<Hold>) {
+    fn acquired(&mut self, hold: &Arc<LeaseState>) {
         self.record.acquired(self.number, hold.fencing());
         self.stage = Stage::Holding(hold.clone());
     }
@@ -88,7 +88,7 @@ impl Observation for Recorded {
 
 impl Recorded {
     fn ends(&mut self, outcome: Outcome) {
-        self.record.comes_to(self.number, outcome);
+        self.record.set_outcome(self.number, outcome);
         self.stage = Stage::Over;
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::TestLocks;
-use super::network::Weather;
+use super::network::Fault;
 
 impl TestLocks {
     /// Cuts the store off: every request is refused at once, with [`Error::Store`], until it is
@@ -30,19 +30,19 @@ impl TestLocks {
     /// # }
     /// ```
     pub fn cut(&self) {
-        self.shared.store.network().set(Weather::Cut);
+        self.shared.store.network().set(Fault::Cut);
     }
 
     /// Lets every request hang until the store is [mended](Self::mend): those that hang for a
     /// second fail, and have had no effect; the others then go on.
     pub fn hang(&self) {
-        self.shared.store.network().set(Weather::Hanging);
+        self.shared.store.network().set(Fault::Hanging);
     }
 
     /// Loses every answer until the store is [mended](Self::mend): requests take effect, and fail
     /// a second later as if they had not. A lock may be taken so without anybody's knowing.
     pub fn lose_answers(&self) {
-        self.shared.store.network().set(Weather::AnswersLost);
+        self.shared.store.network().set(Fault::AnswersLost);
     }
 
     /// Makes every request take so long, until the store is [mended](Self::mend).

@@ -11,14 +11,14 @@ use crate::FencingToken;
 /// The record of a test.
 #[derive(Debug, Default)]
 pub(super) struct Record {
-    pages: Mutex<Pages>,
+    pages: Mutex<Log>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Pages {
+struct Log {
     entries: Vec<Entry>,
-    story: Vec<String>,
+    timeline: Vec<String>,
 }
 
 /// An acquisition, and when what happened.
@@ -48,33 +48,33 @@ impl Record {
     }
 
     /// The entry has come to this.
-    pub(super) fn comes_to(&self, number: usize, outcome: Outcome) {
-        self.change(number, |entry| entry.comes_to(outcome));
+    pub(super) fn set_outcome(&self, number: usize, outcome: Outcome) {
+        self.change(number, |entry| entry.set_outcome(outcome));
     }
 
     /// The entry has its lock.
     pub(super) fn acquired(&self, number: usize, fencing: FencingToken) {
         self.change(number, |entry| {
             entry.acquired = Some((fencing, Instant::now()));
-            entry.comes_to(Outcome::Held)
+            entry.set_outcome(Outcome::Held)
         });
     }
 
     fn change(&self, number: usize, change: impl FnOnce(&mut Entry) -> Option<String>) {
         let mut pages = self.pages();
         let told = change(&mut pages.entries[number]);
-        pages.story.extend(told);
+        pages.timeline.extend(told);
         drop(pages);
         self.changed.notify_waiters();
     }
 
     /// Adds a line to the story.
     pub(super) fn note(&self, line: String) {
-        self.pages().story.push(line);
+        self.pages().timeline.push(line);
     }
 
-    pub(super) fn story(&self) -> Vec<String> {
-        self.pages().story.clone()
+    pub(super) fn timeline(&self) -> Vec<String> {
+        self.pages().timeline.clone()
     }
 
     /// Those of the entries that count, as they are now.
@@ -89,7 +89,7 @@ impl Record {
         &self.changed
     }
 
-    fn pages(&self) -> MutexGuard<'_, Pages> {
+    fn pages(&self) -> MutexGuard<'_, Log> {
         // Nothing in there can panic half-way, so a poisoned lock is still good.
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -97,7 +97,7 @@ impl Record {
 
 impl Entry {
     /// Changes the outcome, and says it in a line of the story.
-    fn comes_to(&mut self, outcome: Outcome) -> Option<String> {
+    fn set_outcome(&mut self, outcome: Outcome) -> Option<String> {
         if self.outcome == outcome {
             return None;
         }

@@ -74,8 +74,8 @@ impl TestLocks {
     #[track_caller]
     pub fn hold_with(&self, key: impl AsRef<str>, options: &LockOptions) -> Other {
         let key = self.key(key);
-        let terms = options.resolve(self.manager.settings());
-        let sharing = terms.unwrap_or_else(|error| panic!("{error}")).sharing;
+        let options = options.resolve(self.manager.settings());
+        let sharing = options.unwrap_or_else(|error| panic!("{error}")).sharing;
         let other = self.other(key, sharing);
         let taken = self.shared.store.directly(|locks| locks.take(&other.claim, FOR_GOOD));
         match taken {
@@ -126,13 +126,13 @@ impl TestLocks {
     #[track_caller]
     pub fn steal(&self, key: impl AsRef<str>) -> Other {
         let mut other = self.other(self.key(key), Sharing::Exclusive);
-        let robbed = self.shared.store.directly(|locks| locks.usurp(&other.claim, FOR_GOOD));
+        let stolen_from = self.shared.store.directly(|locks| locks.steal(&other.claim, FOR_GOOD));
         assert!(
-            !robbed.is_empty(),
+            !stolen_from.is_empty(),
             "`{}` cannot be stolen: nobody has it; `hold` it, or wait with `until_held`",
             other.key()
         );
-        other.robbed = robbed.iter().map(|claim| claim.token()).collect();
+        other.stolen_from = stolen_from.iter().map(|claim| claim.token()).collect();
         other
     }
 
@@ -174,7 +174,7 @@ impl TestLocks {
         Other {
             store: self.shared.store.clone(),
             claim: Arc::new(claim),
-            robbed: Vec::new(),
+            stolen_from: Vec::new(),
             given_back: false,
         }
     }
@@ -186,7 +186,7 @@ pub struct Other {
     store: Arc<ScriptedStore>,
     claim: Arc<Claim>,
     /// Whom it was stolen from.
-    robbed: Vec<OwnerToken>,
+    stolen_from: Vec<OwnerToken>,
     /// Whether it was given back, be it for later.
     given_back: bool,
 }
@@ -231,8 +231,8 @@ impl Other {
     /// Tells those from whom it was [stolen](TestLocks::steal), now: as some stores do by
     /// themselves. Nothing, if it was not stolen.
     pub fn noticed(mut self) -> Self {
-        for token in std::mem::take(&mut self.robbed) {
-            self.store.tell_lost(token);
+        for token in std::mem::take(&mut self.stolen_from) {
+            self.store.notify_lost(token);
         }
         self
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use futures_util::FutureExt;
 use tokio::sync::Notify;
 
-use super::network::{Network, Weather};
+use super::network::{Fault, Network};
 use crate::store::{
     AcquireOutcome, AcquireRequest, LockKey, MemoryStore, OwnerToken, ReleaseOutcome,
     ReleaseRequest, RenewOutcome, RenewRequest, Store, StoreError, StoreFuture, Subscriber,
@@ -17,13 +17,13 @@ use crate::{FencingToken, HeldLock, Holder};
 pub(super) struct ScriptedStore {
     pub(super) locks: MemoryStore,
     network: Arc<Network>,
-    subscribers: Mutex<Vec<Ear>>,
+    subscribers: Mutex<Vec<Wire>>,
     changed: Notify,
 }
 
 /// What a manager hears of its claims: as much as the network lets through.
 #[derive(Debug)]
-struct Ear {
+struct Wire {
     subscriber: Weak<Subscriber>,
     /// What the locks tell; they forget it when it is dropped.
     _outside: Arc<Subscriber>,
@@ -37,16 +37,16 @@ impl ScriptedStore {
     /// Requests are answered again, and managers hear again: they ask for what they missed, as
     /// after a connection is made anew.
     pub(super) fn mend(&self) {
-        self.network.set(Weather::Fair);
+        self.network.set(Fault::Fair);
         let subscribers: Vec<_> =
-            self.ears().iter().filter_map(|ear| ear.subscriber.upgrade()).collect();
+            self.wires().iter().filter_map(|ear| ear.subscriber.upgrade()).collect();
         subscribers.iter().for_each(|subscriber| subscriber.ask_all_again());
     }
 
     /// The claim with this token has lost its lock, and its manager hears of it.
-    pub(super) fn tell_lost(&self, token: OwnerToken) {
+    pub(super) fn notify_lost(&self, token: OwnerToken) {
         let subscribers: Vec<_> =
-            self.ears().iter().filter_map(|ear| ear.subscriber.upgrade()).collect();
+            self.wires().iter().filter_map(|ear| ear.subscriber.upgrade()).collect();
         let subscriber =
             subscribers.iter().find(|subscriber| subscriber.id() == token.subscriber());
         if let Some(subscriber) = subscriber {
@@ -61,13 +61,13 @@ impl ScriptedStore {
 
     /// Looks at the locks, or changes them, without the network.
     pub(super) fn directly<T>(&self, change: impl FnOnce(&MemoryStore) -> T) -> T {
-        self.ears().retain(|ear| ear.subscriber.strong_count() > 0);
+        self.wires().retain(|ear| ear.subscriber.strong_count() > 0);
         let changed = change(&self.locks);
         self.changed.notify_waiters();
         changed
     }
 
-    fn ears(&self) -> MutexGuard<'_, Vec<Ear>> {
+    fn wires(&self) -> MutexGuard<'_, Vec<Wire>> {
         // Nothing in there can panic half-way, so a poisoned lock is still good.
         self.subscribers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -92,20 +92,20 @@ impl Store for ScriptedStore {
         let (told, contended) = (Arc::downgrade(subscriber), Arc::downgrade(subscriber));
         let (network, wanted_network) = (self.network.clone(), self.network.clone());
         let on_contended = move |name: Option<&str>| {
-            let subscriber = contended.upgrade().filter(|_| wanted_network.carries_news());
+            let subscriber = contended.upgrade().filter(|_| wanted_network.delivers());
             if let (Some(subscriber), Some(name)) = (subscriber, name) {
                 subscriber.contended(name);
             }
         };
         let on_notification = move |token, news| {
-            if let Some(subscriber) = told.upgrade().filter(|_| network.carries_news()) {
+            if let Some(subscriber) = told.upgrade().filter(|_| network.delivers()) {
                 subscriber.notify(token, news);
             }
         };
         let outside =
             Arc::new(Subscriber::with_network(subscriber.id(), on_contended, on_notification));
         self.locks.subscribe(&outside);
-        self.ears().push(Ear { subscriber: Arc::downgrade(subscriber), _outside: outside });
+        self.wires().push(Wire { subscriber: Arc::downgrade(subscriber), _outside: outside });
     }
 
     fn renew<'a>(

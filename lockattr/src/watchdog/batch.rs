@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, timeout_at};
 
-use super::queue::TRY_AGAIN;
+use super::queue::MIN_RETRY_PAUSE;
 use super::releases::PendingRelease;
 use super::{Watchdog, lose};
 use crate::observe;
@@ -57,7 +57,7 @@ fn time_to_answer(releases: &[PendingRelease], now: Instant) -> Duration {
         Duration::ZERO => release.gives_up.saturating_duration_since(now),
         left => left,
     };
-    (releases.iter().map(left).max().unwrap_or_default() / 3).max(TRY_AGAIN)
+    (releases.iter().map(left).max().unwrap_or_default() / 3).max(MIN_RETRY_PAUSE)
 }
 
 /// Releases on their way. A runtime that ends drops them: they go back to the queue, because

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::store::OwnerToken;
 
 /// A loss is remembered for so long at least. A caller that reads its grant later learns of the loss by a renewal.
-const REMEMBERED: Duration = Duration::from_secs(60);
+const REMEMBER_FOR: Duration = Duration::from_secs(60);
 
 /// The losses of leases that are not watched yet, by the claims' tokens.
 #[derive(Default)]
@@ -45,7 +45,7 @@ impl EarlyLosses {
         let mut lost_at = self.lost_at();
         // What was lost before this lease began was an earlier one.
         let is_lost = lost_at.remove(&token).is_some_and(|lost_at| began <= lost_at);
-        lost_at.retain(|_, lost_at| now < *lost_at + REMEMBERED);
+        lost_at.retain(|_, lost_at| now < *lost_at + REMEMBER_FOR);
         self.any.store(!lost_at.is_empty(), Ordering::SeqCst);
         is_lost
     }
@@ -87,7 +87,7 @@ mod tests {
         let none = || !losses.any.load(Ordering::SeqCst) && losses.lost_at().is_empty();
         losses.note(token);
         assert!(!losses.take(other, began) && !none());
-        advance(REMEMBERED).await;
+        advance(REMEMBER_FOR).await;
         assert!(!losses.take(other, began) && none());
         losses.note(token);
         losses.forget(token);

@@ -17,27 +17,27 @@ use super::queue::Queue;
 use super::task::Runner;
 
 /// How long an ending runtime is held up by a store that does not answer.
-const HOLDS_UP: Duration = Duration::from_secs(1);
+const MAX_DROP_DELAY: Duration = Duration::from_secs(1);
 
 /// The tasks of a runtime are dropped one by one: the next guard finds the thread still there.
-const LINGERS: Duration = Duration::from_millis(50);
+const IDLE_BEFORE_EXIT: Duration = Duration::from_millis(50);
 
 /// The thread, while it lives.
 pub(super) struct LastResort {
     /// The runtime that it has made for itself.
     pub(super) runtime: Option<runtime::Id>,
     /// Whether somebody has waited for it in vain: the next need not.
-    pub(super) vain: bool,
+    pub(super) timed_out_before: bool,
 }
 
 impl Watchdog {
     /// Sends the releases that no task will, and waits for that a while.
-    pub(super) fn send_what_nobody_sends(self: &Arc<Self>) {
+    pub(super) fn start_last_resort(self: &Arc<Self>) {
         let mut queue = self.queue();
         if !queue.needs_last_resort() {
             return;
         }
-        queue.hurry();
+        queue.retry_now();
         if queue.last_resort.is_none() {
             let watchdog = self.clone();
             let thread = thread::Builder::new().name("lockattr-release".into());
@@ -47,16 +47,16 @@ impl Watchdog {
                 tracing::error!(%error, "no thread to release locks with");
                 return;
             }
-            queue.last_resort = Some(LastResort { runtime: None, vain: false });
+            queue.last_resort = Some(LastResort { runtime: None, timed_out_before: false });
         }
-        if queue.last_resort.as_ref().is_some_and(|thread| thread.vain) {
+        if queue.last_resort.as_ref().is_some_and(|thread| thread.timed_out_before) {
             return;
         }
-        let owes = |queue: &mut Queue| !queue.releases.none_owed() && queue.last_resort.is_some();
-        let waited = self.released.wait_timeout_while(queue, HOLDS_UP, owes);
+        let owes = |queue: &mut Queue| !queue.releases.all_settled() && queue.last_resort.is_some();
+        let waited = self.released.wait_timeout_while(queue, MAX_DROP_DELAY, owes);
         let (mut queue, outcome) = waited.unwrap_or_else(PoisonError::into_inner);
         if let Some(thread) = &mut queue.last_resort {
-            thread.vain = outcome.timed_out();
+            thread.timed_out_before = outcome.timed_out();
         }
     }
 
@@ -78,17 +78,17 @@ impl Watchdog {
             let Some(runner) = Runner::enter(&self, runtime) else { return };
             tokio::select! {
                 () = runner.of_last_resort().run() => {}
-                () = self.until_nothing_is_owed(runtime) => {}
+                () = self.until_all_settled(runtime) => {}
             }
         });
     }
 
-    async fn until_nothing_is_owed(&self, runtime: runtime::Id) {
+    async fn until_all_settled(&self, runtime: runtime::Id) {
         loop {
-            self.until(|queue| queue.releases.none_owed()).await;
-            sleep(LINGERS).await;
+            self.until(|queue| queue.releases.all_settled()).await;
+            sleep(IDLE_BEFORE_EXIT).await;
             let mut queue = self.queue();
-            if queue.releases.none_owed() {
+            if queue.releases.all_settled() {
                 // In the same breath, so that whoever comes next starts another thread.
                 queue.remove(runtime);
                 return;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::fresh::Lease;
-use super::queue::TRY_AGAIN;
-use crate::lease::Hold;
+use super::new_leases::Lease;
+use super::queue::MIN_RETRY_PAUSE;
+use crate::lease::LeaseState;
 use crate::store::{OwnerToken, RenewRequest};
 
 /// A renewal may come by this part of its TTL too early, to travel in one batch with others: a tenth
@@ -23,7 +23,7 @@ pub(super) struct Leases {
 }
 
 struct Watched {
-    hold: Arc<Hold>,
+    hold: Arc<LeaseState>,
     /// When to renew; `None` if no more.
     renew_at: Option<Instant>,
     /// Whether it is to be renewed at `renew_at` even if an earlier renewal is answered meanwhile.
@@ -44,7 +44,7 @@ impl Leases {
 
     /// Watches the next hold of the same lease in place of the last one; whether it is to be
     /// renewed now, because the last one was not.
-    pub(super) fn hand_over(&mut self, id: u64, hold: &Arc<Hold>, now: Instant) -> bool {
+    pub(super) fn hand_off(&mut self, id: u64, hold: &Arc<LeaseState>, now: Instant) -> bool {
         let Some(watched) = self.watched.get_mut(&id) else { return false };
         watched.hold = hold.clone();
         let is_due = watched.renew_at.is_none();
@@ -91,7 +91,7 @@ impl Leases {
     }
 
     /// The renewals that are due, and the holds whose deadline has passed.
-    pub(super) fn due(&mut self, now: Instant) -> (Vec<(u64, RenewRequest)>, Vec<Arc<Hold>>) {
+    pub(super) fn due(&mut self, now: Instant) -> (Vec<(u64, RenewRequest)>, Vec<Arc<LeaseState>>) {
         let (mut due, mut over) = (Vec::new(), Vec::new());
         let first = self.timers.first().filter(|(timer, _)| *timer <= now);
         let Some(first) = first.and_then(|(_, id)| self.watched.get(id)) else {
@@ -128,17 +128,17 @@ impl Leases {
         self.timers.first().map(|(timer, _)| *timer)
     }
 
-    pub(super) fn hold(&self, id: u64) -> Option<Arc<Hold>> {
+    pub(super) fn hold(&self, id: u64) -> Option<Arc<LeaseState>> {
         self.watched.get(&id).map(|watched| watched.hold.clone())
     }
 
     /// The store has this lease no more: who has it, and is to be told.
-    pub(super) fn lose(&mut self, id: u64) -> Option<Arc<Hold>> {
+    pub(super) fn lose(&mut self, id: u64) -> Option<Arc<LeaseState>> {
         self.watched.get_mut(&id).map(Watched::lose)
     }
 
     /// The store has nothing of the claim with this token any more: who has it, and is to be told.
-    pub(super) fn lose_all_of(&mut self, token: OwnerToken) -> Vec<Arc<Hold>> {
+    pub(super) fn lose_all_of(&mut self, token: OwnerToken) -> Vec<Arc<LeaseState>> {
         let of_it = |watched: &&mut Watched| watched.hold.claim().token() == token;
         self.watched.values_mut().filter(of_it).map(Watched::lose).collect()
     }
@@ -148,17 +148,17 @@ impl Leases {
     }
 
     /// Those of the claim with this token.
-    pub(super) fn of(&self, token: OwnerToken) -> Vec<Arc<Hold>> {
+    pub(super) fn of(&self, token: OwnerToken) -> Vec<Arc<LeaseState>> {
         let holds = self.watched.values().map(|watched| &watched.hold);
         holds.filter(|hold| hold.claim().token() == token).cloned().collect()
     }
 
-    pub(super) fn all(&self) -> Vec<Arc<Hold>> {
+    pub(super) fn all(&self) -> Vec<Arc<LeaseState>> {
         in_order(self.watched.iter().map(|(id, watched)| (*id, watched.hold.clone())))
     }
 
     /// Stops watching them all.
-    pub(super) fn abandon(&mut self) -> Vec<Arc<Hold>> {
+    pub(super) fn abandon(&mut self) -> Vec<Arc<LeaseState>> {
         self.timers.clear();
         in_order(self.watched.drain().map(|(id, watched)| (id, watched.hold)))
     }
@@ -169,7 +169,7 @@ impl Leases {
 }
 
 impl Watched {
-    fn lose(&mut self) -> Arc<Hold> {
+    fn lose(&mut self) -> Arc<LeaseState> {
         self.is_lost = true;
         self.hold.clone()
     }
@@ -182,12 +182,12 @@ impl Watched {
     /// When to try again if nothing is heard: after a part of the time left.
     fn again(&self, now: Instant, part: u32) -> Instant {
         let left = self.hold.valid_until().saturating_duration_since(now);
-        now + (left / part).max(TRY_AGAIN)
+        now + (left / part).max(MIN_RETRY_PAUSE)
     }
 }
 
 /// By their numbers: a map's own order differs from run to run.
-fn in_order(holds: impl Iterator<Item = (u64, Arc<Hold>)>) -> Vec<Arc<Hold>> {
+fn in_order(holds: impl Iterator<Item = (u64, Arc<LeaseState>)>) -> Vec<Arc<LeaseState>> {
     let mut holds: Vec<_> = holds.collect();
     holds.sort_by_key(|(id, _)| *id);
     holds.into_iter().map(|(_, hold)| hold).collect()

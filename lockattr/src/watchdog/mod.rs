@@ -4,19 +4,19 @@
 //! several runtimes has such a task on each, over the same queue: a runtime that ends or is blocked
 //! takes its task along but not the work. Where no runtime is left, a thread does the rest.
 
-mod asking;
 mod batch;
-mod driven;
 mod early_losses;
-mod fresh;
-mod kept;
+mod known_runners;
 mod last_resort;
 mod leases;
-mod needs;
+mod new_leases;
 mod own_runtime;
+mod pending_acquires;
 mod queue;
 mod queues;
+mod recheck_timers;
 mod releases;
+mod runtime_check;
 mod task;
 
 use std::fmt;
@@ -31,21 +31,21 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::lease::Hold;
+use crate::lease::LeaseState;
 use crate::platform::process::Process;
 use crate::platform::sync::SHARDS;
 use crate::store::{OwnerToken, ReleaseRequest, Store};
 use crate::{Error, LostReason};
-use asking::Asking;
 use batch::send_releases;
-use driven::Driven;
 use early_losses::EarlyLosses;
-use fresh::{Fresh, place};
-use needs::lacks;
+use known_runners::KnownRunners;
+use new_leases::{NewLeases, place};
 use own_runtime::OwnRuntime;
+use pending_acquires::PendingAcquires;
 use queue::Queue;
 pub(crate) use queues::Queues;
 use releases::PendingRelease;
+use runtime_check::check_runtime;
 use task::Runner;
 
 /// The clock must not overflow, whatever limit was asked for.
@@ -58,13 +58,13 @@ pub(crate) struct Watchdog {
     linger: Duration,
     queues: Arc<dyn Queues>,
     /// What the tasks have not seen yet.
-    fresh: Fresh,
+    new_leases: NewLeases,
     early_losses: EarlyLosses,
     queue: Mutex<Queue>,
     /// Where there is a task that works on it.
-    driven: Driven,
+    known_runners: KnownRunners,
     /// Acquisitions under way: what they may be granted is to be given back before the end.
-    asking: Asking,
+    pending_acquires: PendingAcquires,
     /// Whether anybody waits for holds and releases to be done with. Once it is so it stays so.
     awaited: AtomicBool,
     /// Signalled when a hold or a release is done with.
@@ -85,11 +85,11 @@ impl Watchdog {
             store,
             linger,
             queues,
-            fresh: Fresh::new(),
+            new_leases: NewLeases::new(),
             early_losses: EarlyLosses::default(),
-            driven: Driven::by(queue.left.clone()),
+            known_runners: KnownRunners::by(queue.left.clone()),
             queue: Mutex::new(queue),
-            asking: Asking::default(),
+            pending_acquires: PendingAcquires::default(),
             awaited: AtomicBool::new(false),
             settled: Notify::new(),
             released: Condvar::new(),
@@ -113,7 +113,7 @@ impl Watchdog {
         self.check_process()?;
         match Handle::try_current() {
             Ok(runtime) if !self.is_driven_by(runtime.id()) => {
-                lacks(&*self.store).map_err(|refusal| Error::InvalidOptions(refusal.into()))
+                check_runtime(&*self.store).map_err(|refusal| Error::InvalidOptions(refusal.into()))
             }
             _ => Ok(()),
         }
@@ -135,15 +135,15 @@ impl Watchdog {
     }
 
     /// An acquisition begins.
-    pub(crate) fn asks(&self) {
-        self.asking.begin();
+    pub(crate) fn begin_acquire(&self) {
+        self.pending_acquires.begin();
     }
 
     /// An acquisition has ended: what it was granted is watched, or owed to the store.
-    pub(crate) fn has_asked(&self) {
+    pub(crate) fn end_acquire(&self) {
         if self.is_of_this_process() {
-            self.asking.end();
-            if self.fresh.is_shut_down() {
+            self.pending_acquires.end();
+            if self.new_leases.is_shut_down() {
                 self.settled.notify_waiters();
             }
         }
@@ -151,8 +151,13 @@ impl Watchdog {
 
     /// Watches a hold acquired at `asked` for `ttl` until [`forget`](Self::forget) is told its id.
     /// Also whether the task was woken for it.
-    pub(crate) fn watch(&self, hold: &Arc<Hold>, asked: Instant, ttl: Duration) -> (u64, bool) {
-        let (id, wakes) = self.fresh.watch(hold, asked, ttl);
+    pub(crate) fn watch(
+        &self,
+        hold: &Arc<LeaseState>,
+        asked: Instant,
+        ttl: Duration,
+    ) -> (u64, bool) {
+        let (id, wakes) = self.new_leases.watch(hold, asked, ttl);
         if wakes {
             self.queue().wake();
         }
@@ -164,16 +169,16 @@ impl Watchdog {
     }
 
     /// Watches the next hold of a lease in place of the last one.
-    pub(crate) fn hand_over(&self, id: u64, hold: &Arc<Hold>, now: Instant) {
-        if self.fresh.hand_over(id, hold) {
+    pub(crate) fn hand_off(&self, id: u64, hold: &Arc<LeaseState>, now: Instant) {
+        if self.new_leases.hand_off(id, hold) {
             return;
         }
-        let mut queue = if self.fresh.has(id) { self.leases() } else { self.queue() };
+        let mut queue = if self.new_leases.has(id) { self.leases() } else { self.queue() };
         // While it is locked, so that a shutdown either finds this hold or is seen here.
         if self.is_shut_down() {
             hold.lose(LostReason::ShutDown);
         }
-        queue.hand_over(id, hold, now);
+        queue.hand_off(id, hold, now);
         // A loss that was told to the last hold, when that was over already.
         let is_lost = queue.leases.is_lost(id);
         drop(queue);
@@ -190,27 +195,27 @@ impl Watchdog {
     }
 
     /// Until when a lock of this name may be kept in its line, if it may: its end is seen to.
-    pub(crate) fn keeps(&self, name: &str, now: Instant) -> Option<Instant> {
+    pub(crate) fn cache_until(&self, name: &str, now: Instant) -> Option<Instant> {
         let until = now.checked_add(self.linger).filter(|until| *until > now)?;
-        self.queue().keeps(name, until).then_some(until)
+        self.queue().recheck_at(name, until).then_some(until)
     }
 
     /// Looks at `at` whether readers are to share the lock of this name; `false` if nobody can acquire here any more.
-    pub(crate) fn looks_at_readers(&self, name: &str, at: Instant) -> bool {
-        self.queue().keeps(name, at)
+    pub(crate) fn recheck_readers_at(&self, name: &str, at: Instant) -> bool {
+        self.queue().recheck_at(name, at)
     }
 
     /// Gives a lock back that was kept long enough, and looks at readers.
-    fn look_after(&self, name: &str) {
-        if let Some(again) = self.queues.look_after(name) {
+    fn recheck(&self, name: &str) {
+        if let Some(again) = self.queues.recheck(name) {
             // If nothing is kept any more, its line is emptied.
-            let _closing = self.queue().keeps(name, again);
+            let _closing = self.queue().recheck_at(name, again);
         }
     }
 
     /// Forgets a hold that was given back.
     pub(crate) fn forget(&self, id: u64) {
-        if !self.fresh.forget(id) {
+        if !self.new_leases.forget(id) {
             self.queue().leases.forget(id);
         }
         // Who waits said so before it looked.
@@ -253,8 +258,8 @@ impl Watchdog {
 
     /// Returns once nothing is to be given back any more.
     #[cfg(feature = "testing")]
-    pub(crate) async fn gave_back(&self) {
-        self.until(|queue| queue.releases.none_owed()).await;
+    pub(crate) async fn all_released(&self) {
+        self.until(|queue| queue.releases.all_settled()).await;
     }
 
     /// Gives a lock back that nobody waits for, until its lease has ended by itself.
@@ -283,10 +288,10 @@ impl Watchdog {
     }
 
     /// Tries the releases again that got no answer, now.
-    pub(crate) fn hurry(self: &Arc<Self>) {
+    pub(crate) fn retry_now(self: &Arc<Self>) {
         {
             let mut queue = self.queue();
-            queue.hurry();
+            queue.retry_now();
             queue.wake();
         }
         self.ensure_driven();
@@ -324,14 +329,14 @@ impl Watchdog {
     /// Sees to it that what lies in the queue is done: here, or elsewhere, or by a thread.
     fn ensure_driven(self: &Arc<Self>) {
         if self.start().is_err() {
-            self.send_what_nobody_sends();
+            self.start_last_resort();
             self.wait_for_own_runtime();
         }
     }
 
     /// Whether nothing more may be acquired.
     pub(crate) fn is_shut_down(&self) -> bool {
-        self.fresh.is_shut_down()
+        self.new_leases.is_shut_down()
     }
 
     /// Lets the tasks end once nothing is held or to be released.
@@ -370,7 +375,7 @@ impl Watchdog {
         }
         self.close();
         let holds = {
-            self.fresh.shut_down();
+            self.new_leases.shut_down();
             self.leases().leases.all()
         };
         // Not while the queue is locked: whoever is woken may want it.
@@ -381,7 +386,7 @@ impl Watchdog {
             return;
         }
         let limit = limit.min(LONGEST_SHUTDOWN);
-        let let_go = |queue: &Queue| queue.leases.is_empty() && self.asking.none();
+        let let_go = |queue: &Queue| queue.leases.is_empty() && self.pending_acquires.none();
         timeout(limit, self.until(let_go)).await.ok();
         let deadline = Instant::now() + limit;
         let abandoned = self.leases().leases.abandon();
@@ -393,7 +398,7 @@ impl Watchdog {
             }
         }
         // Whoever lets go from here on does so in time or not at all.
-        timeout_at(deadline, self.until(|queue| queue.releases.none_owed())).await.ok();
+        timeout_at(deadline, self.until(|queue| queue.releases.all_settled())).await.ok();
         self.queue().wake();
     }
 
@@ -415,7 +420,7 @@ impl Watchdog {
         if queue.closing {
             queue.wake();
         }
-        if queue.releases.none_owed() {
+        if queue.releases.all_settled() {
             self.own_runtime.settled();
         }
         drop(queue);
@@ -426,7 +431,7 @@ impl Watchdog {
     /// The queue, which has all leases.
     fn leases(&self) -> MutexGuard<'_, Queue> {
         let mut queue = self.queue();
-        for lease in self.fresh.take() {
+        for lease in self.new_leases.take() {
             queue.leases.watch(lease);
         }
         queue
@@ -449,7 +454,7 @@ fn forked() -> Error {
 }
 
 /// Tells a holder that the store has its lock no more.
-fn lose(hold: &Hold) {
+fn lose(hold: &LeaseState) {
     // Not where it is being released: that may have overtaken a renewal.
     if hold.is_kept(Instant::now()) {
         let key = hold.claim().key().as_str();

@@ -20,7 +20,7 @@ use crate::store::StoreError;
 
 /// How long a drop on such a thread waits for a store that does not answer: the process may be about to
 /// end, and nobody else would wait for this thread.
-const HOLDS_UP: Duration = Duration::from_secs(1);
+const MAX_DROP_DELAY: Duration = Duration::from_secs(1);
 
 /// The thread, while there is one.
 #[derive(Default)]
@@ -32,7 +32,7 @@ struct Own {
     /// How many threads wait for something that runs there.
     waiting: usize,
     /// Whether somebody has waited in vain for what is owed: the next need not.
-    vain: bool,
+    timed_out_before: bool,
 }
 
 impl OwnRuntime {
@@ -46,7 +46,7 @@ impl OwnRuntime {
 
     /// Nothing is owed any more: who waits next does so in hope.
     pub(super) fn settled(&self) {
-        self.own().vain = false;
+        self.own().timed_out_before = false;
     }
 }
 
@@ -122,17 +122,17 @@ impl Watchdog {
     /// sees to it.
     pub(super) fn wait_for_own_runtime(&self) {
         let Some(id) = self.own_runtime.id() else { return };
-        if Handle::try_current().is_ok() || self.own_runtime.own().vain {
+        if Handle::try_current().is_ok() || self.own_runtime.own().timed_out_before {
             return;
         }
         let queue = self.queue();
         if !queue.is_driven_by_only(id) {
             return;
         }
-        let owes = |queue: &mut Queue| !queue.releases.none_owed() && queue.is_driven_by(id);
-        let waited = self.released.wait_timeout_while(queue, HOLDS_UP, owes);
+        let owes = |queue: &mut Queue| !queue.releases.all_settled() && queue.is_driven_by(id);
+        let waited = self.released.wait_timeout_while(queue, MAX_DROP_DELAY, owes);
         let (queue, outcome) = waited.unwrap_or_else(PoisonError::into_inner);
-        self.own_runtime.own().vain = outcome.timed_out();
+        self.own_runtime.own().timed_out_before = outcome.timed_out();
         drop(queue);
     }
 }

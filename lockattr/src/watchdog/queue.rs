@@ -13,22 +13,22 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::batch::UnderWay;
-use super::kept::Kept;
 use super::last_resort::LastResort;
 use super::leases::Leases;
+use super::recheck_timers::RecheckTimers;
 use super::releases::{PendingRelease, Releases};
-use crate::lease::Hold;
+use crate::lease::LeaseState;
 use crate::store::RenewRequest;
 
 /// Shortest pause before a renewal or a release that got no answer is tried again.
-pub(super) const TRY_AGAIN: Duration = Duration::from_millis(20);
+pub(super) const MIN_RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// Everything the watchdog has to see to.
 #[derive(Default)]
 pub(super) struct Queue {
     pub(super) leases: Leases,
     pub(super) releases: Releases,
-    pub(super) kept: Kept,
+    pub(super) recheck_timers: RecheckTimers,
     /// The tasks that drive this queue, one on each runtime that uses the manager: where one is
     /// blocked or gone, another goes on.
     runners: HashMap<runtime::Id, Arc<Notify>>,
@@ -46,29 +46,29 @@ pub(super) struct Queue {
 pub(super) struct Due {
     pub(super) renewals: Vec<(u64, RenewRequest)>,
     /// Holds whose deadline has passed, to be signalled.
-    pub(super) over: Vec<Arc<Hold>>,
+    pub(super) over: Vec<Arc<LeaseState>>,
     pub(super) releases: Vec<PendingRelease>,
     pub(super) adopted: Vec<UnderWay>,
     /// Locks to look at: they may have been kept long enough, or their readers may have to share them.
-    pub(super) lingered: Vec<Arc<str>>,
+    pub(super) rechecks: Vec<Arc<str>>,
     /// When the next thing is due.
     pub(super) next: Option<Instant>,
 }
 
 impl Queue {
     /// Watches the next hold of a lease in place of the last one.
-    pub(super) fn hand_over(&mut self, id: u64, hold: &Arc<Hold>, now: Instant) {
-        if self.leases.hand_over(id, hold, now) {
+    pub(super) fn hand_off(&mut self, id: u64, hold: &Arc<LeaseState>, now: Instant) {
+        if self.leases.hand_off(id, hold, now) {
             self.wake();
         }
     }
 
     /// Looks at this lock at `at` at the latest; `false` if the manager closes and nobody will look.
-    pub(super) fn keeps(&mut self, name: &str, at: Instant) -> bool {
+    pub(super) fn recheck_at(&mut self, name: &str, at: Instant) -> bool {
         if self.closing {
             return false;
         }
-        self.kept.look_at(name, at);
+        self.recheck_timers.recheck_at(name, at);
         if self.asleep_until.is_none_or(|asleep_until| at < asleep_until) {
             self.wake();
         }
@@ -118,24 +118,24 @@ impl Queue {
         let adopted = self.releases.adopted_on(runtime);
         let (renewals, over) = self.leases.due(now);
         let releases = self.releases.due(now);
-        let lingered = self.kept.due(now);
-        let timers = [self.leases.next(), self.releases.next(), self.kept.next()];
+        let rechecks = self.recheck_timers.due(now);
+        let timers = [self.leases.next(), self.releases.next(), self.recheck_timers.next()];
         let next = timers.into_iter().flatten().min().or_else(|| rest.map(|rest| now + rest));
         self.asleep_until = next;
-        Due { renewals, over, releases, adopted, lingered, next }
+        Due { renewals, over, releases, adopted, rechecks, next }
     }
 
     /// Whether there are releases that no task sees to, but for the thread of the last resort.
     pub(super) fn needs_last_resort(&self) -> bool {
         let last_resort = self.last_resort.as_ref().and_then(|thread| thread.runtime);
         let driven = self.runners.keys().any(|runtime| Some(*runtime) != last_resort);
-        !self.releases.none_owed() && !driven
+        !self.releases.all_settled() && !driven
     }
 
     /// Makes all releases due, whatever their time: it may be that of a clock that has ended with
     /// its runtime.
-    pub(super) fn hurry(&mut self) {
-        self.releases.hurry();
+    pub(super) fn retry_now(&mut self) {
+        self.releases.retry_now();
         self.wake();
     }
 
@@ -161,7 +161,7 @@ impl Queue {
 
     /// Lets the task on `runtime` end if there is nothing left to do for it.
     pub(super) fn leave_if_done(&mut self, runtime: runtime::Id) -> bool {
-        let leaves = self.closing && self.leases.next().is_none() && self.releases.none_owed();
+        let leaves = self.closing && self.leases.next().is_none() && self.releases.all_settled();
         if leaves {
             self.remove(runtime);
         }

@@ -6,10 +6,10 @@ use tokio::time::Instant;
 pub(crate) trait Queues: Send + Sync {
     /// Releases the cached lock of this name if its time is over, and admits readers behind a writer that has given up.
     /// When to call this again, if the lock is cached for longer.
-    fn look_after(&self, name: &str) -> Option<Instant>;
+    fn recheck(&self, name: &str) -> Option<Instant>;
 
     /// Hands a lock that a waiter was given and has not picked up to the next waiter.
-    fn pass_over_idle(&self);
+    fn reclaim_unclaimed(&self);
 
     /// Releases all cached locks.
     fn release_cached(&self);

@@ -8,7 +8,7 @@ use tokio::runtime;
 use tokio::time::Instant;
 
 use super::batch::UnderWay;
-use super::queue::TRY_AGAIN;
+use super::queue::MIN_RETRY_PAUSE;
 use crate::store::ReleaseRequest;
 
 /// Longest pause before a release is tried again: somebody may be waiting for it.
@@ -55,16 +55,16 @@ pub(super) struct Releases {
     /// Sent and left behind by their caller, with the runtime on which that was.
     adopted: Vec<(runtime::Id, UnderWay)>,
     /// All of them: the above, and those that a task has under way.
-    owed: usize,
+    unsettled: usize,
     /// Send all that wait now, whatever their time.
-    hurry: bool,
+    retry_now: bool,
     last_id: u64,
 }
 
 impl Releases {
     /// Gives a lock back.
     pub(super) fn add(&mut self, release: PendingRelease, now: Instant) {
-        self.owed += 1;
+        self.unsettled += 1;
         self.insert(release, now);
     }
 
@@ -89,7 +89,7 @@ impl Releases {
     ) -> Option<PendingRelease> {
         let left = release.until.saturating_duration_since(now);
         let pause = if left.is_zero() { LONGEST_PAUSE / 4 } else { left / 20 };
-        let at = now + pause.clamp(TRY_AGAIN, LONGEST_PAUSE);
+        let at = now + pause.clamp(MIN_RETRY_PAUSE, LONGEST_PAUSE);
         if at < release.gives_up {
             self.put_back(release, at);
             return None;
@@ -100,7 +100,7 @@ impl Releases {
 
     /// One is about to be sent by its caller.
     pub(super) fn sent_by_caller(&mut self) {
-        self.owed += 1;
+        self.unsettled += 1;
     }
 
     /// Leaves to the task on `runtime` what its caller has sent there.
@@ -116,17 +116,17 @@ impl Releases {
 
     /// One is answered, or no longer worth a try.
     pub(super) fn settled(&mut self) {
-        self.owed -= 1;
+        self.unsettled -= 1;
     }
 
     /// Makes all that wait due.
-    pub(super) fn hurry(&mut self) {
-        self.hurry = !self.waiting.is_empty();
+    pub(super) fn retry_now(&mut self) {
+        self.retry_now = !self.waiting.is_empty();
     }
 
     /// Takes out what is due.
     pub(super) fn due(&mut self, now: Instant) -> Vec<PendingRelease> {
-        let later = match std::mem::take(&mut self.hurry) {
+        let later = match std::mem::take(&mut self.retry_now) {
             true => BTreeMap::new(),
             false => self.waiting.split_off(&(now, u64::MAX)),
         };
@@ -139,8 +139,8 @@ impl Releases {
     }
 
     /// Whether none is to be sent, nor on its way.
-    pub(super) fn none_owed(&self) -> bool {
-        self.owed == 0
+    pub(super) fn all_settled(&self) -> bool {
+        self.unsettled == 0
     }
 }
 

@@ -13,12 +13,12 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Watchdog;
 use super::batch::{UnderWay, send_releases, send_renewals};
-use super::needs::lacks;
 use super::queue::Due;
+use super::runtime_check::check_runtime;
 
 /// So long the task sleeps when nothing is due, before it sleeps for good. A lease that has to be looked at
 /// later than that does not wake it, and is mostly given back before.
-const REST: Duration = Duration::from_secs(1);
+const SHORT_SLEEP: Duration = Duration::from_secs(1);
 
 /// The running task; its end, however it comes, is noted.
 pub(super) struct Runner {
@@ -37,7 +37,7 @@ impl Runner {
             return Ok(());
         }
         // Asked once for each runtime.
-        lacks(&*watchdog.store)?;
+        check_runtime(&*watchdog.store)?;
         if let Some(runner) = Self::enter(watchdog, runtime.id()) {
             runtime.spawn(runner.run());
         }
@@ -71,16 +71,16 @@ impl Runner {
         let mut under_way = FuturesUnordered::<UnderWay>::new();
         let mut has_rested = false;
         loop {
-            let rest = (!has_rested).then_some(REST);
+            let rest = (!has_rested).then_some(SHORT_SLEEP);
             let due = self.watchdog.due(self.runtime, rest);
             has_rested = false;
             // Not while the queue is locked: whoever is woken may want it.
             due.over.iter().for_each(|hold| hold.signal_end());
-            due.lingered.iter().for_each(|name| self.watchdog.look_after(name));
+            due.rechecks.iter().for_each(|name| self.watchdog.recheck(name));
             under_way.extend(due.adopted);
             if !due.renewals.is_empty() {
                 // A lock that was handed to a waiter and is not picked up is not renewed without end.
-                self.watchdog.queues.pass_over_idle();
+                self.watchdog.queues.reclaim_unclaimed();
                 under_way.push(send_renewals(self.watchdog.clone(), due.renewals));
             }
             if !due.releases.is_empty() {
@@ -104,16 +104,16 @@ impl Runner {
 impl Watchdog {
     /// Whether there is a task on `runtime`.
     pub(super) fn is_driven_by(&self, runtime: runtime::Id) -> bool {
-        self.driven.on(runtime, || self.queue().is_driven_by(runtime))
+        self.known_runners.on(runtime, || self.queue().is_driven_by(runtime))
     }
 
     /// Takes out what is due, for the task on `runtime`, which is to look again after `rest` if nothing is.
     fn due(&self, runtime: runtime::Id, rest: Option<Duration>) -> Due {
         // First that, so that a lease which comes behind the look wakes the task again.
-        self.fresh.looks();
+        self.new_leases.looks();
         let mut queue = self.leases();
         let due = queue.due(runtime, Instant::now(), rest);
-        self.fresh.sleeps(due.next);
+        self.new_leases.sleeps(due.next);
         due
     }
 }
@@ -131,7 +131,7 @@ impl Drop for Runner {
         }
         self.watchdog.settled();
         if !self.last_resort {
-            self.watchdog.send_what_nobody_sends();
+            self.watchdog.start_last_resort();
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::FencingToken;
-use crate::lease::Granted;
+use crate::lease::GrantedLease;
 use crate::store::{Claim, LockKey, MemoryStore, RenewOutcome, RenewRequest};
 
 const TTL: Duration = Duration::from_secs(30);
@@ -11,28 +11,28 @@ const TTL: Duration = Duration::from_secs(30);
 struct NoQueues;
 
 impl Queues for NoQueues {
-    fn look_after(&self, _: &str) -> Option<Instant> {
+    fn recheck(&self, _: &str) -> Option<Instant> {
         None
     }
 
-    fn pass_over_idle(&self) {}
+    fn reclaim_unclaimed(&self) {}
 
     fn release_cached(&self) {}
 }
 
 /// A hold that is watched, and its lease's number.
-fn watched(watchdog: &Watchdog) -> (Arc<Hold>, u64) {
+fn watched(watchdog: &Watchdog) -> (Arc<LeaseState>, u64) {
     let claim = Arc::new(Claim::new(LockKey::new("lock:", "a").unwrap(), ""));
     let (fencing, asked) = (FencingToken::from_counter(7), Instant::now());
-    let granted = Granted { claim, fencing, asked, ttl: TTL, renew: true, max_hold: None };
-    let hold = Arc::new(Hold::new(granted));
+    let granted = GrantedLease { claim, fencing, asked, ttl: TTL, renew: true, max_hold: None };
+    let hold = Arc::new(LeaseState::new(granted));
     let (id, _) = watchdog.watch(&hold, asked, TTL);
     (hold, id)
 }
 
 /// The last holder has found its lease good and lets go of it. The loss is told before the next one has it.
 ///
-/// Red without: `is_lost` in `Watchdog::hand_over`. Nobody then tells the next one before its renewal.
+/// Red without: `is_lost` in `Watchdog::hand_off`. Nobody then tells the next one before its renewal.
 #[tokio::test(start_paused = true)]
 async fn a_loss_between_two_holders_is_told_to_the_second() {
     let store = Arc::new(MemoryStore::new());
@@ -40,7 +40,7 @@ async fn a_loss_between_two_holders_is_told_to_the_second() {
     // By the store itself, or by the answer to a renewal.
     for by_itself in [true, false] {
         let (last, id) = watched(&watchdog);
-        let next = Arc::new(last.handed_over(last.fencing(), TTL, None, Instant::now()));
+        let next = Arc::new(last.handed_off(last.fencing(), TTL, None, Instant::now()));
         last.lose(LostReason::Released);
         if by_itself {
             watchdog.lost(last.claim().token());
@@ -49,7 +49,7 @@ async fn a_loss_between_two_holders_is_told_to_the_second() {
             let renewal = RenewRequest::new(last.claim().clone(), TTL);
             watchdog.settle_renewal(id, &renewal, Ok(RenewOutcome::NotHeld), Instant::now());
         }
-        watchdog.hand_over(id, &next, Instant::now());
+        watchdog.hand_off(id, &next, Instant::now());
         assert!(!next.is_kept(Instant::now()), "{by_itself}");
         assert_eq!(next.ended_by(), Some(LostReason::Taken));
         watchdog.forget(id);

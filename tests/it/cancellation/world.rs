@@ -48,7 +48,7 @@ impl World {
         let builder = LockManager::builder().store(store.clone()).service("ours");
         // Pauses this short are not random, because the timers count milliseconds.
         let builder = builder.ttl(LEASE).retry(2).retry_delay(Duration::from_millis(1));
-        let ours = builder.shutdown_limit(SHUTDOWN_LIMIT).build().unwrap();
+        let ours = builder.shutdown_timeout(SHUTDOWN_LIMIT).build().unwrap();
         Self { store, ours }
     }
 

@@ -24,7 +24,7 @@ async fn stays_taken_until(manager: &LockManager, until: Instant) {
     assert_eq!(manager.holder("a").await.unwrap(), None, "taken for too long");
 }
 
-/// Red without: `ReleaseRequest::after` in `Held::releasing`.
+/// Red without: `ReleaseRequest::after` in `HeldLease::releasing`.
 #[tokio::test(start_paused = true)]
 async fn it_stays_taken_after_a_short_body_however_that_ends() {
     for how in ["release", "drop", "await", "background", "panic"] {
@@ -66,7 +66,7 @@ async fn it_stays_taken_after_a_short_body_however_that_ends() {
     }
 }
 
-/// Red without: `ReleaseRequest::after` in `Held::releasing`.
+/// Red without: `ReleaseRequest::after` in `HeldLease::releasing`.
 #[tokio::test(start_paused = true)]
 async fn it_stays_taken_when_its_manager_is_gone() {
     let store = Scripted::new();
@@ -113,7 +113,7 @@ async fn it_may_stay_taken_for_longer_than_its_lease() {
     stays_taken_until(&manager, began + LEAST).await;
 }
 
-/// Red without: the end of `hold_at_least` in `Held::stays`.
+/// Red without: the end of `hold_at_least` in `HeldLease::stays`.
 #[tokio::test(start_paused = true)]
 async fn after_a_longer_body_it_is_free_at_once() {
     let store = Scripted::new();
@@ -125,7 +125,7 @@ async fn after_a_longer_body_it_is_free_at_once() {
 
 /// Of this process and of another; the lock is not handed over early.
 ///
-/// Red without: the look at `stays` in `Held::pass_on`; telling those in line when it ends.
+/// Red without: the look at `stays` in `HeldLease::pass_on`; telling those in line when it ends.
 #[tokio::test(start_paused = true)]
 async fn the_next_in_line_gets_in_right_then() {
     for elsewhere in [false, true] {
@@ -149,7 +149,7 @@ async fn the_next_in_line_gets_in_right_then() {
     }
 }
 
-/// Red without: the end of `hold_at_least` in `Held::stays`.
+/// Red without: the end of `hold_at_least` in `HeldLease::stays`.
 #[tokio::test(start_paused = true)]
 async fn after_a_longer_body_it_is_handed_over_at_once() {
     let store = Scripted::new();
@@ -182,7 +182,7 @@ async fn who_is_handed_the_lock_has_a_hold_at_least_of_its_own() {
 
 /// A lock that stays taken is nobody's: it is not kept for the next call.
 ///
-/// Red without: the look at `stays` in `Held::pass_on`.
+/// Red without: the look at `stays` in `HeldLease::pass_on`.
 #[tokio::test(start_paused = true)]
 async fn what_stays_taken_does_not_linger() {
     let store = Scripted::new();

@@ -22,22 +22,22 @@ async fn order(here: LockManager, there: LockManager, time: Duration) -> String 
     order.seen()
 }
 
-/// Red without: the count in `Ahead::next`.
+/// Red without: the count in `Head::next`.
 #[tokio::test(start_paused = true)]
 async fn hand_overs_are_bounded_by_their_count() {
     for (count, expected) in [(0, "thhhhhh"), (1, "hthhhhh"), (3, "hhhthhh"), (32, "hhhhhht")] {
         let store = Scripted::new();
-        let here = on(&store).hand_overs(count).hand_over_time(3600 * SECOND).build().unwrap();
+        let here = on(&store).max_handoffs(count).max_handoff_time(3600 * SECOND).build().unwrap();
         assert_eq!(order(here, store.manager(), 5 * MS).await, expected, "{count} hand-overs");
     }
 }
 
-/// Red without: the time in `Ahead::next`.
+/// Red without: the time in `Head::next`.
 #[tokio::test(start_paused = true)]
 async fn hand_overs_are_bounded_by_their_time() {
     for (time, expected) in [(0, "thhhhhh"), (25, "hhhthhh"), (1_000, "hhhhhht")] {
         let store = Scripted::new();
-        let here = on(&store).hand_overs(100).hand_over_time(time * MS).build().unwrap();
+        let here = on(&store).max_handoffs(100).max_handoff_time(time * MS).build().unwrap();
         assert_eq!(order(here, store.manager(), 10 * MS).await, expected, "{time} ms");
     }
 }
@@ -46,7 +46,7 @@ async fn hand_overs_are_bounded_by_their_time() {
 #[tokio::test(start_paused = true)]
 async fn without_another_process_there_is_no_bound() {
     let store = Scripted::new();
-    let here = on(&store).hand_overs(1).hand_over_time(MS).build().unwrap();
+    let here = on(&store).max_handoffs(1).max_handoff_time(MS).build().unwrap();
     let held = here.acquire("a", patient()).await.unwrap();
     let order = Order::default();
     for _ in 0..100 {
@@ -60,11 +60,11 @@ async fn without_another_process_there_is_no_bound() {
 
 /// Each is told that the other waits, although that asks just after the lock was granted.
 ///
-/// Red without: keeping in `Ahead::granted` what was told before the grant was looked at.
+/// Red without: keeping in `Head::granted` what was told before the grant was looked at.
 #[tokio::test(start_paused = true)]
 async fn two_processes_take_turns() {
     let store = Scripted::new();
-    let [here, there] = [(); 2].map(|()| on(&store).hand_overs(2).build().unwrap());
+    let [here, there] = [(); 2].map(|()| on(&store).max_handoffs(2).build().unwrap());
     let held = here.acquire("a", patient()).await.unwrap();
     let order = Order::default();
     for _ in 0..7 {
@@ -84,7 +84,7 @@ async fn two_processes_take_turns() {
 #[tokio::test(start_paused = true)]
 async fn a_grant_tells_that_others_wait() {
     let store = Scripted::new();
-    let [first, second, third] = [(); 3].map(|()| on(&store).hand_overs(1).build().unwrap());
+    let [first, second, third] = [(); 3].map(|()| on(&store).max_handoffs(1).build().unwrap());
     let held = first.acquire("a", patient()).await.unwrap();
     let order = Order::default();
     for _ in 0..4 {

@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use super::{Order, SECOND, asks, got, patient, settle};
 use crate::support::{Calls, Scripted};
 
-/// Red without: the hand-over in `Held::pass_on`.
+/// Red without: the hand-over in `HeldLease::pass_on`.
 #[tokio::test(start_paused = true)]
 async fn those_who_wait_get_in_in_the_order_they_came() {
     let store = Scripted::new();
@@ -33,7 +33,7 @@ async fn those_who_wait_get_in_in_the_order_they_came() {
 
 /// Also by a guard that is only dropped.
 ///
-/// Red without: the number that `Held::hand_over` gives the next hold.
+/// Red without: the number that `HeldLease::hand_over` gives the next hold.
 #[tokio::test(start_paused = true)]
 async fn each_hold_has_a_greater_fencing_token() {
     let store = Scripted::new();
@@ -61,7 +61,7 @@ async fn each_hold_has_a_greater_fencing_token() {
 
 /// More than the store reserves numbers for.
 ///
-/// Red without: the end of the numbers in `FencingToken::handed_over`.
+/// Red without: the end of the numbers in `FencingToken::handed_off`.
 #[tokio::test(start_paused = true)]
 async fn a_thousand_hand_overs_in_a_row_and_the_tokens_still_grow() {
     let store = Scripted::new();
@@ -90,7 +90,7 @@ async fn a_thousand_hand_overs_in_a_row_and_the_tokens_still_grow() {
     assert_eq!((calls.acquires, calls.releases.len()), (2, 2));
 }
 
-/// Red without: the half of the lease in `Held::fits`.
+/// Red without: the half of the lease in `HeldLease::fits`.
 #[tokio::test(start_paused = true)]
 async fn a_lease_of_which_less_than_half_is_left_is_not_handed_over() {
     for (held_for, acquires) in [(4, 1), (6, 2)] {
@@ -107,7 +107,7 @@ async fn a_lease_of_which_less_than_half_is_left_is_not_handed_over() {
     }
 }
 
-/// Red without: the comparison of the TTL in `Held::fits`, on either side; that of `renew`.
+/// Red without: the comparison of the TTL in `HeldLease::fits`, on either side; that of `renew`.
 #[tokio::test(start_paused = true)]
 async fn who_wants_another_lease_is_not_handed_this_one() {
     let wishes = [
@@ -157,7 +157,7 @@ async fn a_lease_that_was_not_renewed_is_renewed_for_who_is_handed_it() {
 
 /// Each is held to its own options, from when it was handed the lock.
 ///
-/// Red without: the terms that `Hold::handed_over` takes.
+/// Red without: the terms that `Hold::handed_off` takes.
 #[tokio::test(start_paused = true)]
 async fn who_is_handed_the_lock_has_its_own_cap() {
     let store = Scripted::new();

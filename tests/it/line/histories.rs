@@ -79,8 +79,8 @@ async fn tokens_grow_and_nobody_holds_what_another_has_in_memory() {
         let seed = rand::random::<u64>() >> 8;
         let limit = [32, 4, 1_000, 1][round];
         let manager = || {
-            let builder = LockManager::builder().store(store.clone()).hand_overs(limit);
-            builder.hand_over_time(Duration::from_secs(1)).build().unwrap()
+            let builder = LockManager::builder().store(store.clone()).max_handoffs(limit);
+            builder.max_handoff_time(Duration::from_secs(1)).build().unwrap()
         };
         let managers: Vec<_> = (0..3).map(|_| manager()).collect();
         let other = managers[0].clone();

@@ -22,7 +22,7 @@ async fn used(manager: &LockManager) -> u64 {
     token
 }
 
-/// Red without: `Held::keep`.
+/// Red without: `HeldLease::keep`.
 #[tokio::test(start_paused = true)]
 async fn the_next_call_asks_the_store_nothing() {
     let store = Scripted::new();
@@ -89,7 +89,7 @@ async fn another_process_that_waits_gets_it_at_once() {
 
 /// It came to wait before the lock was given back.
 ///
-/// Red without: the looks in `Held::keep` whether the lock is wanted.
+/// Red without: the looks in `HeldLease::keep` whether the lock is wanted.
 #[tokio::test(start_paused = true)]
 async fn what_another_process_waits_for_is_not_kept() {
     let store = Scripted::new();

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::{SECOND, asks, got, patient, settle};
 use crate::support::{Fate, Scripted};
 
-/// Red without: the look at the lease in `Held::pass_on`.
+/// Red without: the look at the lease in `HeldLease::pass_on`.
 #[tokio::test(start_paused = true)]
 async fn behind_a_lost_lease_they_ask_the_store() {
     let store = Scripted::new();
@@ -45,7 +45,7 @@ async fn behind_a_lost_lease_they_ask_the_store() {
 
 /// The store does not answer, so the lease ends by the clock; what has lapsed is not handed on.
 ///
-/// Red without: the look at the lease in `Held::pass_on`.
+/// Red without: the look at the lease in `HeldLease::pass_on`.
 #[tokio::test(start_paused = true)]
 async fn a_lapsed_lease_is_handed_to_nobody() {
     let store = Scripted::new();

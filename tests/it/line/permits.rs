@@ -22,7 +22,7 @@ fn permits(count: u32) -> LockOptions {
 
 /// A manager whose hand-overs are bounded by their count.
 fn hands(store: &Arc<Scripted>, count: u32) -> LockManagerBuilder {
-    on(store).hand_overs(count).hand_over_time(3600 * SECOND)
+    on(store).max_handoffs(count).max_handoff_time(3600 * SECOND)
 }
 
 /// One of two permits, the other in another process, and a caller that waits in the store's queue for one.

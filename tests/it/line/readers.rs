@@ -153,12 +153,12 @@ async fn readers_behind_a_writer_that_gives_up_get_in() {
 /// From when another process wants the lock, those that come here wait behind it; it waits for those inside, and for the
 /// writer that came before it, as the limits have it.
 ///
-/// Red without: the look at `contended` in `Lines::next`.
+/// Red without: the look at `contended` in `WaitQueues::next`.
 #[tokio::test(start_paused = true)]
 async fn another_process_waits_for_those_before_it_and_for_no_others() {
     for mode in [Mode::Exclusive, Mode::Shared] {
         let store = Scripted::new();
-        let limited = on(&store).hand_overs(1).hand_over_time(600 * SECOND);
+        let limited = on(&store).max_handoffs(1).max_handoff_time(600 * SECOND);
         let (here, there) = (limited.build().unwrap(), on(&store).build().unwrap());
         let first = here.acquire("a", writes()).await.unwrap();
         let readers = [asks(&here, reads()).await, asks(&here, reads()).await];
@@ -284,7 +284,7 @@ async fn readers_that_are_gone_are_in_nobodys_way() {
 async fn a_shutdown_ends_all_and_waits_for_the_last() {
     let store = Scripted::new();
     let other = store.manager();
-    let manager = on(&store).shutdown_limit(100 * SECOND).build().unwrap();
+    let manager = on(&store).shutdown_timeout(100 * SECOND).build().unwrap();
     let [one, two] = inside(&manager).await;
     let waits = asks(&manager, writes()).await;
     let down = {
@@ -321,7 +321,7 @@ async fn inside_of_a_reader_nobody_enters_alone() {
 
 /// What is one reader's own would have to be kept apart from the lease.
 ///
-/// Red without: each of the conditions in `Held::fits`, and in `Together::fits`.
+/// Red without: each of the conditions in `HeldLease::fits`, and in `Together::fits`.
 #[tokio::test(start_paused = true)]
 async fn a_reader_on_terms_of_its_own_asks_the_store() {
     let own = [
@@ -382,7 +382,7 @@ async fn thousands_of_readers_and_writers_and_the_tokens_still_grow() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// Red without: `contended`, which Redis tells an exclusive holder; the look at it in `Lines::next`.
+/// Red without: `contended`, which Redis tells an exclusive holder; the look at it in `WaitQueues::next`.
 #[tokio::test]
 async fn over_redis_readers_cost_few_commands_and_another_process_gets_its_turn() {
     let server = RedisServer::start().await;

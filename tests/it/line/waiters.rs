@@ -69,7 +69,7 @@ async fn who_asks_once_does_not_wait_behind_others() {
     got(waiter).await.0.release().await.unwrap();
 }
 
-/// Red without: the hand-over in `Held::pass_on`.
+/// Red without: the hand-over in `HeldLease::pass_on`.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_that_is_dropped_leaves_nothing_and_the_next_gets_in() {
     let store = Scripted::new();

@@ -103,7 +103,7 @@ async fn files_may_lie_under_odd_names_and_be_named_on_the_builder() {
     connect(&url).await.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
 
     let builder = LockManager::builder().url(server.tls_url());
-    let manager = builder.clone().ca(ca).cert(cert).key(key).connect().await.unwrap();
+    let manager = builder.clone().ca(ca).client_cert(cert).client_key(key).connect().await.unwrap();
     manager.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
     // The URL wins, as with every setting.
     let wrong = builder.ca(server.client_cert_path());

@@ -78,7 +78,7 @@ async fn one_that_was_dropped_while_it_waited_for_bodies_is_taken_up_by_the_next
 #[tokio::test(start_paused = true)]
 async fn one_that_was_dropped_while_it_released_is_taken_up_by_the_next() {
     let store = Scripted::new();
-    let builder = LockManager::builder().store(store.clone()).shutdown_limit(2 * SECOND);
+    let builder = LockManager::builder().store(store.clone()).shutdown_timeout(2 * SECOND);
     let manager = builder.build().unwrap();
     let long = LockOptions::new().ttl(3600 * SECOND);
     std::mem::forget(manager.acquire("job", long).await.unwrap());

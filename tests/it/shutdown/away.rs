@@ -25,7 +25,7 @@ fn deaf() -> LockOptions {
 async fn bodies_that_do_not_stop_and_a_store_that_does_not_answer_take_two_limits() {
     for fate in [Fate::Hangs, Fate::Refused] {
         let store = Scripted::new();
-        let builder = LockManager::builder().store(store.clone()).shutdown_limit(3 * SECOND);
+        let builder = LockManager::builder().store(store.clone()).shutdown_timeout(3 * SECOND);
         let manager = builder.build().unwrap();
         let body = {
             let manager = manager.clone();
@@ -66,7 +66,7 @@ async fn a_store_that_comes_back_in_time_gets_its_releases() {
 /// Red without: the release of what its holders did not let go of.
 #[tokio::test(start_paused = true)]
 async fn without_any_patience_the_bodies_are_told_all_the_same() {
-    let builder = LockManager::builder().url("memory://?shutdown_limit=0s");
+    let builder = LockManager::builder().url("memory://?shutdown_timeout=0s");
     let manager = builder.build().unwrap();
     let guard = manager.acquire("job", deaf()).await.unwrap();
     let started = Instant::now();
@@ -84,7 +84,7 @@ async fn without_any_patience_the_bodies_are_told_all_the_same() {
 async fn it_ends_within_its_limits_though_redis_is_gone() {
     for frozen in [true, false] {
         let server = RedisServer::start().await;
-        let query = "ttl=60s&shutdown_limit=500ms&response_timeout=300ms&connect_timeout=300ms";
+        let query = "ttl=60s&shutdown_timeout=500ms&response_timeout=300ms&connect_timeout=300ms";
         let manager = LockManager::connect(&server.url_with(query)).await.unwrap();
         let _by_hand = manager.acquire("by hand", LockOptions::new()).await.unwrap();
         let body = {
@@ -118,7 +118,7 @@ async fn it_ends_within_its_limits_though_redis_is_gone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_leaves_nothing_in_redis() {
     let server = RedisServer::start().await;
-    let url = server.url_with("ttl=60s&shutdown_limit=1s");
+    let url = server.url_with("ttl=60s&shutdown_timeout=1s");
     let manager = LockManager::connect(&url).await.unwrap();
     let mut guards = Vec::new();
     for n in 0..300 {

@@ -20,7 +20,7 @@ fn process(store: &AnyStore, name: &str) -> LockManager {
     let locks = key("x");
     let prefix = locks.name().strip_suffix('x').expect("what is before the key");
     let builder = LockManager::builder().store(store.clone()).prefix(prefix).service(name);
-    builder.deadlocks(true).build().expect("a manager")
+    builder.detect_deadlocks(true).build().expect("a manager")
 }
 
 /// Takes `inner` inside of `outer`, as soon as all others hold their outer ones.

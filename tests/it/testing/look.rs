@@ -40,7 +40,7 @@ async fn each_acquisition_is_recorded_with_what_became_of_it() {
     assert!(outer.fencing_token.is_some() && outer.fencing_token == nested.fencing_token);
     assert_eq!((outer.outcome, nested.outcome), (Outcome::Released, Outcome::Released));
     assert_eq!(
-        locks.story(),
+        locks.timeline(),
         [
             "order:7 waiting",
             "order:7 held",

@@ -94,9 +94,9 @@ impl Process {
             .store(self.store(&life))
             .service(Self::name(self.number))
             .linger(setup.linger)
-            .hand_overs(setup.hand_overs)
-            .hand_over_time(setup.hand_over_time)
-            .shutdown_limit(Duration::from_secs(1))
+            .max_handoffs(setup.hand_overs)
+            .max_handoff_time(setup.hand_over_time)
+            .shutdown_timeout(Duration::from_secs(1))
             .build()?;
         let mut tasks = JoinSet::new();
         let task = |nth| Task {

@@ -62,8 +62,8 @@ impl Config {
                 "heartbeat" => timing.heartbeat = duration(name, value)?,
                 "tls" => tls = yes_or_no(value)?,
                 "ca" => timing.tls.ca = Some(value.into()),
-                "cert" => timing.tls.cert = Some(value.into()),
-                "key" => timing.tls.key = Some(value.into()),
+                "client_cert" | "cert" => timing.tls.cert = Some(value.into()),
+                "client_key" | "key" => timing.tls.key = Some(value.into()),
                 _ => return Err(unknown_setting(query, name, NAMES)),
             }
         }

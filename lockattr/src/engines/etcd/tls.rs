@@ -27,7 +27,7 @@ impl Tls {
         let files_named = files.ca.is_some() || files.cert.is_some() || files.key.is_some();
         if files_named && !asked {
             return Err(Error::InvalidOptions(
-                "`ca`, `cert` and `key` are for a store whose URL asks for TLS: add `tls=true`"
+                "`ca`, `client_cert` and `client_key` are for a store whose URL asks for TLS: add `tls=true`"
                     .into(),
             ));
         }
@@ -86,9 +86,8 @@ fn config(files: &TlsFiles) -> Result<ClientTlsConfig, Error> {
         None => ClientTlsConfig::new().with_native_roots(),
     };
     match (&files.cert, &files.key) {
-        (Some(cert), Some(key)) => {
-            Ok(config.identity(Identity::from_pem(read("cert", cert)?, read("key", key)?)))
-        }
+        (Some(cert), Some(key)) => Ok(config
+            .identity(Identity::from_pem(read("client_cert", cert)?, read("client_key", key)?))),
         // `TlsFiles::check` lets no half of the two pass.
         _ => Ok(config),
     }

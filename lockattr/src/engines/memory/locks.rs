@@ -14,10 +14,10 @@ use tokio::time::Instant;
 
 use super::Post;
 use crate::lock::fencing::{FARTHEST_HINT, clock};
-use crate::store::queue::{lasts, lease_of, look_after};
+use crate::store::queue::{entry_lifetime, lease_of, recheck_after};
 use crate::store::{
-    AcquireOutcome, AcquireRequest, Claim, Grant, LockKey, NET, Notification, ReleaseOutcome,
-    ReleaseRequest, RenewOutcome, RenewRequest, Sharing, Waiting,
+    AcquireOutcome, AcquireRequest, Claim, Grant, LockKey, MAX_RECHECK, Notification,
+    ReleaseOutcome, ReleaseRequest, RenewOutcome, RenewRequest, Sharing, Waiting,
 };
 use crate::{FencingToken, HeldLock, Holder};
 
@@ -101,7 +101,7 @@ impl Locks {
         let (holder, ends) = (self.holder_of(claim, post.now), self.ends(claim.keys()));
         let left = ends.map(|ends| ends - post.now);
         // Nobody frees a lock here without a word.
-        let queued = queued.then(|| look_after(ttl, self.ahead_of(claim), left, NET));
+        let queued = queued.then(|| recheck_after(ttl, self.ahead_of(claim), left, MAX_RECHECK));
         AcquireOutcome::Held { holder: holder.map(Box::new), queued }
     }
 
@@ -226,7 +226,7 @@ impl Locks {
                         break;
                     }
                 } else {
-                    let handed = self.hand_over(&waiting, post);
+                    let handed = self.hand_off(&waiting, post);
                     served |= handed;
                     // Others may share the other locks with it, or be next there in its place.
                     if !handed || waiting.claim.sharing() != Sharing::Exclusive {
@@ -255,10 +255,10 @@ impl Locks {
     }
 
     /// Hands the lock to a claim in line; `false` if its manager is gone.
-    fn hand_over(&mut self, waiting: &InLine, post: &mut Post<'_>) -> bool {
+    fn hand_off(&mut self, waiting: &InLine, post: &mut Post<'_>) -> bool {
         let fencing = self.next_token(None);
         let left = waiting.lasts_until.saturating_duration_since(post.now);
-        let lease = lease_of(waiting.ttl, lasts(waiting.ttl).saturating_sub(left));
+        let lease = lease_of(waiting.ttl, entry_lifetime(waiting.ttl).saturating_sub(left));
         let since = post.now.checked_sub(waiting.ttl - lease).unwrap_or(post.now);
         let grant = Grant::new(fencing, since, !self.nobody_waits(&waiting.claim));
         let there = post.tell(&waiting.claim, Notification::Granted(grant));
@@ -301,7 +301,7 @@ impl Locks {
     fn get_in_line(&mut self, claim: &Arc<Claim>, ttl: Duration, told: bool, post: &mut Post<'_>) {
         for key in claim.keys() {
             let lock = self.by_name.entry(key.name().into()).or_default();
-            let lasts_until = post.now + lasts(ttl);
+            let lasts_until = post.now + entry_lifetime(ttl);
             if let Some(waiting) = lock.line.iter_mut().find(|waiting| waiting.is(claim)) {
                 waiting.lasts_until = lasts_until;
                 continue;
@@ -445,7 +445,7 @@ impl Lock {
 
 impl InLine {
     fn is(&self, claim: &Claim) -> bool {
-        self.claim.stands_as().token() == claim.stands_as().token()
+        self.claim.queued_as().token() == claim.queued_as().token()
     }
 }
 

@@ -11,7 +11,7 @@ use super::post::Post;
 use super::{request, survey};
 use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
-    RenewRequest, StoreError, Subscriber, Waiting, place_of,
+    RenewRequest, StoreError, Subscriber, Waiting, connection_for,
 };
 use crate::{HeldLock, Holder};
 
@@ -98,11 +98,11 @@ impl Leases {
 
     /// Which connection is asked about a claim: always the same one, so that the order is kept.
     fn place(&self, claim: &Claim) -> usize {
-        self.place_of(claim.key())
+        self.connection_for(claim.key())
     }
 
-    fn place_of(&self, key: &LockKey) -> usize {
-        place_of(key, self.lanes.len())
+    fn connection_for(&self, key: &LockKey) -> usize {
+        connection_for(key, self.lanes.len())
     }
 
     fn lane(&self, claim: &Claim) -> &Lane {
@@ -110,7 +110,7 @@ impl Leases {
     }
 
     fn lane_of(&self, key: &LockKey) -> &Lane {
-        &self.lanes[self.place_of(key)]
+        &self.lanes[self.connection_for(key)]
     }
 
     pub(super) async fn renew(

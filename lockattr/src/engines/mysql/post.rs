@@ -19,7 +19,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::config::Config;
 use super::connect::{Live, abandon, ends_connection, error_from};
-use crate::store::{Mail, StoreError, Subscriber, Subscribers};
+use crate::store::{Notifications, StoreError, Subscriber, Subscribers};
 
 /// How long the connection sleeps at most: then it looks by itself, in case that nobody may wake it.
 const SLEEPS: Duration = Duration::from_secs(10);
@@ -36,7 +36,7 @@ type Outcome = Result<Name, StoreError>;
 /// What the server has for the inboxes of a store.
 pub(super) struct Post {
     config: Arc<Config>,
-    mail: Mail,
+    mail: Notifications,
     /// By runtime, because a connection dies with the runtime that made it.
     ears: Mutex<Vec<(runtime::Id, Ear)>>,
 }
@@ -54,7 +54,7 @@ enum Ear {
 
 impl Post {
     pub(super) fn new(config: Arc<Config>) -> Arc<Self> {
-        let mail = Mail::new(Arc::<Subscribers>::default(), false);
+        let mail = Notifications::new(Arc::<Subscribers>::default(), false);
         Arc::new(Self { config, mail, ears: Mutex::default() })
     }
 

@@ -8,8 +8,8 @@ use super::lane::{Ask, Needed};
 use crate::store::answers::held_each;
 use crate::store::rows::from_micros;
 use crate::store::{
-    AcquireOutcome, AcquireRequest, Claim, LockKey, NET, ReleaseRequest, RenewRequest, Sharing,
-    Waiting, holder_of,
+    AcquireOutcome, AcquireRequest, Claim, LockKey, MAX_RECHECK, ReleaseRequest, RenewRequest,
+    Sharing, Waiting, holder_of,
 };
 use crate::{FencingToken, Holder};
 
@@ -107,8 +107,8 @@ pub(super) fn said(columns: Answer, queued: bool) -> Option<(AcquireOutcome, Opt
     }
     let holder = value.map(|value| Box::new(holder_of(&value, left)));
     // A moment later it is certainly over.
-    let again = |left: i64| NET.min(from_micros(left) + Duration::from_millis(1));
-    let queued = queued.then(|| left.map_or(NET, again));
+    let again = |left: i64| MAX_RECHECK.min(from_micros(left) + Duration::from_millis(1));
+    let queued = queued.then(|| left.map_or(MAX_RECHECK, again));
     Some((AcquireOutcome::Held { holder, queued }, clock))
 }
 

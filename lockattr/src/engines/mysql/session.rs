@@ -15,8 +15,8 @@ use super::connect::{Live, abandon, error_from};
 use super::sessions::Sessions;
 use crate::FencingToken;
 use crate::store::{
-    AcquireOutcome, AcquireRequest, Claim, Grant, NET, OwnerToken, ReleaseOutcome, RenewOutcome,
-    StoreError, Waiting,
+    AcquireOutcome, AcquireRequest, Claim, Grant, MAX_RECHECK, OwnerToken, ReleaseOutcome,
+    RenewOutcome, StoreError, Waiting,
 };
 
 /// As good as for ever: whoever waits gives up earlier.
@@ -146,7 +146,7 @@ impl Session {
         };
         let (Some(1), Some(number), lock) = got else {
             let waits = asked.waiting != Waiting::Not;
-            let queued = waits.then_some(NET);
+            let queued = waits.then_some(MAX_RECHECK);
             let _nobody_waits = told.send(Ok(AcquireOutcome::Held { holder: None, queued }));
             if waits {
                 drop(back);
@@ -191,7 +191,7 @@ impl Session {
                             let _nobody_waits = told.send(Err(too_late()));
                         }
                         Some(Command::Take { told, .. }) => {
-                            let held = AcquireOutcome::Held { holder: None, queued: Some(NET) };
+                            let held = AcquireOutcome::Held { holder: None, queued: Some(MAX_RECHECK) };
                             let _nobody_waits = told.send(Ok(held));
                         }
                         Some(Command::Renew { told, .. }) => {

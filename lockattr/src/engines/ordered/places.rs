@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::place::{Is, Known, Leaver, Made, Place, Stands};
-use crate::store::{Claim, LockKey, NET, OwnerToken, Waiting};
+use crate::store::{Claim, LockKey, MAX_RECHECK, OwnerToken, Waiting};
 
 /// The places, by the tokens of their claims.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ impl Places {
             Is::Holding => self.lasts(token, now + ttl),
             Is::Waiting { .. } => {}
             // Its lease begins with the answer. Should nobody come back for it, it ends then.
-            _ => self.ends_at(token, Some(now + ttl + NET)),
+            _ => self.ends_at(token, Some(now + ttl + MAX_RECHECK)),
         }
         match made {
             Some(made) => Known::Made(made),

@@ -10,10 +10,10 @@ use tokio::time::{Instant, sleep_until};
 use super::ensemble::{Ensemble, Entry};
 use super::place::{Is, Leaver, Made, Task};
 use super::places::Places;
-use super::turns::{place_of, served};
+use super::turns::{connection_for, served};
 use super::{TRY_AGAIN, value};
 use crate::Holder;
-use crate::store::{Claim, LockKey, NET, OwnerToken, StoreError, Subscriber, Subscribers};
+use crate::store::{Claim, LockKey, MAX_RECHECK, OwnerToken, StoreError, Subscriber, Subscribers};
 
 #[derive(Debug)]
 pub(super) struct Shared<E> {
@@ -150,7 +150,7 @@ impl<E: Ensemble> Shared<E> {
         let keys = value::keys(value);
         for line in join_all(keys.iter().map(|key| self.ensemble.line(key))).await {
             let line = line?;
-            if place_of(&line, token).is_none_or(|nth| nth >= served(&line)) {
+            if connection_for(&line, token).is_none_or(|nth| nth >= served(&line)) {
                 return Ok(false);
             }
         }
@@ -163,14 +163,14 @@ impl<E: Ensemble> Shared<E> {
         let (now, mut places) = (Instant::now(), self.places());
         let before = lines
             .iter()
-            .flat_map(|line| &line[..place_of(line, claim.token()).unwrap_or_default()]);
+            .flat_map(|line| &line[..connection_for(line, claim.token()).unwrap_or_default()]);
         let end = |entry: &Entry| {
             let holds = places.get(entry.token).is_some_and(|place| place.is == Is::Holding);
             places.end_of(entry.token).filter(|_| holds)
         };
         let ends = before.filter_map(end).min();
-        let left = ends.map_or(NET, |ends| ends.saturating_duration_since(now));
-        left.clamp(Duration::from_millis(1), NET)
+        let left = ends.map_or(MAX_RECHECK, |ends| ends.saturating_duration_since(now));
+        left.clamp(Duration::from_millis(1), MAX_RECHECK)
     }
 
     /// Sees to it that leases end by themselves.

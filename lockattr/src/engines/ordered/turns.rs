@@ -27,7 +27,7 @@ fn fits(before: &[Entry], entry: &Entry) -> bool {
 
 /// Where the claim with this token stands: last, as what stands before is of a session that is
 /// over, and only not removed yet.
-pub(super) fn place_of(line: &[Entry], token: OwnerToken) -> Option<usize> {
+pub(super) fn connection_for(line: &[Entry], token: OwnerToken) -> Option<usize> {
     line.iter().rposition(|entry| entry.token == token)
 }
 
@@ -162,7 +162,7 @@ mod tests {
                 let gone = line.remove(gone).token;
                 let now = served(&line);
                 for (token, way) in waited.iter().filter(|(token, _)| *token != gone) {
-                    let has_its_turn = place_of(&line, *token).is_some_and(|nth| nth < now);
+                    let has_its_turn = connection_for(&line, *token).is_some_and(|nth| nth < now);
                     assert!(!has_its_turn || way.contains(&gone), "{kinds:?}");
                 }
             }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::ensemble::{Ensemble, Entry};
 use super::place::{Is, Made};
 use super::shared::{Lines, Shared};
-use super::turns::{in_the_way, place_of, served};
+use super::turns::{connection_for, in_the_way, served};
 use crate::FencingToken;
 use crate::store::{Claim, Grant, LockKey};
 
@@ -21,7 +21,7 @@ const SHORT: Duration = Duration::from_millis(10);
 pub(super) fn has_its_turn(claim: &Claim, lines: &Lines) -> Option<bool> {
     let mut all = true;
     for line in lines {
-        all &= place_of(line, claim.token())? < served(line);
+        all &= connection_for(line, claim.token())? < served(line);
     }
     Some(all)
 }
@@ -67,7 +67,7 @@ pub(super) async fn wait<E: Ensemble>(
 /// Returns when the line may have moved for this claim: in the first where it has not its turn.
 async fn somebody_goes<E: Ensemble>(ensemble: &E, claim: &Claim, lines: &Lines) {
     for (key, line) in claim.keys().iter().zip(lines) {
-        let Some(nth) = place_of(line, claim.token()) else { return };
+        let Some(nth) = connection_for(line, claim.token()) else { return };
         if nth < served(line) {
             continue;
         }

@@ -28,8 +28,9 @@ use super::form::Form;
 use crate::lock::settings::ServerSettings;
 use crate::store::url::StoreUrl;
 use crate::store::{
-    AcquireOutcome, AcquireRequest, Claim, LockKey, Mail, ReleaseOutcome, ReleaseRequest,
-    RenewOutcome, RenewRequest, Sharing, Store, StoreError, StoreFuture, Subscriber, place_of,
+    AcquireOutcome, AcquireRequest, Claim, LockKey, Notifications, ReleaseOutcome, ReleaseRequest,
+    RenewOutcome, RenewRequest, Sharing, Store, StoreError, StoreFuture, Subscriber,
+    connection_for,
 };
 use crate::{Error, FencingToken, HeldLock, Holder};
 use acquire::counted;
@@ -97,7 +98,7 @@ struct Inner {
     config: Arc<Config>,
     sessions: Sessions,
     claims: Claims,
-    mail: Mail,
+    mail: Notifications,
     /// The server processes of the sessions, and those of sessions that are over.
     processes: Mutex<Processes>,
 }
@@ -124,7 +125,7 @@ impl PostgresSessionStore {
     ) -> Result<Self, Error> {
         let config = Arc::new(Config::read(urls, query, defaults)?);
         let sessions = Sessions::new(config.timing.connections());
-        let mail = Mail::new(Arc::default(), false);
+        let mail = Notifications::new(Arc::default(), false);
         let (claims, processes) = Default::default();
         Ok(Self(Arc::new(Inner { config, sessions, claims, mail, processes })))
     }
@@ -153,7 +154,7 @@ impl PostgresSessionStore {
 impl Inner {
     /// The session that claims for this key share.
     async fn shared(self: &Arc<Self>, key: &LockKey) -> Result<Arc<Session>, StoreError> {
-        self.sessions.shared(self, place_of(key, self.config.timing.connections())).await
+        self.sessions.shared(self, connection_for(key, self.config.timing.connections())).await
     }
 }
 

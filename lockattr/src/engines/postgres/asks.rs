@@ -8,8 +8,8 @@ use tokio_postgres::{Client, Error, Statement};
 
 use super::link::Role;
 use crate::store::{
-    AcquireOutcome, AcquireRequest, Claim, NET, OwnerToken, ReleaseRequest, RenewRequest, Sharing,
-    holder_of,
+    AcquireOutcome, AcquireRequest, Claim, MAX_RECHECK, OwnerToken, ReleaseRequest, RenewRequest,
+    Sharing, holder_of,
 };
 use crate::{FencingToken, Holder};
 
@@ -186,8 +186,8 @@ pub(super) fn granted(said: &Said<'_>, queued: bool) -> Option<(AcquireOutcome, 
     let holder = value.zip(remains).map(|(value, remains)| holder_of(value, Some(remains)));
     let queued = queued.then(|| match remains.and_then(|micros| u64::try_from(micros).ok()) {
         // A moment later it is certainly over, by either clock.
-        Some(left) => NET.min(Duration::from_micros(left) + Duration::from_millis(1)),
-        None => NET,
+        Some(left) => MAX_RECHECK.min(Duration::from_micros(left) + Duration::from_millis(1)),
+        None => MAX_RECHECK,
     });
     Some((AcquireOutcome::Held { holder: holder.map(Box::new), queued }, clock))
 }

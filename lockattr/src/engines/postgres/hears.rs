@@ -9,18 +9,18 @@ use super::failure::Failure;
 use super::link::{Link, Live, Role};
 use super::transaction::ENDED;
 use super::waiting::Waiting;
-use crate::store::{Mail, StoreError};
+use crate::store::{Notifications, StoreError};
 
 /// The channel of an inbox is this and its number; the functions find the number in the token.
 const CHANNEL: &str = "lockattr_inbox_";
 
 /// A connection that listens, and is asked nothing else: a busy one hears late, and whether it is
 /// there is asked on others.
-pub(super) struct Hears(pub(super) Mail, pub(super) Waiting);
+pub(super) struct Hears(pub(super) Notifications, pub(super) Waiting);
 
 impl Default for Hears {
     fn default() -> Self {
-        Self(Mail::new(Arc::default(), false), Waiting::default())
+        Self(Notifications::new(Arc::default(), false), Waiting::default())
     }
 }
 

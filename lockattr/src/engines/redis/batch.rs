@@ -101,13 +101,13 @@ impl RedisStore {
     /// once, and the answers back in the order of `items`.
     async fn ask_about<I: Item>(&self, items: &[I]) -> Vec<Vec<Result<bool, StoreError>>> {
         if let [item] = items
-            && let Some(place) = self.servers.place_of(item.claim())
+            && let Some(place) = self.servers.connection_for(item.claim())
         {
             return vec![self.ask_in(place, item.does(), &[item]).await];
         }
         let mut by_place = HashMap::<_, Vec<_>>::new();
         for (index, item) in items.iter().enumerate() {
-            if let Some(place) = self.servers.place_of(item.claim()) {
+            if let Some(place) = self.servers.connection_for(item.claim()) {
                 let spot = (place, item.does());
                 by_place.entry(spot).or_default().push((index, Cow::Borrowed(item)));
                 continue;

@@ -24,7 +24,7 @@ use super::post::{Post, channel};
 use super::restart::GrantsFrom;
 use super::scripts::Scripts;
 use crate::store::StoreError;
-use crate::store::answered::Answered;
+use crate::store::last_answer::Answered;
 
 /// How long a failure to connect is told to those who ask next, before it is tried again.
 const FAILURE_LASTS: Duration = Duration::from_millis(50);

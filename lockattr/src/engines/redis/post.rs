@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::cluster::{Ears, slot_of};
 use super::contended::Contended;
-use crate::store::{Mail, Subscriber, Subscribers};
+use crate::store::{Notifications, Subscriber, Subscribers};
 
 /// The channel of an inbox is this and its number; the scripts find the number in the token. In a
 /// cluster a hash tag follows.
@@ -15,7 +15,7 @@ const CHANNEL: &str = "lockattr:inbox:";
 
 /// What one server has for the inboxes of a store.
 pub(super) struct Post {
-    mail: Mail,
+    mail: Notifications,
     pub(super) contended: Contended,
     /// Of a node in a cluster, on which each slot has channels of its own.
     ears: Option<Ears>,
@@ -26,7 +26,7 @@ impl Post {
     /// them.
     pub(super) fn new(replicated: bool) -> Self {
         Self {
-            mail: Mail::new(Arc::default(), replicated),
+            mail: Notifications::new(Arc::default(), replicated),
             contended: Contended::new(),
             ears: None,
         }
@@ -34,7 +34,7 @@ impl Post {
 
     /// For a node of a cluster.
     pub(super) fn of_a_node(subscribers: &Arc<Subscribers>, replicated: bool) -> Self {
-        let mail = Mail::new(subscribers.clone(), replicated);
+        let mail = Notifications::new(subscribers.clone(), replicated);
         Self { mail, contended: Contended::new(), ears: Some(Ears::default()) }
     }
 

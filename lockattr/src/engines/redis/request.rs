@@ -11,7 +11,7 @@ use super::cluster::hash_tag;
 use super::scripts::Scripts;
 use super::{LINE, LINE_OF};
 use crate::store::answers::held_each;
-use crate::store::queue::look_after;
+use crate::store::queue::recheck_after;
 use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseRequest, RenewRequest, Sharing, Waiting,
 };
@@ -95,7 +95,7 @@ pub(super) fn release<'a>(
     for ReleaseRequest { claim, after, quietly } in releases {
         script.arg(claim.keys().len()).arg(claim.value());
         match claim.queued().filter(|_| !quietly) {
-            Some(_) => script.arg(claim.stands_as().token().to_string()),
+            Some(_) => script.arg(claim.queued_as().token().to_string()),
             None => script.arg(""),
         };
         match after {
@@ -119,7 +119,7 @@ fn size(claim: &Claim) -> (usize, usize) {
 
 /// What a waiter wants: `queue.lua` reads it.
 fn details(claim: &Claim, ttl: Duration, waiting: Waiting) -> String {
-    let (ttl, mode, value) = (millis(ttl), mode(claim), claim.stands_as().value());
+    let (ttl, mode, value) = (millis(ttl), mode(claim), claim.queued_as().value());
     let told = if matches!(waiting, Waiting::Told { .. }) { "t" } else { "" };
     match claim.keys() {
         [_] => format!("{ttl} {told}{mode} {value}"),
@@ -173,7 +173,7 @@ pub(super) fn granted(reply: Value, asked: &AcquireRequest) -> Option<Answer> {
     let queued = (asked.waiting != Waiting::Not).then(|| {
         // Redis counts in milliseconds: a moment later it is certainly over.
         let left = holder.remaining.map(|left| left + Duration::from_millis(1));
-        look_after(asked.ttl, ahead, left, asked.recheck_every)
+        recheck_after(asked.ttl, ahead, left, asked.recheck_every)
     });
     let held = AcquireOutcome::Held { holder: Some(Box::new(holder)), queued };
     Some(Answer::Whole(held, u64::try_from(*clock).ok()))

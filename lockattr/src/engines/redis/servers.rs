@@ -89,7 +89,7 @@ impl Servers {
     }
 
     /// Where the whole claim is, unless its keys are in several slots.
-    pub(super) fn place_of(&self, claim: &Claim) -> Option<Place> {
+    pub(super) fn connection_for(&self, claim: &Claim) -> Option<Place> {
         let first = self.place(claim.key());
         match self {
             Self::One(..) => Some(first),
@@ -101,7 +101,7 @@ impl Servers {
 
     /// The claim in as many parts as it has places, in the order in which everybody takes them.
     pub(super) fn parts(&self, claim: &Arc<Claim>) -> Vec<(Place, Arc<Claim>)> {
-        if let Some(place) = self.place_of(claim) {
+        if let Some(place) = self.connection_for(claim) {
             return vec![(place, claim.clone())];
         }
         let mut keys: Vec<_> = claim.keys().iter().map(|key| (self.place(key), key)).collect();

@@ -37,7 +37,7 @@ impl RedlockStore {
         comes_back: bool,
     ) -> Result<AcquireOutcome, StoreError> {
         let waits = asked.waiting != Waiting::Not;
-        if let Some(last) = asked.claim.standing_attempt() {
+        if let Some(last) = asked.claim.queued_attempt() {
             // It has the lock, or nobody saw what became of it.
             let all = 0..self.nodes.len();
             self.give_back(&last, all, self.quorum.majority(), true).await;
@@ -69,7 +69,7 @@ impl RedlockStore {
         if !matches!(outcome, Ok(AcquireOutcome::Acquired { .. })) {
             let (nodes, granted) = (votes.may_have_granted(), votes.granted().count());
             self.give_back(&wish.claim, nodes, granted, comes_back).await;
-            asked.claim.attempt_is_over();
+            asked.claim.end_attempt();
         }
         outcome
     }
@@ -145,7 +145,7 @@ impl RedlockStore {
         let (nodes, attempt) = (self.nodes.clone(), attempt.clone());
         round.see_through_and(move |nth| {
             // If it was not, the release comes behind, as its answer does.
-            let quietly = attempt.given_back(nth)?;
+            let quietly = attempt.released_on(nth)?;
             let (node, releases) = (nodes[nth].clone(), [releasing(&attempt, quietly)]);
             // Unknown, if it fails: then the lease ends by itself.
             Some(async move { drop(node.release(&releases).await) })
@@ -167,7 +167,7 @@ impl RedlockStore {
             let (node, releases) = (self.nodes[node].clone(), [releasing(&attempt, comes_back)]);
             async move {
                 let answer = node.release(&releases).await.pop();
-                attempt.was_given_back(nth, comes_back);
+                attempt.note_released(nth, comes_back);
                 answer
             }
         };

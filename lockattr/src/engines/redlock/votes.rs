@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::store::{AcquireOutcome, NET, StoreError};
+use crate::store::{AcquireOutcome, MAX_RECHECK, StoreError};
 use crate::{FencingToken, Holder};
 
 /// The answers so far, by node.
@@ -29,7 +29,7 @@ impl Votes {
         self.by_node[node] = match answer {
             Ok(AcquireOutcome::Acquired { fencing, contended }) => Vote::Yes { fencing, contended },
             Ok(AcquireOutcome::Held { holder, queued }) => {
-                Vote::Held { holder, again: queued.unwrap_or(NET) }
+                Vote::Held { holder, again: queued.unwrap_or(MAX_RECHECK) }
             }
             Err(error) => Vote::Unknown(error),
         };
@@ -121,7 +121,7 @@ impl Votes {
         leases.sort_by_key(|(_, again)| *again);
         let yes = self.granted().count();
         let missing = self.needed.saturating_sub(yes).max(1);
-        let again = leases.get(missing - 1).map_or(NET, |(_, again)| *again);
+        let again = leases.get(missing - 1).map_or(MAX_RECHECK, |(_, again)| *again);
         let said: Vec<_> = leases.iter().filter_map(|(holder, _)| *holder).collect();
         let same = |one: &&Holder| said.iter().filter(|other| one.is_same(other)).count();
         let holder = said.iter().copied().max_by_key(same);

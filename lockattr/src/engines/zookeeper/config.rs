@@ -55,7 +55,9 @@ impl Config {
                 "session_timeout" => config.session_timeout = duration(name, value)?,
                 "connect_timeout" => config.connect_timeout = duration(name, value)?,
                 "response_timeout" => config.response_timeout = duration(name, value)?,
-                "tls" | "ca" | "cert" | "key" => return Err(no_tls()),
+                "tls" | "ca" | "client_cert" | "client_key" | "cert" | "key" => {
+                    return Err(no_tls());
+                }
                 _ => return Err(unknown_setting(query, name, ZOOKEEPER_NAMES)),
             }
         }

@@ -18,7 +18,7 @@ use crate::Error;
 use crate::engines::ordered::{Stay, Thread};
 use crate::platform::process::Process;
 use crate::store::StoreError;
-use crate::store::answered::Answered;
+use crate::store::last_answer::Answered;
 
 /// How long a failure to connect is told to those who ask next, before it is tried again.
 const FAILURE_LASTS: Duration = Duration::from_millis(50);

@@ -1,4 +1,4 @@
-//! What a guard owns: the lock itself, which goes back to the store once, or [on](super::way) to the next
+//! What a guard owns: the lock itself, which goes back to the store once, or [on](super::destination) to the next
 //! in line.
 
 use std::mem;
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::way::Way;
-use super::{Grip, LockGuard};
+use super::destination::Destination;
+use super::{LockGuard, Ownership};
 use crate::hold::chain::Frame;
 use crate::hold::core::Core;
-use crate::hold::known::Ahead;
-use crate::lease::{Granted, Hold};
-use crate::lock::options::Terms;
+use crate::hold::last_known::Head;
+use crate::lease::{GrantedLease, LeaseState};
+use crate::lock::options::ResolvedOptions;
 use crate::observe;
 use crate::store::{self, Claim, ReleaseRequest, Sharing};
 use crate::{Error, FencingToken, Lease, LostReason};
@@ -21,22 +21,22 @@ use crate::{Error, FencingToken, Lease, LostReason};
 /// The lock, given back by hand or by drop; `None` once it is.
 ///
 /// Boxed, so that the guard of a nested call, which has none, is small.
-pub(super) struct Owned(pub(super) Option<Box<Held>>);
+pub(super) struct OwnedLease(pub(super) Option<Box<HeldLease>>);
 
 /// The lock as this process has it.
-pub(super) struct Held {
+pub(super) struct HeldLease {
     /// The watchdog's number of the lease.
     pub(super) id: u64,
     pub(super) frame: Arc<Frame>,
     /// Where it goes when its holder lets go of it.
-    pub(super) way: Way,
+    pub(super) destination: Destination,
     /// The greatest number that was given under this lease.
     pub(super) last: FencingToken,
     /// For how long it stays taken at least, from when its body began, whoever lets go of it.
     pub(super) at_least: Option<Duration>,
 }
 
-impl Owned {
+impl OwnedLease {
     /// In a fork of the process that has the lock: leaves it there, untouched. What lies around it may
     /// have been locked by a thread that is not here to unlock it.
     fn leave_to_parent(&mut self) {
@@ -49,10 +49,10 @@ impl Owned {
     pub(super) async fn release(&mut self) -> Result<(), Error> {
         self.leave_to_parent();
         if let Some(held) = &mut self.0
-            && matches!(held.way, Way::Permit(_))
+            && matches!(held.destination, Destination::Permit(_))
         {
             // In a box, or every release would carry the room for this.
-            Box::pin(held.asks_for_number()).await;
+            Box::pin(held.request_next_token()).await;
         }
         let now = Instant::now();
         let Some(held) = self.0.take().and_then(|held| held.pass_on(now)) else { return Ok(()) };
@@ -104,7 +104,7 @@ impl Owned {
     }
 }
 
-impl Drop for Owned {
+impl Drop for OwnedLease {
     fn drop(&mut self) {
         self.leave_to_parent();
         let now = Instant::now();
@@ -118,15 +118,19 @@ impl Drop for Owned {
     }
 }
 
-impl Held {
+impl HeldLease {
     pub(super) fn into_guard(self: Box<Self>) -> LockGuard {
-        LockGuard::of(Grip::Lock(Lease::new(self.frame.clone()), Owned(Some(self))))
+        LockGuard::of(Ownership::Lock(Lease::new(self.frame.clone()), OwnedLease(Some(self))))
     }
 
     /// The guard of this hold, for who begins it now.
-    pub(super) fn guard(mut self: Box<Self>, terms: &Terms, way: Way) -> LockGuard {
-        self.way = way;
-        self.at_least = terms.hold_at_least;
+    pub(super) fn guard(
+        mut self: Box<Self>,
+        options: &ResolvedOptions,
+        destination: Destination,
+    ) -> LockGuard {
+        self.destination = destination;
+        self.at_least = options.hold_at_least;
         self.into_guard()
     }
 
@@ -139,11 +143,11 @@ impl Held {
         now: Instant,
     ) -> Box<Self> {
         let (hold, core) = (self.frame.hold(), self.frame.core());
-        let next = Arc::new(hold.handed_over(fencing, ttl, max_hold, now));
+        let next = Arc::new(hold.handed_off(fencing, ttl, max_hold, now));
         hold.lose(LostReason::Released);
-        core.watchdog.hand_over(self.id, &next, now);
+        core.watchdog.hand_off(self.id, &next, now);
         self.frame = Arc::new(Frame::first(next, core.clone()));
-        (self.way, self.at_least, self.last) = (Way::Store, None, fencing);
+        (self.destination, self.at_least, self.last) = (Destination::Store, None, fencing);
         self
     }
 
@@ -168,54 +172,59 @@ impl Held {
 }
 
 impl LockGuard {
-    /// The guard of a lock just granted, and whether the watchdog was woken for it. From the place `ahead`
+    /// The guard of a lock just granted, and whether the watchdog was woken for it. From the place `head`
     /// it is handed to others of this process; without one, a permit can be.
     pub(crate) fn granted(
-        granted: Granted,
+        granted: GrantedLease,
         hold_at_least: Option<Duration>,
-        ahead: Option<Ahead>,
+        head: Option<Head>,
         core: &Arc<Core>,
     ) -> (Self, bool) {
         let (asked, ttl, last) = (granted.asked, granted.ttl, granted.fencing);
-        let way = match (ahead, granted.claim.sharing(), granted.claim.keys()) {
-            (Some(ahead), ..) => Way::Next(ahead),
-            (None, Sharing::Permits(_), [_]) => Way::Permit(None),
-            (None, ..) => Way::Store,
+        let destination = match (head, granted.claim.sharing(), granted.claim.keys()) {
+            (Some(head), ..) => Destination::NextWaiter(head),
+            (None, Sharing::Permits(_), [_]) => Destination::Permit(None),
+            (None, ..) => Destination::Store,
         };
-        let hold = Arc::new(Hold::new(granted));
+        let hold = Arc::new(LeaseState::new(granted));
         let (id, woken) = core.watchdog.watch(&hold, asked, ttl);
-        if matches!(way, Way::Permit(_)) {
+        if matches!(destination, Destination::Permit(_)) {
             core.permits().came(id, &hold);
         }
         let frame = Arc::new(Frame::first(hold, core.clone()));
-        let held = Box::new(Held { id, frame, way, last, at_least: hold_at_least });
+        let held = Box::new(HeldLease { id, frame, destination, last, at_least: hold_at_least });
         (held.into_guard(), woken)
     }
 
-    /// Hands a lock that was kept to who asks for it on these terms. If it does not fit, it is given
+    /// Hands a lock that was kept to who asks for it with these options. If it does not fit, it is given
     /// back: sent before the store is asked, or it would keep out who asks only once.
-    pub(crate) async fn revive(self, terms: &Terms, ahead: Ahead) -> Result<Self, Ahead> {
+    pub(crate) async fn take_cached_lock(
+        self,
+        options: &ResolvedOptions,
+        head: Head,
+    ) -> Result<Self, Head> {
         let now = Instant::now();
         match self.into_held() {
-            Some(held) if held.is_held(now) && held.fits_alone(terms, now) => {
-                let lies_ready = terms.max_hold.is_none() && held.frame.hold().ttl() == terms.ttl;
+            Some(held) if held.is_held(now) && held.fits_alone(options, now) => {
+                let lies_ready =
+                    options.max_hold.is_none() && held.frame.hold().ttl() == options.ttl;
                 Ok(match lies_ready {
-                    true => held.guard(terms, Way::Next(ahead)),
-                    false => held.hand_over(terms, ahead, now),
+                    true => held.guard(options, Destination::NextWaiter(head)),
+                    false => held.hand_off(options, head, now),
                 })
             }
             held => {
-                Owned(held).release_in_background().await;
-                Err(ahead)
+                OwnedLease(held).release_in_background().await;
+                Err(head)
             }
         }
     }
 
     /// The lock itself, which a waiter did not take. Nothing if others have it too.
-    pub(super) fn into_held(self) -> Option<Box<Held>> {
-        match self.grip {
-            Grip::Lock(_, mut owned) => owned.0.take()?.leave(),
-            Grip::Turn(_) => None,
+    pub(super) fn into_held(self) -> Option<Box<HeldLease>> {
+        match self.ownership {
+            Ownership::Lock(_, mut owned) => owned.0.take()?.leave(),
+            Ownership::Reentry(_) => None,
         }
     }
 }

@@ -4,10 +4,10 @@ use std::convert::identity;
 
 use super::{Granted, Start, judge};
 use crate::hold::enter::enter;
-use crate::lock::options::{Release, Terms};
+use crate::lock::options::{Release, ResolvedOptions};
 use crate::{Error, LockGuard};
 
-/// Runs `body` under the lock that it begins with, gives that back, and says what the terms make of a
+/// Runs `body` under the lock that it begins with, gives that back, and says what the options make of a
 /// loss.
 ///
 /// A panic in the body goes on, past the guard.
@@ -33,18 +33,18 @@ fn run_granted<T>(mut granted: Granted, body: impl FnOnce() -> T) -> Result<T, E
             Ok(_entered) => break place.run(body),
             Err(lost) => lost,
         };
-        match granted.terms_again() {
-            Some(terms) => granted = granted.again_blocking(terms, lost)?,
+        match granted.options_for_retry() {
+            Some(options) => granted = granted.reacquire_blocking(options, lost)?,
             None => return Err(lost),
         }
     };
-    give_back(granted.guard, &granted.terms).map(|()| output)
+    give_back(granted.guard, &granted.options).map(|()| output)
 }
 
-fn give_back(guard: LockGuard, terms: &Terms) -> Result<(), Error> {
+fn give_back(guard: LockGuard, options: &ResolvedOptions) -> Result<(), Error> {
     let key = guard.key().to_owned();
     let watchdog = guard.frame().core().watchdog.clone();
-    let released = match terms.release {
+    let released = match options.release {
         // A nested call asks no store, and neither does a fork of the process that has the lock.
         _ if guard.is_nested() || guard.is_left_to_parent() => guard.ensure_held(),
         Release::Await => watchdog.block_on(&key, guard.release()).and_then(identity),
@@ -52,5 +52,5 @@ fn give_back(guard: LockGuard, terms: &Terms) -> Result<(), Error> {
             watchdog.block_on(&key, guard.release_until_sent()).and_then(identity)
         }
     };
-    judge(released, &key, terms.on_lost)
+    judge(released, &key, options.on_lost)
 }

@@ -4,7 +4,7 @@ use tokio::time::Instant;
 
 use crate::hold::chain;
 use crate::hold::enter::enter;
-use crate::lock::options::Terms;
+use crate::lock::options::ResolvedOptions;
 use crate::{Error, Lease, LockGuard, LockManager, OnLost};
 
 /// What a body begins with.
@@ -29,7 +29,7 @@ impl From<Granted> for Start {
 #[derive(Debug)]
 pub(crate) struct Granted {
     pub(super) guard: LockGuard,
-    pub(super) terms: Terms,
+    pub(super) options: ResolvedOptions,
     manager: LockManager,
     /// When the call began: its wait budget counts from there.
     began: Instant,
@@ -45,11 +45,11 @@ impl Granted {
     /// What `manager` granted to a call that began at `began`.
     pub(crate) fn new(
         guard: LockGuard,
-        terms: Terms,
+        options: ResolvedOptions,
         manager: LockManager,
         began: Instant,
     ) -> Self {
-        Self { guard, terms, manager, began }
+        Self { guard, options, manager, began }
     }
 
     /// The guard for a caller whose own code is the body.
@@ -59,9 +59,9 @@ impl Granted {
                 Ok(()) => return Ok(self.guard),
                 Err(lost) => lost,
             };
-            match self.terms_again() {
+            match self.options_for_retry() {
                 // Boxed, or every acquisition would carry the room for a second one.
-                Some(terms) => self = Box::pin(self.again(terms, lost)).await?,
+                Some(options) => self = Box::pin(self.again(options, lost)).await?,
                 None => return Err(lost),
             }
         }
@@ -74,8 +74,8 @@ impl Granted {
                 Ok(()) => return Ok(self.guard),
                 Err(lost) => lost,
             };
-            match self.terms_again() {
-                Some(terms) => self = self.again_blocking(terms, lost)?,
+            match self.options_for_retry() {
+                Some(options) => self = self.reacquire_blocking(options, lost)?,
                 None => return Err(lost),
             }
         }
@@ -85,23 +85,23 @@ impl Granted {
         enter(self.guard.frame(), None).map(drop)
     }
 
-    /// The terms on which the lock may be acquired again after its lease ended too early; `None` where
+    /// The options on which the lock may be acquired again after its lease ended too early; `None` where
     /// the loss is final: the wait budget is used up, the manager is shut down, or the hold of an outer
     /// call ended.
-    pub(super) fn terms_again(&self) -> Option<Terms> {
+    pub(super) fn options_for_retry(&self) -> Option<ResolvedOptions> {
         let ended_outside = self.guard.is_nested() || self.guard.is_shut_down();
         let ended_beside = !self.guard.turns_are_held();
         if ended_outside || ended_beside {
             return None;
         }
-        self.terms.rest(self.began.elapsed())
+        self.options.rest(self.began.elapsed())
     }
 
-    /// Acquires the lock again, on these terms; the error is the loss of the first lease. An error of
+    /// Acquires the lock again, with these options; the error is the loss of the first lease. An error of
     /// the second attempt is only an event, because `on_busy` and `on_unavailable` were decided before.
-    pub(super) async fn again(self, terms: Terms, lost: Error) -> Result<Self, Error> {
+    pub(super) async fn again(self, options: ResolvedOptions, lost: Error) -> Result<Self, Error> {
         let (keys, turns) = self.guard.let_go().await;
-        match self.manager.acquire_new(&terms, keys).await {
+        match self.manager.acquire_new(&options, keys).await {
             Ok(guard) => Ok(Self { guard: guard.and(turns), ..self }),
             Err(error) => {
                 tracing::debug!(%error, "the lease ended before the body began, and there is no other");
@@ -111,9 +111,13 @@ impl Granted {
     }
 
     /// The same, on this thread.
-    pub(super) fn again_blocking(self, terms: Terms, lost: Error) -> Result<Self, Error> {
+    pub(super) fn reacquire_blocking(
+        self,
+        options: ResolvedOptions,
+        lost: Error,
+    ) -> Result<Self, Error> {
         let (manager, key) = (self.manager.clone(), self.guard.key().to_owned());
-        manager.wait_for(&key, self.again(terms, lost))
+        manager.wait_for(&key, self.again(options, lost))
     }
 }
 

@@ -7,9 +7,9 @@ use std::task::{Context, Poll, ready};
 use futures_util::Stream;
 use pin_project_lite::pin_project;
 
-use super::{Held, Start};
+use super::{BodyState, Start};
 use crate::Error;
-use crate::hold::chain::Place;
+use crate::hold::chain::ChainPosition;
 
 /// What the stream says of a refusal or a loss, if its items have room for that.
 pub(crate) type Refuse<T> = fn(Error) -> Option<T>;
@@ -23,8 +23,8 @@ pin_project! {
         // Dropped as soon as it is done or cancelled, before the release.
         #[pin]
         stream: Option<S>,
-        place: Place,
-        held: Held,
+        place: ChainPosition,
+        held: BodyState,
         cancelled: Option<Error>,
         refuse: Refuse<S::Item>,
     }
@@ -38,11 +38,11 @@ pin_project! {
 }
 
 /// Drops the stream where it was polled: what its values do then is done inside of the hold as well.
-fn drop_inside<S>(place: &Place, stream: Pin<&mut Option<S>>) {
+fn drop_inside<S>(place: &ChainPosition, stream: Pin<&mut Option<S>>) {
     if stream.is_some() {
         let last = Last(stream);
         // By way of a future that is dropped unpolled: a thread that is ending may have no places any
-        // more, and there `Place::run` would panic, which ends the process.
+        // more, and there `ChainPosition::run` would panic, which ends the process.
         drop(place.clone().run_future(async move { drop(last) }));
     }
 }
@@ -59,7 +59,7 @@ impl<S> Drop for Last<'_, S> {
 impl<M: FnOnce() -> S, S: Stream> LockedStream<M, S> {
     /// Makes the stream when it is first polled, in the call chain that it is polled in then.
     pub(crate) fn new(start: Start, make: M, refuse: Refuse<S::Item>) -> Self {
-        let (held, place, make) = (start.into(), Place::here(), Some(make));
+        let (held, place, make) = (start.into(), ChainPosition::here(), Some(make));
         Self { make, stream: None, place, held, cancelled: None, refuse }
     }
 }
@@ -95,7 +95,7 @@ impl<M: FnOnce() -> S, S: Stream> Stream for LockedStream<M, S> {
             drop_inside(this.place, this.stream.as_mut());
         }
         let released = ready!(this.held.poll_release(context));
-        *this.held = Held::Unlocked;
+        *this.held = BodyState::Unlocked;
         let outcome = this.cancelled.take().map_or(released, Err);
         Poll::Ready(outcome.err().and_then(this.refuse))
     }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Lease, Leases, TRY_AGAIN};
+use super::{Lease, Leases, MIN_RETRY_PAUSE};
 use crate::FencingToken;
-use crate::lease::{Granted, Hold};
+use crate::lease::{GrantedLease, LeaseState};
 use crate::store::{Claim, LockKey};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -19,8 +19,8 @@ const INSTANT: Duration = Duration::from_nanos(1);
 fn watch(leases: &mut Leases, asked: Instant, ttl: Duration, renew: bool) -> u64 {
     let claim = Arc::new(Claim::new(LockKey::new("lock:", "a").unwrap(), ""));
     let fencing = FencingToken::from_counter(7);
-    let granted = Granted { claim, fencing, asked, ttl, renew, max_hold: None };
-    let hold = Arc::new(Hold::new(granted));
+    let granted = GrantedLease { claim, fencing, asked, ttl, renew, max_hold: None };
+    let hold = Arc::new(LeaseState::new(granted));
     let (id, renew_at) = (leases.all().len() as u64 + 1, hold.renew_at(asked, ttl));
     leases.watch(Lease { id, hold, renew_at });
     id
@@ -95,7 +95,7 @@ fn a_renewal_is_tried_again_by_a_part_of_the_time_that_is_left() {
     let again = sent + SECOND + (deadline - sent - SECOND) / 10;
     assert_eq!(leases.next(), Some(again), "refused, it need not be waited for");
     leases.renew_again(id, deadline - SECOND / 10);
-    assert_eq!(leases.next(), Some(deadline - SECOND / 10 + TRY_AGAIN));
+    assert_eq!(leases.next(), Some(deadline - SECOND / 10 + MIN_RETRY_PAUSE));
     leases.renew_again(id, deadline - INSTANT);
     assert_eq!(leases.next(), Some(deadline), "no try is later than the end");
     leases.renewed(id, sent, TTL);
@@ -118,7 +118,7 @@ fn a_lease_whose_deadline_has_passed_is_over_and_asked_for_no_more() {
     assert!(!leases.is_empty(), "its guard has not let go");
 }
 
-/// Red without: the look in `hand_over` at the last hold's renewal, or the time that it sets.
+/// Red without: the look in `hand_off` at the last hold's renewal, or the time that it sets.
 #[test]
 fn a_lease_that_was_not_renewed_is_so_at_once_when_it_is_handed_over() {
     let (mut leases, now) = (Leases::default(), Instant::now());
@@ -126,13 +126,13 @@ fn a_lease_that_was_not_renewed_is_so_at_once_when_it_is_handed_over() {
     let fixed = watch(&mut leases, now, TTL, false);
     for (id, at_once) in [(renewed, false), (fixed, true)] {
         let hold = leases.hold(id).unwrap();
-        let next = Arc::new(hold.handed_over(hold.fencing(), TTL, None, now + SECOND));
-        assert_eq!(leases.hand_over(id, &next, now + SECOND), at_once);
+        let next = Arc::new(hold.handed_off(hold.fencing(), TTL, None, now + SECOND));
+        assert_eq!(leases.hand_off(id, &next, now + SECOND), at_once);
         assert!(Arc::ptr_eq(&leases.hold(id).unwrap(), &next));
     }
     assert_eq!(due(&mut leases, now + SECOND), (vec![fixed], 0));
     let hold = leases.hold(fixed).unwrap();
-    assert!(!leases.hand_over(fixed + 1, &hold, now), "nobody has that number");
+    assert!(!leases.hand_off(fixed + 1, &hold, now), "nobody has that number");
 }
 
 /// Red without: the look at `is_urgent` in `set_renewal`, or its end in `due`.

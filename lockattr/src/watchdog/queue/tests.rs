@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 use super::{LastResort, PendingRelease, Queue};
 use crate::FencingToken;
-use crate::lease::{Granted, Hold};
+use crate::lease::{GrantedLease, LeaseState};
 use crate::store::{Claim, LockKey, ReleaseRequest};
-use crate::watchdog::fresh::Lease;
+use crate::watchdog::new_leases::Lease;
 
 const SECOND: Duration = Duration::from_secs(1);
 const TTL: Duration = Duration::from_secs(30);
@@ -26,13 +26,20 @@ fn claim() -> Arc<Claim> {
     Arc::new(Claim::new(LockKey::new("lock:", "a").unwrap(), ""))
 }
 
-fn hold(asked: Instant) -> Arc<Hold> {
+fn hold(asked: Instant) -> Arc<LeaseState> {
     let (claim, fencing) = (claim(), FencingToken::from_counter(7));
-    Arc::new(Hold::new(Granted { claim, fencing, asked, ttl: TTL, renew: true, max_hold: None }))
+    Arc::new(LeaseState::new(GrantedLease {
+        claim,
+        fencing,
+        asked,
+        ttl: TTL,
+        renew: true,
+        max_hold: None,
+    }))
 }
 
 /// Its number.
-fn watch(queue: &mut Queue, hold: Arc<Hold>, asked: Instant) -> u64 {
+fn watch(queue: &mut Queue, hold: Arc<LeaseState>, asked: Instant) -> u64 {
     let (id, renew_at) = (7, hold.renew_at(asked, TTL));
     queue.leases.watch(Lease { id, hold, renew_at });
     id
@@ -124,7 +131,7 @@ fn with_nothing_due_a_task_rests_before_it_sleeps_for_good() {
     let (mut queue, runtime, now) = (Queue::default(), some_runtime(), Instant::now());
     assert_eq!(queue.due(runtime, now, Some(SECOND)).next, Some(now + SECOND));
     assert_eq!(queue.due(runtime, now, None).next, None);
-    assert!(queue.keeps("a", now + SECOND * 2));
+    assert!(queue.recheck_at("a", now + SECOND * 2));
     assert_eq!(queue.due(runtime, now, Some(SECOND)).next, Some(now + SECOND * 2));
 }
 
@@ -133,15 +140,15 @@ fn with_nothing_due_a_task_rests_before_it_sleeps_for_good() {
 fn a_kept_lock_is_looked_after_in_time_unless_the_manager_is_closing() {
     let (mut queue, runtime, now) = (Queue::default(), some_runtime(), Instant::now());
     let wake = queue.enter(runtime).unwrap();
-    assert!(queue.keeps("b", now + SECOND * 2) && was_woken(&wake));
+    assert!(queue.recheck_at("b", now + SECOND * 2) && was_woken(&wake));
     assert_eq!(queue.due(runtime, now, None).next, Some(now + SECOND * 2));
-    assert!(queue.keeps("c", now + SECOND * 2) && queue.keeps("d", now + SECOND * 3));
+    assert!(queue.recheck_at("c", now + SECOND * 2) && queue.recheck_at("d", now + SECOND * 3));
     assert!(!was_woken(&wake));
-    assert!(queue.keeps("a", now + SECOND) && was_woken(&wake));
+    assert!(queue.recheck_at("a", now + SECOND) && was_woken(&wake));
     let due = queue.due(runtime, now + SECOND, None);
-    assert_eq!((&*due.lingered.join(" "), due.next), ("a", Some(now + SECOND * 2)));
+    assert_eq!((&*due.rechecks.join(" "), due.next), ("a", Some(now + SECOND * 2)));
     queue.closing = true;
-    assert!(!queue.keeps("a", now));
+    assert!(!queue.recheck_at("a", now));
     assert!(!was_woken(&wake));
     assert_eq!(queue.due(runtime, now + SECOND, None).next, Some(now + SECOND * 2));
 }
@@ -162,7 +169,7 @@ fn every_release_that_is_put_down_wakes_the_tasks() {
     }
     queue.put_back(release(now + TTL), now + SECOND * 9);
     assert!(was_woken(&wake) && queue.due(runtime, now, None).releases.is_empty());
-    queue.hurry();
+    queue.retry_now();
     assert!(was_woken(&wake));
     assert_eq!(queue.due(runtime, now, None).releases.len(), 1);
 }
@@ -176,7 +183,7 @@ fn the_last_resort_is_needed_where_something_is_owed_that_no_task_sees_to() {
     assert!(queue.needs_last_resort());
     let wake = queue.enter(runtime).unwrap();
     assert!(!queue.needs_last_resort(), "a task sees to it");
-    queue.last_resort = Some(LastResort { runtime: Some(thread), vain: false });
+    queue.last_resort = Some(LastResort { runtime: Some(thread), timed_out_before: false });
     let _of_thread = queue.enter(thread);
     assert!(!queue.needs_last_resort());
     drop(queue.leave(runtime, &wake));
@@ -192,16 +199,22 @@ fn a_lease_that_was_not_renewed_wakes_the_tasks_when_it_is_handed_over() {
     let (mut queue, runtime, now) = (Queue::default(), some_runtime(), Instant::now());
     let wake = queue.enter(runtime).unwrap();
     let fencing = FencingToken::from_counter(7);
-    let fixed =
-        Granted { claim: claim(), fencing, asked: now, ttl: TTL, renew: false, max_hold: None };
-    let fixed = Arc::new(Hold::new(fixed));
+    let fixed = GrantedLease {
+        claim: claim(),
+        fencing,
+        asked: now,
+        ttl: TTL,
+        renew: false,
+        max_hold: None,
+    };
+    let fixed = Arc::new(LeaseState::new(fixed));
     let id = watch(&mut queue, fixed.clone(), now);
-    let next = Arc::new(fixed.handed_over(fencing, TTL, None, now));
-    queue.hand_over(id, &next, now);
+    let next = Arc::new(fixed.handed_off(fencing, TTL, None, now));
+    queue.hand_off(id, &next, now);
     assert!(was_woken(&wake));
     assert!(Arc::ptr_eq(&queue.leases.hold(id).unwrap(), &next));
     assert_eq!(queue.due(runtime, now, None).renewals.len(), 1);
-    let third = Arc::new(next.handed_over(fencing, TTL, None, now));
-    queue.hand_over(id, &third, now);
+    let third = Arc::new(next.handed_off(fencing, TTL, None, now));
+    queue.hand_off(id, &third, now);
     assert!(!was_woken(&wake), "it is renewed as it was");
 }

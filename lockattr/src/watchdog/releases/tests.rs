@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::runtime::{self, Builder, Handle};
 use tokio::time::Instant;
 
-use super::{LONGEST_PAUSE, PendingRelease, Releases, TRY_AGAIN};
+use super::{LONGEST_PAUSE, MIN_RETRY_PAUSE, PendingRelease, Releases};
 use crate::store::{Claim, LockKey, ReleaseRequest};
 
 const LATER: Duration = Duration::from_secs(10);
@@ -35,7 +35,7 @@ fn some_runtime() -> runtime::Id {
 #[test]
 fn each_lock_is_sent_once_and_owed_until_it_is_settled() {
     let (mut releases, now) = (Releases::default(), Instant::now());
-    assert!(releases.none_owed() && releases.next().is_none());
+    assert!(releases.all_settled() && releases.next().is_none());
     releases.add(release("a", now + LATER), now);
     releases.add(release("b", now + LATER), now);
     assert_eq!(releases.next(), Some(now));
@@ -44,11 +44,11 @@ fn each_lock_is_sent_once_and_owed_until_it_is_settled() {
     assert_eq!(keys(&due), ["a", "b"]);
     assert!(due.iter().all(|release| release.held));
     assert!(releases.due(now).is_empty() && releases.next().is_none());
-    assert!(!releases.none_owed(), "they are on their way");
+    assert!(!releases.all_settled(), "they are on their way");
     releases.settled();
-    assert!(!releases.none_owed());
+    assert!(!releases.all_settled());
     releases.settled();
-    assert!(releases.none_owed());
+    assert!(releases.all_settled());
 }
 
 /// Red without: the counting in `sent_by_caller`, or the comparison in `adopted_on`.
@@ -63,9 +63,9 @@ fn what_a_caller_left_behind_is_adopted_where_it_was_sent() {
     assert_eq!(releases.adopted_on(there).len(), 1);
     assert!(releases.adopted_on(there).is_empty(), "it has been taken");
     releases.settled();
-    assert!(!releases.none_owed());
+    assert!(!releases.all_settled());
     releases.settled();
-    assert!(releases.none_owed());
+    assert!(releases.all_settled());
 }
 
 /// If it is gone the next time, that may have been the first time's doing.
@@ -82,7 +82,7 @@ fn what_is_put_back_is_still_owed_and_no_news_any_more() {
     assert_eq!(keys(&due), ["a"]);
     assert!(!due[0].held);
     releases.settled();
-    assert!(releases.none_owed());
+    assert!(releases.all_settled());
 }
 
 /// Red without: `/ 20`, or either end of the clamp, in `again`.
@@ -92,15 +92,15 @@ fn a_release_without_an_answer_is_tried_again_after_a_part_of_the_time_that_is_l
     let pauses = [
         (Duration::from_secs(10), Duration::from_millis(500)),
         (Duration::from_secs(60), LONGEST_PAUSE),
-        (Duration::from_millis(100), TRY_AGAIN),
-        (TRY_AGAIN + INSTANT, TRY_AGAIN),
+        (Duration::from_millis(100), MIN_RETRY_PAUSE),
+        (MIN_RETRY_PAUSE + INSTANT, MIN_RETRY_PAUSE),
     ];
     for (left, pause) in pauses {
         let mut releases = Releases::default();
         releases.sent_by_caller();
         releases.again(release("a", now + left), now);
         assert_eq!(releases.next(), Some(now + pause), "{left:?}");
-        assert!(!releases.none_owed());
+        assert!(!releases.all_settled());
     }
 }
 
@@ -108,23 +108,23 @@ fn a_release_without_an_answer_is_tried_again_after_a_part_of_the_time_that_is_l
 #[test]
 fn a_release_is_not_tried_again_when_the_store_has_let_go_by_itself() {
     let now = Instant::now();
-    for left in [Duration::ZERO, TRY_AGAIN] {
+    for left in [Duration::ZERO, MIN_RETRY_PAUSE] {
         let mut releases = Releases::default();
         releases.sent_by_caller();
         releases.again(release("a", now + left), now);
         assert_eq!(releases.next(), None, "{left:?}");
-        assert!(releases.none_owed());
+        assert!(releases.all_settled());
     }
 }
 
-/// Red without: `hurry`, or its look whether there is anything to hurry.
+/// Red without: `retry_now`, or its look whether there is anything to hurry.
 #[test]
 fn a_hurry_makes_all_due_that_wait_and_none_that_come_later() {
     let (mut releases, now) = (Releases::default(), Instant::now());
-    releases.hurry();
+    releases.retry_now();
     releases.add(release("a", now + LATER), now + LATER);
     assert!(releases.due(now).is_empty(), "it came after the hurry");
-    releases.hurry();
+    releases.retry_now();
     assert_eq!(keys(&releases.due(now)), ["a"]);
     releases.add(release("b", now + LATER), now + LATER);
     assert!(releases.due(now).is_empty());

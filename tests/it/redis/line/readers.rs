@@ -15,7 +15,7 @@ fn reads() -> LockOptions {
 
 async fn manager(server: &RedisServer) -> LockManager {
     // Nobody looks by itself while the test lasts, nor comes before the reader of the writer's process.
-    let parameters = "wait=60s&ttl=30s&retry_delay=30s&hand_over_time=60s";
+    let parameters = "wait=60s&ttl=30s&retry_delay=30s&max_handoff_time=60s";
     LockManager::connect(server.url_with(parameters)).await.unwrap()
 }
 
@@ -118,7 +118,7 @@ async fn a_reader_that_leaves_before_the_server_knows_that_it_shares_leaves_noth
 async fn what_a_reader_has_extended_meanwhile_is_not_shortened() {
     let server = RedisServer::start().await;
     let wire = Wire::start(server.addr()).await;
-    let parameters = "wait=60s&ttl=2s&retry_delay=30s&hand_over_time=60s";
+    let parameters = "wait=60s&ttl=2s&retry_delay=30s&max_handoff_time=60s";
     let here = format!("redis://{}/?{parameters}", wire.addr());
     let here = LockManager::connect(here).await.unwrap();
     let (writer, mut inside) = writer_and_reader(&here).await;

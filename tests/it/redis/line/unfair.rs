@@ -50,7 +50,7 @@ async fn overtaken(query: &str) -> u32 {
 /// Red without: the count of hand-overs.
 #[tokio::test]
 async fn of_64_in_a_tight_loop_at_most_32_get_in_before_one_who_waits_elsewhere() {
-    let most = overtaken("ttl=60s&wait=60s&connections=1&hand_over_time=60s").await;
+    let most = overtaken("ttl=60s&wait=60s&connections=1&max_handoff_time=60s").await;
     // And the one who had the lock already.
     assert!(most <= 32 + 1, "overtaken {most} times");
     assert!(most >= 32, "overtaken only {most} times: nothing is seen here");
@@ -59,7 +59,8 @@ async fn of_64_in_a_tight_loop_at_most_32_get_in_before_one_who_waits_elsewhere(
 /// Red without: the count of hand-overs.
 #[tokio::test]
 async fn the_number_of_those_who_get_in_before_one_who_waits_elsewhere_can_be_set() {
-    let most = overtaken("ttl=60s&wait=60s&connections=1&hand_over_time=60s&hand_overs=4").await;
+    let most =
+        overtaken("ttl=60s&wait=60s&connections=1&max_handoff_time=60s&max_handoffs=4").await;
     assert!(most <= 4 + 1, "overtaken {most} times");
     assert!(most >= 4, "overtaken only {most} times: nothing is seen here");
 }
@@ -69,7 +70,8 @@ async fn the_number_of_those_who_get_in_before_one_who_waits_elsewhere_can_be_se
 /// Red without: the time of hand-overs.
 #[tokio::test]
 async fn the_time_for_those_who_get_in_before_one_who_waits_elsewhere_can_be_set() {
-    let most = overtaken("ttl=60s&wait=60s&connections=1&hand_over_time=0s&hand_overs=1000").await;
+    let most =
+        overtaken("ttl=60s&wait=60s&connections=1&max_handoff_time=0s&max_handoffs=1000").await;
     assert!(most <= 1, "overtaken {most} times");
 }
 

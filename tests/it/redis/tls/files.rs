@@ -53,7 +53,7 @@ async fn a_file_that_cannot_be_used_is_named_and_not_quoted() {
     for (name, [ca, cert, key], path, expected) in cases {
         let named = LockManager::builder().url(url(&server, ca, cert, key)).build();
         let builder = LockManager::builder().url(server.tls_url());
-        let built = builder.ca(ca).cert(cert).key(key).build();
+        let built = builder.ca(ca).client_cert(cert).client_key(key).build();
         for error in [named.unwrap_err(), built.unwrap_err()] {
             assert!(matches!(error, Error::InvalidOptions(_)), "{error:?}");
             let told = format!("{error} {error:?}");
@@ -69,11 +69,14 @@ async fn a_file_that_cannot_be_used_is_named_and_not_quoted() {
 async fn settings_for_tls_that_make_no_sense_are_refused_with_a_sentence() {
     let cases = [
         ("redis://h/?ca=/a.pem", "`ca` is for a store whose URL asks for TLS"),
-        ("redis://h/?cert=/a.pem&key=/a.key", "`cert` is for a store whose URL asks for TLS"),
+        (
+            "redis://h/?client_cert=/a.pem&client_key=/a.key",
+            "`client_cert` is for a store whose URL asks for TLS",
+        ),
         ("redis+unix:///s?ca=/a.pem", "`ca` is for a store whose URL asks for TLS"),
         ("memory://?ca=/a.pem", "sets something unknown `ca`"),
-        ("rediss://h/?cert=/a.pem", "`cert` is of use only with `key`"),
-        ("rediss://h/?key=/a.key", "`key` is of use only with `cert`"),
+        ("rediss://h/?client_cert=/a.pem", "`client_cert` needs `client_key` too"),
+        ("rediss://h/?client_key=/a.key", "`client_key` needs `client_cert` too"),
         ("rediss://h/?ca=/a.pem&ca=/b.pem", "sets something twice"),
         ("rediss://h/?ca=", "`ca=` cannot be read"),
     ];

@@ -14,7 +14,11 @@ fn with_files(url: &str, server: &RedisServer, authority: bool) -> String {
     let (cert, key) = (server.client_cert_path(), server.client_key_path());
     // On a busy machine so many handshakes take longer than the half second that there is by default.
     // Unoptimized and on a busy machine a handshake takes a second.
-    let files = format!("{url}&connect_timeout=10s&cert={}&key={}", cert.display(), key.display());
+    let files = format!(
+        "{url}&connect_timeout=10s&client_cert={}&client_key={}",
+        cert.display(),
+        key.display()
+    );
     match authority {
         true => format!("{files}&ca={}", server.ca_path().display()),
         false => files,

@@ -39,7 +39,7 @@ impl MemoryStore {
     }
 
     /// Ends the leases on the claim's keys, and gives it those, before all who stand in line.
-    pub(crate) fn usurp(&self, claim: &Arc<Claim>, ttl: Duration) -> Vec<Arc<Claim>> {
+    pub(crate) fn steal(&self, claim: &Arc<Claim>, ttl: Duration) -> Vec<Arc<Claim>> {
         self.with(|locks, post| {
             let ended = claim.keys().iter().flat_map(|key| locks.end(key, post.now)).collect();
             locks.grant(claim, ttl, None, post.now);

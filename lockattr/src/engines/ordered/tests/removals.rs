@@ -1,7 +1,7 @@
 //! Claims that are being removed.
 
 use super::*;
-use crate::store::NET;
+use crate::store::MAX_RECHECK;
 
 /// A process stood still until a question without an answer had to be undone, and then asks again.
 ///
@@ -15,7 +15,7 @@ async fn what_is_being_removed_is_not_taken_over() {
     here.asks(&lost).await.unwrap_err();
     here.waits(&next).await;
     let removal = here.servers.late("leave");
-    sleep(TTL + NET + SHORTLY).await;
+    sleep(TTL + MAX_RECHECK + SHORTLY).await;
     let error = here.asks(&lost).await.expect_err("it is on its way out");
     assert!(!error.is_not_sent(), "what is there is not to be forgotten");
     let told = here.news(&next, async { removal.notify_one() }).await;
@@ -91,7 +91,7 @@ async fn what_was_made_too_late_is_removed_until_it_is_gone() {
     let entered = here.servers.late("enter");
     let (store, asked) = (here.store.clone(), AcquireRequest::new(late.clone(), TTL));
     let asking = tokio::spawn(async move { store.acquire(&asked).await });
-    sleep(TTL + NET + SHORTLY).await;
+    sleep(TTL + MAX_RECHECK + SHORTLY).await;
     here.servers.next("leave", Fate::NotSent);
     entered.notify_one();
     asking.await.unwrap().unwrap_err();

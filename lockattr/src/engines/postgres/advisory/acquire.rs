@@ -11,7 +11,7 @@ use super::session::Session;
 use super::wait::{Waits, wait};
 use super::{Inner, refused};
 use crate::FencingToken;
-use crate::store::{AcquireOutcome, AcquireRequest, NET, Sharing, StoreError, Waiting};
+use crate::store::{AcquireOutcome, AcquireRequest, MAX_RECHECK, Sharing, StoreError, Waiting};
 
 /// The fencing token with this number.
 pub(super) fn counted(number: i64) -> FencingToken {
@@ -40,7 +40,7 @@ impl Inner {
             Some(State::Waits(waits)) if !waits.is_over() => {
                 let pid = waits.pid.load(Ordering::Acquire);
                 let Stood { holder, .. } = self.stands(claim, pid).await?;
-                return Ok(AcquireOutcome::Held { holder, queued: queued.then_some(NET) });
+                return Ok(AcquireOutcome::Held { holder, queued: queued.then_some(MAX_RECHECK) });
             }
             Some(_) => self.undo(claim),
             None => {}

@@ -15,7 +15,7 @@ use super::acquire::counted;
 use super::claims::{Held, later};
 use super::look::Stood;
 use super::session::Session;
-use crate::store::{AcquireOutcome, AcquireRequest, NET, StoreError};
+use crate::store::{AcquireOutcome, AcquireRequest, MAX_RECHECK, StoreError};
 
 /// A claim that waits.
 pub(super) struct Waits {
@@ -160,7 +160,7 @@ async fn stands(
     loop {
         let Stood { now, holder } = inner.stands(&asked.claim, pid).await?;
         if now {
-            return Ok(AcquireOutcome::Held { holder, queued: Some(NET) });
+            return Ok(AcquireOutcome::Held { holder, queued: Some(MAX_RECHECK) });
         }
     }
 }

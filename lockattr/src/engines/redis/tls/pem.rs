@@ -49,13 +49,15 @@ fn authorities(path: &Path) -> Result<Vec<u8>, Error> {
 
 /// Our own certificate and its key, in PEM.
 fn ourselves(cert: &Path, key: &Path, provider: &CryptoProvider) -> Result<ClientTlsConfig, Error> {
-    let (client_cert, client_key) = (read("cert", cert)?, read("key", key)?);
-    let chain = chain("cert", cert, &client_cert)?;
+    let (client_cert, client_key) = (read("client_cert", cert)?, read("client_key", key)?);
+    let chain = chain("client_cert", cert, &client_cert)?;
     let private = PrivateKeyDer::from_pem_slice(&client_key).map_err(|_| {
-        wrong("key", key, "has no private key in PEM (one with a passphrase cannot be used)")
+        wrong("client_key", key, "has no private key in PEM (one with a passphrase cannot be used)")
     })?;
     let fits = CertifiedKey::from_der(chain, private, provider);
-    fits.map_err(|_| wrong("key", key, "is not the key to the certificate that `cert` names"))?;
+    fits.map_err(|_| {
+        wrong("client_key", key, "is not the key to the certificate that `client_cert` names")
+    })?;
     Ok(ClientTlsConfig { client_cert, client_key })
 }
 

@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Grant, NET, OwnerToken, Subscriber, Subscribers};
+use super::{Grant, MAX_RECHECK, OwnerToken, Subscriber, Subscribers};
 use crate::FencingToken;
 
 /// The inboxes, and what is known of the clock of the server that tells them.
 #[derive(Debug, Default)]
-pub(crate) struct Mail {
+pub(crate) struct Notifications {
     pub(crate) subscribers: Arc<Subscribers>,
     clock: Mutex<Option<ServerClock>>,
     /// Whether a grant counts only once it is asked for again, in a way that counts.
@@ -50,7 +50,7 @@ impl ServerClock {
     }
 }
 
-impl Mail {
+impl Notifications {
     pub(crate) fn new(subscribers: Arc<Subscribers>, to_be_confirmed: bool) -> Self {
         Self { subscribers, clock: Mutex::default(), to_be_confirmed }
     }
@@ -102,7 +102,7 @@ impl Mail {
                         // Its length is not read off the clock, which may have been set meanwhile.
                         match since.checked_sub(Duration::from_millis(less)) {
                             Some(since) => {
-                                subscriber.granted(token, Grant::new(fencing, since, contended))
+                                subscriber.granted(token, Grant::new(fencing, since, contended));
                             }
                             None => subscriber.ask_again(token, Instant::now()),
                         }
@@ -112,7 +112,7 @@ impl Mail {
                 }
             }
             "later" => {
-                let after = Duration::from_millis(number).min(NET);
+                let after = Duration::from_millis(number).min(MAX_RECHECK);
                 subscriber.ask_again(token, Instant::now() + after);
             }
             _ => return None,
@@ -133,7 +133,7 @@ mod tests {
     use crate::store::{Claim, LockKey, Notification, Sharing};
 
     fn told(message: impl Fn(&str) -> String) -> Option<Notification> {
-        let (mail, subscriber) = (Mail::default(), Arc::new(Subscriber::new(|_name| {})));
+        let (mail, subscriber) = (Notifications::default(), Arc::new(Subscriber::new(|_name| {})));
         mail.subscribers.add(&subscriber);
         mail.saw_clock(Instant::now(), 5_000_000);
         let key = LockKey::new("lock:", "a").unwrap();
@@ -158,7 +158,7 @@ mod tests {
         else {
             panic!("it is told nothing");
         };
-        assert!(at <= Instant::now() + NET);
+        assert!(at <= Instant::now() + MAX_RECHECK);
     }
     /// The server's clock was set ahead between the claim's last question and its grant.
     ///

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use crate::store::Store;
 
 /// What to build the current runtime with, if it lacks what a manager with this store needs.
-pub(super) fn lacks(store: &dyn Store) -> Result<(), &'static str> {
+pub(super) fn check_runtime(store: &dyn Store) -> Result<(), &'static str> {
     if catch_unwind(|| drop(sleep(Duration::ZERO))).is_err() {
         return Err(
             "this tokio runtime has no timers: build it with `enable_time` or `enable_all`",

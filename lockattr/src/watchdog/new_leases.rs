@@ -11,11 +11,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::LostReason;
-use crate::lease::Hold;
+use crate::lease::LeaseState;
 use crate::platform::sync::{NameHasher, SHARDS};
 
 /// Leases that were watched since the last look, and until when the tasks sleep.
-pub(super) struct Fresh {
+pub(super) struct NewLeases {
     shards: [Mutex<Shard>; SHARDS],
     /// A bit for each part in which something was put down since all were taken: most threads have none.
     used: AtomicU64,
@@ -36,12 +36,12 @@ struct Shard {
 /// One of them.
 pub(super) struct Lease {
     pub(super) id: u64,
-    pub(super) hold: Arc<Hold>,
+    pub(super) hold: Arc<LeaseState>,
     /// When to renew; `None` if never.
     pub(super) renew_at: Option<Instant>,
 }
 
-impl Fresh {
+impl NewLeases {
     pub(super) fn new() -> Self {
         Self {
             shards: std::array::from_fn(|_| Mutex::default()),
@@ -54,7 +54,12 @@ impl Fresh {
 
     /// Watches a hold acquired at `asked` for `ttl`; after a shutdown, tells it at once. Its number, and
     /// whether the tasks are to be woken for it.
-    pub(super) fn watch(&self, hold: &Arc<Hold>, asked: Instant, ttl: Duration) -> (u64, bool) {
+    pub(super) fn watch(
+        &self,
+        hold: &Arc<LeaseState>,
+        asked: Instant,
+        ttl: Duration,
+    ) -> (u64, bool) {
         let renew_at = hold.renew_at(asked, ttl);
         let (place, hold) = (place(), hold.clone());
         let ends = hold.valid_until();
@@ -77,7 +82,7 @@ impl Fresh {
 
     /// Watches the next hold of a lease in place of the last one; false if the tasks have seen the lease, or
     /// it is not renewed yet.
-    pub(super) fn hand_over(&self, id: u64, hold: &Arc<Hold>) -> bool {
+    pub(super) fn hand_off(&self, id: u64, hold: &Arc<LeaseState>) -> bool {
         let mut shard = self.shard_of(id);
         let lease = shard.leases.get_mut(&id).filter(|lease| lease.renew_at.is_some());
         let Some(lease) = lease.filter(|_| !self.is_shut_down()) else { return false };

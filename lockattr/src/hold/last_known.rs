@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 
 use tokio::time::Instant;
 
-use crate::hold::guard::Together;
-use crate::lock::options::Terms;
+use crate::hold::guard::ReaderGroup;
+use crate::lock::options::ResolvedOptions;
 use crate::lock::retry::Attempts;
 use crate::store::{Claim, StoreError};
 use crate::{Error, Holder};
@@ -14,52 +14,52 @@ use crate::{Error, Holder};
 /// What the asker of a queue learned last. A waiter whose wait budget ends reports it, and need not ask
 /// the store once more.
 #[derive(Clone)]
-pub(crate) enum Known {
+pub(crate) enum LastKnown {
     /// This process has the lock.
     Ours(Arc<Claim>),
     /// The same, and these readers of it have the lock together.
-    Together(Arc<Claim>, Weak<Together>),
+    Readers(Arc<Claim>, Weak<ReaderGroup>),
     /// The store answered that another claim has it.
-    Taken(Option<Box<Holder>>),
+    HeldElsewhere(Option<Box<Holder>>),
     /// The store did not answer.
     Unanswered(StoreError),
 }
 
-impl fmt::Debug for Known {
+impl fmt::Debug for LastKnown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ours(claim) => f.debug_tuple("Ours").field(claim).finish(),
-            Self::Together(claim, _) => f.debug_tuple("Together").field(claim).finish(),
-            Self::Taken(holder) => f.debug_tuple("Taken").field(holder).finish(),
+            Self::Readers(claim, _) => f.debug_tuple("Together").field(claim).finish(),
+            Self::HeldElsewhere(holder) => f.debug_tuple("Taken").field(holder).finish(),
             Self::Unanswered(error) => f.debug_tuple("Unanswered").field(error).finish(),
         }
     }
 }
 
-impl Known {
+impl LastKnown {
     /// The claim by which this process has the lock.
     pub(crate) fn claim(&self) -> Option<&Arc<Claim>> {
         match self {
-            Self::Ours(claim) | Self::Together(claim, _) => Some(claim),
-            Self::Taken(_) | Self::Unanswered(_) => None,
+            Self::Ours(claim) | Self::Readers(claim, _) => Some(claim),
+            Self::HeldElsewhere(_) | Self::Unanswered(_) => None,
         }
     }
 
     /// The readers that have the lock together.
-    pub(crate) fn readers(&self) -> Option<Arc<Together>> {
+    pub(crate) fn readers(&self) -> Option<Arc<ReaderGroup>> {
         match self {
-            Self::Together(_, readers) => readers.upgrade(),
-            Self::Ours(_) | Self::Taken(_) | Self::Unanswered(_) => None,
+            Self::Readers(_, readers) => readers.upgrade(),
+            Self::Ours(_) | Self::HeldElsewhere(_) | Self::Unanswered(_) => None,
         }
     }
 
     /// What a waiter reports whose wait budget ends now.
     pub(crate) fn error(self, key: &str, attempts: &Attempts) -> Error {
         let holder = match self {
-            Self::Ours(claim) | Self::Together(claim, _) => {
+            Self::Ours(claim) | Self::Readers(claim, _) => {
                 Some(Box::new(Holder::from_value(claim.value(), None)))
             }
-            Self::Taken(holder) => holder,
+            Self::HeldElsewhere(holder) => holder,
             Self::Unanswered(error) => return error.about(key),
         };
         contended(key, attempts, holder)
@@ -76,14 +76,15 @@ pub(crate) fn contended(key: &str, attempts: &Attempts, holder: Option<Box<Holde
     }
 }
 
-/// The wait queues of a manager: waiters say on which terms they want the lock, and are handed a guard.
-pub(crate) type Lines = crate::queue::Lines<Terms, crate::LockGuard, Known>;
+/// The wait queues of a manager: waiters say on which options they want the lock, and are handed a guard.
+pub(crate) type WaitQueues = crate::queue::WaitQueues<ResolvedOptions, crate::LockGuard, LastKnown>;
 
 /// The head of one of them: it asks the store, or has the lock.
-pub(crate) type Ahead = crate::queue::Ahead<Terms, crate::LockGuard, Known>;
+pub(crate) type Head = crate::queue::Head<ResolvedOptions, crate::LockGuard, LastKnown>;
 
 /// A waiter of this process that gets a lock next.
-pub(crate) type Called = crate::queue::Called<Terms, crate::LockGuard, Known>;
+pub(crate) type SelectedWaiter =
+    crate::queue::SelectedWaiter<ResolvedOptions, crate::LockGuard, LastKnown>;
 
 /// That place, as those see it who have the lock together.
-pub(crate) type Front = crate::queue::Front<Terms, crate::LockGuard, Known>;
+pub(crate) type SharedHead = crate::queue::SharedHead<ResolvedOptions, crate::LockGuard, LastKnown>;

@@ -6,43 +6,43 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use crate::LockGuard;
-use crate::hold::known::{Known, Lines};
-use crate::lock::options::Terms;
-use crate::queue::{Came, Lying, PICKED_UP_WITHIN, Place};
+use crate::hold::last_known::{LastKnown, WaitQueues};
+use crate::lock::options::ResolvedOptions;
+use crate::queue::{PICK_UP_TIMEOUT, Received, Unclaimed, Waiter};
 
 /// However long it waits, it looks as often: many may wait.
-const LOOKS_EVERY: Duration = Duration::from_millis(500);
+const MAX_CHECK_PAUSE: Duration = Duration::from_millis(500);
 
 /// After so long without a sign of life, the head is passed over: its task may never be polled again.
 /// Longer than twice the time between two signs, and than most stores take to answer.
-const SILENT: Duration = Duration::from_secs(5);
+const SILENT_AFTER: Duration = Duration::from_secs(5);
 
 /// Waits for the turn. One before that its runtime does not drive any more is passed over, and so is a
 /// head that lost its lock and does not let go of it.
-pub(super) async fn turn_of(
-    lines: &Arc<Lines>,
+pub(super) async fn wait_for_handoff(
+    lines: &Arc<WaitQueues>,
     name: &str,
-    place: &mut Place<Terms, LockGuard, Known>,
-    lost: impl Fn(&Known) -> bool,
-) -> Came<Terms, LockGuard, Known> {
-    let mut pause = PICKED_UP_WITHIN;
+    place: &mut Waiter<ResolvedOptions, LockGuard, LastKnown>,
+    lost: impl Fn(&LastKnown) -> bool,
+) -> Received<ResolvedOptions, LockGuard, LastKnown> {
+    let mut pause = PICK_UP_TIMEOUT;
     let (mut signs, mut since) = (None, Instant::now());
     loop {
         if let Ok(came) = timeout(pause, place.turn()).await {
             return came;
         }
-        lines.pass_over(name, &lost);
+        lines.skip_lost_head(name, &lost);
         match lines.signs(name) {
             seen if seen != signs => (signs, since) = (seen, Instant::now()),
-            Some(seen) if since.elapsed() >= SILENT => lines.pass_over_silent(name, seen),
+            Some(seen) if since.elapsed() >= SILENT_AFTER => lines.skip_silent_head(name, seen),
             _ => {}
         }
         pause = match lines.look(name, Instant::now()) {
-            Lying::Nothing => (2 * pause).min(LOOKS_EVERY),
-            Lying::ForNow => PICKED_UP_WITHIN,
-            Lying::TooLong(came) => {
+            Unclaimed::Nothing => (2 * pause).min(MAX_CHECK_PAUSE),
+            Unclaimed::ForNow => PICK_UP_TIMEOUT,
+            Unclaimed::TooLong(came) => {
                 drop(came);
-                PICKED_UP_WITHIN
+                PICK_UP_TIMEOUT
             }
         };
     }

@@ -6,7 +6,7 @@ use super::LockKey;
 
 /// The place of this lock among so many, at least one: always the same, so that all commands for it
 /// travel on one connection and keep their order.
-pub(crate) fn place_of(key: &LockKey, places: usize) -> usize {
+pub(crate) fn connection_for(key: &LockKey, places: usize) -> usize {
     let mut hasher = DefaultHasher::new();
     key.name().hash(&mut hasher);
     // The remainder by a `usize` is one.

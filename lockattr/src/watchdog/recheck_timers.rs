@@ -9,14 +9,14 @@ use tokio::time::Instant;
 /// The names of the locks, with one timer for each. The timer may fire too early: who asks for a later look
 /// does not move it.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct RecheckTimers {
     timers: BTreeSet<(Instant, Arc<str>)>,
     names: HashMap<Arc<str>, Instant>,
 }
 
-impl Kept {
+impl RecheckTimers {
     /// Looks after this lock at `at`, or earlier if that was said before.
-    pub(super) fn look_at(&mut self, name: &str, at: Instant) {
+    pub(super) fn recheck_at(&mut self, name: &str, at: Instant) {
         let name = match self.names.get_key_value(name) {
             Some((_, before)) if *before <= at => return,
             Some((name, before)) => {
@@ -55,25 +55,25 @@ mod tests {
 
     use tokio::time::Instant;
 
-    use super::Kept;
+    use super::RecheckTimers;
 
     const LATER: Duration = Duration::from_secs(1);
 
-    /// Red without: the look in `look_at` whether it has an earlier timer, or the comparison in `due`.
+    /// Red without: the look in `recheck_at` whether it has an earlier timer, or the comparison in `due`.
     #[test]
     fn a_kept_lock_is_looked_after_once_at_the_first_time_that_was_said() {
-        let mut kept = Kept::default();
+        let mut kept = RecheckTimers::default();
         let at = Instant::now();
         assert_eq!(kept.next(), None);
-        kept.look_at("b", at + LATER);
-        kept.look_at("a", at + LATER);
-        kept.look_at("a", at);
-        kept.look_at("a", at + LATER);
+        kept.recheck_at("b", at + LATER);
+        kept.recheck_at("a", at + LATER);
+        kept.recheck_at("a", at);
+        kept.recheck_at("a", at + LATER);
         assert_eq!(kept.next(), Some(at));
         assert!(kept.due(at - Duration::from_nanos(1)).is_empty());
         assert_eq!(kept.due(at).join(" "), "a");
         assert_eq!((kept.due(at), kept.next()), (Vec::new(), Some(at + LATER)));
-        kept.look_at("a", at + LATER);
+        kept.recheck_at("a", at + LATER);
         assert_eq!(kept.due(at + LATER).join(" "), "a b");
         assert_eq!(kept.next(), None);
     }

@@ -151,7 +151,7 @@ impl TestLocks {
     /// Only looks; can be dropped at any time.
     pub async fn assert_nothing_left(&self) {
         for watchdog in self.shared.watchdogs() {
-            watchdog.gave_back().await;
+            watchdog.all_released().await;
         }
         let held = self.shared.store.locks.held().into_iter();
         let held = held.map(|(name, holder)| format!("`{name}` is held by {holder}"));
@@ -188,15 +188,22 @@ impl TestLocks {
     ///
     /// let locks = TestLocks::new();
     /// locks.scope(deduct(42, &FakeStock(locks.clone()))).await?;
-    /// assert_eq!(locks.story(), ["product:42 held", "UPDATE stock … 42", "product:42 released"]);
+    /// assert_eq!(locks.timeline(), ["product:42 held", "UPDATE stock … 42", "product:42 released"]);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn story(&self) -> Vec<String> {
-        self.shared.record.story()
+    pub fn timeline(&self) -> Vec<String> {
+        self.shared.record.timeline()
     }
 
-    /// Adds a line to the [story](Self::story).
+    /// The old name of [`timeline`](Self::timeline).
+    #[deprecated(note = "renamed to `timeline`")]
+    #[doc(hidden)]
+    pub fn story(&self) -> Vec<String> {
+        self.timeline()
+    }
+
+    /// Adds a line to the [timeline](Self::timeline).
     pub fn note(&self, line: impl Into<String>) {
         self.shared.record.note(line.into());
     }

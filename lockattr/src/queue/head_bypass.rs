@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use super::handed::Called;
-use super::{Limits, Line, Lines};
+use super::handoff::SelectedWaiter;
+use super::{Limits, WaitQueue, WaitQueues};
 use crate::platform::sync::{Arc, Instant};
 
 /// How many callers got in past the heads since the store last granted this process a lease.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Past {
+pub(super) enum HeadBypass {
     /// So many, and since when.
     Count(u32, Instant),
     /// The limit was reached then, and one lease went to the store. After [`GRACE`] the others go there too.
@@ -21,10 +21,10 @@ pub(super) enum Past {
 /// leases go there as well.
 const GRACE: Duration = Duration::from_millis(2);
 
-impl<W, T, K> Lines<W, T, K> {
+impl<W, T, K> WaitQueues<W, T, K> {
     /// Whether the first waiter behind the head may have a lease past it, if it `fits`. If so, returns a bound:
     /// all who wait now have smaller numbers, and all who come later do not.
-    pub(crate) fn may_pass(
+    pub(crate) fn may_pass_head(
         &self,
         name: &str,
         now: Instant,
@@ -32,7 +32,7 @@ impl<W, T, K> Lines<W, T, K> {
     ) -> Option<u64> {
         let mut by_name = self.by_name(name);
         let next = by_name.last_id + 1;
-        by_name.lines.get_mut(name)?.lets_past(self.limits, now, fits).then_some(next)
+        by_name.lines.get_mut(name)?.admits_past_head(self.limits, now, fits).then_some(next)
     }
 
     /// Takes out the first waiter if its number is smaller than `before`: it gets in past the head.
@@ -42,20 +42,20 @@ impl<W, T, K> Lines<W, T, K> {
         before: u64,
         now: Instant,
         fits: impl FnOnce(&W) -> bool,
-    ) -> Option<Called<W, T, K>> {
+    ) -> Option<SelectedWaiter<W, T, K>> {
         let mut by_name = self.by_name(name);
         let line = by_name.lines.get_mut(name)?;
-        if line.waiting.front()?.id >= before || !line.lets_past(self.limits, now, fits) {
+        if line.waiting.front()?.id >= before || !line.admits_past_head(self.limits, now, fits) {
             return None;
         }
         line.past = match line.past {
-            None => Some(Past::Count(1, now)),
-            Some(Past::Count(count, since)) => Some(Past::Count(count + 1, since)),
+            None => Some(HeadBypass::Count(1, now)),
+            Some(HeadBypass::Count(count, since)) => Some(HeadBypass::Count(count + 1, since)),
             enough => enough,
         };
         let waiter = line.waiting.pop_front()?;
         line.called.push(waiter.id);
-        Some(Called { lines: self.clone(), name: name.into(), waiter })
+        Some(SelectedWaiter { lines: self.clone(), name: name.into(), waiter })
     }
 
     /// The store granted a lease of this name: from now on as many may get in past the head as before.
@@ -66,20 +66,25 @@ impl<W, T, K> Lines<W, T, K> {
     }
 }
 
-impl<W, T, K> Line<W, T, K> {
-    fn lets_past(&mut self, limits: Limits, now: Instant, fits: impl FnOnce(&W) -> bool) -> bool {
+impl<W, T, K> WaitQueue<W, T, K> {
+    fn admits_past_head(
+        &mut self,
+        limits: Limits,
+        now: Instant,
+        fits: impl FnOnce(&W) -> bool,
+    ) -> bool {
         if !self.waiting.front().is_some_and(|waiter| fits(&waiter.wants)) {
             return false;
         }
         match self.past {
             None => limits.count > 0 || !self.is_answered,
-            Some(Past::Enough(since)) => now.saturating_duration_since(since) < GRACE,
-            Some(Past::Count(count, since)) => {
+            Some(HeadBypass::Enough(since)) => now.saturating_duration_since(since) < GRACE,
+            Some(HeadBypass::Count(count, since)) => {
                 // Before its question is answered, the head may not be in the store's queue.
                 let is_over = (count >= limits.count && self.is_answered)
                     || now.saturating_duration_since(since) >= limits.time;
                 if is_over {
-                    self.past = Some(Past::Enough(now));
+                    self.past = Some(HeadBypass::Enough(now));
                 }
                 !is_over
             }

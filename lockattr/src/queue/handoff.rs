@@ -6,16 +6,16 @@
 
 use std::time::Duration;
 
-use super::place::Waiter;
-use super::{Ahead, ByName, Came, Line, Lines, Name, locked};
+use super::waiter::QueuedWaiter;
+use super::{ByName, Head, Name, Received, WaitQueue, WaitQueues, locked};
 use crate::platform::sync::{Arc, Instant};
 
 /// A turn that lies ready for longer goes on to the next waiter.
-pub(crate) const PICKED_UP_WITHIN: Duration = Duration::from_millis(100);
+pub(crate) const PICK_UP_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// What a waiter's turn brings.
 #[derive(Debug)]
-pub(super) enum Turn<T> {
+pub(super) enum Handoff<T> {
     /// The lock, handed over.
     Lock(T),
     /// The place of the head, with its number, to ask the store.
@@ -23,9 +23,9 @@ pub(super) enum Turn<T> {
 }
 
 /// A turn that lies ready for a waiter.
-pub(super) struct Handed<T> {
+pub(super) struct PendingHandoff<T> {
     id: u64,
-    turn: Turn<T>,
+    turn: Handoff<T>,
     /// When somebody first saw it lie there.
     seen: Option<Instant>,
 }
@@ -33,23 +33,23 @@ pub(super) struct Handed<T> {
 /// What a look at the turn that lies ready came to.
 #[derive(Debug)]
 #[must_use = "what was taken back goes on to the next when it is dropped"]
-pub(crate) enum Lying<W, T, K = ()> {
+pub(crate) enum Unclaimed<W, T, K = ()> {
     /// There is none.
     Nothing,
     /// There is one, and it may be picked up still.
     ForNow,
     /// It was taken back.
-    TooLong(Came<W, T, K>),
+    TooLong(Received<W, T, K>),
 }
 
 /// A waiter that gets the lock.
-pub(crate) struct Called<W, T, K = ()> {
-    pub(super) lines: Arc<Lines<W, T, K>>,
+pub(crate) struct SelectedWaiter<W, T, K = ()> {
+    pub(super) lines: Arc<WaitQueues<W, T, K>>,
     pub(super) name: Name,
-    pub(super) waiter: Waiter<W>,
+    pub(super) waiter: QueuedWaiter<W>,
 }
 
-impl<W, T, K> Called<W, T, K> {
+impl<W, T, K> SelectedWaiter<W, T, K> {
     pub(crate) fn wants(&self) -> &W {
         &self.waiter.wants
     }
@@ -59,10 +59,10 @@ impl<W, T, K> Called<W, T, K> {
         let Self { lines, name, waiter } = self;
         {
             let mut by_name = lines.by_name(&name);
-            if !by_name.lines.get_mut(&name).is_some_and(|line| line.calls_no_more(waiter.id)) {
+            if !by_name.lines.get_mut(&name).is_some_and(|line| line.unselect(waiter.id)) {
                 return Err(lock);
             }
-            by_name.put_ready(&name, waiter.id, Turn::Lock(lock));
+            by_name.put_ready(&name, waiter.id, Handoff::Lock(lock));
         }
         // Not while the lines are locked: the waiter that is woken may want them.
         waiter.tell();
@@ -72,15 +72,15 @@ impl<W, T, K> Called<W, T, K> {
 
 impl<W, T, K> ByName<W, T, K> {
     /// Lays a turn ready for the waiter with this id.
-    pub(super) fn put_ready(&mut self, name: &str, id: u64, turn: Turn<T>) {
+    pub(super) fn put_ready(&mut self, name: &str, id: u64, turn: Handoff<T>) {
         if let Some(line) = self.lines.get_mut(name) {
-            line.handed.push(Handed { id, turn, seen: None });
+            line.handed.push(PendingHandoff { id, turn, seen: None });
             self.handed += 1;
         }
     }
 
     /// The turn that lies ready for the waiter with this id.
-    pub(super) fn pick_up(&mut self, name: &str, id: u64) -> Option<Turn<T>> {
+    pub(super) fn pick_up(&mut self, name: &str, id: u64) -> Option<Handoff<T>> {
         let line = self.lines.get_mut(name)?;
         let at = line.handed.iter().position(|handed| handed.id == id)?;
         self.handed -= 1;
@@ -92,20 +92,20 @@ impl<W, T, K> ByName<W, T, K> {
     }
 }
 
-impl<W, T, K> Line<W, T, K> {
+impl<W, T, K> WaitQueue<W, T, K> {
     /// Whether this waiter was on its way to get the lock. It is no more.
-    pub(super) fn calls_no_more(&mut self, id: u64) -> bool {
+    pub(super) fn unselect(&mut self, id: u64) -> bool {
         let at = self.called.iter().position(|called| *called == id);
         at.map(|at| self.called.swap_remove(at)).is_some()
     }
 
     /// The waiter whose turn lies ready for longer than it should; none if all may be picked up still.
     /// Nothing if no turn lies there.
-    fn left_lying(&mut self, now: Instant) -> Option<Option<u64>> {
+    fn unclaimed(&mut self, now: Instant) -> Option<Option<u64>> {
         let mut left = None;
         for handed in &mut self.handed {
             let seen = *handed.seen.get_or_insert(now);
-            if now.saturating_duration_since(seen) >= PICKED_UP_WITHIN {
+            if now.saturating_duration_since(seen) >= PICK_UP_TIMEOUT {
                 left = left.or(Some(handed.id));
             }
         }
@@ -113,22 +113,22 @@ impl<W, T, K> Line<W, T, K> {
     }
 }
 
-impl<W, T, K> Lines<W, T, K> {
+impl<W, T, K> WaitQueues<W, T, K> {
     /// Looks at the turn that lies ready for the lock of this name, and takes it back if it has lain
-    /// there since a look `PICKED_UP_WITHIN` ago.
-    pub(crate) fn look(self: &Arc<Self>, name: &str, now: Instant) -> Lying<W, T, K> {
+    /// there since a look `PICK_UP_TIMEOUT` ago.
+    pub(crate) fn look(self: &Arc<Self>, name: &str, now: Instant) -> Unclaimed<W, T, K> {
         let mut by_name = self.by_name(name);
-        let id = match by_name.lines.get_mut(name).and_then(|line| line.left_lying(now)) {
-            None => return Lying::Nothing,
-            Some(None) => return Lying::ForNow,
+        let id = match by_name.lines.get_mut(name).and_then(|line| line.unclaimed(now)) {
+            None => return Unclaimed::Nothing,
+            Some(None) => return Unclaimed::ForNow,
             Some(Some(id)) => id,
         };
         let turn = by_name.pick_up(name, id);
-        turn.map_or(Lying::Nothing, |turn| Lying::TooLong(self.came(name.into(), turn)))
+        turn.map_or(Unclaimed::Nothing, |turn| Unclaimed::TooLong(self.came(name.into(), turn)))
     }
 
     /// The same for all locks: what was taken back of them.
-    pub(crate) fn look_at_all(self: &Arc<Self>, now: Instant) -> Vec<Came<W, T, K>> {
+    pub(crate) fn reclaim_all(self: &Arc<Self>, now: Instant) -> Vec<Received<W, T, K>> {
         let mut names = Vec::new();
         for shard in &self.shards {
             let by_name = locked(shard);
@@ -141,17 +141,17 @@ impl<W, T, K> Lines<W, T, K> {
         names.sort();
         let looked = names.iter().map(|name| self.look(name, now));
         let taken = looked.filter_map(|lying| match lying {
-            Lying::TooLong(came) => Some(came),
-            Lying::Nothing | Lying::ForNow => None,
+            Unclaimed::TooLong(came) => Some(came),
+            Unclaimed::Nothing | Unclaimed::ForNow => None,
         });
         taken.collect()
     }
 
-    pub(super) fn came(self: &Arc<Self>, name: Name, turn: Turn<T>) -> Came<W, T, K> {
+    pub(super) fn came(self: &Arc<Self>, name: Name, turn: Handoff<T>) -> Received<W, T, K> {
         match turn {
-            Turn::Lock(lock) => Came::Lock(lock),
-            Turn::Ask(number) => {
-                Came::Ask(Ahead { lines: self.clone(), name, number, left: false })
+            Handoff::Lock(lock) => Received::Lock(lock),
+            Handoff::Ask(number) => {
+                Received::Ask(Head { lines: self.clone(), name, number, left: false })
             }
         }
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::runtime;
 
 /// What a thread remembers by.
-pub(super) struct Driven {
+pub(super) struct KnownRunners {
     /// Of this watchdog and no other.
     number: u64,
     /// How many tasks have left: what was remembered before that counts no more.
@@ -22,7 +22,7 @@ thread_local! {
     static LAST: Cell<Option<Memory>> = const { Cell::new(None) };
 }
 
-impl Driven {
+impl KnownRunners {
     pub(super) fn by(left: Arc<AtomicU64>) -> Self {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         Self { number: NUMBERS.fetch_add(1, Ordering::Relaxed), left }
@@ -51,7 +51,7 @@ mod tests {
 
     use tokio::runtime::{self, Builder, Handle};
 
-    use super::Driven;
+    use super::KnownRunners;
 
     fn some_runtime() -> runtime::Id {
         let runtime = Builder::new_current_thread().build().unwrap();
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn an_answer_is_remembered_for_its_watchdog_and_runtime_until_a_task_leaves() {
         let (here, there, left) = (some_runtime(), some_runtime(), Arc::<AtomicU64>::default());
-        let (driven, other) = (Driven::by(left.clone()), Driven::by(left.clone()));
+        let (driven, other) = (KnownRunners::by(left.clone()), KnownRunners::by(left.clone()));
         let unasked = || -> bool { panic!("it is remembered") };
         assert!(!driven.on(here, || false));
         assert!(driven.on(here, || true));

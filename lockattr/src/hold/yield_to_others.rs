@@ -14,7 +14,7 @@ use tokio::task::yield_now;
 /// comes after them. With several threads, what a task has woken last is next on the task's own thread, so
 /// it is enough to give way; it is no proof, because what was woken elsewhere is taken by a thread that has
 /// nothing to do.
-pub(crate) async fn others_had_their_turn() {
+pub(crate) async fn yield_to_others() {
     let Ok(runtime) = Handle::try_current() else { return };
     match runtime.runtime_flavor() {
         // An error says that the runtime ends.

@@ -3,42 +3,42 @@
 use std::collections::hash_map::Entry;
 use std::fmt;
 
-use super::handed::{Called, Turn};
-use super::place::Waiter;
-use super::{ByName, Limits, Line, Lines, Name, wake};
+use super::handoff::{Handoff, SelectedWaiter};
+use super::waiter::QueuedWaiter;
+use super::{ByName, Limits, Name, WaitQueue, WaitQueues, wake};
 use crate::platform::sync::{Arc, Instant};
 
 /// Who is next when the one ahead is done.
 pub(crate) enum Next<W, T, K = ()> {
     /// This one gets the lock: its turn is to be told.
-    Hand(Called<W, T, K>),
+    Hand(SelectedWaiter<W, T, K>),
     /// Nobody who could have it from here; the next one, if any, asks the store.
-    Nobody {
+    Store {
         /// Whether another process waits.
         contended: bool,
     },
 }
 
 /// Being ahead: asking the store, or having the lock. Dropped, the next one is ahead.
-pub(crate) struct Ahead<W, T, K = ()> {
-    pub(super) lines: Arc<Lines<W, T, K>>,
+pub(crate) struct Head<W, T, K = ()> {
+    pub(super) lines: Arc<WaitQueues<W, T, K>>,
     pub(super) name: Name,
     pub(super) number: u64,
     pub(super) left: bool,
 }
 
 /// The place in front, as those see it who have the lock together. It is given up by the last of them.
-pub(crate) struct Front<W, T, K = ()> {
-    lines: Arc<Lines<W, T, K>>,
+pub(crate) struct SharedHead<W, T, K = ()> {
+    lines: Arc<WaitQueues<W, T, K>>,
     name: Name,
     number: u64,
 }
 
-impl<W, T, K> Ahead<W, T, K> {
+impl<W, T, K> Head<W, T, K> {
     /// The store granted the lock, and said whether others waited then; of those that came since, this
     /// process may have heard before. `ours` is what waiters here are to know of it.
     pub(crate) fn granted(&self, contended: bool, ours: K, now: Instant) {
-        let curious = {
+        let known_waiters = {
             let mut by_name = self.lines.by_name(&self.name);
             let Some(line) = by_name.of(self) else { return };
             if contended || line.contended.is_some() {
@@ -46,18 +46,18 @@ impl<W, T, K> Ahead<W, T, K> {
             }
             line.learns(ours, true)
         };
-        wake(curious);
+        wake(known_waiters);
     }
 
     /// The store answered that another process has the lock, or did not answer.
     pub(crate) fn learned(&self, known: K) {
-        let curious = {
+        let known_waiters = {
             let mut by_name = self.lines.by_name(&self.name);
             let Some(line) = by_name.of(self) else { return };
             line.is_answered = true;
             line.learns(known, false)
         };
-        wake(curious);
+        wake(known_waiters);
     }
 
     /// It lives, and has nothing else to say.
@@ -91,8 +91,8 @@ impl<W, T, K> Ahead<W, T, K> {
     }
 
     /// What those who have the lock together see of this place.
-    pub(crate) fn front(&self) -> Front<W, T, K> {
-        Front { lines: self.lines.clone(), name: self.name.clone(), number: self.number }
+    pub(crate) fn front(&self) -> SharedHead<W, T, K> {
+        SharedHead { lines: self.lines.clone(), name: self.name.clone(), number: self.number }
     }
 
     /// Leaves the lock here until `until`, for the next call; gives it back if somebody waits.
@@ -139,7 +139,7 @@ impl<W, T, K> Ahead<W, T, K> {
     }
 }
 
-impl<W, T, K> Lines<W, T, K> {
+impl<W, T, K> WaitQueues<W, T, K> {
     /// Who gets the lock of this name next from the head of this number.
     fn next(
         self: &Arc<Self>,
@@ -150,9 +150,9 @@ impl<W, T, K> Lines<W, T, K> {
     ) -> Next<W, T, K> {
         let mut by_name = self.by_name(name);
         let Some(line) = by_name.headed(name, number) else {
-            return Next::Nobody { contended: false };
+            return Next::Store { contended: false };
         };
-        let nobody = Next::Nobody { contended: line.contended.is_some() };
+        let nobody = Next::Store { contended: line.contended.is_some() };
         if !line.waiting.front().is_some_and(|waiter| fits(&waiter.wants)) {
             return nobody;
         }
@@ -165,11 +165,11 @@ impl<W, T, K> Lines<W, T, K> {
         }
         let Some(waiter) = line.waiting.pop_front() else { return nobody };
         line.called.push(waiter.id);
-        Next::Hand(Called { lines: self.clone(), name: name.clone(), waiter })
+        Next::Hand(SelectedWaiter { lines: self.clone(), name: name.clone(), waiter })
     }
 }
 
-impl<W, T, K> Front<W, T, K> {
+impl<W, T, K> SharedHead<W, T, K> {
     /// Who may have the lock beside those who have it, if `fits` says that the first in line can.
     pub(crate) fn next(&self, now: Instant, fits: impl FnOnce(&W) -> bool) -> Next<W, T, K> {
         self.lines.next(&self.name, self.number, now, fits)
@@ -185,16 +185,16 @@ impl<W, T, K> Front<W, T, K> {
 
 impl<W, T, K> ByName<W, T, K> {
     /// The line of a head, unless that was passed over.
-    fn of(&mut self, ahead: &Ahead<W, T, K>) -> Option<&mut Line<W, T, K>> {
-        self.headed(&ahead.name, ahead.number)
+    fn of(&mut self, head: &Head<W, T, K>) -> Option<&mut WaitQueue<W, T, K>> {
+        self.headed(&head.name, head.number)
     }
 
-    fn headed(&mut self, name: &str, number: u64) -> Option<&mut Line<W, T, K>> {
+    fn headed(&mut self, name: &str, number: u64) -> Option<&mut WaitQueue<W, T, K>> {
         self.lines.get_mut(name).filter(|line| line.head == number)
     }
 
     /// The first waiter becomes the head, once it is told; without one there is no line any more.
-    pub(super) fn ask_next(&mut self, name: &str) -> Option<Waiter<W>> {
+    pub(super) fn ask_next(&mut self, name: &str) -> Option<QueuedWaiter<W>> {
         let number = self.number();
         let line = self.lines.get_mut(name)?;
         line.contended = None;
@@ -203,12 +203,12 @@ impl<W, T, K> ByName<W, T, K> {
             self.leave_without_head(name);
             return None;
         };
-        self.put_ready(name, waiter.id, Turn::Ask(number));
+        self.put_ready(name, waiter.id, Handoff::Ask(number));
         Some(waiter)
     }
 }
 
-impl<W, T, K> Drop for Ahead<W, T, K> {
+impl<W, T, K> Drop for Head<W, T, K> {
     fn drop(&mut self) {
         if !self.left {
             self.leave();
@@ -216,7 +216,7 @@ impl<W, T, K> Drop for Ahead<W, T, K> {
     }
 }
 
-impl<W, T, K> fmt::Debug for Ahead<W, T, K> {
+impl<W, T, K> fmt::Debug for Head<W, T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ahead").field("name", &self.name).finish_non_exhaustive()
     }

@@ -5,8 +5,8 @@
 //! process waits, the hand-over limits bound how many get in. The last reader out has the lease, and hands it on
 //! or gives it back.
 //!
-//! The lease stays exclusive only while a writer of this process waits, and only for [a moment](EXCLUSIVE_FOR).
-//! Then it becomes [a shared one](Together::share): nobody else gets in under it, and the writer waits in the
+//! The lease stays exclusive only while a writer of this process waits, and only for [a moment](MAX_EXCLUSIVE).
+//! Then it becomes [a shared one](ReaderGroup::share): nobody else gets in under it, and the writer waits in the
 //! store's queue.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,54 +18,54 @@ use tokio::task::yield_now;
 use tokio::time::Instant;
 
 use super::LockGuard;
-use super::held::Held;
-use super::way::Way;
+use super::destination::Destination;
+use super::held::HeldLease;
 use crate::FencingToken;
 use crate::hold::chain::Frame;
 use crate::hold::core::Core;
-use crate::hold::known::{Ahead, Front, Known};
-use crate::lease::{Hold, validity};
+use crate::hold::last_known::{Head, LastKnown, SharedHead};
+use crate::lease::{LeaseState, validity};
 use crate::lock::fencing::Numbers;
-use crate::lock::options::Terms;
+use crate::lock::options::ResolvedOptions;
 use crate::queue::Next;
 use crate::store::Sharing;
 
 /// For so long at most the readers' lease stays exclusive while a writer waits: as long as `hand_over_time` is by
 /// default.
-const EXCLUSIVE_FOR: Duration = Duration::from_millis(20);
+const MAX_EXCLUSIVE: Duration = Duration::from_millis(20);
 
 /// Readers that have a lock together.
-pub(crate) struct Together {
+pub(crate) struct ReaderGroup {
     /// The hold of the lease, which is renewed for all of them and lost for all of them.
-    lease: Arc<Hold>,
+    lease: Arc<LeaseState>,
     began: Instant,
     core: Arc<Core>,
     /// The watchdog's number of the lease.
     id: u64,
-    front: Front,
+    front: SharedHead,
     numbers: Numbers,
     /// How many are inside. Once nobody is, nobody gets in any more.
     inside: AtomicUsize,
     /// The lease itself, for the last one out.
-    held: Mutex<Option<Box<Held>>>,
+    held: Mutex<Option<Box<HeldLease>>>,
 }
 
-impl Together {
-    /// The lock becomes that of readers: the first of them wants it on these terms.
+impl ReaderGroup {
+    /// The lock becomes that of readers: the first of them wants it with these options.
     pub(super) fn begin(
-        held: Box<Held>,
-        terms: &Terms,
-        ahead: Ahead,
+        held: Box<HeldLease>,
+        options: &ResolvedOptions,
+        head: Head,
         now: Instant,
     ) -> (Arc<Self>, LockGuard) {
         let last = held.last;
-        let mut held = held.next_hold(last, terms.ttl, None, now);
+        let mut held = held.next_hold(last, options.ttl, None, now);
         let readers = Arc::new(Self {
             lease: held.frame.hold().clone(),
             began: now,
             core: held.frame.core().clone(),
             id: held.id,
-            front: ahead.front(),
+            front: head.front(),
             numbers: Numbers::after(last),
             inside: AtomicUsize::new(1),
             held: Mutex::default(),
@@ -75,32 +75,32 @@ impl Together {
         let guard = readers.member(fencing, now);
         // From here on others may look, none of whom is the last out, because the first is inside.
         let claim = held.claim().clone();
-        ahead.shares(Known::Together(claim, Arc::downgrade(&readers)));
-        held.way = Way::Next(ahead);
+        head.shares(LastKnown::Readers(claim, Arc::downgrade(&readers)));
+        held.destination = Destination::NextWaiter(head);
         *readers.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
         (readers, guard)
     }
 
     /// The first is inside: lets those in that wait behind it and can have the lock too. Nothing if nobody is
     /// inside any more; the lease itself if all others have left meanwhile.
-    pub(super) fn let_in_more(self: &Arc<Self>, now: Instant) -> Option<Box<Held>> {
+    pub(super) fn let_in_more(self: &Arc<Self>, now: Instant) -> Option<Box<HeldLease>> {
         if !self.one_more() {
             return None;
         }
         self.let_in(now);
         if !self.a_writer_waits() {
-            self.look_soon();
+            self.recheck_soon();
         }
-        // In any case, because neither task may ever be polled again: that of `look_soon`, or the writer's.
-        if !self.looks_later() {
+        // In any case, because neither task may ever be polled again: that of `recheck_soon`, or the writer's.
+        if !self.recheck_later() {
             self.share();
         }
         self.leave()
     }
 
     /// Looks again after one yield. The writer that has just let the readers in may be waiting again by then.
-    fn look_soon(self: &Arc<Self>) {
-        let looks = LooksWhenDropped(self.clone());
+    fn recheck_soon(self: &Arc<Self>) {
+        let looks = RecheckOnDrop(self.clone());
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
                 yield_now().await;
@@ -110,9 +110,9 @@ impl Together {
     }
 
     /// Looks again when the lease was exclusive for long enough; `false` if no writer can come any more.
-    fn looks_later(&self) -> bool {
+    fn recheck_later(&self) -> bool {
         let name = self.lease.claim().key().name();
-        self.core.watchdog.looks_at_readers(name, self.began + EXCLUSIVE_FOR)
+        self.core.watchdog.recheck_readers_at(name, self.began + MAX_EXCLUSIVE)
     }
 
     /// Lets in the readers at the front, because a writer before them may have given up. Shares the lease if no
@@ -122,8 +122,8 @@ impl Together {
         if self.one_more() {
             let inside = self.member(self.numbers.last(), now);
             self.let_in(now);
-            let is_over = now >= self.began + EXCLUSIVE_FOR;
-            if !self.a_writer_waits() || is_over || !self.looks_later() {
+            let is_over = now >= self.began + MAX_EXCLUSIVE;
+            if !self.a_writer_waits() || is_over || !self.recheck_later() {
                 self.share();
             }
             drop(inside);
@@ -131,18 +131,18 @@ impl Together {
     }
 
     fn a_writer_waits(&self) -> bool {
-        self.front.any_waits(|terms| terms.sharing == Sharing::Exclusive)
+        self.front.any_waits(|options| options.sharing == Sharing::Exclusive)
     }
 
     /// Makes the lease a shared one, by one who is inside. Whoever comes here from now on asks the store.
     fn share(&self) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let way = held.as_mut().map(|held| std::mem::take(&mut held.way));
+        let destination = held.as_mut().map(|held| std::mem::take(&mut held.destination));
         drop(held);
-        if let Some(Way::Next(ahead)) = way {
+        if let Some(Destination::NextWaiter(head)) = destination {
             // Give up the place first. Once the lock is shared, another process may get a greater number than
             // a reader that gets in here.
-            drop(ahead);
+            drop(head);
             self.lease.claim().share();
             self.core.watchdog.renew_now(self.id);
         }
@@ -152,8 +152,8 @@ impl Together {
     fn let_in(self: &Arc<Self>, now: Instant) {
         loop {
             let mut fencing = None;
-            let next = self.front.next(now, |terms| {
-                fencing = self.fits(terms, now).then(|| self.numbers.next()).flatten();
+            let next = self.front.next(now, |options| {
+                fencing = self.fits(options, now).then(|| self.numbers.next()).flatten();
                 fencing.is_some()
             });
             let (Next::Hand(waiter), Some(fencing)) = (next, fencing) else { return };
@@ -166,7 +166,7 @@ impl Together {
     }
 
     /// One is inside no more. The last one out gets the lease itself.
-    pub(super) fn leave(&self) -> Option<Box<Held>> {
+    pub(super) fn leave(&self) -> Option<Box<HeldLease>> {
         if self.inside.fetch_sub(1, Ordering::AcqRel) > 1 {
             return None;
         }
@@ -182,32 +182,33 @@ impl Together {
         self.inside.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok()
     }
 
-    /// Whether a caller with these terms can join. One with limits of its own cannot, because all readers have
+    /// Whether a caller with these options can join. One with limits of its own cannot, because all readers have
     /// the limits of the one lease.
-    fn fits(&self, terms: &Terms, now: Instant) -> bool {
+    fn fits(&self, options: &ResolvedOptions, now: Instant) -> bool {
         let left = self.lease.valid_until().saturating_duration_since(now);
-        terms.sharing == Sharing::Shared
-            && terms.renew
-            && terms.max_hold.is_none()
-            && terms.hold_at_least.is_none()
-            && terms.ttl == self.lease.ttl()
-            && left >= validity(terms.ttl) / 2
+        options.sharing == Sharing::Shared
+            && options.renew
+            && options.max_hold.is_none()
+            && options.hold_at_least.is_none()
+            && options.ttl == self.lease.ttl()
+            && left >= validity(options.ttl) / 2
             && self.lease.check(now).is_ok()
     }
 
     /// The guard of one who is counted already.
     fn member(self: &Arc<Self>, fencing: FencingToken, now: Instant) -> LockGuard {
-        let hold = Arc::new(Hold::together(&self.lease, fencing, now));
+        let hold = Arc::new(LeaseState::together(&self.lease, fencing, now));
         let frame = Arc::new(Frame::first(hold, self.core.clone()));
-        let way = Way::Together(self.clone());
-        Box::new(Held { id: self.id, frame, way, last: fencing, at_least: None }).into_guard()
+        let destination = Destination::Readers(self.clone());
+        Box::new(HeldLease { id: self.id, frame, destination, last: fencing, at_least: None })
+            .into_guard()
     }
 }
 
 /// Looks when it is dropped, so also if the runtime ends before the task runs.
-struct LooksWhenDropped(Arc<Together>);
+struct RecheckOnDrop(Arc<ReaderGroup>);
 
-impl Drop for LooksWhenDropped {
+impl Drop for RecheckOnDrop {
     fn drop(&mut self) {
         self.0.look(Instant::now());
     }

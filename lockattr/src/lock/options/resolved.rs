@@ -7,17 +7,17 @@ use super::{
     check_ttl, refused,
 };
 use crate::Error;
-use crate::lock::retry::Patience;
+use crate::lock::retry::WaitBudget;
 use crate::lock::settings::Settings;
 use crate::lock::site::Site;
 use crate::store::Sharing;
 
 /// `hold_at_least` may not be longer: some clock or store would overflow.
-const LONGEST_LEAST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+const MAX_HOLD_AT_LEAST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 impl LockOptions {
     /// Fills in the manager's defaults and refuses what contradicts itself.
-    pub(crate) fn resolve(&self, defaults: &Settings) -> Result<Terms, Error> {
+    pub(crate) fn resolve(&self, defaults: &Settings) -> Result<ResolvedOptions, Error> {
         // The defaults were checked when the manager was made.
         let ttl = self.ttl.unwrap_or(defaults.ttl);
         if self.ttl.is_some() {
@@ -43,9 +43,9 @@ impl LockOptions {
             (None, None) => (defaults.retry, Some(defaults.wait)),
             given => given,
         };
-        Ok(Terms {
+        Ok(ResolvedOptions {
             ttl,
-            patience: Patience { retry, wait, delay },
+            wait_budget: WaitBudget { retry, wait, delay },
             renew: self.renew,
             max_hold: self.max_hold,
             hold_at_least: self.hold_at_least,
@@ -60,7 +60,7 @@ impl LockOptions {
     }
 
     /// The same for a body that runs on the calling thread, where nothing can cancel it.
-    pub(crate) fn resolve_blocking(&self, defaults: &Settings) -> Result<Terms, Error> {
+    pub(crate) fn resolve_blocking(&self, defaults: &Settings) -> Result<ResolvedOptions, Error> {
         let on_lost = match self.on_lost {
             Some(OnLost::Cancel) => {
                 return Err(refused(
@@ -71,7 +71,7 @@ impl LockOptions {
             }
             other => other.unwrap_or(OnLost::Error),
         };
-        Ok(Terms { on_lost, ..self.resolve(defaults)? })
+        Ok(ResolvedOptions { on_lost, ..self.resolve(defaults)? })
     }
 
     fn check_hold_at_least(
@@ -80,7 +80,7 @@ impl LockOptions {
         ttl: Duration,
         longest: Duration,
     ) -> Result<(), Error> {
-        if least > LONGEST_LEAST {
+        if least > MAX_HOLD_AT_LEAST {
             return Err(refused(format!(
                 "`hold_at_least` is {least:?}, and a year is the longest: shorten it, or note in your own \
                  data that the work is done"
@@ -121,9 +121,9 @@ impl LockOptions {
 
 /// Options with nothing left open.
 #[derive(Clone, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct ResolvedOptions {
     pub(crate) ttl: Duration,
-    pub(crate) patience: Patience,
+    pub(crate) wait_budget: WaitBudget,
     pub(crate) renew: bool,
     pub(crate) max_hold: Option<Duration>,
     pub(crate) hold_at_least: Option<Duration>,
@@ -137,21 +137,21 @@ pub(crate) struct Terms {
     pub(crate) by_store: bool,
 }
 
-impl Terms {
+impl ResolvedOptions {
     /// What is left of them after the call has spent so long on waiting; `None` if it may not wait any
     /// more. Each `retry_delay` that was spent counts as a retry.
     pub(crate) fn rest(&self, spent: Duration) -> Option<Self> {
-        let Patience { retry, wait, delay } = self.patience;
+        let WaitBudget { retry, wait, delay } = self.wait_budget;
         let wait = wait.map(|wait| wait.saturating_sub(spent));
         let retries = u32::try_from(spent.as_nanos() / delay.as_nanos().max(1)).unwrap_or(u32::MAX);
         let retry = retry.map(|retry| retry.saturating_sub(retries));
-        let patience = Patience { retry, wait, delay };
-        (!patience.is_once()).then(|| Self { patience, ..self.clone() })
+        let wait_budget = WaitBudget { retry, wait, delay };
+        (!wait_budget.is_once()).then(|| Self { wait_budget, ..self.clone() })
     }
 
     /// The same, which may still ask once when nothing is left.
     pub(crate) fn after(&self, spent: Duration) -> Self {
-        let once = || Self { patience: self.patience.once(), ..self.clone() };
+        let once = || Self { wait_budget: self.wait_budget.once(), ..self.clone() };
         self.rest(spent).unwrap_or_else(once)
     }
 }

@@ -2,25 +2,25 @@
 
 use std::sync::atomic::{AtomicIsize, Ordering};
 
-use super::fresh::place;
+use super::new_leases::place;
 use crate::platform::sync::SHARDS;
 
 /// The acquisitions that are under way, counted where each thread does not disturb the others: one that ends
 /// on another thread than it began on makes one part less than nothing.
-pub(super) struct Asking([Count; SHARDS]);
+pub(super) struct PendingAcquires([Count; SHARDS]);
 
 /// Alone in its cache line, and in the one that is fetched with it.
 #[repr(align(128))]
 #[derive(Default)]
 struct Count(AtomicIsize);
 
-impl Default for Asking {
+impl Default for PendingAcquires {
     fn default() -> Self {
         Self(std::array::from_fn(|_| Count::default()))
     }
 }
 
-impl Asking {
+impl PendingAcquires {
     pub(super) fn begin(&self) {
         self.0[place()].0.fetch_add(1, Ordering::SeqCst);
     }
@@ -40,21 +40,21 @@ impl Asking {
 mod tests {
     use std::thread;
 
-    use super::Asking;
+    use super::PendingAcquires;
 
     /// Red without: the sum over all parts.
     #[test]
     fn it_does_not_matter_which_thread_an_acquisition_ends_on() {
-        let asking = Asking::default();
+        let pending_acquires = PendingAcquires::default();
         for _ in 0..3 {
-            asking.begin();
+            pending_acquires.begin();
         }
         thread::scope(|scope| {
             for _ in 0..3 {
-                assert!(!asking.none());
-                scope.spawn(|| asking.end()).join().unwrap();
+                assert!(!pending_acquires.none());
+                scope.spawn(|| pending_acquires.end()).join().unwrap();
             }
         });
-        assert!(asking.none());
+        assert!(pending_acquires.none());
     }
 }

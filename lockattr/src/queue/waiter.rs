@@ -2,18 +2,18 @@
 
 use std::fmt;
 
-use super::{Ahead, Lines, Name};
+use super::{Head, Name, WaitQueues};
 use crate::platform::sync::{Arc, oneshot};
 
 /// One who stands behind.
-pub(super) struct Waiter<W> {
+pub(super) struct QueuedWaiter<W> {
     pub(super) id: u64,
     pub(super) wants: W,
     /// Told that its turn lies ready.
     pub(super) turn: oneshot::Sender<()>,
 }
 
-impl<W> Waiter<W> {
+impl<W> QueuedWaiter<W> {
     /// Tells it that its turn lies ready. One that is gone has passed it on.
     pub(super) fn tell(self) {
         self.turn.send(()).ok();
@@ -21,8 +21,8 @@ impl<W> Waiter<W> {
 }
 
 /// A place behind others. Dropped, it is given up, together with what was handed there.
-pub(crate) struct Place<W, T, K = ()> {
-    pub(super) lines: Arc<Lines<W, T, K>>,
+pub(crate) struct Waiter<W, T, K = ()> {
+    pub(super) lines: Arc<WaitQueues<W, T, K>>,
     pub(super) name: Name,
     pub(super) id: u64,
     pub(super) wants: W,
@@ -31,17 +31,17 @@ pub(crate) struct Place<W, T, K = ()> {
 
 /// Whose turn has come.
 #[derive(Debug)]
-pub(crate) enum Came<W, T, K = ()> {
+pub(crate) enum Received<W, T, K = ()> {
     Lock(T),
-    Ask(Ahead<W, T, K>),
+    Ask(Head<W, T, K>),
     /// It asks beside the head, in the place of what it shares that with, and comes back with this number if
     /// it is refused.
-    Scout(u64, Option<K>),
+    Probe(u64, Option<K>),
 }
 
-impl<W: Clone, T, K> Place<W, T, K> {
+impl<W: Clone, T, K> Waiter<W, T, K> {
     /// Waits for the turn; nothing is lost if this is dropped.
-    pub(crate) async fn turn(&mut self) -> Came<W, T, K> {
+    pub(crate) async fn turn(&mut self) -> Received<W, T, K> {
         loop {
             if (&mut self.turn).await.is_err() {
                 // A waiter is only taken out of the line to be told.
@@ -68,18 +68,18 @@ impl<W: Clone, T, K> Place<W, T, K> {
             if let Some((known, _)) = &line.known {
                 return Ok(known.clone());
             }
-            line.curious.push(tells);
+            line.known_waiters.push(tells);
         }
         Err(changed)
     }
 
     /// Picks the turn up. If it went on to others because it lay there for too long, waits again, in
     /// front of those who came later, unless all of them are gone.
-    fn pick_up(&mut self) -> Option<Came<W, T, K>> {
+    fn pick_up(&mut self) -> Option<Received<W, T, K>> {
         let lines = self.lines.clone();
         let mut by_name = lines.by_name(&self.name);
-        if let Some(granted) = by_name.scouts.remove(&self.id) {
-            return Some(Came::Scout(self.id, Some(granted)));
+        if let Some(granted) = by_name.probes.remove(&self.id) {
+            return Some(Received::Probe(self.id, Some(granted)));
         }
         if let Some(turn) = by_name.pick_up(&self.name, self.id) {
             return Some(lines.came(self.name.clone(), turn));
@@ -92,25 +92,25 @@ impl<W: Clone, T, K> Place<W, T, K> {
                 let (sender, turn) = oneshot::channel();
                 let id = by_name.number();
                 (self.id, self.turn) = (id, turn);
-                let waiter = Waiter { id, wants: self.wants.clone(), turn: sender };
+                let waiter = QueuedWaiter { id, wants: self.wants.clone(), turn: sender };
                 if let Some(line) = by_name.lines.get_mut(&self.name) {
                     line.waiting.push_front(waiter);
                 }
                 return None;
             }
         };
-        let ahead = lines.ahead(&mut by_name, &self.name);
-        // Not while the lines are locked. It was kept for one who wants it on terms of its own.
+        let head = lines.head(&mut by_name, &self.name);
+        // Not while the lines are locked. It was kept for one who wants it on options of its own.
         drop(by_name);
         drop(kept);
-        Some(Came::Ask(ahead))
+        Some(Received::Ask(head))
     }
 }
 
-impl<W, T, K> Drop for Place<W, T, K> {
+impl<W, T, K> Drop for Waiter<W, T, K> {
     fn drop(&mut self) {
         let mut by_name = self.lines.by_name(&self.name);
-        by_name.scouts.remove(&self.id);
+        by_name.probes.remove(&self.id);
         let Some(line) = by_name.lines.get_mut(&self.name) else { return };
         if let Some(at) = line.waiting.iter().position(|waiter| waiter.id == self.id) {
             let left = line.waiting.remove(at);
@@ -120,7 +120,7 @@ impl<W, T, K> Drop for Place<W, T, K> {
             return;
         }
         // A holder that is about to hand the lock over then sees that this waiter is gone.
-        if line.calls_no_more(self.id) {
+        if line.unselect(self.id) {
             by_name.forget_if_over(&self.name);
         }
         if let Some(turn) = by_name.pick_up(&self.name, self.id) {
@@ -130,7 +130,7 @@ impl<W, T, K> Drop for Place<W, T, K> {
     }
 }
 
-impl<W, T, K> fmt::Debug for Place<W, T, K> {
+impl<W, T, K> fmt::Debug for Waiter<W, T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Place").field("name", &self.name).finish_non_exhaustive()
     }
