@@ -17,6 +17,7 @@ mod servers;
 mod soak;
 mod table;
 mod test;
+mod words;
 
 use std::process::ExitCode;
 
@@ -42,6 +43,9 @@ cargo xtask table
     Runs the tests that start servers, and prints how many there are for each store, by suite.
 cargo xtask recordings
     Makes the pictures in docs/recordings/ anew: the command `lockattr` in a real terminal.
+cargo xtask words
+    Looks in Markdown and in comments for the phrases of xtask/src/words.txt, and says what to write
+    instead (docs/style.md). xtask/src/words-later.txt lists what is not checked yet.
 cargo xtask ci [STEP…]
     All that CI runs, or only these steps: the same as .ci/run.
 cargo xtask help
@@ -63,6 +67,7 @@ fn main() -> ExitCode {
         "ci" => ci::run(rest),
         "soak" => soak::run(rest),
         "table" if rest.is_empty() => table::run(),
+        "words" if rest.is_empty() => words::run(),
         "recordings" if rest.is_empty() => recordings::run(),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");
