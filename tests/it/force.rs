@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lockattr::store::{
     AcquireOutcome, AcquireRequest, LockKey, MemoryStore, ReleaseOutcome, ReleaseRequest,
-    RenewOutcome, RenewRequest, Store, StoreError, StoreFuture,
+    RenewOutcome, RenewRequest, Store, StoreError,
 };
 use lockattr::{Error, Holder, LockManager, LockOptions, LostReason};
 use tokio::time::{Instant, sleep};
@@ -147,36 +147,27 @@ async fn a_task_of_the_holders_own_process_gets_it_then() {
 struct Bare(MemoryStore);
 
 impl Store for Bare {
-    fn acquire<'a>(
-        &'a self,
-        asked: &'a AcquireRequest,
-    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
-        self.0.acquire(asked)
+    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        self.0.acquire(asked).await
     }
 
-    fn renew<'a>(
-        &'a self,
-        renewals: &'a [RenewRequest],
-    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
-        self.0.renew(renewals)
+    async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
+        self.0.renew(renewals).await
     }
 
-    fn release<'a>(
-        &'a self,
-        releases: &'a [ReleaseRequest],
-    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
-        self.0.release(releases)
+    async fn release(
+        &self,
+        releases: &[ReleaseRequest],
+    ) -> Vec<Result<ReleaseOutcome, StoreError>> {
+        self.0.release(releases).await
     }
 
-    fn holder<'a>(
-        &'a self,
-        key: &'a LockKey,
-    ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
-        self.0.holder(key)
+    async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
+        self.0.holder(key).await
     }
 
-    fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
-        self.0.ping()
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.0.ping().await
     }
 }
 

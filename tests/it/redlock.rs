@@ -12,7 +12,7 @@ mod waiting;
 use std::sync::Arc;
 
 use lockattr::LockManager;
-use lockattr::store::{RedlockStore, Store};
+use lockattr::store::{AnyStore, RedlockStore};
 
 use crate::support::Scripted;
 
@@ -34,8 +34,8 @@ impl Scene {
     fn store_of(&self, seen: impl IntoIterator<Item = usize>) -> Arc<RedlockStore> {
         let seen: Vec<_> = seen.into_iter().collect();
         let nodes = self.nodes.iter().enumerate().map(|(n, node)| match seen.contains(&n) {
-            true => node.clone() as Arc<dyn Store>,
-            false => crate::support::down(),
+            true => AnyStore::from(node.clone()),
+            false => crate::support::down().into(),
         });
         Arc::new(RedlockStore::new(nodes).expect("enough nodes"))
     }

@@ -12,12 +12,9 @@ mod stays;
 mod survey;
 mod told;
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use lockattr::store::Store;
-
-type AnyStore = Arc<dyn Store>;
+use lockattr::store::AnyStore;
 
 const TTL: Duration = Duration::from_secs(20);
 const LONGER: Duration = Duration::from_secs(60);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lockattr::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, MemoryStore, ReleaseOutcome, ReleaseRequest,
-    RenewOutcome, RenewRequest, Store, StoreError, StoreFuture, Subscriber,
+    RenewOutcome, RenewRequest, Store, StoreError, Subscriber,
 };
 use lockattr::{FencingToken, HeldLock, Holder, LockManager};
 
@@ -137,7 +137,7 @@ fn away() -> StoreError {
 }
 
 /// Lets `call` go as `fate` says; `failed` is the answer of a call that got none.
-async fn meet<T>(fate: Fate, call: StoreFuture<'_, T>, failed: impl FnOnce() -> T) -> T {
+async fn meet<T>(fate: Fate, call: impl Future<Output = T>, failed: impl FnOnce() -> T) -> T {
     match fate {
         Fate::Answered => call.await,
         Fate::Late(delay) => {
@@ -161,52 +161,36 @@ async fn meet<T>(fate: Fate, call: StoreFuture<'_, T>, failed: impl FnOnce() -> 
     }
 }
 
-impl Scripted {
-    fn meets_acquire<'a>(
-        &'a self,
-        asked: &AcquireRequest,
-    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
+impl Store for Scripted {
+    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
         self.calls.lock().unwrap().acquires += 1;
         *self.last_asked.lock().unwrap() = Some(asked.claim.clone());
         let (store, fate, asked) = (self.store(), next(&self.acquires), asked.clone());
         let acquire = async move { store.acquire(&asked).await };
-        if let Fate::Deferred(delay) = fate {
-            tokio::spawn(async move {
-                tokio::time::sleep(delay).await;
-                acquire.await
-            });
-            return Box::pin(async { Err(away()) });
-        }
-        if fate == Fate::TakenAway {
-            return Box::pin(async {
+        match fate {
+            Fate::Deferred(delay) => {
+                tokio::spawn(async move {
+                    tokio::time::sleep(delay).await;
+                    acquire.await
+                });
+                Err(away())
+            }
+            Fate::TakenAway => {
                 let answer = acquire.await;
                 self.take_from_last().await;
                 answer
-            });
+            }
+            fate => meet(fate, acquire, || Err(away())).await,
         }
-        Box::pin(meet(fate, Box::pin(acquire), || Err(away())))
-    }
-}
-
-impl Store for Scripted {
-    fn acquire<'a>(
-        &'a self,
-        asked: &'a AcquireRequest,
-    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
-        self.meets_acquire(asked)
     }
 
     fn supports_companions(&self) -> bool {
         self.store().supports_companions()
     }
 
-    fn next_token<'a>(
-        &'a self,
-        key: &'a LockKey,
-    ) -> StoreFuture<'a, Result<Option<FencingToken>, StoreError>> {
+    async fn next_token(&self, key: &LockKey) -> Result<Option<FencingToken>, StoreError> {
         let (store, fate) = (self.store(), next(&self.numbers));
-        let number = Box::pin(async move { store.next_token(key).await });
-        Box::pin(meet(fate, number, || Err(away())))
+        meet(fate, store.next_token(key), || Err(away())).await
     }
 
     fn supports_downgrade(&self) -> bool {
@@ -218,44 +202,35 @@ impl Store for Scripted {
         self.subscribers.lock().unwrap().push(Arc::downgrade(subscriber));
     }
 
-    fn renew<'a>(
-        &'a self,
-        renewals: &'a [RenewRequest],
-    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
+    async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
         self.calls.lock().unwrap().renewals.push(renewals.len());
         let (store, fate) = (self.store(), next(&self.renewals));
         let lost = || vec![Err(away()); renewals.len()];
-        Box::pin(async move { meet(fate, store.renew(renewals), lost).await })
+        meet(fate, store.renew(renewals), lost).await
     }
 
-    fn release<'a>(
-        &'a self,
-        releases: &'a [ReleaseRequest],
-    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
+    async fn release(
+        &self,
+        releases: &[ReleaseRequest],
+    ) -> Vec<Result<ReleaseOutcome, StoreError>> {
         self.calls.lock().unwrap().releases.push(releases.len());
         let (store, fate) = (self.store(), next(&self.releases));
         let lost = || vec![Err(away()); releases.len()];
-        Box::pin(async move { meet(fate, store.release(releases), lost).await })
+        meet(fate, store.release(releases), lost).await
     }
 
-    fn holder<'a>(
-        &'a self,
-        key: &'a LockKey,
-    ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
+    async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
         let store = self.store();
-        Box::pin(async move { store.holder(key).await })
+        store.holder(key).await
     }
 
-    fn held_locks<'a>(
-        &'a self,
-        prefix: &'a str,
-    ) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
+    async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
         let store = self.store();
-        Box::pin(async move { store.held_locks(prefix).await })
+        store.held_locks(prefix).await
     }
 
-    fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
-        Box::pin(async { Ok(()) })
+    async fn ping(&self) -> Result<(), StoreError> {
+        Ok(())
     }
 }
 

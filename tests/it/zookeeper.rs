@@ -55,17 +55,17 @@ fn claim(subscriber: &Subscriber, key: &str) -> Arc<Claim> {
     Arc::new(Claim::of(subscriber, key, [], Sharing::Exclusive, "service=test"))
 }
 
-async fn asks(store: &dyn Store, claim: &Arc<Claim>) -> bool {
+async fn asks(store: &impl Store, claim: &Arc<Claim>) -> bool {
     let asked = AcquireRequest::new(claim.clone(), TTL).waiting(Waiting::Queued);
     matches!(store.acquire(&asked).await.expect("an answer"), AcquireOutcome::Acquired { .. })
 }
 
-async fn releases(store: &dyn Store, claim: &Arc<Claim>) -> bool {
+async fn releases(store: &impl Store, claim: &Arc<Claim>) -> bool {
     let answers = store.release(&[ReleaseRequest::new(claim.clone())]).await;
     matches!(answers[..], [Ok(ReleaseOutcome::Released)])
 }
 
-async fn holds(store: &dyn Store, claim: &Arc<Claim>) -> bool {
+async fn holds(store: &impl Store, claim: &Arc<Claim>) -> bool {
     let answers = store.renew(&[RenewRequest::new(claim.clone(), TTL)]).await;
     matches!(answers[..], [Ok(RenewOutcome::Renewed)])
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use lockattr::Holder;
 use lockattr::store::{
     AcquireOutcome, AcquireRequest, LockKey, RedisStore, ReleaseOutcome, ReleaseRequest,
-    RenewOutcome, RenewRequest, Store, StoreError, StoreFuture, Subscriber,
+    RenewOutcome, RenewRequest, Store, StoreError, Subscriber,
 };
 use lockattr_tests::Cli;
 use tikv_jemalloc_ctl::{epoch, stats};
@@ -77,42 +77,33 @@ impl Counted {
 }
 
 impl Store for Counted {
-    fn acquire<'a>(
-        &'a self,
-        asked: &'a AcquireRequest,
-    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
-        self.store.acquire(asked)
+    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        self.store.acquire(asked).await
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
         self.store.subscribe(subscriber);
     }
 
-    fn renew<'a>(
-        &'a self,
-        renewals: &'a [RenewRequest],
-    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
+    async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.renewals.fetch_add(renewals.len() as u64, Ordering::Relaxed);
-        self.store.renew(renewals)
+        self.store.renew(renewals).await
     }
 
-    fn release<'a>(
-        &'a self,
-        releases: &'a [ReleaseRequest],
-    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
-        self.store.release(releases)
+    async fn release(
+        &self,
+        releases: &[ReleaseRequest],
+    ) -> Vec<Result<ReleaseOutcome, StoreError>> {
+        self.store.release(releases).await
     }
 
-    fn holder<'a>(
-        &'a self,
-        key: &'a LockKey,
-    ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
-        self.store.holder(key)
+    async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
+        self.store.holder(key).await
     }
 
-    fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
-        self.store.ping()
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.store.ping().await
     }
 
     fn refuses(&self, key: &LockKey) -> Option<String> {

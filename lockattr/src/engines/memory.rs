@@ -2,15 +2,13 @@
 
 mod locks;
 
-use std::future::ready;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::time::Instant;
 
 use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, Notification, OwnerToken, ReleaseOutcome,
-    ReleaseRequest, RenewOutcome, RenewRequest, Store, StoreError, StoreFuture, Subscriber,
-    Subscribers,
+    ReleaseRequest, RenewOutcome, RenewRequest, Store, StoreError, Subscriber, Subscribers,
 };
 use crate::{FencingToken, HeldLock, Holder};
 use locks::Locks;
@@ -103,53 +101,41 @@ impl Post<'_> {
 }
 
 impl Store for MemoryStore {
-    fn acquire<'a>(
-        &'a self,
-        asked: &'a AcquireRequest,
-    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
-        Box::pin(async move { Ok(self.with(|locks, post| locks.acquire(asked, post))) })
+    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        Ok(self.with(|locks, post| locks.acquire(asked, post)))
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
         self.subscribers.add(subscriber);
     }
 
-    fn renew<'a>(
-        &'a self,
-        renewals: &'a [RenewRequest],
-    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
+    async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
         let renew = |locks: &mut Locks, post: &mut Post<'_>| {
             renewals.iter().map(|renewal| Ok(locks.renew(renewal, post))).collect()
         };
-        Box::pin(async move { self.with(renew) })
+        self.with(renew)
     }
 
-    fn release<'a>(
-        &'a self,
-        releases: &'a [ReleaseRequest],
-    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
+    async fn release(
+        &self,
+        releases: &[ReleaseRequest],
+    ) -> Vec<Result<ReleaseOutcome, StoreError>> {
         let release = |locks: &mut Locks, post: &mut Post<'_>| {
             releases.iter().map(|release| Ok(locks.release(release, post))).collect()
         };
-        Box::pin(async move { self.with(release) })
+        self.with(release)
     }
 
-    fn holder<'a>(
-        &'a self,
-        key: &'a LockKey,
-    ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
-        Box::pin(async move { Ok(self.with(|locks, post| locks.holder(key, post.now))) })
+    async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
+        Ok(self.with(|locks, post| locks.holder(key, post.now)))
     }
 
-    fn held_locks<'a>(
-        &'a self,
-        prefix: &'a str,
-    ) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
-        Box::pin(async move { Ok(self.with(|locks, post| locks.held_locks(prefix, post.now))) })
+    async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
+        Ok(self.with(|locks, post| locks.held_locks(prefix, post.now)))
     }
 
-    fn force_release<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
-        Box::pin(async move { Ok(self.with(|locks, post| locks.force_release(key, post))) })
+    async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
+        Ok(self.with(|locks, post| locks.force_release(key, post)))
     }
 
     fn supports_companions(&self) -> bool {
@@ -160,14 +146,11 @@ impl Store for MemoryStore {
         true
     }
 
-    fn next_token<'a>(
-        &'a self,
-        _key: &'a LockKey,
-    ) -> StoreFuture<'a, Result<Option<FencingToken>, StoreError>> {
-        Box::pin(async move { Ok(Some(self.with(|locks, _| locks.next_token(None)))) })
+    async fn next_token(&self, _key: &LockKey) -> Result<Option<FencingToken>, StoreError> {
+        Ok(Some(self.with(|locks, _| locks.next_token(None))))
     }
 
-    fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
-        Box::pin(ready(Ok(())))
+    async fn ping(&self) -> Result<(), StoreError> {
+        Ok(())
     }
 }

@@ -19,7 +19,6 @@ mod sessions;
 mod survey;
 
 use std::fmt;
-use std::future::ready;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -29,7 +28,7 @@ use crate::lock::settings::ServerSettings;
 use crate::store::url::StoreUrl;
 use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
-    RenewRequest, Sharing, Store, StoreError, StoreFuture, Subscriber,
+    RenewRequest, Sharing, Store, StoreError, Subscriber,
 };
 use crate::{Error, HeldLock, Holder};
 use config::Config;
@@ -177,13 +176,10 @@ impl MysqlStore {
 }
 
 impl Store for MysqlStore {
-    fn acquire<'a>(
-        &'a self,
-        asked: &'a AcquireRequest,
-    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
+    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
         match &self.locks {
-            Locks::Leases(leases) => Box::pin(leases.acquire(asked)),
-            Locks::Sessions(sessions) => Box::pin(sessions.acquire(asked)),
+            Locks::Leases(leases) => leases.acquire(asked).await,
+            Locks::Sessions(sessions) => sessions.acquire(asked).await,
         }
     }
 
@@ -194,59 +190,50 @@ impl Store for MysqlStore {
         }
     }
 
-    fn renew<'a>(
-        &'a self,
-        renewals: &'a [RenewRequest],
-    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
+    async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
         match &self.locks {
-            Locks::Leases(leases) => Box::pin(leases.renew(renewals)),
+            Locks::Leases(leases) => leases.renew(renewals).await,
             Locks::Sessions(sessions) => {
-                Box::pin(join_all(renewals.iter().map(|renewal| sessions.renew(renewal))))
+                join_all(renewals.iter().map(|renewal| sessions.renew(renewal))).await
             }
         }
     }
 
-    fn release<'a>(
-        &'a self,
-        releases: &'a [ReleaseRequest],
-    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
+    async fn release(
+        &self,
+        releases: &[ReleaseRequest],
+    ) -> Vec<Result<ReleaseOutcome, StoreError>> {
         match &self.locks {
-            Locks::Leases(leases) => Box::pin(leases.release(releases)),
+            Locks::Leases(leases) => leases.release(releases).await,
             Locks::Sessions(sessions) => {
-                Box::pin(join_all(releases.iter().map(|releasing| sessions.release(releasing))))
+                join_all(releases.iter().map(|releasing| sessions.release(releasing))).await
             }
         }
     }
 
-    fn holder<'a>(
-        &'a self,
-        key: &'a LockKey,
-    ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
+    async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
         match &self.locks {
-            Locks::Leases(leases) => Box::pin(leases.holder(key)),
-            Locks::Sessions(sessions) => Box::pin(sessions.holder(key)),
+            Locks::Leases(leases) => leases.holder(key).await,
+            Locks::Sessions(sessions) => sessions.holder(key).await,
         }
     }
 
-    fn held_locks<'a>(
-        &'a self,
-        prefix: &'a str,
-    ) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
+    async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
         match &self.locks {
-            Locks::Leases(leases) => Box::pin(leases.held_locks(prefix)),
+            Locks::Leases(leases) => leases.held_locks(prefix).await,
             Locks::Sessions(_) => {
                 let sentence = "the locks of sessions have no names at the server, which keeps digests \
                                 of them: ask who has one of them by its key, or leave `lock=session` \
                                 out of the URL and lock by leases";
-                Box::pin(ready(Err(StoreError::new(sentence).not_sent())))
+                Err(StoreError::new(sentence).not_sent())
             }
         }
     }
 
-    fn force_release<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
+    async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
         match &self.locks {
-            Locks::Leases(leases) => Box::pin(leases.force_release(key)),
-            Locks::Sessions(sessions) => Box::pin(sessions.force_release(key)),
+            Locks::Leases(leases) => leases.force_release(key).await,
+            Locks::Sessions(sessions) => sessions.force_release(key).await,
         }
     }
 
@@ -254,10 +241,10 @@ impl Store for MysqlStore {
         true
     }
 
-    fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
+    async fn ping(&self) -> Result<(), StoreError> {
         match &self.locks {
-            Locks::Leases(leases) => Box::pin(leases.ping()),
-            Locks::Sessions(sessions) => Box::pin(sessions.ping()),
+            Locks::Leases(leases) => leases.ping().await,
+            Locks::Sessions(sessions) => sessions.ping().await,
         }
     }
 

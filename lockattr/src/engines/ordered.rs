@@ -28,7 +28,7 @@ use tokio::time::Instant;
 
 use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, OwnerToken, ReleaseOutcome, ReleaseRequest,
-    RenewOutcome, RenewRequest, Store, StoreError, StoreFuture, Subscriber, Waiting,
+    RenewOutcome, RenewRequest, Store, StoreError, Subscriber, Waiting,
 };
 use crate::{FencingToken, HeldLock, Holder};
 pub(crate) use delegate::ordered_store;
@@ -396,54 +396,40 @@ enum What {
 }
 
 impl<E: Ensemble> Store for OrderedStore<E> {
-    fn acquire<'a>(
-        &'a self,
-        asked: &'a AcquireRequest,
-    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
-        Box::pin(self.ask(asked))
+    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        self.ask(asked).await
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
         self.shared.subscribers.add(subscriber);
     }
 
-    fn renew<'a>(
-        &'a self,
-        renewals: &'a [RenewRequest],
-    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
-        Box::pin(self.renew_all(renewals))
+    async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
+        self.renew_all(renewals).await
     }
 
-    fn release<'a>(
-        &'a self,
-        releases: &'a [ReleaseRequest],
-    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
-        Box::pin(self.release_all(releases))
+    async fn release(
+        &self,
+        releases: &[ReleaseRequest],
+    ) -> Vec<Result<ReleaseOutcome, StoreError>> {
+        self.release_all(releases).await
     }
 
-    fn holder<'a>(
-        &'a self,
-        key: &'a LockKey,
-    ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
-        Box::pin(async move {
-            let line = self.shared.ensemble.line(key).await?;
-            self.shared.holder(key, &line).await
-        })
+    async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
+        let line = self.shared.ensemble.line(key).await?;
+        self.shared.holder(key, &line).await
     }
 
-    fn held_locks<'a>(
-        &'a self,
-        prefix: &'a str,
-    ) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
-        Box::pin(self.shared.held_locks(prefix))
+    async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
+        self.shared.held_locks(prefix).await
     }
 
-    fn force_release<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
-        Box::pin(self.shared.force_release(key))
+    async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
+        self.shared.force_release(key).await
     }
 
-    fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.shared.ensemble.ping())
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.shared.ensemble.ping().await
     }
 
     /// An entry ends with the session, of which at least a half may be leased.

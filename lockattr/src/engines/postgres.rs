@@ -31,7 +31,7 @@ use crate::lock::settings::ServerSettings;
 use crate::store::url::StoreUrl;
 use crate::store::{
     AcquireOutcome, AcquireRequest, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
-    RenewRequest, Store, StoreError, StoreFuture, Subscriber, Waiting, connection_for,
+    RenewRequest, Store, StoreError, Subscriber, Waiting, connection_for,
 };
 use crate::{Error, HeldLock, Holder};
 pub use advisory::PostgresSessionStore;
@@ -298,60 +298,40 @@ impl fmt::Debug for PostgresStore {
 }
 
 impl Store for PostgresStore {
-    fn acquire<'a>(
-        &'a self,
-        asked: &'a AcquireRequest,
-    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
-        Box::pin(self.ask(asked))
+    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        self.ask(asked).await
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
         self.hears.role.0.subscribers.add(subscriber);
     }
 
-    fn renew<'a>(
-        &'a self,
-        renewals: &'a [RenewRequest],
-    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
-        Box::pin(async move {
-            let held = self.ask_about(renewals).await.into_iter();
-            held.map(|held| Ok(if held? { RenewOutcome::Renewed } else { RenewOutcome::NotHeld }))
-                .collect()
-        })
-    }
-
-    fn release<'a>(
-        &'a self,
-        releases: &'a [ReleaseRequest],
-    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
-        Box::pin(async move {
-            let held = self.ask_about(releases).await.into_iter();
-            held.map(|held| {
-                Ok(if held? { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld })
-            })
+    async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
+        let held = self.ask_about(renewals).await.into_iter();
+        held.map(|held| Ok(if held? { RenewOutcome::Renewed } else { RenewOutcome::NotHeld }))
             .collect()
-        })
     }
 
-    fn holder<'a>(
-        &'a self,
-        key: &'a LockKey,
-    ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
-        Box::pin(async move { in_one_step(self.link(key), &Who(key.name())).await })
+    async fn release(
+        &self,
+        releases: &[ReleaseRequest],
+    ) -> Vec<Result<ReleaseOutcome, StoreError>> {
+        let held = self.ask_about(releases).await.into_iter();
+        held.map(|held| Ok(if held? { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld }))
+            .collect()
     }
 
-    fn held_locks<'a>(
-        &'a self,
-        prefix: &'a str,
-    ) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
-        Box::pin(async move { in_one_step(&self.asks[0], &Survey(prefix)).await })
+    async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
+        in_one_step(self.link(key), &Who(key.name())).await
     }
 
-    fn force_release<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
-        Box::pin(async move {
-            let answer = in_one_step(self.link(key), &Evict(key.name())).await?;
-            evicted(answer).ok_or_else(nonsense)?
-        })
+    async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
+        in_one_step(&self.asks[0], &Survey(prefix)).await
+    }
+
+    async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
+        let answer = in_one_step(self.link(key), &Evict(key.name())).await?;
+        evicted(answer).ok_or_else(nonsense)?
     }
 
     /// Asks on every connection, so that the first locks need not wait for theirs.
@@ -359,16 +339,14 @@ impl Store for PostgresStore {
         true
     }
 
-    fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move {
-            let pings = join_all(self.asks.iter().map(|link| async move {
-                let live = link.get().await?;
-                let answer = link.answer(&live, live.client.check_connection()).await;
-                answer.map_err(|failure| failure.error)
-            }));
-            let (pings, hears) = join(pings, self.hears.get()).await;
-            pings.into_iter().collect::<Result<(), _>>().and(hears.map(|_| ()))
-        })
+    async fn ping(&self) -> Result<(), StoreError> {
+        let pings = join_all(self.asks.iter().map(|link| async move {
+            let live = link.get().await?;
+            let answer = link.answer(&live, live.client.check_connection()).await;
+            answer.map_err(|failure| failure.error)
+        }));
+        let (pings, hears) = join(pings, self.hears.get()).await;
+        pings.into_iter().collect::<Result<(), _>>().and(hears.map(|_| ()))
     }
 
     fn refuses(&self, key: &LockKey) -> Option<String> {

@@ -43,7 +43,7 @@ use crate::lock::settings::ServerSettings;
 use crate::store::url::{StoreUrl, shown};
 use crate::store::{
     AcquireOutcome, AcquireRequest, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
-    RenewRequest, Store, StoreError, StoreFuture, Subscriber, Waiting,
+    RenewRequest, Store, StoreError, Subscriber, Waiting,
 };
 use crate::{Error, FencingToken, HeldLock, Holder};
 use call::Call;
@@ -289,76 +289,56 @@ impl RedisStore {
 }
 
 impl Store for RedisStore {
-    fn acquire<'a>(
-        &'a self,
-        asked: &'a AcquireRequest,
-    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
-        Box::pin(self.ask(asked))
+    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        self.ask(asked).await
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
         self.servers.subscribe(subscriber);
     }
 
-    fn renew<'a>(
-        &'a self,
-        renewals: &'a [RenewRequest],
-    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
-        Box::pin(self.renew_all(renewals))
+    async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
+        self.renew_all(renewals).await
     }
 
-    fn release<'a>(
-        &'a self,
-        releases: &'a [ReleaseRequest],
-    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
-        Box::pin(async move {
-            if let [releasing] = releases
-                && let Some(place) = self.servers.connection_for(&releasing.claim)
-                && let Some(answer) =
-                    self.servers.give_back_free(place, releasing).await.transpose()
-            {
-                return vec![answer];
-            }
-            Box::pin(self.release_all(releases)).await
-        })
+    async fn release(
+        &self,
+        releases: &[ReleaseRequest],
+    ) -> Vec<Result<ReleaseOutcome, StoreError>> {
+        if let [releasing] = releases
+            && let Some(place) = self.servers.connection_for(&releasing.claim)
+            && let Some(answer) = self.servers.give_back_free(place, releasing).await.transpose()
+        {
+            return vec![answer];
+        }
+        Box::pin(self.release_all(releases)).await
     }
 
-    fn holder<'a>(
-        &'a self,
-        key: &'a LockKey,
-    ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
-        Box::pin(async move {
-            let mut script = Call::new(&self.scripts.holder, 1, key.name().len());
-            script.arg(key.name());
-            let place = self.servers.place(key);
-            let replied = self.servers.invoke(place, Does::Look, &script).await?;
-            match replied.answer.value {
-                Value::Nil => Ok(None),
-                reply => request::held_by(reply).map(Some).ok_or_else(nonsense),
-            }
-        })
+    async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
+        let mut script = Call::new(&self.scripts.holder, 1, key.name().len());
+        script.arg(key.name());
+        let place = self.servers.place(key);
+        let replied = self.servers.invoke(place, Does::Look, &script).await?;
+        match replied.answer.value {
+            Value::Nil => Ok(None),
+            reply => request::held_by(reply).map(Some).ok_or_else(nonsense),
+        }
     }
 
-    fn held_locks<'a>(
-        &'a self,
-        prefix: &'a str,
-    ) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
-        Box::pin(self.survey_all(prefix))
+    async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
+        self.survey_all(prefix).await
     }
 
-    fn next_token<'a>(
-        &'a self,
-        key: &'a LockKey,
-    ) -> StoreFuture<'a, Result<Option<FencingToken>, StoreError>> {
-        Box::pin(self.servers.next_number(self.servers.place(key)))
+    async fn next_token(&self, key: &LockKey) -> Result<Option<FencingToken>, StoreError> {
+        self.servers.next_number(self.servers.place(key)).await
     }
 
-    fn force_release<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
-        Box::pin(self.evict_all(key))
+    async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
+        self.evict_all(key).await
     }
 
-    fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.servers.ping())
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.servers.ping().await
     }
 
     fn answered_since(&self, key: &LockKey, since: Instant) -> bool {

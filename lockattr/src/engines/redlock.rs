@@ -21,8 +21,8 @@ use tokio::time::{Instant, timeout};
 
 use crate::lock::fencing;
 use crate::store::{
-    AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
-    RenewRequest, Store, StoreError, StoreFuture, Subscriber,
+    AcquireOutcome, AcquireRequest, AnyStore, Claim, LockKey, ReleaseOutcome, ReleaseRequest,
+    RenewOutcome, RenewRequest, Store, StoreError, Subscriber,
 };
 use crate::{Error, HeldLock, Holder};
 #[cfg(feature = "redis")]
@@ -73,7 +73,7 @@ pub(super) const TWICE: &str =
 /// use lockattr::store::{MemoryStore, RedlockStore, Store};
 /// use lockattr::{LockManager, LockOptions};
 ///
-/// let nodes = (0..3).map(|_| Arc::new(MemoryStore::new()) as Arc<dyn Store>);
+/// let nodes = (0..3).map(|_| Arc::new(MemoryStore::new()) as AnyStore);
 /// let store = Arc::new(RedlockStore::new(nodes)?);
 /// let manager = LockManager::builder().store(store).build()?;
 /// let _held = manager.acquire("product:42", LockOptions::new()).await?;
@@ -83,7 +83,7 @@ pub(super) const TWICE: &str =
 /// ```
 #[derive(Debug)]
 pub struct RedlockStore {
-    nodes: Vec<Arc<dyn Store>>,
+    nodes: Vec<AnyStore>,
     quorum: Quorum,
     longest_ttl: Duration,
     /// The last hint: two questions of this process never have the same.
@@ -115,8 +115,8 @@ impl RedlockStore {
     ///
     /// [`Error::InvalidOptions`] if there are fewer than 3 (of two, both would have to be up) or more
     /// than 63.
-    pub fn new(nodes: impl IntoIterator<Item = Arc<dyn Store>>) -> Result<Self, Error> {
-        let nodes: Vec<_> = nodes.into_iter().collect();
+    pub fn new(nodes: impl IntoIterator<Item = impl Into<AnyStore>>) -> Result<Self, Error> {
+        let nodes: Vec<AnyStore> = nodes.into_iter().map(Into::into).collect();
         if !(3..=63).contains(&nodes.len()) {
             return Err(Error::InvalidOptions(format!(
                 "a quorum of {} is none: name 3 to 63 servers, or one with `redis://`",
@@ -171,136 +171,109 @@ impl RedlockStore {
 }
 
 impl Store for RedlockStore {
-    fn acquire<'a>(
-        &'a self,
-        asked: &'a AcquireRequest,
-    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
-        Box::pin(self.acquire_on_all(asked))
+    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        self.acquire_on_all(asked).await
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
         self.nodes.iter().for_each(|node| node.subscribe(subscriber));
     }
 
-    fn renew<'a>(
-        &'a self,
-        renewals: &'a [RenewRequest],
-    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
-        Box::pin(async move {
-            let renew = |one: &RenewRequest| RenewRequest {
-                claim: one.claim.last_attempt(),
-                ..one.clone()
-            };
-            let batch: Arc<[_]> = renewals.iter().map(renew).collect();
-            let ask = |node: Arc<dyn Store>| {
-                let batch = batch.clone();
-                async move {
-                    let held = |answer| answer == RenewOutcome::Renewed;
-                    let answers = node.renew(&batch).await;
-                    answers.into_iter().map(|answer| answer.map(held)).collect()
-                }
-            };
-            let claims = batch.iter().map(|one| &one.claim);
-            let answers = self.count(claims, self.nodes.iter().cloned().map(ask)).await;
-            let renewed = |held| if held { RenewOutcome::Renewed } else { RenewOutcome::NotHeld };
-            answers.into_iter().map(|answer| answer.map(renewed)).collect()
-        })
-    }
-
-    fn release<'a>(
-        &'a self,
-        releases: &'a [ReleaseRequest],
-    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
-        Box::pin(async move {
-            let release = |one: &ReleaseRequest| ReleaseRequest {
-                claim: one.claim.last_attempt(),
-                ..one.clone()
-            };
-            let batch: Arc<[_]> = releases.iter().map(release).collect();
-            let ask = |(nth, node): (usize, Arc<dyn Store>)| {
-                let batch = batch.clone();
-                async move {
-                    let held = |answer| answer == ReleaseOutcome::Released;
-                    let answers = node.release(&batch).await;
-                    batch.iter().for_each(|one| one.claim.note_released(nth, one.quietly));
-                    answers.into_iter().map(|answer| answer.map(held)).collect()
-                }
-            };
-            let claims = batch.iter().map(|one| &one.claim);
-            let questions = self.nodes.iter().cloned().enumerate().map(ask);
-            let answers = self.count(claims, questions).await;
-            let released =
-                |held| if held { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld };
-            answers.into_iter().map(|answer| answer.map(released)).collect()
-        })
-    }
-
-    fn holder<'a>(
-        &'a self,
-        key: &'a LockKey,
-    ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
-        Box::pin(async move {
-            let mut round = Round::new(self.nodes.iter().map(|node| node.holder(key)));
-            let mut poll = Poll::of(self.quorum);
-            while let Some((_, answer)) = round.next().await {
-                if poll.count(answer) {
-                    break;
-                }
+    async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
+        let renew =
+            |one: &RenewRequest| RenewRequest { claim: one.claim.last_attempt(), ..one.clone() };
+        let batch: Arc<[_]> = renewals.iter().map(renew).collect();
+        let ask = |node: AnyStore| {
+            let batch = batch.clone();
+            async move {
+                let held = |answer| answer == RenewOutcome::Renewed;
+                let answers = node.renew(&batch).await;
+                answers.into_iter().map(|answer| answer.map(held)).collect()
             }
-            poll.outcome()
-        })
+        };
+        let claims = batch.iter().map(|one| &one.claim);
+        let answers = self.count(claims, self.nodes.iter().cloned().map(ask)).await;
+        let renewed = |held| if held { RenewOutcome::Renewed } else { RenewOutcome::NotHeld };
+        answers.into_iter().map(|answer| answer.map(renewed)).collect()
+    }
+
+    async fn release(
+        &self,
+        releases: &[ReleaseRequest],
+    ) -> Vec<Result<ReleaseOutcome, StoreError>> {
+        let release = |one: &ReleaseRequest| ReleaseRequest {
+            claim: one.claim.last_attempt(),
+            ..one.clone()
+        };
+        let batch: Arc<[_]> = releases.iter().map(release).collect();
+        let ask = |(nth, node): (usize, AnyStore)| {
+            let batch = batch.clone();
+            async move {
+                let held = |answer| answer == ReleaseOutcome::Released;
+                let answers = node.release(&batch).await;
+                batch.iter().for_each(|one| one.claim.note_released(nth, one.quietly));
+                answers.into_iter().map(|answer| answer.map(held)).collect()
+            }
+        };
+        let claims = batch.iter().map(|one| &one.claim);
+        let questions = self.nodes.iter().cloned().enumerate().map(ask);
+        let answers = self.count(claims, questions).await;
+        let released = |held| if held { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld };
+        answers.into_iter().map(|answer| answer.map(released)).collect()
+    }
+
+    async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
+        let mut round = Round::new(self.nodes.iter().map(|node| node.holder(key)));
+        let mut poll = Poll::of(self.quorum);
+        while let Some((_, answer)) = round.next().await {
+            if poll.count(answer) {
+                break;
+            }
+        }
+        poll.outcome()
     }
 
     /// All nodes are waited for: on which of them a lock is, nobody knows before.
-    fn held_locks<'a>(
-        &'a self,
-        prefix: &'a str,
-    ) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
-        Box::pin(async move {
-            let mut round = Round::new(self.nodes.iter().map(|node| node.held_locks(prefix)));
-            let mut tally = Tally::of(self.quorum);
-            while let Some((_, answer)) = round.next().await {
-                tally.add(answer);
-            }
-            tally.outcome()
-        })
+    async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
+        let mut round = Round::new(self.nodes.iter().map(|node| node.held_locks(prefix)));
+        let mut tally = Tally::of(self.quorum);
+        while let Some((_, answer)) = round.next().await {
+            tally.add(answer);
+        }
+        tally.outcome()
     }
 
     /// On a majority, so that whoever had it has none any more.
-    fn force_release<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
-        Box::pin(async move {
-            let mut round = Round::new(self.nodes.iter().map(|node| node.force_release(key)));
-            let (majority, mut had, mut had_not) = (self.quorum.majority(), 0, 0);
-            let mut failed = StoreError::new("too few answered");
-            while let Some((_, answer)) = round.next().await {
-                match answer {
-                    Ok(true) => had += 1,
-                    Ok(false) => had_not += 1,
-                    Err(error) => failed = error,
-                }
+    async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
+        let mut round = Round::new(self.nodes.iter().map(|node| node.force_release(key)));
+        let (majority, mut had, mut had_not) = (self.quorum.majority(), 0, 0);
+        let mut failed = StoreError::new("too few answered");
+        while let Some((_, answer)) = round.next().await {
+            match answer {
+                Ok(true) => had += 1,
+                Ok(false) => had_not += 1,
+                Err(error) => failed = error,
             }
-            if had + had_not < majority {
-                return Err(failed);
-            }
-            // It may have been on those too that did not answer.
-            Ok(had > 0 && had_not + majority <= self.nodes.len())
-        })
+        }
+        if had + had_not < majority {
+            return Err(failed);
+        }
+        // It may have been on those too that did not answer.
+        Ok(had > 0 && had_not + majority <= self.nodes.len())
     }
 
-    fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move {
-            let ask = async |node: &Arc<dyn Store>| vec![node.ping().await.map(|()| true)];
-            let mut round = Round::new(self.nodes.iter().map(ask));
-            let needed = std::iter::once(self.quorum.majority());
-            let mut answers = ballot::count(self.quorum, needed, &mut round).await;
-            // Whether one of the others is the same server, only it can say; one that hangs need not.
-            let others = async { while round.next().await.is_some() {} };
-            timeout(ALL_ANSWER_WITHIN, others).await.ok();
-            match self.has_one_twice() {
-                true => Err(StoreError::new(TWICE).not_sent().invalid()),
-                false => answers.remove(0).map(|_there| ()),
-            }
-        })
+    async fn ping(&self) -> Result<(), StoreError> {
+        let ask = async |node: &AnyStore| vec![node.ping().await.map(|()| true)];
+        let mut round = Round::new(self.nodes.iter().map(ask));
+        let needed = std::iter::once(self.quorum.majority());
+        let mut answers = ballot::count(self.quorum, needed, &mut round).await;
+        // Whether one of the others is the same server, only it can say; one that hangs need not.
+        let others = async { while round.next().await.is_some() {} };
+        timeout(ALL_ANSWER_WITHIN, others).await.ok();
+        match self.has_one_twice() {
+            true => Err(StoreError::new(TWICE).not_sent().invalid()),
+            false => answers.remove(0).map(|_there| ()),
+        }
     }
 
     /// Where a majority has.

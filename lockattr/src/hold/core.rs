@@ -1,5 +1,6 @@
 //! What all holds of one manager share: its store, the watchdog that renews them, and the wait queues of the process.
 
+use crate::store::AnyStore;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,6 @@ use tokio::time::Instant;
 use super::last_known::{LastKnown, WaitQueues};
 use super::permits::Permits;
 use crate::queue::{CachedLock, Limits};
-use crate::store::Store;
 use crate::watchdog::{Queues, Watchdog};
 
 /// What all holds of one manager share.
@@ -19,7 +19,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(store: Arc<dyn Store>, limits: Limits, linger: Duration) -> Self {
+    pub(crate) fn new(store: AnyStore, limits: Limits, linger: Duration) -> Self {
         let lines = Arc::new(ProcessQueues {
             lines: WaitQueues::new(limits),
             askers: WaitQueues::new(limits),
@@ -28,7 +28,7 @@ impl Core {
         Self { watchdog, lines, permits: Permits::default() }
     }
 
-    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+    pub(crate) fn store(&self) -> &AnyStore {
         self.watchdog.store()
     }
 

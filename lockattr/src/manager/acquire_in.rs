@@ -74,7 +74,7 @@ impl LockManager {
         self.shared.core.watchdog.check_here()?;
         let key = self.key(key.as_ref())?;
         let store = self.shared.core.store().clone();
-        let Some(store) = in_transactions(&*store) else {
+        let Some(store) = in_transactions(&store) else {
             return Err(Error::InvalidOptions(
                 "`acquire_in` locks in a PostgreSQL transaction, and this manager's locks are \
                  elsewhere: connect it to that database (`postgres://…`)"

@@ -1,14 +1,13 @@
 //! Sets a manager up: a URL or a store, and defaults.
 
+use crate::store::AnyStore;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::LockManager;
 use crate::Error;
 use crate::lock::settings::Settings;
 use crate::observe::Recorder;
-use crate::store::Store;
 use crate::store::url;
 
 /// Sets a [`LockManager`] up step by step.
@@ -41,7 +40,7 @@ use crate::store::url;
 #[must_use]
 pub struct LockManagerBuilder {
     url: Option<SecretUrl>,
-    store: Option<Arc<dyn Store>>,
+    store: Option<AnyStore>,
     settings: Settings,
     recorder: Recorder,
 }
@@ -54,8 +53,8 @@ impl LockManagerBuilder {
     }
 
     /// A store made by hand, in place of a URL.
-    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
-        self.store = Some(store);
+    pub fn store(mut self, store: impl Into<AnyStore>) -> Self {
+        self.store = Some(store.into());
         self
     }
 

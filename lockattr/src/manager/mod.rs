@@ -33,7 +33,7 @@ use crate::manager::body::{Granted, lease, nested_for_caller};
 use crate::manager::lock_order::LockOrder;
 use crate::observe::{self, Recorder};
 use crate::queue::Limits;
-use crate::store::{Store, Subscriber};
+use crate::store::{AnyStore, Subscriber};
 #[cfg(feature = "testing")]
 use crate::watchdog::Watchdog;
 use crate::{Error, Lease, LockGuard, LockOptions};
@@ -165,7 +165,7 @@ impl LockManager {
         LockManagerBuilder::default()
     }
 
-    fn new(store: Arc<dyn Store>, settings: Settings, recorder: Recorder) -> Self {
+    fn new(store: AnyStore, settings: Settings, recorder: Recorder) -> Self {
         let identity = Identity::new(settings.service.as_deref());
         let limits = Limits { count: settings.max_handoffs, time: settings.max_handoff_time };
         let core = Arc::new(Core::new(store, limits, settings.linger));

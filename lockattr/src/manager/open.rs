@@ -1,7 +1,5 @@
 //! One URL chooses the store and sets the manager: the only place that names the engines.
 
-use std::sync::Arc;
-
 use url::Url;
 
 use crate::Error;
@@ -15,13 +13,13 @@ use crate::store::MysqlStore;
 #[cfg(feature = "zookeeper")]
 use crate::store::ZookeeperStore;
 use crate::store::url::{StoreUrl, unknown_setting};
-use crate::store::{MemoryStore, Store};
+use crate::store::{AnyStore, MemoryStore};
 #[cfg(feature = "redis")]
 use crate::store::{RedisStore, RedlockStore};
 
 /// Opens the store that `text` names, without contacting it, and puts the query's settings into
 /// `settings`.
-pub(crate) fn open(text: &str, settings: &mut Settings) -> Result<Arc<dyn Store>, Error> {
+pub(crate) fn open(text: &str, settings: &mut Settings) -> Result<AnyStore, Error> {
     let StoreUrl { urls, query } = StoreUrl::parse(text)?;
     let mut rest = Vec::new();
     for (name, value) in query {
@@ -37,16 +35,16 @@ pub(crate) fn open(text: &str, settings: &mut Settings) -> Result<Arc<dyn Store>
         #[cfg(feature = "redis")]
         "redis" | "redis+unix" | "rediss" | "redis+sentinel" | "redis+cluster" => {
             let store = RedisStore::at(urls, &rest, settings.server.clone())?;
-            Ok(Arc::new(store))
+            Ok(AnyStore::new(store))
         }
         #[cfg(feature = "redis")]
-        "redlock" => Ok(Arc::new(RedlockStore::at(urls, rest, &settings.server)?)),
+        "redlock" => Ok(AnyStore::new(RedlockStore::at(urls, rest, &settings.server)?)),
         #[cfg(feature = "zookeeper")]
-        "zookeeper" => Ok(Arc::new(ZookeeperStore::at(&urls, &rest, &settings.server)?)),
+        "zookeeper" => Ok(AnyStore::new(ZookeeperStore::at(&urls, &rest, &settings.server)?)),
         #[cfg(not(feature = "zookeeper"))]
         scheme @ "zookeeper" => Err(missing_feature(scheme, "zookeeper")),
         #[cfg(feature = "etcd")]
-        "etcd" => Ok(Arc::new(EtcdStore::at(&urls, &rest, settings.server.clone())?)),
+        "etcd" => Ok(AnyStore::new(EtcdStore::at(&urls, &rest, settings.server.clone())?)),
         #[cfg(not(feature = "etcd"))]
         scheme @ "etcd" => Err(missing_feature(scheme, "etcd")),
         #[cfg(not(feature = "redis"))]
@@ -57,7 +55,7 @@ pub(crate) fn open(text: &str, settings: &mut Settings) -> Result<Arc<dyn Store>
         #[cfg(not(feature = "postgres"))]
         scheme @ ("postgres" | "postgresql") => Err(missing_feature(scheme, "postgres")),
         #[cfg(feature = "mysql")]
-        "mysql" => Ok(Arc::new(MysqlStore::at(urls, &rest, settings.server.clone())?)),
+        "mysql" => Ok(AnyStore::new(MysqlStore::at(urls, &rest, settings.server.clone())?)),
         #[cfg(not(feature = "mysql"))]
         scheme @ "mysql" => Err(missing_feature(scheme, "mysql")),
         other => Err(Error::InvalidOptions(format!(
@@ -68,13 +66,13 @@ pub(crate) fn open(text: &str, settings: &mut Settings) -> Result<Arc<dyn Store>
     }
 }
 
-fn memory(url: &Url, rest: &[(String, String)]) -> Result<Arc<dyn Store>, Error> {
+fn memory(url: &Url, rest: &[(String, String)]) -> Result<AnyStore, Error> {
     if url.has_host() || !matches!(url.path(), "" | "/") {
         return Err(Error::InvalidOptions("`memory://` takes neither host nor path".into()));
     }
     match rest.first() {
         Some((name, _)) => Err(unknown_setting(rest, name, "")),
-        None => Ok(Arc::new(MemoryStore::new())),
+        None => Ok(AnyStore::new(MemoryStore::new())),
     }
 }
 

@@ -1,8 +1,6 @@
 //! The seam to where locks are kept, and its contract.
 
-use std::any::Any;
 use std::fmt::Debug;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +31,7 @@ pub use crate::engines::zookeeper::ZookeeperStore;
 
 #[cfg(any(feature = "redis", feature = "mysql"))]
 pub(crate) mod answers;
+mod any;
 mod claim;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod connection_slot;
@@ -48,6 +47,7 @@ mod subscriber;
 mod subscribers;
 pub(crate) mod url;
 
+pub use any::{AnyStore, ErasedStore};
 pub use claim::Claim;
 pub use subscriber::{Grant, Notification, Subscriber, Subscription};
 pub(crate) use subscribers::Subscribers;
@@ -88,9 +88,6 @@ pub(crate) use queue::MAX_RECHECK;
 pub use request::{AcquireRequest, ReleaseRequest, RenewRequest, Waiting};
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) use rows::{Rows, holder_of};
-
-/// What a store's method returns: boxed, because a manager holds its store as `dyn Store`.
-pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Where locks are kept.
 ///
@@ -134,37 +131,37 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// # let _ = node;
 /// # Ok::<(), lockattr::Error>(())
 /// ```
-pub trait Store: Any + Debug + Send + Sync {
+pub trait Store: Debug + Send + Sync + 'static {
     /// Takes the lock if it is free or already this claim's; else the claim waits as it
     /// [says](Waiting). One that stands in line keeps its place when it asks again.
     ///
     /// A store without a line lets nobody wait.
-    fn acquire<'a>(
-        &'a self,
-        asked: &'a AcquireRequest,
-    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>>;
+    fn acquire(
+        &self,
+        asked: &AcquireRequest,
+    ) -> impl Future<Output = Result<AcquireOutcome, StoreError>> + Send;
 
     /// Tells `inbox` what concerns the claims whose tokens begin with its number, for as long as
     /// its manager keeps it.
     fn subscribe(&self, _subscriber: &Arc<Subscriber>) {}
 
     /// Makes each lease run for its `ttl` from now, where the claim still holds its lock.
-    fn renew<'a>(
-        &'a self,
-        renewals: &'a [RenewRequest],
-    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>>;
+    fn renew(
+        &self,
+        renewals: &[RenewRequest],
+    ) -> impl Future<Output = Vec<Result<RenewOutcome, StoreError>>> + Send;
 
     /// Gives each lock back, where the claim still holds it.
-    fn release<'a>(
-        &'a self,
-        releases: &'a [ReleaseRequest],
-    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>>;
+    fn release(
+        &self,
+        releases: &[ReleaseRequest],
+    ) -> impl Future<Output = Vec<Result<ReleaseOutcome, StoreError>>> + Send;
 
     /// Who has the lock now.
-    fn holder<'a>(
-        &'a self,
-        key: &'a LockKey,
-    ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>>;
+    fn holder(
+        &self,
+        key: &LockKey,
+    ) -> impl Future<Output = Result<Option<Holder>, StoreError>> + Send;
 
     /// All locks that are held under names that begin with `prefix`, in any order; their keys are what
     /// comes after it.
@@ -173,12 +170,12 @@ pub trait Store: Any + Debug + Send + Sync {
     ///
     /// [`StoreError`] if the store could not be asked about all of them, or cannot list locks: it then
     /// says so, as one does that has no method for it.
-    fn held_locks<'a>(
-        &'a self,
-        _prefix: &'a str,
-    ) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
+    fn held_locks(
+        &self,
+        _prefix: &str,
+    ) -> impl Future<Output = Result<Vec<HeldLock>, StoreError>> + Send {
         let sentence = "this store cannot list its locks: ask who has one of them by its key";
-        Box::pin(std::future::ready(Err(StoreError::new(sentence).not_sent())))
+        std::future::ready(Err(StoreError::new(sentence).not_sent()))
     }
 
     /// Takes a lock from all who have it, whoever they are, and hands it to the next in line. Whether
@@ -192,13 +189,16 @@ pub trait Store: Any + Debug + Send + Sync {
     ///
     /// [`StoreError`] if nobody knows whether it was taken, or the store cannot take it: it then says
     /// what to do instead.
-    fn force_release<'a>(&'a self, _key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
+    fn force_release(
+        &self,
+        _key: &LockKey,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send {
         let sentence = "this store cannot take a lock from its holder: end the holder's process";
-        Box::pin(std::future::ready(Err(StoreError::new(sentence).not_sent())))
+        std::future::ready(Err(StoreError::new(sentence).not_sent()))
     }
 
     /// Whether the store answers at all; asked once when a manager connects.
-    fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>>;
+    fn ping(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Whether the connection over which this key is asked about has brought an answer, to whatever
     /// question, since `since`. A question that gets none in time met a slow store then, and else one
@@ -242,11 +242,11 @@ pub trait Store: Any + Debug + Send + Sync {
     /// # Errors
     ///
     /// [`StoreError`] if it does not answer. A number may be left out then.
-    fn next_token<'a>(
-        &'a self,
-        _key: &'a LockKey,
-    ) -> StoreFuture<'a, Result<Option<FencingToken>, StoreError>> {
-        Box::pin(std::future::ready(Ok(None)))
+    fn next_token(
+        &self,
+        _key: &LockKey,
+    ) -> impl Future<Output = Result<Option<FencingToken>, StoreError>> + Send {
+        std::future::ready(Ok(None))
     }
 
     /// The longest lease that it takes; a manager refuses options beyond it.

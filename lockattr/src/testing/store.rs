@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use super::network::{Fault, Network};
 use crate::store::{
     AcquireOutcome, AcquireRequest, LockKey, MemoryStore, OwnerToken, ReleaseOutcome,
-    ReleaseRequest, RenewOutcome, RenewRequest, Store, StoreError, StoreFuture, Subscriber,
+    ReleaseRequest, RenewOutcome, RenewRequest, Store, StoreError, Subscriber,
 };
 use crate::{FencingToken, HeldLock, Holder};
 
@@ -80,12 +80,9 @@ impl ScriptedStore {
 }
 
 impl Store for ScriptedStore {
-    fn acquire<'a>(
-        &'a self,
-        asked: &'a AcquireRequest,
-    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
+    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
         let request = || self.ask(|locks| locks.acquire(asked).now_or_never());
-        Box::pin(async move { self.network.send(request).await?? })
+        self.network.send(request).await??
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
@@ -108,53 +105,41 @@ impl Store for ScriptedStore {
         self.wires().push(Wire { subscriber: Arc::downgrade(subscriber), _outside: outside });
     }
 
-    fn renew<'a>(
-        &'a self,
-        renewals: &'a [RenewRequest],
-    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
+    async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
         let request = || self.ask(|locks| locks.renew(renewals).now_or_never());
-        Box::pin(async move { each(self.network.send(request).await, renewals.len()) })
+        each(self.network.send(request).await, renewals.len())
     }
 
-    fn release<'a>(
-        &'a self,
-        releases: &'a [ReleaseRequest],
-    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
+    async fn release(
+        &self,
+        releases: &[ReleaseRequest],
+    ) -> Vec<Result<ReleaseOutcome, StoreError>> {
         let request = || self.ask(|locks| locks.release(releases).now_or_never());
-        Box::pin(async move { each(self.network.send(request).await, releases.len()) })
+        each(self.network.send(request).await, releases.len())
     }
 
-    fn holder<'a>(
-        &'a self,
-        key: &'a LockKey,
-    ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
+    async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
         let request = || self.ask(|locks| locks.holder(key).now_or_never());
-        Box::pin(async move { self.network.send(request).await?? })
+        self.network.send(request).await??
     }
 
-    fn held_locks<'a>(
-        &'a self,
-        prefix: &'a str,
-    ) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
+    async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
         let request = || self.ask(|locks| locks.held_locks(prefix).now_or_never());
-        Box::pin(async move { self.network.send(request).await?? })
+        self.network.send(request).await??
     }
 
-    fn force_release<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
+    async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
         let request = || self.ask(|locks| locks.force_release(key).now_or_never());
-        Box::pin(async move { self.network.send(request).await?? })
+        self.network.send(request).await??
     }
 
-    fn next_token<'a>(
-        &'a self,
-        key: &'a LockKey,
-    ) -> StoreFuture<'a, Result<Option<FencingToken>, StoreError>> {
+    async fn next_token(&self, key: &LockKey) -> Result<Option<FencingToken>, StoreError> {
         let request = || self.ask(|locks| locks.next_token(key).now_or_never());
-        Box::pin(async move { self.network.send(request).await?? })
+        self.network.send(request).await??
     }
 
-    fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.network.send(|| ()))
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.network.send(|| ()).await
     }
 
     fn supports_companions(&self) -> bool {

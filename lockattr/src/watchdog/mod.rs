@@ -34,7 +34,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::lease::LeaseState;
 use crate::platform::process::Process;
 use crate::platform::sync::SHARDS;
-use crate::store::{OwnerToken, ReleaseRequest, Store};
+use crate::store::{AnyStore, OwnerToken, ReleaseRequest};
 use crate::{Error, LostReason};
 use batch::send_releases;
 use early_losses::EarlyLosses;
@@ -53,7 +53,7 @@ const LONGEST_SHUTDOWN: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Watches the holds of one manager.
 pub(crate) struct Watchdog {
-    store: Arc<dyn Store>,
+    store: AnyStore,
     /// How long a lock is kept in this process after its last holder.
     linger: Duration,
     queues: Arc<dyn Queues>,
@@ -79,7 +79,7 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    pub(crate) fn new(store: Arc<dyn Store>, queues: Arc<dyn Queues>, linger: Duration) -> Self {
+    pub(crate) fn new(store: AnyStore, queues: Arc<dyn Queues>, linger: Duration) -> Self {
         let queue = Queue::default();
         Self {
             store,
@@ -99,7 +99,7 @@ impl Watchdog {
         }
     }
 
-    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+    pub(crate) fn store(&self) -> &AnyStore {
         &self.store
     }
 
@@ -113,7 +113,7 @@ impl Watchdog {
         self.check_process()?;
         match Handle::try_current() {
             Ok(runtime) if !self.is_driven_by(runtime.id()) => {
-                check_runtime(&*self.store).map_err(|refusal| Error::InvalidOptions(refusal.into()))
+                check_runtime(&self.store).map_err(|refusal| Error::InvalidOptions(refusal.into()))
             }
             _ => Ok(()),
         }

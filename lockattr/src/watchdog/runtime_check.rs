@@ -1,15 +1,14 @@
 //! What a tokio runtime must be able to do for a manager. There is no question for that: what it cannot
 //! do panics.
 
+use crate::store::AnyStore;
 use std::panic::catch_unwind;
 use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::store::Store;
-
 /// What to build the current runtime with, if it lacks what a manager with this store needs.
-pub(super) fn check_runtime(store: &dyn Store) -> Result<(), &'static str> {
+pub(super) fn check_runtime(store: &AnyStore) -> Result<(), &'static str> {
     if catch_unwind(|| drop(sleep(Duration::ZERO))).is_err() {
         return Err(
             "this tokio runtime has no timers: build it with `enable_time` or `enable_all`",

@@ -37,7 +37,7 @@ impl Runner {
             return Ok(());
         }
         // Asked once for each runtime.
-        check_runtime(&*watchdog.store)?;
+        check_runtime(&watchdog.store)?;
         if let Some(runner) = Self::enter(watchdog, runtime.id()) {
             runtime.spawn(runner.run());
         }

@@ -35,7 +35,7 @@ fn watched(watchdog: &Watchdog) -> (Arc<LeaseState>, u64) {
 /// Red without: `is_lost` in `Watchdog::hand_off`. Nobody then tells the next one before its renewal.
 #[tokio::test(start_paused = true)]
 async fn a_loss_between_two_holders_is_told_to_the_second() {
-    let store = Arc::new(MemoryStore::new());
+    let store = AnyStore::new(MemoryStore::new());
     let watchdog = Watchdog::new(store, Arc::new(NoQueues), Duration::ZERO);
     // By the store itself, or by the answer to a renewal.
     for by_itself in [true, false] {

@@ -9,10 +9,11 @@ use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use lockattr::Holder;
 use lockattr::store::{
     AcquireOutcome, AcquireRequest, LockKey, MemoryStore, ReleaseOutcome, ReleaseRequest,
-    RenewOutcome, RenewRequest, Store, StoreError, StoreFuture, Subscriber,
+    RenewOutcome, RenewRequest, Store, StoreError, Subscriber,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
@@ -53,7 +54,7 @@ struct Script {
 struct Parcel {
     arrives: Instant,
     frozen: bool,
-    effect: StoreFuture<'static, ()>,
+    effect: BoxFuture<'static, ()>,
 }
 
 impl Stepped {
@@ -168,55 +169,46 @@ async fn carry(mut parcels: mpsc::UnboundedReceiver<Parcel>, mut thaw: watch::Re
 }
 
 impl Store for Stepped {
-    fn acquire<'a>(
-        &'a self,
-        asked: &'a AcquireRequest,
-    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
+    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
         let (memory, asked) = (self.memory.clone(), asked.clone());
         let effect = async move { memory.acquire(&asked).await };
-        Box::pin(self.call("acquire", effect, Err))
+        self.call("acquire", effect, Err).await
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
         self.memory.subscribe(subscriber);
     }
 
-    fn renew<'a>(
-        &'a self,
-        renewals: &'a [RenewRequest],
-    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
+    async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
         let (memory, renewals) = (self.memory.clone(), renewals.to_vec());
         let nothing = {
             let count = renewals.len();
             move |error| vec![Err(error); count]
         };
         let effect = async move { memory.renew(&renewals).await };
-        Box::pin(self.call("renew", effect, nothing))
+        self.call("renew", effect, nothing).await
     }
 
-    fn release<'a>(
-        &'a self,
-        releases: &'a [ReleaseRequest],
-    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
+    async fn release(
+        &self,
+        releases: &[ReleaseRequest],
+    ) -> Vec<Result<ReleaseOutcome, StoreError>> {
         let (memory, releases) = (self.memory.clone(), releases.to_vec());
         let nothing = {
             let count = releases.len();
             move |error| vec![Err(error); count]
         };
         let effect = async move { memory.release(&releases).await };
-        Box::pin(self.call("release", effect, nothing))
+        self.call("release", effect, nothing).await
     }
 
-    fn holder<'a>(
-        &'a self,
-        key: &'a LockKey,
-    ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
+    async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
         let (memory, key) = (self.memory.clone(), key.clone());
         let effect = async move { memory.holder(&key).await };
-        Box::pin(self.call("holder", effect, Err))
+        self.call("holder", effect, Err).await
     }
 
-    fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.call("ping", async { Ok(()) }, Err))
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.call("ping", async { Ok(()) }, Err).await
     }
 }

@@ -1,10 +1,9 @@
 //! Random work of several managers, in all modes, judged from the outside: who held what beside whom, and in
 //! which order the fencing tokens were given.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use lockattr::store::{MemoryStore, Store};
+use lockattr::store::{AnyStore, MemoryStore};
 use lockattr::{LockManager, LockOptions, Mode};
 use lockattr_history::{Event, Mode as Asked, Op, Recorder, check, monotonic};
 use lockattr_tests::{RedisServer, assert_nothing_left};
@@ -75,7 +74,7 @@ fn judge(events: &[Event], seed: u64) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn tokens_grow_and_nobody_holds_what_another_has_in_memory() {
     for round in 0..4 {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let store = AnyStore::new(MemoryStore::new());
         let seed = rand::random::<u64>() >> 8;
         let limit = [32, 4, 1_000, 1][round];
         let manager = || {

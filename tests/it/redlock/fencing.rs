@@ -25,7 +25,7 @@ fn claim(key: &str) -> Arc<Claim> {
     Arc::new(Claim::new(LockKey::new("lock:", key).unwrap(), "service=fencing"))
 }
 
-async fn number(store: &dyn Store, claim: &Arc<Claim>) -> FencingToken {
+async fn number(store: &impl Store, claim: &Arc<Claim>) -> FencingToken {
     match store.acquire(&AcquireRequest::new(claim.clone(), TTL)).await {
         Ok(AcquireOutcome::Acquired { fencing, .. }) => fencing,
         other => panic!("{other:?}"),

@@ -15,8 +15,8 @@ use std::time::Duration;
 use lockattr::FencingToken;
 use lockattr::store::{
     AcquireOutcome, AcquireRequest, Claim, Grant, MemoryStore, Notification, RedisStore,
-    RedlockStore, ReleaseOutcome, ReleaseRequest, RenewOutcome, RenewRequest, Sharing, Store,
-    Subscriber, Subscription, Waiting,
+    RedlockStore, ReleaseOutcome, ReleaseRequest, RenewOutcome, RenewRequest, Sharing, Subscriber,
+    Subscription, Waiting,
 };
 use lockattr_tests::{Cluster, Independents, RedisServer, Sentinels, eventually};
 use tokio::sync::OnceCell;
@@ -56,22 +56,22 @@ impl Fleet for InMemory {
     }
 
     fn node(&self) -> AnyStore {
-        self.0.clone()
+        self.0.clone().into()
     }
 
     async fn knows_it_is_gone(&self, _inbox: u64) {}
 }
 
 /// A quorum of three memories.
-pub(super) struct QuorumInMemory(Vec<Arc<dyn Store>>);
+pub(super) struct QuorumInMemory(Vec<AnyStore>);
 
 impl Fleet for QuorumInMemory {
     async fn start() -> Self {
-        Self((0..3).map(|_| Arc::new(MemoryStore::new()) as Arc<dyn Store>).collect())
+        Self((0..3).map(|_| AnyStore::new(MemoryStore::new())).collect())
     }
 
     fn node(&self) -> AnyStore {
-        Arc::new(RedlockStore::new(self.0.iter().cloned()).expect("enough of them"))
+        AnyStore::new(RedlockStore::new(self.0.iter().cloned()).expect("enough of them"))
     }
 
     async fn knows_it_is_gone(&self, _inbox: u64) {}
@@ -88,7 +88,7 @@ impl Fleet for OnRedlock {
     fn node(&self) -> AnyStore {
         // They are young: with a disk they need not sit out what they forgot.
         let url = self.0.url_with("durable=true");
-        Arc::new(RedlockStore::open(&url).expect("a good URL"))
+        AnyStore::new(RedlockStore::open(&url).expect("a good URL"))
     }
 
     async fn knows_it_is_gone(&self, subscriber: u64) {
@@ -107,7 +107,7 @@ impl Fleet for OnRedis {
     }
 
     fn node(&self) -> AnyStore {
-        Arc::new(RedisStore::open(&self.0.url()).expect("a good URL"))
+        AnyStore::new(RedisStore::open(&self.0.url()).expect("a good URL"))
     }
 
     async fn knows_it_is_gone(&self, subscriber: u64) {
@@ -136,7 +136,7 @@ impl Fleet for WithLeastRights {
 
     fn node(&self) -> AnyStore {
         let url = self.0.url_as("locker", "s3cret");
-        Arc::new(RedisStore::open(&url).expect("a good URL"))
+        AnyStore::new(RedisStore::open(&url).expect("a good URL"))
     }
 
     async fn knows_it_is_gone(&self, subscriber: u64) {
@@ -186,7 +186,7 @@ impl Fleet for OnSentinel {
     }
 
     fn node(&self) -> AnyStore {
-        Arc::new(RedisStore::open(&self.0).expect("a good URL"))
+        AnyStore::new(RedisStore::open(&self.0).expect("a good URL"))
     }
 
     async fn knows_it_is_gone(&self, subscriber: u64) {
@@ -238,7 +238,7 @@ impl Fleet for OnCluster {
         // an answer took a second loses places in line, which managers ask for again, and these
         // claims do not.
         let url = self.0.url_with("connect_timeout=10s&response_timeout=10s&heartbeat=60s");
-        Arc::new(RedisStore::open(&url).expect("a good URL"))
+        AnyStore::new(RedisStore::open(&url).expect("a good URL"))
     }
 
     async fn knows_it_is_gone(&self, subscriber: u64) {

@@ -1,5 +1,7 @@
 //! Entries of which nobody knows, and entries that only look like ours.
 
+use std::pin::pin;
+
 use lockattr_tests::{Engine, Wires};
 
 use super::*;
@@ -125,7 +127,7 @@ async fn an_entry_of_an_earlier_session_is_not_taken_for_ours() {
     store.subscribe(&subscriber);
     {
         let asked = AcquireRequest::new(same.clone(), TTL).waiting(Waiting::Queued);
-        let mut asking = store.acquire(&asked);
+        let mut asking = pin!(store.acquire(&asked));
         let polled = std::future::poll_fn(|context| {
             std::task::Poll::Ready(asking.as_mut().poll(context).is_pending())
         });

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lockattr::store::{
     AcquireOutcome, AcquireRequest, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
-    RenewRequest, Store, StoreError, StoreFuture, Subscriber, Waiting,
+    RenewRequest, Store, StoreError, Subscriber, Waiting,
 };
 use lockattr::{FencingToken, Holder};
 use tokio::sync::oneshot;
@@ -92,88 +92,66 @@ impl WireStore {
 }
 
 impl Store for WireStore {
-    fn acquire<'a>(
-        &'a self,
-        asked: &'a AcquireRequest,
-    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
-        Box::pin(async move {
-            let sent = Instant::now();
-            match self.ask(Question::Acquire(asked.clone())).await? {
-                Answer::Acquire(answer, clock) => {
-                    // As the script does, which tells its clock to those only who wait.
-                    let waits = asked.waiting != Waiting::Not;
-                    if waits && matches!(answer, AcquireOutcome::Held { .. }) {
-                        self.line.post.saw_clock(sent, clock);
-                    }
-                    Ok(answer)
+    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        let sent = Instant::now();
+        match self.ask(Question::Acquire(asked.clone())).await? {
+            Answer::Acquire(answer, clock) => {
+                // As the script does, which tells its clock to those only who wait.
+                let waits = asked.waiting != Waiting::Not;
+                if waits && matches!(answer, AcquireOutcome::Held { .. }) {
+                    self.line.post.saw_clock(sent, clock);
                 }
-                other => panic!("{other:?} is no answer to an acquire"),
+                Ok(answer)
             }
-        })
+            other => panic!("{other:?} is no answer to an acquire"),
+        }
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
         self.line.post.add(subscriber);
     }
 
-    fn renew<'a>(
-        &'a self,
-        renewals: &'a [RenewRequest],
-    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
-        Box::pin(async move {
-            let read = |answer| match answer {
-                Answer::Renew(answers) => Some(answers),
-                _ => None,
-            };
-            let question = Question::Renew(renewals.to_vec());
-            let answers = self.ask_all(renewals.len(), question, read).await;
-            if self.habit == Habit::TakesSilenceForYes {
-                return answers.into_iter().map(|one| one.or(Ok(RenewOutcome::Renewed))).collect();
-            }
-            answers
-        })
+    async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
+        let read = |answer| match answer {
+            Answer::Renew(answers) => Some(answers),
+            _ => None,
+        };
+        let question = Question::Renew(renewals.to_vec());
+        let answers = self.ask_all(renewals.len(), question, read).await;
+        if self.habit == Habit::TakesSilenceForYes {
+            return answers.into_iter().map(|one| one.or(Ok(RenewOutcome::Renewed))).collect();
+        }
+        answers
     }
 
-    fn release<'a>(
-        &'a self,
-        releases: &'a [ReleaseRequest],
-    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
-        Box::pin(async move {
-            if self.life.is_over() {
-                // Clearing away what a killed process had in memory must not wait for anything.
-                return releases.iter().map(|_| Ok(ReleaseOutcome::NotHeld)).collect();
-            }
-            let read = |answer| match answer {
-                Answer::Release(answers) => Some(answers),
-                _ => None,
-            };
-            let question = Question::Release(releases.to_vec());
-            self.ask_all(releases.len(), question, read).await
-        })
+    async fn release(
+        &self,
+        releases: &[ReleaseRequest],
+    ) -> Vec<Result<ReleaseOutcome, StoreError>> {
+        if self.life.is_over() {
+            // Clearing away what a killed process had in memory must not wait for anything.
+            return releases.iter().map(|_| Ok(ReleaseOutcome::NotHeld)).collect();
+        }
+        let read = |answer| match answer {
+            Answer::Release(answers) => Some(answers),
+            _ => None,
+        };
+        let question = Question::Release(releases.to_vec());
+        self.ask_all(releases.len(), question, read).await
     }
 
-    fn holder<'a>(
-        &'a self,
-        key: &'a LockKey,
-    ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
-        Box::pin(async move {
-            match self.ask(Question::Holder(key.clone())).await? {
-                Answer::Holder(holder) => Ok(holder),
-                other => panic!("{other:?} is no answer to a question for the holder"),
-            }
-        })
+    async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
+        match self.ask(Question::Holder(key.clone())).await? {
+            Answer::Holder(holder) => Ok(holder),
+            other => panic!("{other:?} is no answer to a question for the holder"),
+        }
     }
 
-    fn next_token<'a>(
-        &'a self,
-        key: &'a LockKey,
-    ) -> StoreFuture<'a, Result<Option<FencingToken>, StoreError>> {
-        Box::pin(async move {
-            match self.ask(Question::Number(key.clone())).await? {
-                Answer::Number(number) => Ok(number),
-                other => panic!("{other:?} is no answer to a question for a number"),
-            }
-        })
+    async fn next_token(&self, key: &LockKey) -> Result<Option<FencingToken>, StoreError> {
+        match self.ask(Question::Number(key.clone())).await? {
+            Answer::Number(number) => Ok(number),
+            other => panic!("{other:?} is no answer to a question for a number"),
+        }
     }
 
     fn supports_companions(&self) -> bool {
@@ -188,7 +166,7 @@ impl Store for WireStore {
         self.line.answered_since(since)
     }
 
-    fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move { self.ask(Question::Ping).await.map(|_| ()) })
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.ask(Question::Ping).await.map(|_| ())
     }
 }

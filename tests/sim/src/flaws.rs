@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lockattr::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, MemoryStore, ReleaseOutcome, ReleaseRequest,
-    RenewOutcome, RenewRequest, Sharing, Store, StoreError, StoreFuture, Subscriber,
+    RenewOutcome, RenewRequest, Sharing, Store, StoreError, Subscriber,
 };
 use lockattr::{FencingToken, Holder};
 use tokio::time::Instant;
@@ -124,76 +124,61 @@ impl WrongStore {
 }
 
 impl Store for WrongStore {
-    fn acquire<'a>(
-        &'a self,
-        asked: &'a AcquireRequest,
-    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
-        Box::pin(async move {
-            let mut wish = asked.clone();
-            wish.ttl = self.lasts(asked.ttl);
-            if self.flaw == Flaw::KeepsTheDead {
-                self.keep_the_dead().await;
-                self.waits_no_more(&asked.claim);
-                let answer = self.inner.acquire(&wish).await?;
-                if let AcquireOutcome::Held { queued: Some(_), .. } = answer {
-                    self.memory().waiting.push((wish, Instant::now()));
-                }
-                return Ok(answer);
-            }
+    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        let mut wish = asked.clone();
+        wish.ttl = self.lasts(asked.ttl);
+        if self.flaw == Flaw::KeepsTheDead {
+            self.keep_the_dead().await;
+            self.waits_no_more(&asked.claim);
             let answer = self.inner.acquire(&wish).await?;
-            Ok(self.told(asked, answer))
-        })
+            if let AcquireOutcome::Held { queued: Some(_), .. } = answer {
+                self.memory().waiting.push((wish, Instant::now()));
+            }
+            return Ok(answer);
+        }
+        let answer = self.inner.acquire(&wish).await?;
+        Ok(self.told(asked, answer))
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
         self.inner.subscribe(subscriber);
     }
 
-    fn renew<'a>(
-        &'a self,
-        renewals: &'a [RenewRequest],
-    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
-        Box::pin(async move {
-            let mut wishes = renewals.to_vec();
-            wishes.iter_mut().for_each(|wish| wish.ttl = self.lasts(wish.ttl));
-            self.inner.renew(&wishes).await
-        })
+    async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
+        let mut wishes = renewals.to_vec();
+        wishes.iter_mut().for_each(|wish| wish.ttl = self.lasts(wish.ttl));
+        self.inner.renew(&wishes).await
     }
 
-    fn release<'a>(
-        &'a self,
-        releases: &'a [ReleaseRequest],
-    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
-        Box::pin(async move {
-            releases.iter().for_each(|release| self.waits_no_more(&release.claim));
-            let mut wishes = releases.to_vec();
-            if self.flaw == Flaw::FreesLate {
-                wishes.iter_mut().for_each(|wish| *wish = wish.clone().after(LATE));
-            }
-            let mut answers = self.inner.release(&wishes).await;
-            if self.flaw == Flaw::ReleasesForAnybody {
-                for (release, answer) in releases.iter().zip(&mut answers) {
-                    let name = release.claim.key().name();
-                    let holder = self.memory().holders.get(name).cloned();
-                    if let Some(holder) = holder {
-                        *answer = Ok(ReleaseOutcome::Released);
-                        drop(self.inner.release(&[ReleaseRequest::new(holder)]).await);
-                    }
+    async fn release(
+        &self,
+        releases: &[ReleaseRequest],
+    ) -> Vec<Result<ReleaseOutcome, StoreError>> {
+        releases.iter().for_each(|release| self.waits_no_more(&release.claim));
+        let mut wishes = releases.to_vec();
+        if self.flaw == Flaw::FreesLate {
+            wishes.iter_mut().for_each(|wish| *wish = wish.clone().after(LATE));
+        }
+        let mut answers = self.inner.release(&wishes).await;
+        if self.flaw == Flaw::ReleasesForAnybody {
+            for (release, answer) in releases.iter().zip(&mut answers) {
+                let name = release.claim.key().name();
+                let holder = self.memory().holders.get(name).cloned();
+                if let Some(holder) = holder {
+                    *answer = Ok(ReleaseOutcome::Released);
+                    drop(self.inner.release(&[ReleaseRequest::new(holder)]).await);
                 }
             }
-            answers
-        })
+        }
+        answers
     }
 
-    fn holder<'a>(
-        &'a self,
-        key: &'a LockKey,
-    ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
-        self.inner.holder(key)
+    async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
+        self.inner.holder(key).await
     }
 
-    fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
-        self.inner.ping()
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.inner.ping().await
     }
 }
 

@@ -3,11 +3,10 @@
 use std::cell::{Cell, RefCell};
 use std::future::pending;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use lockattr::LockManager;
-use lockattr::store::{RedlockStore, Store};
+use lockattr::store::{AnyStore, RedlockStore};
 use lockattr_history::{Event, Recorder};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -138,18 +137,18 @@ impl Process {
         self.recorders.borrow().iter().flat_map(Recorder::events).collect()
     }
 
-    fn store(&self, life: &Life) -> Arc<dyn Store> {
+    fn store(&self, life: &Life) -> AnyStore {
         let server = |server: &usize| {
             let (network, parcels) = (self.network.clone(), self.parcels.clone());
             let address = server_name(*server);
             let store =
                 WireStore::new(&address, network, parcels, life.clone(), self.habit, self.response);
-            Arc::new(store) as Arc<dyn Store>
+            AnyStore::new(store)
         };
         let mut servers = self.servers.iter().map(server);
         match self.topology {
             Topology::Alone => servers.next().expect("it asks one server"),
-            Topology::Redlock => Arc::new(RedlockStore::new(servers).expect("enough servers")),
+            Topology::Redlock => AnyStore::new(RedlockStore::new(servers).expect("enough servers")),
         }
     }
 }

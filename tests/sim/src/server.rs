@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lockattr::FencingToken;
-use lockattr::store::{Notification, OwnerToken, Store, Subscriber};
+use lockattr::store::{AnyStore, Notification, OwnerToken, Subscriber};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -31,7 +31,7 @@ const COUNTER: u32 = 10;
 #[derive(Debug)]
 pub(crate) struct Server {
     /// What it keeps.
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: AnyStore,
     /// By how much its clock runs too fast, in parts of a thousand.
     pub(crate) fast: i32,
     /// How long it is busy with each question, and until when it is with those that have come.
@@ -45,12 +45,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// A server over `store`, that is on.
-    pub(crate) fn new(
-        store: Arc<dyn Store>,
-        fast: i32,
-        takes: Duration,
-        parcels: Parcels,
-    ) -> Arc<Self> {
+    pub(crate) fn new(store: AnyStore, fast: i32, takes: Duration, parcels: Parcels) -> Arc<Self> {
         let (power, busy) = (watch::Sender::new(true), Mutex::default());
         Arc::new(Self { store, fast, takes, busy, power, parcels })
     }

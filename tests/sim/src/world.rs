@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use lockattr::store::{MemoryStore, Store};
+use lockattr::store::{AnyStore, MemoryStore};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
@@ -125,9 +125,9 @@ impl<'a> World<'a> {
             .build();
         let servers: Vec<_> = (plan.fast.iter().enumerate())
             .map(|(number, &fast)| {
-                let store: Arc<dyn Store> = match wrong {
-                    Wrong::Servers(flaw) => Arc::new(WrongStore::new(flaw)),
-                    _ => Arc::new(MemoryStore::new()),
+                let store = match wrong {
+                    Wrong::Servers(flaw) => AnyStore::new(WrongStore::new(flaw)),
+                    _ => AnyStore::new(MemoryStore::new()),
                 };
                 let server = Server::new(store, fast, plan.server_takes, parcels.clone());
                 let host = server.clone();

@@ -4,71 +4,54 @@
 macro_rules! ordered_store {
     ($store:ty) => {
         impl $crate::store::Store for $store {
-            fn acquire<'a>(
-                &'a self,
-                asked: &'a $crate::store::AcquireRequest,
-            ) -> $crate::store::StoreFuture<
-                'a,
-                Result<$crate::store::AcquireOutcome, $crate::store::StoreError>,
-            > {
-                self.store.acquire(asked)
+            async fn acquire(
+                &self,
+                asked: &$crate::store::AcquireRequest,
+            ) -> Result<$crate::store::AcquireOutcome, $crate::store::StoreError> {
+                self.store.acquire(asked).await
             }
 
             fn subscribe(&self, subscriber: &std::sync::Arc<$crate::store::Subscriber>) {
                 self.store.subscribe(subscriber);
             }
 
-            fn renew<'a>(
-                &'a self,
-                renewals: &'a [$crate::store::RenewRequest],
-            ) -> $crate::store::StoreFuture<
-                'a,
-                Vec<Result<$crate::store::RenewOutcome, $crate::store::StoreError>>,
-            > {
-                self.store.renew(renewals)
-            }
-
-            fn release<'a>(
-                &'a self,
-                releases: &'a [$crate::store::ReleaseRequest],
-            ) -> $crate::store::StoreFuture<
-                'a,
-                Vec<Result<$crate::store::ReleaseOutcome, $crate::store::StoreError>>,
-            > {
-                self.store.release(releases)
-            }
-
-            fn holder<'a>(
-                &'a self,
-                key: &'a $crate::store::LockKey,
-            ) -> $crate::store::StoreFuture<
-                'a,
-                Result<Option<$crate::Holder>, $crate::store::StoreError>,
-            > {
-                self.store.holder(key)
-            }
-
-            fn held_locks<'a>(
-                &'a self,
-                prefix: &'a str,
-            ) -> $crate::store::StoreFuture<
-                'a,
-                Result<Vec<$crate::HeldLock>, $crate::store::StoreError>,
-            > {
-                self.store.held_locks(prefix)
-            }
-
-            fn force_release<'a>(
-                &'a self,
-                key: &'a $crate::store::LockKey,
-            ) -> $crate::store::StoreFuture<'a, Result<bool, $crate::store::StoreError>> {
-                self.store.force_release(key)
-            }
-
-            fn ping(
+            async fn renew(
                 &self,
-            ) -> $crate::store::StoreFuture<'_, Result<(), $crate::store::StoreError>> {
-                self.store.ping()
+                renewals: &[$crate::store::RenewRequest],
+            ) -> Vec<Result<$crate::store::RenewOutcome, $crate::store::StoreError>> {
+                self.store.renew(renewals).await
+            }
+
+            async fn release(
+                &self,
+                releases: &[$crate::store::ReleaseRequest],
+            ) -> Vec<Result<$crate::store::ReleaseOutcome, $crate::store::StoreError>> {
+                self.store.release(releases).await
+            }
+
+            async fn holder(
+                &self,
+                key: &$crate::store::LockKey,
+            ) -> Result<Option<$crate::Holder>, $crate::store::StoreError> {
+                self.store.holder(key).await
+            }
+
+            async fn held_locks(
+                &self,
+                prefix: &str,
+            ) -> Result<Vec<$crate::HeldLock>, $crate::store::StoreError> {
+                self.store.held_locks(prefix).await
+            }
+
+            async fn force_release(
+                &self,
+                key: &$crate::store::LockKey,
+            ) -> Result<bool, $crate::store::StoreError> {
+                self.store.force_release(key).await
+            }
+
+            async fn ping(&self) -> Result<(), $crate::store::StoreError> {
+                self.store.ping().await
             }
 
             fn answered_since(

@@ -17,7 +17,6 @@ mod wait;
 mod words;
 
 use std::fmt;
-use std::future::ready;
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::join_all;
@@ -29,8 +28,7 @@ use crate::lock::settings::ServerSettings;
 use crate::store::url::StoreUrl;
 use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, Notifications, ReleaseOutcome, ReleaseRequest,
-    RenewOutcome, RenewRequest, Sharing, Store, StoreError, StoreFuture, Subscriber,
-    connection_for,
+    RenewOutcome, RenewRequest, Sharing, Store, StoreError, Subscriber, connection_for,
 };
 use crate::{Error, FencingToken, HeldLock, Holder};
 use acquire::counted;
@@ -181,49 +179,37 @@ impl Drop for PostgresSessionStore {
 }
 
 impl Store for PostgresSessionStore {
-    fn acquire<'a>(
-        &'a self,
-        asked: &'a AcquireRequest,
-    ) -> StoreFuture<'a, Result<AcquireOutcome, StoreError>> {
-        Box::pin(self.0.acquire(asked))
+    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        self.0.acquire(asked).await
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
         self.0.mail.subscribers.add(subscriber);
     }
 
-    fn renew<'a>(
-        &'a self,
-        renewals: &'a [RenewRequest],
-    ) -> StoreFuture<'a, Vec<Result<RenewOutcome, StoreError>>> {
-        Box::pin(self.0.renew(renewals))
+    async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
+        self.0.renew(renewals).await
     }
 
-    fn release<'a>(
-        &'a self,
-        releases: &'a [ReleaseRequest],
-    ) -> StoreFuture<'a, Vec<Result<ReleaseOutcome, StoreError>>> {
-        Box::pin(join_all(releases.iter().map(|releasing| self.0.release(releasing))))
+    async fn release(
+        &self,
+        releases: &[ReleaseRequest],
+    ) -> Vec<Result<ReleaseOutcome, StoreError>> {
+        join_all(releases.iter().map(|releasing| self.0.release(releasing))).await
     }
 
-    fn holder<'a>(
-        &'a self,
-        key: &'a LockKey,
-    ) -> StoreFuture<'a, Result<Option<Holder>, StoreError>> {
-        Box::pin(self.0.holder(key))
+    async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
+        self.0.holder(key).await
     }
 
-    fn held_locks<'a>(
-        &'a self,
-        _prefix: &'a str,
-    ) -> StoreFuture<'a, Result<Vec<HeldLock>, StoreError>> {
+    async fn held_locks(&self, _prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
         let sentence = "advisory locks have numbers at the server, and no names: ask who has one of them \
                         by its key, or leave `lock=session` out of the URL and lock by leases";
-        Box::pin(ready(Err(StoreError::new(sentence).not_sent())))
+        Err(StoreError::new(sentence).not_sent())
     }
 
-    fn force_release<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<bool, StoreError>> {
-        Box::pin(self.0.force_release(key))
+    async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
+        self.0.force_release(key).await
     }
 
     /// Makes all shared connections, so that the first locks need not wait for them.
@@ -231,15 +217,13 @@ impl Store for PostgresSessionStore {
         true
     }
 
-    fn ping(&self) -> StoreFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move {
-            let places = 0..self.0.config.timing.connections();
-            let pings = join_all(places.map(|place| async move {
-                let session = self.0.sessions.shared(&self.0, place).await?;
-                session.run("").await.map_err(|failure| failure.error)
-            }));
-            pings.await.into_iter().collect()
-        })
+    async fn ping(&self) -> Result<(), StoreError> {
+        let places = 0..self.0.config.timing.connections();
+        let pings = join_all(places.map(|place| async move {
+            let session = self.0.sessions.shared(&self.0, place).await?;
+            session.run("").await.map_err(|failure| failure.error)
+        }));
+        pings.await.into_iter().collect()
     }
 
     fn refuses(&self, key: &LockKey) -> Option<String> {

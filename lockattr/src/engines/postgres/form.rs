@@ -1,13 +1,12 @@
 //! The two forms of locks in a PostgreSQL database, and which of them a URL chooses.
 
-use std::sync::Arc;
+use crate::store::AnyStore;
 
 use url::Url;
 
 use super::{PostgresSessionStore, PostgresStore};
 use crate::Error;
 use crate::lock::settings::ServerSettings;
-use crate::store::Store;
 
 /// What a lock is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,9 +38,9 @@ pub(crate) fn open(
     urls: &[Url],
     mut query: Vec<(String, String)>,
     defaults: ServerSettings,
-) -> Result<Arc<dyn Store>, Error> {
+) -> Result<AnyStore, Error> {
     Ok(match Form::take(&mut query)? {
-        Some(Form::Session) => Arc::new(PostgresSessionStore::at(urls, &query, defaults)?),
-        Some(Form::Lease) | None => Arc::new(PostgresStore::at(urls, &query, defaults)?),
+        Some(Form::Session) => AnyStore::new(PostgresSessionStore::at(urls, &query, defaults)?),
+        Some(Form::Lease) | None => AnyStore::new(PostgresStore::at(urls, &query, defaults)?),
     })
 }

@@ -3,13 +3,14 @@
 use std::any::Any;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error};
 
 use super::asks::{Question, Statements};
 use super::{PostgresSessionStore, PostgresStore, in_one_step};
 use crate::FencingToken;
-use crate::store::{LockKey, Store, StoreError, StoreFuture};
+use crate::store::{AnyStore, LockKey, StoreError};
 
 /// The channel on which a transaction that is committed says whose lock it had.
 pub(super) const ENDED: &str = "lockattr_ended";
@@ -63,7 +64,7 @@ impl PostgresTransaction for tokio_postgres::Transaction<'_> {
 /// A store whose locks a transaction of the caller's can have.
 pub(crate) trait InTransactions: Sync {
     /// The number of the advisory lock that the transaction takes.
-    fn number<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<i64, StoreError>>;
+    fn number<'a>(&'a self, key: &'a LockKey) -> BoxFuture<'a, Result<i64, StoreError>>;
 
     /// The statement that takes it, and returns the server process that has it then, or [`TAKEN`] or
     /// [`TOO_STRICT`]. Where the transaction waits for it by itself, it does so for `wait` at most.
@@ -79,12 +80,12 @@ pub(crate) trait InTransactions: Sync {
         &self,
         number: i64,
         pid: i32,
-    ) -> StoreFuture<'_, Result<Option<Option<FencingToken>>, StoreError>>;
+    ) -> BoxFuture<'_, Result<Option<Option<FencingToken>>, StoreError>>;
 }
 
 /// The store as one whose locks a transaction can have, if it is.
-pub(crate) fn in_transactions(store: &dyn Store) -> Option<&dyn InTransactions> {
-    let store: &dyn Any = store;
+pub(crate) fn in_transactions(store: &AnyStore) -> Option<&dyn InTransactions> {
+    let store: &dyn Any = &**store;
     let leases = store.downcast_ref::<PostgresStore>().map(|it| it as &dyn InTransactions);
     leases.or_else(|| store.downcast_ref::<PostgresSessionStore>().map(|it| it as _))
 }
@@ -119,7 +120,7 @@ impl Question for Has {
 }
 
 impl InTransactions for PostgresStore {
-    fn number<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<i64, StoreError>> {
+    fn number<'a>(&'a self, key: &'a LockKey) -> BoxFuture<'a, Result<i64, StoreError>> {
         Box::pin(async move { in_one_step(self.link(key), &Number(key.name().as_bytes())).await })
     }
 
@@ -140,7 +141,7 @@ impl InTransactions for PostgresStore {
         &self,
         number: i64,
         pid: i32,
-    ) -> StoreFuture<'_, Result<Option<Option<FencingToken>>, StoreError>> {
+    ) -> BoxFuture<'_, Result<Option<Option<FencingToken>>, StoreError>> {
         Box::pin(async move {
             let has = in_one_step(&self.asks[0], &Has(number, pid)).await?;
             Ok(has.then_some(None))
@@ -149,7 +150,7 @@ impl InTransactions for PostgresStore {
 }
 
 impl InTransactions for PostgresSessionStore {
-    fn number<'a>(&'a self, key: &'a LockKey) -> StoreFuture<'a, Result<i64, StoreError>> {
+    fn number<'a>(&'a self, key: &'a LockKey) -> BoxFuture<'a, Result<i64, StoreError>> {
         Box::pin(self.number_of(key))
     }
 
@@ -186,7 +187,7 @@ impl InTransactions for PostgresSessionStore {
         &self,
         number: i64,
         pid: i32,
-    ) -> StoreFuture<'_, Result<Option<Option<FencingToken>>, StoreError>> {
+    ) -> BoxFuture<'_, Result<Option<Option<FencingToken>>, StoreError>> {
         Box::pin(async move { Ok(self.counts(number, pid).await?.map(Some)) })
     }
 }

@@ -10,8 +10,8 @@ use super::round::Round;
 use super::votes::Votes;
 use crate::platform::entropy::random_fraction;
 use crate::store::{
-    AcquireOutcome, AcquireRequest, Claim, ReleaseRequest, RenewOutcome, RenewRequest, Sharing,
-    Store, StoreError, Waiting,
+    AcquireOutcome, AcquireRequest, AnyStore, Claim, ReleaseRequest, RenewOutcome, RenewRequest,
+    Sharing, StoreError, Waiting,
 };
 
 impl RedlockStore {
@@ -51,7 +51,7 @@ impl RedlockStore {
         }
         let began = Instant::now();
         let needed = self.quorum.needed(asked.claim.sharing());
-        let ask = |node: Arc<dyn Store>| {
+        let ask = |node: AnyStore| {
             let wish = wish.clone();
             async move { node.acquire(&wish).await }
         };

@@ -1,6 +1,5 @@
 //! The number of an acquisition that shares its lock, where the nodes do not agree on one.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::RedlockStore;
@@ -9,7 +8,7 @@ use super::votes::Votes;
 use crate::FencingToken;
 use crate::lock::fencing::{self, FARTHEST_HINT};
 use crate::store::{
-    AcquireOutcome, AcquireRequest, RenewOutcome, RenewRequest, Store, StoreError, Waiting,
+    AcquireOutcome, AcquireRequest, AnyStore, RenewOutcome, RenewRequest, StoreError, Waiting,
 };
 
 /// How often a number is asked for that nobody overtakes.
@@ -40,8 +39,8 @@ impl RedlockStore {
             let is_near = next <= behind.saturating_add(FARTHEST_HINT / 2);
             let hint = if is_near { next } else { behind };
             let again = wish.clone().waiting(Waiting::Not).hint(hint);
-            let ask = |(nth, node): (usize, &Arc<dyn Store>)| {
-                let (node, again) = (Arc::clone(node), again.clone());
+            let ask = |(nth, node): (usize, &AnyStore)| {
+                let (node, again) = (AnyStore::clone(node), again.clone());
                 let is_asked = granted.contains(&nth);
                 async move {
                     match is_asked {

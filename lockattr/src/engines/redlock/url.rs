@@ -1,7 +1,6 @@
 //! What a `redlock://` URL says.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use url::Url;
 
@@ -11,7 +10,7 @@ use crate::Error;
 use crate::engines::redis::is_asked;
 use crate::lock::settings::{ServerSettings, duration};
 use crate::store::url::StoreUrl;
-use crate::store::{RedisStore, Store};
+use crate::store::{AnyStore, RedisStore};
 
 impl RedlockStore {
     /// The store that `url` names: `redlock://[[user]:password@]host[:port],host,…[/database]`, three
@@ -63,13 +62,13 @@ impl RedlockStore {
         // No server's clock runs off by more than 1 %, as for every lease.
         let forgets = (!durable).then(|| longest_ttl + longest_ttl / 100 + clock_skew);
         let members = Members::new(urls.len());
-        let node = |(nth, mut url): (usize, Url)| -> Result<Arc<dyn Store>, Error> {
+        let node = |(nth, mut url): (usize, Url)| -> Result<AnyStore, Error> {
             if url.set_scheme(scheme).is_err() {
                 return Err(Error::InvalidOptions("this URL names no host".into()));
             }
             let member = members.nth(nth);
             let node = RedisStore::one_of_many(url, &rest, defaults.clone(), forgets, member)?;
-            Ok(Arc::new(node))
+            Ok(AnyStore::new(node))
         };
         let nodes: Result<Vec<_>, _> = urls.into_iter().enumerate().map(node).collect();
         let mut store = Self::new(nodes?)?;

@@ -1,6 +1,5 @@
 //! One etcd of three members for all tests: the keys of each have a prefix of their own.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lockattr::store::EtcdStore;
@@ -30,7 +29,7 @@ impl Fleet for OnEtcd {
         // Three members and as many tests beside share a machine.
         let url =
             self.etcd.url_with("session_timeout=200s&connect_timeout=10s&response_timeout=10s");
-        Arc::new(EtcdStore::open(&url).expect("a good URL"))
+        AnyStore::new(EtcdStore::open(&url).expect("a good URL"))
     }
 
     /// It need not be told: its claims have a place, and their store passes them over.

@@ -1,7 +1,5 @@
 //! One MariaDB for all tests, because it takes half a second to start: each has a database of its own.
 
-use std::sync::Arc;
-
 use lockattr::store::MysqlStore;
 use lockattr_tests::{MariaDb, eventually};
 use mysql_async::Error;
@@ -28,7 +26,7 @@ impl Fleet for OnMysql {
         let url = self.server.url_of(&self.database);
         // Many tests beside share two cores.
         let url = format!("{url}?connect_timeout=10s&response_timeout=10s");
-        Arc::new(MysqlStore::open(&url).expect("a good URL"))
+        AnyStore::new(MysqlStore::open(&url).expect("a good URL"))
     }
 
     async fn knows_it_is_gone(&self, subscriber: u64) {

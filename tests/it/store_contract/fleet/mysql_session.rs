@@ -1,7 +1,5 @@
 //! The same, where locks belong to connections.
 
-use std::sync::Arc;
-
 use lockattr::store::MysqlStore;
 use lockattr_tests::MariaDb;
 
@@ -23,7 +21,7 @@ impl Fleet for OnMysqlSessions {
     fn node(&self) -> AnyStore {
         let url = self.server.url_of(&self.database);
         let url = format!("{url}?lock=session&connect_timeout=10s&response_timeout=10s");
-        Arc::new(MysqlStore::open(&url).expect("a good URL"))
+        AnyStore::new(MysqlStore::open(&url).expect("a good URL"))
     }
 
     async fn knows_it_is_gone(&self, _inbox: u64) {}

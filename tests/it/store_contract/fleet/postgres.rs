@@ -1,7 +1,5 @@
 //! PostgreSQL: one server for all tests, a schema for each.
 
-use std::sync::Arc;
-
 use lockattr::store::PostgresStore;
 use lockattr_tests::{PostgresServer, eventually};
 
@@ -23,7 +21,7 @@ impl Fleet for OnPostgres {
     }
 
     fn node(&self) -> AnyStore {
-        Arc::new(PostgresStore::open(&self.url).expect("a good URL"))
+        AnyStore::new(PostgresStore::open(&self.url).expect("a good URL"))
     }
 
     async fn knows_it_is_gone(&self, subscriber: u64) {

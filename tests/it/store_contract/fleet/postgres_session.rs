@@ -1,7 +1,6 @@
 //! PostgreSQL's advisory locks: one server and one database for all tests, as a user who may do
 //! nothing there but connect; keys of its own for each.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lockattr::store::PostgresSessionStore;
@@ -44,7 +43,7 @@ impl Fleet for OnPostgresSessions {
     }
 
     fn node(&self) -> AnyStore {
-        Arc::new(PostgresSessionStore::open(&self.url).expect("a good URL"))
+        AnyStore::new(PostgresSessionStore::open(&self.url).expect("a good URL"))
     }
 
     /// A session that is gone does not stand in line.

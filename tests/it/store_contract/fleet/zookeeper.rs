@@ -1,6 +1,6 @@
 //! A ZooKeeper ensemble, shared by all tests: each has a node of its own.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use lockattr::store::ZookeeperStore;
 use lockattr_tests::{Engine, ZooKeeper, eventually};
@@ -25,7 +25,7 @@ impl Fleet for OnZooKeeper {
         // Java machines share this one with as many tests beside.
         let addrs = ADDRS.get().expect("it was started").join(",");
         let url = format!("zookeeper://{addrs}{}?response_timeout=10s&connect_timeout=10s", self.0);
-        Arc::new(ZookeeperStore::open(&url).expect("a good URL"))
+        AnyStore::new(ZookeeperStore::open(&url).expect("a good URL"))
     }
 
     /// Its session is closed with its store, and what it had is gone before those behind are told.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::FencingToken;
-use crate::store::{MemoryStore, RedlockStore};
+use crate::store::{AnyStore, MemoryStore, RedlockStore};
 
 /// Servers that number what was written do not skip a number because another store gave it.
 ///
@@ -28,8 +28,8 @@ async fn a_number_beyond_its_own_is_not_promised() {
 #[tokio::test(start_paused = true)]
 async fn a_quorum_takes_no_longer_lease_than_each_of_its_stores() {
     let here = Here::new();
-    let memory = || Arc::new(MemoryStore::new()) as Arc<dyn Store>;
-    let quorum = RedlockStore::new([memory(), here.store.clone(), memory()]).unwrap();
+    let memory = || AnyStore::new(MemoryStore::new());
+    let quorum = RedlockStore::new([memory(), here.store.clone().into(), memory()]).unwrap();
     assert_eq!(quorum.longest_ttl(), here.store.longest_ttl());
     let quorum = RedlockStore::new([memory(), memory(), memory()]).unwrap();
     assert_eq!(quorum.longest_ttl(), Duration::MAX);

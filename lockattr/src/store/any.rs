@@ -1,0 +1,106 @@
+//! The adapter between [`Store`], whose methods are `async fn`, and a manager, which holds a store of any kind.
+
+use std::any::Any;
+use std::fmt::{self, Debug};
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::time::Instant;
+
+use super::{
+    AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
+    RenewRequest, Store, StoreError, Subscriber,
+};
+use crate::{FencingToken, HeldLock, Holder};
+
+/// A store of any kind, behind one pointer. Cheap to clone: all clones are the same store.
+///
+/// An `Arc` of any [`Store`] converts into it, so it seldom has to be named:
+///
+/// ```
+/// use lockattr::store::{AnyStore, MemoryStore, RedlockStore};
+///
+/// let nodes = (0..3).map(|_| AnyStore::new(MemoryStore::new()));
+/// let quorum = RedlockStore::new(nodes)?;
+/// # let _ = quorum;
+/// # Ok::<(), lockattr::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct AnyStore(Arc<dyn ErasedStore>);
+
+impl AnyStore {
+    /// The store, which nothing else holds.
+    pub fn new(store: impl Store) -> Self {
+        Self(Arc::new(store))
+    }
+}
+
+impl<S: Store> From<Arc<S>> for AnyStore {
+    fn from(store: Arc<S>) -> Self {
+        Self(store)
+    }
+}
+
+impl Deref for AnyStore {
+    type Target = dyn ErasedStore;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
+
+impl Debug for AnyStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+macro_rules! erased {
+    (
+        async { $($name:ident($($arg:ident: $type:ty),*) -> $answer:ty;)* }
+        plain { $($plain:ident($($plain_arg:ident: $plain_type:ty),*) -> $plain_answer:ty;)* }
+    ) => {
+        /// [`Store`] with boxed futures. Implement that one.
+        #[doc(hidden)]
+        #[allow(missing_docs, reason = "each method is that of `Store`")]
+        pub trait ErasedStore: Any + Debug + Send + Sync {
+            $(fn $name<'a>(&'a self, $($arg: $type),*) -> BoxFuture<'a, $answer>;)*
+            $(fn $plain(&self, $($plain_arg: $plain_type),*) -> $plain_answer;)*
+        }
+
+        impl<S: Store> ErasedStore for S {
+            $(fn $name<'a>(&'a self, $($arg: $type),*) -> BoxFuture<'a, $answer> {
+                Box::pin(Store::$name(self, $($arg),*))
+            })*
+            $(fn $plain(&self, $($plain_arg: $plain_type),*) -> $plain_answer {
+                Store::$plain(self, $($plain_arg),*)
+            })*
+        }
+    };
+}
+
+erased! {
+    async {
+        acquire(request: &'a AcquireRequest) -> Result<AcquireOutcome, StoreError>;
+        renew(requests: &'a [RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>>;
+        release(requests: &'a [ReleaseRequest]) -> Vec<Result<ReleaseOutcome, StoreError>>;
+        holder(key: &'a LockKey) -> Result<Option<Holder>, StoreError>;
+        held_locks(prefix: &'a str) -> Result<Vec<HeldLock>, StoreError>;
+        force_release(key: &'a LockKey) -> Result<bool, StoreError>;
+        next_token(key: &'a LockKey) -> Result<Option<FencingToken>, StoreError>;
+        ping() -> Result<(), StoreError>;
+    }
+    plain {
+        subscribe(subscriber: &Arc<Subscriber>) -> ();
+        answered_since(key: &LockKey, since: Instant) -> bool;
+        entry_lifetime(ttl: Duration) -> Duration;
+        needs_io() -> bool;
+        supports_companions() -> bool;
+        supports_downgrade() -> bool;
+        longest_ttl() -> Duration;
+        refuses(key: &LockKey) -> Option<String>;
+        refuses_claim(claim: &Claim) -> Option<String>;
+    }
+}
