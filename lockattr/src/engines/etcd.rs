@@ -3,18 +3,18 @@
 mod batch;
 mod call;
 mod config;
+mod connect;
+mod connection;
 mod core;
-mod dial;
-mod ensemble;
 mod failure;
 #[cfg(fuzzing)]
 pub mod fuzzed;
-mod keep;
-mod link;
-mod look;
+mod keep_alive;
 mod messages;
 mod names;
-mod order;
+mod read;
+mod recipe;
+mod request_order;
 mod requests;
 mod session;
 mod tls;
@@ -24,12 +24,12 @@ use std::fmt;
 
 use url::Url;
 
-use super::ordered::{OrderedStore, ordered_store};
+use super::sequenced::{SequencedStore, sequenced_store};
 use crate::Error;
 use crate::lock::settings::ServerSettings;
 use crate::store::url::StoreUrl;
 use config::Config;
-use ensemble::Etcd;
+use recipe::Etcd;
 
 /// Locks in an etcd cluster (3.4 and later).
 ///
@@ -95,7 +95,7 @@ use ensemble::Etcd;
 /// # Ok::<(), lockattr::Error>(())
 /// ```
 pub struct EtcdStore {
-    store: OrderedStore<Etcd>,
+    store: SequencedStore<Etcd>,
     address: String,
 }
 
@@ -117,7 +117,7 @@ impl EtcdStore {
     ) -> Result<Self, Error> {
         let config = Config::read(urls, query, defaults)?;
         let address = config.address.clone();
-        Ok(Self { store: OrderedStore::new(Etcd::new(config)), address })
+        Ok(Self { store: SequencedStore::new(Etcd::new(config)), address })
     }
 }
 
@@ -127,4 +127,4 @@ impl fmt::Debug for EtcdStore {
     }
 }
 
-ordered_store!(EtcdStore);
+sequenced_store!(EtcdStore);

@@ -43,7 +43,7 @@ pub struct MemoryStore {
 /// What is to be told when the locks are no longer locked.
 enum Message {
     Notification(Arc<Subscriber>, OwnerToken, Notification),
-    Wanted(Arc<Subscriber>, Box<str>),
+    Contended(Arc<Subscriber>, Box<str>),
 }
 
 impl MemoryStore {
@@ -52,17 +52,17 @@ impl MemoryStore {
         Self::default()
     }
 
-    fn with<T>(&self, change: impl FnOnce(&mut Locks, &mut Post<'_>) -> T) -> T {
-        let mut post = Post { store: self, now: Instant::now(), messages: Vec::new() };
+    fn with<T>(&self, change: impl FnOnce(&mut Locks, &mut Notifier<'_>) -> T) -> T {
+        let mut notifier = Notifier { store: self, now: Instant::now(), messages: Vec::new() };
         let changed = {
             // A panic cannot leave the map half changed, so a poisoned lock is still good.
             let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
-            change(&mut locks, &mut post)
+            change(&mut locks, &mut notifier)
         };
-        for message in post.messages {
+        for message in notifier.messages {
             match message {
                 Message::Notification(subscriber, token, news) => subscriber.notify(token, news),
-                Message::Wanted(subscriber, name) => subscriber.contended(&name),
+                Message::Contended(subscriber, name) => subscriber.contended(&name),
             }
         }
         changed
@@ -70,15 +70,15 @@ impl MemoryStore {
 }
 
 /// Who hears of a change, and when it happens.
-struct Post<'a> {
+struct Notifier<'a> {
     store: &'a MemoryStore,
     now: Instant,
     messages: Vec<Message>,
 }
 
-impl Post<'_> {
+impl Notifier<'_> {
     /// Tells the claim's inbox; `false` if its manager is gone.
-    fn tell(&mut self, claim: &Claim, news: Notification) -> bool {
+    fn notify(&mut self, claim: &Claim, news: Notification) -> bool {
         let subscriber = self.subscriber(claim);
         let there = subscriber.is_some();
         self.messages.extend(
@@ -90,9 +90,10 @@ impl Post<'_> {
     }
 
     /// Tells the holder that others wait.
-    fn tell_wanted(&mut self, holder: &Claim, name: &str) {
+    fn notify_contended(&mut self, holder: &Claim, name: &str) {
         let subscriber = self.subscriber(holder);
-        self.messages.extend(subscriber.map(|subscriber| Message::Wanted(subscriber, name.into())));
+        self.messages
+            .extend(subscriber.map(|subscriber| Message::Contended(subscriber, name.into())));
     }
 
     fn subscriber(&self, claim: &Claim) -> Option<Arc<Subscriber>> {
@@ -102,7 +103,7 @@ impl Post<'_> {
 
 impl Store for MemoryStore {
     async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
-        Ok(self.with(|locks, post| locks.acquire(asked, post)))
+        Ok(self.with(|locks, notifier| locks.acquire(asked, notifier)))
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
@@ -110,8 +111,8 @@ impl Store for MemoryStore {
     }
 
     async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
-        let renew = |locks: &mut Locks, post: &mut Post<'_>| {
-            renewals.iter().map(|renewal| Ok(locks.renew(renewal, post))).collect()
+        let renew = |locks: &mut Locks, notifier: &mut Notifier<'_>| {
+            renewals.iter().map(|renewal| Ok(locks.renew(renewal, notifier))).collect()
         };
         self.with(renew)
     }
@@ -120,22 +121,22 @@ impl Store for MemoryStore {
         &self,
         releases: &[ReleaseRequest],
     ) -> Vec<Result<ReleaseOutcome, StoreError>> {
-        let release = |locks: &mut Locks, post: &mut Post<'_>| {
-            releases.iter().map(|release| Ok(locks.release(release, post))).collect()
+        let release = |locks: &mut Locks, notifier: &mut Notifier<'_>| {
+            releases.iter().map(|release| Ok(locks.release(release, notifier))).collect()
         };
         self.with(release)
     }
 
     async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
-        Ok(self.with(|locks, post| locks.holder(key, post.now)))
+        Ok(self.with(|locks, notifier| locks.holder(key, notifier.now)))
     }
 
     async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
-        Ok(self.with(|locks, post| locks.held_locks(prefix, post.now)))
+        Ok(self.with(|locks, notifier| locks.held_locks(prefix, notifier.now)))
     }
 
     async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
-        Ok(self.with(|locks, post| locks.force_release(key, post)))
+        Ok(self.with(|locks, notifier| locks.force_release(key, notifier)))
     }
 
     fn supports_companions(&self) -> bool {

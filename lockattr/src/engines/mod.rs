@@ -7,12 +7,12 @@ pub(crate) mod fuzzing;
 pub(crate) mod memory;
 #[cfg(feature = "mysql")]
 pub(crate) mod mysql;
-#[cfg(any(feature = "zookeeper", feature = "etcd"))]
-mod ordered;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
 pub(crate) mod redlock;
+#[cfg(any(feature = "zookeeper", feature = "etcd"))]
+mod sequenced;
 #[cfg(feature = "zookeeper")]
 pub(crate) mod zookeeper;

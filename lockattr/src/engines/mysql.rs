@@ -9,14 +9,14 @@ mod config;
 mod connect;
 #[cfg(fuzzing)]
 pub mod fuzzed;
-mod lane;
+mod held_locks;
 mod leases;
-mod post;
+mod listener;
 mod request;
 mod schema;
 mod session;
 mod sessions;
-mod survey;
+mod worker;
 
 use std::fmt;
 use std::sync::Arc;

@@ -4,21 +4,21 @@
 //! function in the database: the rules of the Redis scripts, in PL/pgSQL.
 
 mod advisory;
-mod asks;
 mod config;
+mod connection_slot;
 mod driver;
 mod failure;
-mod form;
 #[cfg(fuzzing)]
 pub mod fuzzed;
-mod hears;
-mod link;
+mod heartbeat;
+mod held_locks;
+mod listener;
+mod lock_kind;
 mod pooler;
-mod pulse;
+mod queries;
 mod session;
-mod survey;
 mod transaction;
-mod waiting;
+mod transaction_waiters;
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,14 +35,14 @@ use crate::store::{
 };
 use crate::{Error, HeldLock, Holder};
 pub use advisory::PostgresSessionStore;
-use asks::{Asks, Item, Question, Take, Who};
 use config::Config;
+use connection_slot::ConnectionSlot;
 use failure::Failure;
-use form::Form;
-pub(crate) use form::open;
-use hears::Hears;
-use link::Link;
-use survey::{Evict, Survey, evicted};
+use held_locks::{ForceRelease, HeldLocksQuery, force_released};
+use listener::Listener;
+use lock_kind::LockKind;
+pub(crate) use lock_kind::open;
+use queries::{AcquireQuery, BatchItem, HolderQuery, Queries, Query};
 pub use transaction::PostgresTransaction;
 pub(crate) use transaction::{InTransactions, TAKEN, TOO_STRICT, in_transactions};
 
@@ -62,12 +62,12 @@ macro_rules! migration {
             include_str!("postgres/tables.sql"),
             include_str!("postgres/guard.sql"),
             include_str!("postgres/count.sql"),
-            include_str!("postgres/line.sql"),
+            include_str!("postgres/queue.sql"),
             include_str!("postgres/acquire.sql"),
             include_str!("postgres/release.sql"),
             include_str!("postgres/transaction.sql"),
             include_str!("postgres/renew.sql"),
-            include_str!("postgres/evict.sql"),
+            include_str!("postgres/force_release.sql"),
         )
     };
 }
@@ -156,8 +156,8 @@ macro_rules! migration {
 /// # Ok::<(), lockattr::Error>(())
 /// ```
 pub struct PostgresStore {
-    asks: Box<[Arc<Link<Asks>>]>,
-    hears: Arc<Link<Hears>>,
+    slots: Box<[Arc<ConnectionSlot<Queries>>]>,
+    listener: Arc<ConnectionSlot<Listener>>,
     address: String,
 }
 
@@ -184,7 +184,7 @@ impl PostgresStore {
     /// [`Error::InvalidOptions`] if the URL makes no sense.
     pub fn open(url: &str) -> Result<Self, Error> {
         let StoreUrl { urls, mut query } = StoreUrl::parse(url)?;
-        if Form::take(&mut query)? == Some(Form::Session) {
+        if LockKind::take(&mut query)? == Some(LockKind::Session) {
             let sentence = "`lock=session` is what `PostgresSessionStore` does: open that";
             return Err(Error::InvalidOptions(sentence.into()));
         }
@@ -197,22 +197,24 @@ impl PostgresStore {
         defaults: ServerSettings,
     ) -> Result<Self, Error> {
         let config = Config::read(urls, query, defaults)?;
-        let asks = Arc::new(Asks);
+        let queries = Arc::new(Queries);
         let connections = 0..config.timing.connections();
         Ok(Self {
-            asks: connections.map(|_| Link::new(config.clone(), asks.clone())).collect(),
+            slots: connections
+                .map(|_| ConnectionSlot::new(config.clone(), queries.clone()))
+                .collect(),
             address: config.address.clone(),
-            hears: Link::new(config, Arc::default()),
+            listener: ConnectionSlot::new(config, Arc::default()),
         })
     }
 
     /// The connection for a key: all commands for one travel on the same, and so keep their order.
-    fn link(&self, key: &LockKey) -> &Arc<Link<Asks>> {
-        &self.asks[self.place(key)]
+    fn slot(&self, key: &LockKey) -> &Arc<ConnectionSlot<Queries>> {
+        &self.slots[self.slot_index(key)]
     }
 
-    fn place(&self, key: &LockKey) -> usize {
-        connection_for(key, self.asks.len())
+    fn slot_index(&self, key: &LockKey) -> usize {
+        connection_for(key, self.slots.len())
     }
 
     async fn ask(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
@@ -221,34 +223,34 @@ impl PostgresStore {
             Waiting::Not => None,
             // First of all: a grant that is told to nobody would be passed on.
             Waiting::Queued | Waiting::Told { .. } => {
-                let ear = self.hears.hear(claim.token().subscriber()).await?;
+                let ear = self.listener.subscribe(claim.token().subscriber()).await?;
                 claim.enters_queue(*ttl, *waiting);
-                self.hears.role.1.add(claim);
+                self.listener.role.1.add(claim);
                 Some(ear)
             }
         };
         let sent = Instant::now();
-        let link = self.link(claim.key());
-        let granted = in_one_step(link, &Take { asked, ear }).await?;
+        let link = self.slot(claim.key());
+        let granted = in_one_step(link, &AcquireQuery { asked, ear }).await?;
         let (answer, clock) = granted.ok_or_else(nonsense)?;
         if let Some(micros) = clock {
-            self.hears.role.0.saw_clock(sent, micros);
+            self.listener.role.0.saw_clock(sent, micros);
         }
         Ok(answer)
     }
 
     /// Whether each claim had its locks: one statement for each connection and hundred, all at once,
     /// and the answers back in the order of `items`.
-    async fn ask_about<I: Item>(&self, items: &[I]) -> Vec<Result<bool, StoreError>> {
+    async fn run_batches<I: BatchItem>(&self, items: &[I]) -> Vec<Result<bool, StoreError>> {
         if let [item] = items {
-            let held = in_one_step(self.link(item.claim().key()), &[item][..]).await;
+            let held = in_one_step(self.slot(item.claim().key()), &[item][..]).await;
             return vec![held.and_then(|held| held.first().copied().ok_or_else(too_short))];
         }
-        let mut by_place = vec![Vec::new(); self.asks.len()];
+        let mut by_place = vec![Vec::new(); self.slots.len()];
         for (index, item) in items.iter().enumerate() {
-            by_place[self.place(item.claim().key())].push((index, item));
+            by_place[self.slot_index(item.claim().key())].push((index, item));
         }
-        let places = self.asks.iter().zip(&by_place);
+        let places = self.slots.iter().zip(&by_place);
         let batches =
             places.flat_map(|(link, asked)| asked.chunks(BATCH).map(move |it| (link, it)));
         let replies = batches.map(|(link, asked)| async move {
@@ -277,15 +279,15 @@ fn nonsense() -> StoreError {
 }
 
 /// Asks one statement; again if the server took it back because of another transaction.
-async fn in_one_step<Q: Question + ?Sized>(
-    link: &Arc<Link<Asks>>,
+async fn in_one_step<Q: Query + ?Sized>(
+    link: &Arc<ConnectionSlot<Queries>>,
     question: &Q,
 ) -> Result<Q::Answer, StoreError> {
     let live = link.get().await?;
     let mut tries = 0;
     loop {
         match link.answer(&live, question.ask(&live.session, &live.client)).await {
-            Err(Failure { lost_a_conflict: true, .. }) if tries < TRIES => tries += 1,
+            Err(Failure { is_conflict: true, .. }) if tries < TRIES => tries += 1,
             outcome => return outcome.map_err(|failure| failure.error),
         }
     }
@@ -303,11 +305,11 @@ impl Store for PostgresStore {
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
-        self.hears.role.0.subscribers.add(subscriber);
+        self.listener.role.0.subscribers.add(subscriber);
     }
 
     async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
-        let held = self.ask_about(renewals).await.into_iter();
+        let held = self.run_batches(renewals).await.into_iter();
         held.map(|held| Ok(if held? { RenewOutcome::Renewed } else { RenewOutcome::NotHeld }))
             .collect()
     }
@@ -316,22 +318,22 @@ impl Store for PostgresStore {
         &self,
         releases: &[ReleaseRequest],
     ) -> Vec<Result<ReleaseOutcome, StoreError>> {
-        let held = self.ask_about(releases).await.into_iter();
+        let held = self.run_batches(releases).await.into_iter();
         held.map(|held| Ok(if held? { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld }))
             .collect()
     }
 
     async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
-        in_one_step(self.link(key), &Who(key.name())).await
+        in_one_step(self.slot(key), &HolderQuery(key.name())).await
     }
 
     async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
-        in_one_step(&self.asks[0], &Survey(prefix)).await
+        in_one_step(&self.slots[0], &HeldLocksQuery(prefix)).await
     }
 
     async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
-        let answer = in_one_step(self.link(key), &Evict(key.name())).await?;
-        evicted(answer).ok_or_else(nonsense)?
+        let answer = in_one_step(self.slot(key), &ForceRelease(key.name())).await?;
+        force_released(answer).ok_or_else(nonsense)?
     }
 
     /// Asks on every connection, so that the first locks need not wait for theirs.
@@ -340,12 +342,12 @@ impl Store for PostgresStore {
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
-        let pings = join_all(self.asks.iter().map(|link| async move {
+        let pings = join_all(self.slots.iter().map(|link| async move {
             let live = link.get().await?;
             let answer = link.answer(&live, live.client.check_connection()).await;
             answer.map_err(|failure| failure.error)
         }));
-        let (pings, hears) = join(pings, self.hears.get()).await;
+        let (pings, hears) = join(pings, self.listener.get()).await;
         pings.into_iter().collect::<Result<(), _>>().and(hears.map(|_| ()))
     }
 

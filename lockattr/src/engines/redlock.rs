@@ -70,10 +70,10 @@ pub(super) const TWICE: &str =
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), lockattr::Error> {
 /// use std::sync::Arc;
-/// use lockattr::store::{MemoryStore, RedlockStore, Store};
+/// use lockattr::store::{MemoryStore, RedlockStore};
 /// use lockattr::{LockManager, LockOptions};
 ///
-/// let nodes = (0..3).map(|_| Arc::new(MemoryStore::new()) as AnyStore);
+/// let nodes = (0..3).map(|_| Arc::new(MemoryStore::new()));
 /// let store = Arc::new(RedlockStore::new(nodes)?);
 /// let manager = LockManager::builder().store(store).build()?;
 /// let _held = manager.acquire("product:42", LockOptions::new()).await?;

@@ -4,8 +4,8 @@ mod config;
 mod entries;
 #[cfg(fuzzing)]
 pub mod fuzzed;
-mod lines;
 mod names;
+mod recipe;
 mod session;
 mod size;
 
@@ -13,7 +13,7 @@ use std::fmt;
 
 use url::Url;
 
-use super::ordered::{OrderedStore, ordered_store};
+use super::sequenced::{SequencedStore, sequenced_store};
 use crate::Error;
 use crate::lock::settings::ServerSettings;
 use crate::store::url::StoreUrl;
@@ -76,7 +76,7 @@ use entries::Zookeeper;
 /// # Ok::<(), lockattr::Error>(())
 /// ```
 pub struct ZookeeperStore {
-    store: OrderedStore<Zookeeper>,
+    store: SequencedStore<Zookeeper>,
     address: String,
 }
 
@@ -98,9 +98,9 @@ impl ZookeeperStore {
         defaults: &ServerSettings,
     ) -> Result<Self, Error> {
         let config = Config::read(urls, query, defaults)?;
-        session::can_be_made()?;
+        session::check_not_forked()?;
         let address = config.address.clone();
-        Ok(Self { store: OrderedStore::new(Zookeeper::new(config)), address })
+        Ok(Self { store: SequencedStore::new(Zookeeper::new(config)), address })
     }
 }
 
@@ -110,4 +110,4 @@ impl fmt::Debug for ZookeeperStore {
     }
 }
 
-ordered_store!(ZookeeperStore);
+sequenced_store!(ZookeeperStore);

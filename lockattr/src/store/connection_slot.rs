@@ -6,9 +6,9 @@ use super::LockKey;
 
 /// The place of this lock among so many, at least one: always the same, so that all commands for it
 /// travel on one connection and keep their order.
-pub(crate) fn connection_for(key: &LockKey, places: usize) -> usize {
+pub(crate) fn connection_for(key: &LockKey, connections: usize) -> usize {
     let mut hasher = DefaultHasher::new();
     key.name().hash(&mut hasher);
     // The remainder by a `usize` is one.
-    (hasher.finish() % places as u64) as usize
+    (hasher.finish() % connections as u64) as usize
 }

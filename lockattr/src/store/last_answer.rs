@@ -7,13 +7,13 @@ use tokio::time::Instant;
 /// When the last answer came. A question without one, on a connection that has answered others meanwhile, met a
 /// busy server and no outage.
 #[derive(Debug)]
-pub(crate) struct Answered {
+pub(crate) struct LastAnswer {
     made: Instant,
     /// In microseconds after `made`.
     last: AtomicU64,
 }
 
-impl Answered {
+impl LastAnswer {
     pub(crate) fn new() -> Self {
         Self { made: Instant::now(), last: AtomicU64::new(0) }
     }

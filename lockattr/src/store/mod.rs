@@ -35,14 +35,14 @@ mod any;
 mod claim;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod connection_slot;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) mod held_lock_rows;
 #[cfg(any(feature = "redis", feature = "zookeeper", feature = "etcd"))]
 pub(crate) mod last_answer;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
 mod notifications;
 pub(crate) mod queue;
 mod request;
-#[cfg(any(feature = "postgres", feature = "mysql"))]
-pub(crate) mod rows;
 mod subscriber;
 mod subscribers;
 pub(crate) mod url;
@@ -82,12 +82,12 @@ pub type News = Notification;
 
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) use connection_slot::connection_for;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) use held_lock_rows::{HeldLockRows, holder_of};
 #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
 pub(crate) use notifications::Notifications;
 pub(crate) use queue::MAX_RECHECK;
 pub use request::{AcquireRequest, ReleaseRequest, RenewRequest, Waiting};
-#[cfg(any(feature = "postgres", feature = "mysql"))]
-pub(crate) use rows::{Rows, holder_of};
 
 /// Where locks are kept.
 ///

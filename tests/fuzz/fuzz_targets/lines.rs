@@ -44,7 +44,7 @@ fn key(name: &str) -> LockKey {
 
 fuzz_target!(|input: Input<'_>| {
     match input {
-        Input::Zookeeper(nodes) => zookeeper::line(nodes.iter().map(name).collect()),
+        Input::Zookeeper(nodes) => zookeeper::queue(nodes.iter().map(name).collect()),
         Input::Etcd(bytes) => {
             etcd::looked(bytes, &key("a"));
             etcd::entered(bytes, &[key("a"), key("b")], *TOKEN);

@@ -34,7 +34,7 @@ async fn a_session_that_is_revoked_by_hand_is_lost_at_once() {
 
 /// Where an election let an old session live for longer than its store believed in it.
 ///
-/// Red without: taking the last entry of a token for the claim's (`ordered/turns.rs`).
+/// Red without: taking the last entry of a token for the claim's (`sequenced/queue_order.rs`).
 #[tokio::test]
 async fn an_entry_of_an_earlier_session_is_not_taken_for_ours() {
     let etcd = Etcd::shared().await;

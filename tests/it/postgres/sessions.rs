@@ -56,7 +56,7 @@ async fn what_a_session_was_asked_that_stood_still_is_not_done_behind_its_releas
 /// To see whether a waiter's session is still there, others try to share the advisory lock of its place. A
 /// transaction that has just done so, as a release does, is not the session that a new one has to end.
 ///
-/// Red without: the mode of the lock that `alone_in` looks for.
+/// Red without: the mode of the lock that `take_slot_lock` looks for.
 #[tokio::test]
 async fn a_new_session_ends_nobody_who_looks_whether_the_one_before_it_lives() {
     let database = Database::new().await;

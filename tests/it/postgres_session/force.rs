@@ -30,7 +30,7 @@ async fn force_ends_the_session_that_has_the_lock() {
 
 /// One that this process has ends alone: the session has others of it.
 ///
-/// Red without: `take_from`.
+/// Red without: `release_local`.
 #[tokio::test]
 async fn what_this_process_has_is_given_back_alone() {
     let database = Database::new().await;

@@ -6,7 +6,7 @@ use lockattr_tests::{Engine, Wires};
 
 use super::*;
 
-/// Red without: `adopt` in `store/zookeeper/lines.rs` (a second entry stands behind the first).
+/// Red without: `adopt` in `engines/zookeeper/entries.rs` (a second entry stands behind the first).
 #[tokio::test]
 async fn a_lost_create_reply_is_found_again() {
     let ensemble = ZooKeeper::start().await;

@@ -7,7 +7,7 @@ fn names(n: usize) -> Vec<String> {
     (0..n).map(|nth| format!("a-name-of-twenty-{nth:03}")).collect()
 }
 
-/// Red without: `refuses` in `store/zookeeper/lines.rs` (the servers close the connection, of all that
+/// Red without: `refuses` in `engines/zookeeper/size.rs` (the servers close the connection, of all that
 /// is locked over it).
 #[tokio::test]
 async fn a_claim_that_no_server_takes_is_refused_and_costs_nobody_the_connection() {

@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// Red without: `session_ended` in `store/ordered/shared.rs` telling the inbox (the next renewal
+/// Red without: `session_ended` in `engines/sequenced/shared.rs` telling the inbox (the next renewal
 /// would, a third of the TTL later).
 #[tokio::test]
 async fn a_session_that_the_servers_end_is_lost_at_once_and_the_next_gets_in() {
@@ -109,7 +109,7 @@ async fn a_manager_that_is_dropped_closes_its_session() {
 
 /// ZooKeeper's client has one thread for all connections of a process, and a fork does not copy it.
 ///
-/// Red without: `can_be_made` (the copy's calls end in `Store`, for ever).
+/// Red without: `check_not_forked` (the copy's calls end in `Store`, for ever).
 #[tokio::test]
 async fn a_manager_that_is_made_in_the_copy_of_a_process_is_refused() {
     let ensemble = ZooKeeper::shared().await;

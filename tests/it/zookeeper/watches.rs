@@ -9,8 +9,8 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// Red without: `in_the_way` for exclusive claims naming one before it only, in
-/// `store/ordered/turns.rs` (make it `Some(0)`: all watch the first).
+/// Red without: `blockers` for exclusive claims naming one before it only, in
+/// `engines/sequenced/queue_order.rs` (make it `Some(0)`: all watch the first).
 #[tokio::test]
 async fn a_release_wakes_one_of_a_hundred() {
     let ensemble = ZooKeeper::start().await;
@@ -79,7 +79,7 @@ async fn an_entry_that_may_not_be_read_is_waited_for_too() {
     nothing_is_left(&ensemble, &url).await;
 }
 
-/// Red without: a task being ended with its place (`Task`'s `Drop` in `store/ordered/place.rs`).
+/// Red without: a task being ended with its place (`Task`'s `Drop` in `engines/sequenced/claim_record.rs`).
 #[tokio::test]
 async fn who_gives_up_takes_its_watch_back() {
     let ensemble = ZooKeeper::start().await;

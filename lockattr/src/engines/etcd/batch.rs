@@ -1,8 +1,8 @@
 //! Many claims in one question, and an answer for each. Pure.
 
 use super::failure::Failure;
-use super::requests::MOST;
-use crate::engines::ordered::Entry;
+use super::requests::MAX_OPERATIONS;
+use crate::engines::sequenced::Entry;
 use crate::store::StoreError;
 
 /// The entries of all claims, each with the number of its claim.
@@ -18,7 +18,7 @@ pub(super) fn by_claim(
     answers: Vec<Result<Vec<bool>, Failure>>,
 ) -> Vec<Result<bool, StoreError>> {
     let mut outcome: Vec<Option<Result<bool, StoreError>>> = vec![None; claims];
-    for (chunk, answer) in entries.chunks(MOST).zip(answers) {
+    for (chunk, answer) in entries.chunks(MAX_OPERATIONS).zip(answers) {
         for (at, (_, nth)) in chunk.iter().enumerate() {
             let one = match &answer {
                 Ok(answers) => answers.get(at).copied().ok_or_else(odd_answer),

@@ -32,7 +32,7 @@ where
     A: Message + Default + 'static,
 {
     let mut client = Grpc::new(channel.clone()).max_decoding_message_size(usize::MAX);
-    let said = |status| Failure::said(address, &status);
+    let said = |status| Failure::from_status(address, &status);
     let unready = |error: tonic::transport::Error| said(Status::from_error(error.into()));
     client.ready().await.map_err(unready)?;
     let request = with_token(Request::new(request), token);

@@ -93,7 +93,7 @@ fn member(url: &Url, address: &str, tls: &super::tls::Tls) -> Result<Member, Err
     let at = format!("{host}:{}", url.port().unwrap_or(PORT));
     let endpoint = Endpoint::from_shared(format!("{}://{at}", tls.scheme()));
     let endpoint = endpoint.map_err(|_| wrong("has a host that cannot be one"))?;
-    Ok(Member { endpoint: tls.dress(endpoint)?, address: at.into() })
+    Ok(Member { endpoint: tls.with_tls(endpoint)?, address: at.into() })
 }
 
 fn login(url: &Url, address: &str) -> Result<Option<Login>, Error> {

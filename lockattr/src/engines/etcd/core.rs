@@ -8,13 +8,13 @@ use tokio::time::Instant;
 use super::batch::{by_claim, numbered, odd_answer};
 use super::call::TXN;
 use super::config::Config;
+use super::connection::ConnectionSlot;
 use super::failure::{Failure, Kind};
-use super::link::Link;
 use super::messages::TxnResponse;
-use super::order::{Order, Turn};
-use super::requests::{self, MOST, Wanted};
-use super::session::{Session, Span};
-use crate::engines::ordered::{Entered, Entry};
+use super::request_order::{OrderedRequest, RequestOrder};
+use super::requests::{self, EnterRequest, MAX_OPERATIONS};
+use super::session::{LeaseTiming, Session};
+use crate::engines::sequenced::{Entered, Entry};
 use crate::store::StoreError;
 
 /// How often a question to enter is put anew, at most: a session that has ended, and one that wrote
@@ -22,32 +22,32 @@ use crate::store::StoreError;
 const ROUNDS: usize = 3;
 
 pub(super) struct Core {
-    pub(super) link: Link,
+    pub(super) connection: ConnectionSlot,
     pub(super) current: Mutex<Option<Arc<Session>>>,
     pub(super) opening: tokio::sync::Mutex<()>,
-    pub(super) order: Order,
+    pub(super) order: RequestOrder,
 }
 
 impl Core {
     pub(super) fn new(config: Config) -> Arc<Self> {
         let (current, opening, order) = Default::default();
-        Arc::new(Self { link: Link::new(config), current, opening, order })
+        Arc::new(Self { connection: ConnectionSlot::new(config), current, opening, order })
     }
 
-    pub(super) fn span(&self) -> Span {
-        Span(self.link.config.session_timeout)
+    pub(super) fn lease_timing(&self) -> LeaseTiming {
+        LeaseTiming(self.connection.config.session_timeout)
     }
 
     pub(super) async fn enter(
         self: &Arc<Self>,
-        contended: &Wanted,
-        mut turn: Turn,
+        request: &EnterRequest,
+        mut turn: OrderedRequest,
     ) -> Result<Entered, StoreError> {
-        turn.comes().await;
+        turn.wait_for_earlier().await;
         let since = Instant::now();
         for _ in 0..ROUNDS {
             let session = self.open().await.map_err(|failure| failure.error)?;
-            let answer = self.link.ask(TXN, &contended.enter(&session)).await;
+            let answer = self.connection.ask(TXN, &request.enter(&session)).await;
             let answer: TxnResponse = match answer {
                 Ok(answer) => answer,
                 Err(failure) if failure.kind == Kind::NoLease => {
@@ -56,39 +56,43 @@ impl Core {
                 }
                 Err(failure) => {
                     if failure.kind == Kind::Unknown {
-                        session.lost_an_answer();
+                        session.note_lost_request();
                     }
                     return Err(failure.error);
                 }
             };
-            let Some(lines) = contended.lines_in(&answer) else { return Err(odd_answer()) };
-            let ours = contended.ours(&session, &lines);
-            let numbers = || ours.iter().map(|entry| entry.place);
-            let together = ours.len() == lines.len() && numbers().min() == numbers().max();
+            let Some(queues) = request.queues_in(&answer) else { return Err(odd_answer()) };
+            let ours = request.ours(&session, &queues);
+            let numbers = || ours.iter().map(|entry| entry.sequence);
+            let together = ours.len() == queues.len() && numbers().min() == numbers().max();
             if let Some(number) = numbers().max().filter(|_| together) {
                 // They are there, whatever could not be sent after that.
-                self.covers(&session, since).await.map_err(StoreError::sent)?;
-                return Ok(Entered { session: session.lease.cast_unsigned(), number, lines });
+                self.ensure_alive(&session, since).await.map_err(StoreError::sent)?;
+                return Ok(Entered { session: session.lease.cast_unsigned(), number, queues });
             }
             if answer.succeeded {
                 return Err(odd_answer());
             }
             // Somebody has removed a part of them.
             self.remove(ours.iter()).await.map_err(|failure| failure.error.sent())?;
-            match requests::mark_in(&answer) {
-                Some(mark) => session.marked(mark),
+            match requests::key_revision_in(&answer) {
+                Some(mark) => session.set_key_revision(mark),
                 None => session.end(),
             }
         }
         Err(StoreError::new(format!(
             "{}: its sessions end as soon as they are made",
-            self.link.config.address
+            self.connection.config.address
         )))
     }
 
     /// Sees to it that the session lives for as long as a lease may, from `since`.
-    pub(super) async fn covers(&self, session: &Session, since: Instant) -> Result<(), StoreError> {
-        let until = since + self.span().keeps_for();
+    pub(super) async fn ensure_alive(
+        &self,
+        session: &Session,
+        since: Instant,
+    ) -> Result<(), StoreError> {
+        let until = since + self.lease_timing().keeps_for();
         if session.lives_until() < until {
             self.prove(session, until).await.map_err(|failure| failure.error)?;
         }
@@ -104,12 +108,12 @@ impl Core {
     ) -> Vec<Result<bool, StoreError>> {
         let since = Instant::now();
         let entries = numbered(claims);
-        let asked = entries.chunks(MOST).map(async |chunk| {
-            let answer = self.link.ask(TXN, &requests::confirm(&session.key, chunk)).await;
+        let asked = entries.chunks(MAX_OPERATIONS).map(async |chunk| {
+            let answer = self.connection.ask(TXN, &requests::confirm(&session.key, chunk)).await;
             answer.map(|answer: TxnResponse| requests::confirmed(chunk, &answer))
         });
         let mut outcome = by_claim(claims.len(), &entries, join_all(asked).await);
-        if let Err(error) = self.covers(session, since).await {
+        if let Err(error) = self.ensure_alive(session, since).await {
             let ended = session.is_over();
             let sure = outcome.iter_mut().filter(|one| matches!(one, Ok(true)));
             sure.for_each(|one| *one = if ended { Ok(false) } else { Err(error.clone()) });
@@ -120,8 +124,8 @@ impl Core {
     /// Removes the entries of each claim; whether all of them were there.
     pub(super) async fn leave(&self, claims: &[Vec<Entry>]) -> Vec<Result<bool, StoreError>> {
         let entries = numbered(claims);
-        let asked = entries.chunks(MOST).map(async |chunk| {
-            let answer = self.link.ask(TXN, &requests::leave(chunk)).await;
+        let asked = entries.chunks(MAX_OPERATIONS).map(async |chunk| {
+            let answer = self.connection.ask(TXN, &requests::leave(chunk)).await;
             answer.map(|answer: TxnResponse| requests::left(&answer).collect())
         });
         by_claim(claims.len(), &entries, join_all(asked).await)
@@ -130,42 +134,46 @@ impl Core {
     async fn remove(&self, entries: impl Iterator<Item = &Entry>) -> Result<(), Failure> {
         let entries: Vec<_> = entries.map(|entry| (entry, 0)).collect();
         if !entries.is_empty() {
-            let _removed: TxnResponse = self.link.ask(TXN, &requests::leave(&entries)).await?;
+            let _removed: TxnResponse =
+                self.connection.ask(TXN, &requests::leave(&entries)).await?;
         }
         Ok(())
     }
 
     /// Returns once no question that was given up can come true any more.
-    pub(super) async fn nothing_comes_later(&self) -> Result<(), StoreError> {
+    pub(super) async fn fence_lost_requests(&self) -> Result<(), StoreError> {
         match self.session() {
-            Some(session) => self.stop_lost(&session).await.map_err(|failure| failure.error),
+            Some(session) => {
+                self.rewrite_session_key(&session).await.map_err(|failure| failure.error)
+            }
             // With it, what was asked in its name.
             None => Ok(()),
         }
     }
 
-    async fn stop_lost(&self, session: &Session) -> Result<(), Failure> {
-        if session.to_be_stopped().is_none() {
+    async fn rewrite_session_key(&self, session: &Session) -> Result<(), Failure> {
+        if session.lost_to_fence().is_none() {
             return Ok(());
         }
-        let _one = session.stopping.lock().await;
-        let Some(lost) = session.to_be_stopped() else { return Ok(()) };
+        let _one = session.fencing.lock().await;
+        let Some(lost) = session.lost_to_fence() else { return Ok(()) };
         for _ in 0..ROUNDS {
-            let asked = requests::mark(&session.key, session.lease, session.mark());
-            let answer: TxnResponse = self.link.ask(TXN, &asked).await?;
+            let asked =
+                requests::write_session_key(&session.key, session.lease, session.key_revision());
+            let answer: TxnResponse = self.connection.ask(TXN, &asked).await?;
             if answer.succeeded {
-                session.marked(answer.header.unwrap_or_default().revision);
-                session.stopped(lost);
+                session.set_key_revision(answer.header.unwrap_or_default().revision);
+                session.note_fenced(lost);
                 return Ok(());
             }
-            match requests::mark_in(&answer) {
-                Some(mark) => session.marked(mark),
+            match requests::key_revision_in(&answer) {
+                Some(mark) => session.set_key_revision(mark),
                 None => {
                     session.end();
                     return Ok(());
                 }
             }
         }
-        Err(Failure::unknown(format!("{}: others write its keys", self.link.config.address)))
+        Err(Failure::unknown(format!("{}: others write its keys", self.connection.config.address)))
     }
 }

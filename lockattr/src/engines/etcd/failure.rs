@@ -18,7 +18,7 @@ pub(super) enum Kind {
     /// The servers would not do it, and have done nothing.
     Refused,
     /// The same, because they do not know our token any more: tokens end by time, and with a member.
-    WhoAreYou,
+    BadToken,
     /// The same, because there is no such lease any more.
     NoLease,
     /// Nobody knows what became of it.
@@ -35,12 +35,12 @@ impl Failure {
     }
 
     /// What the member at `address` said.
-    pub(super) fn said(address: &str, status: &Status) -> Self {
+    pub(super) fn from_status(address: &str, status: &Status) -> Self {
         let message = status.message();
         let kind = match status.code() {
-            Code::Unauthenticated => Kind::WhoAreYou,
+            Code::Unauthenticated => Kind::BadToken,
             Code::InvalidArgument if message.contains("revision of auth store is old") => {
-                Kind::WhoAreYou
+                Kind::BadToken
             }
             Code::NotFound if message.contains("lease not found") => Kind::NoLease,
             Code::InvalidArgument
@@ -62,7 +62,7 @@ impl Failure {
             sentence.push_str(": name one, as in `etcd://user:password@host/`");
         }
         let error = StoreError::new(sentence);
-        Self { error: error.with_source(Told(status.code())), kind }
+        Self { error: error.with_source(StatusCode(status.code())), kind }
     }
 }
 
@@ -78,4 +78,4 @@ pub(super) fn root(error: &(dyn std::error::Error + 'static)) -> String {
 /// The code alone: a status carries metadata too.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Told(Code);
+struct StatusCode(Code);

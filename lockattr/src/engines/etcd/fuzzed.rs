@@ -8,16 +8,16 @@ use tokio::time::Instant;
 use super::batch::numbered;
 use super::messages::{RangeResponse, TxnResponse, WatchResponse};
 use super::names;
-use super::requests::{self, Wanted};
+use super::requests::{self, EnterRequest};
 use super::session::Session;
-use crate::engines::ordered::fuzzed::{is_read, makes_sense};
-use crate::engines::ordered::{Entry, NewEntry};
+use crate::engines::sequenced::fuzzed::{check_queue, check_value};
+use crate::engines::sequenced::{Entry, NewEntry};
 use crate::store::{LockKey, OwnerToken, Sharing};
 
 const LEASE: i64 = 0x7b;
 
-fn contended(keys: &[LockKey], token: OwnerToken) -> Wanted {
-    Wanted::new(&NewEntry { keys, token, sharing: Sharing::Exclusive, value: "" })
+fn request(keys: &[LockKey], token: OwnerToken) -> EnterRequest {
+    EnterRequest::new(&NewEntry { keys, token, sharing: Sharing::Exclusive, value: "" })
 }
 
 /// Bytes that answer a question to enter these lines: how many entries of ours they are taken to say
@@ -25,17 +25,17 @@ fn contended(keys: &[LockKey], token: OwnerToken) -> Wanted {
 pub fn entered(bytes: &[u8], keys: &[LockKey], token: OwnerToken) -> usize {
     let Ok(answer) = TxnResponse::decode(bytes) else { return 0 };
     let session = Session::new(LEASE, 1, Instant::now());
-    let contended = contended(keys, token);
-    let _mark = requests::mark_in(&answer);
+    let request = request(keys, token);
+    let _mark = requests::key_revision_in(&answer);
     let _left = requests::left(&answer).count();
-    let Some(lines) = contended.lines_in(&answer) else { return 0 };
-    assert_eq!(lines.len(), keys.len());
-    lines.iter().for_each(|line| makes_sense(line));
-    let ours = contended.ours(&session, &lines);
+    let Some(queues) = request.queues_in(&answer) else { return 0 };
+    assert_eq!(queues.len(), keys.len());
+    queues.iter().for_each(|queue| check_queue(queue));
+    let ours = request.ours(&session, &queues);
     let several = keys.len() > 1;
-    let place = names::place_in_line(token, Sharing::Exclusive, several, LEASE);
+    let name = names::entry_name(token, Sharing::Exclusive, several, LEASE);
     let whole = |entry: &Entry| {
-        keys.iter().any(|key| *entry.id == *[&names::line_of(key), place.as_str()].concat())
+        keys.iter().any(|key| *entry.id == *[&names::queue_prefix(key), name.as_str()].concat())
     };
     assert!(ours.iter().all(whole), "another's entry is taken for ours");
     let claims = [ours];
@@ -50,21 +50,21 @@ pub fn looked(bytes: &[u8], key: &LockKey) {
     let _event = WatchResponse::decode(bytes);
     let Ok(answer) = RangeResponse::decode(bytes) else { return };
     for kv in &answer.kvs {
-        is_read(&String::from_utf8_lossy(&kv.value));
+        check_value(&String::from_utf8_lossy(&kv.value));
     }
-    makes_sense(&names::entries(&names::line_of(key), answer.kvs));
+    check_queue(&names::entries(&names::queue_prefix(key), answer.kvs));
 }
 
 /// What a server that keeps to the rules answers, for the fuzzer to begin with.
 pub fn grant(keys: &[LockKey], token: OwnerToken) -> Vec<u8> {
     use super::messages::{Answer, KeyValue, ResponseOp};
     let several = keys.len() > 1;
-    let place = names::place_in_line(token, Sharing::Exclusive, several, LEASE);
-    let line = |key: &LockKey| {
-        let id = [&names::line_of(key), place.as_str()].concat();
+    let name = names::entry_name(token, Sharing::Exclusive, several, LEASE);
+    let queue = |key: &LockKey| {
+        let id = [&names::queue_prefix(key), name.as_str()].concat();
         let kv = KeyValue { key: id.into(), create_revision: 9, ..KeyValue::default() };
         ResponseOp { answer: Some(Answer::Range(RangeResponse { kvs: vec![kv], more: false })) }
     };
-    let responses = keys.iter().map(line).collect();
+    let responses = keys.iter().map(queue).collect();
     TxnResponse { succeeded: true, responses, ..TxnResponse::default() }.encode_to_vec()
 }

@@ -6,21 +6,21 @@ use std::collections::BTreeMap;
 use percent_encoding::{AsciiSet, percent_decode, utf8_percent_encode};
 
 use super::messages::KeyValue;
-use crate::engines::ordered::{Entry, Line, Written};
+use crate::engines::sequenced::{Entry, EntryValue, LockQueue};
 use crate::store::{LockKey, OwnerToken, Sharing};
 
 /// Without `/`, no name's line lies within another's.
 const ESCAPED: &AsciiSet = &AsciiSet::EMPTY.add(b'%').add(b'/');
 
 /// All keys of one line begin with this, and no others do.
-pub(super) fn line_of(key: &LockKey) -> String {
+pub(super) fn queue_prefix(key: &LockKey) -> String {
     let name: Cow<'_, str> = utf8_percent_encode(key.name(), ESCAPED).into();
     [&name, "/"].concat()
 }
 
 /// The end of the range of keys that begin with it: `0` comes next after `/`.
-pub(super) fn end_of(line: &str) -> Vec<u8> {
-    let mut end = line.as_bytes().to_vec();
+pub(super) fn range_end_of(queue: &str) -> Vec<u8> {
+    let mut end = queue.as_bytes().to_vec();
     if let Some(last) = end.last_mut() {
         *last += 1;
     }
@@ -37,12 +37,7 @@ pub(super) const SESSIONS: &str = "lockattr/session/";
 
 /// The rest of an entry's name behind its line. The session is a part of it, so that the entry of an
 /// earlier one is not taken for ours.
-pub(super) fn place_in_line(
-    token: OwnerToken,
-    sharing: Sharing,
-    several: bool,
-    lease: i64,
-) -> String {
+pub(super) fn entry_name(token: OwnerToken, sharing: Sharing, several: bool, lease: i64) -> String {
     let several = if several { "+" } else { "" };
     match sharing {
         Sharing::Exclusive => format!("x{several}-{token}-{lease:x}"),
@@ -52,45 +47,45 @@ pub(super) fn place_in_line(
 }
 
 /// What stands in a line, from its front. What somebody else has put there is passed over.
-pub(super) fn entries(line: &str, mut found: Vec<KeyValue>) -> Vec<Entry> {
+pub(super) fn entries(queue: &str, mut found: Vec<KeyValue>) -> Vec<Entry> {
     found.sort_by_key(|kv| kv.create_revision);
-    found.iter().filter_map(|kv| entry(line, kv)).collect()
+    found.iter().filter_map(|kv| entry(queue, kv)).collect()
 }
 
 /// What the keys of all lines begin with whose names begin with `prefix`.
-pub(super) fn start_of(prefix: &str) -> String {
+pub(super) fn encoded_prefix(prefix: &str) -> String {
     utf8_percent_encode(prefix, ESCAPED).to_string()
 }
 
 /// The lines of these, under names that begin with `prefix`; what is not ours is passed over.
-pub(super) fn lines(prefix: &str, found: Vec<KeyValue>) -> Vec<Line> {
-    let mut by_line = BTreeMap::<_, Vec<_>>::new();
+pub(super) fn queues(prefix: &str, found: Vec<KeyValue>) -> Vec<LockQueue> {
+    let mut by_queue = BTreeMap::<_, Vec<_>>::new();
     for kv in found {
         let Some(end) = kv.key.iter().position(|byte| *byte == b'/') else { continue };
-        by_line.entry(kv.key[..=end].to_vec()).or_default().push(kv);
+        by_queue.entry(kv.key[..=end].to_vec()).or_default().push(kv);
     }
-    let read = |(line, found): (Vec<u8>, Vec<KeyValue>)| {
-        let line = String::from_utf8(line).ok()?;
-        let name = percent_decode(line.strip_suffix('/')?.as_bytes()).decode_utf8().ok()?;
+    let read = |(queue, found): (Vec<u8>, Vec<KeyValue>)| {
+        let queue = String::from_utf8(queue).ok()?;
+        let name = percent_decode(queue.strip_suffix('/')?.as_bytes()).decode_utf8().ok()?;
         let key = LockKey::new(prefix, name.strip_prefix(prefix)?).ok()?;
         let id = |kv: &KeyValue| Some(std::str::from_utf8(&kv.key).ok()?.into());
         let written = found.iter().filter_map(|kv| Some((id(kv)?, written(kv)))).collect();
         // Another program may write the same name in another way.
-        let entries = if line_of(&key) == line { entries(&line, found) } else { Vec::new() };
-        (!entries.is_empty()).then_some(Line { key, entries, written })
+        let entries = if queue_prefix(&key) == queue { entries(&queue, found) } else { Vec::new() };
+        (!entries.is_empty()).then_some(LockQueue { key, entries, written })
     };
-    by_line.into_iter().filter_map(read).collect()
+    by_queue.into_iter().filter_map(read).collect()
 }
 
 /// What an entry says.
-pub(super) fn written(kv: &KeyValue) -> Written {
+pub(super) fn written(kv: &KeyValue) -> EntryValue {
     let value = String::from_utf8_lossy(&kv.value).into_owned();
-    Written { value, number: u64::try_from(kv.create_revision).unwrap_or_default() }
+    EntryValue { value, number: u64::try_from(kv.create_revision).unwrap_or_default() }
 }
 
-fn entry(line: &str, kv: &KeyValue) -> Option<Entry> {
+fn entry(queue: &str, kv: &KeyValue) -> Option<Entry> {
     let id = std::str::from_utf8(&kv.key).ok()?;
-    let mut words = id.strip_prefix(line)?.split('-');
+    let mut words = id.strip_prefix(queue)?.split('-');
     let (mode, token, _lease) = (words.next()?, words.next()?, words.next()?);
     let (mode, several) = match mode.strip_suffix('+') {
         Some(mode) => (mode, true),
@@ -103,8 +98,8 @@ fn entry(line: &str, kv: &KeyValue) -> Option<Entry> {
         _ => return None,
     };
     let token = OwnerToken::parse(token)?;
-    let place = u64::try_from(kv.create_revision).ok()?;
-    Some(Entry { place, token, sharing, several, id: id.into() })
+    let sequence = u64::try_from(kv.create_revision).ok()?;
+    Some(Entry { sequence, token, sharing, several, id: id.into() })
 }
 
 #[cfg(test)]
@@ -118,7 +113,7 @@ mod tests {
     #[test]
     fn an_entry_is_read_as_it_was_named() {
         let key = LockKey::new("lock:", "a/b%2F-ü\0").unwrap();
-        let line = line_of(&key);
+        let queue = queue_prefix(&key);
         for (sharing, several) in [
             (Sharing::Exclusive, false),
             (Sharing::Exclusive, true),
@@ -126,22 +121,22 @@ mod tests {
             (Sharing::Permits(12), true),
         ] {
             let token = OwnerToken::random(7);
-            let id = [&line, place_in_line(token, sharing, several, 0x7b).as_str()].concat();
-            let read = entries(&line, vec![kv(&id, 3)]);
-            assert_eq!(read, [Entry { place: 3, token, sharing, several, id: id.into() }]);
+            let id = [&queue, entry_name(token, sharing, several, 0x7b).as_str()].concat();
+            let read = entries(&queue, vec![kv(&id, 3)]);
+            assert_eq!(read, [Entry { sequence: 3, token, sharing, several, id: id.into() }]);
         }
     }
 
     #[test]
     fn no_line_lies_within_another() {
         let names = ["a", "a/", "a%2F", "a/b", "a0", "a%", "%"];
-        let lines = names.map(|name| line_of(&LockKey::new("", name).unwrap()));
-        for (at, one) in lines.iter().enumerate() {
-            for other in lines.iter().skip(at + 1) {
-                for (line, key) in [(one, other), (other, one)] {
-                    let within =
-                        key.as_bytes() >= line.as_bytes() && *key.as_bytes() < *end_of(line);
-                    assert!(!within, "{key} is in the line {line}");
+        let queues = names.map(|name| queue_prefix(&LockKey::new("", name).unwrap()));
+        for (at, one) in queues.iter().enumerate() {
+            for other in queues.iter().skip(at + 1) {
+                for (queue, key) in [(one, other), (other, one)] {
+                    let within = key.as_bytes() >= queue.as_bytes()
+                        && *key.as_bytes() < *range_end_of(queue);
+                    assert!(!within, "{key} is in the line {queue}");
                 }
             }
         }
@@ -150,9 +145,9 @@ mod tests {
     #[test]
     fn a_line_is_in_the_order_of_making_and_passes_over_what_is_not_ours() {
         let token = OwnerToken::random(7);
-        let ours = ["x/", &place_in_line(token, Sharing::Shared, false, 1)].concat();
+        let ours = ["x/", &entry_name(token, Sharing::Shared, false, 1)].concat();
         let found = vec![kv(&ours, 9), kv("x/something else", 5), kv("x/p-1-2", 6), kv(&ours, 4)];
-        let places: Vec<u64> = entries("x/", found).iter().map(|entry| entry.place).collect();
+        let places: Vec<u64> = entries("x/", found).iter().map(|entry| entry.sequence).collect();
         assert_eq!(places, [4, 9]);
     }
 }

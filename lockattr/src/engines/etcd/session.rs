@@ -27,7 +27,7 @@ pub(super) struct Session {
     over: watch::Sender<bool>,
     /// One at a time proves that it lives, or writes its key again.
     pub(super) proving: tokio::sync::Mutex<()>,
-    pub(super) stopping: tokio::sync::Mutex<()>,
+    pub(super) fencing: tokio::sync::Mutex<()>,
 }
 
 impl Session {
@@ -41,31 +41,31 @@ impl Session {
             lives_until: lives_until.into(),
             over: watch::Sender::new(false),
             proving: tokio::sync::Mutex::default(),
-            stopping: tokio::sync::Mutex::default(),
+            fencing: tokio::sync::Mutex::default(),
         }
     }
 
-    pub(super) fn mark(&self) -> i64 {
+    pub(super) fn key_revision(&self) -> i64 {
         self.mark.load(Ordering::Acquire)
     }
 
-    pub(super) fn marked(&self, revision: i64) {
+    pub(super) fn set_key_revision(&self, revision: i64) {
         self.mark.fetch_max(revision, Ordering::AcqRel);
     }
 
     /// Nobody knows what became of a question that makes an entry.
-    pub(super) fn lost_an_answer(&self) {
+    pub(super) fn note_lost_request(&self) {
         self.lost.fetch_add(1, Ordering::AcqRel);
     }
 
     /// How many such questions there were, if one of them may come true still.
-    pub(super) fn to_be_stopped(&self) -> Option<u64> {
+    pub(super) fn lost_to_fence(&self) -> Option<u64> {
         let lost = self.lost.load(Ordering::Acquire);
         (self.stopped.load(Ordering::Acquire) < lost).then_some(lost)
     }
 
     /// The key was written after this many.
-    pub(super) fn stopped(&self, lost: u64) {
+    pub(super) fn note_fenced(&self, lost: u64) {
         self.stopped.fetch_max(lost, Ordering::AcqRel);
     }
 
@@ -108,17 +108,17 @@ impl Session {
 /// A keep-alive alone proves nothing: one that was deposed while it stood still, and has not heard of
 /// it, answers it as if it led (etcd before 3.4.31 and 3.5.13: issue 15247).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span(pub(super) Duration);
+pub(super) struct LeaseTiming(pub(super) Duration);
 
-impl Span {
+impl LeaseTiming {
     /// For how long after it was asked for, or proved, a lease lives by our clock, which may differ
     /// from the servers' by two in a hundred.
-    pub(super) fn lives(self) -> Duration {
+    pub(super) fn lifetime(self) -> Duration {
         self.0 - self.0 / 50
     }
 
     /// How often it is proved.
-    pub(super) fn beat(self) -> Duration {
+    pub(super) fn prove_every(self) -> Duration {
         self.0 / 4
     }
 

@@ -50,7 +50,7 @@ impl Tls {
         not(feature = "tls"),
         expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "no TLS here")
     )]
-    pub(super) fn dress(&self, endpoint: Endpoint) -> Result<Endpoint, Error> {
+    pub(super) fn with_tls(&self, endpoint: Endpoint) -> Result<Endpoint, Error> {
         #[cfg(feature = "tls")]
         if let Some(config) = &self.config {
             return endpoint.tls_config(config.clone()).map_err(|_| {

@@ -47,9 +47,9 @@ pub(super) struct Watch {
 
 /// What was watched for, or nobody can tell any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum WatchOutcome {
     Event,
-    Nothing,
+    Unknown,
 }
 
 impl Watches {
@@ -114,7 +114,7 @@ impl Watches {
         self.state().ended
     }
 
-    fn take_in(&self, said: &WatchResponse) {
+    fn dispatch(&self, said: &WatchResponse) {
         let mut state = self.state();
         if let Some(slot) = state.slots.get_mut(&said.watch_id)
             && said.created
@@ -151,7 +151,7 @@ async fn listen(
     if let Ok(mut stream) = opened {
         while let Ok(Some(said)) = stream.message().await {
             let Some(watches) = watches.upgrade() else { return };
-            watches.take_in(&said);
+            watches.dispatch(&said);
         }
     }
     if let Some(watches) = watches.upgrade() {
@@ -169,10 +169,10 @@ impl Watch {
     }
 
     /// Returns once it happened, or nobody can tell.
-    pub(super) async fn seen(&mut self) -> Seen {
+    pub(super) async fn outcome(&mut self) -> WatchOutcome {
         match (&mut self.event).await {
-            Ok(()) => Seen::Event,
-            Err(_) => Seen::Nothing,
+            Ok(()) => WatchOutcome::Event,
+            Err(_) => WatchOutcome::Unknown,
         }
     }
 }

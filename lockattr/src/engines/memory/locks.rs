@@ -4,7 +4,7 @@
 //! tells something about both.
 
 #[cfg(feature = "testing")]
-mod script;
+mod test_control;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Post;
+use super::Notifier;
 use crate::lock::fencing::{FARTHEST_HINT, clock};
 use crate::store::queue::{entry_lifetime, lease_of, recheck_after};
 use crate::store::{
@@ -22,7 +22,7 @@ use crate::store::{
 use crate::{FencingToken, HeldLock, Holder};
 
 /// How long a claim for several keys is overtaken while another of them is taken.
-const OVERTAKEN: Duration = Duration::from_secs(1);
+const MAX_OVERTAKEN: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(super) struct Locks {
@@ -37,7 +37,7 @@ pub(super) struct Locks {
 struct Lock {
     /// Those who have it: one, or several that share it.
     holders: Vec<Held>,
-    line: VecDeque<InLine>,
+    queue: VecDeque<Waiter>,
 }
 
 #[derive(Debug)]
@@ -50,7 +50,7 @@ struct Held {
 }
 
 #[derive(Clone, Debug)]
-struct InLine {
+struct Waiter {
     claim: Arc<Claim>,
     ttl: Duration,
     since: Instant,
@@ -64,64 +64,68 @@ impl Locks {
     pub(super) fn acquire(
         &mut self,
         asked: &AcquireRequest,
-        post: &mut Post<'_>,
+        notifier: &mut Notifier<'_>,
     ) -> AcquireOutcome {
         let AcquireRequest { claim, ttl, waiting, hint, beside, .. } = asked;
         let (ttl, queued) = (*ttl, *waiting != Waiting::Not);
         let told = matches!(waiting, Waiting::Told { .. });
-        self.sweep(post.now);
-        self.expire(claim, post.now);
-        self.drop_the_dead(claim.keys(), post.now);
-        let is_next = self.nobody_waits(claim)
+        self.sweep(notifier.now);
+        self.expire(claim, notifier.now);
+        self.remove_expired_waiters(claim.keys(), notifier.now);
+        let is_next = self.has_no_waiters(claim)
             || (told && self.has_its_turn(claim, *waiting))
             || beside.as_ref().is_some_and(|beside| self.has(beside));
         if self.has(claim) || (self.admit(claim) && is_next) {
-            let mut granted = self.grant(claim, ttl, *hint, post.now);
+            let mut granted = self.grant(claim, ttl, *hint, notifier.now);
             if claim.sharing() != Sharing::Exclusive {
                 // Those behind it may share the lock.
-                self.serve(claim.keys().to_vec(), None, post);
+                self.serve(claim.keys().to_vec(), None, notifier);
                 if let AcquireOutcome::Acquired { contended, .. } = &mut granted {
-                    *contended = !self.nobody_waits(claim);
+                    *contended = !self.has_no_waiters(claim);
                 }
             }
             return granted;
         }
         if queued {
-            self.get_in_line(claim, ttl, told, post);
+            self.enqueue(claim, ttl, told, notifier);
         }
         // It may be free for the line, if its last holder's lease has ended by itself.
-        let (granted, served) = self.serve(claim.keys().to_vec(), Some((claim, *hint)), post);
+        let (granted, served) = self.serve(claim.keys().to_vec(), Some((claim, *hint)), notifier);
         if let Some(granted) = granted {
             return granted;
         }
-        if !served && self.admit(claim) && self.nobody_waits(claim) {
+        if !served && self.admit(claim) && self.has_no_waiters(claim) {
             // All who stood in line were gone.
-            return self.grant(claim, ttl, *hint, post.now);
+            return self.grant(claim, ttl, *hint, notifier.now);
         }
-        let (holder, ends) = (self.holder_of(claim, post.now), self.ends(claim.keys()));
-        let left = ends.map(|ends| ends - post.now);
+        let (holder, ends) = (self.holder_of(claim, notifier.now), self.ends(claim.keys()));
+        let left = ends.map(|ends| ends - notifier.now);
         // Nobody frees a lock here without a word.
         let queued = queued.then(|| recheck_after(ttl, self.ahead_of(claim), left, MAX_RECHECK));
         AcquireOutcome::Held { holder: holder.map(Box::new), queued }
     }
 
-    pub(super) fn renew(&mut self, renewal: &RenewRequest, post: &mut Post<'_>) -> RenewOutcome {
-        let (claim, now) = (&renewal.claim, post.now);
+    pub(super) fn renew(
+        &mut self,
+        renewal: &RenewRequest,
+        notifier: &mut Notifier<'_>,
+    ) -> RenewOutcome {
+        let (claim, now) = (&renewal.claim, notifier.now);
         self.expire(claim, now);
         if !self.has(claim) {
             return RenewOutcome::NotHeld;
         }
         self.set_end(claim, |ends| ends.max(now + renewal.ttl));
         self.counter = self.counter.max(renewal.fence.map_or(0, FencingToken::counter));
-        if self.shares_from_now_on(claim) {
+        if self.downgrade(claim) {
             // Those who wait may share it too.
-            let _nobody_asked = self.serve(claim.keys().to_vec(), None, post);
+            let _nobody_asked = self.serve(claim.keys().to_vec(), None, notifier);
         }
         RenewOutcome::Renewed
     }
 
     /// Whether the claim had its lock alone, and shares it now.
-    fn shares_from_now_on(&mut self, claim: &Claim) -> bool {
+    fn downgrade(&mut self, claim: &Claim) -> bool {
         let lock = self.by_name.get_mut(claim.key().name());
         let held = lock.and_then(|lock| lock.holders.iter_mut().find(|held| held.is(claim)));
         held.is_some_and(|held| {
@@ -132,18 +136,18 @@ impl Locks {
     pub(super) fn release(
         &mut self,
         release: &ReleaseRequest,
-        post: &mut Post<'_>,
+        notifier: &mut Notifier<'_>,
     ) -> ReleaseOutcome {
         let claim = &release.claim;
-        self.expire(claim, post.now);
+        self.expire(claim, notifier.now);
         let held = self.has(claim);
         if held && !release.after.is_zero() {
-            self.set_end(claim, |_| post.now + release.after);
+            self.set_end(claim, |_| notifier.now + release.after);
             // The heads of the queues count on another end.
             for key in claim.keys() {
                 if let Some(head) = self.waiting(key, 0) {
-                    let _there =
-                        post.tell(&head.claim, Notification::AskAgain(post.now + release.after));
+                    let _there = notifier
+                        .notify(&head.claim, Notification::AskAgain(notifier.now + release.after));
                 }
             }
             return ReleaseOutcome::Released;
@@ -156,8 +160,8 @@ impl Locks {
         if release.quietly {
             return if held { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld };
         }
-        self.take_out(claim);
-        let _nobody_asked = self.serve(claim.keys().to_vec(), None, post);
+        self.dequeue(claim);
+        let _nobody_asked = self.serve(claim.keys().to_vec(), None, notifier);
         if held { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld }
     }
 
@@ -174,18 +178,18 @@ impl Locks {
             let mut report = HeldLock::new(key, first.label(now));
             report.holders = u32::try_from(held.count()).unwrap_or(u32::MAX);
             report.shared = first.sharing != Sharing::Exclusive;
-            report.waiting = u64::try_from(lock.line.len()).unwrap_or(u64::MAX);
+            report.waiting = u64::try_from(lock.queue.len()).unwrap_or(u64::MAX);
             report.fencing_token = Some(first.fencing);
             Some(report)
         };
         self.by_name.iter().filter_map(|(name, lock)| shown(name, lock)).collect()
     }
 
-    pub(super) fn force_release(&mut self, key: &LockKey, post: &mut Post<'_>) -> bool {
+    pub(super) fn force_release(&mut self, key: &LockKey, notifier: &mut Notifier<'_>) -> bool {
         let Some(lock) = self.by_name.get_mut(key.name()) else { return false };
         let evicted = std::mem::take(&mut lock.holders);
-        let _nobody_asked = self.serve(vec![key.clone()], None, post);
-        evicted.iter().any(|held| held.ends > post.now)
+        let _nobody_asked = self.serve(vec![key.clone()], None, notifier);
+        evicted.iter().any(|held| held.ends > notifier.now)
     }
 
     /// Hands the locks to those who are next, and to those who are next after a claim that is
@@ -195,17 +199,17 @@ impl Locks {
         &mut self,
         mut keys: Vec<LockKey>,
         asking: Option<(&Arc<Claim>, Option<u64>)>,
-        post: &mut Post<'_>,
+        notifier: &mut Notifier<'_>,
     ) -> (Option<AcquireOutcome>, bool) {
         let (mut granted, mut served) = (None, false);
         while let Some(key) = keys.pop() {
-            self.drop_the_dead(std::slice::from_ref(&key), post.now);
+            self.remove_expired_waiters(std::slice::from_ref(&key), notifier.now);
             let mut overtaken = 0;
             while let Some(waiting) = self.waiting(&key, overtaken) {
-                self.expire(&waiting.claim, post.now);
-                if !self.admit(&waiting.claim) || !self.comes_next(&waiting, post.now) {
+                self.expire(&waiting.claim, notifier.now);
+                if !self.admit(&waiting.claim) || !self.comes_next(&waiting, notifier.now) {
                     let several = waiting.claim.keys().len() > 1;
-                    let young = post.now < waiting.since + OVERTAKEN;
+                    let young = notifier.now < waiting.since + MAX_OVERTAKEN;
                     if several && young && self.admits(&key, waiting.claim.sharing()) {
                         // It waits for another key: the next one may have this.
                         overtaken += 1;
@@ -213,20 +217,21 @@ impl Locks {
                     }
                     break;
                 }
-                self.take_out(&waiting.claim);
+                self.dequeue(&waiting.claim);
                 let asks = asking.filter(|(claim, _)| waiting.is(claim));
                 if let Some((claim, hint)) = asks {
-                    granted = Some(self.grant(claim, waiting.ttl, hint, post.now));
+                    granted = Some(self.grant(claim, waiting.ttl, hint, notifier.now));
                     served = true;
                 } else if waiting.told {
-                    let there = post.tell(&waiting.claim, Notification::AskAgain(post.now));
+                    let there =
+                        notifier.notify(&waiting.claim, Notification::AskAgain(notifier.now));
                     served |= there;
                     // Those behind have to wait for it, but for those who could share with it.
                     if there && waiting.claim.sharing() != Sharing::Shared {
                         break;
                     }
                 } else {
-                    let handed = self.hand_off(&waiting, post);
+                    let handed = self.hand_off(&waiting, notifier);
                     served |= handed;
                     // Others may share the other locks with it, or be next there in its place.
                     if !handed || waiting.claim.sharing() != Sharing::Exclusive {
@@ -243,27 +248,27 @@ impl Locks {
 
     /// Whether a claim comes next in the queues of all its keys, but for claims for several that can be
     /// passed over.
-    fn comes_next(&self, waiting: &InLine, now: Instant) -> bool {
+    fn comes_next(&self, waiting: &Waiter, now: Instant) -> bool {
         let lines = waiting.claim.keys().iter().filter_map(|key| self.by_name.get(key.name()));
         lines.into_iter().all(|lock| {
-            let mut before = lock.line.iter().take_while(|before| !before.is(&waiting.claim));
+            let mut before = lock.queue.iter().take_while(|before| !before.is(&waiting.claim));
             before.all(|before| {
-                let passable = before.claim.keys().len() > 1 && now < before.since + OVERTAKEN;
+                let passable = before.claim.keys().len() > 1 && now < before.since + MAX_OVERTAKEN;
                 before.lasts_until <= now || (passable && !self.admit(&before.claim))
             })
         })
     }
 
     /// Hands the lock to a claim in line; `false` if its manager is gone.
-    fn hand_off(&mut self, waiting: &InLine, post: &mut Post<'_>) -> bool {
+    fn hand_off(&mut self, waiting: &Waiter, notifier: &mut Notifier<'_>) -> bool {
         let fencing = self.next_token(None);
-        let left = waiting.lasts_until.saturating_duration_since(post.now);
+        let left = waiting.lasts_until.saturating_duration_since(notifier.now);
         let lease = lease_of(waiting.ttl, entry_lifetime(waiting.ttl).saturating_sub(left));
-        let since = post.now.checked_sub(waiting.ttl - lease).unwrap_or(post.now);
-        let grant = Grant::new(fencing, since, !self.nobody_waits(&waiting.claim));
-        let there = post.tell(&waiting.claim, Notification::Granted(grant));
+        let since = notifier.now.checked_sub(waiting.ttl - lease).unwrap_or(notifier.now);
+        let grant = Grant::new(fencing, since, !self.has_no_waiters(&waiting.claim));
+        let there = notifier.notify(&waiting.claim, Notification::Granted(grant));
         if there {
-            self.hold(&waiting.claim, post.now + lease, fencing);
+            self.hold(&waiting.claim, notifier.now + lease, fencing);
         }
         there
     }
@@ -275,10 +280,10 @@ impl Locks {
         hint: Option<u64>,
         now: Instant,
     ) -> AcquireOutcome {
-        self.take_out(claim);
+        self.dequeue(claim);
         let fencing = self.next_token(hint);
         self.hold(claim, now + ttl, fencing);
-        AcquireOutcome::Acquired { fencing, contended: !self.nobody_waits(claim) }
+        AcquireOutcome::Acquired { fencing, contended: !self.has_no_waiters(claim) }
     }
 
     pub(super) fn next_token(&mut self, hint: Option<u64>) -> FencingToken {
@@ -298,27 +303,33 @@ impl Locks {
         }
     }
 
-    fn get_in_line(&mut self, claim: &Arc<Claim>, ttl: Duration, told: bool, post: &mut Post<'_>) {
+    fn enqueue(
+        &mut self,
+        claim: &Arc<Claim>,
+        ttl: Duration,
+        told: bool,
+        notifier: &mut Notifier<'_>,
+    ) {
         for key in claim.keys() {
             let lock = self.by_name.entry(key.name().into()).or_default();
-            let lasts_until = post.now + entry_lifetime(ttl);
-            if let Some(waiting) = lock.line.iter_mut().find(|waiting| waiting.is(claim)) {
+            let lasts_until = notifier.now + entry_lifetime(ttl);
+            if let Some(waiting) = lock.queue.iter_mut().find(|waiting| waiting.is(claim)) {
                 waiting.lasts_until = lasts_until;
                 continue;
             }
             let claim = claim.clone();
-            lock.line.push_back(InLine { claim, ttl, since: post.now, lasts_until, told });
+            lock.queue.push_back(Waiter { claim, ttl, since: notifier.now, lasts_until, told });
             for held in &lock.holders {
-                post.tell_wanted(&held.claim, key.name());
+                notifier.notify_contended(&held.claim, key.name());
             }
         }
     }
 
     /// Takes out the entries of processes that have not asked again in time: killed, stopped or cut off.
-    fn drop_the_dead(&mut self, keys: &[LockKey], now: Instant) {
+    fn remove_expired_waiters(&mut self, keys: &[LockKey], now: Instant) {
         for key in keys {
             if let Some(lock) = self.by_name.get_mut(key.name()) {
-                lock.line.retain(|waiting| waiting.lasts_until > now);
+                lock.queue.retain(|waiting| waiting.lasts_until > now);
             }
         }
     }
@@ -328,14 +339,14 @@ impl Locks {
         let in_the_way = |key: &&LockKey| !self.admits(key, claim.sharing());
         let key = claim.keys().iter().find(in_the_way).unwrap_or(claim.key());
         let lock = self.by_name.get(key.name());
-        let ahead = lock.and_then(|lock| lock.line.iter().position(|waiting| waiting.is(claim)));
+        let ahead = lock.and_then(|lock| lock.queue.iter().position(|waiting| waiting.is(claim)));
         ahead.and_then(|ahead| u32::try_from(ahead).ok()).unwrap_or_default()
     }
 
-    fn take_out(&mut self, claim: &Claim) {
+    fn dequeue(&mut self, claim: &Claim) {
         for key in claim.keys() {
             if let Some(lock) = self.by_name.get_mut(key.name()) {
-                lock.line.retain(|waiting| !waiting.is(claim));
+                lock.queue.retain(|waiting| !waiting.is(claim));
             }
         }
     }
@@ -359,9 +370,9 @@ impl Locks {
             }
     }
 
-    fn nobody_waits(&self, claim: &Claim) -> bool {
+    fn has_no_waiters(&self, claim: &Claim) -> bool {
         let lines = claim.keys().iter().filter_map(|key| self.by_name.get(key.name()));
-        lines.flat_map(|lock| &lock.line).next().is_none()
+        lines.flat_map(|lock| &lock.queue).next().is_none()
     }
 
     /// Whether a claim that is only told comes before all who stand in line: one that has been told is
@@ -369,9 +380,9 @@ impl Locks {
     fn has_its_turn(&self, claim: &Claim, waiting: Waiting) -> bool {
         claim.keys().iter().all(|key| {
             let Some(lock) = self.by_name.get(key.name()) else { return true };
-            let rank = lock.line.iter().position(|other| other.is(claim));
+            let rank = lock.queue.iter().position(|other| other.is(claim));
             rank == Some(0)
-                || lock.line.is_empty()
+                || lock.queue.is_empty()
                 || (rank.is_none() && waiting == Waiting::Told { again: true })
         })
     }
@@ -392,8 +403,8 @@ impl Locks {
         }
     }
 
-    fn waiting(&self, key: &LockKey, nth: usize) -> Option<InLine> {
-        self.by_name.get(key.name())?.line.get(nth).cloned()
+    fn waiting(&self, key: &LockKey, nth: usize) -> Option<Waiter> {
+        self.by_name.get(key.name())?.queue.get(nth).cloned()
     }
 
     /// Who stands in the way.
@@ -439,11 +450,11 @@ impl Locks {
 
 impl Lock {
     fn is_unused(&self) -> bool {
-        self.holders.is_empty() && self.line.is_empty()
+        self.holders.is_empty() && self.queue.is_empty()
     }
 }
 
-impl InLine {
+impl Waiter {
     fn is(&self, claim: &Claim) -> bool {
         self.claim.queued_as().token() == claim.queued_as().token()
     }

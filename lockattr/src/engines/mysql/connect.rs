@@ -12,7 +12,7 @@ use super::schema;
 use crate::store::StoreError;
 
 /// How long the tables and procedures may take, which are made once: each may wait for the disk.
-const MADE_WITHIN: Duration = Duration::from_secs(30);
+const MIGRATION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A connection, and the name of the lock that its session holds for as long as it lives.
 pub(super) struct Live {
@@ -21,24 +21,27 @@ pub(super) struct Live {
 }
 
 /// The name of a connection that was left while the server may still have been at work for it.
-pub(super) struct Left(String);
+pub(super) struct AbandonedSession(String);
 
 impl Live {
     /// Connects. A session that was left is ended first, so that nothing which it was asked is done
     /// after what this one will be asked.
-    pub(super) async fn connect(config: &Config, left: Option<&Left>) -> Result<Self, StoreError> {
+    pub(super) async fn connect(
+        config: &Config,
+        left: Option<&AbandonedSession>,
+    ) -> Result<Self, StoreError> {
         let limit = config.timing.connect_timeout;
         let connecting = async {
             let mut connection = Conn::new(config.opts.clone()).await?;
-            let ready = schema::is_there(&mut connection).await?;
+            let ready = schema::is_installed(&mut connection).await?;
             Ok((connection, ready))
         };
         let (mut connection, ready) = within(config, limit, connecting).await?;
         if !ready {
-            within(config, MADE_WITHIN, schema::make(&mut connection)).await?;
+            within(config, MIGRATION_TIMEOUT, schema::install(&mut connection)).await?;
         }
         let introducing = async {
-            if let Some(Left(name)) = left {
+            if let Some(AbandonedSession(name)) = left {
                 end(&mut connection, name).await?;
             }
             let name = format!("lockattr:connection:{:016x}", rand::random::<u64>());
@@ -50,9 +53,9 @@ impl Live {
     }
 
     /// Hangs up at once, whatever it still waits for.
-    pub(super) fn leave(self) -> Left {
+    pub(super) fn leave(self) -> AbandonedSession {
         abandon(self.connection);
-        Left(self.name)
+        AbandonedSession(self.name)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::store::answers::held_each;
 pub type Columns = (Option<u64>, Option<i64>, Option<Vec<u8>>, Option<i64>, Option<u64>);
 
 pub fn acquired(columns: Columns, queued: bool) -> Option<AcquireOutcome> {
-    request::said(columns, queued).map(|(answer, _clock)| answer)
+    request::read_acquire(columns, queued).map(|(answer, _clock)| answer)
 }
 
 pub fn held(answers: &[u8]) -> Option<Vec<bool>> {

@@ -6,9 +6,9 @@ use futures_util::future::join_all;
 use tokio::time::Instant;
 
 use super::config::Config;
-use super::lane::{Ask, Lane};
-use super::post::Post;
-use super::{request, survey};
+use super::listener::Listener;
+use super::worker::{ConnectionSlot, Query};
+use super::{held_locks, request};
 use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseOutcome, ReleaseRequest, RenewOutcome,
     RenewRequest, StoreError, Subscriber, Waiting, connection_for,
@@ -16,22 +16,23 @@ use crate::store::{
 use crate::{HeldLock, Holder};
 
 /// Most claims in one statement. Each release is a transaction, which may wait for the disk.
-const RENEWALS: usize = 100;
-const RELEASES: usize = 20;
+const MAX_RENEWALS: usize = 100;
+const MAX_RELEASES: usize = 20;
 
 pub(super) struct Leases {
-    lanes: Box<[Lane]>,
-    post: Arc<Post>,
+    slots: Box<[ConnectionSlot]>,
+    listener: Arc<Listener>,
 }
 
 impl Leases {
     pub(super) fn new(config: &Arc<Config>) -> Self {
-        let lanes = (0..config.timing.connections()).map(|_| Lane::new(config.clone())).collect();
-        Self { lanes, post: Post::new(config.clone()) }
+        let slots =
+            (0..config.timing.connections()).map(|_| ConnectionSlot::new(config.clone())).collect();
+        Self { slots, listener: Listener::new(config.clone()) }
     }
 
     pub(super) fn subscribe(&self, subscriber: &Arc<Subscriber>) {
-        self.post.add(subscriber);
+        self.listener.add(subscriber);
     }
 
     pub(super) async fn acquire(
@@ -40,46 +41,46 @@ impl Leases {
     ) -> Result<AcquireOutcome, StoreError> {
         let waits = asked.waiting != Waiting::Not;
         // First of all: a grant that is told to nobody would be passed on.
-        let ear = match waits || self.post.is_read() {
-            true => self.post.ear().await,
+        let subscription = match waits || self.listener.has_subscribers() {
+            true => self.listener.listen().await,
             false => Ok("".into()),
         };
-        let ear = match ear {
+        let subscription = match subscription {
             Err(error) if waits => return Err(error),
-            ear => ear.unwrap_or_default(),
+            subscription => subscription.unwrap_or_default(),
         };
         if waits {
             asked.claim.enters_queue(asked.ttl, Waiting::Queued);
         }
         let sent = Instant::now();
-        let rows = self.lane(&asked.claim).ask(request::acquire(asked, &ear)).await?;
+        let rows = self.slot(&asked.claim).run(request::acquire(asked, &subscription)).await?;
         let (answer, clock) = request::granted(rows, waits).ok_or_else(nonsense)?;
         if let Some(micros) = clock {
-            self.post.saw_clock(sent, micros);
+            self.listener.saw_clock(sent, micros);
         }
         Ok(answer)
     }
 
     /// Whether each claim had its locks: one statement for each connection and so many claims, all
     /// at once, and the answers in the order of `items`.
-    async fn ask_about<I>(
+    async fn run_batches<I>(
         &self,
         items: &[I],
         most: usize,
         claim: impl Fn(&I) -> &Claim,
-        statement: impl Fn(&[&I]) -> Ask,
+        statement: impl Fn(&[&I]) -> Query,
     ) -> Vec<Result<bool, StoreError>> {
-        let mut by_lane = vec![Vec::new(); self.lanes.len()];
+        let mut by_slot = vec![Vec::new(); self.slots.len()];
         for (index, item) in items.iter().enumerate() {
-            by_lane[self.place(claim(item))].push(index);
+            by_slot[self.slot_index(claim(item))].push(index);
         }
         let mut asked = Vec::new();
-        for (lane, mut indices) in self.lanes.iter().zip(by_lane) {
+        for (slot, mut indices) in self.slots.iter().zip(by_slot) {
             // In one order, so that no two batches wait for each other.
             indices.sort_by_key(|&index| claim(&items[index]).key().name());
             for indices in indices.chunks(most) {
                 let batch: Vec<&I> = indices.iter().map(|&index| &items[index]).collect();
-                asked.push((indices.to_vec(), lane.ask(statement(&batch))));
+                asked.push((indices.to_vec(), slot.run(statement(&batch))));
             }
         }
         let mut answers = vec![Err(nonsense()); items.len()];
@@ -97,20 +98,20 @@ impl Leases {
     }
 
     /// Which connection is asked about a claim: always the same one, so that the order is kept.
-    fn place(&self, claim: &Claim) -> usize {
+    fn slot_index(&self, claim: &Claim) -> usize {
         self.connection_for(claim.key())
     }
 
     fn connection_for(&self, key: &LockKey) -> usize {
-        connection_for(key, self.lanes.len())
+        connection_for(key, self.slots.len())
     }
 
-    fn lane(&self, claim: &Claim) -> &Lane {
-        self.lane_of(claim.key())
+    fn slot(&self, claim: &Claim) -> &ConnectionSlot {
+        self.slot_of(claim.key())
     }
 
-    fn lane_of(&self, key: &LockKey) -> &Lane {
-        &self.lanes[self.connection_for(key)]
+    fn slot_of(&self, key: &LockKey) -> &ConnectionSlot {
+        &self.slots[self.connection_for(key)]
     }
 
     pub(super) async fn renew(
@@ -118,7 +119,7 @@ impl Leases {
         renewals: &[RenewRequest],
     ) -> Vec<Result<RenewOutcome, StoreError>> {
         let statement = |batch: &[&RenewRequest]| request::renew(batch.iter().copied());
-        let held = self.ask_about(renewals, RENEWALS, |item| &*item.claim, statement).await;
+        let held = self.run_batches(renewals, MAX_RENEWALS, |item| &*item.claim, statement).await;
         let renewed = |held| if held { RenewOutcome::Renewed } else { RenewOutcome::NotHeld };
         held.into_iter().map(|held| held.map(renewed)).collect()
     }
@@ -128,29 +129,29 @@ impl Leases {
         releases: &[ReleaseRequest],
     ) -> Vec<Result<ReleaseOutcome, StoreError>> {
         let statement = |batch: &[&ReleaseRequest]| request::release(batch.iter().copied());
-        let held = self.ask_about(releases, RELEASES, |item| &*item.claim, statement).await;
+        let held = self.run_batches(releases, MAX_RELEASES, |item| &*item.claim, statement).await;
         let released = |held| if held { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld };
         held.into_iter().map(|held| held.map(released)).collect()
     }
 
     pub(super) async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
-        let rows = self.lanes[0].ask(request::holder(key)).await?;
+        let rows = self.slots[0].run(request::holder(key)).await?;
         let held = |row| request::held_by(row).ok_or_else(nonsense);
         rows.into_iter().next().map(held).transpose()
     }
 
     pub(super) async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
-        let rows = self.lanes[0].ask(survey::held_locks(prefix)).await?;
-        survey::held(rows, prefix).ok_or_else(nonsense)
+        let rows = self.slots[0].run(held_locks::held_locks(prefix)).await?;
+        held_locks::held(rows, prefix).ok_or_else(nonsense)
     }
 
     pub(super) async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
-        let rows = self.lane_of(key).ask(survey::force_release(key)).await?;
-        survey::evicted(rows).ok_or_else(nonsense)
+        let rows = self.slot_of(key).run(held_locks::force_release(key)).await?;
+        held_locks::force_released(rows).ok_or_else(nonsense)
     }
 
     pub(super) async fn ping(&self) -> Result<(), StoreError> {
-        self.lanes[0].ask(request::ping()).await.map(drop)
+        self.slots[0].run(request::ping()).await.map(drop)
     }
 }
 

@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use mysql_async::{Params, Row, Value};
 
-use super::lane::{Ask, Needed};
+use super::worker::{Query, SendPolicy};
 use crate::store::answers::held_each;
-use crate::store::rows::from_micros;
+use crate::store::held_lock_rows::from_micros;
 use crate::store::{
     AcquireOutcome, AcquireRequest, Claim, LockKey, MAX_RECHECK, ReleaseRequest, RenewRequest,
     Sharing, Waiting, holder_of,
 };
 use crate::{FencingToken, Holder};
 
-/// `acquire.sql` for a claim; what concerns it is told to `ear`.
-pub(super) fn acquire(asked: &AcquireRequest, ear: &str) -> Ask {
+/// `acquire.sql` for a claim; what concerns it is told to `subscription`.
+pub(super) fn acquire(asked: &AcquireRequest, subscription: &str) -> Query {
     let AcquireRequest { claim, ttl, waiting, .. } = asked;
     let (mode, permits) = match claim.sharing() {
         Sharing::Exclusive => ("x", 0),
@@ -29,46 +29,46 @@ pub(super) fn acquire(asked: &AcquireRequest, ear: &str) -> Ask {
         micros(*ttl).into(),
         mode.into(),
         permits.into(),
-        ear.into(),
+        subscription.into(),
         (*waiting != Waiting::Not).into(),
     ];
-    Ask {
+    Query {
         statement: "CALL lockattr_v1_acquire(?, ?, ?, ?, ?, ?, ?, ?, ?)",
         params: Params::Positional(values.into()),
-        needed: Needed::ByCaller,
+        policy: SendPolicy::IfAwaited,
     }
 }
 
 /// `renew.sql` for a batch.
-pub(super) fn renew<'a>(renewals: impl Iterator<Item = &'a RenewRequest>) -> Ask {
+pub(super) fn renew<'a>(renewals: impl Iterator<Item = &'a RenewRequest>) -> Query {
     let mut items = Vec::new();
     renewals.for_each(|RenewRequest { claim, ttl, .. }| add(&mut items, claim, micros(*ttl)));
-    let (statement, needed) = ("CALL lockattr_v1_renew(?)", Needed::Always);
-    Ask { statement, params: (items,).into(), needed }
+    let (statement, policy) = ("CALL lockattr_v1_renew(?)", SendPolicy::Always);
+    Query { statement, params: (items,).into(), policy }
 }
 
-/// `releases.sql` for a batch.
-pub(super) fn release<'a>(releases: impl Iterator<Item = &'a ReleaseRequest>) -> Ask {
+/// `release_batch.sql` for a batch.
+pub(super) fn release<'a>(releases: impl Iterator<Item = &'a ReleaseRequest>) -> Query {
     let mut items = Vec::new();
     releases.for_each(|ReleaseRequest { claim, after, .. }| {
         add(&mut items, claim, if after.is_zero() { 0 } else { micros(*after) });
     });
-    let (statement, needed) = ("CALL lockattr_v1_releases(?)", Needed::Once);
-    Ask { statement, params: (items,).into(), needed }
+    let (statement, policy) = ("CALL lockattr_v1_releases(?)", SendPolicy::NoMeansUnknown);
+    Query { statement, params: (items,).into(), policy }
 }
 
 /// Who has a lock; of several, who has it for the shortest time.
-pub(super) fn holder(key: &LockKey) -> Ask {
+pub(super) fn holder(key: &LockKey) -> Query {
     let statement = "SELECT value, ends - TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)) \
                      FROM lockattr_locks WHERE id = UNHEX(SHA2(?, 256)) AND token <> '' AND \
                      ends - TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)) > 0 \
                      ORDER BY ends + 0 LIMIT 1";
     let params = (key.name().as_bytes(),).into();
-    Ask { statement, params, needed: Needed::ByCaller }
+    Query { statement, params, policy: SendPolicy::IfAwaited }
 }
 
-pub(super) fn ping() -> Ask {
-    Ask { statement: "DO 0", params: Params::Empty, needed: Needed::ByCaller }
+pub(super) fn ping() -> Query {
+    Query { statement: "DO 0", params: Params::Empty, policy: SendPolicy::IfAwaited }
 }
 
 /// The locks of a claim: one as it is; of several, each with its length before it.
@@ -92,11 +92,11 @@ fn add(items: &mut Vec<u8>, claim: &Claim, number: u64) {
 /// Reads the answer of `acquire.sql`, and what the server's clock showed.
 pub(super) fn granted(rows: Vec<Row>, queued: bool) -> Option<(AcquireOutcome, Option<u64>)> {
     let row = rows.into_iter().next()?;
-    said(mysql_async::from_row_opt(row).ok()?, queued)
+    read_acquire(mysql_async::from_row_opt(row).ok()?, queued)
 }
 
 /// What the columns of that answer come to.
-pub(super) fn said(columns: Answer, queued: bool) -> Option<(AcquireOutcome, Option<u64>)> {
+pub(super) fn read_acquire(columns: Answer, queued: bool) -> Option<(AcquireOutcome, Option<u64>)> {
     let (number, contended, value, left, clock) = columns;
     if let Some(number) = number {
         let fencing = FencingToken::read(number)?;
@@ -128,8 +128,8 @@ pub(super) fn held(rows: Vec<Row>) -> Option<Vec<bool>> {
 }
 
 /// Longer than anything, and yet no overflow when it is added to a clock.
-const FOR_EVER: u64 = 1 << 60;
+const MAX_MICROS: u64 = 1 << 60;
 
 fn micros(ttl: Duration) -> u64 {
-    u64::try_from(ttl.as_micros()).unwrap_or(FOR_EVER).clamp(1, FOR_EVER)
+    u64::try_from(ttl.as_micros()).unwrap_or(MAX_MICROS).clamp(1, MAX_MICROS)
 }

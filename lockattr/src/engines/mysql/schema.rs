@@ -4,7 +4,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
 
 /// The statements of a file are apart by this.
-const APART: &str = ";;";
+const SEPARATOR: &str = ";;";
 
 const TABLES: &str = include_str!("tables.sql");
 
@@ -12,19 +12,19 @@ const TABLES: &str = include_str!("tables.sql");
 const PROCEDURES: [&str; 15] = [
     include_str!("count.sql"),
     include_str!("expire.sql"),
-    include_str!("tell.sql"),
-    include_str!("ring.sql"),
-    include_str!("sooner.sql"),
-    include_str!("serve.sql"),
+    include_str!("notify.sql"),
+    include_str!("wake.sql"),
+    include_str!("wake_earlier.sql"),
+    include_str!("hand_off.sql"),
     include_str!("acquire.sql"),
     include_str!("release.sql"),
-    include_str!("releases.sql"),
+    include_str!("release_batch.sql"),
     include_str!("renew.sql"),
-    include_str!("news.sql"),
+    include_str!("notifications.sql"),
     include_str!("sweep.sql"),
     include_str!("session.sql"),
-    include_str!("evict.sql"),
-    include_str!("ready.sql"),
+    include_str!("force_release.sql"),
+    include_str!("installed.sql"),
 ];
 
 /// As a program for the `mysql` client.
@@ -36,31 +36,31 @@ pub(super) const MIGRATION: &str = concat!(
     ";;\n",
     include_str!("expire.sql"),
     ";;\n",
-    include_str!("tell.sql"),
+    include_str!("notify.sql"),
     ";;\n",
-    include_str!("ring.sql"),
+    include_str!("wake.sql"),
     ";;\n",
-    include_str!("sooner.sql"),
+    include_str!("wake_earlier.sql"),
     ";;\n",
-    include_str!("serve.sql"),
+    include_str!("hand_off.sql"),
     ";;\n",
     include_str!("acquire.sql"),
     ";;\n",
     include_str!("release.sql"),
     ";;\n",
-    include_str!("releases.sql"),
+    include_str!("release_batch.sql"),
     ";;\n",
     include_str!("renew.sql"),
     ";;\n",
-    include_str!("news.sql"),
+    include_str!("notifications.sql"),
     ";;\n",
     include_str!("sweep.sql"),
     ";;\n",
     include_str!("session.sql"),
     ";;\n",
-    include_str!("evict.sql"),
+    include_str!("force_release.sql"),
     ";;\n",
-    include_str!("ready.sql"),
+    include_str!("installed.sql"),
     ";;\nDELIMITER ;\n",
 );
 
@@ -69,10 +69,10 @@ const PROCEDURE_EXISTS: u16 = 1304;
 
 /// The name of the lock under which the tables of a database are made. By SHA-2, as all digests here:
 /// MySQL 9.7 has no `MD5` any more, and a server's own names end after 64 characters.
-const MAKES: &str = "CONCAT('lockattr:schema:', LEFT(SHA2(DATABASE(), 256), 16))";
+const MIGRATION_LOCK: &str = "CONCAT('lockattr:schema:', LEFT(SHA2(DATABASE(), 256), 16))";
 
 /// Whether all is there.
-pub(super) async fn is_there(connection: &mut Conn) -> Result<bool, Error> {
+pub(super) async fn is_installed(connection: &mut Conn) -> Result<bool, Error> {
     match connection.query_drop("CALL lockattr_v1_ready()").await {
         Err(Error::Server(error)) if error.code == NO_SUCH_PROCEDURE => Ok(false),
         outcome => outcome.map(|()| true),
@@ -81,10 +81,10 @@ pub(super) async fn is_there(connection: &mut Conn) -> Result<bool, Error> {
 
 /// Makes what is missing. Several processes may do so at once: one after the other is quicker, and it
 /// is right without, too; so is it beside an older version of ours, which takes a lock of another name.
-pub(super) async fn make(connection: &mut Conn) -> Result<(), Error> {
-    let lock = format!("SELECT GET_LOCK({MAKES}, 10)");
+pub(super) async fn install(connection: &mut Conn) -> Result<(), Error> {
+    let lock = format!("SELECT GET_LOCK({MIGRATION_LOCK}, 10)");
     let _held: Option<Option<i64>> = connection.query_first(lock).await?;
-    for table in TABLES.split(APART) {
+    for table in TABLES.split(SEPARATOR) {
         connection.query_drop(table).await?;
     }
     for procedure in PROCEDURES {
@@ -93,5 +93,5 @@ pub(super) async fn make(connection: &mut Conn) -> Result<(), Error> {
             outcome => outcome?,
         }
     }
-    connection.query_drop(format!("DO RELEASE_LOCK({MAKES})")).await
+    connection.query_drop(format!("DO RELEASE_LOCK({MIGRATION_LOCK})")).await
 }

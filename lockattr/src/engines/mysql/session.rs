@@ -20,25 +20,25 @@ use crate::store::{
 };
 
 /// As good as for ever: whoever waits gives up earlier.
-const FOR_EVER: i64 = 31_536_000;
+const WAIT_SECONDS: i64 = 31_536_000;
 
 /// What a session is asked, and by which claim: it may serve another when it comes to that.
 pub(super) enum Command {
     Take {
         asked: AcquireRequest,
-        back: UnboundedSender<Command>,
-        told: oneshot::Sender<Result<AcquireOutcome, StoreError>>,
+        handle: UnboundedSender<Command>,
+        reply: oneshot::Sender<Result<AcquireOutcome, StoreError>>,
     },
     Renew {
         token: OwnerToken,
         ttl: Duration,
-        told: oneshot::Sender<RenewOutcome>,
+        reply: oneshot::Sender<RenewOutcome>,
     },
     Release {
         token: OwnerToken,
         after: Duration,
-        back: UnboundedSender<Command>,
-        told: oneshot::Sender<ReleaseOutcome>,
+        handle: UnboundedSender<Command>,
+        reply: oneshot::Sender<ReleaseOutcome>,
     },
 }
 
@@ -62,10 +62,10 @@ struct Held {
 }
 
 /// What `session.sql` answers.
-type Got = (Option<i64>, Option<u64>, String);
+type LockAnswer = (Option<i64>, Option<u64>, String);
 
 /// There is nothing more that this session can do.
-struct Over;
+struct SessionEnded;
 
 impl Session {
     pub(super) fn new(sessions: &Arc<Sessions>, runtime: runtime::Id) -> Self {
@@ -83,25 +83,27 @@ impl Session {
             let command = match timeout(self.config.timing.heartbeat, commands.recv()).await {
                 Ok(Some(command)) => command,
                 Ok(None) => return,
-                Err(_) if self.answers().await => continue,
+                Err(_) if self.is_alive().await => continue,
                 Err(_) => return,
             };
             let outcome = match command {
-                Command::Take { asked, back, told } => {
-                    self.take(&asked, back, told, commands).await
+                Command::Take { asked, handle, reply } => {
+                    self.take(&asked, handle, reply, commands).await
                 }
-                Command::Renew { token, told, .. } if self.token != Some(token) => {
-                    let _nobody_waits = told.send(RenewOutcome::NotHeld);
+                Command::Renew { token, reply, .. } if self.token != Some(token) => {
+                    let _nobody_waits = reply.send(RenewOutcome::NotHeld);
                     continue;
                 }
-                Command::Release { token, told, .. } if self.token != Some(token) => {
-                    let _nobody_waits = told.send(ReleaseOutcome::NotHeld);
+                Command::Release { token, reply, .. } if self.token != Some(token) => {
+                    let _nobody_waits = reply.send(ReleaseOutcome::NotHeld);
                     continue;
                 }
-                Command::Renew { ttl, told, .. } => self.renew(ttl, told).await,
-                Command::Release { after, back, told, .. } => self.release(after, back, told).await,
+                Command::Renew { ttl, reply, .. } => self.renew(ttl, reply).await,
+                Command::Release { after, handle, reply, .. } => {
+                    self.release(after, handle, reply).await
+                }
             };
-            if let Err(Over) = outcome {
+            if let Err(SessionEnded) = outcome {
                 return;
             }
         }
@@ -110,14 +112,14 @@ impl Session {
     async fn take(
         &mut self,
         asked: &AcquireRequest,
-        back: UnboundedSender<Command>,
-        told: oneshot::Sender<Result<AcquireOutcome, StoreError>>,
+        handle: UnboundedSender<Command>,
+        reply: oneshot::Sender<Result<AcquireOutcome, StoreError>>,
         commands: &mut UnboundedReceiver<Command>,
-    ) -> Result<(), Over> {
+    ) -> Result<(), SessionEnded> {
         let token = asked.claim.token();
-        if !self.sessions.upgrade().is_some_and(|sessions| sessions.serves(token, &back)) {
+        if !self.sessions.upgrade().is_some_and(|sessions| sessions.is_session_of(token, &handle)) {
             // A claim asked twice, and was over with the first answer.
-            let _nobody_waits = told.send(Err(too_late()));
+            let _nobody_waits = reply.send(Err(too_late()));
             return Ok(());
         }
         self.token = Some(token);
@@ -125,47 +127,47 @@ impl Session {
             match Live::connect(&self.config, None).await {
                 Ok(live) => self.connection = Some(live.connection),
                 Err(error) => {
-                    let _nobody_waits = told.send(Err(error));
-                    return Err(Over);
+                    let _nobody_waits = reply.send(Err(error));
+                    return Err(SessionEnded);
                 }
             }
         }
-        let Some(connection) = &mut self.connection else { return Err(Over) };
+        let Some(connection) = &mut self.connection else { return Err(SessionEnded) };
         let limit = self.config.timing.response_timeout;
         let got = match timeout(limit, get(connection, &asked.claim, 0)).await {
             Ok(Ok(got)) => got,
             Ok(Err(error)) => {
-                let _nobody_waits = told.send(Err(error_from(&self.config.address, error)));
-                return Err(Over);
+                let _nobody_waits = reply.send(Err(error_from(&self.config.address, error)));
+                return Err(SessionEnded);
             }
             Err(_) => {
                 let sentence = format!("no answer from {} within {limit:?}", self.config.address);
-                let _nobody_waits = told.send(Err(StoreError::new(sentence)));
-                return Err(Over);
+                let _nobody_waits = reply.send(Err(StoreError::new(sentence)));
+                return Err(SessionEnded);
             }
         };
         let (Some(1), Some(number), lock) = got else {
             let waits = asked.waiting != Waiting::Not;
             let queued = waits.then_some(MAX_RECHECK);
-            let _nobody_waits = told.send(Ok(AcquireOutcome::Held { holder: None, queued }));
+            let _nobody_waits = reply.send(Ok(AcquireOutcome::Held { holder: None, queued }));
             if waits {
-                drop(back);
+                drop(handle);
                 return self.wait(asked, commands).await;
             }
-            self.serves_another(back);
+            self.finish_claim(handle);
             return Ok(());
         };
         if self.held.is_some() {
             // It had it already: a session may take a lock several times.
             let once_less = connection.exec_drop("DO RELEASE_LOCK(?)", (&lock,));
             if !matches!(timeout(limit, once_less).await, Ok(Ok(()))) {
-                return Err(Over);
+                return Err(SessionEnded);
             }
         }
         self.held = Some(Held { lock, ttl: asked.ttl });
         // Whether others wait is not to be known: so they may.
         let fencing = FencingToken::from_counter(number);
-        let _nobody_waits = told.send(Ok(AcquireOutcome::Acquired { fencing, contended: true }));
+        let _nobody_waits = reply.send(Ok(AcquireOutcome::Acquired { fencing, contended: true }));
         Ok(())
     }
 
@@ -174,53 +176,53 @@ impl Session {
         &mut self,
         asked: &AcquireRequest,
         commands: &mut UnboundedReceiver<Command>,
-    ) -> Result<(), Over> {
-        let Some(mut connection) = self.connection.take() else { return Err(Over) };
+    ) -> Result<(), SessionEnded> {
+        let Some(mut connection) = self.connection.take() else { return Err(SessionEnded) };
         let (claim, ttl) = (&asked.claim, asked.ttl);
         let id = connection.id();
         let outcome = {
-            let mut waiting = Box::pin(get(&mut connection, claim, FOR_EVER));
+            let mut waiting = Box::pin(get(&mut connection, claim, WAIT_SECONDS));
             loop {
                 tokio::select! {
                     biased;
                     got = &mut waiting => break got,
                     command = commands.recv() => match command {
-                        Some(Command::Take { asked: other, told, .. })
+                        Some(Command::Take { asked: other, reply, .. })
                             if other.claim.token() != claim.token() =>
                         {
-                            let _nobody_waits = told.send(Err(too_late()));
+                            let _nobody_waits = reply.send(Err(too_late()));
                         }
-                        Some(Command::Take { told, .. }) => {
+                        Some(Command::Take { reply, .. }) => {
                             let held = AcquireOutcome::Held { holder: None, queued: Some(MAX_RECHECK) };
-                            let _nobody_waits = told.send(Ok(held));
+                            let _nobody_waits = reply.send(Ok(held));
                         }
-                        Some(Command::Renew { told, .. }) => {
-                            let _nobody_waits = told.send(RenewOutcome::NotHeld);
+                        Some(Command::Renew { reply, .. }) => {
+                            let _nobody_waits = reply.send(RenewOutcome::NotHeld);
                         }
-                        Some(Command::Release { token, told, .. }) if token != claim.token() => {
-                            let _nobody_waits = told.send(ReleaseOutcome::NotHeld);
+                        Some(Command::Release { token, reply, .. }) if token != claim.token() => {
+                            let _nobody_waits = reply.send(ReleaseOutcome::NotHeld);
                         }
                         // The server is told, because it would notice only after a while that
                         // nobody waits any more, and might give us the lock meanwhile.
-                        Some(Command::Release { told, .. }) => {
+                        Some(Command::Release { reply, .. }) => {
                             self.end(id).await;
-                            let _nobody_waits = told.send(ReleaseOutcome::NotHeld);
+                            let _nobody_waits = reply.send(ReleaseOutcome::NotHeld);
                             drop(waiting);
                             abandon(connection);
-                            return Err(Over);
+                            return Err(SessionEnded);
                         }
                         None => {
                             self.end(id).await;
                             drop(waiting);
                             abandon(connection);
-                            return Err(Over);
+                            return Err(SessionEnded);
                         }
                     }
                 }
             }
         };
         self.connection = Some(connection);
-        let Some(sessions) = self.sessions.upgrade() else { return Err(Over) };
+        let Some(sessions) = self.sessions.upgrade() else { return Err(SessionEnded) };
         let subscriber = sessions.subscribers.get(claim.token().subscriber());
         match outcome {
             Ok((Some(1), Some(number), lock)) => {
@@ -236,7 +238,7 @@ impl Session {
                 if let Some(subscriber) = subscriber {
                     subscriber.ask_again(claim.token(), Instant::now());
                 }
-                Err(Over)
+                Err(SessionEnded)
             }
         }
     }
@@ -244,10 +246,10 @@ impl Session {
     async fn renew(
         &mut self,
         ttl: Duration,
-        told: oneshot::Sender<RenewOutcome>,
-    ) -> Result<(), Over> {
+        reply: oneshot::Sender<RenewOutcome>,
+    ) -> Result<(), SessionEnded> {
         let (Some(connection), Some(held)) = (&mut self.connection, &mut self.held) else {
-            let _nobody_waits = told.send(RenewOutcome::NotHeld);
+            let _nobody_waits = reply.send(RenewOutcome::NotHeld);
             return Ok(());
         };
         held.ttl = ttl;
@@ -257,12 +259,12 @@ impl Session {
         // given up. After that time its holder does not count on it any more.
         match timeout(ttl, asking).await {
             Ok(Ok(Some(Some(1)))) => {
-                let _nobody_waits = told.send(RenewOutcome::Renewed);
+                let _nobody_waits = reply.send(RenewOutcome::Renewed);
                 Ok(())
             }
             _ => {
-                let _nobody_waits = told.send(RenewOutcome::NotHeld);
-                Err(Over)
+                let _nobody_waits = reply.send(RenewOutcome::NotHeld);
+                Err(SessionEnded)
             }
         }
     }
@@ -270,17 +272,17 @@ impl Session {
     async fn release(
         &mut self,
         after: Duration,
-        back: UnboundedSender<Command>,
-        told: oneshot::Sender<ReleaseOutcome>,
-    ) -> Result<(), Over> {
+        handle: UnboundedSender<Command>,
+        reply: oneshot::Sender<ReleaseOutcome>,
+    ) -> Result<(), SessionEnded> {
         let (Some(connection), Some(Held { lock, .. })) = (&mut self.connection, self.held.take())
         else {
-            let _nobody_waits = told.send(ReleaseOutcome::NotHeld);
-            return Err(Over);
+            let _nobody_waits = reply.send(ReleaseOutcome::NotHeld);
+            return Err(SessionEnded);
         };
-        let mut told = Some(told);
+        let mut reply = Some(reply);
         if !after.is_zero() {
-            let _nobody_waits = told.take().map(|told| told.send(ReleaseOutcome::Released));
+            let _nobody_waits = reply.take().map(|reply| reply.send(ReleaseOutcome::Released));
             sleep(after).await;
         }
         let asking = connection.exec_first::<Option<i64>, _, _>("SELECT RELEASE_LOCK(?)", (lock,));
@@ -293,24 +295,24 @@ impl Session {
         };
         let usable = answer.is_ok();
         if usable {
-            self.serves_another(back);
+            self.finish_claim(handle);
         }
         // Who asked has given up by now where there is no answer.
-        if let (Ok(answer) | Err(Some(answer)), Some(told)) = (answer, told) {
-            let _nobody_waits = told.send(answer);
+        if let (Ok(answer) | Err(Some(answer)), Some(reply)) = (answer, reply) {
+            let _nobody_waits = reply.send(answer);
         }
-        if usable { Ok(()) } else { Err(Over) }
+        if usable { Ok(()) } else { Err(SessionEnded) }
     }
 
     /// The claim is over.
-    fn serves_another(&mut self, back: UnboundedSender<Command>) {
+    fn finish_claim(&mut self, handle: UnboundedSender<Command>) {
         if let (Some(sessions), Some(token)) = (self.sessions.upgrade(), self.token.take()) {
-            sessions.ended(token, Some((self.runtime, back)));
+            sessions.ended(token, Some((self.runtime, handle)));
         }
     }
 
     /// Whether the connection is of use; one that was never made is not.
-    async fn answers(&mut self) -> bool {
+    async fn is_alive(&mut self) -> bool {
         let Some(connection) = &mut self.connection else { return false };
         // As patient as a renewal: with the connection, the lock is given up.
         let response = self.config.timing.response_timeout;
@@ -349,7 +351,7 @@ fn too_late() -> StoreError {
     StoreError::new("the connection serves another claim by now").not_sent()
 }
 
-async fn get(connection: &mut Conn, claim: &Claim, seconds: i64) -> Result<Got, Error> {
+async fn get(connection: &mut Conn, claim: &Claim, seconds: i64) -> Result<LockAnswer, Error> {
     let call = "CALL lockattr_v1_session(?, ?)";
     let got = connection.exec_first(call, (claim.key().name().as_bytes(), seconds)).await?;
     got.ok_or_else(|| Error::Other("the procedure answered nothing".into()))
@@ -387,13 +389,13 @@ mod tests {
     #[tokio::test]
     async fn what_an_earlier_claim_says_late_does_not_concern_the_next() {
         let (mut session, sessions, [_, earlier]) = served();
-        let (back, mut commands) = unbounded_channel();
+        let (handle, mut commands) = unbounded_channel();
         let token = earlier.token();
-        let (told, released) = oneshot::channel();
+        let (reply, released) = oneshot::channel();
         let after = Duration::ZERO;
-        back.send(Command::Release { token, after, back: back.clone(), told }).ok().unwrap();
-        let (told, renewed) = oneshot::channel();
-        back.send(Command::Renew { token, ttl: Duration::from_secs(9), told }).ok().unwrap();
+        handle.send(Command::Release { token, after, handle: handle.clone(), reply }).ok().unwrap();
+        let (reply, renewed) = oneshot::channel();
+        handle.send(Command::Renew { token, ttl: Duration::from_secs(9), reply }).ok().unwrap();
         tokio::select! {
             biased;
             () = session.serve(&mut commands) => panic!("its connection is given up"),
@@ -404,14 +406,14 @@ mod tests {
         drop(sessions);
     }
 
-    /// Red without: `Sessions::serves`.
+    /// Red without: `Sessions::is_session_of`.
     #[tokio::test]
     async fn what_an_earlier_claim_asks_late_is_not_asked() {
         let (mut session, _sessions, [served, earlier]) = served();
-        let (back, mut commands) = unbounded_channel();
-        let (told, answer) = oneshot::channel();
+        let (handle, mut commands) = unbounded_channel();
+        let (reply, answer) = oneshot::channel();
         let asked = AcquireRequest::new(earlier, Duration::from_secs(9));
-        let outcome = session.take(&asked, back, told, &mut commands).await;
+        let outcome = session.take(&asked, handle, reply, &mut commands).await;
         assert!(outcome.is_ok(), "its connection is given up");
         assert!(answer.await.unwrap().unwrap_err().is_not_sent());
         assert!(session.held.is_some() && session.token == Some(served.token()));

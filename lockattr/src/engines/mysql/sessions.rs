@@ -21,7 +21,7 @@ use crate::store::{
 };
 
 /// Which connection has a lock.
-const HOLDS: &str = "SELECT IS_USED_LOCK(CONCAT('lockattr:lock:', \
+const LOCK_CONNECTION: &str = "SELECT IS_USED_LOCK(CONCAT('lockattr:lock:', \
                      LEFT(SHA2(CONCAT(DATABASE(), '/', ?), 256), 50)))";
 
 /// Codes of the server's, for a connection that is gone and for one that is another user's.
@@ -29,15 +29,15 @@ const NO_SUCH_THREAD: u16 = 1094;
 const NOT_OWNER: u16 = 1095;
 
 /// Who is asked about a claim: the task that has its connection.
-type Asked = UnboundedSender<Command>;
+type SessionHandle = UnboundedSender<Command>;
 
 /// All of a store: those that have locks or wait for them, and some with nothing to do.
 pub(super) struct Sessions {
     pub(super) config: Arc<Config>,
     pub(super) subscribers: Subscribers,
-    by_token: Mutex<HashMap<OwnerToken, Asked>>,
+    by_token: Mutex<HashMap<OwnerToken, SessionHandle>>,
     /// By runtime, because a connection dies with the runtime that made it.
-    idle: Mutex<Vec<(runtime::Id, Asked)>>,
+    idle: Mutex<Vec<(runtime::Id, SessionHandle)>>,
 }
 
 impl Sessions {
@@ -59,9 +59,9 @@ impl Sessions {
             Some(session) => session,
             None => self.begin(token)?,
         };
-        let (told, answer) = oneshot::channel();
-        let (asked, back) = (asked.clone(), session.clone());
-        let _ended = session.send(Command::Take { asked, back, told });
+        let (reply, answer) = oneshot::channel();
+        let (asked, handle) = (asked.clone(), session.clone());
+        let _ended = session.send(Command::Take { asked, handle, reply });
         drop(session);
         let limit = self.config.timing.connect_timeout + self.config.timing.response_timeout;
         self.answer(answer, limit).await.unwrap_or_else(|| Err(self.silent(limit)))
@@ -71,8 +71,8 @@ impl Sessions {
         // Without its connection, the lock is gone.
         let token = renewal.claim.token();
         let Some(session) = self.of(token) else { return Ok(RenewOutcome::NotHeld) };
-        let (told, answer) = oneshot::channel();
-        let _ended = session.send(Command::Renew { token, ttl: renewal.ttl, told });
+        let (reply, answer) = oneshot::channel();
+        let _ended = session.send(Command::Renew { token, ttl: renewal.ttl, reply });
         let limit = self.config.timing.response_timeout;
         match timeout(limit, answer).await {
             Ok(answer) => Ok(answer.unwrap_or(RenewOutcome::NotHeld)),
@@ -86,9 +86,10 @@ impl Sessions {
     ) -> Result<ReleaseOutcome, StoreError> {
         let token = releasing.claim.token();
         let Some(session) = self.of(token) else { return Ok(ReleaseOutcome::NotHeld) };
-        let (told, answer) = oneshot::channel();
-        let back = session.clone();
-        let _ended = session.send(Command::Release { token, after: releasing.after, back, told });
+        let (reply, answer) = oneshot::channel();
+        let handle = session.clone();
+        let _ended =
+            session.send(Command::Release { token, after: releasing.after, handle, reply });
         drop(session);
         let limit = self.config.timing.response_timeout;
         match timeout(limit, answer).await {
@@ -100,7 +101,8 @@ impl Sessions {
     /// Whether anybody has it: the server does not say more than by which connection.
     pub(super) async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
         let mut live = Live::connect(&self.config, None).await?;
-        let asking = live.connection.exec_first::<Option<u64>, _, _>(HOLDS, (key.name(),));
+        let asking =
+            live.connection.exec_first::<Option<u64>, _, _>(LOCK_CONNECTION, (key.name(),));
         let limit = self.config.timing.response_timeout;
         let answer = match timeout(limit, asking).await {
             Ok(answer) => answer.map_err(|error| error_from(&self.config.address, error)),
@@ -114,7 +116,8 @@ impl Sessions {
     pub(super) async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
         let mut live = Live::connect(&self.config, None).await?;
         let asking = async {
-            let id: Option<Option<u64>> = live.connection.exec_first(HOLDS, (key.name(),)).await?;
+            let id: Option<Option<u64>> =
+                live.connection.exec_first(LOCK_CONNECTION, (key.name(),)).await?;
             let Some(id) = id.flatten() else { return Ok(None) };
             Ok(Some((id, live.connection.query_drop(format!("KILL {id}")).await)))
         };
@@ -151,12 +154,12 @@ impl Sessions {
     }
 
     /// The claim is over: its connection may serve another, or has ended.
-    pub(super) fn ended(&self, token: OwnerToken, back: Option<(runtime::Id, Asked)>) {
+    pub(super) fn ended(&self, token: OwnerToken, handle: Option<(runtime::Id, SessionHandle)>) {
         {
             let mut tokens = self.tokens();
             // It may have another by now, which is not over.
-            let ended = tokens.get(&token).is_some_and(|session| match &back {
-                Some((_, back)) => session.same_channel(back),
+            let ended = tokens.get(&token).is_some_and(|session| match &handle {
+                Some((_, handle)) => session.same_channel(handle),
                 None => session.is_closed(),
             });
             if ended {
@@ -165,7 +168,7 @@ impl Sessions {
         }
         let mut idle = self.idle();
         idle.retain(|(_, session)| !session.is_closed());
-        if let Some((runtime, session)) = back {
+        if let Some((runtime, session)) = handle {
             let others = idle.iter().filter(|(of, _)| *of == runtime).count();
             // Else it ends, because nobody can ask it any more.
             if others < self.config.timing.connections() {
@@ -175,12 +178,12 @@ impl Sessions {
     }
 
     /// Whether this session is the claim's.
-    pub(super) fn serves(&self, token: OwnerToken, session: &Asked) -> bool {
+    pub(super) fn is_session_of(&self, token: OwnerToken, session: &SessionHandle) -> bool {
         self.tokens().get(&token).is_some_and(|of| of.same_channel(session))
     }
 
     /// The session of a claim, if it has one still.
-    fn of(&self, token: OwnerToken) -> Option<Asked> {
+    fn of(&self, token: OwnerToken) -> Option<SessionHandle> {
         let mut tokens = self.tokens();
         let session = tokens.get(&token)?;
         if session.is_closed() {
@@ -191,7 +194,7 @@ impl Sessions {
     }
 
     /// A session for this claim: an idle one, or one that connects.
-    fn begin(self: &Arc<Self>, token: OwnerToken) -> Result<Asked, StoreError> {
+    fn begin(self: &Arc<Self>, token: OwnerToken) -> Result<SessionHandle, StoreError> {
         let runtime = Handle::try_current().map_err(|_| {
             StoreError::new("it can only be asked inside a tokio runtime").not_sent()
         })?;
@@ -223,11 +226,11 @@ impl Sessions {
         StoreError::new(format!("no answer from {} within {limit:?}", self.config.address))
     }
 
-    fn tokens(&self) -> MutexGuard<'_, HashMap<OwnerToken, Asked>> {
+    fn tokens(&self) -> MutexGuard<'_, HashMap<OwnerToken, SessionHandle>> {
         self.by_token.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<(runtime::Id, Asked)>> {
+    fn idle(&self) -> MutexGuard<'_, Vec<(runtime::Id, SessionHandle)>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,19 +2,19 @@
 //! end with it.
 
 mod acquire;
-mod asks;
 mod claims;
-mod evict;
+mod events;
+mod force_release;
+mod inspect;
 mod keeper;
 mod label;
-mod look;
+mod queries;
 mod release;
 mod renew;
 mod session;
 mod sessions;
-mod told;
+mod sql;
 mod wait;
-mod words;
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,7 @@ use futures_util::future::join_all;
 use url::Url;
 
 use super::config::Config;
-use super::form::Form;
+use super::lock_kind::LockKind;
 use crate::lock::settings::ServerSettings;
 use crate::store::url::StoreUrl;
 use crate::store::{
@@ -31,11 +31,11 @@ use crate::store::{
     RenewOutcome, RenewRequest, Sharing, Store, StoreError, Subscriber, connection_for,
 };
 use crate::{Error, FencingToken, HeldLock, Holder};
-use acquire::counted;
+use acquire::token_numbered;
 use claims::Claims;
+use events::Processes;
 use session::Session;
 use sessions::Sessions;
-use told::Processes;
 
 /// A name of so many bytes does not go into the message by which its holder hears that others wait.
 const NO_MESSAGE: usize = 8_000;
@@ -96,7 +96,7 @@ struct Inner {
     config: Arc<Config>,
     sessions: Sessions,
     claims: Claims,
-    mail: Notifications,
+    notifications: Notifications,
     /// The server processes of the sessions, and those of sessions that are over.
     processes: Mutex<Processes>,
 }
@@ -109,7 +109,7 @@ impl PostgresSessionStore {
     /// [`Error::InvalidOptions`] if the URL makes no sense.
     pub fn open(url: &str) -> Result<Self, Error> {
         let StoreUrl { urls, mut query } = StoreUrl::parse(url)?;
-        if Form::take(&mut query)? == Some(Form::Lease) {
+        if LockKind::take(&mut query)? == Some(LockKind::Lease) {
             let sentence = "`lock=lease` is what `PostgresStore` does: open that";
             return Err(Error::InvalidOptions(sentence.into()));
         }
@@ -123,9 +123,9 @@ impl PostgresSessionStore {
     ) -> Result<Self, Error> {
         let config = Arc::new(Config::read(urls, query, defaults)?);
         let sessions = Sessions::new(config.timing.connections());
-        let mail = Notifications::new(Arc::default(), false);
+        let notifications = Notifications::new(Arc::default(), false);
         let (claims, processes) = Default::default();
-        Ok(Self(Arc::new(Inner { config, sessions, claims, mail, processes })))
+        Ok(Self(Arc::new(Inner { config, sessions, claims, notifications, processes })))
     }
 }
 
@@ -145,7 +145,7 @@ impl PostgresSessionStore {
     ) -> Result<Option<FencingToken>, StoreError> {
         let session = self.0.sessions.shared(&self.0, 0).await?;
         let counted_now = session.counts(number, pid).await.map_err(|failure| failure.error)?;
-        Ok(counted_now.map(counted))
+        Ok(counted_now.map(token_numbered))
     }
 }
 
@@ -184,7 +184,7 @@ impl Store for PostgresSessionStore {
     }
 
     fn subscribe(&self, subscriber: &Arc<Subscriber>) {
-        self.0.mail.subscribers.add(subscriber);
+        self.0.notifications.subscribers.add(subscriber);
     }
 
     async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {

@@ -6,7 +6,7 @@ use percent_encoding::percent_decode_str;
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use url::Url;
 
-use super::pooler::Way;
+use super::pooler::PoolerCheck;
 use crate::Error;
 use crate::lock::settings::ServerSettings;
 use crate::store::url::{shown, unknown_setting};
@@ -19,7 +19,7 @@ pub(super) struct Config {
     pub(super) address: String,
     pub(super) timing: ServerSettings,
     /// What was found out about the way there.
-    pub(super) way: Way,
+    pub(super) pooler_check: PoolerCheck,
 }
 
 /// What the client's own connection strings have besides, as libpq names it.
@@ -96,7 +96,7 @@ impl Config {
         let servers = server.get_hosts().len().max(server.get_hostaddrs().len()).max(1);
         let servers = u32::try_from(servers).unwrap_or(u32::MAX);
         server.connect_timeout(timing.connect_timeout / servers);
-        Ok(Self { server, address, timing, way: Way::default() })
+        Ok(Self { server, address, timing, pooler_check: PoolerCheck::default() })
     }
 }
 

@@ -14,17 +14,17 @@ pub(super) struct Failure {
     /// Whether the connection is of no use any more, or is better made anew.
     pub(super) ends_connection: bool,
     /// Whether the server took it back because of another transaction: it can be asked again.
-    pub(super) lost_a_conflict: bool,
+    pub(super) is_conflict: bool,
 }
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self { error, ends_connection: false, lost_a_conflict: false }
+        Self { error, ends_connection: false, is_conflict: false }
     }
 }
 
 /// After these the next connection finds another server, or makes the tables.
-const ANEW: &[SqlState] = &[
+const RECONNECT: &[SqlState] = &[
     SqlState::READ_ONLY_SQL_TRANSACTION,
     SqlState::UNDEFINED_FUNCTION,
     SqlState::UNDEFINED_TABLE,
@@ -55,7 +55,7 @@ pub(super) async fn answered<T>(
         Ok(answer) => answer.map_err(|error| failure_of(address, error)),
         Err(_) => {
             let error = StoreError::new(format!("no answer from {address} within {limit:?}"));
-            Err(Failure { error, ends_connection: true, lost_a_conflict: false })
+            Err(Failure { error, ends_connection: true, is_conflict: false })
         }
     }
 }
@@ -65,20 +65,20 @@ pub(super) fn failure_of(address: &str, error: tokio_postgres::Error) -> Failure
         let reason = error.source().map(|source| format!(": {source}")).unwrap_or_default();
         let sentence = format!("{address}: {error}{reason}");
         let error = StoreError::new(sentence).with_source(error);
-        return Failure { error, ends_connection: true, lost_a_conflict: false };
+        return Failure { error, ends_connection: true, is_conflict: false };
     };
     let code = said.code();
     let fatal = said.parsed_severity() != Some(Severity::Error);
-    let (ends_connection, lost_a_conflict) =
-        (fatal || ANEW.contains(code), CONFLICTS.contains(&code.code()));
-    let told = StoreError::new(format!("{address}: {}", told(said)));
+    let (ends_connection, is_conflict) =
+        (fatal || RECONNECT.contains(code), CONFLICTS.contains(&code.code()));
+    let told = StoreError::new(format!("{address}: {}", describe(said)));
     // An error ends its transaction, and with that all that was done in it. One that ends the session
     // may come after the commit.
     let told = if fatal { told } else { told.not_sent() };
-    Failure { error: told.with_source(error), ends_connection, lost_a_conflict }
+    Failure { error: told.with_source(error), ends_connection, is_conflict }
 }
 
-fn told(said: &DbError) -> String {
+fn describe(said: &DbError) -> String {
     let hint = said.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
     let advice = match *said.code() {
         SqlState::READ_ONLY_SQL_TRANSACTION => {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::asks::{Said, granted};
-use super::hears::Hears;
+use super::listener::Listener;
+use super::queries::{AcquireRow, granted};
 use crate::store::{AcquireOutcome, Subscriber};
 
 pub fn acquired(
@@ -18,16 +18,16 @@ pub fn acquired(
     clock: Option<i64>,
     queued: bool,
 ) -> Option<AcquireOutcome> {
-    let said = Said { number, contended, value, remains, clock };
+    let said = AcquireRow { number, contended, value, remains, clock };
     granted(&said, queued).map(|(answer, _clock)| answer)
 }
 
 /// A server notifies, after its clock showed `clock`.
 pub fn notified(subscriber: &Arc<Subscriber>, clock: Option<u64>, channel: &str, payload: &str) {
-    let hears = Hears::default();
+    let hears = Listener::default();
     hears.0.subscribers.add(subscriber);
     if let Some(micros) = clock {
         hears.0.saw_clock(Instant::now(), micros);
     }
-    hears.told(channel, payload);
+    hears.dispatch(channel, payload);
 }

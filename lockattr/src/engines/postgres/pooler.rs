@@ -15,22 +15,22 @@ use crate::store::StoreError;
 
 /// What was found out about the way to the server.
 #[derive(Clone, Default)]
-pub(super) struct Way(Arc<Mutex<Option<Looked>>>);
+pub(super) struct PoolerCheck(Arc<Mutex<Option<CheckOutcome>>>);
 
 /// When it was, and what came of it.
-type Looked = (Instant, Result<(), StoreError>);
+type CheckOutcome = (Instant, Result<(), StoreError>);
 
 /// How long a failure is told to those who ask next.
-const FAILURE_LASTS: Duration = Duration::from_millis(50);
+const FAILURE_CACHED_FOR: Duration = Duration::from_millis(50);
 
 /// It may be another by then.
-const LASTS: Duration = Duration::from_secs(60);
+const CHECK_VALID_FOR: Duration = Duration::from_secs(60);
 
 /// How often they are asked, because others may come and go in the same pool.
 const ROUNDS: usize = 3;
 
 /// The server's process, and when it began.
-pub(super) const WHO: &str = "select pg_backend_pid(), backend_start::text from pg_stat_activity \
+pub(super) const SERVER_PROCESS: &str = "select pg_backend_pid(), backend_start::text from pg_stat_activity \
                    where pid = pg_backend_pid()";
 
 const COMMIT: &str = "select pg_backend_pid(), backend_start::text from pg_stat_activity \
@@ -43,22 +43,22 @@ const COMMIT: &str = "select pg_backend_pid(), backend_start::text from pg_stat_
 /// first connection; one that gives them away in turns gives the first connection another. So
 /// somebody is where somebody else is, or where he was not before.
 pub(super) async fn refuse(config: &Config) -> Result<(), StoreError> {
-    let mut looked = config.way.0.lock().await;
+    let mut looked = config.pooler_check.0.lock().await;
     match &*looked {
-        Some((at, Ok(()))) if at.elapsed() < LASTS => return Ok(()),
+        Some((at, Ok(()))) if at.elapsed() < CHECK_VALID_FOR => return Ok(()),
         // Of those who waited meanwhile.
-        Some((at, Err(error))) if at.elapsed() < FAILURE_LASTS => return Err(error.clone()),
+        Some((at, Err(error))) if at.elapsed() < FAILURE_CACHED_FOR => return Err(error.clone()),
         _ => {}
     }
-    let outcome = look(config).await.map_err(StoreError::not_sent);
+    let outcome = check(config).await.map_err(StoreError::not_sent);
     *looked = Some((Instant::now(), outcome.clone()));
     outcome
 }
 
-async fn look(config: &Config) -> Result<(), StoreError> {
-    let connect = || Other::connect(config);
+async fn check(config: &Config) -> Result<(), StoreError> {
+    let connect = || ProbeConnection::connect(config);
     let (first, second, third) = try_join3(connect(), connect(), connect()).await?;
-    let one = ask(config, &first.0, WHO).await?;
+    let one = ask(config, &first.0, SERVER_PROCESS).await?;
     let (mut two, mut three) = (None, None);
     for _ in 0..ROUNDS {
         // One after the other: the second may have taken the only process there is.
@@ -68,7 +68,7 @@ async fn look(config: &Config) -> Result<(), StoreError> {
                 return Err(refused(&config.address));
             }
         }
-        let still = ask(config, &first.0, WHO).await?;
+        let still = ask(config, &first.0, SERVER_PROCESS).await?;
         let (second, third) = try_join(second.commit(config), third.commit(config)).await?;
         if two == three
             || still != one
@@ -81,9 +81,9 @@ async fn look(config: &Config) -> Result<(), StoreError> {
 }
 
 /// Another connection, that ends with this value.
-struct Other(Client, tokio::task::AbortHandle);
+struct ProbeConnection(Client, tokio::task::AbortHandle);
 
-impl Other {
+impl ProbeConnection {
     async fn connect(config: &Config) -> Result<Self, StoreError> {
         let failed = |error| failure_of(&config.address, error).error;
         let connecting = async { config.server.connect(NoTls).await.map_err(failed) };
@@ -92,9 +92,9 @@ impl Other {
     }
 
     async fn begin(&self, config: &Config) -> Result<Process, StoreError> {
-        let begin = format!("begin; {WHO}");
+        let begin = format!("begin; {SERVER_PROCESS}");
         match timeout(config.timing.response_timeout, self.0.simple_query(&begin)).await {
-            Ok(Ok(said)) => who(&said).ok_or_else(|| refused(&config.address)),
+            Ok(Ok(said)) => server_process(&said).ok_or_else(|| refused(&config.address)),
             // A pool by statement has no transactions.
             Ok(Err(error)) if error.as_db_error().is_some() => Err(refused(&config.address)),
             Ok(Err(error)) => Err(failure_of(&config.address, error).error),
@@ -105,12 +105,12 @@ impl Other {
     /// Who it is after the transaction.
     async fn commit(&self, config: &Config) -> Result<Process, StoreError> {
         let (committed, after) =
-            tokio::join!(ask(config, &self.0, COMMIT), ask(config, &self.0, WHO));
+            tokio::join!(ask(config, &self.0, COMMIT), ask(config, &self.0, SERVER_PROCESS));
         committed.and(after)
     }
 }
 
-impl Drop for Other {
+impl Drop for ProbeConnection {
     fn drop(&mut self) {
         self.1.abort();
     }
@@ -125,13 +125,13 @@ async fn ask(config: &Config, client: &Client, words: &str) -> Result<Process, S
         StoreError::new(format!("no answer from {} within {limit:?}", config.address))
     })?;
     let said = said.map_err(|error| failure_of(&config.address, error).error)?;
-    who(&said).ok_or_else(|| {
+    server_process(&said).ok_or_else(|| {
         StoreError::new(format!("{} does not say which process answers", config.address))
     })
 }
 
 /// What a simple query for a process and its beginning answered.
-pub(super) fn who(said: &[SimpleQueryMessage]) -> Option<Process> {
+pub(super) fn server_process(said: &[SimpleQueryMessage]) -> Option<Process> {
     said.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => {
             Some((row.get(0)?.parse().ok()?, row.get(1).unwrap_or_default().to_owned()))

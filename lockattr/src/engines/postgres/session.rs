@@ -12,12 +12,12 @@ use crate::store::StoreError;
 /// Makes a new connection fit for locking, in the place with this number.
 pub(super) async fn begin(client: &Client, config: &Config, place: i64) -> Result<(), StoreError> {
     let failed = |error| failure_of(&config.address, error).error;
-    let (settings, alone) = (settings(config), alone_in(place));
+    let (settings, alone) = (settings(config), take_slot_lock(place));
     // All in one trip.
     let (set, alone, there) = tokio::join!(
         client.batch_execute(&settings),
         client.batch_execute(&alone),
-        client.simple_query(IS_THERE)
+        client.simple_query(IS_INSTALLED)
     );
     set.and(alone).map_err(failed)?;
     match there {
@@ -56,7 +56,7 @@ fn settings(config: &Config) -> String {
 /// Ends the session that was left in this place, if the server has it still, and takes the advisory
 /// lock that each holds for as long as it is there. What was asked on a connection that fell silent
 /// may lie in a frozen server's socket: it must not be executed behind what is asked on this one.
-fn alone_in(place: i64) -> String {
+fn take_slot_lock(place: i64) -> String {
     format!(
         // One that waits for a standby has committed already: ended, it would tell of that at once.
         // Another session that looks whether this one hears shares its lock for a moment.
@@ -70,7 +70,7 @@ fn alone_in(place: i64) -> String {
 }
 
 /// An error where the functions of this version are missing.
-const IS_THERE: &str = "select 'lockattr_renew_1'::regproc";
+const IS_INSTALLED: &str = "select 'lockattr_renew_1'::regproc";
 
 fn is_missing(error: &tokio_postgres::Error) -> bool {
     let missing = [&SqlState::UNDEFINED_FUNCTION, &SqlState::UNDEFINED_TABLE];

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error};
 
-use super::asks::{Question, Statements};
+use super::queries::{Query, Statements};
 use super::{PostgresSessionStore, PostgresStore, in_one_step};
 use crate::FencingToken;
 use crate::store::{AnyStore, LockKey, StoreError};
@@ -96,9 +96,9 @@ pub(super) const HAS: &str = "exists (
         and classid::bigint << 32 | objid::bigint = $1 and pid = $2
         and database = (select oid from pg_database where datname = current_database()))";
 
-struct Number<'a>(&'a [u8]);
+struct NumberQuery<'a>(&'a [u8]);
 
-impl Question for Number<'_> {
+impl Query for NumberQuery<'_> {
     type Answer = i64;
 
     async fn ask(&self, _to: &Statements, client: &Client) -> Result<i64, Error> {
@@ -107,21 +107,23 @@ impl Question for Number<'_> {
     }
 }
 
-struct Has(i64, i32);
+struct HasQuery(i64, i32);
 
-impl Question for Has {
+impl Query for HasQuery {
     type Answer = bool;
 
     async fn ask(&self, _to: &Statements, client: &Client) -> Result<bool, Error> {
-        let words: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
+        let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
             [(&self.0, Type::INT8), (&self.1, Type::INT4)];
-        client.query_typed_one(&format!("select {HAS}"), &words).await?.try_get(0)
+        client.query_typed_one(&format!("select {HAS}"), &params).await?.try_get(0)
     }
 }
 
 impl InTransactions for PostgresStore {
     fn number<'a>(&'a self, key: &'a LockKey) -> BoxFuture<'a, Result<i64, StoreError>> {
-        Box::pin(async move { in_one_step(self.link(key), &Number(key.name().as_bytes())).await })
+        Box::pin(
+            async move { in_one_step(self.slot(key), &NumberQuery(key.name().as_bytes())).await },
+        )
     }
 
     /// A commit tells those in line; the message is nobody's if the transaction is rolled back.
@@ -143,7 +145,7 @@ impl InTransactions for PostgresStore {
         pid: i32,
     ) -> BoxFuture<'_, Result<Option<Option<FencingToken>>, StoreError>> {
         Box::pin(async move {
-            let has = in_one_step(&self.asks[0], &Has(number, pid)).await?;
+            let has = in_one_step(&self.slots[0], &HasQuery(number, pid)).await?;
             Ok(has.then_some(None))
         })
     }

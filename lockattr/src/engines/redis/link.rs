@@ -24,7 +24,7 @@ use super::post::{Post, channel};
 use super::restart::GrantsFrom;
 use super::scripts::Scripts;
 use crate::store::StoreError;
-use crate::store::last_answer::Answered;
+use crate::store::last_answer::LastAnswer;
 
 /// How long a failure to connect is told to those who ask next, before it is tried again.
 const FAILURE_LASTS: Duration = Duration::from_millis(50);
@@ -40,7 +40,7 @@ pub(super) struct Link {
     /// each would take longer than to look at all.
     lines: RwLock<Vec<(runtime::Id, Line)>>,
     last_id: AtomicU64,
-    answered: Answered,
+    answered: LastAnswer,
 }
 
 /// How it stands with one runtime's connection.
@@ -78,7 +78,7 @@ pub(super) struct Live {
 impl Link {
     pub(super) fn new(config: Config, scripts: Arc<Scripts>, post: Option<Arc<Post>>) -> Arc<Self> {
         let (lines, last_id) = Default::default();
-        Arc::new(Self { config, scripts, post, lines, last_id, answered: Answered::new() })
+        Arc::new(Self { config, scripts, post, lines, last_id, answered: LastAnswer::new() })
     }
 
     /// Sees to it that messages for this inbox come in.

@@ -11,13 +11,13 @@ use crate::lock::settings::{ServerSettings, duration};
 use crate::store::url::{shown, unknown_setting};
 
 /// ZooKeeper's own.
-const PORT: u16 = 2181;
+const DEFAULT_PORT: u16 = 2181;
 
 /// Half of it is the longest lease, which the default TTL of 10 s meets.
-const SESSION: Duration = Duration::from_secs(20);
+const DEFAULT_SESSION_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Where locks are if the URL has no path.
-const CHROOT: &str = "/lockattr";
+const DEFAULT_CHROOT: &str = "/lockattr";
 
 /// The settings of one store.
 #[derive(Clone)]
@@ -46,7 +46,7 @@ impl Config {
             chroot: chroot(&urls[0])?,
             login: login(&urls[0])?,
             address,
-            session_timeout: SESSION,
+            session_timeout: DEFAULT_SESSION_TIMEOUT,
             connect_timeout: defaults.connect_timeout,
             response_timeout: defaults.response_timeout,
         };
@@ -81,7 +81,7 @@ impl Config {
 
     /// A connection on which nothing was heard for so long is left for one to another server: in
     /// time for that, and so that the servers hear of us several times per session.
-    pub(super) fn silence(&self) -> Duration {
+    pub(super) fn silence_limit(&self) -> Duration {
         (self.response_timeout * 2).min(self.session_timeout / 5)
     }
 
@@ -113,7 +113,7 @@ fn host(url: &Url) -> Result<String, Error> {
     match url.host_str() {
         Some(host) if !host.is_empty() => {
             let host = percent_decode_str(host).decode_utf8_lossy().into_owned();
-            Ok(format!("{host}:{}", url.port().unwrap_or(PORT)))
+            Ok(format!("{host}:{}", url.port().unwrap_or(DEFAULT_PORT)))
         }
         _ => {
             let sentence = "a ZooKeeper URL names the servers: write it like \
@@ -127,7 +127,7 @@ fn chroot(url: &Url) -> Result<String, Error> {
     let path = percent_decode_str(url.path()).decode_utf8_lossy();
     let path = path.trim_end_matches('/');
     if path.is_empty() {
-        return Ok(CHROOT.into());
+        return Ok(DEFAULT_CHROOT.into());
     }
     let plain = |name: &str| {
         !name.is_empty()

@@ -11,7 +11,7 @@ use zookeeper_client::{
 use super::config::Config;
 use super::names;
 use super::session::{Session, Sessions};
-use crate::engines::ordered::{Entered, Entry, NewEntry};
+use crate::engines::sequenced::{Entered, Entry, NewEntry};
 use crate::store::{LockKey, OwnerToken, StoreError};
 
 /// The ensemble of one URL.
@@ -26,7 +26,7 @@ impl Zookeeper {
     }
 
     pub(super) fn path(&self, key: &LockKey) -> String {
-        names::line(&self.sessions.config.chroot, key)
+        names::queue(&self.sessions.config.chroot, key)
     }
 
     pub(super) fn path_of(&self, key: &LockKey, entry: &Entry) -> String {
@@ -50,29 +50,29 @@ impl Zookeeper {
         let client = &session.client;
         let paths: Vec<_> = keys.iter().map(|key| self.path(key)).collect();
         let synced = client.sync(&self.sessions.config.chroot);
-        let lines: Vec<_> = paths.iter().map(|path| client.list_children(path)).collect();
+        let queues: Vec<_> = paths.iter().map(|path| client.list_children(path)).collect();
         // A server that was just connected to may not have heard yet of what another one wrote.
-        let (synced, lines) = self.sessions.in_time(join(synced, join_all(lines))).await?;
+        let (synced, queues) = self.sessions.in_time(join(synced, join_all(queues))).await?;
         match synced {
             Ok(()) | Err(ZkError::NoNode) => {}
             Err(error) => return Err(self.sessions.error(error)),
         }
-        let read = |line: Result<Vec<String>, ZkError>| {
-            let line = self.read(line)?;
-            let own = line
+        let read = |queue: Result<Vec<String>, ZkError>| {
+            let queue = self.read(queue)?;
+            let own = queue
                 .iter()
                 .find(|entry| entry.token == token && names::session(entry) == Some(session.id));
             let own = own.cloned();
-            Ok((line, own))
+            Ok((queue, own))
         };
-        lines.into_iter().map(read).collect()
+        queues.into_iter().map(read).collect()
     }
 
     pub(super) fn read(
         &self,
-        line: Result<Vec<String>, ZkError>,
+        queue: Result<Vec<String>, ZkError>,
     ) -> Result<Vec<Entry>, StoreError> {
-        match line {
+        match queue {
             Ok(children) => Ok(names::entries(children)),
             Err(ZkError::NoNode) => Ok(Vec::new()),
             Err(error) => Err(self.sessions.error(error)),
@@ -106,8 +106,8 @@ impl Zookeeper {
         let Some(own) = own.into_iter().next() else { return Ok(None) };
         let path = self.path_of(&entry.keys[0], own);
         let number = self.number(&session.client, &path).await?;
-        let lines = found.into_iter().map(|(line, _)| line).collect();
-        Ok(Some(Entered { session: session.id, number, lines }))
+        let queues = found.into_iter().map(|(queue, _)| queue).collect();
+        Ok(Some(Entered { session: session.id, number, queues }))
     }
 
     /// Removes these nodes; whether all of them were there, and any.
@@ -157,12 +157,12 @@ impl Zookeeper {
                 let ((_parents, created), listed) = join(join(parents, created), listed).await;
                 created.map(|created| (created, listed))
             };
-            let ((stat, _), line) = match self.sessions.answer(answers).await? {
+            let ((stat, _), queue) = match self.sessions.answer(answers).await? {
                 Ok(answers) => answers,
                 Err(error) => return Ok(Err(error)),
             };
-            let (number, lines) = (stat.czxid.cast_unsigned(), vec![self.read(line)?]);
-            return Ok(Ok(Entered { session: session.id, number, lines }));
+            let (number, queues) = (stat.czxid.cast_unsigned(), vec![self.read(queue)?]);
+            return Ok(Ok(Entered { session: session.id, number, queues }));
         }
         let mut writer = client.new_multi_writer();
         let added: Result<(), ZkError> =
@@ -171,10 +171,11 @@ impl Zookeeper {
         let created = writer.commit();
         let listed: Vec<_> = dirs.iter().map(|dir| client.list_children(dir)).collect();
         let answers = async {
-            let ((_parents, created), lines) = join(join(parents, created), join_all(listed)).await;
-            created.map(|created| (created, lines))
+            let ((_parents, created), queues) =
+                join(join(parents, created), join_all(listed)).await;
+            created.map(|created| (created, queues))
         };
-        let (created, lines) = match self.sessions.answer(answers).await? {
+        let (created, queues) = match self.sessions.answer(answers).await? {
             Ok(answers) => answers,
             Err(error) => return Ok(Err(error)),
         };
@@ -186,8 +187,8 @@ impl Zookeeper {
             ..=0 => self.number(client, path).await?,
             czxid => czxid.cast_unsigned(),
         };
-        let lines = lines.into_iter().map(|line| self.read(line)).collect::<Result<_, _>>()?;
-        Ok(Ok(Entered { session: session.id, number, lines }))
+        let queues = queues.into_iter().map(|queue| self.read(queue)).collect::<Result<_, _>>()?;
+        Ok(Ok(Entered { session: session.id, number, queues }))
     }
 
     /// The nodes that have to be there: those of these locks, if they were not at the first try, and

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use crate::engines::ordered::Entry;
+use crate::engines::sequenced::Entry;
 use crate::store::{LockKey, OwnerToken, Sharing};
 
 /// What stands for itself: no `/`, which would part a name, and nothing of what servers refuse.
@@ -17,7 +17,7 @@ const PLAIN: &AsciiSet =
 const SEVERAL: char = 'm';
 
 /// The path of a lock's line. Two locks have never the same.
-pub(super) fn line(chroot: &str, key: &LockKey) -> String {
+pub(super) fn queue(chroot: &str, key: &LockKey) -> String {
     let mut path = String::with_capacity(chroot.len() + 1 + key.name().len());
     path.push_str(chroot);
     path.push('/');
@@ -37,7 +37,7 @@ pub(super) fn key(chroot: &str, node: &str, prefix: &str) -> Option<LockKey> {
     let name = percent_decode_str(node).decode_utf8().ok()?;
     let key = LockKey::new(prefix, name.strip_prefix(prefix)?).ok()?;
     // Another program may write the same name in another way.
-    (line(chroot, &key).strip_prefix(chroot)?.strip_prefix('/')? == node).then_some(key)
+    (queue(chroot, &key).strip_prefix(chroot)?.strip_prefix('/')? == node).then_some(key)
 }
 
 /// What an entry's name begins with, up to its number.
@@ -66,8 +66,9 @@ pub(super) fn entries(children: Vec<String>) -> Vec<Entry> {
     let mut entries: Vec<_> = children.into_iter().filter_map(read).collect();
     // The servers count in 32 bits, and begin anew below zero after the last: so what counts is how
     // far an entry is from another, which is never half of all numbers.
-    if let Some(one) = entries.first().map(|entry| entry.place as u32) {
-        entries.sort_unstable_by_key(|entry| (entry.place as u32).wrapping_sub(one).cast_signed());
+    if let Some(one) = entries.first().map(|entry| entry.sequence as u32) {
+        entries
+            .sort_unstable_by_key(|entry| (entry.sequence as u32).wrapping_sub(one).cast_signed());
     }
     entries
 }
@@ -84,8 +85,8 @@ fn read(id: String) -> Option<Entry> {
         ("p", permits) => Sharing::Permits(permits.parse().ok()?),
         _ => return None,
     };
-    let place = u64::from(number.cast_unsigned());
-    Some(Entry { place, token, sharing, several, id: id.into() })
+    let sequence = u64::from(number.cast_unsigned());
+    Some(Entry { sequence, token, sharing, several, id: id.into() })
 }
 
 #[cfg(test)]
@@ -101,7 +102,7 @@ mod tests {
             ["a", "a/b", "a\0", "a\n", ".", "..", "...", "zookeeper", "%2E", "💰", " ", "%", &long];
         let mut seen = HashSet::new();
         for key in keys {
-            let path = line("/c", &LockKey::new("", key).unwrap());
+            let path = queue("/c", &LockKey::new("", key).unwrap());
             let name = path.strip_prefix("/c/").unwrap();
             assert!(name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/'), "{name}");
             assert!(!["zookeeper", ".", ".."].contains(&name));
@@ -121,7 +122,7 @@ mod tests {
         for several in [false, true] {
             for sharing in [Sharing::Exclusive, Sharing::Shared, Sharing::Permits(12)] {
                 let [read] = &entries(vec![named(3, sharing, several)])[..] else { panic!() };
-                assert_eq!((read.sharing, read.several, read.place), (sharing, several, 3));
+                assert_eq!((read.sharing, read.several, read.sequence), (sharing, several, 3));
                 assert_eq!((read.token.subscriber(), session(read)), (7, Some(u64::MAX)));
             }
         }
@@ -132,8 +133,9 @@ mod tests {
     #[test]
     fn the_order_goes_on_where_the_servers_count_begins_anew() {
         let numbers = [i32::MIN + 1, i32::MAX, i32::MIN, i32::MAX - 1];
-        let line = entries(numbers.map(|it| named(it, Sharing::Exclusive, false)).to_vec());
-        let order: Vec<_> = line.iter().map(|entry| (entry.place as u32).cast_signed()).collect();
+        let queue = entries(numbers.map(|it| named(it, Sharing::Exclusive, false)).to_vec());
+        let order: Vec<_> =
+            queue.iter().map(|entry| (entry.sequence as u32).cast_signed()).collect();
         assert_eq!(order, [i32::MAX - 1, i32::MAX, i32::MIN, i32::MIN + 1]);
     }
 }

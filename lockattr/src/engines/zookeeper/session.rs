@@ -15,22 +15,22 @@ use zookeeper_client::{
 
 use super::config::Config;
 use crate::Error;
-use crate::engines::ordered::{Stay, Thread};
+use crate::engines::sequenced::{StoreThread, ThreadGuard};
 use crate::platform::process::Process;
 use crate::store::StoreError;
-use crate::store::last_answer::Answered;
+use crate::store::last_answer::LastAnswer;
 
 /// How long a failure to connect is told to those who ask next, before it is tried again.
-const FAILURE_LASTS: Duration = Duration::from_millis(50);
+const FAILURE_CACHED_FOR: Duration = Duration::from_millis(50);
 
 /// After how long it is tried again to close a session that was given up.
-const BETWEEN_TRIES: Duration = Duration::from_millis(300);
+const CLOSE_RETRY_PAUSE: Duration = Duration::from_millis(300);
 
 /// Where the session is kept.
 pub(super) struct Sessions {
     pub(super) config: Config,
-    pub(super) thread: Thread,
-    pub(super) answered: Answered,
+    pub(super) thread: StoreThread,
+    pub(super) answered: LastAnswer,
     slot: Mutex<Slot>,
 }
 
@@ -56,13 +56,13 @@ pub(super) struct Session {
 
 impl Sessions {
     pub(super) fn new(config: Config) -> Arc<Self> {
-        let (thread, slot) = (Thread::new("lockattr-zookeeper"), Mutex::default());
-        Arc::new(Self { config, thread, answered: Answered::new(), slot })
+        let (thread, slot) = (StoreThread::new("lockattr-zookeeper"), Mutex::default());
+        Arc::new(Self { config, thread, answered: LastAnswer::new(), slot })
     }
 
     /// The session, made now if there is none, and connected.
     pub(super) async fn get(self: &Arc<Self>) -> Outcome {
-        match self.live_or_attempt()? {
+        match self.session_or_attempt()? {
             Either::Left(session) => self.connected(session).await,
             Either::Right(attempt) => attempt
                 .await
@@ -70,15 +70,15 @@ impl Sessions {
         }
     }
 
-    fn live_or_attempt(self: &Arc<Self>) -> Result<Either<Arc<Session>, Attempt>, StoreError> {
+    fn session_or_attempt(self: &Arc<Self>) -> Result<Either<Arc<Session>, Attempt>, StoreError> {
         let mut slot = self.slot();
         match &*slot {
             Slot::Live(session) if !session.is_over() => Ok(Either::Left(session.clone())),
-            Slot::Failed(at, error) if at.elapsed() < FAILURE_LASTS => Err(error.clone()),
+            Slot::Failed(at, error) if at.elapsed() < FAILURE_CACHED_FOR => Err(error.clone()),
             Slot::Connecting(attempt) => Ok(Either::Right(attempt.clone())),
             _ => {
                 let (sender, receiver) = oneshot::channel();
-                let (runtime, stay) = (self.thread.handle()?, self.thread.stay()?);
+                let (runtime, stay) = (self.thread.handle()?, self.thread.guard()?);
                 runtime.spawn(connect(Arc::downgrade(self), self.config.clone(), stay, sender));
                 let attempt = receiver.shared();
                 *slot = Slot::Connecting(attempt.clone());
@@ -196,11 +196,11 @@ impl Session {
 
 /// The process whose thread waits for the sockets of all sessions: the client starts one with the first
 /// connection, for as long as the process lives (`async-io`), and a fork does not copy it.
-static WAITS_FOR_SOCKETS: OnceLock<Process> = OnceLock::new();
+static IO_THREAD_PROCESS: OnceLock<Process> = OnceLock::new();
 
 /// An error in the copy of a process that has had a session: it could never get an answer.
-pub(super) fn can_be_made() -> Result<(), Error> {
-    if WAITS_FOR_SOCKETS.get().is_none_or(Process::is_current) {
+pub(super) fn check_not_forked() -> Result<(), Error> {
+    if IO_THREAD_PROCESS.get().is_none_or(Process::is_current) {
         return Ok(());
     }
     Err(Error::InvalidOptions(
@@ -214,10 +214,10 @@ pub(super) fn can_be_made() -> Result<(), Error> {
 async fn connect(
     sessions: Weak<Sessions>,
     config: Config,
-    stay: Stay,
+    stay: ThreadGuard,
     tell: oneshot::Sender<Outcome>,
 ) {
-    WAITS_FOR_SOCKETS.get_or_init(Process::current);
+    IO_THREAD_PROCESS.get_or_init(Process::current);
     let made = establish(&config).await;
     let (is_over, over) = watch::channel(false);
     let mut live = None;
@@ -236,7 +236,7 @@ async fn connect(
     // If nobody waits any more, the session is there for the next.
     drop(tell.send(outcome));
     if let Some((mut state, session)) = live {
-        over_at_last(&mut state, config.session_timeout / 2).await;
+        until_ended_or_silent(&mut state, config.session_timeout / 2).await;
         is_over.send_replace(true);
         if let Some(sessions) = sessions.upgrade() {
             sessions.forget(&is_over);
@@ -256,7 +256,7 @@ async fn close(sessions: &Weak<Sessions>, config: &Config, session: SessionInfo)
     let given_up = Instant::now();
     // A server may end it sooner, and a store that is gone waits no longer than for that.
     while sessions.strong_count() > 0 || given_up.elapsed() < config.session_timeout {
-        sleep(BETWEEN_TRIES).await;
+        sleep(CLOSE_RETRY_PAUSE).await;
         let (connector, hosts) = connector(config);
         match connector.with_session(session.clone()).connect(&hosts).await {
             Ok(client) => {
@@ -264,7 +264,7 @@ async fn close(sessions: &Weak<Sessions>, config: &Config, session: SessionInfo)
                 drop(client);
                 // Not believed: the first client may have come back as well, and one have kept the
                 // other from it.
-                let _in_time = timeout(config.silence(), ended(&mut state)).await;
+                let _in_time = timeout(config.silence_limit(), ended(&mut state)).await;
             }
             // It is closed.
             Err(ZkError::SessionExpired) => return,
@@ -283,7 +283,7 @@ async fn ended(state: &mut StateWatcher) {
 async fn establish(config: &Config) -> Result<Client, StoreError> {
     let Config { address, session_timeout, .. } = config;
     let (connector, hosts) = connector(config);
-    let each = config.silence() + config.connect_timeout;
+    let each = config.silence_limit() + config.connect_timeout;
     let limit = each * u32::try_from(config.hosts.len()).unwrap_or(1);
     let connected = timeout(limit, connector.connect(&hosts)).await;
     let not_made = |what: String| StoreError::new(format!("{address}: {what}")).not_sent();
@@ -313,7 +313,7 @@ fn connector(config: &Config) -> (Connector, String) {
     hosts.shuffle(&mut rand::rng());
     let mut connector = Client::connector()
         .with_session_timeout(config.session_timeout)
-        .with_connection_timeout(config.silence())
+        .with_connection_timeout(config.silence_limit())
         .with_fail_eagerly();
     if let Some(login) = &config.login {
         connector = connector.with_auth("digest", login.as_bytes());
@@ -323,7 +323,7 @@ fn connector(config: &Config) -> (Connector, String) {
 
 /// Returns once a session has ended, or was without a connection for so long that nobody shall count
 /// on it any more.
-async fn over_at_last(state: &mut StateWatcher, patience: Duration) {
+async fn until_ended_or_silent(state: &mut StateWatcher, patience: Duration) {
     let mut now = state.state();
     while !now.is_terminated() {
         now = match now {

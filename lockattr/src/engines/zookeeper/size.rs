@@ -4,18 +4,18 @@
 use std::time::Duration;
 
 use super::names;
-use crate::engines::ordered::{Held, written};
+use crate::engines::sequenced::{ClaimEntries, entry_value};
 use crate::store::Claim;
 
 /// Most bytes that a claim's entries may take: `jute.maxbuffer` is 1 MiB by default.
-const BYTES: usize = 1_000_000;
+const MAX_CLAIM_BYTES: usize = 1_000_000;
 
 /// What an entry takes besides its path and what it says: its rights, its kind, and how long all of it
 /// is.
-const FRAME: usize = 64;
+const ENTRY_OVERHEAD: usize = 64;
 
 /// Most checks in one request: each is a line in the servers' logs.
-pub(super) const BATCH: usize = 100;
+pub(super) const MAX_CHECKS: usize = 100;
 
 /// Why this claim does not fit, if so: each of its entries names all its keys.
 pub(super) fn refuses(chroot: &str, claim: &Claim) -> Option<String> {
@@ -24,10 +24,10 @@ pub(super) fn refuses(chroot: &str, claim: &Claim) -> Option<String> {
         return None;
     }
     let name = names::entry(true, claim.sharing(), claim.token(), 0);
-    let each = written(claim, Duration::MAX).len() + "/".len() + name.len() + FRAME;
-    let paths: usize = keys.iter().map(|key| names::line(chroot, key).len()).sum();
+    let each = entry_value(claim, Duration::MAX).len() + "/".len() + name.len() + ENTRY_OVERHEAD;
+    let paths: usize = keys.iter().map(|key| names::queue(chroot, key).len()).sum();
     let bytes = each * keys.len() + paths;
-    (bytes > BYTES).then(|| {
+    (bytes > MAX_CLAIM_BYTES).then(|| {
         format!(
             "{} keys are too many for one claim in ZooKeeper: each of its entries says all of them, \
              which makes {bytes} bytes, and servers take a megabyte at once",
@@ -36,14 +36,14 @@ pub(super) fn refuses(chroot: &str, claim: &Claim) -> Option<String> {
     })
 }
 
-/// The same claims in parts of [`BATCH`] entries at most, or one claim.
-pub(super) fn batches<'a, 'h>(mut held: &'a [Held<'h>]) -> Vec<&'a [Held<'h>]> {
+/// The same claims in parts of [`MAX_CHECKS`] entries at most, or one claim.
+pub(super) fn batches<'a, 'h>(mut held: &'a [ClaimEntries<'h>]) -> Vec<&'a [ClaimEntries<'h>]> {
     let mut batches = Vec::new();
     while !held.is_empty() {
         let mut entries = 0;
-        let fits = |one: &&Held<'_>| {
+        let fits = |one: &&ClaimEntries<'_>| {
             entries += one.entries.len();
-            entries <= BATCH
+            entries <= MAX_CHECKS
         };
         let many = held.iter().take_while(fits).count().max(1);
         let (batch, rest) = held.split_at(many);
@@ -56,7 +56,7 @@ pub(super) fn batches<'a, 'h>(mut held: &'a [Held<'h>]) -> Vec<&'a [Held<'h>]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engines::ordered::Entry;
+    use crate::engines::sequenced::Entry;
     use crate::store::{LockKey, OwnerToken, Sharing, Subscriber};
 
     fn claim(n: usize) -> Claim {
@@ -82,9 +82,9 @@ mod tests {
     #[test]
     fn a_batch_has_so_many_entries_and_at_least_a_claim() {
         let (token, sharing) = (OwnerToken::random(1), Sharing::Exclusive);
-        let entry = Entry { place: 1, token, sharing, several: true, id: "x".into() };
+        let entry = Entry { sequence: 1, token, sharing, several: true, id: "x".into() };
         let entries = vec![entry; 250];
-        let held = |n| Held { keys: &[], token, session: 1, entries: &entries[..n] };
+        let held = |n| ClaimEntries { keys: &[], token, session: 1, entries: &entries[..n] };
         let claims: Vec<_> = [60, 40, 1, 250, 99, 1, 1].map(held).into();
         let sizes: Vec<_> = batches(&claims).iter().map(|batch| batch.len()).collect();
         assert_eq!(sizes, [2, 1, 1, 2, 1]);

@@ -5,16 +5,16 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::oneshot;
 
-use super::claims::{Held, State, later};
-use super::look::{Stood, held_by};
+use super::claims::{Held, State, deadline_after};
+use super::inspect::{QueueStatus, held_by};
 use super::session::Session;
-use super::wait::{Waits, wait};
+use super::wait::{Waiter, wait};
 use super::{Inner, refused};
 use crate::FencingToken;
 use crate::store::{AcquireOutcome, AcquireRequest, MAX_RECHECK, Sharing, StoreError, Waiting};
 
 /// The fencing token with this number.
-pub(super) fn counted(number: i64) -> FencingToken {
+pub(super) fn token_numbered(number: i64) -> FencingToken {
     FencingToken::from_counter(number.unsigned_abs())
 }
 
@@ -32,14 +32,14 @@ impl Inner {
             Some(State::Held(held)) if !held.stays => {
                 let (held_still, contended) = self.look(claim, &held).await?;
                 if held_still {
-                    self.claims.run_on(claim.token(), *ttl);
+                    self.claims.extend(claim.token(), *ttl);
                     return Ok(AcquireOutcome::Acquired { fencing: held.fencing, contended });
                 }
                 self.claims.remove(claim.token());
             }
-            Some(State::Waits(waits)) if !waits.is_over() => {
+            Some(State::Waiting(waits)) if !waits.is_over() => {
                 let pid = waits.pid.load(Ordering::Acquire);
-                let Stood { holder, .. } = self.stands(claim, pid).await?;
+                let QueueStatus { holder, .. } = self.queue_status(claim, pid).await?;
                 return Ok(AcquireOutcome::Held { holder, queued: queued.then_some(MAX_RECHECK) });
             }
             Some(_) => self.undo(claim),
@@ -61,13 +61,13 @@ impl Inner {
                     {
                         return Ok(acquired);
                     }
-                    self.sessions.put_back(&own);
+                    self.sessions.recycle(&own);
                 }
                 Some(held_by(&other, ends))
             }
         };
         if queued {
-            return self.line_up(asked).await;
+            return self.enqueue(asked).await;
         }
         let holder = match holder {
             Some(holder) => Some(holder),
@@ -85,8 +85,8 @@ impl Inner {
         let claim = &asked.claim;
         match on.take(claim, asked.ttl).await {
             Ok((_, Some(number))) => {
-                let (on, fencing) = (on.clone(), counted(number));
-                let held = Held { on, fencing, ends: later(asked.ttl), stays: false };
+                let (on, fencing) = (on.clone(), token_numbered(number));
+                let held = Held { on, fencing, ends: deadline_after(asked.ttl), stays: false };
                 if !self.claims.hold(claim, held) {
                     return Err(StoreError::new("the connection has ended that had it"));
                 }
@@ -111,11 +111,11 @@ impl Inner {
         }
     }
 
-    pub(super) async fn line_up(
+    pub(super) async fn enqueue(
         self: &Arc<Self>,
         asked: &AcquireRequest,
     ) -> Result<AcquireOutcome, StoreError> {
-        let waits = Waits::new();
+        let waits = Waiter::new();
         self.claims.wait(&asked.claim, &waits);
         let (told, stood) = oneshot::channel();
         tokio::spawn(wait(self.clone(), asked.clone(), waits, told));

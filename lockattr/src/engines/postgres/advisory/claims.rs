@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::session::Session;
-use super::wait::Waits;
+use super::wait::Waiter;
 use crate::FencingToken;
 use crate::store::{Claim, OwnerToken};
 
@@ -36,7 +36,7 @@ pub(super) enum State {
     /// It was asked for there, and nobody knows the answer yet.
     Asked(Arc<Session>),
     Held(Held),
-    Waits(Arc<Waits>),
+    Waiting(Arc<Waiter>),
 }
 
 /// What a claim has.
@@ -69,7 +69,7 @@ impl Claims {
         if let Some(other) = others {
             let ends = match &other.state {
                 State::Held(held) => Some(held.ends),
-                State::Asked(_) | State::Waits(_) => None,
+                State::Asked(_) | State::Waiting(_) => None,
             };
             return Err((other.claim.clone(), ends));
         }
@@ -78,10 +78,10 @@ impl Claims {
     }
 
     /// Notes that a task waits for the claim's locks, unless the claim has or asked for something.
-    pub(super) fn wait(&self, claim: &Arc<Claim>, waits: &Arc<Waits>) {
+    pub(super) fn wait(&self, claim: &Arc<Claim>, waits: &Arc<Waiter>) {
         let mut entries = self.entries();
         entries.remove(claim.token());
-        entries.put(claim, State::Waits(waits.clone()));
+        entries.put(claim, State::Waiting(waits.clone()));
     }
 
     /// The claim has its locks, unless it was given back meanwhile.
@@ -89,17 +89,17 @@ impl Claims {
         let mut entries = self.entries();
         let there = entries.remove(claim.token()).is_some();
         if there {
-            held.on.ends_sooner(held.ends);
+            held.on.wake_keeper_by(held.ends);
             entries.put(claim, State::Held(held));
         }
         there
     }
 
     /// Makes a lease run for `ttl` from now, and never shorter than it did.
-    pub(super) fn run_on(&self, token: OwnerToken, ttl: Duration) {
+    pub(super) fn extend(&self, token: OwnerToken, ttl: Duration) {
         let mut entries = self.entries();
         if let Some(Entry { state: State::Held(held), .. }) = entries.by_token.get_mut(&token) {
-            held.ends = held.ends.max(later(ttl));
+            held.ends = held.ends.max(deadline_after(ttl));
         }
     }
 
@@ -107,8 +107,8 @@ impl Claims {
     pub(super) fn stay(&self, token: OwnerToken, after: Duration) {
         let mut entries = self.entries();
         if let Some(Entry { state: State::Held(held), .. }) = entries.by_token.get_mut(&token) {
-            (held.stays, held.ends) = (true, later(after));
-            held.on.ends_sooner(held.ends);
+            (held.stays, held.ends) = (true, deadline_after(after));
+            held.on.wake_keeper_by(held.ends);
         }
     }
 
@@ -118,7 +118,11 @@ impl Claims {
     }
 
     /// Forgets those whose lease on this session has ended, and when the next one ends.
-    pub(super) fn lapsed(&self, session: u64, now: Instant) -> (Vec<Arc<Claim>>, Option<Instant>) {
+    pub(super) fn remove_expired(
+        &self,
+        session: u64,
+        now: Instant,
+    ) -> (Vec<Arc<Claim>>, Option<Instant>) {
         let mut entries = self.entries();
         let (mut over, mut next) = (Vec::new(), None::<Instant>);
         for entry in entries.by_token.values() {
@@ -161,10 +165,10 @@ impl Claims {
     }
 
     /// All that wait.
-    pub(super) fn waiting(&self) -> Vec<Arc<Waits>> {
+    pub(super) fn waiting(&self) -> Vec<Arc<Waiter>> {
         let entries = self.entries();
         let waiting = entries.by_token.values().filter_map(|entry| match &entry.state {
-            State::Waits(waits) => Some(waits.clone()),
+            State::Waiting(waits) => Some(waits.clone()),
             _ => None,
         });
         waiting.collect()
@@ -202,7 +206,7 @@ fn has(claim: &Claim, name: &str) -> bool {
 }
 
 /// In `after`, or in a century if that is later than time goes.
-pub(super) fn later(after: Duration) -> Instant {
+pub(super) fn deadline_after(after: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(after).unwrap_or_else(|| now + Duration::from_secs(100 * 365 * 24 * 60 * 60))
 }

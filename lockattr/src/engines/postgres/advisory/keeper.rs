@@ -19,11 +19,11 @@ pub(super) async fn keep(session: Weak<Session>, inner: Weak<Inner>) {
                 return;
             }
             let now = Instant::now();
-            let (over, next) = inner.claims.lapsed(session.id, now);
+            let (over, next) = inner.claims.remove_expired(session.id, now);
             for claim in over {
                 // If that fails, the session is left, and the lock goes with it.
                 let _left = session.unlock(&claim).await;
-                inner.sessions.put_back(&session);
+                inner.sessions.recycle(&session);
             }
             if now >= beat {
                 beat = now + inner.config.timing.heartbeat;
@@ -32,11 +32,13 @@ pub(super) async fn keep(session: Weak<Session>, inner: Weak<Inner>) {
                     let _left = session.run("").await;
                 }
             }
-            // What came meanwhile is told by `sooner`.
+            // What came meanwhile is told by `wake_keeper`.
             *session.next.lock().unwrap_or_else(PoisonError::into_inner) = next;
             next.map_or(beat, |next| next.min(beat))
         };
-        let Some(sooner) = session.upgrade().map(|session| session.sooner.clone()) else { return };
-        let _earlier = timeout_at(until, sooner.notified()).await;
+        let Some(wake_keeper) = session.upgrade().map(|session| session.wake_keeper.clone()) else {
+            return;
+        };
+        let _earlier = timeout_at(until, wake_keeper.notified()).await;
     }
 }

@@ -11,7 +11,7 @@ const LONGEST: usize = 63;
 
 /// The statement that names a session by the service, host and process of this claim; unless the URL
 /// has named it.
-pub(super) fn says(claim: &Claim) -> String {
+pub(super) fn name_session(claim: &Claim) -> String {
     let words = claim
         .value()
         .split(' ')

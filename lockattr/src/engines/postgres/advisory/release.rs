@@ -27,10 +27,10 @@ impl Inner {
         match self.claims.remove(claim.token()) {
             Some(State::Asked(on) | State::Held(Held { on, .. })) if !on.is_over() => {
                 let held = on.unlock(claim).await.map_err(|failure| failure.error)?;
-                self.sessions.put_back(&on);
+                self.sessions.recycle(&on);
                 Ok(answer(held))
             }
-            Some(State::Waits(waits)) => {
+            Some(State::Waiting(waits)) => {
                 waits.give_up();
                 let limit = self.config.timing.response_timeout;
                 timeout(limit, waits.over()).await.map_err(|_| {
@@ -49,7 +49,7 @@ impl Inner {
                 // Polled once it is sent. If it fails, the session is left.
                 let _sent = on.unlock(claim).now_or_never();
             }
-            Some(State::Waits(waits)) => waits.give_up(),
+            Some(State::Waiting(waits)) => waits.give_up(),
             _ => {}
         }
     }

@@ -35,7 +35,7 @@ impl Inner {
                 }
             }
             if all {
-                self.claims.run_on(renewal.claim.token(), renewal.ttl);
+                self.claims.extend(renewal.claim.token(), renewal.ttl);
                 return RenewOutcome::Renewed;
             }
             self.undo(&renewal.claim);

@@ -16,7 +16,7 @@ use super::super::driver::{self, Driver};
 use super::super::failure::{connected, failure_of};
 use super::super::pooler;
 use super::keeper::keep;
-use super::{Inner, words};
+use super::{Inner, sql};
 use crate::store::{Claim, StoreError};
 
 /// A connection, and the server process at its other end.
@@ -42,7 +42,7 @@ pub(super) struct Session {
     pub(super) answered: AtomicBool,
     /// When its keeper looks again, and what wakes it earlier.
     pub(super) next: Mutex<Option<Instant>>,
-    pub(super) sooner: Arc<Notify>,
+    pub(super) wake_keeper: Arc<Notify>,
     driver: AbortHandle,
 }
 
@@ -75,20 +75,20 @@ impl Session {
         let begin = begin(config, &inner.left());
         let (set, who, take, lock, unlock, look, stands, holder) = tokio::try_join!(
             client.batch_execute(&begin),
-            client.simple_query(pooler::WHO),
-            client.prepare(words::TRY),
-            client.prepare(words::LOCK),
-            client.prepare(words::UNLOCK),
-            client.prepare(words::LOOK),
-            client.prepare(words::STANDS),
-            client.prepare(words::HOLDER),
+            client.simple_query(pooler::SERVER_PROCESS),
+            client.prepare(sql::TRY),
+            client.prepare(sql::LOCK),
+            client.prepare(sql::UNLOCK),
+            client.prepare(sql::HELD_AND_CONTENDED),
+            client.prepare(sql::QUEUE_STATUS),
+            client.prepare(sql::HOLDER),
         )
         .map_err(failed)?;
         let () = set;
-        let (pid, began) = pooler::who(&who).ok_or_else(|| {
+        let (pid, began) = pooler::server_process(&who).ok_or_else(|| {
             StoreError::new(format!("{}: no answer to who it is", config.address))
         })?;
-        client.batch_execute(&format!("listen {}{pid}", words::CHANNEL)).await.map_err(failed)?;
+        client.batch_execute(&format!("listen {}{pid}", sql::CHANNEL)).await.map_err(failed)?;
         let session = Arc::new(Self {
             id,
             pid,
@@ -103,7 +103,7 @@ impl Session {
             labelled: OnceLock::new(),
             answered: AtomicBool::new(true),
             next: Mutex::new(None),
-            sooner: Arc::default(),
+            wake_keeper: Arc::default(),
             driver: driver.keep(),
         });
         inner.opened(&session);
@@ -142,7 +142,7 @@ impl Session {
             );
         }
         if self.labelled.set(()).is_ok() {
-            first.push_str(&super::label::says(claim));
+            first.push_str(&super::label::name_session(claim));
         }
         if !first.is_empty() {
             // Polled once it is sent, in front of what is asked next; nobody needs its answer.
@@ -152,11 +152,11 @@ impl Session {
     }
 
     /// Its keeper has to look then at the latest.
-    pub(super) fn ends_sooner(&self, ends: Instant) {
+    pub(super) fn wake_keeper_by(&self, ends: Instant) {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         if next.is_none_or(|next| ends < next) {
             *next = Some(ends);
-            self.sooner.notify_one();
+            self.wake_keeper.notify_one();
         }
     }
 }
@@ -197,7 +197,7 @@ async fn drive(connection: Connection<Socket, NoTlsStream>, id: u64, inner: Weak
     let ended = Ended { id, inner };
     driver::drive(connection, |told| {
         if let Some(inner) = ended.inner.upgrade() {
-            inner.is_wanted(told.channel(), told.payload());
+            inner.note_contended(told.channel(), told.payload());
         }
     })
     .await;

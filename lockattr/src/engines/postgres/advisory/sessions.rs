@@ -15,7 +15,7 @@ use super::session::Session;
 use crate::store::StoreError;
 
 /// How long a failure to connect is told to those who ask next, before it is tried again.
-const FAILURE_LASTS: Duration = Duration::from_millis(50);
+const FAILURE_CACHED_FOR: Duration = Duration::from_millis(50);
 
 /// The sessions of one store.
 pub(super) struct Sessions {
@@ -28,16 +28,16 @@ pub(super) struct Sessions {
 
 /// One place for a shared session.
 #[derive(Default)]
-struct Slot(Mutex<Place>);
+struct Slot(Mutex<SlotState>);
 
 /// How it stands with it.
 #[derive(Default)]
-enum Place {
+enum SlotState {
     #[default]
     Empty,
     /// Made by a task of its own, so that a caller without patience does not end it for the others.
     Connecting(Shared<oneshot::Receiver<Opened>>),
-    Live(Arc<Session>),
+    LiveConnection(Arc<Session>),
     Failed(Instant, StoreError),
 }
 
@@ -58,15 +58,15 @@ impl Sessions {
         let attempt = {
             let mut place = lock(&slot.0);
             match &*place {
-                Place::Live(live) if !live.is_over() => return Ok(live.clone()),
-                Place::Failed(at, error) if at.elapsed() < FAILURE_LASTS => {
+                SlotState::LiveConnection(live) if !live.is_over() => return Ok(live.clone()),
+                SlotState::Failed(at, error) if at.elapsed() < FAILURE_CACHED_FOR => {
                     return Err(error.clone());
                 }
-                Place::Connecting(attempt) => attempt.clone(),
+                SlotState::Connecting(attempt) => attempt.clone(),
                 _ => {
                     let (told, attempt) = oneshot::channel();
                     let attempt = attempt.shared();
-                    *place = Place::Connecting(attempt.clone());
+                    *place = SlotState::Connecting(attempt.clone());
                     tokio::spawn(connect(inner.clone(), slot.clone(), told));
                     attempt
                 }
@@ -94,7 +94,7 @@ impl Sessions {
 
     /// It has nothing to do any more, if it was made for one claim: kept for the next, if there are
     /// not enough of them.
-    pub(super) fn put_back(&self, session: &Arc<Session>) {
+    pub(super) fn recycle(&self, session: &Arc<Session>) {
         let mut idle = lock(&self.idle);
         let of_it = idle.iter().filter(|other| other.runtime == session.runtime).count();
         if session.own && !session.is_over() && of_it < self.most_idle {
@@ -117,7 +117,7 @@ impl Sessions {
 
 impl Slot {
     fn is_live(&self) -> bool {
-        matches!(&*lock(&self.0), Place::Live(session) if !session.is_over())
+        matches!(&*lock(&self.0), SlotState::LiveConnection(session) if !session.is_over())
     }
 }
 
@@ -125,8 +125,8 @@ impl Slot {
 async fn connect(inner: Arc<Inner>, slot: Arc<Slot>, told: oneshot::Sender<Opened>) {
     let opened = Session::open(&inner, false).await;
     *lock(&slot.0) = match &opened {
-        Ok(session) => Place::Live(session.clone()),
-        Err(error) => Place::Failed(Instant::now(), error.clone()),
+        Ok(session) => SlotState::LiveConnection(session.clone()),
+        Err(error) => SlotState::Failed(Instant::now(), error.clone()),
     };
     // If all of them have given up, the next one finds it.
     drop(told.send(opened));

@@ -11,21 +11,21 @@ use tokio_postgres::error::SqlState;
 
 use super::super::failure::failure_of;
 use super::Inner;
-use super::acquire::counted;
-use super::claims::{Held, later};
-use super::look::Stood;
+use super::acquire::token_numbered;
+use super::claims::{Held, deadline_after};
+use super::inspect::QueueStatus;
 use super::session::Session;
 use crate::store::{AcquireOutcome, AcquireRequest, MAX_RECHECK, StoreError};
 
 /// A claim that waits.
-pub(super) struct Waits {
+pub(super) struct Waiter {
     gives_up: Notify,
     over: watch::Sender<bool>,
     /// The server process that stands in line for it, once there is one.
     pub(super) pid: AtomicI32,
 }
 
-impl Waits {
+impl Waiter {
     pub(super) fn new() -> Arc<Self> {
         let over = watch::Sender::new(false);
         Arc::new(Self { gives_up: Notify::new(), over, pid: AtomicI32::new(0) })
@@ -48,27 +48,32 @@ impl Waits {
 }
 
 /// Says that it is over, however the task ends.
-struct Over<'a>(&'a Waits);
+struct FinishOnDrop<'a>(&'a Waiter);
 
-impl Drop for Over<'_> {
+impl Drop for FinishOnDrop<'_> {
     fn drop(&mut self) {
         self.0.over.send_replace(true);
     }
 }
 
-type Told = oneshot::Sender<Result<AcquireOutcome, StoreError>>;
+type Reply = oneshot::Sender<Result<AcquireOutcome, StoreError>>;
 
 /// What became of the statement.
 enum Outcome {
     Answered(Result<(i64, i64, bool), tokio_postgres::Error>),
     GaveUp,
     /// Nobody knows whether it stands in line: whoever asked is told so, and does not come back.
-    Unseen(StoreError),
+    Unknown(StoreError),
 }
 
 /// Stands in line until the lock is granted or the claim gives up; `told` hears that it stands there.
-pub(super) async fn wait(inner: Arc<Inner>, asked: AcquireRequest, waits: Arc<Waits>, told: Told) {
-    let _over = Over(&waits);
+pub(super) async fn wait(
+    inner: Arc<Inner>,
+    asked: AcquireRequest,
+    waits: Arc<Waiter>,
+    told: Reply,
+) {
+    let _over = FinishOnDrop(&waits);
     let session = tokio::select! {
         biased;
         () = waits.gives_up.notified() => return,
@@ -87,7 +92,7 @@ pub(super) async fn wait(inner: Arc<Inner>, asked: AcquireRequest, waits: Arc<Wa
     let mut told = Some(told);
     let mut locked = pin!(session.lock(&asked.claim, asked.ttl));
     let outcome = {
-        let mut queued = pin!(stands(&inner, &asked, session.pid));
+        let mut queued = pin!(wait_until_queued(&inner, &asked, session.pid));
         loop {
             tokio::select! {
                 biased;
@@ -95,7 +100,7 @@ pub(super) async fn wait(inner: Arc<Inner>, asked: AcquireRequest, waits: Arc<Wa
                 answer = &mut locked => break Outcome::Answered(answer),
                 stood = &mut queued, if told.is_some() => match stood {
                     Ok(stood) => drop(told.take().map(|told| told.send(Ok(stood)))),
-                    Err(error) => break Outcome::Unseen(error),
+                    Err(error) => break Outcome::Unknown(error),
                 }
             }
         }
@@ -116,8 +121,8 @@ pub(super) async fn wait(inner: Arc<Inner>, asked: AcquireRequest, waits: Arc<Wa
                 None => {}
             }
         }
-        Outcome::GaveUp => leave_line(&inner, &asked, &session, locked).await,
-        Outcome::Unseen(error) => {
+        Outcome::GaveUp => leave_queue(&inner, &asked, &session, locked).await,
+        Outcome::Unknown(error) => {
             inner.claims.remove(asked.claim.token());
             // Its question may not have come there yet, and then there is nothing to cancel.
             session.leave();
@@ -128,7 +133,7 @@ pub(super) async fn wait(inner: Arc<Inner>, asked: AcquireRequest, waits: Arc<Wa
 }
 
 /// Gets a session out of the server's line, in which it waits with `locked`.
-async fn leave_line<T>(
+async fn leave_queue<T>(
     inner: &Arc<Inner>,
     asked: &AcquireRequest,
     session: &Arc<Session>,
@@ -144,7 +149,7 @@ async fn leave_line<T>(
     // come, and end something else.
     if ended && session.run("select pg_advisory_unlock_all()").await.is_ok() {
         session.waits.store(false, Ordering::Release);
-        inner.sessions.put_back(session);
+        inner.sessions.recycle(session);
     } else {
         session.leave();
     }
@@ -152,13 +157,13 @@ async fn leave_line<T>(
 
 /// Asks until the server says that the claim stands in its line: before that, one that comes later
 /// might be before it.
-async fn stands(
+async fn wait_until_queued(
     inner: &Arc<Inner>,
     asked: &AcquireRequest,
     pid: i32,
 ) -> Result<AcquireOutcome, StoreError> {
     loop {
-        let Stood { now, holder } = inner.stands(&asked.claim, pid).await?;
+        let QueueStatus { now, holder } = inner.queue_status(&asked.claim, pid).await?;
         if now {
             return Ok(AcquireOutcome::Held { holder, queued: Some(MAX_RECHECK) });
         }
@@ -170,15 +175,15 @@ async fn granted(
     asked: &AcquireRequest,
     session: &Arc<Session>,
     (clock, number, contended): (i64, i64, bool),
-    told: Option<Told>,
+    told: Option<Reply>,
 ) {
     let claim = &asked.claim;
-    let fencing = counted(number);
-    let held = Held { on: session.clone(), fencing, ends: later(asked.ttl), stays: false };
+    let fencing = token_numbered(number);
+    let held = Held { on: session.clone(), fencing, ends: deadline_after(asked.ttl), stays: false };
     if !inner.claims.hold(claim, held) {
         // It gave up at the same moment.
         if session.unlock(claim).await.is_ok() {
-            inner.sessions.put_back(session);
+            inner.sessions.recycle(session);
         }
         return;
     }
@@ -201,7 +206,7 @@ async fn granted(
         None => {
             let (token, contended) = (claim.token(), u8::from(contended));
             let message = format!("granted {token} {number} {clock} {contended}");
-            inner.mail.deliver(token.subscriber(), &message);
+            inner.notifications.deliver(token.subscriber(), &message);
         }
     }
 }

@@ -1,0 +1,136 @@
+//! Connecting: to the member that leads, if it is among those that answer.
+//!
+//! What a member tells while it is cut off from the others is not worth much, and a leader saves the
+//! others' way to it: so all members are asked each time who leads.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::time::{Instant, sleep_until, timeout};
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::Channel;
+
+use super::call::{AUTHENTICATE, STATUS, unary};
+use super::config::{Login, Member};
+use super::connection::{Connection, ConnectionSlot};
+use super::failure::{Failure, Kind, root};
+use super::messages::{AuthenticateRequest, AuthenticateResponse, Done, StatusResponse};
+use super::watches::Watches;
+use crate::store::StoreError;
+
+/// How long a member that knows who leads is kept waiting for that one's own answer.
+const LEADER_GRACE: Duration = Duration::from_millis(50);
+
+impl ConnectionSlot {
+    /// Makes the connection.
+    pub(super) async fn connect(&self) -> Result<Connection, Failure> {
+        let mut looks: FuturesUnordered<_> =
+            self.config.members.iter().map(|member| self.probe_member(member)).collect();
+        let (mut second_best, mut failure) = (None, None);
+        let patience = sleep_until(Instant::now() + self.config.timing.connect_timeout);
+        tokio::pin!(patience);
+        let (member, channel) = loop {
+            let found = tokio::select! {
+                found = looks.next() => found,
+                () = &mut patience => None,
+            };
+            match found {
+                Some((member, Ok((channel, MemberRole::Leader)))) => break (member, channel),
+                Some((member, Ok((channel, MemberRole::Follower)))) => {
+                    if second_best.is_none() {
+                        patience.as_mut().reset(Instant::now() + LEADER_GRACE);
+                    }
+                    second_best.get_or_insert((member, channel));
+                }
+                Some((member, Ok((_, MemberRole::NoLeader)))) => {
+                    let sentence = format!("{} knows no leader", member.address);
+                    failure = Some(Failure::unknown(sentence));
+                }
+                Some((_, Err(why))) => failure = Some(why),
+                None => match second_best {
+                    Some(found) => break found,
+                    None => return Err(failure.unwrap_or_else(|| self.no_connection())),
+                },
+            }
+        };
+        let token = match &self.config.login {
+            Some(login) => Some(self.authenticate(&channel, &member.address, login).await?),
+            None => None,
+        };
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed);
+        let watches = Arc::new(Watches::new(channel.clone(), token.clone()));
+        Ok(Connection { id, address: member.address.clone(), channel, token, watches })
+    }
+
+    /// Connects to one member and asks it who leads.
+    async fn probe_member<'a>(
+        &self,
+        member: &'a Member,
+    ) -> (&'a Member, Result<(Channel, MemberRole), Failure>) {
+        let limit = self.config.timing.connect_timeout;
+        let endpoint = member.endpoint.clone().connect_timeout(limit);
+        let look = async {
+            let channel = endpoint.connect().await.map_err(|error| {
+                let why = format!("no connection to {}: {}", member.address, root(&error));
+                let why = StoreError::new(why);
+                Failure::not_sent(why.with_source(error))
+            })?;
+            let status: Result<StatusResponse, _> =
+                unary(&channel, None, &member.address, STATUS, Done {}).await;
+            let standing = match status {
+                Ok(status) => MemberRole::of(&status),
+                // It answers, and that is enough.
+                Err(failure) if failure.kind != Kind::Unknown => MemberRole::Follower,
+                Err(failure) => return Err(failure),
+            };
+            Ok((channel, standing))
+        };
+        let looked = timeout(limit, look).await.unwrap_or_else(|_| {
+            let sentence = format!("no connection to {} within {limit:?}", member.address);
+            Err(Failure::unknown(sentence))
+        });
+        (member, looked)
+    }
+
+    async fn authenticate(
+        &self,
+        channel: &Channel,
+        address: &str,
+        login: &Login,
+    ) -> Result<MetadataValue<Ascii>, Failure> {
+        let asked =
+            AuthenticateRequest { name: login.user.clone(), password: login.password.clone() };
+        let limit = self.config.timing.response_timeout;
+        let asked = timeout(limit, unary(channel, None, address, AUTHENTICATE, asked)).await;
+        let silent = |_| Failure::unknown(format!("no answer from {address} within {limit:?}"));
+        let answer: AuthenticateResponse = asked.map_err(silent)??;
+        let token = answer.token.parse();
+        token.map_err(|_| Failure::unknown(format!("{address} gave a token that cannot be one")))
+    }
+
+    fn no_connection(&self) -> Failure {
+        let (address, limit) = (&self.config.address, self.config.timing.connect_timeout);
+        Failure::unknown(format!("no connection to {address} within {limit:?}"))
+    }
+}
+
+/// What a member says of itself.
+enum MemberRole {
+    Leader,
+    Follower,
+    /// It knows no leader.
+    NoLeader,
+}
+
+impl MemberRole {
+    fn of(status: &StatusResponse) -> Self {
+        match (status.leader, &status.header) {
+            (0, _) => Self::NoLeader,
+            (leader, Some(header)) if leader == header.member_id => Self::Leader,
+            _ => Self::Follower,
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Looking at lines, and being told when they change.
+
+use tokio::time::timeout;
+
+use super::call::RANGE;
+use super::connection::Connection;
+use super::core::Core;
+use super::messages::{KeyValue, RangeRequest, RangeResponse};
+use super::watches::Watch;
+use super::{names, requests};
+use crate::engines::sequenced::{Entry, EntryValue, LockQueue};
+use crate::store::StoreError;
+
+/// So many entries are read at once: far from the 4 MiB that an answer may have.
+const PAGE: i64 = 1000;
+
+impl Core {
+    pub(super) async fn queue(&self, queue: &str) -> Result<Vec<Entry>, StoreError> {
+        let found: Result<RangeResponse, _> =
+            self.connection.ask(RANGE, &requests::queue_range(queue)).await;
+        let found = found.map_err(|failure| failure.error)?;
+        Ok(names::entries(queue, found.kvs))
+    }
+
+    /// The lines under all names that begin with this.
+    pub(super) async fn queues(&self, prefix: &str) -> Result<Vec<LockQueue>, StoreError> {
+        let start = names::encoded_prefix(prefix);
+        let (mut kvs, mut first) = (Vec::new(), start.clone().into_bytes());
+        loop {
+            let asked = requests::page(first, &start, PAGE);
+            let found: Result<RangeResponse, _> = self.connection.ask(RANGE, &asked).await;
+            let found = found.map_err(|failure| failure.error)?;
+            kvs.extend(found.kvs);
+            match kvs.last() {
+                // Behind it, nothing is smaller.
+                Some(last) if found.more => first = [&last.key[..], &[0]].concat(),
+                _ => return Ok(names::queues(prefix, kvs)),
+            }
+        }
+    }
+
+    pub(super) async fn value(&self, entry: &Entry) -> Result<Option<EntryValue>, StoreError> {
+        let asked = RangeRequest { keys_only: false, ..requests::single_key(&entry.id) };
+        let found: Result<RangeResponse, _> = self.connection.ask(RANGE, &asked).await;
+        let found = found.map_err(|failure| failure.error)?;
+        let ours = |kv: &_| is_entry(kv, entry);
+        let kv = found.kvs.into_iter().find(ours);
+        Ok(kv.map(|kv| names::written(&kv)))
+    }
+
+    pub(super) async fn ping(&self) -> Result<(), StoreError> {
+        let asked = requests::single_key(names::SESSIONS);
+        let found: Result<RangeResponse, _> = self.connection.ask(RANGE, &asked).await;
+        found.map(drop).map_err(|failure| failure.error)
+    }
+
+    pub(super) async fn gone(&self, entry: &Entry) {
+        let Ok(live) = self.connection.get().await else { return };
+        let mut watch = live.watches.removal(&entry.id);
+        if !self.is_there(&live, &mut watch).await {
+            return;
+        }
+        let found: Result<RangeResponse, _> =
+            self.connection.ask(RANGE, &requests::single_key(&entry.id)).await;
+        if found.is_ok_and(|found| found.kvs.iter().any(|kv| is_entry(kv, entry))) {
+            watch.outcome().await;
+        }
+    }
+
+    pub(super) async fn grown(&self, queue: &str, seen: &[Entry]) {
+        let Ok(live) = self.connection.get().await else { return };
+        let mut watch = live.watches.arrival(queue, names::range_end_of(queue));
+        if self.is_there(&live, &mut watch).await
+            && let Ok(found) = self.queue(queue).await
+            && found.iter().all(|entry| seen.contains(entry))
+        {
+            watch.outcome().await;
+        }
+    }
+
+    /// Whether the member watches, in time.
+    pub(super) async fn is_there(&self, live: &Connection, watch: &mut Watch) -> bool {
+        let limit = self.connection.config.timing.response_timeout;
+        let there = timeout(limit, watch.is_there()).await;
+        if there.is_err() {
+            self.connection.leave(live);
+        }
+        there == Ok(true)
+    }
+}
+
+fn is_entry(kv: &KeyValue, entry: &Entry) -> bool {
+    u64::try_from(kv.create_revision) == Ok(entry.sequence)
+}

@@ -1,0 +1,222 @@
+//! etcd as the shared layer of ordered stores sees it: what is asked there is done on the store's own
+//! thread, to its end, also if the caller gives up.
+
+use std::fmt::{self, Debug};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::config::Config;
+use super::core::Core;
+use super::names;
+use super::request_order::{OrderedRequest, RequestOrder};
+use super::requests::EnterRequest;
+use super::session::Session;
+use crate::engines::sequenced::{
+    ClaimEntries, Entered, Entry, EntryValue, LockQueue, LockRecipe, NewEntry, StoreThread,
+    ThreadGuard,
+};
+use crate::store::{LockKey, OwnerToken, StoreError};
+
+/// The members of one cluster, and one lease there.
+pub(super) struct Etcd {
+    core: Arc<Core>,
+    thread: StoreThread,
+}
+
+impl Etcd {
+    pub(super) fn new(config: Config) -> Self {
+        Self { core: Core::new(config), thread: StoreThread::new("lockattr-etcd") }
+    }
+
+    /// Has it done on the store's thread. It goes on if nobody waits for it any more.
+    fn begin<T, F>(&self, work: impl FnOnce(Arc<Core>) -> F) -> Result<JoinHandle<T>, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        Ok(self.thread.handle()?.spawn(work(self.core.clone())))
+    }
+
+    async fn whole<T, F>(&self, work: impl FnOnce(Arc<Core>) -> F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let done = self.begin(work)?;
+        done.await.unwrap_or_else(|_| Err(StoreError::new("the thread of its session has ended")))
+    }
+
+    /// The same, but only for as long as somebody waits.
+    async fn while_awaited<F>(&self, work: impl FnOnce(Arc<Core>) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        if let Ok(working) = self.begin(work) {
+            let mut working = AbortOnDrop(working);
+            // If the thread has ended, nobody can tell.
+            drop((&mut working.0).await);
+        }
+    }
+}
+
+/// Work that ends with whoever waits for it.
+struct AbortOnDrop(JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl LockRecipe for Etcd {
+    fn thread(&self) -> &StoreThread {
+        &self.thread
+    }
+
+    async fn enter(&self, entry: &NewEntry<'_>, _again: bool) -> Result<Entered, StoreError> {
+        let request = EnterRequest::new(entry);
+        let turn = self.core.order.begin_enter(request.token, &request.queues);
+        self.whole(|core| async move { core.enter(&request, turn).await }).await
+    }
+
+    async fn queue(&self, key: &LockKey) -> Result<Vec<Entry>, StoreError> {
+        let queue = names::queue_prefix(key);
+        self.whole(|core| async move { core.queue(&queue).await }).await
+    }
+
+    async fn latest_queue(&self, key: &LockKey) -> Result<Vec<Entry>, StoreError> {
+        // Every look is one at a majority.
+        self.queue(key).await
+    }
+
+    async fn queues(&self, prefix: &str) -> Result<Vec<LockQueue>, StoreError> {
+        let prefix = prefix.to_owned();
+        self.whole(|core| async move { core.queues(&prefix).await }).await
+    }
+
+    async fn value(&self, _key: &LockKey, entry: &Entry) -> Result<Option<EntryValue>, StoreError> {
+        let entry = entry.clone();
+        self.whole(|core| async move { core.value(&entry).await }).await
+    }
+
+    async fn gone(&self, _key: &LockKey, entry: &Entry) {
+        let entry = entry.clone();
+        self.while_awaited(|core| async move { core.gone(&entry).await }).await;
+    }
+
+    async fn grown(&self, key: &LockKey, seen: &[Entry]) {
+        let (queue, seen) = (names::queue_prefix(key), seen.to_vec());
+        self.while_awaited(|core| async move { core.grown(&queue, &seen).await }).await;
+    }
+
+    async fn confirm(&self, held: &[ClaimEntries<'_>]) -> Vec<Result<bool, StoreError>> {
+        let Some(session) = self.core.session() else { return vec![Ok(false); held.len()] };
+        let lease = session.lease.cast_unsigned();
+        // What an earlier session carried is over, also if its entries are there still.
+        let claims = held.iter().map(|held| match held.session == lease {
+            true => held.entries.to_vec(),
+            false => Vec::new(),
+        });
+        let claims: Vec<_> = claims.collect();
+        let outcome =
+            self.whole(|core| async move { Ok(core.confirm(&session, &claims).await) }).await;
+        outcome.unwrap_or_else(|error| vec![Err(error); held.len()])
+    }
+
+    async fn leave(&self, held: &[ClaimEntries<'_>]) -> Vec<Result<bool, StoreError>> {
+        let leaving = |held| LeavingClaim::new(held, &self.core.order);
+        let mut claims: Vec<_> = held.iter().map(leaving).collect();
+        let outcome = self
+            .whole(|core| async move {
+                let found = join_all(claims.iter_mut().map(|claim| claim.entries(&core))).await;
+                let (entries, errors): (Vec<_>, Vec<_>) = found
+                    .into_iter()
+                    .map(|found| match found {
+                        Ok(entries) => (entries, None),
+                        Err(error) => (Vec::new(), Some(error)),
+                    })
+                    .unzip();
+                let left = core.leave(&entries).await.into_iter().zip(errors);
+                Ok(left.map(|(left, error)| error.map_or(left, Err)).collect())
+            })
+            .await;
+        outcome.unwrap_or_else(|error: StoreError| vec![Err(error); held.len()])
+    }
+
+    async fn ended(&self, session: u64) {
+        let current = self.core.session();
+        if let Some(current) = current.filter(|one| one.lease.cast_unsigned() == session) {
+            current.ended().await;
+        }
+    }
+
+    fn answered_since(&self, since: Instant) -> bool {
+        self.core.connection.answered.since(since)
+    }
+
+    fn keeps_for(&self) -> Duration {
+        self.core.lease_timing().keeps_for()
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.whole(|core| async move { core.ping().await }).await
+    }
+}
+
+/// A claim that leaves its lines.
+struct LeavingClaim {
+    token: OwnerToken,
+    queues: Vec<String>,
+    known: Vec<Entry>,
+    turn: OrderedRequest,
+}
+
+impl LeavingClaim {
+    fn new(held: &ClaimEntries<'_>, order: &RequestOrder) -> Self {
+        let queues: Vec<_> = held.keys.iter().map(names::queue_prefix).collect();
+        let turn = order.begin_leave(held.token, &queues);
+        Self { token: held.token, queues, known: held.entries.to_vec(), turn }
+    }
+
+    /// What it has in its lines, once no question of its can come true any more.
+    async fn entries(&mut self, core: &Core) -> Result<Vec<Entry>, StoreError> {
+        self.turn.wait_for_earlier().await;
+        core.fence_lost_requests().await?;
+        if !self.known.is_empty() {
+            return Ok(self.known.clone());
+        }
+        let queues = join_all(self.queues.iter().map(|queue| core.queue(queue))).await;
+        let mut ours = Vec::new();
+        for queue in queues {
+            ours.extend(queue?.into_iter().filter(|entry| entry.token == self.token));
+        }
+        Ok(ours)
+    }
+}
+
+impl Debug for Etcd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = &self.core.connection.config.address;
+        f.debug_struct("Etcd").field("address", address).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Etcd {
+    /// Takes the lease back: else its servers would keep it, and a watch of it, until its time is
+    /// over.
+    fn drop(&mut self) {
+        let Some(session) = self.core.session() else { return };
+        let (Ok(handle), Ok(stay)) = (self.thread.handle(), self.thread.guard()) else { return };
+        drop(handle.spawn(revoke_session(self.core.clone(), session, stay)));
+    }
+}
+
+/// Keeps the thread until it is done.
+async fn revoke_session(core: Arc<Core>, session: Arc<Session>, stay: ThreadGuard) {
+    core.revoke(&session).await;
+    drop(stay);
+}

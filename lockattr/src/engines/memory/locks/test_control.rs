@@ -1,0 +1,102 @@
+//! What a test makes of the locks in memory, behind the backs of those who hold them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::super::MemoryStore;
+use super::Locks;
+use crate::Holder;
+use crate::store::{AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseRequest};
+
+impl MemoryStore {
+    /// Takes the lock for the claim, or says who has it.
+    pub(crate) fn take(&self, claim: &Arc<Claim>, ttl: Duration) -> Result<(), Option<Holder>> {
+        let asked = AcquireRequest::new(claim.clone(), ttl);
+        match self.with(|locks, notifier| locks.acquire(&asked, notifier)) {
+            AcquireOutcome::Acquired { .. } => Ok(()),
+            AcquireOutcome::Held { holder, .. } => Err(holder.map(|holder| *holder)),
+        }
+    }
+
+    /// Gives the lock of the claim back.
+    pub(crate) fn give_back(&self, release: &ReleaseRequest) {
+        self.with(|locks, notifier| {
+            // If it was taken meanwhile, there is nothing to give back.
+            locks.release(release, notifier);
+        });
+    }
+
+    /// Ends the leases on the key, and hands it to the next in line. Returns whose they were.
+    pub(crate) fn end(&self, key: &LockKey) -> Vec<Arc<Claim>> {
+        self.with(|locks, notifier| {
+            let ended = locks.end(key, notifier.now);
+            let keys = ended.iter().flat_map(|claim| claim.keys()).cloned().collect();
+            locks.serve(keys, None, notifier);
+            ended
+        })
+    }
+
+    /// Ends the leases on the claim's keys, and gives it those, before all who stand in line.
+    pub(crate) fn steal(&self, claim: &Arc<Claim>, ttl: Duration) -> Vec<Arc<Claim>> {
+        self.with(|locks, notifier| {
+            let ended = claim.keys().iter().flat_map(|key| locks.end(key, notifier.now)).collect();
+            locks.grant(claim, ttl, None, notifier.now);
+            ended
+        })
+    }
+
+    /// Who has the lock, and until when.
+    pub(crate) fn holders(&self, key: &LockKey) -> Vec<(Holder, Instant)> {
+        self.with(|locks, notifier| locks.holders_at(key.name(), notifier.now))
+    }
+
+    /// The names of all locks that are held.
+    pub(crate) fn held(&self) -> Vec<(String, Holder)> {
+        self.with(|locks, notifier| {
+            let mut held: Vec<_> = locks
+                .names()
+                .flat_map(|name| {
+                    let holders = locks.holders_at(name, notifier.now).into_iter();
+                    holders.map(move |(holder, _)| (name.to_owned(), holder))
+                })
+                .collect();
+            held.sort_by(|(one, _), (other, _)| one.cmp(other));
+            held
+        })
+    }
+
+    /// Whether the claim has its lock still.
+    pub(crate) fn is_held_by(&self, claim: &Claim) -> bool {
+        self.with(|locks, notifier| {
+            locks.expire(claim, notifier.now);
+            locks.has(claim)
+        })
+    }
+}
+
+impl Locks {
+    /// Takes the lock of this key, and what else they hold with it, from all who have it.
+    fn end(&mut self, key: &LockKey, now: Instant) -> Vec<Arc<Claim>> {
+        let Some(lock) = self.by_name.get_mut(key.name()) else { return Vec::new() };
+        let held = lock.holders.iter().filter(|held| held.ends > now);
+        let ended: Vec<_> = held.map(|held| held.claim.clone()).collect();
+        for key in ended.iter().flat_map(|claim| claim.keys()) {
+            if let Some(lock) = self.by_name.get_mut(key.name()) {
+                lock.holders.retain(|held| !ended.iter().any(|claim| held.is(claim)));
+            }
+        }
+        ended
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(|name| &**name)
+    }
+
+    fn holders_at(&self, name: &str, now: Instant) -> Vec<(Holder, Instant)> {
+        let holders = self.by_name.get(name).map_or(&[][..], |lock| &lock.holders);
+        let held = holders.iter().filter(|held| held.ends > now);
+        held.map(|held| (held.label(now), held.ends)).collect()
+    }
+}

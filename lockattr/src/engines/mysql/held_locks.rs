@@ -1,0 +1,45 @@
+//! For operators: all leases that run under a prefix, and taking a lock from its holder.
+
+use mysql_async::Row;
+
+use super::request;
+use super::worker::{Query, SendPolicy};
+use crate::HeldLock;
+use crate::store::{HeldLockRows, LockKey};
+
+/// What is held under names that begin with `prefix`; of several who share a lock, first the one whose
+/// lease ends first.
+pub(super) fn held_locks(prefix: &str) -> Query {
+    let statement = "SELECT held.name, held.value, \
+                     held.ends - TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)), \
+                     held.seat <> '', main.waiting \
+                     FROM lockattr_locks AS held \
+                     JOIN lockattr_locks AS main ON main.id = held.id AND main.seat = '' \
+                     WHERE held.token <> '' AND LEFT(held.name, LENGTH(?)) = ? AND \
+                     held.ends - TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)) > 0 \
+                     ORDER BY held.ends + 0";
+    let prefix = prefix.as_bytes();
+    Query { statement, params: (prefix, prefix).into(), policy: SendPolicy::IfAwaited }
+}
+
+/// Reads the answer to [`survey`].
+pub(super) fn held(rows: Vec<Row>, prefix: &str) -> Option<Vec<HeldLock>> {
+    let mut read = HeldLockRows::of(prefix);
+    for row in rows {
+        let (name, value, left, shared, waiting): (Vec<u8>, Vec<u8>, i64, i64, i64) =
+            mysql_async::from_row_opt(row).ok()?;
+        read.add(&name, &value, left, shared != 0, waiting);
+    }
+    Some(read.held())
+}
+
+/// `force_release.sql`.
+pub(super) fn force_release(key: &LockKey) -> Query {
+    let (statement, policy) = ("CALL lockattr_v1_evict(?)", SendPolicy::NoMeansUnknown);
+    Query { statement, params: (key.name().as_bytes(),).into(), policy }
+}
+
+/// Reads the answer of `force_release.sql`.
+pub(super) fn force_released(rows: Vec<Row>) -> Option<bool> {
+    request::held(rows)?.first().copied()
+}

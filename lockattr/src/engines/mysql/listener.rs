@@ -1,0 +1,279 @@
+//! How messages come to the managers of this process: MySQL tells nobody anything, so a connection
+//! sleeps on the server, and is woken there.
+//!
+//! It asks for a lock (`GET_LOCK`) that another connection of ours has, unless there are news; who has
+//! news commits them, and then kills that query. If it has not begun when it is to be killed, it finds
+//! the news. (Not `SLEEP`: in MariaDB all that sleep share a mutex, and a `KILL` can wait for it for
+//! two seconds.)
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::Shared;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Error};
+use tokio::runtime::{self, Handle};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+
+use super::config::Config;
+use super::connect::{Live, abandon, ends_connection, error_from};
+use crate::store::{Notifications, StoreError, Subscriber, Subscribers};
+
+/// How long the connection sleeps at most: then it looks by itself, in case that nobody may wake it.
+const MAX_SLEEP: Duration = Duration::from_secs(10);
+
+/// How long a failure to listen is told to those who ask next, before it is tried again.
+const FAILURE_CACHED_FOR: Duration = Duration::from_millis(50);
+
+/// Where the procedures put messages for this process: the name of a lock that it holds, and behind a
+/// colon the id of the connection that sleeps.
+pub(super) type Name = Arc<str>;
+
+type Outcome = Result<Name, StoreError>;
+
+/// What the server has for the inboxes of a store.
+pub(super) struct Listener {
+    config: Arc<Config>,
+    notifications: Notifications,
+    /// By runtime, because a connection dies with the runtime that made it.
+    slots: Mutex<Vec<(runtime::Id, ListenerSlot)>>,
+}
+
+enum ListenerSlot {
+    /// Made by a task of its own, so that a caller without patience does not end it for the others.
+    Connecting(Shared<oneshot::Receiver<Outcome>>, oneshot::Sender<()>),
+    /// Until the other is dropped.
+    Listening {
+        name: Name,
+        _until: oneshot::Sender<()>,
+    },
+    Failed(Instant, StoreError),
+}
+
+impl Listener {
+    pub(super) fn new(config: Arc<Config>) -> Arc<Self> {
+        let notifications = Notifications::new(Arc::<Subscribers>::default(), false);
+        Arc::new(Self { config, notifications, slots: Mutex::default() })
+    }
+
+    /// Serves this inbox too, for as long as its manager keeps it.
+    pub(super) fn add(&self, subscriber: &Arc<Subscriber>) {
+        self.notifications.subscribers.add(subscriber);
+    }
+
+    /// Whether anybody is to be told anything.
+    pub(super) fn has_subscribers(&self) -> bool {
+        !self.notifications.subscribers.all().is_empty()
+    }
+
+    /// Takes note of what the server's clock showed in the answer to a question sent at `asked`.
+    pub(super) fn saw_clock(&self, asked: Instant, micros: u64) {
+        self.notifications.saw_clock(asked, micros);
+    }
+
+    /// Where this runtime listens, from now on if it did not.
+    pub(super) async fn listen(self: &Arc<Self>) -> Outcome {
+        let runtime = Handle::try_current().map_err(|_| {
+            StoreError::new("it can only be asked inside a tokio runtime").not_sent()
+        })?;
+        let attempt = {
+            let mut ears = self.slots();
+            match ears.iter().find(|(of, _)| *of == runtime.id()).map(|(_, ear)| ear) {
+                Some(ListenerSlot::Listening { name, .. }) => return Ok(name.clone()),
+                Some(ListenerSlot::Failed(at, error)) if at.elapsed() < FAILURE_CACHED_FOR => {
+                    return Err(error.clone());
+                }
+                Some(ListenerSlot::Connecting(attempt, _)) => attempt.clone(),
+                _ => {
+                    let (told, attempt) = oneshot::channel();
+                    let (until, dropped) = oneshot::channel();
+                    let attempt = attempt.shared();
+                    ears.retain(|(of, _)| *of != runtime.id());
+                    ears.push((runtime.id(), ListenerSlot::Connecting(attempt.clone(), until)));
+                    let (listener, config) = (Arc::downgrade(self), self.config.clone());
+                    let listening = ListenerTask { listener, config, runtime: runtime.id() };
+                    runtime.spawn(listening.listen(told, dropped));
+                    attempt
+                }
+            }
+        };
+        attempt.await.unwrap_or_else(|_| {
+            Err(StoreError::new("the runtime that connected to it has ended").not_sent())
+        })
+    }
+
+    fn slots(&self) -> MutexGuard<'_, Vec<(runtime::Id, ListenerSlot)>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The task that listens on one runtime. Holds its store only while it delivers.
+struct ListenerTask {
+    listener: Weak<Listener>,
+    config: Arc<Config>,
+    runtime: runtime::Id,
+}
+
+/// Two connections: one sleeps; the other has the lock that says that somebody listens, and the one
+/// that the first asks for; it reads what came, and is idle else, so that the server sees its end at
+/// once.
+struct ListenerConnections {
+    sleeper: Conn,
+    reader: Conn,
+    name: Name,
+}
+
+impl ListenerTask {
+    async fn listen(self, told: oneshot::Sender<Outcome>, dropped: oneshot::Receiver<()>) {
+        let connected = ListenerConnections::connect(&self.config).await;
+        let outcome = connected.as_ref().map(|ears| ears.name.clone()).map_err(Clone::clone);
+        if let Some(listener) = self.listener.upgrade() {
+            let mut ears = listener.slots();
+            let place = ears.iter_mut().find(|(of, _)| *of == self.runtime).map(|(_, ear)| ear);
+            if let Some(ear) = place {
+                let failed =
+                    |error: &StoreError| ListenerSlot::Failed(Instant::now(), error.clone());
+                let before = std::mem::replace(ear, ListenerSlot::Failed(Instant::now(), gone()));
+                *ear = match (&outcome, before) {
+                    (Ok(name), ListenerSlot::Connecting(_, until)) => {
+                        ListenerSlot::Listening { name: name.clone(), _until: until }
+                    }
+                    (Ok(_), before) => before,
+                    (Err(error), _) => failed(error),
+                };
+            }
+        }
+        drop(told.send(outcome));
+        if let Ok(ears) = connected {
+            ears.listen(&self, dropped).await;
+        }
+    }
+
+    fn deliver(&self, news: Vec<(Vec<u8>, Vec<u8>)>) {
+        let Some(listener) = self.listener.upgrade() else { return };
+        for (subscriber, message) in news {
+            let subscriber = String::from_utf8_lossy(&subscriber);
+            let id = u64::from_str_radix(&subscriber, 16);
+            // Names are text, and so is all that is said about them.
+            if let (Ok(id), Ok(message)) = (id, String::from_utf8(message)) {
+                listener.notifications.deliver(id, &message);
+            }
+        }
+    }
+}
+
+impl Drop for ListenerTask {
+    /// Nobody listens any more: also when a runtime ends and takes the connections along.
+    fn drop(&mut self) {
+        let Some(listener) = self.listener.upgrade() else { return };
+        let failed = |ear: &ListenerSlot| matches!(ear, ListenerSlot::Failed(..));
+        listener.slots().retain(|(of, ear)| *of != self.runtime || failed(ear));
+        listener.notifications.interrupted();
+    }
+}
+
+impl ListenerConnections {
+    async fn connect(config: &Config) -> Result<Self, StoreError> {
+        let reader = Live::connect(config, None).await?.connection;
+        let sleeper = Live::connect(config, None).await?.connection;
+        let name: Name = format!("{:016x}:{}", rand::random::<u64>(), sleeper.id()).into();
+        let mut ears = Self { sleeper, reader, name };
+        let take =
+            format!("DO GET_LOCK('lockattr:{0}', 0), GET_LOCK('lockattr:sleep:{0}', 0)", ears.name);
+        match timeout(config.timing.connect_timeout, ears.reader.query_drop(take)).await {
+            Ok(Ok(())) => Ok(ears),
+            Ok(Err(error)) => Err(error_from(&config.address, error).not_sent()),
+            Err(_) => Err(gone().not_sent()),
+        }
+    }
+
+    /// Until one of the connections fails, or the store is gone.
+    async fn listen(self, listening: &ListenerTask, mut dropped: oneshot::Receiver<()>) {
+        let Self { mut sleeper, mut reader, name } = self;
+        let timing = &listening.config.timing;
+        let limit = timing.response_timeout;
+        let sleeper_id = sleeper.id();
+        // The first is at once: what was on its way when all stopped, nobody may have read.
+        let mut heartbeat = interval(timing.heartbeat);
+        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        {
+            let mut sleeping = Box::pin(wait_for_notification(&mut sleeper, &name, limit).fuse());
+            loop {
+                tokio::select! {
+                    _ = &mut dropped => break,
+                    _ = heartbeat.tick() => {
+                        match timeout(limit, clear_up(&mut reader)).await {
+                            Ok(Err(error)) if ends_connection(&error) => break,
+                            // It gives way to everything else.
+                            Ok(_) => {}
+                            Err(_) => break,
+                        }
+                    }
+                    woken = &mut sleeping => {
+                        drop(sleeping);
+                        match woken {
+                            Some(true) => {
+                                let read = reader.exec("CALL lockattr_v1_news(?)", (&*name,));
+                                match timeout(limit, read).await {
+                                    Ok(Ok(news)) => listening.deliver(news),
+                                    Ok(Err(_)) | Err(_) => break,
+                                }
+                            }
+                            Some(false) => {}
+                            None => break,
+                        }
+                        sleeping = Box::pin(wait_for_notification(&mut sleeper, &name, limit).fuse());
+                    }
+                }
+            }
+        }
+        // From now on nobody tells us anything, and what nobody read goes. The other would sleep on.
+        let end = async {
+            let silent = format!("DO RELEASE_LOCK('lockattr:{name}')");
+            reader.query_drop(silent).await?;
+            clear_up(&mut reader).await?;
+            reader.query_drop(format!("KILL {sleeper_id}")).await
+        };
+        let _in_time = timeout(limit, end).await;
+        abandon(sleeper);
+        abandon(reader);
+    }
+}
+
+/// Removes what came for those who are gone, however they went: nobody else would. Also the question
+/// whether the connection is there still. Looked for first, because to look locks nothing.
+async fn clear_up(reader: &mut Conn) -> Result<(), Error> {
+    let unheard =
+        "SELECT id FROM lockattr_news WHERE IS_USED_LOCK(CONCAT('lockattr:', ear)) IS NULL";
+    let unheard: Vec<u64> = reader.query(unheard).await?;
+    if unheard.is_empty() {
+        return Ok(());
+    }
+    let ids = unheard.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    reader.query_drop(format!("DELETE FROM lockattr_news WHERE id IN ({ids})")).await
+}
+
+/// Sleeps on the server. Whether there are news, or nothing if the connection is of no use.
+async fn wait_for_notification(sleeper: &mut Conn, name: &Name, limit: Duration) -> Option<bool> {
+    let statement = "SELECT GET_LOCK(CONCAT('lockattr:sleep:', ?), ?) FROM DUAL WHERE NOT EXISTS \
+                     (SELECT 1 FROM lockattr_news WHERE ear = ?)";
+    let sleep = sleeper.exec_first(statement, (&**name, MAX_SLEEP.as_secs(), &**name));
+    match timeout(MAX_SLEEP + limit, sleep).await {
+        // To the end, without an interruption.
+        Ok(Ok(Some(Some(0_i64)))) => Some(false),
+        // Nobody else has it any more: the other connection is gone.
+        Ok(Ok(Some(Some(_)))) => None,
+        // There were news before it slept; or it was interrupted, which is an error or no value.
+        Ok(Ok(None | Some(None))) => Some(true),
+        Ok(Err(Error::Server(error))) if error.code == INTERRUPTED => Some(true),
+        Ok(Err(_)) | Err(_) => None,
+    }
+}
+
+const INTERRUPTED: u16 = 1317;
+
+fn gone() -> StoreError {
+    StoreError::new("it does not tell any more what is waited for")
+}

@@ -1,0 +1,257 @@
+//! A place in the pool: a task with a connection, that does what it is asked one after the other.
+//!
+//! Who asks may give up at any point; what was sent is seen through, so that the next command finds a
+//! connection on which nothing is under way.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Error, Params, Row};
+use tokio::runtime::{self, Handle};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout};
+
+use super::config::Config;
+use super::connect::{AbandonedSession, Live, ends_connection, error_from};
+use crate::store::StoreError;
+
+/// How long a failure to connect is told to those who ask next, before it is tried again.
+const FAILURE_CACHED_FOR: std::time::Duration = std::time::Duration::from_millis(50);
+
+/// How often what others left behind is cleared up: once in so many commands.
+const SWEEP: u64 = 512;
+
+/// The server chose this transaction to give way to another.
+const DEADLOCK_CODES: [u16; 2] = [1213, 1020];
+
+/// How often a command gives way before that is an error.
+const MAX_DEADLOCKS: usize = 10;
+
+/// One command.
+pub(super) struct Query {
+    pub(super) statement: &'static str,
+    pub(super) params: Params,
+    /// What it is for: what is of no use to anybody any more is not even sent.
+    pub(super) policy: SendPolicy,
+}
+
+/// Whether a command is of use where nobody waits for its answer, and what a second answer is worth, if
+/// the connection breaks before the first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum SendPolicy {
+    /// As much as the first; but for nobody it is not sent.
+    IfAwaited,
+    /// As much as the first.
+    Always,
+    /// A no may come from the first, that was executed: nobody knows then.
+    NoMeansUnknown,
+}
+
+struct Job {
+    query: Query,
+    sent_at: Instant,
+    reply: oneshot::Sender<Result<Vec<Row>, StoreError>>,
+}
+
+/// One place in the pool.
+pub(super) struct ConnectionSlot {
+    config: Arc<Config>,
+    /// By runtime, because a connection dies with the runtime that made it.
+    tasks: Mutex<Vec<(runtime::Id, UnboundedSender<Job>)>>,
+}
+
+impl ConnectionSlot {
+    pub(super) fn new(config: Arc<Config>) -> Self {
+        Self { config, tasks: Mutex::default() }
+    }
+
+    /// Asks now, and returns what waits for the answer.
+    pub(super) fn run(
+        &self,
+        query: Query,
+    ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + use<> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.send(Job { query, sent_at: Instant::now(), reply });
+        async move {
+            sent?;
+            answer.await.unwrap_or_else(|_| {
+                Err(StoreError::new("the runtime on which it was asked has ended"))
+            })
+        }
+    }
+
+    fn send(&self, job: Job) -> Result<(), StoreError> {
+        let runtime = Handle::try_current().map_err(|_| {
+            StoreError::new("it can only be asked inside a tokio runtime").not_sent()
+        })?;
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        // A task that has ended went with its runtime.
+        tasks.retain(|(_, task)| !task.is_closed());
+        let known = tasks.iter().find(|(of, _)| *of == runtime.id());
+        let job = match known {
+            Some((_, task)) => match task.send(job) {
+                Ok(()) => return Ok(()),
+                Err(refused) => refused.0,
+            },
+            None => job,
+        };
+        let (task, jobs) = unbounded_channel();
+        runtime.spawn(Worker::new(self.config.clone()).work(jobs));
+        let _taken = task.send(job);
+        tasks.push((runtime.id(), task));
+        Ok(())
+    }
+}
+
+struct Worker {
+    config: Arc<Config>,
+    live: Option<Live>,
+    left: Option<AbandonedSession>,
+    /// When the connection was made.
+    since: Instant,
+    failed: Option<(Instant, StoreError)>,
+    done: u64,
+}
+
+impl Worker {
+    fn new(config: Arc<Config>) -> Self {
+        Self { config, live: None, left: None, since: Instant::now(), failed: None, done: 0 }
+    }
+
+    /// Until its store is gone.
+    async fn work(mut self, mut jobs: UnboundedReceiver<Job>) {
+        loop {
+            match timeout(self.config.timing.heartbeat, jobs.recv()).await {
+                Ok(Some(job)) => self.execute_job(job).await,
+                Ok(None) => break,
+                Err(_) => self.check_idle().await,
+            }
+        }
+        if let Some(live) = self.live.take() {
+            let _closed = live.connection.disconnect().await;
+        }
+    }
+
+    async fn execute_job(&mut self, job: Job) {
+        let Job { query, sent_at, reply } = job;
+        if query.policy == SendPolicy::IfAwaited && reply.is_closed() {
+            return;
+        }
+        let answer = self.answer(&query, sent_at).await;
+        let _nobody_waits = reply.send(answer);
+        if self.done.is_multiple_of(SWEEP) {
+            self.sweep().await;
+        }
+        self.done += 1;
+    }
+
+    async fn answer(&mut self, query: &Query, sent_at: Instant) -> Result<Vec<Row>, StoreError> {
+        let limit = self.config.timing.response_timeout;
+        let mut first = None;
+        loop {
+            if self.live.is_none() {
+                // What was asked before may have been executed.
+                if let Err(error) = self.connect().await {
+                    return Err(first.unwrap_or(error));
+                }
+            }
+            let Some(live) = &mut self.live else { continue };
+            // From when it could be sent; to connect has a limit of its own.
+            let left = limit.saturating_sub(sent_at.max(self.since).elapsed());
+            if left.is_zero() {
+                let sentence =
+                    format!("{} has not answered others within {limit:?}", self.address());
+                return Err(first.unwrap_or_else(|| StoreError::new(sentence).not_sent()));
+            }
+            let error = match timeout(left, execute(live, query)).await {
+                Ok(Ok(rows)) => match first {
+                    Some(error)
+                        if query.policy == SendPolicy::NoMeansUnknown && !all_yes(&rows) =>
+                    {
+                        return Err(error);
+                    }
+                    _ => return Ok(rows),
+                },
+                Ok(Err(error)) => error,
+                Err(_) => {
+                    self.leave();
+                    let sentence = format!("no answer from {} within {limit:?}", self.address());
+                    return Err(StoreError::new(sentence));
+                }
+            };
+            let broken = ends_connection(&error);
+            if broken {
+                self.leave();
+            }
+            let error = error_from(self.address(), error);
+            if !broken || first.is_some() {
+                return Err(error);
+            }
+            // It may have been dead for long, and nobody noticed.
+            first = Some(error);
+        }
+    }
+
+    async fn connect(&mut self) -> Result<(), StoreError> {
+        if let Some((at, error)) = &self.failed
+            && at.elapsed() < FAILURE_CACHED_FOR
+        {
+            return Err(error.clone());
+        }
+        match Live::connect(&self.config, self.left.as_ref()).await {
+            Ok(live) => {
+                (self.live, self.left, self.failed) = (Some(live), None, None);
+                self.since = Instant::now();
+                Ok(())
+            }
+            Err(error) => {
+                self.failed = Some((Instant::now(), error.clone()));
+                Err(error)
+            }
+        }
+    }
+
+    /// Asks a connection that had nothing to do whether it is there still.
+    async fn check_idle(&mut self) {
+        let Some(live) = &mut self.live else { return };
+        let limit = self.config.timing.response_timeout;
+        if !matches!(timeout(limit, live.connection.ping()).await, Ok(Ok(()))) {
+            self.leave();
+        }
+    }
+
+    async fn sweep(&mut self) {
+        let Some(live) = &mut self.live else { return };
+        let sweep = live.connection.query_drop("CALL lockattr_v1_sweep()");
+        match timeout(self.config.timing.response_timeout, sweep).await {
+            // It gives way to everything else.
+            Ok(Ok(()) | Err(Error::Server(_))) => {}
+            Ok(Err(_)) | Err(_) => self.leave(),
+        }
+    }
+
+    fn leave(&mut self) {
+        self.left = self.live.take().map(Live::leave);
+    }
+
+    fn address(&self) -> &str {
+        &self.config.address
+    }
+}
+
+/// Whether each of a batch was answered with a yes.
+fn all_yes(rows: &[Row]) -> bool {
+    let answers = rows.first().and_then(|row| row.get::<Vec<u8>, _>(0)).unwrap_or_default();
+    !answers.contains(&b'0')
+}
+
+async fn execute(live: &mut Live, query: &Query) -> Result<Vec<Row>, Error> {
+    for _ in 1..MAX_DEADLOCKS {
+        match live.connection.exec(query.statement, query.params.clone()).await {
+            Err(Error::Server(error)) if DEADLOCK_CODES.contains(&error.code) => {}
+            outcome => return outcome,
+        }
+    }
+    live.connection.exec(query.statement, query.params.clone()).await
+}

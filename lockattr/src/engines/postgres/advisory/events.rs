@@ -1,0 +1,68 @@
+//! What the sessions hear, and what becomes of them.
+
+use std::collections::HashMap;
+use std::sync::PoisonError;
+
+use tokio::time::Instant;
+
+use super::session::Session;
+use super::{Inner, sql};
+use crate::store::OwnerToken;
+
+/// The server's processes at the other end of this store's sessions.
+#[derive(Default)]
+pub(super) struct Processes {
+    open: HashMap<u64, (i32, String)>,
+    left: Vec<(i32, String)>,
+}
+
+impl Inner {
+    /// A session has ended: what was held there is lost.
+    pub(super) fn lost(&self, session: u64) {
+        {
+            let mut processes = self.processes();
+            let ended = processes.open.remove(&session);
+            processes.left.extend(ended);
+        }
+        for claim in self.claims.lost(session) {
+            if let Some(subscriber) = self.notifications.subscribers.get(claim.token().subscriber())
+            {
+                subscriber.lost(claim.token());
+            }
+        }
+    }
+
+    /// Server processes that may have locks still, though nobody here can speak to them: what a new
+    /// session ends.
+    pub(super) fn left(&self) -> Vec<(i32, String)> {
+        std::mem::take(&mut self.processes().left)
+    }
+
+    pub(super) fn opened(&self, session: &Session) {
+        self.processes().open.insert(session.id, (session.pid, session.began.clone()));
+    }
+
+    pub(super) fn processes(&self) -> std::sync::MutexGuard<'_, Processes> {
+        self.processes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A session was told that others wait for what it holds.
+    pub(super) fn note_contended(&self, channel: &str, name: &str) {
+        let pid = channel.strip_prefix(sql::CHANNEL).and_then(|pid| pid.parse().ok());
+        if let Some((claim, _)) = pid.and_then(|pid| self.claims.holder(name, pid)) {
+            self.contended(claim.token(), name);
+        }
+    }
+
+    pub(super) fn contended(&self, token: OwnerToken, name: &str) {
+        if let Some(subscriber) = self.notifications.subscribers.get(token.subscriber()) {
+            subscriber.contended(name);
+        }
+    }
+
+    pub(super) fn ask_again(&self, token: OwnerToken) {
+        if let Some(subscriber) = self.notifications.subscribers.get(token.subscriber()) {
+            subscriber.ask_again(token, Instant::now());
+        }
+    }
+}

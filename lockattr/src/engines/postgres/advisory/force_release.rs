@@ -1,0 +1,75 @@
+//! Taking a lock from its holder, for operators: by ending the session that has it.
+
+use std::error::Error as _;
+use std::sync::Arc;
+
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::{ToSql, Type};
+
+use super::super::failure::Failure;
+use super::session::Session;
+use super::{Inner, sql};
+use crate::store::{Claim, LockKey, ReleaseOutcome, ReleaseRequest, StoreError};
+
+impl Inner {
+    /// Takes a lock from all who have it; whether anybody had it.
+    pub(super) async fn force_release(self: &Arc<Self>, key: &LockKey) -> Result<bool, StoreError> {
+        let session = self.shared(key).await?;
+        let holders = session.holders(key.name()).await.map_err(|failure| failure.error)?;
+        let mut had = false;
+        for pid in holders {
+            had |= match self.claims.holder(key.name(), pid) {
+                Some((claim, _)) => self.release_local(&claim).await?,
+                None => {
+                    let ended = session.end(key.name(), pid).await;
+                    ended.map_err(|failure| self.advised(failure, pid))?
+                }
+            };
+        }
+        Ok(had)
+    }
+
+    /// From a claim of this store. Its session has others too, so that goes on.
+    async fn release_local(&self, claim: &Arc<Claim>) -> Result<bool, StoreError> {
+        let released = self.release(&ReleaseRequest::new(claim.clone())).await?;
+        if let Some(subscriber) = self.notifications.subscribers.get(claim.token().subscriber()) {
+            subscriber.lost(claim.token());
+        }
+        Ok(released == ReleaseOutcome::Released)
+    }
+
+    /// What to do where this user may not end that session.
+    fn advised(&self, failure: Failure, pid: i32) -> StoreError {
+        let said = failure.error.source().and_then(|said| said.downcast_ref());
+        let said: Option<&tokio_postgres::Error> = said;
+        if said.and_then(tokio_postgres::Error::code) != Some(&SqlState::INSUFFICIENT_PRIVILEGE) {
+            return failure.error;
+        }
+        let sentence = format!(
+            "{}: the session that has it is another user's: end it as one who may \
+             (`pg_signal_backend`), with `select pg_terminate_backend({pid})`",
+            self.config.address
+        );
+        StoreError::new(sentence).not_sent()
+    }
+}
+
+impl Session {
+    /// The server processes that have the lock of this name.
+    async fn holders(&self, name: &str) -> Result<Vec<i32>, Failure> {
+        let params: [(&(dyn ToSql + Sync), Type); 1] = [(&name, Type::TEXT)];
+        let rows = self.ask(self.client.query_typed(sql::HOLDERS, &params)).await?;
+        rows.iter().map(|row| self.read(row, 1)).collect()
+    }
+
+    /// Ends the session of this server process, if it has the lock of this name still.
+    async fn end(&self, name: &str, pid: i32) -> Result<bool, Failure> {
+        let params: [(&(dyn ToSql + Sync), Type); 2] = [(&name, Type::TEXT), (&pid, Type::INT4)];
+        let rows = self.ask(self.client.query_typed(sql::END, &params)).await?;
+        let mut ended = false;
+        for row in &rows {
+            ended |= self.read::<bool>(row, 1)?;
+        }
+        Ok(ended)
+    }
+}

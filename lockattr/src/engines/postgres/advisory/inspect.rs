@@ -1,0 +1,89 @@
+//! Who holds locks, and who stands in line for them.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::claims::Held;
+use super::session::Session;
+use super::{Inner, label};
+use crate::Holder;
+use crate::store::{Claim, LockKey, StoreError};
+
+/// What is known of a claim in the server's line.
+pub(super) struct QueueStatus {
+    /// Whether it stands there.
+    pub(super) now: bool,
+    pub(super) holder: Option<Box<Holder>>,
+}
+
+pub(super) fn held_by(claim: &Claim, ends: Option<Instant>) -> Holder {
+    let remaining = ends.map(|ends| ends.saturating_duration_since(Instant::now()));
+    Holder::from_value(claim.value(), remaining)
+}
+
+impl Inner {
+    /// Whether the claim holds its locks still, and whether others wait for them.
+    pub(super) async fn look(
+        &self,
+        claim: &Claim,
+        held: &Held,
+    ) -> Result<(bool, bool), StoreError> {
+        if held.on.is_over() {
+            return Ok((false, false));
+        }
+        let names: Vec<_> = claim.keys().iter().map(LockKey::name).collect();
+        let (here, contended) = held.on.look(&names).await.map_err(|failure| failure.error)?;
+        Ok((here.iter().all(|held| *held), contended.contains(&true)))
+    }
+
+    /// Whether a claim stands in the server's line, with that server process.
+    pub(super) async fn queue_status(
+        self: &Arc<Self>,
+        claim: &Claim,
+        pid: i32,
+    ) -> Result<QueueStatus, StoreError> {
+        let session = self.shared(claim.key()).await?;
+        let asked = Instant::now();
+        let answer = session.queue_status(claim, pid).await.map_err(|failure| failure.error)?;
+        let (clock, now, holder) = answer;
+        self.notifications.saw_clock(asked, clock.unsigned_abs());
+        let ours = holder.and_then(|pid| self.claims.holder(claim.key().name(), pid));
+        let holder = ours.map(|(other, ends)| held_by(&other, Some(ends)));
+        Ok(QueueStatus { now, holder: holder.map(Box::new) })
+    }
+
+    pub(super) async fn holder(
+        self: &Arc<Self>,
+        key: &LockKey,
+    ) -> Result<Option<Holder>, StoreError> {
+        let session = self.shared(key).await?;
+        let found = session.holder(key.name()).await.map_err(|failure| failure.error)?;
+        Ok(found.map(|(pid, name, address)| match self.claims.holder(key.name(), pid) {
+            Some((claim, ends)) => held_by(&claim, Some(ends)),
+            None => label::read(name.as_deref(), address),
+        }))
+    }
+
+    /// Ends another session at the server, whatever it is doing there.
+    pub(super) async fn end(
+        self: &Arc<Self>,
+        claim: &Claim,
+        other: &Session,
+    ) -> Result<(), StoreError> {
+        let session = self.shared(claim.key()).await?;
+        let ended = session.run(&other.ending()).await;
+        ended.map_err(|failure| failure.error)
+    }
+
+    /// Ends the statement of a session that waits.
+    pub(super) async fn cancel(
+        self: &Arc<Self>,
+        claim: &Claim,
+        pid: i32,
+    ) -> Result<(), StoreError> {
+        let session = self.shared(claim.key()).await?;
+        let cancelled = session.run(&format!("select pg_cancel_backend({pid})")).await;
+        cancelled.map_err(|failure| failure.error)
+    }
+}

@@ -1,0 +1,144 @@
+//! What a session is asked: one statement each, in the process that has the locks.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio_postgres::Row;
+use tokio_postgres::types::{FromSql, ToSql, Type};
+
+use super::super::failure::{Failure, answered, failure_of};
+use super::super::pooler;
+use super::super::transaction::HAS;
+use super::session::Session;
+use super::sql;
+use crate::store::{Claim, LockKey, Sharing};
+
+impl Session {
+    /// Tries to take all locks of a claim: which of them were had, and the number if all were.
+    pub(super) async fn take(
+        &self,
+        claim: &Claim,
+        ttl: Duration,
+    ) -> Result<(Vec<bool>, Option<i64>), Failure> {
+        let (names, shared) = names_and_sharing(claim);
+        self.prepare_for(claim, ttl);
+        let params: [&(dyn ToSql + Sync); 3] = [&names, &shared, &self.pid];
+        let row = self.ask(self.client.query_one(&self.statements.take, &params)).await?;
+        Ok((self.read(&row, 1)?, self.read(&row, 2)?))
+    }
+
+    /// Waits for all locks of a claim, for as long as it takes: the server's clock, the number, and
+    /// whether others wait behind.
+    pub(super) async fn lock(
+        &self,
+        claim: &Claim,
+        ttl: Duration,
+    ) -> Result<(i64, i64, bool), tokio_postgres::Error> {
+        let (names, shared) = names_and_sharing(claim);
+        self.prepare_for(claim, ttl);
+        let params: [&(dyn ToSql + Sync); 3] = [&names, &shared, &self.pid];
+        let row = self.client.query_one(&self.statements.lock, &params).await?;
+        self.answered.store(true, Ordering::Relaxed);
+        Ok((row.try_get(1)?, row.try_get(2)?, row.try_get(3)?))
+    }
+
+    /// Gives the locks of a claim back: whether all were held.
+    pub(super) async fn unlock(&self, claim: &Claim) -> Result<bool, Failure> {
+        let (names, shared) = names_and_sharing(claim);
+        self.unlock_all_of(&names, shared).await
+    }
+
+    pub(super) async fn unlock_all_of(
+        &self,
+        names: &[&str],
+        shared: bool,
+    ) -> Result<bool, Failure> {
+        let params: [&(dyn ToSql + Sync); 3] = [&names, &shared, &self.pid];
+        let row = self.ask(self.client.query_one(&self.statements.unlock, &params)).await?;
+        Ok(self.read::<Vec<bool>>(&row, 1)?.iter().all(|held| *held))
+    }
+
+    /// For each name whether this session holds it, and whether others wait for it.
+    pub(super) async fn look(&self, names: &[&str]) -> Result<(Vec<bool>, Vec<bool>), Failure> {
+        let params: [&(dyn ToSql + Sync); 1] = [&names];
+        let row = self.ask(self.client.query_one(&self.statements.look, &params)).await?;
+        Ok((self.read(&row, 1)?, self.read(&row, 2)?))
+    }
+
+    /// What the server's clock shows, whether the session with that process stands in line for the
+    /// claim's locks, and the process that holds one.
+    pub(super) async fn queue_status(
+        &self,
+        claim: &Claim,
+        pid: i32,
+    ) -> Result<(i64, bool, Option<i32>), Failure> {
+        let (names, _) = names_and_sharing(claim);
+        let params: [&(dyn ToSql + Sync); 2] = [&names, &pid];
+        let row = self.ask(self.client.query_one(&self.statements.stands, &params)).await?;
+        Ok((self.read(&row, 1)?, self.read(&row, 2)?, self.read(&row, 3)?))
+    }
+
+    /// Who holds a lock: the server process, and what it calls its client.
+    pub(super) async fn holder(
+        &self,
+        name: &str,
+    ) -> Result<Option<(i32, Option<String>, Option<String>)>, Failure> {
+        let params: [&(dyn ToSql + Sync); 1] = [&name];
+        let row = self.ask(self.client.query_opt(&self.statements.holder, &params)).await?;
+        row.map(|row| Ok((self.read(&row, 1)?, self.read(&row, 2)?, self.read(&row, 3)?)))
+            .transpose()
+    }
+
+    /// The number of a lock's name.
+    pub(super) async fn number(&self, name: &str) -> Result<i64, Failure> {
+        let params: [(&(dyn ToSql + Sync), Type); 1] = [(&name, Type::TEXT)];
+        let row = self.ask(self.client.query_typed_one(sql::NUMBER, &params)).await?;
+        self.read(&row, 1)
+    }
+
+    /// The number of an acquisition, if the server process `pid` has the lock with this one.
+    pub(super) async fn counts(&self, number: i64, pid: i32) -> Result<Option<i64>, Failure> {
+        let statement = format!("select pg_backend_pid(), case when {HAS} then {} end", sql::COUNT);
+        let params: [(&(dyn ToSql + Sync), Type); 2] = [(&number, Type::INT8), (&pid, Type::INT4)];
+        let row = self.ask(self.client.query_typed_one(&statement, &params)).await?;
+        self.read(&row, 1)
+    }
+
+    /// One statement of another kind, in one trip.
+    pub(super) async fn run(&self, statement: &str) -> Result<(), Failure> {
+        self.ask(self.client.batch_execute(statement)).await
+    }
+
+    /// The answer, or why there is none that counts.
+    pub(super) async fn ask<T>(
+        &self,
+        asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, Failure> {
+        let answer = answered(&self.config, asked).await;
+        match &answer {
+            Ok(_) => self.answered.store(true, Ordering::Relaxed),
+            Err(failure) if failure.ends_connection => self.leave(),
+            Err(_) => {}
+        }
+        answer
+    }
+
+    /// A column of an answer, which must come from the process that has the locks.
+    pub(super) fn read<T>(&self, row: &Row, column: usize) -> Result<T, Failure>
+    where
+        T: for<'a> FromSql<'a>,
+    {
+        let failed = |error| failure_of(&self.config.address, error);
+        if row.try_get::<_, i32>(0).map_err(failed)? != self.pid {
+            self.leave();
+            return Err(pooler::refused(&self.config.address).into());
+        }
+        row.try_get(column).map_err(failed)
+    }
+}
+
+/// What a claim asks for.
+fn names_and_sharing(claim: &Claim) -> (Vec<&str>, bool) {
+    let names = claim.keys().iter().map(LockKey::name).collect();
+    (names, claim.sharing() == Sharing::Shared)
+}

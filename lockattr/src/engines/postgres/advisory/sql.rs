@@ -1,0 +1,122 @@
+//! What is said to the server, in SQL. Every answer begins with the server's own process, which must
+//! be the one that the connection began with.
+
+/// Tries to take all of them: which were had, and the fencing number if all were.
+pub(super) const TRY: &str = "
+    with tried as materialized (select array(
+        select case
+            when pg_backend_pid() <> $3 then false
+            when $2 then pg_try_advisory_lock_shared(hashtextextended(name, 0))
+            else pg_try_advisory_lock(hashtextextended(name, 0))
+        end from unnest($1::text[]) with ordinality as asked (name, nth) order by nth
+    ) as taken)
+    select pg_backend_pid(), taken, case when true = all (taken) then
+        -- Something for the log, so that the number is on disk before it is told: a server that
+        -- crashes would give the same numbers again.
+        case when pg_logical_emit_message(true, 'lockattr', '') is not null
+            then pg_current_xact_id()::text::bigint end
+    end from tried";
+
+/// Waits for them, one after the other in the one order of their numbers. The fencing number is taken
+/// when all are held.
+pub(super) const LOCK: &str = "
+    with asked as materialized (
+        select hashtextextended(name, 0) as number from unnest($1::text[]) as name order by number
+    ), locked as materialized (
+        select count(*) filter (where case
+            when pg_backend_pid() <> $3 then false
+            when $2 then pg_advisory_lock_shared(number) is not null
+            else pg_advisory_lock(number) is not null
+        end) as locks from (select number from asked offset 0) as in_order
+    )
+    select pg_backend_pid(), (extract(epoch from clock_timestamp()) * 1000000)::bigint,
+        case when pg_logical_emit_message(true, 'lockattr', '') is not null
+            then pg_current_xact_id()::text::bigint end,
+        exists (
+            select from pg_locks join asked on number = classid::bigint << 32 | objid::bigint
+            where locktype = 'advisory' and objsubid = 1 and not granted
+                and database = (select oid from pg_database where datname = current_database())
+        )
+    from locked where locks = cardinality($1)";
+
+/// Gives them back; for each whether it was held.
+pub(super) const UNLOCK: &str = "
+    select pg_backend_pid(), array(
+        select case
+            when pg_backend_pid() <> $3 then false
+            when $2 then pg_advisory_unlock_shared(hashtextextended(name, 0))
+            else pg_advisory_unlock(hashtextextended(name, 0))
+        end from unnest($1::text[]) with ordinality as asked (name, nth) order by nth
+    )";
+
+/// For each whether this session holds it, and whether others wait for it.
+pub(super) const HELD_AND_CONTENDED: &str = "
+    with locks as materialized (
+        select pid, granted, classid::bigint << 32 | objid::bigint as number from pg_locks
+        where locktype = 'advisory' and objsubid = 1
+            and database = (select oid from pg_database where datname = current_database())
+    )
+    select pg_backend_pid(), array_agg(
+        exists (
+            select from locks
+            where number = hashtextextended(name, 0) and granted and pid = pg_backend_pid()
+        ) order by nth
+    ), array_agg(
+        exists (select from locks where number = hashtextextended(name, 0) and not granted)
+        order by nth
+    ) from unnest($1::text[]) with ordinality as asked (name, nth)";
+
+/// Whether the session with process $2 stands in the server's line for them, what the server's clock
+/// shows, and who holds them. Those are told that others wait.
+pub(super) const QUEUE_STATUS: &str = "
+    with asked as materialized (
+        select name, hashtextextended(name, 0) as number from unnest($1::text[]) as name
+    ), locks as materialized (
+        select pid, granted, classid::bigint << 32 | objid::bigint as number from pg_locks
+        where locktype = 'advisory' and objsubid = 1
+            and database = (select oid from pg_database where datname = current_database())
+    ), stands as materialized (
+        select exists (select from locks where pid = $2 and not granted) as now
+    ), told as materialized (
+        select count(pg_notify('lockattr_session_' || pid, name))
+        from locks join asked using (number), stands
+        where granted and pid <> $2 and stands.now
+    )
+    select pg_backend_pid(), (extract(epoch from clock_timestamp()) * 1000000)::bigint, stands.now,
+        (select pid from locks join asked using (number) where granted and pid <> $2 limit 1)
+    from stands, told";
+
+/// Who holds it: the process, and what the server tells of its client.
+pub(super) const HOLDER: &str = "
+    select pg_backend_pid(), pid, application_name, host(client_addr)
+    from pg_locks join pg_stat_activity using (pid)
+    where locktype = 'advisory' and objsubid = 1 and granted
+        and classid::bigint << 32 | objid::bigint = hashtextextended($1, 0)
+        and database = (select oid from pg_database where datname = current_database())
+    limit 1";
+
+/// All who hold it.
+pub(super) const HOLDERS: &str = "
+    select pg_backend_pid(), pid from pg_locks
+    where locktype = 'advisory' and objsubid = 1 and granted
+        and classid::bigint << 32 | objid::bigint = hashtextextended($1, 0)
+        and database = (select oid from pg_database where datname = current_database())";
+
+/// Ends the session with process $2, if that holds it.
+pub(super) const END: &str = "
+    select pg_backend_pid(), pg_terminate_backend(pid) from pg_locks
+    where locktype = 'advisory' and objsubid = 1 and granted and pid = $2
+        and classid::bigint << 32 | objid::bigint = hashtextextended($1, 0)
+        and database = (select oid from pg_database where datname = current_database())";
+
+/// The channel on which a session is told that others wait for what it holds.
+pub(super) const CHANNEL: &str = "lockattr_session_";
+
+/// The number of a lock's name.
+pub(super) const NUMBER: &str = "select pg_backend_pid(), hashtextextended($1, 0)";
+
+/// The number of an acquisition, as the others have it.
+pub(super) const COUNT: &str = "case
+    when pg_logical_emit_message(true, 'lockattr', '') is not null
+    then pg_current_xact_id()::text::bigint
+end";

@@ -1,0 +1,84 @@
+//! For operators: all leases that run under a prefix, and taking a lock from its holder.
+
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Error};
+
+use super::queries::{Query, Statements};
+use crate::HeldLock;
+use crate::store::{HeldLockRows, StoreError};
+
+/// What holds under names that begin with $1, those first whose lease ends first. A transaction that has
+/// a lock keeps the number of it, and not the name.
+const HELD_LOCKS: &str = "
+    select name, value, (extract(epoch from ends - clock_timestamp()) * 1000000)::bigint, shared,
+        (select count(*) from lockattr_line where lockattr_line.name = held.name)
+    from (
+        select name, value, ends, false as shared from lockattr_leases
+        union all
+        select name, value, ends, true from lockattr_shares
+    ) as held
+    where ends > clock_timestamp() and name >= $1 and substring(name for octet_length($1)) = $1
+    order by ends";
+
+const FORCE_RELEASE: &str = "select lockattr_evict_1($1)";
+
+/// All that is held under names that begin with this.
+pub(super) struct HeldLocksQuery<'a>(pub(super) &'a str);
+
+impl Query for HeldLocksQuery<'_> {
+    type Answer = Vec<HeldLock>;
+
+    async fn ask(&self, _to: &Statements, client: &Client) -> Result<Vec<HeldLock>, Error> {
+        let prefix = self.0.as_bytes();
+        let params: [(&(dyn ToSql + Sync), Type); 1] = [(&prefix, Type::BYTEA)];
+        let mut rows = HeldLockRows::of(self.0);
+        for row in client.query_typed(HELD_LOCKS, &params).await? {
+            let (name, value) = (row.try_get(0)?, row.try_get(1)?);
+            rows.add(name, value, row.try_get(2)?, row.try_get(3)?, row.try_get(4)?);
+        }
+        Ok(rows.held())
+    }
+}
+
+/// The lock of this name, from whoever has it.
+pub(super) struct ForceRelease<'a>(pub(super) &'a str);
+
+impl Query for ForceRelease<'_> {
+    type Answer = i32;
+
+    async fn ask(&self, _to: &Statements, client: &Client) -> Result<i32, Error> {
+        let name = self.0.as_bytes();
+        let params: [(&(dyn ToSql + Sync), Type); 1] = [(&name, Type::BYTEA)];
+        client.query_typed_one(FORCE_RELEASE, &params).await?.try_get(0)
+    }
+}
+
+/// Reads the answer of `force_release.sql`.
+pub(super) fn force_released(answer: i32) -> Option<Result<bool, StoreError>> {
+    match answer {
+        0 | 1 => Some(Ok(answer == 1)),
+        process if process < 0 => {
+            let pid = process.unsigned_abs();
+            let sentence = format!(
+                "a transaction has it until it ends: roll that back, or end its session with \
+                 `select pg_terminate_backend({pid})`"
+            );
+            Some(Err(StoreError::new(sentence).not_sent()))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Red without: any of the arms in `force_released`.
+    #[test]
+    fn a_transaction_is_named_and_nonsense_is_none() {
+        assert!(force_released(1).unwrap().unwrap() && !force_released(0).unwrap().unwrap());
+        let refused = force_released(-47).unwrap().unwrap_err().to_string();
+        assert!(refused.contains("pg_terminate_backend(47)"), "{refused}");
+        assert!(force_released(2).is_none());
+    }
+}

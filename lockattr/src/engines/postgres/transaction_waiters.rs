@@ -1,0 +1,54 @@
+//! Which claims of this process stand in the line of which lock: those that ask again when a
+//! transaction that had it is committed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::time::Instant;
+
+use crate::store::{Claim, Subscribers};
+
+/// The claims, by the names of their locks.
+#[derive(Default)]
+pub(super) struct TransactionWaiters(Mutex<Names>);
+
+#[derive(Default)]
+struct Names {
+    claims: HashMap<String, Vec<Weak<Claim>>>,
+    /// As many of them as make it worth looking for what can be forgotten.
+    many: usize,
+}
+
+impl TransactionWaiters {
+    pub(super) fn add(&self, claim: &Arc<Claim>) {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for key in claim.keys() {
+            let claims = names.claims.entry(key.name().to_owned()).or_default();
+            claims.retain(waits);
+            if !claims.iter().any(|other| other.as_ptr() == Arc::as_ptr(claim)) {
+                claims.push(Arc::downgrade(claim));
+            }
+        }
+        if names.claims.len() > names.many {
+            names.claims.retain(|_, claims| claims.iter().any(waits));
+            names.many = names.claims.len() * 2 + 16;
+        }
+    }
+
+    /// Tells those who stand in this line to ask again now.
+    pub(super) fn ask_again(&self, subscribers: &Subscribers, name: &str) {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(claims) = names.claims.get_mut(name) else { return };
+        claims.retain(waits);
+        let now = Instant::now();
+        for claim in claims.iter().filter_map(Weak::upgrade) {
+            if let Some(subscriber) = subscribers.get(claim.token().subscriber()) {
+                subscriber.ask_again(claim.token(), now);
+            }
+        }
+    }
+}
+
+fn waits(claim: &Weak<Claim>) -> bool {
+    claim.upgrade().is_some_and(|claim| claim.queued().is_some())
+}

@@ -1,0 +1,461 @@
+//! Locks that are lines of entries, in servers that agree on the order of things: ZooKeeper and etcd.
+//!
+//! There is nobody who grants: whose turn it is is read off the line (`queue_order.rs`), and who waits
+//! watches the one before. A claim for several keys enters all lines in one step, and has its locks
+//! when it has its turn in each; so nobody is overtaken. The entries hang on a session of the store,
+//! which the ensemble's own client keeps alive; what a lease is shorter than the session, the store
+//! ends itself (`shared.rs`), as long as this process lives.
+
+mod claim_record;
+mod claims;
+mod delegate;
+#[cfg(fuzzing)]
+pub(super) mod fuzzed;
+mod held_locks;
+mod queue_order;
+mod recipe;
+mod shared;
+#[cfg(test)]
+mod tests;
+mod thread;
+mod value;
+mod wait;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::store::{
+    AcquireOutcome, AcquireRequest, Claim, LockKey, OwnerToken, ReleaseOutcome, ReleaseRequest,
+    RenewOutcome, RenewRequest, Store, StoreError, Subscriber, Waiting,
+};
+use crate::{FencingToken, HeldLock, Holder};
+use claim_record::{MadeEntries, NoTurn, PendingRemoval, Phase, PriorState, Task};
+pub(crate) use delegate::sequenced_store;
+pub(crate) use recipe::{
+    ClaimEntries, Entered, Entry, EntryValue, LockQueue, LockRecipe, NewEntry,
+};
+use shared::{ClaimQueues, Shared};
+pub(crate) use thread::{StoreThread, ThreadGuard};
+pub(crate) use value::entry_value;
+use wait::{has_its_turn, has_waiters, wait, watch_for_contention};
+
+/// After how long an entry is removed again whose removal got no answer.
+const RETRY_REMOVAL_AFTER: Duration = Duration::from_millis(200);
+
+/// What a fencing token has room for.
+const MAX_FENCING_NUMBER: u64 = 1 << 53;
+
+/// A store over one ensemble.
+#[derive(Debug)]
+pub(crate) struct SequencedStore<E: LockRecipe> {
+    shared: Arc<Shared<E>>,
+}
+
+impl<E: LockRecipe> SequencedStore<E> {
+    pub(crate) fn new(recipe: E) -> Self {
+        Self { shared: Arc::new(Shared::new(recipe)) }
+    }
+
+    async fn ask(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        let AcquireRequest { claim, ttl, .. } = asked;
+        let (shared, since, token) = (&self.shared, Instant::now(), claim.token());
+        let known = shared.claims().begin_acquire(claim, *ttl, since);
+        shared.ensure_timer()?;
+        let again = match known {
+            // What removes it may find anything that it makes now.
+            PriorState::Leaving => return Err(StoreError::new("it is being given back")),
+            PriorState::HasEntries(made) => {
+                let answer = self.ask_again(asked, &made, since).await;
+                if let Some(answer) = answer.map_err(StoreError::sent)? {
+                    return Ok(answer);
+                }
+                true
+            }
+            PriorState::Asked => true,
+            PriorState::New => false,
+        };
+        let value = entry_value(claim, *ttl);
+        let (keys, sharing) = (claim.keys(), claim.sharing());
+        let entry = NewEntry { keys, token, sharing, value: &value };
+        let entered = shared.recipe.enter(&entry, again).await.inspect_err(|error| {
+            if error.is_not_sent() && !again {
+                shared.claims().acquire_not_sent(token);
+            }
+        })?;
+        // There is something to undo, whatever cannot be sent from here on.
+        self.entered(asked, entered, since).await.map_err(StoreError::sent)
+    }
+
+    /// The answer to a claim that has entries; none if it has lost one, and comes anew, to the end of
+    /// the line.
+    async fn ask_again(
+        &self,
+        asked: &AcquireRequest,
+        made: &Arc<MadeEntries>,
+        since: Instant,
+    ) -> Result<Option<AcquireOutcome>, StoreError> {
+        let (shared, claim) = (&self.shared, &asked.claim);
+        if let Some(queues) = shared.confirm_and_read(claim, made).await? {
+            return self.settle(asked, made, queues, since).await.map(Some);
+        }
+        if claim.keys().len() > 1 {
+            // It would wait for what is left of it.
+            let left = shared.recipe.leave(&[made.of(claim)]).await;
+            left.into_iter().collect::<Result<Vec<_>, _>>()?;
+        }
+        match shared.claims().restart_acquire(claim, made, asked.ttl, since) {
+            true => Ok(None),
+            false => Err(StoreError::new("it was given back while it was asked")),
+        }
+    }
+
+    /// The claim has entries since just now.
+    async fn entered(
+        &self,
+        asked: &AcquireRequest,
+        entered: Entered,
+        since: Instant,
+    ) -> Result<AcquireOutcome, StoreError> {
+        let (shared, claim) = (&self.shared, &asked.claim);
+        let token = claim.token();
+        let Entered { session, number, queues } = entered;
+        let own = |queue: &Vec<Entry>| Some(queue[queue_order::position_of(queue, token)?].clone());
+        let entries: Option<Box<[_]>> = queues.iter().map(own).collect();
+        let entries = entries.ok_or_else(|| StoreError::new("what was written is not there"))?;
+        if number >= MAX_FENCING_NUMBER {
+            return Err(StoreError::new(format!(
+                "it numbers what was written with {number}, and a fencing token has room for 53 bits"
+            )));
+        }
+        let made = Arc::new(MadeEntries { session, number, entries });
+        shared.note_proof(session, since);
+        if !shared.claims().record_entries(token, &made) {
+            // It took longer than the lease, which was ended meanwhile, and was made after that.
+            let pending =
+                shared.claims().undo_late_entries(claim, &made, asked.ttl, Instant::now());
+            let undoing = shared.clone();
+            shared.spawn(async move { undoing.end(Vec::from_iter(pending)).await })?.detach();
+            return Err(StoreError::new("its answer took longer than the whole lease"));
+        }
+        shared.watch_session(session)?;
+        self.settle(asked, &made, queues, since).await
+    }
+
+    /// What the lines say to a claim that stands in them.
+    async fn settle(
+        &self,
+        asked: &AcquireRequest,
+        made: &Arc<MadeEntries>,
+        queues: ClaimQueues,
+        since: Instant,
+    ) -> Result<AcquireOutcome, StoreError> {
+        let (shared, claim) = (&self.shared, &asked.claim);
+        let token = claim.token();
+        let turn = has_its_turn(claim, &queues)
+            .ok_or_else(|| StoreError::new("what was written is not there any more"))?;
+        if !turn {
+            let stands = shared.claims().queue_or_remove(token, made, asked.waiting, since);
+            match stands {
+                NoTurn::Queued => {
+                    let mut queued = None;
+                    if asked.waiting != Waiting::Not {
+                        queued = Some(shared.recheck_after(claim, &queues));
+                        self.spawn_waiter(claim, made, &queues)?;
+                    }
+                    let holder = self.blocking_holder(claim, &queues).await;
+                    return Ok(AcquireOutcome::Held { holder, queued });
+                }
+                NoTurn::Remove(pending) => return self.refuse(claim, pending, &queues).await,
+                // The lines are older than that.
+                NoTurn::Granted | NoTurn::Gone => {}
+            }
+        }
+        if !shared.claims().mark_held(token, made, Instant::now()) {
+            return Err(StoreError::new("its session ended while it was asked"));
+        }
+        shared.ensure_timer()?;
+        let contended = has_waiters(&queues);
+        if !contended {
+            watch_for_contention(shared, claim, &queues);
+        }
+        let fencing = FencingToken::from_counter(made.number);
+        Ok(AcquireOutcome::Acquired { fencing, contended })
+    }
+
+    /// The answer to a claim that only asked, and has to go.
+    async fn refuse(
+        &self,
+        claim: &Claim,
+        pending: PendingRemoval,
+        queues: &ClaimQueues,
+    ) -> Result<AcquireOutcome, StoreError> {
+        let shared = &self.shared;
+        let leaving = shared.leave(std::slice::from_ref(&pending));
+        let (left, holder) =
+            futures_util::future::join(leaving, self.blocking_holder(claim, queues)).await;
+        if let Some(Err(error)) = left.into_iter().next() {
+            // It may be asked again at any time.
+            shared.retry_removal(&pending);
+            return Err(error);
+        }
+        Ok(AcquireOutcome::Held { holder, queued: None })
+    }
+
+    /// Has a task wait for the claim, unless one does.
+    fn spawn_waiter(
+        &self,
+        claim: &Arc<Claim>,
+        made: &Arc<MadeEntries>,
+        queues: &ClaimQueues,
+    ) -> Result<(), StoreError> {
+        let shared = &self.shared;
+        let waits = shared
+            .claims()
+            .get(claim.token())
+            .is_some_and(|record| record.task.as_ref().is_some_and(Task::is_running));
+        if !waits {
+            let task = wait(shared.clone(), claim.clone(), made.clone(), queues.clone());
+            let task = shared.spawn(task)?;
+            if let Some(record) = shared.claims().get(claim.token())
+                && matches!(record.phase, Phase::Waiting { .. })
+            {
+                record.task = Some(task);
+            }
+        }
+        Ok(())
+    }
+
+    /// Who holds where the claim has not its turn, if that can be said.
+    async fn blocking_holder(&self, claim: &Claim, queues: &ClaimQueues) -> Option<Box<Holder>> {
+        for (key, queue) in claim.keys().iter().zip(queues) {
+            let nth = queue_order::position_of(queue, claim.token()).unwrap_or_default();
+            if nth < queue_order::served(queue) {
+                continue;
+            }
+            if let Ok(Some(holder)) = self.shared.holder(key, queue).await {
+                return Some(Box::new(holder));
+            }
+        }
+        None
+    }
+
+    async fn renew_all(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
+        let (shared, now) = (&self.shared, Instant::now());
+        let held: Vec<_> = {
+            let mut claims = shared.claims();
+            let mut held = |renewal: &RenewRequest| {
+                let token = renewal.claim.token();
+                let made =
+                    claims.get(token).filter(|record| record.phase == Phase::Holding)?.made.clone();
+                // Before the answer: it may come late, and the lease must not end meanwhile.
+                claims.extend_to(token, now + renewal.ttl);
+                made
+            };
+            renewals.iter().map(&mut held).collect()
+        };
+        let with = renewals.iter().zip(&held);
+        let asked: Vec<_> =
+            with.filter_map(|(it, made)| Some(made.as_ref()?.of(&it.claim))).collect();
+        let mut answers = match asked.is_empty() {
+            true => Vec::new(),
+            false => shared.recipe.confirm(&asked).await,
+        }
+        .into_iter();
+        let (mut claims, mut lost) = (shared.claims(), false);
+        let mut settle = |token: OwnerToken, made: &Option<Arc<MadeEntries>>| {
+            if made.is_none() {
+                return Ok(RenewOutcome::NotHeld);
+            }
+            let there = answers
+                .next()
+                .unwrap_or_else(|| Err(StoreError::new("the store gave no answer")))?;
+            if let Some(made) = made.as_ref().filter(|_| there) {
+                shared.note_proof(made.session, now);
+            }
+            // It may have ended meanwhile.
+            let holds = claims.get(token).is_some_and(|record| record.phase == Phase::Holding);
+            if holds && !there {
+                lost |= claims.entries_lost(token, now);
+            }
+            Ok(if holds && there { RenewOutcome::Renewed } else { RenewOutcome::NotHeld })
+        };
+        let with = renewals.iter().zip(&held);
+        let answers = with
+            .map(|(it, made)| {
+                let answer = settle(it.claim.token(), made)?;
+                if answer == RenewOutcome::Renewed && fence_is_beyond(it, made.as_deref()) {
+                    return Err(StoreError::new("its servers count by themselves, and not so far"));
+                }
+                Ok(answer)
+            })
+            .collect();
+        drop(claims);
+        if lost {
+            // If there is nothing that could end them, they end with the session.
+            let _ended_soon = shared.ensure_timer();
+        }
+        answers
+    }
+
+    async fn release_all(
+        &self,
+        releases: &[ReleaseRequest],
+    ) -> Vec<Result<ReleaseOutcome, StoreError>> {
+        let (shared, now) = (&self.shared, Instant::now());
+        let (mut stays, mut removals) = (Vec::new(), Vec::<PendingRemoval>::new());
+        let what: Vec<_> = {
+            let mut claims = shared.claims();
+            let mut what = |release| {
+                let release: &ReleaseRequest = release;
+                let token = release.claim.token();
+                let holds = claims.get(token).filter(|record| record.phase == Phase::Holding);
+                let made = holds.and_then(|record| record.made.clone());
+                match made {
+                    Some(made) if !release.after.is_zero() => {
+                        stays.push((release, made));
+                        ReleaseAction::HoldAtLeast
+                    }
+                    _ => match claims.begin_removal(token, now) {
+                        Some(pending) => {
+                            removals.push(pending);
+                            ReleaseAction::Remove
+                        }
+                        None => ReleaseAction::NotHeld,
+                    },
+                }
+            };
+            releases.iter().map(&mut what).collect()
+        };
+        let (stayed, left) = futures_util::future::join(
+            async { if stays.is_empty() { Vec::new() } else { self.stay(&stays, now).await } },
+            async { if removals.is_empty() { Vec::new() } else { shared.leave(&removals).await } },
+        )
+        .await;
+        let (mut stayed, mut left) = (stayed.into_iter(), left.into_iter());
+        let answer = |what: &ReleaseAction| {
+            let held = match what {
+                ReleaseAction::NotHeld => Some(Ok(false)),
+                ReleaseAction::HoldAtLeast => stayed.next(),
+                ReleaseAction::Remove => left.next(),
+            };
+            let held = held.unwrap_or_else(|| Err(StoreError::new("the store gave no answer")))?;
+            Ok(if held { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld })
+        };
+        what.iter().map(answer).collect()
+    }
+
+    /// Lets locks be taken for a while still; whether each was.
+    async fn stay(
+        &self,
+        stays: &[(&ReleaseRequest, Arc<MadeEntries>)],
+        now: Instant,
+    ) -> Vec<Result<bool, StoreError>> {
+        let shared = &self.shared;
+        let held: Vec<_> = stays.iter().map(|(release, made)| made.of(&release.claim)).collect();
+        let answers = shared.recipe.confirm(&held).await;
+        let mut told = Vec::new();
+        {
+            let mut claims = shared.claims();
+            for ((release, _), answer) in stays.iter().zip(&answers) {
+                let (token, end) = (release.claim.token(), now + release.after);
+                match answer {
+                    Ok(true) => {
+                        claims.set_end(token, Some(end));
+                        let waiting = claims.waiting_for(release.claim.keys());
+                        told.extend(waiting.into_iter().map(|token| (token, end)));
+                    }
+                    // What is left of it is due at once.
+                    Ok(false) => _ = claims.entries_lost(token, now),
+                    Err(_) => {}
+                }
+            }
+        }
+        // Not while the places are locked: whoever is told may want them.
+        for (token, end) in told {
+            if let Some(subscriber) = shared.subscribers.get(token.subscriber()) {
+                subscriber.ask_again(token, end);
+            }
+        }
+        match shared.ensure_timer() {
+            Ok(()) => answers,
+            Err(error) => answers.iter().map(|_| Err(error.clone())).collect(),
+        }
+    }
+}
+
+/// Whether a later acquisition may get the number that this one has of another store: what is certain
+/// is only that it gets a greater one than was given here.
+fn fence_is_beyond(renewal: &RenewRequest, made: Option<&MadeEntries>) -> bool {
+    let number = made.map(|made| FencingToken::from_counter(made.number));
+    renewal.fence.is_some_and(|fence| number.is_none_or(|number| fence > number))
+}
+
+/// What a release comes to.
+enum ReleaseAction {
+    NotHeld,
+    HoldAtLeast,
+    Remove,
+}
+
+impl<E: LockRecipe> Store for SequencedStore<E> {
+    async fn acquire(&self, asked: &AcquireRequest) -> Result<AcquireOutcome, StoreError> {
+        self.ask(asked).await
+    }
+
+    fn subscribe(&self, subscriber: &Arc<Subscriber>) {
+        self.shared.subscribers.add(subscriber);
+    }
+
+    async fn renew(&self, renewals: &[RenewRequest]) -> Vec<Result<RenewOutcome, StoreError>> {
+        self.renew_all(renewals).await
+    }
+
+    async fn release(
+        &self,
+        releases: &[ReleaseRequest],
+    ) -> Vec<Result<ReleaseOutcome, StoreError>> {
+        self.release_all(releases).await
+    }
+
+    async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
+        let queue = self.shared.recipe.queue(key).await?;
+        self.shared.holder(key, &queue).await
+    }
+
+    async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
+        self.shared.held_locks(prefix).await
+    }
+
+    async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
+        self.shared.force_release(key).await
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.shared.recipe.ping().await
+    }
+
+    /// An entry ends with the session, of which at least a half may be leased.
+    fn entry_lifetime(&self, _ttl: Duration) -> Duration {
+        self.shared.recipe.keeps_for() * 2
+    }
+
+    fn longest_ttl(&self) -> Duration {
+        self.shared.recipe.keeps_for()
+    }
+
+    fn answered_since(&self, _key: &LockKey, since: Instant) -> bool {
+        self.shared.recipe.answered_since(since)
+    }
+
+    fn refuses_claim(&self, claim: &Claim) -> Option<String> {
+        self.shared.recipe.refuses(claim)
+    }
+}
+
+impl<E: LockRecipe> Drop for SequencedStore<E> {
+    fn drop(&mut self) {
+        self.shared.stop();
+    }
+}

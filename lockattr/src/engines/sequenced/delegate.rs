@@ -1,0 +1,79 @@
+//! What the public stores over an ensemble have in common.
+
+/// Makes a store's `Store` that of the [`SequencedStore`](super::SequencedStore) in its field `store`.
+macro_rules! sequenced_store {
+    ($store:ty) => {
+        impl $crate::store::Store for $store {
+            async fn acquire(
+                &self,
+                asked: &$crate::store::AcquireRequest,
+            ) -> Result<$crate::store::AcquireOutcome, $crate::store::StoreError> {
+                self.store.acquire(asked).await
+            }
+
+            fn subscribe(&self, subscriber: &std::sync::Arc<$crate::store::Subscriber>) {
+                self.store.subscribe(subscriber);
+            }
+
+            async fn renew(
+                &self,
+                renewals: &[$crate::store::RenewRequest],
+            ) -> Vec<Result<$crate::store::RenewOutcome, $crate::store::StoreError>> {
+                self.store.renew(renewals).await
+            }
+
+            async fn release(
+                &self,
+                releases: &[$crate::store::ReleaseRequest],
+            ) -> Vec<Result<$crate::store::ReleaseOutcome, $crate::store::StoreError>> {
+                self.store.release(releases).await
+            }
+
+            async fn holder(
+                &self,
+                key: &$crate::store::LockKey,
+            ) -> Result<Option<$crate::Holder>, $crate::store::StoreError> {
+                self.store.holder(key).await
+            }
+
+            async fn held_locks(
+                &self,
+                prefix: &str,
+            ) -> Result<Vec<$crate::HeldLock>, $crate::store::StoreError> {
+                self.store.held_locks(prefix).await
+            }
+
+            async fn force_release(
+                &self,
+                key: &$crate::store::LockKey,
+            ) -> Result<bool, $crate::store::StoreError> {
+                self.store.force_release(key).await
+            }
+
+            async fn ping(&self) -> Result<(), $crate::store::StoreError> {
+                self.store.ping().await
+            }
+
+            fn answered_since(
+                &self,
+                key: &$crate::store::LockKey,
+                since: tokio::time::Instant,
+            ) -> bool {
+                self.store.answered_since(key, since)
+            }
+
+            fn entry_lifetime(&self, ttl: std::time::Duration) -> std::time::Duration {
+                self.store.entry_lifetime(ttl)
+            }
+
+            fn longest_ttl(&self) -> std::time::Duration {
+                self.store.longest_ttl()
+            }
+
+            fn refuses_claim(&self, claim: &$crate::store::Claim) -> Option<String> {
+                self.store.refuses_claim(claim)
+            }
+        }
+    };
+}
+pub(crate) use sequenced_store;

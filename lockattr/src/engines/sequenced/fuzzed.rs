@@ -1,0 +1,26 @@
+//! What holds of any line, for [`fuzzing`](crate::engines::fuzzing).
+
+use super::recipe::Entry;
+use super::{queue_order, value};
+use crate::store::Sharing;
+
+/// Nobody has his turn beside an exclusive one, and who has not waits for somebody before him.
+pub(in crate::engines) fn check_queue(queue: &[Entry]) {
+    let served = queue_order::served(queue);
+    assert!(served <= queue.len() && (queue.is_empty() || served > 0));
+    let alone = queue[..served].iter().filter(|entry| entry.sharing == Sharing::Exclusive).count();
+    assert!(alone == 0 || served == 1, "somebody shares with an exclusive one");
+    for nth in served..queue.len() {
+        let blockers = queue_order::blockers(queue, nth);
+        assert!(!blockers.is_empty(), "it waits for nobody, and has not its turn");
+        let before = |entry: &Entry| queue[..nth].iter().any(|other| other == entry);
+        assert!(blockers.iter().all(before), "it waits for one behind it");
+    }
+}
+
+/// What an entry says is read, whatever it is.
+pub(in crate::engines) fn check_value(text: &str) {
+    let _holder = value::holder(text);
+    let keys = value::keys(text);
+    assert!(keys.iter().all(|key| !key.name().is_empty()), "a key without a name");
+}

@@ -1,0 +1,99 @@
+//! For operators: all locks that are held under a prefix, and taking one from its holder.
+
+use futures_util::{StreamExt, stream};
+
+use super::queue_order::served;
+use super::recipe::{ClaimEntries, Entry, LockQueue, LockRecipe};
+use super::shared::Shared;
+use super::value;
+use crate::store::{LockKey, Sharing, StoreError};
+use crate::{FencingToken, HeldLock};
+
+/// So many locks are asked about at once: more would only wait in the connection, where their time to
+/// answer runs already.
+const MAX_CONCURRENT_READS: usize = 64;
+
+impl<E: LockRecipe> Shared<E> {
+    /// What is held under names that begin with `prefix`.
+    pub(super) async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
+        let queues = self.recipe.queues(prefix).await?;
+        let asked: Vec<_> = queues.into_iter().map(|queue| self.held(queue)).collect();
+        let mut answers = stream::iter(asked).buffer_unordered(MAX_CONCURRENT_READS);
+        let mut held = Vec::new();
+        while let Some(answer) = answers.next().await {
+            held.extend(answer?);
+        }
+        Ok(held)
+    }
+
+    /// What this line says, if anybody holds its lock.
+    async fn held(&self, queue: LockQueue) -> Result<Option<HeldLock>, StoreError> {
+        let LockQueue { key, mut entries, mut written } = queue;
+        let mut waiting = entries.split_off(served(&entries)).len();
+        let (mut first, mut others) = (None, 0_u32);
+        for entry in &entries {
+            match self.holds(&key, entry).await? {
+                false => waiting += 1,
+                true if first.is_none() => first = Some(entry),
+                true => others = others.saturating_add(1),
+            }
+        }
+        let Some(first) = first else { return Ok(None) };
+        let known = written.iter().position(|(id, _)| *id == first.id);
+        let written = match known {
+            Some(known) => Some(written.swap_remove(known).1),
+            None => self.recipe.value(&key, first).await?,
+        };
+        // It has gone meanwhile.
+        let Some(written) = written else { return Ok(None) };
+        let holder = match self.local_claim(first.token) {
+            Some((holder, _)) => holder,
+            None => value::holder(&written.value),
+        };
+        let mut held = HeldLock::new(key.as_str(), holder);
+        held.holders = others.saturating_add(1);
+        held.shared = first.sharing != Sharing::Exclusive;
+        held.waiting = u64::try_from(waiting).unwrap_or(u64::MAX);
+        held.fencing_token = Some(FencingToken::from_counter(written.number));
+        Ok(Some(held))
+    }
+
+    /// Removes the entries of all who hold this lock; whether anybody did.
+    pub(super) async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
+        let queue = self.recipe.latest_queue(key).await?;
+        let mut holders = Vec::new();
+        for entry in &queue[..served(&queue)] {
+            if self.holds(key, entry).await? {
+                holders.push(entry);
+            }
+        }
+        let (keys, session) = (std::slice::from_ref(key), 0);
+        let entries = |entry| {
+            let entry: &Entry = entry;
+            ClaimEntries { keys, token: entry.token, session, entries: std::slice::from_ref(entry) }
+        };
+        let held: Vec<_> = holders.into_iter().map(entries).collect();
+        if held.is_empty() {
+            return Ok(false);
+        }
+        let mut had = false;
+        for answer in self.recipe.leave(&held).await {
+            had |= answer?;
+        }
+        Ok(had)
+    }
+
+    /// Whether an entry that has its turn in this line has all the locks of its claim.
+    async fn holds(&self, key: &LockKey, entry: &Entry) -> Result<bool, StoreError> {
+        if !entry.several {
+            return Ok(true);
+        }
+        if let Some((_, has_all)) = self.local_claim(entry.token) {
+            return Ok(has_all);
+        }
+        match self.recipe.value(key, entry).await? {
+            Some(written) => self.has_its_turn_elsewhere(&written.value, entry.token).await,
+            None => Ok(false),
+        }
+    }
+}

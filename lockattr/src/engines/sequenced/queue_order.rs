@@ -1,0 +1,171 @@
+//! Whose turn it is in a line, and whom the others wait for. Pure.
+//!
+//! A line is read from its front. An entry has its turn if all before it have theirs and it fits to
+//! them: an exclusive one is the first, a shared one has only shared ones before it, and one of
+//! `n` permits has fewer than `n` before it, all of which take permits. So a turn once come never
+//! goes again: what is before an entry only gets less.
+
+use super::recipe::Entry;
+use crate::store::{OwnerToken, Sharing};
+
+/// How many entries at the front of a line have their turn.
+pub(super) fn served(queue: &[Entry]) -> usize {
+    let fits = |nth: &usize| fits(&queue[..*nth], &queue[*nth]);
+    (0..queue.len()).take_while(fits).count()
+}
+
+/// Whether an entry fits to those before it, if they all have their turn.
+fn fits(before: &[Entry], entry: &Entry) -> bool {
+    // They fit to each other, so the last of them tells of what kind they are.
+    let Some(last) = before.last() else { return true };
+    match entry.sharing {
+        Sharing::Exclusive => false,
+        Sharing::Shared => last.sharing == Sharing::Shared,
+        Sharing::Permits(_) => is_permit(last) && before.len() < permits(entry),
+    }
+}
+
+/// Where the claim with this token stands: last, as what stands before is of a session that is
+/// over, and only not removed yet.
+pub(super) fn position_of(queue: &[Entry], token: OwnerToken) -> Option<usize> {
+    queue.iter().rposition(|entry| entry.token == token)
+}
+
+/// Entries one of which has to go before the `nth` can have its turn, which it has not: as few as
+/// are enough to be told. One, but where there are permits.
+pub(super) fn blockers(queue: &[Entry], nth: usize) -> &[Entry] {
+    let entry = &queue[nth];
+    let before = &queue[..nth];
+    let other = match entry.sharing {
+        Sharing::Exclusive => nth.checked_sub(1),
+        Sharing::Shared => before.iter().rposition(|other| other.sharing != Sharing::Shared),
+        Sharing::Permits(_) => before.iter().rposition(|other| !is_permit(other)),
+    };
+    match other {
+        Some(other) => &queue[other..=other],
+        // Fewer than its permits have to be before it, so one of the last so many has to go.
+        None if nth >= permits(entry) => &queue[nth - permits(entry)..nth],
+        // There is room for it, but not for one before it, who takes fewer.
+        None => {
+            let waiting = served(before).min(nth.saturating_sub(1));
+            let room = queue.get(waiting).map_or(1, permits);
+            &queue[waiting.saturating_sub(room)..=waiting]
+        }
+    }
+}
+
+fn is_permit(entry: &Entry) -> bool {
+    matches!(entry.sharing, Sharing::Permits(_))
+}
+
+fn permits(entry: &Entry) -> usize {
+    match entry.sharing {
+        // A `usize` holds a `u32`.
+        Sharing::Permits(permits) => permits.max(1) as usize,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Sharing::{Exclusive, Permits, Shared};
+
+    fn queue(kinds: &[Sharing]) -> Vec<Entry> {
+        let entry = |(sequence, sharing): (usize, &Sharing)| Entry {
+            sequence: sequence as u64,
+            token: OwnerToken::random(1),
+            sharing: *sharing,
+            several: false,
+            id: sequence.to_string().into(),
+        };
+        kinds.iter().enumerate().map(entry).collect()
+    }
+
+    fn waits_for(kinds: &[Sharing], nth: usize) -> Vec<u64> {
+        let queue = queue(kinds);
+        assert!(served(&queue) <= nth, "it has its turn");
+        blockers(&queue, nth).iter().map(|entry| entry.sequence).collect()
+    }
+
+    #[test]
+    fn nobody_is_served_in_an_empty_line() {
+        assert_eq!(served(&[]), 0);
+    }
+
+    #[test]
+    fn an_exclusive_one_is_alone() {
+        assert_eq!(served(&queue(&[Exclusive, Exclusive])), 1);
+        assert_eq!(served(&queue(&[Exclusive, Shared])), 1);
+        assert_eq!(served(&queue(&[Shared, Exclusive])), 1);
+        assert_eq!(served(&queue(&[Permits(2), Exclusive])), 1);
+    }
+
+    #[test]
+    fn those_that_share_are_together_up_to_the_first_who_does_not() {
+        assert_eq!(served(&queue(&[Shared, Shared, Shared])), 3);
+        assert_eq!(served(&queue(&[Shared, Shared, Exclusive, Shared])), 2);
+        assert_eq!(served(&queue(&[Shared, Permits(9)])), 1);
+    }
+
+    #[test]
+    fn permits_are_counted_by_each_ones_own_count() {
+        assert_eq!(served(&queue(&[Permits(2); 4])), 2);
+        assert_eq!(served(&queue(&[Permits(2), Permits(2), Permits(3)])), 3);
+        assert_eq!(served(&queue(&[Permits(1), Permits(1), Permits(3)])), 1);
+        assert_eq!(served(&queue(&[Permits(3), Shared])), 1);
+    }
+
+    #[test]
+    fn an_exclusive_one_waits_for_the_one_before_it() {
+        assert_eq!(waits_for(&[Exclusive; 4], 3), [2]);
+        assert_eq!(waits_for(&[Shared, Shared, Exclusive], 2), [1]);
+    }
+
+    #[test]
+    fn one_that_shares_waits_for_the_last_who_does_not() {
+        assert_eq!(waits_for(&[Exclusive, Shared, Shared], 2), [0]);
+        assert_eq!(waits_for(&[Shared, Exclusive, Exclusive, Shared, Shared], 4), [2]);
+        assert_eq!(waits_for(&[Permits(2), Shared], 1), [0]);
+    }
+
+    #[test]
+    fn one_with_permits_waits_for_as_many_as_there_are_permits() {
+        assert_eq!(waits_for(&[Permits(2); 5], 4), [2, 3]);
+        assert_eq!(waits_for(&[Permits(2), Permits(2), Exclusive, Permits(2)], 3), [2]);
+        // Room for three, but the second waits until it is alone.
+        assert_eq!(waits_for(&[Permits(3), Permits(1), Permits(3)], 2), [0, 1]);
+    }
+
+    /// Takes entries out of random lines one by one: whose turn comes was told.
+    #[test]
+    fn nobodys_turn_comes_without_one_in_the_way_going() {
+        for _ in 0..2_000 {
+            let kinds: Vec<_> = (0..7)
+                .map(|_| match rand::random::<u32>() % 6 {
+                    0 => Exclusive,
+                    1 | 2 => Shared,
+                    n => Permits(n - 2),
+                })
+                .collect();
+            let mut queue = queue(&kinds);
+            while !queue.is_empty() {
+                let gone = rand::random::<u32>() as usize % queue.len();
+                let waited: Vec<_> = (served(&queue)..queue.len())
+                    .map(|nth| {
+                        let way: Vec<_> =
+                            blockers(&queue, nth).iter().map(|entry| entry.token).collect();
+                        assert!(!way.contains(&queue[nth].token), "it waits for itself");
+                        (queue[nth].token, way)
+                    })
+                    .collect();
+                let gone = queue.remove(gone).token;
+                let now = served(&queue);
+                for (token, way) in waited.iter().filter(|(token, _)| *token != gone) {
+                    let has_its_turn = position_of(&queue, *token).is_some_and(|nth| nth < now);
+                    assert!(!has_its_turn || way.contains(&gone), "{kinds:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! What a store and its tasks work on.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::{join, join_all};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use super::claim_record::{MadeEntries, PendingRemoval, Phase, Task};
+use super::claims::Claims;
+use super::queue_order::{position_of, served};
+use super::recipe::{Entry, LockRecipe};
+use super::{RETRY_REMOVAL_AFTER, value};
+use crate::Holder;
+use crate::store::{Claim, LockKey, MAX_RECHECK, OwnerToken, StoreError, Subscriber, Subscribers};
+
+#[derive(Debug)]
+pub(super) struct Shared<E> {
+    pub(super) recipe: E,
+    pub(super) subscribers: Subscribers,
+    claims: Mutex<Claims>,
+    /// Signalled when a lease ends sooner than was known.
+    wake_timer: Notify,
+    /// What ends leases.
+    timer: Mutex<Option<Task>>,
+    /// What waits for the end of the session that there is.
+    session: Mutex<Option<(u64, Task)>>,
+    /// The last session that a majority is known to have had, and the instant before it was asked.
+    proved: Mutex<Option<(u64, Instant)>>,
+}
+
+/// The lines of a claim.
+pub(super) type ClaimQueues = Vec<Vec<Entry>>;
+
+impl<E: LockRecipe> Shared<E> {
+    pub(super) fn new(recipe: E) -> Self {
+        let (subscribers, claims, wake_timer) = Default::default();
+        let (timer, session, proved) = Default::default();
+        Self { recipe, subscribers, claims, wake_timer, timer, session, proved }
+    }
+
+    pub(super) fn claims(&self) -> MutexGuard<'_, Claims> {
+        // Nothing in there can panic half-way, so a poisoned lock is still good.
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn subscriber(&self, claim: &Claim) -> Option<Arc<Subscriber>> {
+        self.subscribers.get(claim.token().subscriber())
+    }
+
+    /// Runs this where the session lives.
+    pub(super) fn spawn(
+        &self,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<Task, StoreError> {
+        Ok(Task::new(self.recipe.thread().handle()?.spawn(work).abort_handle()))
+    }
+
+    /// The lines of a claim that has entries, and whether these are all there still. The two are
+    /// asked for in one trip: who is first in line by any server's reckoning is, as what went never
+    /// comes back; that its session lives, only a majority can say.
+    pub(super) async fn confirm_and_read(
+        &self,
+        claim: &Claim,
+        made: &MadeEntries,
+    ) -> Result<Option<ClaimQueues>, StoreError> {
+        let (held, asked) = ([made.of(claim)], Instant::now());
+        let confirmed = self.recipe.confirm(&held);
+        let (mut confirmed, queues) = join(confirmed, self.queues(claim)).await;
+        match confirmed.pop() {
+            Some(Ok(true)) => {
+                self.note_proof(made.session, asked);
+                queues.map(Some)
+            }
+            Some(Ok(false)) => Ok(None),
+            Some(Err(error)) => Err(error),
+            None => Err(StoreError::new("the store gave no answer")),
+        }
+    }
+
+    /// The same for one whose turn may have come; and since when its lease would run. If the session
+    /// was proved alive a moment ago, on whatever occasion, that is a proof for this claim as well,
+    /// and reading is enough: a hand-over then needs no majority, and the lease is that much older.
+    pub(super) async fn check_turn(
+        &self,
+        claim: &Claim,
+        made: &MadeEntries,
+    ) -> Result<(Option<ClaimQueues>, Instant), StoreError> {
+        let now = Instant::now();
+        let ttl = self.claims().get(claim.token()).map_or(Duration::ZERO, |record| record.ttl);
+        let proved = *self.proved.lock().unwrap_or_else(PoisonError::into_inner);
+        match proved.filter(|(session, at)| *session == made.session && now < *at + ttl / 4) {
+            Some((_, at)) => Ok((Some(self.queues(claim).await?), at)),
+            None => Ok((self.confirm_and_read(claim, made).await?, now)),
+        }
+    }
+
+    /// A majority had this session after `asked`.
+    pub(super) fn note_proof(&self, session: u64, asked: Instant) {
+        let mut proved = self.proved.lock().unwrap_or_else(PoisonError::into_inner);
+        if proved.is_none_or(|(last, at)| last != session || at < asked) {
+            *proved = Some((session, asked));
+        }
+    }
+
+    async fn queues(&self, claim: &Claim) -> Result<ClaimQueues, StoreError> {
+        let queues = join_all(claim.keys().iter().map(|key| self.recipe.queue(key))).await;
+        queues.into_iter().collect()
+    }
+
+    /// Who has the lock of this line.
+    pub(super) async fn holder(
+        &self,
+        key: &LockKey,
+        queue: &[Entry],
+    ) -> Result<Option<Holder>, StoreError> {
+        for entry in &queue[..served(queue)] {
+            if let Some((holder, has_all)) = self.local_claim(entry.token) {
+                if has_all || !entry.several {
+                    return Ok(Some(holder));
+                }
+                continue;
+            }
+            let Some(written) = self.recipe.value(key, entry).await? else { continue };
+            let value = written.value;
+            if !entry.several || self.has_its_turn_elsewhere(&value, entry.token).await? {
+                return Ok(Some(value::holder(&value)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A claim of this store, and whether it has all its locks.
+    pub(super) fn local_claim(&self, token: OwnerToken) -> Option<(Holder, bool)> {
+        let mut claims = self.claims();
+        let end = claims.end_of(token);
+        let record = claims.get(token)?;
+        let holds = record.phase == Phase::Holding;
+        // One whose turn has come, but who was not told yet.
+        let left = end.map_or(record.ttl, |end| end.saturating_duration_since(Instant::now()));
+        Some((Holder::from_value(record.claim.value(), Some(left)), holds))
+    }
+
+    pub(super) async fn has_its_turn_elsewhere(
+        &self,
+        value: &str,
+        token: OwnerToken,
+    ) -> Result<bool, StoreError> {
+        let keys = value::keys(value);
+        for queue in join_all(keys.iter().map(|key| self.recipe.queue(key))).await {
+            let queue = queue?;
+            if position_of(&queue, token).is_none_or(|nth| nth >= served(&queue)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// After how long a claim in line asks again if it hears nothing: when the first of those before
+    /// it has to go, as far as that is known here.
+    pub(super) fn recheck_after(&self, claim: &Claim, queues: &ClaimQueues) -> Duration {
+        let (now, mut claims) = (Instant::now(), self.claims());
+        let before = queues
+            .iter()
+            .flat_map(|queue| &queue[..position_of(queue, claim.token()).unwrap_or_default()]);
+        let end = |entry: &Entry| {
+            let holds =
+                claims.get(entry.token).is_some_and(|record| record.phase == Phase::Holding);
+            claims.end_of(entry.token).filter(|_| holds)
+        };
+        let ends = before.filter_map(end).min();
+        let left = ends.map_or(MAX_RECHECK, |ends| ends.saturating_duration_since(now));
+        left.clamp(Duration::from_millis(1), MAX_RECHECK)
+    }
+
+    /// Sees to it that leases end by themselves.
+    pub(super) fn ensure_timer(self: &Arc<Self>) -> Result<(), StoreError> {
+        {
+            let mut timer = self.timer();
+            if timer.is_none() {
+                *timer = Some(self.spawn(self.clone().end_leases())?);
+            }
+        }
+        if self.claims().needs_earlier_wake() {
+            self.wake_timer.notify_one();
+        }
+        Ok(())
+    }
+
+    async fn end_leases(self: Arc<Self>) {
+        loop {
+            let now = Instant::now();
+            let (removals, next) = {
+                let mut claims = self.claims();
+                let due = claims.due(now);
+                let removals: Vec<_> =
+                    due.into_iter().filter_map(|token| claims.begin_removal(token, now)).collect();
+                (removals, claims.next())
+            };
+            if !removals.is_empty() {
+                let shared = self.clone();
+                // Not waited for: others end meanwhile.
+                tokio::spawn(async move { shared.end(removals).await });
+            }
+            tokio::select! {
+                () = self.wake_timer.notified() => {}
+                () = sleep_until(next.unwrap_or(now)), if next.is_some() => {}
+            }
+        }
+    }
+
+    /// Removes those whose time is over, and tries again if it must.
+    pub(super) async fn end(self: &Arc<Self>, removals: Vec<PendingRemoval>) {
+        let answers = self.leave(&removals).await;
+        for (pending, answer) in removals.iter().zip(answers) {
+            if let Err(error) = answer {
+                let key = pending.claim.key().as_str();
+                tracing::debug!(key, %error, "a lease could not be ended; trying again");
+                self.retry_removal(pending);
+            }
+        }
+    }
+
+    /// Its removal has failed, and is tried again soon.
+    pub(super) fn retry_removal(self: &Arc<Self>, pending: &PendingRemoval) {
+        self.claims().removal_answered(pending, Some(Instant::now() + RETRY_REMOVAL_AFTER));
+        // If there is nothing that could end it, it ends with the session.
+        let _ended_soon = self.ensure_timer();
+    }
+
+    /// Removes these claims; whether each had its locks until then.
+    pub(super) async fn leave(
+        self: &Arc<Self>,
+        removals: &[PendingRemoval],
+    ) -> Vec<Result<bool, StoreError>> {
+        // What fails, or is given up on the way, has an end now that the timer may not know of.
+        let _ended_in_time = self.ensure_timer();
+        let entries: Vec<_> = removals.iter().map(PendingRemoval::entries).collect();
+        let answers = self.recipe.leave(&entries).await;
+        let mut claims = self.claims();
+        removals
+            .iter()
+            .zip(answers)
+            .map(|(pending, answer)| {
+                let there = answer?;
+                claims.removal_answered(pending, None);
+                Ok(there && pending.held)
+            })
+            .collect()
+    }
+
+    /// Tells those whose entries go with this session when it is over.
+    pub(super) fn watch_session(self: &Arc<Self>, session: u64) -> Result<(), StoreError> {
+        let mut watched = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        if watched.as_ref().is_some_and(|(known, _)| *known == session) {
+            return Ok(());
+        }
+        let shared = self.clone();
+        let task = self.spawn(async move {
+            shared.recipe.ended(session).await;
+            shared.session_ended(session);
+        })?;
+        if let Some((_, last)) = watched.replace((session, task)) {
+            // It may have to tell of the end of the last one yet.
+            last.detach();
+        }
+        Ok(())
+    }
+
+    fn session_ended(&self, session: u64) {
+        let over: Vec<_> = {
+            let mut claims = self.claims();
+            let tokens = claims.of_session(session);
+            tokens.into_iter().filter_map(|token| claims.remove(token)).collect()
+        };
+        // Not while the places are locked: whoever is told may want them.
+        for record in over {
+            let Some(subscriber) = self.subscriber(&record.claim) else { continue };
+            let token = record.claim.token();
+            match record.phase {
+                Phase::Holding => subscriber.lost(token),
+                _ => subscriber.ask_again(token, Instant::now()),
+            }
+        }
+    }
+
+    /// Nothing goes on any more: the session ends when nobody needs it.
+    pub(super) fn stop(&self) {
+        self.claims().clear();
+        drop(self.session.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.timer().take());
+    }
+
+    fn timer(&self) -> MutexGuard<'_, Option<Task>> {
+        self.timer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,36 @@
+//! This layer as one of several stores that are asked together.
+
+use super::*;
+use crate::FencingToken;
+use crate::store::{AnyStore, MemoryStore, RedlockStore};
+
+/// Servers that number what was written do not skip a number because another store gave it.
+///
+/// Red without: `fence_is_beyond` in `renew_all` (a majority would be told to know a number that it does not).
+#[tokio::test(start_paused = true)]
+async fn a_number_beyond_its_own_is_not_promised() {
+    let here = Fixture::new();
+    let claim = here.claim(&["a"]);
+    let answer = here.asks(&claim).await.unwrap();
+    let AcquireOutcome::Acquired { fencing, .. } = answer else { panic!("{answer:?}") };
+    let renew = async |fence| {
+        let renewal = RenewRequest::new(claim.clone(), TTL).fenced(fence);
+        here.store.renew(&[renewal]).await.remove(0)
+    };
+    assert_eq!(renew(fencing).await.unwrap(), RenewOutcome::Renewed);
+    renew(FencingToken::from_counter(fencing.counter() + 1)).await.unwrap_err();
+    assert_eq!(here.renews(&claim).await.unwrap(), RenewOutcome::Renewed);
+    assert_eq!(here.releases(&claim).await.unwrap(), ReleaseOutcome::Released);
+    here.nothing_is_left();
+}
+
+/// Red without: the least of the nodes' in `RedlockStore::new`.
+#[tokio::test(start_paused = true)]
+async fn a_quorum_takes_no_longer_lease_than_each_of_its_stores() {
+    let here = Fixture::new();
+    let memory = || AnyStore::new(MemoryStore::new());
+    let quorum = RedlockStore::new([memory(), here.store.clone().into(), memory()]).unwrap();
+    assert_eq!(quorum.longest_ttl(), here.store.longest_ttl());
+    let quorum = RedlockStore::new([memory(), memory(), memory()]).unwrap();
+    assert_eq!(quorum.longest_ttl(), Duration::MAX);
+}

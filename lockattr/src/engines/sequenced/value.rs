@@ -1,0 +1,76 @@
+//! What an entry says besides whose it is: the claim's value, how long its lease is, and its keys if
+//! there are several.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+use crate::Holder;
+use crate::store::{Claim, LockKey};
+
+/// Behind the claim's value; readers pass over words that they do not know.
+const LEASE: &str = " lease=";
+const KEYS: &str = " keys=";
+
+/// What the entries of a claim say.
+pub(crate) fn entry_value(claim: &Claim, ttl: Duration) -> String {
+    let mut value = claim.value().to_owned();
+    // Writing to a string cannot fail.
+    let _never = write!(value, "{LEASE}{}", ttl.as_millis());
+    if let keys @ [_, _, ..] = claim.keys() {
+        let names = keys.iter().map(|key| utf8_percent_encode(key.name(), NON_ALPHANUMERIC));
+        let names: Vec<_> = names.map(|name| name.to_string()).collect();
+        value.push_str(KEYS);
+        value.push_str(&names.join(","));
+    }
+    value
+}
+
+/// Who wrote that. Its lease lasts so long at most, if it was not made longer: nobody but the holder
+/// knows how much of it is left.
+pub(super) fn holder(value: &str) -> Holder {
+    let lease = word(value, LEASE).and_then(|millis| millis.parse().ok());
+    Holder::from_value(value, lease.map(Duration::from_millis))
+}
+
+/// In which lines its claim has entries, where there are several.
+pub(super) fn keys(value: &str) -> Vec<LockKey> {
+    let names = word(value, KEYS).into_iter().flat_map(|names| names.split(','));
+    let names = names.map(|name| percent_decode_str(name).decode_utf8_lossy());
+    names
+        .filter_map(|name| {
+            // Only the whole name counts here, and a prefix may have any length.
+            let last = name.char_indices().next_back()?.0;
+            LockKey::new(&name[..last], &name[last..]).ok()
+        })
+        .collect()
+}
+
+fn word<'a>(value: &'a str, name: &str) -> Option<&'a str> {
+    // The last: a label comes before, and could not have such a word with a space in it anyway.
+    let (_, rest) = value.rsplit_once(name)?;
+    rest.split(' ').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Sharing, Subscriber};
+
+    #[test]
+    fn what_is_written_is_read() {
+        let key = |name: &str| LockKey::new("a lock,", name).unwrap();
+        let subscriber = Subscriber::new(|_| {});
+        let label = "service=a%20b lease%3D=7";
+        let claim = Claim::of(&subscriber, key("ä,b"), [key("c/d\0")], Sharing::Exclusive, label);
+        let value = entry_value(&claim, Duration::from_millis(1500));
+        let read = holder(&value);
+        assert_eq!(read.service.as_deref(), Some("a b"));
+        assert_eq!(read.remaining, Some(Duration::from_millis(1500)));
+        let names: Vec<_> = keys(&value).iter().map(|key| key.name().to_owned()).collect();
+        assert_eq!(names, claim.keys().iter().map(LockKey::name).collect::<Vec<_>>());
+        // One key is named by the line in which it stands.
+        assert!(keys(&entry_value(&Claim::new(key("x"), ""), Duration::ZERO)).is_empty());
+    }
+}

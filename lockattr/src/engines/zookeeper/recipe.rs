@@ -1,0 +1,261 @@
+//! What a line needs of ZooKeeper.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use futures_util::{StreamExt, stream};
+use tokio::time::Instant;
+use zookeeper_client::{Error as ZkError, MultiWriteError};
+
+use super::entries::Zookeeper;
+use super::session::Session;
+use super::size::{self, MAX_CHECKS, batches};
+use crate::engines::sequenced::{
+    ClaimEntries, Entered, Entry, EntryValue, LockQueue, LockRecipe, NewEntry, StoreThread,
+};
+use crate::store::{Claim, LockKey, StoreError};
+
+/// How often a lock's node is made again that the servers removed before there was an entry in it.
+const TRIES: usize = 5;
+
+impl LockRecipe for Zookeeper {
+    async fn enter(&self, entry: &NewEntry<'_>, mut again: bool) -> Result<Entered, StoreError> {
+        let mut session = self.sessions.get().await?;
+        let (mut tries, mut anew) = (0, false);
+        loop {
+            if again && let Some(entered) = self.adopt(&session, entry).await? {
+                return Ok(entered);
+            }
+            let error = match self.make(&session, entry, tries).await? {
+                Ok(entered) => return Ok(entered),
+                Err(error) => error,
+            };
+            tries += 1;
+            match error {
+                ZkError::NoNode if tries < TRIES => again = false,
+                // What it made is gone with it. A new one, once.
+                ZkError::SessionExpired | ZkError::ClientClosed
+                    if session.is_terminated() && !anew =>
+                {
+                    session = self.sessions.get().await?;
+                    anew = true;
+                }
+                error => return Err(self.sessions.error(error)),
+            }
+        }
+    }
+
+    async fn queue(&self, key: &LockKey) -> Result<Vec<Entry>, StoreError> {
+        let session = self.sessions.get().await?;
+        let path = self.path(key);
+        self.read(self.sessions.answer(session.client.list_children(&path)).await?)
+    }
+
+    async fn latest_queue(&self, key: &LockKey) -> Result<Vec<Entry>, StoreError> {
+        let session = self.sessions.get().await?;
+        self.sync_with_leader(&session).await?;
+        let path = self.path(key);
+        self.read(self.sessions.answer(session.client.list_children(&path)).await?)
+    }
+
+    async fn queues(&self, prefix: &str) -> Result<Vec<LockQueue>, StoreError> {
+        let session = self.sessions.get().await?;
+        self.sync_with_leader(&session).await?;
+        let chroot = &self.sessions.config.chroot;
+        let names = match self.sessions.answer(session.client.list_children(chroot)).await? {
+            Ok(names) => names,
+            // Nothing was ever locked.
+            Err(ZkError::NoNode) => return Ok(Vec::new()),
+            Err(error) => return Err(self.sessions.error(error)),
+        };
+        let keys = names.iter().filter_map(|name| super::names::key(chroot, name, prefix));
+        let asked = keys.map(async |key| {
+            let path = self.path(&key);
+            let queue = self.sessions.answer(session.client.list_children(&path)).await?;
+            Ok((key, self.read(queue)?))
+        });
+        let asked: Vec<_> = asked.collect();
+        let mut answers = stream::iter(asked).buffer_unordered(MAX_CHECKS);
+        let mut queues = Vec::new();
+        while let Some(answer) = answers.next().await {
+            let (key, entries) = answer?;
+            queues.push(LockQueue { key, entries, written: Vec::new() });
+        }
+        Ok(queues)
+    }
+
+    async fn value(&self, key: &LockKey, entry: &Entry) -> Result<Option<EntryValue>, StoreError> {
+        let session = self.sessions.get().await?;
+        let path = self.path_of(key, entry);
+        match self.sessions.answer(session.client.get_data(&path)).await? {
+            Ok((value, stat)) => {
+                let value = String::from_utf8_lossy(&value).into_owned();
+                Ok(Some(EntryValue { value, number: stat.czxid.cast_unsigned() }))
+            }
+            Err(ZkError::NoNode) => Ok(None),
+            Err(error) => Err(self.sessions.error(error)),
+        }
+    }
+
+    /// A watch on the node itself, for which nobody needs the right to read it. Newer servers tell
+    /// nobody who has it not: who waits there hears with its next look. It outlives a connection: the
+    /// client asks for it again at the next server, which says at once if the node went meanwhile.
+    async fn gone(&self, key: &LockKey, entry: &Entry) {
+        let Ok(session) = self.sessions.get().await else { return };
+        let path = self.path_of(key, entry);
+        let asked = session.client.check_and_watch_stat(&path);
+        // Else it is gone, or nobody can tell.
+        if let Ok(Ok((Some(_), watcher))) = self.sessions.answer(asked).await {
+            watcher.changed().await;
+        }
+    }
+
+    async fn grown(&self, key: &LockKey, seen: &[Entry]) {
+        let path = self.path(key);
+        loop {
+            let Ok(session) = self.sessions.get().await else { return };
+            let asked = session.client.list_and_watch_children(&path);
+            let Ok(Ok((children, watcher))) = self.sessions.answer(asked).await else { return };
+            let queue = super::names::entries(children);
+            if queue.iter().any(|entry| !seen.contains(entry)) {
+                return;
+            }
+            let event = watcher.changed().await;
+            if event.session_state.is_terminated() {
+                return;
+            }
+        }
+    }
+
+    async fn confirm(&self, held: &[ClaimEntries<'_>]) -> Vec<Result<bool, StoreError>> {
+        let session = match self.sessions.get().await {
+            Ok(session) => session,
+            Err(error) => return held.iter().map(|_| Err(error.clone())).collect(),
+        };
+        let batches = batches(held).into_iter().map(|held| self.check(&session, held));
+        join_all(batches).await.into_iter().flatten().collect()
+    }
+
+    async fn leave(&self, held: &[ClaimEntries<'_>]) -> Vec<Result<bool, StoreError>> {
+        let session = match self.sessions.get().await {
+            Ok(session) => session,
+            Err(error) => return held.iter().map(|_| Err(error.clone())).collect(),
+        };
+        join_all(held.iter().map(|held| self.remove(&session, held))).await
+    }
+
+    fn ended(&self, session: u64) -> impl Future<Output = ()> + Send {
+        let live = self.sessions.with(session).map(|session| session.ended());
+        async move {
+            if let Some(ended) = live {
+                ended.await;
+            }
+        }
+    }
+
+    fn answered_since(&self, since: Instant) -> bool {
+        self.sessions.answered.since(since)
+    }
+
+    fn keeps_for(&self) -> Duration {
+        self.sessions.config.keeps_for()
+    }
+
+    fn refuses(&self, claim: &Claim) -> Option<String> {
+        size::refuses(&self.sessions.config.chroot, claim)
+    }
+
+    /// Asks for nothing but what is ours: what is above it may be closed to us.
+    async fn ping(&self) -> Result<(), StoreError> {
+        let session = self.sessions.get().await?;
+        let mut writer = session.client.new_multi_writer();
+        let added = writer.add_check_version(&self.sessions.config.chroot, -1);
+        added.map_err(|error| self.sessions.error(error))?;
+        match self.sessions.answer(writer.commit()).await? {
+            // Nothing was ever locked.
+            Ok(_) | Err(ZkError::NoNode) => Ok(()),
+            Err(error) => Err(self.sessions.error(error)),
+        }
+    }
+
+    fn thread(&self) -> &StoreThread {
+        &self.sessions.thread
+    }
+}
+
+impl Zookeeper {
+    /// Sees to it that the server which answers has heard of all that others wrote until now.
+    async fn sync_with_leader(&self, session: &Session) -> Result<(), StoreError> {
+        let synced = session.client.sync(&self.sessions.config.chroot);
+        match self.sessions.answer(synced).await? {
+            Ok(()) | Err(ZkError::NoNode) => Ok(()),
+            Err(error) => Err(self.sessions.error(error)),
+        }
+    }
+
+    /// Asks the leader whether all of these are there and the session lives: a transaction that
+    /// changes nothing, and is one all the same.
+    async fn check(
+        &self,
+        session: &Session,
+        held: &[ClaimEntries<'_>],
+    ) -> Vec<Result<bool, StoreError>> {
+        let of_it: Vec<_> = held.iter().filter(|it| it.session == session.id).collect();
+        match self.are_there(session, &of_it).await {
+            Ok(true) => held.iter().map(|it| Ok(it.session == session.id)).collect(),
+            // Which of them, only one by one.
+            Ok(false) if of_it.len() > 1 => {
+                let one = async |it: &ClaimEntries<'_>| {
+                    Ok(it.session == session.id && self.are_there(session, &[it]).await?)
+                };
+                join_all(held.iter().map(one)).await
+            }
+            Ok(false) => held.iter().map(|_| Ok(false)).collect(),
+            Err(error) => {
+                let answer = |it: &ClaimEntries<'_>| match it.session == session.id {
+                    true => Err(error.clone()),
+                    false => Ok(false),
+                };
+                held.iter().map(answer).collect()
+            }
+        }
+    }
+
+    async fn are_there(
+        &self,
+        session: &Session,
+        held: &[&ClaimEntries<'_>],
+    ) -> Result<bool, StoreError> {
+        let mut writer = session.client.new_multi_writer();
+        for held in held {
+            for (key, entry) in held.keys.iter().zip(held.entries) {
+                let path = self.path_of(key, entry);
+                let added = writer.add_check_version(&path, -1);
+                added.map_err(|error| self.sessions.error(error))?;
+            }
+        }
+        let limit = self.sessions.config.response_timeout;
+        match tokio::time::timeout(limit, writer.commit()).await {
+            Ok(Ok(_)) => Ok(true),
+            Ok(Err(MultiWriteError::OperationFailed { source: ZkError::NoNode, .. })) => Ok(false),
+            // Over, and all that it made with it.
+            Ok(Err(error)) => match error.into() {
+                ZkError::SessionExpired => Ok(false),
+                error => Err(self.sessions.error(error)),
+            },
+            Err(_) => Err(self.sessions.no_answer()),
+        }
+    }
+
+    /// Removes the entries of one claim; whether they were there.
+    async fn remove(&self, session: &Session, held: &ClaimEntries<'_>) -> Result<bool, StoreError> {
+        let paths: Vec<_> = if held.entries.is_empty() {
+            let found = self.find(session, held.keys, held.token).await?;
+            let found = held.keys.iter().zip(found);
+            found.filter_map(|(key, (_, own))| Some(self.path_of(key, &own?))).collect()
+        } else {
+            held.keys.iter().zip(held.entries).map(|(key, it)| self.path_of(key, it)).collect()
+        };
+        self.delete(session, &paths).await
+    }
+}

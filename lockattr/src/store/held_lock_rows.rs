@@ -1,0 +1,72 @@
+//! What is held, read from rows of a table: one for each holder.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::{HeldLock, Holder};
+
+/// The rows read so far, by the keys of their locks.
+pub(crate) struct HeldLockRows<'a> {
+    prefix: &'a str,
+    by_key: BTreeMap<String, HeldLock>,
+}
+
+impl<'a> HeldLockRows<'a> {
+    /// Of locks whose names begin with `prefix`.
+    pub(crate) fn of(prefix: &'a str) -> Self {
+        Self { prefix, by_key: BTreeMap::new() }
+    }
+
+    /// One holder of the lock of this name, whose lease has so many microseconds left; of several, the
+    /// one whose lease ends first comes first. Names that nobody could ask for are passed over.
+    pub(crate) fn add(&mut self, name: &[u8], value: &[u8], left: i64, shared: bool, waiting: i64) {
+        let name = std::str::from_utf8(name).ok();
+        let key = name.and_then(|name| name.strip_prefix(self.prefix));
+        let Some(key) = key.filter(|key| !key.is_empty()) else { return };
+        if let Some(held) = self.by_key.get_mut(key) {
+            held.holders = held.holders.saturating_add(1);
+            return;
+        }
+        let mut held = HeldLock::new(key, holder_of(value, Some(left)));
+        held.shared = shared;
+        held.waiting = u64::try_from(waiting).unwrap_or_default();
+        self.by_key.insert(key.to_owned(), held);
+    }
+
+    pub(crate) fn held(self) -> Vec<HeldLock> {
+        self.by_key.into_values().collect()
+    }
+}
+
+/// Whoever wrote this value, and whose lease has so many microseconds left, if that is known.
+pub(crate) fn holder_of(value: &[u8], left: Option<i64>) -> Holder {
+    Holder::from_value(&String::from_utf8_lossy(value), left.map(from_micros))
+}
+
+/// What a server counts in microseconds; nothing is left of what is over.
+pub(crate) fn from_micros(left: i64) -> Duration {
+    Duration::from_micros(u64::try_from(left).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Red without: the count of holders, or the look at the prefix.
+    #[test]
+    fn holders_of_one_lock_are_one_lock() {
+        let mut rows = HeldLockRows::of("lock:");
+        rows.add(b"lock:a", b"0 service=first", 5, true, 2);
+        rows.add(b"lock:a", b"1 service=second", 7, true, 2);
+        rows.add(b"lock:b", b"2", -1, false, 0);
+        rows.add(b"other:c", b"3", 1, false, 0);
+        rows.add(b"lock:\xff", b"4", 1, false, 0);
+        rows.add(b"lock:", b"5", 1, false, 0);
+        let held = rows.held();
+        assert_eq!(held.iter().map(|held| held.key.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!((held[0].holders, held[0].waiting, held[0].shared), (2, 2, true));
+        assert_eq!(held[0].holder.service.as_deref(), Some("first"));
+        assert_eq!(held[0].holder.remaining, Some(Duration::from_micros(5)));
+        assert_eq!((held[1].holders, held[1].shared), (1, false));
+    }
+}
