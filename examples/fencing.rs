@@ -24,9 +24,10 @@ use tokio_postgres::{Client, NoTls};
 const KEY: &str = "product:42";
 const TTL: Duration = Duration::from_secs(1);
 
-/// The row keeps the greatest token that has written it. Not `<`: one holder may write twice.
+/// The row keeps the greatest token that has written it. `<`, so that one acquisition writes once: a write that is sent again
+/// because its answer was lost does not count twice.
 const WRITE: &str =
-    "UPDATE fencing_example SET quantity = $1, fence = $2 WHERE id = 42 AND fence <= $2";
+    "UPDATE fencing_example SET quantity = $1, fence = $2 WHERE id = 42 AND fence < $2 AND $1 >= 0";
 
 type Anything = Box<dyn Error + Send + Sync>;
 
@@ -53,7 +54,6 @@ async fn sleeper(manager: &LockManager, rows: &Client) -> Result<(), Anything> {
         true => println!("sleeper: has written {}", seen - 3),
         false => println!("sleeper: was REFUSED: somebody with a greater token has written"),
     }
-    // A program that is not made to show this asks before it writes: `guard.ensure_held()?`.
     match guard.release().await {
         Ok(()) => println!("sleeper: released"),
         Err(error) => println!("sleeper: {error}"),

@@ -36,10 +36,10 @@ impl OrderError {
     fn answer(&self) -> (StatusCode, &'static str, Option<Duration>) {
         const SECOND: Duration = Duration::from_secs(1);
         match self {
-            // Somebody else is at it, and we have waited as long as we like. Clients that know 429 come
-            // again by themselves.
-            Self::Lock(LockError::Contended { .. }) => {
-                (StatusCode::TOO_MANY_REQUESTS, "busy", Some(SECOND))
+            // Another call holds the product's lock, and this one has waited as long as it may. The customer
+            // can try again.
+            Self::Lock(LockError::Contended { .. } | LockError::Deadlock { .. }) => {
+                (StatusCode::CONFLICT, "busy", Some(SECOND))
             }
             // We end; another instance will take it.
             Self::Lock(LockError::ShutDown { .. }) => {
@@ -101,7 +101,7 @@ mod tests {
     fn each_refusal_of_a_lock_has_a_status_that_says_what_to_do() {
         let key = || "product:7".to_owned();
         let (attempts, waited, holder) = (1, Duration::ZERO, None);
-        check(LockError::Contended { key: key(), attempts, waited, holder }, 429, "busy", Some(1));
+        check(LockError::Contended { key: key(), attempts, waited, holder }, 409, "busy", Some(1));
         let source = StoreError::new("gone");
         check(LockError::Store { key: key(), source }, 503, "unavailable", Some(5));
         check(LockError::ShutDown { key: key() }, 503, "ending", Some(1));

@@ -32,7 +32,7 @@ async fn while_somebody_else_has_the_product_the_customer_is_told_to_come_again(
     let somebody = LockManager::connect(servers.redis.url()).await.unwrap();
     let guard = somebody.acquire("product:7", LockOptions::new()).await.unwrap();
     let got = order(&shop.address, 7).await;
-    check(&got, 429, "busy", Some(1));
+    check(&got, 409, "busy", Some(1));
     assert!(!got.text.contains("process"), "no business of a customer's: {got:?}");
     guard.release().await.unwrap();
     assert_eq!(order(&shop.address, 7).await.status, 201);

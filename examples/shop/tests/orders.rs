@@ -2,20 +2,26 @@
 
 use lockattr_tests::{PostgresServer, assert_nothing_left, eventually};
 
-use crate::customer::{count, get, order};
+use crate::customer::{Answer, count, get, order};
 use crate::running::{SOON, Servers, Shop};
 
 /// Orders one piece of product 7 for each of so many customers, half of them at either instance.
 /// How many had each status.
-async fn rush(shops: &[Shop; 2], customers: usize) -> Vec<(u16, usize)> {
+async fn rush(shops: &[Shop; 2], customers: usize) -> Vec<(u16, Option<String>, usize)> {
     let mut at_once = tokio::task::JoinSet::new();
     for customer in 0..customers {
         let address = shops[customer % 2].address.clone();
         at_once.spawn(async move { order(&address, 7).await });
     }
-    let mut statuses: Vec<_> = at_once.join_all().await.iter().map(|got| got.status).collect();
-    statuses.sort_unstable();
-    statuses.chunk_by(u16::eq).map(|same| (same[0], same.len())).collect()
+    let answer = |got: &Answer| (got.status, got.json()["error"].as_str().map(str::to_owned));
+    let mut answers: Vec<_> = at_once.join_all().await.iter().map(answer).collect();
+    answers.sort_unstable();
+    answers.chunk_by(Eq::eq).map(|same| (same[0].0, same[0].1.clone(), same.len())).collect()
+}
+
+/// So many customers were told that the stock is sold out.
+fn sold_out(customers: usize) -> (u16, Option<String>, usize) {
+    (409, Some("sold_out".to_owned()), customers)
 }
 
 /// Red without: the attribute over `deduct`.
@@ -24,7 +30,7 @@ async fn two_instances_never_sell_more_than_there_is() {
     let servers = Servers::start().await;
     let shops = [servers.shop(5).await, servers.shop(5).await];
     assert_eq!(count(&shops[0].address, 7, 20).await.status, 204);
-    assert_eq!(rush(&shops, 40).await, [(201, 20), (409, 20)]);
+    assert_eq!(rush(&shops, 40).await, [(201, None, 20), sold_out(20)]);
     assert_eq!(servers.stock_and_sold(7).await, (0, 20));
     assert_eq!(get(&shops[1].address, "/products/7").await.json()["quantity"], 0);
     for shop in shops {
@@ -38,7 +44,7 @@ async fn without_a_url_for_the_locks_they_are_in_the_same_database() {
     let servers = Servers::start().await;
     let shops = [servers.shop_with(5, &[]).await, servers.shop_with(5, &[]).await];
     assert_eq!(count(&shops[0].address, 7, 20).await.status, 204);
-    assert_eq!(rush(&shops, 30).await, [(201, 20), (409, 10)]);
+    assert_eq!(rush(&shops, 30).await, [(201, None, 20), sold_out(10)]);
     assert_eq!(servers.stock_and_sold(7).await, (0, 20));
     let database = servers.url.rsplit('/').next().unwrap();
     let postgres = PostgresServer::shared().await;

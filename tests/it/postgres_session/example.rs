@@ -6,7 +6,7 @@ use lockattr_tests::Node;
 
 use super::Database;
 
-/// Red without: `fence <= $2` in the statement that writes.
+/// Red without: `fence < $2` in the statement that writes.
 #[tokio::test]
 async fn the_fencing_example_refuses_who_slept() {
     let database = Database::new().await;
