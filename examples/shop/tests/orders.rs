@@ -16,7 +16,7 @@ async fn rush(shops: &[Shop; 2], customers: usize) -> Vec<(u16, Option<String>, 
     let answer = |got: &Answer| (got.status, got.json()["error"].as_str().map(str::to_owned));
     let mut answers: Vec<_> = at_once.join_all().await.iter().map(answer).collect();
     answers.sort_unstable();
-    answers.chunk_by(Eq::eq).map(|same| (same[0].0, same[0].1.clone(), same.len())).collect()
+    answers.chunk_by(PartialEq::eq).map(|same| (same[0].0, same[0].1.clone(), same.len())).collect()
 }
 
 /// So many customers were told that the stock is sold out.

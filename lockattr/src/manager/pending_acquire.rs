@@ -149,7 +149,7 @@ impl<'a> PendingAcquire<'a> {
 
     /// What each of its questions asks for.
     fn request(&self) -> AcquireRequest {
-        AcquireRequest::new(self.claim.clone(), self.options.ttl).beside(self.beside.clone())
+        AcquireRequest::new(self.claim.clone(), self.options.ttl).companion(self.beside.clone())
     }
 
     /// How often to look while it waits: each `retry_delay`, and less often where this manager waits for

@@ -107,7 +107,7 @@ pub use request::{AcquireRequest, ReleaseRequest, RenewRequest, Waiting};
 ///   of its own lets a claim [stand in it](Waiting::Queued), grants the lock to the first in line as it becomes free, and tells that claim's [inbox](Self::listen).
 /// * **The line is served in order**: neither a claim that only asks once nor one that could share the
 ///   lock with its holders overtakes. There are two exceptions. A claim for several keys may be overtaken
-///   for a second, while another of its keys is taken. A claim [beside](field@AcquireRequest::beside) a holder
+///   for a second, while another of its keys is taken. A claim [companion](field@AcquireRequest::companion) of a holder
 ///   of its process may enter in that one's place.
 /// * **A release takes a claim out of the line too**: who stops waiting releases.
 /// * **A loss that the store hears of by itself** is told to the claim's [inbox](Subscriber::lost).
@@ -219,7 +219,7 @@ pub trait Store: Debug + Send + Sync + 'static {
         false
     }
 
-    /// Whether a claim may ask [beside](field@AcquireRequest::beside) another of its process. Where it may not, each
+    /// Whether a claim may ask as the [companion](field@AcquireRequest::companion) of another claim of its process. Where it may not, each
     /// caller that shares a lock waits in the store by itself.
     fn supports_companions(&self) -> bool {
         false

@@ -38,7 +38,7 @@ pub struct AcquireRequest {
     pub recheck_every: Duration,
     /// A claim of the same process, with which it waited for a lock that both can share: as long as that one
     /// holds the lock, this one is in its place, before claims that came after it.
-    pub beside: Option<Arc<Claim>>,
+    pub companion: Option<Arc<Claim>>,
 }
 
 impl AcquireRequest {
@@ -50,7 +50,7 @@ impl AcquireRequest {
             waiting: Waiting::Not,
             hint: None,
             recheck_every: MAX_RECHECK,
-            beside: None,
+            companion: None,
         }
     }
 
@@ -70,8 +70,8 @@ impl AcquireRequest {
 
     /// The same, in the place of a claim of its process that it waited with.
     #[must_use]
-    pub fn beside(mut self, beside: Option<Arc<Claim>>) -> Self {
-        self.beside = beside;
+    pub fn companion(mut self, companion: Option<Arc<Claim>>) -> Self {
+        self.companion = companion;
         self
     }
 

@@ -66,7 +66,7 @@ impl Locks {
         asked: &AcquireRequest,
         notifier: &mut Notifier<'_>,
     ) -> AcquireOutcome {
-        let AcquireRequest { claim, ttl, waiting, hint, beside, .. } = asked;
+        let AcquireRequest { claim, ttl, waiting, hint, companion, .. } = asked;
         let (ttl, queued) = (*ttl, *waiting != Waiting::Not);
         let told = matches!(waiting, Waiting::Told { .. });
         self.sweep(notifier.now);
@@ -74,7 +74,7 @@ impl Locks {
         self.remove_expired_waiters(claim.keys(), notifier.now);
         let is_next = self.has_no_waiters(claim)
             || (told && self.has_its_turn(claim, *waiting))
-            || beside.as_ref().is_some_and(|beside| self.has(beside));
+            || companion.as_ref().is_some_and(|companion| self.has(companion));
         if self.has(claim) || (self.admit(claim) && is_next) {
             let mut granted = self.grant(claim, ttl, *hint, notifier.now);
             if claim.sharing() != Sharing::Exclusive {

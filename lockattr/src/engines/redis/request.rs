@@ -19,7 +19,7 @@ use crate::{FencingToken, Holder};
 
 /// `acquire.lua` for a claim, numbered by the counter `fence`.
 pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &AcquireRequest, fence: &str) -> Call<'a> {
-    let AcquireRequest { claim, ttl, waiting, hint, beside, .. } = asked;
+    let AcquireRequest { claim, ttl, waiting, hint, companion, .. } = asked;
     let (keys, bytes) = size(claim);
     let mut script = Call::new(&scripts.acquire, 1 + 2 * keys, bytes);
     script.arg(fence);
@@ -33,11 +33,11 @@ pub(super) fn acquire<'a>(scripts: &'a Scripts, asked: &AcquireRequest, fence: &
     let stood = *waiting == Waiting::Told { again: true };
     match hint {
         Some(hint) => script.arg(*hint).arg(u8::from(stood)),
-        None if stood || beside.is_some() => script.arg("").arg(u8::from(stood)),
+        None if stood || companion.is_some() => script.arg("").arg(u8::from(stood)),
         None => &mut script,
     };
-    if let Some(beside) = beside {
-        script.arg(beside.value());
+    if let Some(companion) = companion {
+        script.arg(companion.value());
     }
     script
 }

@@ -44,7 +44,7 @@ impl RedlockStore {
         }
         let mut wish = asked.clone().hint(self.next_hint());
         wish.claim = asked.claim.next_attempt();
-        wish.beside = asked.beside.as_ref().map(Claim::last_attempt);
+        wish.companion = asked.companion.as_ref().map(Claim::last_attempt);
         if waits {
             wish.waiting = Waiting::Told { again: asked.claim.queued().is_some() };
             asked.claim.enters_queue(asked.ttl, wish.waiting);
