@@ -11,10 +11,12 @@ mod ci;
 mod dependencies;
 mod guards;
 mod install;
+mod lanes;
 mod newest;
 mod recordings;
 mod servers;
 mod soak;
+mod steps;
 mod table;
 mod test;
 mod words;
@@ -26,9 +28,13 @@ cargo xtask test [FILTER…] [OPTION…]
     Runs all tests: those in the crates, the integration tests, the compile-fail tests, the examples
     in the docs. Installs the servers that they need where it may (apt-get, as root or by a `sudo`
     that asks for no password), and otherwise says what to install. FILTERs choose tests by parts of
-    their names; from the first OPTION on, all goes to `cargo test` as it is. Without either, the
-    tests that start servers run once more on each of the newest Redis, Valkey, MySQL and PostgreSQL
-    that Debian has; where one of them cannot be had, it says so.
+    their names; from the first OPTION on, all goes to `cargo test` as it is. Ends with a table of
+    where the time went.
+cargo xtask newest
+    Runs the tests that start servers once more on each of the newest Redis, Valkey, MySQL and
+    PostgreSQL that Debian has. Reports those that are not available as NOT RUN.
+cargo xtask deep
+    Runs what takes minutes: all models in all their states, and many simulated worlds.
 cargo xtask bless
     Accepts what the compiler now says to the wrong programs (tests/ui/fail/*.stderr) and what the
     attribute now expands to. Read the diff before you commit it.
@@ -62,6 +68,8 @@ fn main() -> ExitCode {
     };
     let done = match verb {
         "test" => test::run(rest),
+        "newest" if rest.is_empty() => test::newest(),
+        "deep" if rest.is_empty() => test::deep(),
         "bless" if rest.is_empty() => bless::run(),
         "guards" => guards::run(rest),
         "ci" => ci::run(rest),

@@ -1,30 +1,98 @@
-//! `cargo xtask test`: the servers first, then every test there is, then those that start servers
-//! on the newest of them.
+//! `cargo xtask test`: the servers first, then every test there is but what takes minutes. `cargo xtask newest`: those that start
+//! servers, on the newest of them. `cargo xtask deep`: what takes minutes.
 
 use std::process::Command;
 
+use crate::lanes::{self, Lane};
 use crate::newest::{self, Newest};
+use crate::steps::Steps;
 use crate::{again, child, servers};
+
+/// The tests of models that visit many states, by parts of their names: `deep` runs them.
+const MANY_STATES: [&str; 3] = ["holds", "past::", "retries::"];
+
+/// How many worlds of each sort are simulated beside the other tests.
+const FEW_WORLDS: &str = "60";
+
+/// How many tests of `it` run at a time for each core: most of them wait for servers.
+const FOR_EACH_CORE: usize = 3;
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     servers::ensure_all()?;
     let newest = newest::obtain();
-    let tests = || {
-        let mut tests = child::cargo(&["test", "--workspace", "--all-features"]);
-        // Some tests are of what only those can do.
-        tests.envs(newest.iter().flatten().map(Newest::named));
-        in_parallel(&mut tests);
+    if !words.is_empty() {
+        return child::run(tests(&newest).args(arranged(words)));
+    }
+    let mut steps = Steps::default();
+    steps.time("build", || child::run(tests(&newest).arg("--no-run")))?;
+    let outcome = all(&newest, &mut steps);
+    eprintln!("xtask: where the time went\n{}", steps.table());
+    report(&outcome?);
+    Ok(())
+}
+
+/// Every test but the deep ones. Which were red once.
+fn all(newest: &[Result<Newest, String>], steps: &mut Steps) -> Result<Vec<String>, String> {
+    let run = || {
+        let mut tests = tests(newest);
+        tests.arg("--no-fail-fast");
         tests
     };
-    if !words.is_empty() {
-        return child::run(tests().args(arranged(words)));
-    }
-    let mut rare = again::run(tests().arg("--no-fail-fast"), tests)?;
-    rare.extend(on_newest(&newest)?);
+    let mut with_servers = run();
+    with_servers.args(["--test", "it"]);
+    let mut others = run();
+    others.env("LOCKATTR_SIM_SEEDS", FEW_WORLDS).env("RUST_TEST_THREADS", "2");
+    // All names but `it`, `models`, and `core`, which is a part of `it`.
+    others.args(["--lib", "--bins", "--examples", "--test", "[!icm]*", "--test", "cli"]);
+    others.args(["--test", "comparison", "--test", "museum"]);
+    let lanes = vec![Lane::new("it", with_servers), Lane::new("all others", others)];
+    let mut rare = lanes::run(lanes, || tests(newest), steps)?;
+    let mut models = run();
+    models.args(["--test", "models", "--"]);
+    models.args(MANY_STATES.iter().flat_map(|name| ["--skip", name]));
+    rare.extend(steps.time("models", || again::run(&mut models, || tests(newest)))?);
+    steps.time("examples in the docs", || child::run(tests(newest).arg("--doc")))?;
+    Ok(rare)
+}
+
+/// `cargo xtask newest`.
+pub(crate) fn newest() -> Result<(), String> {
+    servers::ensure_all()?;
+    let newest = newest::obtain();
+    let mut steps = Steps::default();
+    let outcome = on_newest(&newest, &mut steps);
+    eprintln!("xtask: where the time went\n{}", steps.table());
+    report(&outcome?);
+    Ok(())
+}
+
+/// `cargo xtask deep`: all models in all their states but those of hours, and as many simulated worlds as the tests say.
+pub(crate) fn deep() -> Result<(), String> {
+    let mut steps = Steps::default();
+    let deep = |test: &str| {
+        let mut tests = child::cargo(&["test", "--workspace", "--all-features"]);
+        tests.args(["--test", test]);
+        child::run(&mut tests)
+    };
+    steps.time("models", || deep("models"))?;
+    steps.time("simulated worlds", || deep("seeds"))?;
+    eprintln!("xtask: where the time went\n{}", steps.table());
+    Ok(())
+}
+
+fn report(rare: &[String]) {
     for test in rare {
         eprintln!("xtask: RED ONCE among others, green twice alone: {test}. Please report it.");
     }
-    Ok(())
+}
+
+/// Cargo's tests, all with the same features, or all would be built again.
+fn tests(newest: &[Result<Newest, String>]) -> Command {
+    let mut tests = child::cargo(&["test", "--workspace", "--all-features"]);
+    // Some tests are of what only the newest servers can do.
+    tests.envs(newest.iter().flatten().map(Newest::named));
+    in_parallel(&mut tests);
+    tests
 }
 
 /// Most tests wait for servers, not for a core: as many as there are cores leave half of the time
@@ -32,13 +100,13 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
 pub(crate) fn in_parallel(tests: &mut Command) {
     if std::env::var_os("RUST_TEST_THREADS").is_none() {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        tests.env("RUST_TEST_THREADS", (2 * cores).to_string());
+        tests.env("RUST_TEST_THREADS", (FOR_EACH_CORE * cores).to_string());
     }
 }
 
 /// The tests that start servers, once on each of the newest; all of them, and then the verdict.
 /// Which were red once.
-fn on_newest(newest: &[Result<Newest, String>]) -> Result<Vec<String>, String> {
+fn on_newest(newest: &[Result<Newest, String>], steps: &mut Steps) -> Result<Vec<String>, String> {
     let (mut rare, mut failures) = (Vec::new(), Vec::new());
     for found in newest {
         let this = match found {
@@ -54,14 +122,14 @@ fn on_newest(newest: &[Result<Newest, String>]) -> Result<Vec<String>, String> {
         }
         let Newest { program, version, .. } = this;
         eprintln!("xtask: on {version}");
-        // The features as above, or all would be built again.
-        let tests = || {
-            let mut tests = child::cargo(&["test", "--workspace", "--all-features"]);
-            tests.envs(newest.iter().flatten().map(Newest::named)).env(this.chosen_by(), program);
-            in_parallel(&mut tests);
+        let on_this = || {
+            let mut tests = tests(newest);
+            tests.env(this.chosen_by(), program);
             tests
         };
-        match again::run(tests().args(["--test", "it", "--"]).args(this.tests()), tests) {
+        let mut all = on_this();
+        all.args(["--test", "it", "--"]).args(this.tests());
+        match steps.time(version, || again::run(&mut all, on_this)) {
             Ok(red_once) => rare.extend(red_once),
             Err(failure) => failures.push(format!("on {version}: {failure}")),
         }

@@ -394,7 +394,8 @@ async fn over_redis_most_permits_cost_one_plain_command() {
     turn.await.expect("its turn comes").unwrap().release().await.unwrap();
     tasks.join_all().await;
     let scripts = cli.commandstats().await["evalsha"];
-    assert!(scripts < 16 * each / 8, "{scripts} scripts for {} permits", 16 * each);
+    // Without the hand-off it is two scripts for each.
+    assert!(scripts < 16 * each / 4, "{scripts} scripts for {} permits", 16 * each);
     drop((here, there));
     assert_nothing_left(&server).await;
 }

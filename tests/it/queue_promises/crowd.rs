@@ -10,7 +10,7 @@ use super::*;
 
 /// Several in one moment, and few enough for two cores: over ZooKeeper each that shares a lock has an entry, and reads
 /// those of all others.
-const CROWD: usize = 200;
+const CROWD: usize = 60;
 
 /// All of them hear that the lock is taken, and none that the store is away: a question of each in its last
 /// moment would come back too late.

@@ -1,0 +1,50 @@
+//! Where the time of a run goes: each step with its seconds, the longest first.
+
+use std::time::{Duration, Instant};
+
+/// What was done, and how long each of it took.
+#[derive(Debug, Default)]
+pub(crate) struct Steps(Vec<(String, Duration)>);
+
+impl Steps {
+    /// Does a step, and takes note of how long it took.
+    pub(crate) fn time<T>(&mut self, name: &str, step: impl FnOnce() -> T) -> T {
+        let (done, took) = timed(step);
+        self.took(name, took);
+        done
+    }
+
+    pub(crate) fn took(&mut self, name: &str, time: Duration) {
+        self.0.push((name.to_owned(), time));
+    }
+
+    /// A line for each step.
+    pub(crate) fn table(&self) -> String {
+        let mut steps: Vec<_> = self.0.iter().collect();
+        steps.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+        let line =
+            |(name, time): &&(String, Duration)| format!("{:>6} s  {name}\n", time.as_secs());
+        steps.iter().map(line).collect()
+    }
+}
+
+/// What a step returned, and how long it took.
+#[allow(clippy::disallowed_methods, reason = "the real clock, and no tokio around")]
+pub(crate) fn timed<T>(step: impl FnOnce() -> T) -> (T, Duration) {
+    let started = Instant::now();
+    (step(), started.elapsed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Duration, Steps};
+
+    /// Red without: the order.
+    #[test]
+    fn the_longest_step_comes_first() {
+        let mut steps = Steps::default();
+        steps.took("build", Duration::from_secs(7));
+        steps.took("it", Duration::from_secs(300));
+        assert_eq!(steps.table(), "   300 s  it\n     7 s  build\n");
+    }
+}
