@@ -26,16 +26,6 @@ pub(crate) fn run(all: &mut Command, alone: impl Fn() -> Command) -> Result<Vec<
     judged(all, alone, &mut std::io::stdout())
 }
 
-/// The same, with its output as the second part of what it returns.
-pub(crate) fn quietly(
-    all: &mut Command,
-    alone: impl Fn() -> Command,
-) -> (Result<Vec<String>, String>, Vec<u8>) {
-    let mut said = Vec::new();
-    let outcome = judged(all, alone, &mut said);
-    (outcome, said)
-}
-
 fn judged(
     all: &mut Command,
     alone: impl Fn() -> Command,

@@ -11,7 +11,6 @@ mod ci;
 mod dependencies;
 mod guards;
 mod install;
-mod lanes;
 mod newest;
 mod recordings;
 mod servers;

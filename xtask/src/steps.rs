@@ -8,14 +8,12 @@ pub(crate) struct Steps(Vec<(String, Duration)>);
 
 impl Steps {
     /// Does a step, and takes note of how long it took.
+    #[allow(clippy::disallowed_methods, reason = "the real clock, and no tokio around")]
     pub(crate) fn time<T>(&mut self, name: &str, step: impl FnOnce() -> T) -> T {
-        let (done, took) = timed(step);
-        self.took(name, took);
+        let started = Instant::now();
+        let done = step();
+        self.0.push((name.to_owned(), started.elapsed()));
         done
-    }
-
-    pub(crate) fn took(&mut self, name: &str, time: Duration) {
-        self.0.push((name.to_owned(), time));
     }
 
     /// A line for each step.
@@ -28,13 +26,6 @@ impl Steps {
     }
 }
 
-/// What a step returned, and how long it took.
-#[allow(clippy::disallowed_methods, reason = "the real clock, and no tokio around")]
-pub(crate) fn timed<T>(step: impl FnOnce() -> T) -> (T, Duration) {
-    let started = Instant::now();
-    (step(), started.elapsed())
-}
-
 #[cfg(test)]
 mod tests {
     use super::{Duration, Steps};
@@ -42,9 +33,10 @@ mod tests {
     /// Red without: the order.
     #[test]
     fn the_longest_step_comes_first() {
-        let mut steps = Steps::default();
-        steps.took("build", Duration::from_secs(7));
-        steps.took("it", Duration::from_secs(300));
+        let steps = Steps(vec![
+            ("build".to_owned(), Duration::from_secs(7)),
+            ("it".to_owned(), Duration::from_secs(300)),
+        ]);
         assert_eq!(steps.table(), "   300 s  it\n     7 s  build\n");
     }
 }

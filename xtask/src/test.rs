@@ -3,7 +3,6 @@
 
 use std::process::Command;
 
-use crate::lanes::{self, Lane};
 use crate::newest::{self, Newest};
 use crate::steps::Steps;
 use crate::{again, child, servers};
@@ -32,25 +31,28 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
 }
 
 /// Every test but the deep ones. Which were red once.
+///
+/// One program after the other: beside those that compute, more tests of servers were red on two cores than time was saved.
 fn all(newest: &[Result<Newest, String>], steps: &mut Steps) -> Result<Vec<String>, String> {
     let run = || {
         let mut tests = tests(newest);
         tests.arg("--no-fail-fast");
         tests
     };
+    let alone = || tests(newest);
     let mut with_servers = run();
     with_servers.args(["--test", "it"]);
+    let mut rare = steps.time("it", || again::run(&mut with_servers, alone))?;
     let mut others = run();
-    others.env("LOCKATTR_SIM_SEEDS", FEW_WORLDS).env("RUST_TEST_THREADS", "2");
+    others.env("LOCKATTR_SIM_SEEDS", FEW_WORLDS);
     // All names but `it`, `models`, and `core`, which is a part of `it`.
     others.args(["--lib", "--bins", "--examples", "--test", "[!icm]*", "--test", "cli"]);
     others.args(["--test", "comparison", "--test", "museum"]);
-    let lanes = vec![Lane::new("it", with_servers), Lane::new("all others", others)];
-    let mut rare = lanes::run(lanes, || tests(newest), steps)?;
+    rare.extend(steps.time("all other programs", || again::run(&mut others, alone))?);
     let mut models = run();
     models.args(["--test", "models", "--"]);
     models.args(MANY_STATES.iter().flat_map(|name| ["--skip", name]));
-    rare.extend(steps.time("models", || again::run(&mut models, || tests(newest)))?);
+    rare.extend(steps.time("models", || again::run(&mut models, alone))?);
     steps.time("examples in the docs", || child::run(tests(newest).arg("--doc")))?;
     Ok(rare)
 }

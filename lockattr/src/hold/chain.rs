@@ -124,7 +124,7 @@ impl ChainPosition {
 ///
 /// `None` outside of an annotated function, [`with_lock`](crate::LockManager::with_lock) and
 /// [`LockGuard::scope`](crate::LockGuard::scope), and in a spawned task that was not wrapped with
-/// [`inherit`].
+/// [`inherit`](crate::inherit).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

@@ -1,4 +1,4 @@
-//! The seam to where locks are kept, and its contract.
+//! The seam between managers and the systems that keep locks: the trait [`Store`], its requests and outcomes, and notifications.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -89,36 +89,31 @@ pub(crate) use notifications::Notifications;
 pub(crate) use queue::MAX_RECHECK;
 pub use request::{AcquireRequest, ReleaseRequest, RenewRequest, Waiting};
 
-/// Where locks are kept.
+/// Keeps the locks.
 ///
-/// The contract, which one suite checks for every store:
+/// One suite checks this contract for every store:
 ///
-/// * **An answer is certain, an error is not.** `Acquired`, `Held`, `Renewed`, `NotHeld`,
-///   `Released` are facts. An `Err` says that nobody knows whether the command took effect, and
-///   the caller acts accordingly: it undoes an acquire, and tries a renewal again.
+/// * **An answer is certain, an error is not.** `Acquired`, `Held`, `Renewed`, `NotHeld` and `Released` are facts. An `Err` means
+///   that the command may or may not have taken effect. The caller then undoes an acquire, and tries a renewal again.
 /// * **Every method compares the owner token**, in one atomic step with what it changes.
-/// * **An acquire is repeatable**: if the lock already carries this claim's token, because an
-///   earlier answer was lost, it is granted again, under the same number or a greater one, and the
-///   lease starts anew.
-/// * **Fencing tokens only grow**, per key, across releases, expiries, and a store that lost its
-///   memory.
-/// * **A lease ends by itself** `ttl` after the store received the command, without a command.
-/// * **No store retries or waits.** Patience belongs to the manager. A store that can keep a line
-///   of its own lets a claim [stand in it](Waiting::Queued), grants the lock to the first in line as it becomes free, and tells that claim's [inbox](Self::listen).
-/// * **The line is served in order**: neither a claim that only asks once nor one that could share the
-///   lock with its holders overtakes. There are two exceptions. A claim for several keys may be overtaken
-///   for a second, while another of its keys is taken. A claim [companion](field@AcquireRequest::companion) of a holder
-///   of its process may enter in that one's place.
-/// * **A release takes a claim out of the line too**: who stops waiting releases.
-/// * **A loss that the store hears of by itself** is told to the claim's [inbox](Subscriber::lost).
-/// * **Only what is held is listed**: no lines, no counters, no lease that has ended, and nothing that
-///   is kept under other names than those asked for.
-/// * **An eviction is a release by somebody else**: the next in line has the lock at once, under a greater
-///   fencing token, and nothing that the evicted holder does later takes it from that one again.
-/// * **Batches answer one by one**, in the order asked: one bad key never stops the others.
-/// * **Commands that one task sends for one key take effect in that order.** A future that was
-///   polled once has sent its command.
-/// * **Dropping a future is allowed at any point**; its command may or may not take effect.
+/// * **An acquire can be repeated.** If the lock already carries this claim's token, because an earlier answer was lost, the store
+///   grants it again, under the same number or a greater one, and the lease starts anew.
+/// * **Fencing tokens only grow**, per key, across releases, expiries, and a store that lost its memory.
+/// * **A lease ends without a command**, `ttl` after the store received the request.
+/// * **No store retries or waits.** The manager does. A store with wait queues lets a claim [wait in one](Waiting::Queued), grants the
+///   lock to the first waiter when it becomes free, and notifies that claim's [subscriber](Self::subscribe).
+/// * **A queue is served in order.** Neither a claim that only asks once nor one that could share the lock with its holders
+///   overtakes. There are two exceptions. A claim for several keys may be overtaken for a second, while another of its keys is held.
+///   The [companion](field@AcquireRequest::companion) of a holder of its process may enter in that holder's place.
+/// * **A release also removes a claim from the queue**: a caller that stops waiting releases.
+/// * **A loss that the store learns of** is reported to the claim's [subscriber](Subscriber::lost).
+/// * **Only held locks are listed**: no queues, no counters, no lease that has ended, and nothing under other names than those asked
+///   for.
+/// * **A forced release hands the lock to the next waiter at once**, under a greater fencing token. Nothing that the former holder
+///   does later takes it from that waiter.
+/// * **Batches answer one by one**, in the order asked. One bad key never stops the others.
+/// * **Commands that one task sends for one key take effect in that order.** A future that was polled once has sent its command.
+/// * **A future may be dropped at any point**; its command may or may not take effect.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -132,32 +127,32 @@ pub use request::{AcquireRequest, ReleaseRequest, RenewRequest, Waiting};
 /// # Ok::<(), lockattr::Error>(())
 /// ```
 pub trait Store: Debug + Send + Sync + 'static {
-    /// Takes the lock if it is free or already this claim's; else the claim waits as it
-    /// [says](Waiting). One that stands in line keeps its place when it asks again.
+    /// Acquires the lock if it is free or already held by this claim. Else the claim waits as its request
+    /// [says](Waiting). A queued claim keeps its place when it asks again.
     ///
-    /// A store without a line lets nobody wait.
+    /// A store without wait queues queues no claim.
     fn acquire(
         &self,
         asked: &AcquireRequest,
     ) -> impl Future<Output = Result<AcquireOutcome, StoreError>> + Send;
 
-    /// Tells `inbox` what concerns the claims whose tokens begin with its number, for as long as
-    /// its manager keeps it.
+    /// Sends notifications for claims whose tokens begin with the subscriber's number to `subscriber`, for as long as its
+    /// manager keeps it.
     fn subscribe(&self, _subscriber: &Arc<Subscriber>) {}
 
-    /// Makes each lease run for its `ttl` from now, where the claim still holds its lock.
+    /// Extends each lease to its `ttl` from now, where the claim still holds its lock.
     fn renew(
         &self,
         renewals: &[RenewRequest],
     ) -> impl Future<Output = Vec<Result<RenewOutcome, StoreError>>> + Send;
 
-    /// Gives each lock back, where the claim still holds it.
+    /// Releases each lock, where the claim still holds it.
     fn release(
         &self,
         releases: &[ReleaseRequest],
     ) -> impl Future<Output = Vec<Result<ReleaseOutcome, StoreError>>> + Send;
 
-    /// Who has the lock now.
+    /// The holder of the lock, if it is held.
     fn holder(
         &self,
         key: &LockKey,
@@ -168,8 +163,8 @@ pub trait Store: Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if the store could not be asked about all of them, or cannot list locks: it then
-    /// says so, as one does that has no method for it.
+    /// [`StoreError`] if the store could not be asked about all of them, or cannot list locks. The default says that it
+    /// cannot.
     fn held_locks(
         &self,
         _prefix: &str,
@@ -178,16 +173,14 @@ pub trait Store: Debug + Send + Sync + 'static {
         std::future::ready(Err(StoreError::new(sentence).not_sent()))
     }
 
-    /// Takes a lock from all who have it, whoever they are, and hands it to the next in line. Whether
-    /// anybody had it.
+    /// Takes a lock from all of its holders, and hands it to the next waiter. Returns whether it was held.
     ///
-    /// The holder is not asked. It hears of it with its next renewal, or earlier, which says that the
-    /// claim has its locks [no longer](RenewOutcome::NotHeld); one that has several keys loses all of them
-    /// with the first.
+    /// The holder is not asked. It learns of the loss with its next renewal ([`NotHeld`](RenewOutcome::NotHeld)), or
+    /// earlier. A claim for several keys loses all of them.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if nobody knows whether it was taken, or the store cannot take it: it then says
+    /// [`StoreError`] if it is not known whether the lock was taken, or if the store cannot take it; the message then says
     /// what to do instead.
     fn force_release(
         &self,
@@ -197,47 +190,45 @@ pub trait Store: Debug + Send + Sync + 'static {
         std::future::ready(Err(StoreError::new(sentence).not_sent()))
     }
 
-    /// Whether the store answers at all; asked once when a manager connects.
+    /// Checks that the store answers. A manager calls it once, when it connects.
     fn ping(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Whether the connection over which this key is asked about has brought an answer, to whatever
-    /// question, since `since`. A question that gets none in time met a slow store then, and else one
-    /// that is away. A store that cannot tell says no.
+    /// Whether the connection that serves this key has received any answer since `since`. A request that gets no answer
+    /// in time then met a slow store, and not one that is away. A store that cannot tell returns `false`.
     fn answered_since(&self, _key: &LockKey, _since: Instant) -> bool {
         false
     }
 
-    /// How long an entry for a claim of `ttl` may stay in the queue after its process last asked. For that long
-    /// a manager goes on removing it, unless an answer says that it is gone.
+    /// How long an entry for a claim of `ttl` may stay in the queue after its process last asked. For that long a manager
+    /// keeps trying to remove it, unless an answer reports that it is gone.
     fn entry_lifetime(&self, ttl: Duration) -> Duration {
         queue::entry_lifetime(ttl)
     }
 
-    /// Whether the store is reached over a network, so that the caller's runtime needs I/O. On a runtime
-    /// without it a manager refuses every call.
+    /// Whether the store is reached over a network, so that the caller's runtime needs I/O. On a runtime without I/O a
+    /// manager then refuses every call.
     fn needs_io(&self) -> bool {
         false
     }
 
-    /// Whether a claim may ask as the [companion](field@AcquireRequest::companion) of another claim of its process. Where it may not, each
-    /// caller that shares a lock waits in the store by itself.
+    /// Whether a claim may ask as the [companion](field@AcquireRequest::companion) of another claim of its process. Where it
+    /// may not, each caller that shares a lock has an entry of its own in the store's queue.
     fn supports_companions(&self) -> bool {
         false
     }
 
-    /// Whether a claim that has a lock alone may share it from then on. Such a claim says so by its
-    /// [mode](Claim::sharing) and its value, and its next [renewal](Self::renew) makes the lock a shared one:
-    /// claims that wait for it and can share it are granted it. Until that renewal is executed, the store knows
-    /// the claim by its token.
+    /// Whether an exclusive claim can become a shared one. Such a claim changes its [mode](Claim::sharing) and its value, and
+    /// its next [renewal](Self::renew) makes the lock a shared one; waiters that can share it are then granted it. Until
+    /// that renewal is executed, the store knows the claim by its token.
     ///
-    /// Where a store cannot do this, a writer lets no readers in: each reader asks the store.
+    /// Where a store cannot do this, a writer admits no readers of its process: each reader asks the store.
     fn supports_downgrade(&self) -> bool {
         false
     }
 
-    /// Takes the next fencing number of this key: greater than that of every earlier acquisition, smaller than
-    /// that of every later one. The manager hands a permit to the next caller of its process under this number.
-    /// `None` if the store cannot give a number now; the manager then releases the permit to the store.
+    /// The next fencing number of this key: greater than that of every earlier acquisition, smaller than that of every later
+    /// one. The manager hands a permit to the next caller of its process under this number. `None` if the store cannot give
+    /// a number now; the manager then releases the permit to the store.
     ///
     /// # Errors
     ///
@@ -249,17 +240,17 @@ pub trait Store: Debug + Send + Sync + 'static {
         std::future::ready(Ok(None))
     }
 
-    /// The longest lease that it takes; a manager refuses options beyond it.
+    /// The longest lease that the store accepts. A manager refuses options beyond it.
     fn longest_ttl(&self) -> Duration {
         Duration::MAX
     }
 
-    /// Why this key cannot be locked here, if it cannot: a name that the store itself uses.
+    /// Why this key cannot be locked here, if so: for example a name that the store itself uses.
     fn refuses(&self, _key: &LockKey) -> Option<String> {
         None
     }
 
-    /// Why this claim cannot be granted here, whoever else asks: what the store has no locks for.
+    /// Why the store can never grant this claim, if so: it has no such kind of lock.
     fn refuses_claim(&self, _claim: &Claim) -> Option<String> {
         None
     }
@@ -268,19 +259,19 @@ pub trait Store: Debug + Send + Sync + 'static {
 /// The answer to [`Store::acquire`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AcquireOutcome {
-    /// The lock is ours.
+    /// The claim holds the lock.
     Acquired {
         /// The number of this acquisition.
         fencing: FencingToken,
-        /// Whether others stand in line for it.
+        /// Whether other claims wait for it.
         contended: bool,
     },
-    /// Another claim has it, or comes first.
+    /// Another claim holds it, or comes first.
     Held {
-        /// Who, where the store can say.
+        /// The holder, where the store knows it.
         holder: Option<Box<Holder>>,
-        /// If the claim stands in line now: after how long to ask again if its inbox hears nothing,
-        /// because the holder's lease has then ended by itself unless it was renewed.
+        /// If the claim is queued: after how long to ask again without a notification, because the holder's lease has then
+        /// ended unless it was renewed.
         queued: Option<Duration>,
     },
 }
@@ -290,15 +281,15 @@ pub enum AcquireOutcome {
 pub enum RenewOutcome {
     /// The lease runs on.
     Renewed,
-    /// The lock is free or another's: certainly lost.
+    /// The lock is free or held by another claim: the lease is certainly lost.
     NotHeld,
 }
 
 /// The answer to one [`ReleaseRequest`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReleaseOutcome {
-    /// The lock was ours and is free.
+    /// The claim held the lock, and no longer does.
     Released,
-    /// The lock was free already or another's, and was left alone.
+    /// The lock was free or held by another claim, and was left alone.
     NotHeld,
 }
