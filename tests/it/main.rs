@@ -3,6 +3,7 @@
 mod arguments;
 mod attribute;
 mod cancellation;
+mod counterexamples;
 mod engine_faults;
 mod etcd;
 mod examples;
@@ -12,7 +13,6 @@ mod harness;
 mod key;
 mod line;
 mod lock_order;
-mod museum;
 mod mysql;
 mod observe;
 mod options;

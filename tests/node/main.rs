@@ -2,8 +2,8 @@
 //! stdout, ends with stdin.
 
 mod arguments;
+mod counterexample;
 mod echo;
-mod exhibit;
 mod fork;
 mod job;
 mod leave;
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
 async fn in_a_runtime(arguments: &Arguments) -> ExitCode {
     ended(match arguments.verb() {
         "echo" => echo::run(arguments).await,
-        "exhibit" => exhibit::run(arguments).await,
+        "counterexample" => counterexample::run(arguments).await,
         "job" => job::run(arguments).await,
         "leave" => leave::run(arguments).await,
         "lock" => lock::run(arguments).await,
@@ -40,7 +40,7 @@ async fn in_a_runtime(arguments: &Arguments) -> ExitCode {
         "server" => server::run().await,
         "work" => work::run(arguments).await,
         verb => {
-            let verbs = "echo, exhibit, fork, job, leave, lock, plain, server, work";
+            let verbs = "echo, counterexample, fork, job, leave, lock, plain, server, work";
             return refuse(&format!("no verb `{verb}`; there are: {verbs}"));
         }
     })

@@ -47,7 +47,7 @@ fn all(newest: &[Result<Newest, String>], steps: &mut Steps) -> Result<Vec<Strin
     others.env("LOCKATTR_SIM_SEEDS", FEW_WORLDS);
     // All names but `it`, `models`, and `core`, which is a part of `it`.
     others.args(["--lib", "--bins", "--examples", "--test", "[!icm]*", "--test", "cli"]);
-    others.args(["--test", "comparison", "--test", "museum"]);
+    others.args(["--test", "comparison", "--test", "counterexamples"]);
     rare.extend(steps.time("all other programs", || again::run(&mut others, alone))?);
     let mut models = run();
     models.args(["--test", "models", "--"]);

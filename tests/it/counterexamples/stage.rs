@@ -1,4 +1,4 @@
-//! Where an exhibit is shown: servers, processes that take orders, and the history that they write.
+//! Where a counterexample is shown: servers, processes that take orders, and the history that they write.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
 /// What a lock's name is on the server, for all algorithms.
-pub(super) const KEY: &str = "lock:museum";
+pub(super) const KEY: &str = "lock:counterexamples";
 
 /// The article's, or ours.
 pub(super) const OURS: &str = "lockattr";
@@ -54,10 +54,10 @@ impl<'a> Stage<'a> {
     /// One whose clock is `ahead` by milliseconds, or stands at `now`. Ours asks no such clock.
     pub(super) fn enters_with_clock(&mut self, ahead: i64, now: i64) -> Client {
         let node = node!(
-            "exhibit",
+            "counterexample",
             algorithm = self.algorithm,
             addrs = self.addrs.join(","),
-            key = "museum",
+            key = "counterexamples",
             ttl = TTL.as_millis(),
             history = self.history().display(),
             process = self.nodes.len(),

@@ -1,4 +1,4 @@
-//! What the algorithms of the museum have in common: the way to their servers, a clock, a lease.
+//! What the algorithms of the counterexamples have in common: the way to their servers, a clock, a lease.
 
 use std::error::Error;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -1,8 +1,8 @@
-//! The museum: the flawed algorithms of the founding articles, each with the fault that breaks it, what
+//! The counterexamples: the flawed algorithms of the founding articles, each with the fault that breaks it, what
 //! the checker reports, and lockattr under the same.
 //!
-//! An exhibit is a function that drives processes step by step. It is called with the name of the
-//! algorithm that they use (`tests/node/exhibit.rs`): the article's, or ours.
+//! An counterexample is a function that drives processes step by step. It is called with the name of the
+//! algorithm that they use (`tests/node/counterexample.rs`): the article's, or ours.
 
 mod blind_watchdog;
 mod count_field;
@@ -16,7 +16,7 @@ mod timestamp_token;
 
 use std::path::Path;
 
-/// The row of each exhibit: what its algorithm is called in `docs/trust.md`, and what is reported.
+/// The row of each counterexample: what its algorithm is called in `docs/trust.md`, and what is reported.
 const TABLE: [(&str, &[&str]); 7] = [
     ("`SETNX`, then `EXPIRE`", setnx_expire::REPORTED),
     ("`DEL` without a check", del_unchecked::REPORTED),

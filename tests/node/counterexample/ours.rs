@@ -20,7 +20,7 @@ impl Ours {
         let addrs = visit.addrs.join(",");
         let url = match visit.addrs.len() {
             1 => format!("redis://{addrs}"),
-            // No server of an exhibit is ever started anew, so none has to be waited for.
+            // No server of an counterexample is ever started anew, so none has to be waited for.
             _ => format!("redlock://{addrs}?durable=true"),
         };
         let manager = LockManager::builder().url(url).ttl(visit.ttl).build()?;

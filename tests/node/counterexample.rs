@@ -1,5 +1,5 @@
-//! `node exhibit algorithm=… addrs=… key=… ttl=MILLISECONDS history=… process=N [clock=…] [now=…] [ledger=… fenced=BOOL]`: takes
-//! and gives a lock on order, by an algorithm of the museum or by lockattr, and writes the history.
+//! `node counterexample algorithm=… addrs=… key=… ttl=MILLISECONDS history=… process=N [clock=…] [now=…] [ledger=… fenced=BOOL]`: takes
+//! and gives a lock on order, by an algorithm of the counterexamples or by lockattr, and writes the history.
 //!
 //! | order | what is asked |
 //! |---|---|

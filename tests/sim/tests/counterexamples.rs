@@ -11,7 +11,7 @@ fn found(wrong: Wrong, topology: Topology, fits: &str) {
     found_among((0..WITHIN).map(|seed| Plan::draw(seed, topology)), wrong, fits);
 }
 
-#[expect(clippy::print_stdout, reason = "the museum's label")]
+#[expect(clippy::print_stdout, reason = "the counterexamples's label")]
 fn found_among(plans: impl Iterator<Item = Plan>, wrong: Wrong, fits: &str) {
     let mut other = String::new();
     for plan in plans {
