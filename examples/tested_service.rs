@@ -94,7 +94,7 @@ impl Stock {
         assert_held!("product:<product>", "{left} are left to write");
         let mut rows = self.rows();
         let row = rows.entry(product).or_default();
-        if row.fence.is_some_and(|last| last > fence) {
+        if row.fence.is_some_and(|last| last >= fence) {
             return Err(OrderError::Stale);
         }
         *row = Row { left, fence: Some(fence) };
