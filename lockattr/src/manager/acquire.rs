@@ -1,80 +1,30 @@
-//! One acquisition: re-enter (`reenter.rs`), or wait in this process (`local_queue.rs`) and ask the
-//! store, until the lock is granted or the wait budget ends.
+//! The first acquisition of a lock, from the call to the store and back, in the order in which it runs:
+//! `acquire_new`, `acquire_unobserved`, `ask_or_wait`, `ask_store`, `PendingAcquire::{ask, send, granted}`.
+//!
+//! Other callers and processes are met elsewhere: in this process's wait queue (`local_queue.rs`,
+//! `contended.rs`), in the store's (`contended.rs`), and in the search for deadlocks (`deadlock.rs`).
 
 use std::sync::Arc;
 
 use futures_util::future::OptionFuture;
-use tokio::task::coop::consume_budget;
-use tokio::time::Instant;
+use tokio::task::yield_now;
+use tokio::time::{Instant, timeout_at};
 
 use super::LockManager;
-use super::local_queue::{LocalOutcome, LocalQueue};
-use super::pending_acquire::{PendingAcquire, Refusal};
-use crate::hold::chain;
-use crate::hold::last_known::{Head, contended};
+use super::contended::Waited;
+use super::local_queue::LocalQueue;
+use super::pending_acquire::{GrantedBy, MIN_RESPONSE_TIME, PendingAcquire, Refusal, lapsed};
+use crate::hold::last_known::{Head, LastKnown};
+use crate::lease::{GrantedLease, validity};
 use crate::lock::key::{LockKey, named};
 use crate::lock::options::ResolvedOptions;
 use crate::lock::retry::Attempts;
-use crate::lock::site::Site;
-use crate::manager::body::{Granted, Start};
 use crate::observe::AcquireObservation;
-use crate::platform::entropy::random_fraction;
-use crate::store::{Claim, Sharing};
-use crate::{Error, LockGuard};
+use crate::store::{AcquireOutcome, AcquireRequest, Claim, Sharing, Waiting};
+use crate::{Error, FencingToken, LockGuard};
 
 impl LockManager {
-    /// Acquires the lock for a body, as a call that begins now.
-    pub(crate) async fn start(&self, options: &ResolvedOptions, key: &str) -> Result<Start, Error> {
-        if let Some(nested) = self.enter_at_once(options, key).await? {
-            return Ok(Start::Nested(nested, options.on_lost));
-        }
-        let began = Instant::now();
-        let guard = self.acquire_on(options, key).await?;
-        Ok(Granted::new(guard, options.clone(), self.clone(), began).into())
-    }
-
-    pub(crate) async fn acquire_on(
-        &self,
-        options: &ResolvedOptions,
-        key: &str,
-    ) -> Result<LockGuard, Error> {
-        // What needs no store is ready at once, and a loop of it must let others run too.
-        consume_budget().await;
-        // Before anything is made for it: a call that enters again costs next to nothing.
-        if let Some(outer) = chain::find(&self.shared.core, key) {
-            return self.enter_again(options, &outer, key).await;
-        }
-        self.acquire_new(options, Arc::new([self.key(key)?])).await
-    }
-
-    /// All of `keys` or none: those that this call chain has already are entered again.
-    pub(crate) async fn acquire_all_on(
-        &self,
-        options: &ResolvedOptions,
-        keys: Vec<LockKey>,
-    ) -> Result<LockGuard, Error> {
-        // One wait budget for the whole call.
-        let began = Instant::now();
-        let in_all = |error: Error| error.waited_since(began);
-        let (entries, rest) = self.in_chain(keys);
-        let mut also = Vec::new();
-        for (outer, key) in &entries {
-            let options = options.after(began.elapsed());
-            also.push(self.enter_again(&options, outer, key.as_str()).await.map_err(in_all)?);
-        }
-        if !rest.is_empty() {
-            let options = options.after(began.elapsed());
-            let guard = self.acquire_new(&options, rest.into()).await.map_err(in_all)?;
-            // The others may have been lost while it waited.
-            also.iter().try_for_each(|turn| turn.ensure_held())?;
-            return Ok(guard.and(also));
-        }
-        match also.pop() {
-            Some(innermost) => Ok(innermost.and(also)),
-            None => Err(Error::InvalidKey("no key is given: name what to lock".into())),
-        }
-    }
-
+    /// Acquires the locks on `keys`, which this call chain does not hold, and reports how that ends.
     pub(crate) async fn acquire_new(
         &self,
         options: &ResolvedOptions,
@@ -83,23 +33,13 @@ impl LockManager {
         if let Some(site) = options.site {
             self.check_lock_order(options, site);
         }
-        let wait = AcquireObservation::begin(options, &keys, &self.shared.recorder);
-        let outcome = wait.instrument(self.acquire_unobserved(options, keys, &wait)).await;
-        observed(wait, outcome.map(|guard| guard.at(options.site)))
+        let observation = AcquireObservation::begin(options, &keys, &self.shared.recorder);
+        let outcome =
+            observation.instrument(self.acquire_unobserved(options, keys, &observation)).await;
+        observed(observation, outcome.map(|guard| guard.at(options.site)))
     }
 
-    /// What waits inside of other holds should do so in one order everywhere.
-    fn check_lock_order(&self, options: &ResolvedOptions, inner: Site) {
-        if self.shared.settings.check_lock_order && !options.wait_budget.is_once() {
-            let now = Instant::now();
-            let around = chain::entries().filter(|entry| {
-                let is_ours = Arc::ptr_eq(entry.core(), &self.shared.core);
-                is_ours && entry.ensure_held(now).is_ok()
-            });
-            self.shared.lock_order.record(inner, around.filter_map(|entry| entry.site()));
-        }
-    }
-
+    /// Takes the lock that this process cached, or asks the store, until the manager shuts down.
     async fn acquire_unobserved(
         &self,
         options: &ResolvedOptions,
@@ -107,30 +47,30 @@ impl LockManager {
         observed: &AcquireObservation,
     ) -> Result<LockGuard, Error> {
         let (core, watchdog) = (&self.shared.core, &self.shared.core.watchdog);
-        // First of all, also for what an earlier runtime left behind: it may be this very key's
-        // release.
+        // First, also for what an earlier runtime left behind: that may be the release of this key.
         watchdog.start()?;
         let mut head = None;
         if let Some(name) = handed_off(options, &keys) {
-            // Before anything else is made: a lock that is kept costs next to nothing.
-            if let Some((place, kept)) = core.lines().try_join(name) {
-                match take_cached_lock(options, place, kept).await {
+            // Before anything else is made, so that a cached lock costs next to nothing.
+            if let Some((first, cached)) = core.lines().try_join(name) {
+                match take_cached_lock(options, first, cached).await {
                     Ok(guard) => return Ok(guard),
-                    Err(place) => head = Some(place),
+                    Err(first) => head = Some(first),
                 }
             }
         }
         let search = self.search(options, &keys);
-        let wait = self.wait_and_ask(options, &keys, head, observed);
+        let acquisition = self.ask_or_wait(options, &keys, head, observed);
         tokio::select! {
             biased;
-            outcome = wait => outcome,
+            outcome = acquisition => outcome,
             () = watchdog.stopped() => Err(shut_down(&named(&keys))),
             Some(deadlock) = OptionFuture::from(search) => Err(deadlock),
         }
     }
 
-    async fn wait_and_ask(
+    /// Asks the store at once, unless callers of this process wait for these locks already.
+    async fn ask_or_wait(
         &self,
         options: &ResolvedOptions,
         keys: &Arc<[LockKey]>,
@@ -142,43 +82,23 @@ impl LockManager {
         if !queue.as_ref().is_some_and(|queue| queue.hands_off) {
             self.release_cached(keys).await;
         }
-        let (mut probed, mut number) = (false, None);
-        loop {
-            let (mut beside, mut companion, mut for_all) = (false, None, None);
-            if let Some(queue) = &queue
-                && head.is_none()
-                && !attempts.is_once()
-            {
-                let wait = queue.wait(options, keys, probed, number, &mut attempts, observed);
-                match wait.await? {
-                    LocalOutcome::Granted(guard) => return Ok(guard),
-                    LocalOutcome::AskStore(place, with) => (head, companion) = (Some(place), with),
-                    LocalOutcome::Probe(place, with) => {
-                        (probed, number) = (true, place);
-                        (beside, companion) = (true, with);
-                    }
-                    LocalOutcome::ProbeForAll(place, asks) => {
-                        (probed, number) = (true, Some(place));
-                        (beside, for_all) = (true, Some(asks));
-                    }
-                }
-            }
-            let asking = self.claim(options, keys, head.take(), queue.as_ref())?.beside(companion);
-            if !beside {
-                return self.ask_until_over(asking, keys, attempts, observed).await;
-            }
-            attempts.begin();
-            let asked = self.probe(asking, keys, &attempts, for_all.is_some()).await;
-            // Its answer is known to all by now.
-            drop(for_all);
-            if let Some(guard) = asked? {
-                return Ok(guard);
-            }
+        let mut companion = None;
+        if let Some(queue) = &queue
+            && head.is_none()
+            && !attempts.is_once()
+        {
+            let waited = self.wait_in_process(queue, options, keys, &mut attempts, observed);
+            (head, companion) = match waited.await? {
+                Waited::Granted(guard) => return Ok(guard),
+                Waited::AskStore(head, companion) => (Some(head), companion),
+            };
         }
+        let pending = self.pending_acquire(options, keys, head, queue.as_ref())?;
+        self.ask_store(pending.companion(companion), keys, attempts, observed).await
     }
 
-    /// A claim for `keys` on its way to the store.
-    fn claim<'a>(
+    /// A claim for `keys` under a new owner token.
+    pub(super) fn pending_acquire<'a>(
         &'a self,
         options: &'a ResolvedOptions,
         keys: &Arc<[LockKey]>,
@@ -193,91 +113,141 @@ impl LockManager {
         if let Some(why) = shared.core.store().refuses_claim(&claim) {
             return Err(Error::InvalidOptions(why));
         }
-        let asking = PendingAcquire::new(shared, claim, options, head, queue);
-        // After it is noted that we ask, so that a shutdown either is seen here or sees this.
+        let pending = PendingAcquire::new(shared, claim, options, head, queue);
+        // After `new` has counted this acquisition: either this check finds the shutdown, or the
+        // shutdown waits for this acquisition.
         if shared.core.watchdog.is_shut_down() {
             return Err(shut_down(&named(keys)));
         }
-        Ok(asking)
+        Ok(pending)
     }
 
-    /// Asks once, beside the asker of this process; nothing where the lock is another's or nobody
-    /// knows, because the asker finds that out too.
-    async fn probe(
+    /// Asks the store. If another process holds the lock, the caller waits in the store's queue.
+    async fn ask_store(
         &self,
-        mut asking: PendingAcquire<'_>,
-        keys: &[LockKey],
-        attempts: &Attempts,
-        for_all: bool,
-    ) -> Result<Option<LockGuard>, Error> {
-        match asking.probe(attempts, for_all).await {
-            Some(guard) if guard.is_shut_down() => Err(shut_down(&named(keys))),
-            granted => Ok(granted),
-        }
-    }
-
-    /// Asks, and waits in the store's queue, until the lock is granted or the wait budget ends.
-    async fn ask_until_over(
-        &self,
-        mut asking: PendingAcquire<'_>,
+        mut pending: PendingAcquire<'_>,
         keys: &[LockKey],
         mut attempts: Attempts,
         observed: &AcquireObservation,
     ) -> Result<LockGuard, Error> {
-        loop {
-            attempts.begin();
-            let refusal = match asking.ask(&attempts).await {
-                // Lost already if the manager was shut down meanwhile; dropped, it is given back.
-                Ok(guard) if guard.is_shut_down() => return Err(shut_down(&named(keys))),
-                Ok(guard) => return Ok(guard),
-                Err(refusal) => refusal,
-            };
-            let (now, random) = (Instant::now(), random_fraction());
-            let queued = refusal.is_queued();
-            let again = match &refusal {
-                Refusal::Held { queued: Some(soon), .. } => attempts.recheck_at(now, *soon, random),
-                _ => attempts.pause(now, random),
-            };
-            let over = |refusal, attempts: &Attempts| match refusal {
-                Refusal::Held { holder, .. } => contended(&named(keys), attempts, holder),
-                Refusal::Unknown(error) => error.about(&named(keys)),
-            };
-            let Some(until) = again else { return Err(over(refusal, &attempts)) };
-            observed.waits();
-            if let Some(guard) = asking.granted_before(until).await {
-                return Ok(guard);
-            }
-            // It looked all the time: one more question would find what the last one did.
-            if queued && !attempts.can_wait(Instant::now()) {
-                return Err(over(refusal, &attempts));
-            }
-        }
-    }
-
-    /// Gives back what is kept in this process of the locks that are about to be asked for.
-    async fn release_cached(&self, keys: &[LockKey]) {
-        for key in keys {
-            for kept in self.shared.core.lines().take_cached(Some(key.name())) {
-                // If it was lost meanwhile, nobody held it who would have to know.
-                kept.release_in_background().await.ok();
-            }
+        attempts.begin();
+        match pending.ask(&attempts).await {
+            Ok(guard) => unless_shut_down(guard, keys),
+            Err(refusal) => pending.wait_in_store(refusal, keys, attempts, observed).await,
         }
     }
 }
 
-/// Takes the lock that was kept for the place in front, if there is one and it fits.
-pub(super) async fn take_cached_lock(
-    options: &ResolvedOptions,
-    head: Head,
-    kept: Option<LockGuard>,
-) -> Result<LockGuard, Head> {
-    match kept {
-        Some(kept) => kept.take_cached_lock(options, head).await,
-        None => Err(head),
+impl PendingAcquire<'_> {
+    /// Asks the store, and waits in its queue if there is time for that.
+    pub(super) async fn ask(&mut self, attempts: &Attempts) -> Result<LockGuard, Refusal> {
+        let mut request = self.request();
+        let asked = Instant::now();
+        if attempts.can_wait(asked) {
+            let token = self.claim.token();
+            self.subscription.get_or_insert_with(|| self.shared.subscriber.subscribe(token));
+            request = request.waiting(Waiting::Queued).recheck_every(self.recheck_every());
+        }
+        let refused =
+            self.send(request, attempts.response_deadline(asked, MIN_RESPONSE_TIME)).await;
+        if let (Err(refusal), Some(head)) = (&refused, &self.head) {
+            head.learned(refusal.known());
+        }
+        refused
+    }
+
+    /// Sends the request, and waits for the answer until `cut`. A grant becomes a guard.
+    pub(super) async fn send(
+        &mut self,
+        request: AcquireRequest,
+        cut: Option<Instant>,
+    ) -> Result<LockGuard, Refusal> {
+        let had_to_undo = std::mem::replace(&mut self.must_undo, true);
+        let had_no_answer = std::mem::replace(&mut self.unanswered, true);
+        let (ttl, asked) = (self.options.ttl, Instant::now());
+        let store = self.shared.core.store();
+        // Looked up before the request is sent, because a release that is sent later is executed later.
+        let companion = self.companion.as_ref();
+        let is_beside = companion.is_some_and(|it| self.shared.core.watchdog.holds(it.token()));
+        let answer = store.acquire(&request);
+        let answer = match cut {
+            Some(cut) => match timeout_at(cut, answer).await {
+                Ok(answer) => answer,
+                Err(_) => return Err(self.no_answer(asked, cut)),
+            },
+            None => answer.await,
+        };
+        self.unanswered = had_no_answer || matches!(&answer, Err(error) if !error.is_not_sent());
+        match answer {
+            // The grant arrived after its own lease had expired. `must_undo` stays: the next attempt takes
+            // the lock over, or the drop releases it.
+            Ok(AcquireOutcome::Acquired { .. }) if Instant::now() >= asked + validity(ttl) => {
+                Err(Refusal::Unknown(lapsed(ttl)))
+            }
+            Ok(AcquireOutcome::Acquired { fencing, contended }) => {
+                let by = if is_beside { GrantedBy::CompanionRequest } else { GrantedBy::Request };
+                Ok(self.granted(fencing, asked, contended, by).await)
+            }
+            Ok(AcquireOutcome::Held { holder, queued }) => {
+                self.must_undo = had_to_undo || queued.is_some();
+                Err(Refusal::Held { holder, queued })
+            }
+            Err(error) => {
+                self.must_undo = had_to_undo || !error.is_not_sent();
+                Err(Refusal::Unknown(error))
+            }
+        }
+    }
+
+    /// Makes the guard of a lock that is held since `asked`, and tells the waiters of this process.
+    pub(super) async fn granted(
+        &mut self,
+        fencing: FencingToken,
+        asked: Instant,
+        contended: bool,
+        by: GrantedBy,
+    ) -> LockGuard {
+        let (options, core) = (self.options, &self.shared.core);
+        let lease = GrantedLease {
+            claim: self.claim.clone(),
+            fencing,
+            asked,
+            ttl: options.ttl,
+            renew: options.renew,
+            max_hold: options.max_hold,
+        };
+        let (guard, woken) = match self.queue.filter(|queue| !queue.hands_off) {
+            None => {
+                let head = self.head.take();
+                let ours = LastKnown::Ours(self.claim.clone());
+                match (&head, self.queue) {
+                    (Some(head), _) => head.granted(contended, ours, Instant::now()),
+                    // It asked for all waiters, because the head is silent.
+                    (None, Some(queue)) => queue.learned(ours),
+                    (None, None) => {}
+                }
+                LockGuard::granted(lease, options.hold_at_least, head, core)
+            }
+            Some(queue) => {
+                let granted = LockGuard::granted(lease, options.hold_at_least, None, core);
+                self.share_in_process(queue, by);
+                granted
+            }
+        };
+        self.must_undo = false;
+        if !self.unanswered {
+            self.claim.left_queue();
+        }
+        if woken {
+            // A woken task is next on its own thread, and no other thread takes it from there: a body
+            // that computes from its first line would keep the watchdog from running.
+            yield_now().await;
+        }
+        guard
     }
 }
 
-/// The name of the lock, if its queue in this process hands it on: one key, for one holder.
+/// The name of the lock, if its queue in this process hands it off: one key, for one holder.
 fn handed_off<'a>(options: &ResolvedOptions, keys: &'a [LockKey]) -> Option<&'a str> {
     match keys {
         [key] if options.sharing == Sharing::Exclusive && !options.by_store => Some(key.name()),
@@ -285,23 +255,44 @@ fn handed_off<'a>(options: &ResolvedOptions, keys: &'a [LockKey]) -> Option<&'a 
     }
 }
 
+/// Takes the lock that this process cached, if the head of its queue finds one that fits.
+pub(super) async fn take_cached_lock(
+    options: &ResolvedOptions,
+    head: Head,
+    cached: Option<LockGuard>,
+) -> Result<LockGuard, Head> {
+    match cached {
+        Some(cached) => cached.take_cached_lock(options, head).await,
+        None => Err(head),
+    }
+}
+
 pub(super) fn shut_down(key: &str) -> Error {
     Error::ShutDown { key: key.to_owned() }
 }
 
+/// Refuses a lock that was granted while the manager shut down: it is lost already, and dropping it
+/// releases it.
+pub(super) fn unless_shut_down(guard: LockGuard, keys: &[LockKey]) -> Result<LockGuard, Error> {
+    if guard.is_shut_down() {
+        return Err(shut_down(&named(keys)));
+    }
+    Ok(guard)
+}
+
 /// Reports how an acquisition ended; its guard reports how the hold ends.
 pub(super) fn observed(
-    wait: AcquireObservation,
+    observation: AcquireObservation,
     outcome: Result<LockGuard, Error>,
 ) -> Result<LockGuard, Error> {
     match outcome {
         Ok(mut guard) => {
-            let watched = wait.acquired(guard.frame().hold());
+            let watched = observation.acquired(guard.frame().hold());
             guard.watch(watched);
             Ok(guard)
         }
         Err(error) => {
-            wait.refused(&error);
+            observation.refused(&error);
             Err(error)
         }
     }

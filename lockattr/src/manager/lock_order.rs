@@ -6,8 +6,13 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::time::Instant;
+
+use super::LockManager;
+use crate::hold::chain;
+use crate::lock::options::ResolvedOptions;
 use crate::lock::site::Site;
 
 /// Two orders of locks that may end in a deadlock, with the places in the code.
@@ -40,6 +45,20 @@ pub struct LockInversion {
     /// The order that was noticed last, and then those that lead back from its inner lock to its
     /// outer one.
     orders: Vec<Nested>,
+}
+
+impl LockManager {
+    /// Records in which order this call chain waits for locks inside of those that it holds.
+    pub(super) fn check_lock_order(&self, options: &ResolvedOptions, inner: Site) {
+        if self.shared.settings.check_lock_order && !options.wait_budget.is_once() {
+            let now = Instant::now();
+            let around = chain::entries().filter(|entry| {
+                let is_ours = Arc::ptr_eq(entry.core(), &self.shared.core);
+                is_ours && entry.ensure_held(now).is_ok()
+            });
+            self.shared.lock_order.record(inner, around.filter_map(|entry| entry.site()));
+        }
+    }
 }
 
 impl LockInversion {

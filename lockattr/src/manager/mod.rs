@@ -3,9 +3,11 @@
 mod acquire;
 #[cfg(feature = "postgres")]
 mod acquire_in;
+mod acquire_keys;
 mod blocking;
 pub(crate) mod body;
 mod builder;
+mod contended;
 mod deadlock;
 pub(crate) mod default_manager;
 pub(crate) mod inherit;

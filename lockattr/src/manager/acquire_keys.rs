@@ -1,0 +1,68 @@
+//! What a call asks for: a hold of its own call chain that it enters again (`reenter.rs`), a lock that it
+//! acquires (`acquire.rs`), or several keys, some of each.
+
+use std::sync::Arc;
+
+use tokio::task::coop::consume_budget;
+use tokio::time::Instant;
+
+use super::LockManager;
+use super::body::{Granted, Start};
+use crate::hold::chain;
+use crate::lock::key::LockKey;
+use crate::lock::options::ResolvedOptions;
+use crate::{Error, LockGuard};
+
+impl LockManager {
+    /// Acquires the lock for a body, as a call that begins now.
+    pub(crate) async fn start(&self, options: &ResolvedOptions, key: &str) -> Result<Start, Error> {
+        if let Some(nested) = self.enter_at_once(options, key).await? {
+            return Ok(Start::Nested(nested, options.on_lost));
+        }
+        let began = Instant::now();
+        let guard = self.acquire_on(options, key).await?;
+        Ok(Granted::new(guard, options.clone(), self.clone(), began).into())
+    }
+
+    pub(crate) async fn acquire_on(
+        &self,
+        options: &ResolvedOptions,
+        key: &str,
+    ) -> Result<LockGuard, Error> {
+        // What needs no store is ready at once, and a loop of it must let others run too.
+        consume_budget().await;
+        // Before anything is made for it: a call that enters again costs next to nothing.
+        if let Some(outer) = chain::find(&self.shared.core, key) {
+            return self.enter_again(options, &outer, key).await;
+        }
+        self.acquire_new(options, Arc::new([self.key(key)?])).await
+    }
+
+    /// All of `keys` or none: those that this call chain has already are entered again.
+    pub(crate) async fn acquire_all_on(
+        &self,
+        options: &ResolvedOptions,
+        keys: Vec<LockKey>,
+    ) -> Result<LockGuard, Error> {
+        // One wait budget for the whole call.
+        let began = Instant::now();
+        let in_all = |error: Error| error.waited_since(began);
+        let (entries, rest) = self.in_chain(keys);
+        let mut also = Vec::new();
+        for (outer, key) in &entries {
+            let options = options.after(began.elapsed());
+            also.push(self.enter_again(&options, outer, key.as_str()).await.map_err(in_all)?);
+        }
+        if !rest.is_empty() {
+            let options = options.after(began.elapsed());
+            let guard = self.acquire_new(&options, rest.into()).await.map_err(in_all)?;
+            // The others may have been lost while it waited.
+            also.iter().try_for_each(|turn| turn.ensure_held())?;
+            return Ok(guard.and(also));
+        }
+        match also.pop() {
+            Some(innermost) => Ok(innermost.and(also)),
+            None => Err(Error::InvalidKey("no key is given: name what to lock".into())),
+        }
+    }
+}

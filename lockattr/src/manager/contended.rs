@@ -1,0 +1,221 @@
+//! What an acquisition does while others hold the lock: it waits in the queue of this process, asks beside
+//! the head of that queue, and waits in the store's queue for a grant.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use super::LockManager;
+use super::acquire::unless_shut_down;
+use super::local_queue::{LocalOutcome, LocalQueue};
+use super::pending_acquire::{GrantedBy, MIN_RESPONSE_TIME, PendingAcquire, Refusal, too_late};
+use crate::hold::last_known::{Head, LastKnown, contended};
+use crate::lease::validity;
+use crate::lock::key::{LockKey, named};
+use crate::lock::options::ResolvedOptions;
+use crate::lock::retry::Attempts;
+use crate::observe::AcquireObservation;
+use crate::platform::entropy::random_fraction;
+use crate::store::{Claim, Grant, Notification};
+use crate::{Error, Holder, LockGuard};
+
+/// The head of a queue shows this often that its task is driven.
+const SHOW_LIFE_EVERY: Duration = Duration::from_secs(2);
+
+/// Up to this many waiting claims of one manager recheck every `retry_delay`; twice as many recheck half as
+/// often.
+const FULL_RATE_WAITERS: u32 = 32;
+
+/// How a wait in the queue of this process ends.
+pub(super) enum Waited {
+    Granted(LockGuard),
+    /// This caller is the head, and asks the store; in the place of this claim, if that holds the lock.
+    AskStore(Head, Option<Arc<Claim>>),
+}
+
+impl LockManager {
+    /// Waits in the queue of this process. A waiter whose lock others may share asks the store meanwhile,
+    /// beside the head.
+    pub(super) async fn wait_in_process<'a>(
+        &'a self,
+        queue: &'a LocalQueue<'a>,
+        options: &'a ResolvedOptions,
+        keys: &Arc<[LockKey]>,
+        attempts: &mut Attempts,
+        observed: &AcquireObservation,
+    ) -> Result<Waited, Error> {
+        let (mut probed, mut number) = (false, None);
+        loop {
+            let wait = queue.wait(options, keys, probed, number, attempts, observed);
+            let (companion, for_all) = match wait.await? {
+                LocalOutcome::Granted(guard) => return Ok(Waited::Granted(guard)),
+                LocalOutcome::AskStore(head, with) => return Ok(Waited::AskStore(head, with)),
+                LocalOutcome::Probe(waiter, with) => {
+                    number = waiter;
+                    (with, None)
+                }
+                LocalOutcome::ProbeForAll(waiter, probe) => {
+                    number = Some(waiter);
+                    (None, Some(probe))
+                }
+            };
+            probed = true;
+            let pending = self.pending_acquire(options, keys, None, Some(queue))?;
+            attempts.begin();
+            let granted = pending.companion(companion).probe(attempts, for_all.is_some()).await;
+            // All waiters know the answer by now.
+            drop(for_all);
+            if let Some(guard) = granted {
+                return unless_shut_down(guard, keys).map(Waited::Granted);
+            }
+        }
+    }
+
+    /// Releases the locks on `keys` that this process has cached, because the store is asked for them.
+    pub(super) async fn release_cached(&self, keys: &[LockKey]) {
+        for key in keys {
+            for cached in self.shared.core.lines().take_cached(Some(key.name())) {
+                // No caller holds it, so that no caller has to know of its loss.
+                cached.release_in_background().await.ok();
+            }
+        }
+    }
+}
+
+impl PendingAcquire<'_> {
+    /// Asks the store without waiting in its queue, beside the head of this process's queue, which learns
+    /// of a refusal. A request `for_all` has other waiters wait for it whose wait budget is spent.
+    pub(super) async fn probe(mut self, attempts: &Attempts, for_all: bool) -> Option<LockGuard> {
+        let (request, now) = (self.request(), Instant::now());
+        let cut = attempts.response_deadline(now, MIN_RESPONSE_TIME);
+        let cut = cut.or(for_all.then(|| now + MIN_RESPONSE_TIME));
+        match self.send(request, cut).await {
+            Ok(guard) => Some(guard),
+            Err(refusal) => {
+                if let Some(queue) = self.queue {
+                    queue.learned(refusal.known());
+                }
+                None
+            }
+        }
+    }
+
+    /// Waits in the store's queue after a refusal, and asks again when it is time to, until the lock is
+    /// granted or the wait budget ends.
+    pub(super) async fn wait_in_store(
+        &mut self,
+        mut refusal: Refusal,
+        keys: &[LockKey],
+        mut attempts: Attempts,
+        observed: &AcquireObservation,
+    ) -> Result<LockGuard, Error> {
+        loop {
+            let (now, random) = (Instant::now(), random_fraction());
+            let queued = refusal.is_queued();
+            let again = match &refusal {
+                Refusal::Held { queued: Some(soon), .. } => attempts.recheck_at(now, *soon, random),
+                _ => attempts.pause(now, random),
+            };
+            let over = |refusal, attempts: &Attempts| match refusal {
+                Refusal::Held { holder, .. } => contended(&named(keys), attempts, holder),
+                Refusal::Unknown(error) => error.about(&named(keys)),
+            };
+            let Some(until) = again else { return Err(over(refusal, &attempts)) };
+            observed.waits();
+            if let Some(guard) = self.granted_before(until).await {
+                return Ok(guard);
+            }
+            // The store notifies a queued claim: one more request would find what the last one did.
+            if queued && !attempts.can_wait(Instant::now()) {
+                return Err(over(refusal, &attempts));
+            }
+            attempts.begin();
+            refusal = match self.ask(&attempts).await {
+                Ok(guard) => return unless_shut_down(guard, keys),
+                Err(refusal) => refusal,
+            };
+        }
+    }
+
+    /// Waits for a grant, until `until` or until it is time to ask again.
+    async fn granted_before(&mut self, mut until: Instant) -> Option<LockGuard> {
+        let Some(subscription) = &self.subscription else {
+            sleep_until(until).await;
+            return None;
+        };
+        let grant = loop {
+            let sign = Instant::now() + SHOW_LIFE_EVERY;
+            let notification = tokio::select! {
+                biased;
+                notification = subscription.next() => notification,
+                () = sleep_until(until.min(sign)) => {
+                    if until <= sign {
+                        return None;
+                    }
+                    // The waiters behind it see that this task is driven.
+                    if let Some(head) = &self.head {
+                        head.lives();
+                    }
+                    continue;
+                }
+            };
+            match notification {
+                Notification::Granted(grant) => break grant,
+                Notification::AskAgain(at) if at <= Instant::now() => return None,
+                Notification::AskAgain(at) => until = until.min(at),
+            }
+        };
+        let Grant { fencing, since, contended } = grant;
+        // A grant that is too old is asked for again, which makes its lease begin anew. A lease that is not
+        // renewed is the deadline of the work, and has to last.
+        let oldest = validity(self.options.ttl) / if self.options.renew { 2 } else { 10 };
+        if Instant::now() >= since + oldest {
+            return None;
+        }
+        Some(self.granted(fencing, since, contended, GrantedBy::Notification).await)
+    }
+
+    /// How often a queued claim asks again: every `retry_delay`, and less often where this manager waits for
+    /// so many locks that these requests alone would keep the store busy.
+    pub(super) fn recheck_every(&self) -> Duration {
+        let waits = u32::try_from(self.shared.subscriber.waiting()).unwrap_or(u32::MAX);
+        self.options.wait_budget.delay.saturating_mul(waits.div_ceil(FULL_RATE_WAITERS).max(1))
+    }
+
+    /// What a request found out that got no answer until `cut`. `must_undo` stays: it may still be granted.
+    pub(super) fn no_answer(&self, asked: Instant, cut: Instant) -> Refusal {
+        // The store answered others since: it is overloaded, which is no outage.
+        if self.shared.core.store().answered_since(self.claim.key(), asked) {
+            return Refusal::Held { holder: None, queued: None };
+        }
+        match self.known_before(asked, cut) {
+            Some(holder) => Refusal::Held { holder, queued: None },
+            None => Refusal::Unknown(too_late()),
+        }
+    }
+
+    /// The holder that this process knew of when it sent a request that got no answer. Only for a request so
+    /// near the deadline that it had the least time: its silence is no outage.
+    fn known_before(&self, asked: Instant, cut: Instant) -> Option<Option<Box<Holder>>> {
+        if cut > asked + MIN_RESPONSE_TIME {
+            return None;
+        }
+        match self.head.as_ref()?.known()? {
+            LastKnown::HeldElsewhere(holder) => Some(holder),
+            LastKnown::Ours(_) | LastKnown::Readers(..) | LastKnown::Unanswered(_) => None,
+        }
+    }
+
+    /// Lets the waiters of this process share the lock that this claim was granted.
+    pub(super) fn share_in_process(&mut self, queue: &LocalQueue<'_>, by: GrantedBy) {
+        let head = self.head.take();
+        if head.is_none() {
+            queue.learned_for_all(LastKnown::Ours(self.claim.clone()));
+        }
+        queue.shared_with_us(&self.claim, by);
+        queue.was_granted();
+        // The next waiter of this process asks.
+        drop(head);
+    }
+}
