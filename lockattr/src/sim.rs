@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use crate::store::{Notifications, Subscriber};
 
 pub use crate::platform::simulated::{Machine, run_on};
+pub use crate::store::slots::{Attempt, Slots};
 
 /// The inboxes of a store and the words by which its server tells them: those that the stores use
 /// whose servers speak such words.

@@ -14,7 +14,7 @@ mod counters;
 mod free;
 #[cfg(fuzzing)]
 pub mod fuzzed;
-mod line;
+mod heartbeat;
 mod link;
 mod listener;
 mod native;

@@ -34,7 +34,9 @@ pub(crate) mod answers;
 mod any;
 mod claim;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
-mod connection_slot;
+mod connection_for;
+#[cfg(any(feature = "redis", feature = "postgres"))]
+pub(crate) mod heartbeat;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) mod held_lock_rows;
 #[cfg(any(feature = "redis", feature = "zookeeper", feature = "etcd"))]
@@ -43,6 +45,14 @@ pub(crate) mod last_answer;
 mod notifications;
 pub(crate) mod queue;
 mod request;
+#[cfg(any(
+    feature = "redis",
+    feature = "postgres",
+    feature = "mysql",
+    feature = "zookeeper",
+    feature = "etcd"
+))]
+pub(crate) mod slots;
 mod subscriber;
 mod subscribers;
 pub(crate) mod url;
@@ -81,7 +91,7 @@ pub type Expected = Subscription;
 pub type News = Notification;
 
 #[cfg(any(feature = "postgres", feature = "mysql"))]
-pub(crate) use connection_slot::connection_for;
+pub(crate) use connection_for::connection_for;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) use held_lock_rows::{HeldLockRows, holder_of};
 #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]

@@ -1,13 +1,11 @@
 //! A connection that is always there: made when first needed, replaced when it fails or falls
-//! silent, as `store/redis/link.rs` and `line.rs` have it.
+//! silent, in the slot in which the engines keep theirs.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::Shared as Several;
-use lockattr::__sim::Post;
+use lockattr::__sim::{Attempt, Post, Slots};
 use lockattr::FencingToken;
 use lockattr::store::{Grant, OwnerToken, StoreError};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -18,9 +16,6 @@ use crate::life::Life;
 use crate::network::Network;
 use crate::parcels::{Answer, Parcel, Parcels, Question};
 use crate::wire::Wire;
-
-/// How long a failure to connect is told to those who ask next, before it is tried again.
-const FAILURE_LASTS: Duration = Duration::from_millis(50);
 
 /// After how long without an answer the server is asked whether it is there.
 const HEARTBEAT: Duration = Duration::from_millis(500);
@@ -36,17 +31,9 @@ pub(crate) struct Shared {
     pub(crate) response: Duration,
     pub(crate) post: Post,
     life: Life,
-    line: Mutex<Line>,
+    connections: Slots<(), Live>,
     /// When the last answer came.
     answered: Mutex<Option<Instant>>,
-}
-
-#[derive(Debug)]
-enum Line {
-    None,
-    Connecting(Several<oneshot::Receiver<Outcome>>),
-    Live(Live),
-    Failed(Instant, StoreError),
 }
 
 type Outcome = Result<Live, StoreError>;
@@ -68,41 +55,25 @@ impl Shared {
         habit: Habit,
         response: Duration,
     ) -> Self {
-        let (address, line) = (address.to_owned(), Mutex::new(Line::None));
-        let (post, answered) = Default::default();
-        Self { address, network, parcels, habit, response, post, life, line, answered }
+        let address = address.to_owned();
+        let (post, connections, answered) = Default::default();
+        Self { address, network, parcels, habit, response, post, life, connections, answered }
     }
 
     /// The connection, made now if there is none: by a task of its own, so that a caller without
     /// patience does not end it for the others.
     pub(crate) async fn get(self: &Arc<Self>) -> Outcome {
-        let attempt = {
-            let mut line = self.line();
-            match &*line {
-                Line::Live(live) => return Ok(live.clone()),
-                Line::Failed(at, error) if at.elapsed() < FAILURE_LASTS => {
-                    return Err(error.clone());
+        let connect = |attempt| {
+            let (life, keeps) = (self.life.clone(), keep_line(self.clone(), attempt));
+            tokio::spawn(async move {
+                tokio::select! {
+                    biased;
+                    () = life.is_ended() => {}
+                    () = keeps => {}
                 }
-                Line::Connecting(attempt) => attempt.clone(),
-                Line::None | Line::Failed(..) => {
-                    let (tells, told) = oneshot::channel();
-                    // Not a `watch`, which wakes those who wait in an order of chance.
-                    let told = told.shared();
-                    *line = Line::Connecting(told.clone());
-                    let (life, keeps) = (self.life.clone(), keep_line(self.clone(), tells));
-                    tokio::spawn(async move {
-                        tokio::select! {
-                            biased;
-                            () = life.is_ended() => {}
-                            () = keeps => {}
-                        }
-                    });
-                    told
-                }
-            }
+            });
         };
-        let given_up = |_| Err(StoreError::new("nobody connects any more").not_sent());
-        attempt.await.unwrap_or_else(given_up)
+        self.connections.get((), connect).await
     }
 
     /// Whether an answer has come since then.
@@ -113,10 +84,6 @@ impl Shared {
 
     fn notes_answer(&self) {
         *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-    }
-
-    fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Connects and asks to be told what concerns the inboxes.
@@ -159,22 +126,23 @@ impl Shared {
 }
 
 /// Connects, tells how that went, and stays with the connection for as long as it answers.
-async fn keep_line(shared: Arc<Shared>, told: oneshot::Sender<Outcome>) {
+async fn keep_line(shared: Arc<Shared>, attempt: Attempt<Live>) {
     let connected = timeout(shared.response, shared.connect()).await;
     let failed = |sentence: String| StoreError::new(sentence).not_sent();
     let wire = match connected {
         Ok(Ok(wire)) => wire,
         unreachable => {
             let error = failed(format!("no connection to {}: {unreachable:?}", shared.address));
-            *shared.line() = Line::Failed(Instant::now(), error.clone());
-            return drop(told.send(Err(error)));
+            shared.connections.settle((), attempt.id, &Err(error.clone()));
+            return attempt.finish(Err(error));
         }
     };
     let (asks, asked) = mpsc::unbounded_channel();
     let suspected = Arc::<Notify>::default();
     let live = Live { asks, suspected: suspected.clone() };
-    *shared.line() = Line::Live(live.clone());
-    drop(told.send(Ok(live)));
+    let id = attempt.id;
+    shared.connections.settle((), id, &Ok(live.clone()));
+    attempt.finish(Ok(live));
     let response = shared.response;
     // Not while it waits: who drops the store closes the connection.
     let shared = {
@@ -184,7 +152,7 @@ async fn keep_line(shared: Arc<Shared>, told: oneshot::Sender<Outcome>) {
     };
     stay(&shared, wire, asked, &suspected, response).await;
     if let Some(shared) = shared.upgrade() {
-        *shared.line() = Line::None;
+        shared.connections.forget(id);
         shared.post.interrupted();
     }
 }

@@ -4,7 +4,6 @@
 //! others' way to it: so all members are asked each time who leads.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -25,8 +24,8 @@ use crate::store::StoreError;
 const LEADER_GRACE: Duration = Duration::from_millis(50);
 
 impl ConnectionSlot {
-    /// Makes the connection.
-    pub(super) async fn connect(&self) -> Result<Connection, Failure> {
+    /// Makes the connection with this number.
+    pub(super) async fn connect(&self, id: u64) -> Result<Connection, Failure> {
         let mut looks: FuturesUnordered<_> =
             self.config.members.iter().map(|member| self.probe_member(member)).collect();
         let (mut second_best, mut failure) = (None, None);
@@ -60,7 +59,6 @@ impl ConnectionSlot {
             Some(login) => Some(self.authenticate(&channel, &member.address, login).await?),
             None => None,
         };
-        let id = self.last_id.fetch_add(1, Ordering::Relaxed);
         let watches = Arc::new(Watches::new(channel.clone(), token.clone()));
         Ok(Connection { id, address: member.address.clone(), channel, token, watches })
     }

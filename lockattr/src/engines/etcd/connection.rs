@@ -1,11 +1,9 @@
 //! The connection, of which there is one at a time: replaced when it falls silent.
 
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use prost::Message;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::Channel;
 
@@ -13,18 +11,13 @@ use super::call::{stream, unary};
 use super::config::Config;
 use super::failure::{Failure, Kind};
 use super::watches::Watches;
-use crate::store::StoreError;
 use crate::store::last_answer::LastAnswer;
-
-/// How long a failure to connect is told to those who ask next, before it is tried again.
-const FAILURE_CACHED_FOR: Duration = Duration::from_millis(50);
+use crate::store::slots::{Attempt, Slots};
 
 /// The way to the servers, of which there is one at a time. Lives on the store's own runtime.
 pub(super) struct ConnectionSlot {
     pub(super) config: Config,
-    live: Mutex<Option<Connection>>,
-    connecting: tokio::sync::Mutex<Option<(Instant, StoreError)>>,
-    pub(super) last_id: AtomicU64,
+    connections: Slots<(), Connection>,
     pub(super) answered: LastAnswer,
 }
 
@@ -41,14 +34,18 @@ pub(super) struct Connection {
 }
 
 impl ConnectionSlot {
-    pub(super) fn new(config: Config) -> Self {
-        let (live, connecting, last_id) = Default::default();
-        Self { config, live, connecting, last_id, answered: LastAnswer::new() }
+    pub(super) fn new(config: Config) -> Arc<Self> {
+        let (connections, answered) = (Slots::default(), LastAnswer::new());
+        Arc::new(Self { config, connections, answered })
     }
 
     /// Asks, and waits for the answer for `response_timeout`. Who drops this does not know what
     /// became of the request.
-    pub(super) async fn ask<Q, A>(&self, path: &'static str, request: &Q) -> Result<A, Failure>
+    pub(super) async fn ask<Q, A>(
+        self: &Arc<Self>,
+        path: &'static str,
+        request: &Q,
+    ) -> Result<A, Failure>
     where
         Q: Message + Clone + 'static,
         A: Message + Default + 'static,
@@ -100,45 +97,30 @@ impl ConnectionSlot {
 
     /// Uses this connection no more. Nobody hears on it what is watched for.
     pub(super) fn leave(&self, live: &Connection) {
-        let mut current = self.live();
-        if current.as_ref().is_some_and(|current| current.id == live.id) {
-            *current = None;
-        }
-        drop(current);
+        self.connections.forget(live.id);
         live.watches.end();
     }
 
     /// The connection, made now if there is none.
-    pub(super) async fn get(&self) -> Result<Connection, Failure> {
-        if let Some(live) = self.usable() {
-            return Ok(live);
+    pub(super) async fn get(self: &Arc<Self>) -> Result<Connection, Failure> {
+        match self.connections.live(()) {
+            Some((_, live)) if !live.watches.have_ended() => return Ok(live),
+            // The connection has ended too, as a rule; no request is to find that out.
+            Some((ended, _)) => drop(self.connections.forget(ended)),
+            None => {}
         }
-        let mut failed = self.connecting.lock().await;
-        if let Some(live) = self.usable() {
-            return Ok(live);
-        }
-        if let Some((at, error)) = &*failed
-            && at.elapsed() < FAILURE_CACHED_FOR
-        {
-            return Err(Failure::not_sent(error.clone()));
-        }
-        match self.connect().await {
-            Ok(live) => Ok(self.live().insert(live).clone()),
-            Err(failure) => {
-                *failed = Some((Instant::now(), failure.error.clone()));
-                Err(Failure::not_sent(failure.error))
-            }
-        }
+        let connect = |attempt| {
+            tokio::spawn(connect(self.clone(), attempt));
+        };
+        self.connections.get((), connect).await.map_err(Failure::not_sent)
     }
+}
 
-    /// A connection whose watches have ended has ended itself, as a rule; no question is to find out.
-    fn usable(&self) -> Option<Connection> {
-        self.live().clone().filter(|live| !live.watches.have_ended())
-    }
-
-    fn live(&self) -> MutexGuard<'_, Option<Connection>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Connects, for all callers that wait for it.
+async fn connect(slot: Arc<ConnectionSlot>, attempt: Attempt<Connection>) {
+    let outcome = slot.connect(attempt.id).await.map_err(|failure| failure.error.not_sent());
+    slot.connections.settle((), attempt.id, &outcome);
+    attempt.finish(outcome);
 }
 
 impl Connection {

@@ -22,7 +22,7 @@ use crate::store::StoreError;
 const ROUNDS: usize = 3;
 
 pub(super) struct Core {
-    pub(super) connection: ConnectionSlot,
+    pub(super) connection: Arc<ConnectionSlot>,
     pub(super) current: Mutex<Option<Arc<Session>>>,
     pub(super) opening: tokio::sync::Mutex<()>,
     pub(super) order: RequestOrder,

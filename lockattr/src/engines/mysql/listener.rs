@@ -6,56 +6,42 @@
 //! the news. (Not `SLEEP`: in MariaDB all that sleep share a mutex, and a `KILL` can wait for it for
 //! two seconds.)
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::Shared;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
-use tokio::runtime::{self, Handle};
+use tokio::runtime;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::config::Config;
 use super::connect::{Live, abandon, ends_connection, error_from};
+use crate::store::slots::{Attempt, Slots, current_runtime};
 use crate::store::{Notifications, StoreError, Subscriber, Subscribers};
 
 /// How long the connection sleeps at most: then it looks by itself, in case that nobody may wake it.
 const MAX_SLEEP: Duration = Duration::from_secs(10);
 
-/// How long a failure to listen is told to those who ask next, before it is tried again.
-const FAILURE_CACHED_FOR: Duration = Duration::from_millis(50);
-
 /// Where the procedures put messages for this process: the name of a lock that it holds, and behind a
 /// colon the id of the connection that sleeps.
 pub(super) type Name = Arc<str>;
 
-type Outcome = Result<Name, StoreError>;
+/// What listens: its name, and the task that listens until this is dropped.
+type Listening = (Name, Arc<oneshot::Sender<()>>);
 
 /// What the server has for the inboxes of a store.
 pub(super) struct Listener {
     config: Arc<Config>,
     notifications: Notifications,
-    /// By runtime, because a connection dies with the runtime that made it.
-    slots: Mutex<Vec<(runtime::Id, ListenerSlot)>>,
-}
-
-enum ListenerSlot {
-    /// Made by a task of its own, so that a caller without patience does not end it for the others.
-    Connecting(Shared<oneshot::Receiver<Outcome>>, oneshot::Sender<()>),
-    /// Until the other is dropped.
-    Listening {
-        name: Name,
-        _until: oneshot::Sender<()>,
-    },
-    Failed(Instant, StoreError),
+    listening: Slots<runtime::Id, Listening>,
 }
 
 impl Listener {
     pub(super) fn new(config: Arc<Config>) -> Arc<Self> {
         let notifications = Notifications::new(Arc::<Subscribers>::default(), false);
-        Arc::new(Self { config, notifications, slots: Mutex::default() })
+        Arc::new(Self { config, notifications, listening: Slots::default() })
     }
 
     /// Serves this inbox too, for as long as its manager keeps it.
@@ -74,38 +60,14 @@ impl Listener {
     }
 
     /// Where this runtime listens, from now on if it did not.
-    pub(super) async fn listen(self: &Arc<Self>) -> Outcome {
-        let runtime = Handle::try_current().map_err(|_| {
-            StoreError::new("it can only be asked inside a tokio runtime").not_sent()
-        })?;
-        let attempt = {
-            let mut ears = self.slots();
-            match ears.iter().find(|(of, _)| *of == runtime.id()).map(|(_, ear)| ear) {
-                Some(ListenerSlot::Listening { name, .. }) => return Ok(name.clone()),
-                Some(ListenerSlot::Failed(at, error)) if at.elapsed() < FAILURE_CACHED_FOR => {
-                    return Err(error.clone());
-                }
-                Some(ListenerSlot::Connecting(attempt, _)) => attempt.clone(),
-                _ => {
-                    let (told, attempt) = oneshot::channel();
-                    let (until, dropped) = oneshot::channel();
-                    let attempt = attempt.shared();
-                    ears.retain(|(of, _)| *of != runtime.id());
-                    ears.push((runtime.id(), ListenerSlot::Connecting(attempt.clone(), until)));
-                    let (listener, config) = (Arc::downgrade(self), self.config.clone());
-                    let listening = ListenerTask { listener, config, runtime: runtime.id() };
-                    runtime.spawn(listening.listen(told, dropped));
-                    attempt
-                }
-            }
+    pub(super) async fn listen(self: &Arc<Self>) -> Result<Name, StoreError> {
+        let runtime = current_runtime()?;
+        let connect = |attempt| {
+            let (listener, config) = (Arc::downgrade(self), self.config.clone());
+            runtime.spawn(ListenerTask { listener, config, runtime: runtime.id() }.run(attempt));
         };
-        attempt.await.unwrap_or_else(|_| {
-            Err(StoreError::new("the runtime that connected to it has ended").not_sent())
-        })
-    }
-
-    fn slots(&self) -> MutexGuard<'_, Vec<(runtime::Id, ListenerSlot)>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+        let (name, _) = self.listening.get(runtime.id(), connect).await?;
+        Ok(name)
     }
 }
 
@@ -126,28 +88,21 @@ struct ListenerConnections {
 }
 
 impl ListenerTask {
-    async fn listen(self, told: oneshot::Sender<Outcome>, dropped: oneshot::Receiver<()>) {
+    async fn run(self, attempt: Attempt<Listening>) {
+        let id = attempt.id;
+        let _forgets = ForgetListener { task: &self, id };
         let connected = ListenerConnections::connect(&self.config).await;
-        let outcome = connected.as_ref().map(|ears| ears.name.clone()).map_err(Clone::clone);
+        let (until, dropped) = oneshot::channel();
+        let outcome = match &connected {
+            Ok(connections) => Ok((connections.name.clone(), Arc::new(until))),
+            Err(error) => Err(error.clone()),
+        };
         if let Some(listener) = self.listener.upgrade() {
-            let mut ears = listener.slots();
-            let place = ears.iter_mut().find(|(of, _)| *of == self.runtime).map(|(_, ear)| ear);
-            if let Some(ear) = place {
-                let failed =
-                    |error: &StoreError| ListenerSlot::Failed(Instant::now(), error.clone());
-                let before = std::mem::replace(ear, ListenerSlot::Failed(Instant::now(), gone()));
-                *ear = match (&outcome, before) {
-                    (Ok(name), ListenerSlot::Connecting(_, until)) => {
-                        ListenerSlot::Listening { name: name.clone(), _until: until }
-                    }
-                    (Ok(_), before) => before,
-                    (Err(error), _) => failed(error),
-                };
-            }
+            listener.listening.settle(self.runtime, id, &outcome);
         }
-        drop(told.send(outcome));
-        if let Ok(ears) = connected {
-            ears.listen(&self, dropped).await;
+        attempt.finish(outcome);
+        if let Ok(connections) = connected {
+            connections.listen(&self, dropped).await;
         }
     }
 
@@ -164,13 +119,18 @@ impl ListenerTask {
     }
 }
 
-impl Drop for ListenerTask {
-    /// Nobody listens any more: also when a runtime ends and takes the connections along.
+/// Forgets what listened: also when a runtime ends and takes the connections along.
+struct ForgetListener<'a> {
+    task: &'a ListenerTask,
+    id: u64,
+}
+
+impl Drop for ForgetListener<'_> {
     fn drop(&mut self) {
-        let Some(listener) = self.listener.upgrade() else { return };
-        let failed = |ear: &ListenerSlot| matches!(ear, ListenerSlot::Failed(..));
-        listener.slots().retain(|(of, ear)| *of != self.runtime || failed(ear));
-        listener.notifications.interrupted();
+        if let Some(listener) = self.task.listener.upgrade() {
+            listener.listening.forget(self.id);
+            listener.notifications.interrupted();
+        }
     }
 }
 

@@ -15,9 +15,7 @@ use tokio::time::{Instant, timeout};
 use super::config::Config;
 use super::connect::{AbandonedSession, Live, ends_connection, error_from};
 use crate::store::StoreError;
-
-/// How long a failure to connect is told to those who ask next, before it is tried again.
-const FAILURE_CACHED_FOR: std::time::Duration = std::time::Duration::from_millis(50);
+use crate::store::slots::FAILURE_CACHED_FOR;
 
 /// How often what others left behind is cleared up: once in so many commands.
 const SWEEP: u64 = 512;

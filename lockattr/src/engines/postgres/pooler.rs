@@ -12,6 +12,7 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 use super::config::Config;
 use super::failure::{connected, failure_of};
 use crate::store::StoreError;
+use crate::store::slots::FAILURE_CACHED_FOR;
 
 /// What was found out about the way to the server.
 #[derive(Clone, Default)]
@@ -19,9 +20,6 @@ pub(super) struct PoolerCheck(Arc<Mutex<Option<CheckOutcome>>>);
 
 /// When it was, and what came of it.
 type CheckOutcome = (Instant, Result<(), StoreError>);
-
-/// How long a failure is told to those who ask next.
-const FAILURE_CACHED_FOR: Duration = Duration::from_millis(50);
 
 /// It may be another by then.
 const CHECK_VALID_FOR: Duration = Duration::from_secs(60);

@@ -28,7 +28,7 @@ use tokio::task::yield_now;
 
 use super::call::Call;
 use super::link::{Link, Live};
-use super::node::until_left;
+use super::node::until_demoted;
 use crate::store::{Claim, StoreError};
 use combined::{Combined, Entries, Entry};
 use deletions::Deletion;
@@ -193,7 +193,7 @@ impl<'a> Caller<'a> {
         }
         let connection = &mut self.live.connection();
         let answer = command.query_async(connection);
-        Ok(until_left(self.link, &self.live.pulse, answer).await)
+        Ok(until_demoted(self.link, &self.live.demotion, answer).await)
     }
 
     /// Sends a script that the server has forgotten.
@@ -202,7 +202,7 @@ impl<'a> Caller<'a> {
         script: Call<'_>,
     ) -> Result<RedisResult<Value>, StoreError> {
         let connection = &mut self.live.connection();
-        let loaded = until_left(self.link, &self.live.pulse, script.load(connection)).await;
+        let loaded = until_demoted(self.link, &self.live.demotion, script.load(connection)).await;
         self.link.note(self.live, loaded)?;
         self.send(script.into_command()).await
     }

@@ -8,7 +8,7 @@ use redis::{AsyncConnectionConfig, ErrorKind, PushInfo, PushKind, RedisError};
 use tokio::time::timeout;
 
 use super::config::Clients;
-use super::line::Pulse;
+use super::heartbeat::Demotion;
 use super::link::{Link, Live, Outcome, error_from};
 use super::listener::Listener;
 use super::native::Native;
@@ -17,6 +17,7 @@ use super::restart::{self, GrantsFrom};
 use super::sentinels::is_master;
 use crate::engines::redlock::TWICE;
 use crate::store::StoreError;
+use crate::store::heartbeat::Heartbeat;
 
 /// So many commands may lie between their callers and the task that writes them. The client's default, 50, makes
 /// callers wait for each other and cuts a crowd's write in pieces.
@@ -31,8 +32,9 @@ impl Link {
             .set_connection_timeout(Some(timing.connect_timeout))
             .set_response_timeout(Some(timing.response_timeout))
             .set_pipeline_buffer_size(AT_ONCE);
-        let (weak, pulse) = (link.clone(), Arc::<Pulse>::default());
-        let here = pulse.clone();
+        let (weak, heartbeat) = (link.clone(), Arc::<Heartbeat>::default());
+        let demotion = Arc::<Demotion>::default();
+        let (suspected, demoted) = (heartbeat.clone(), demotion.clone());
         let config = plain
             .clone()
             // Told at once when the server hangs up, so that no command is wasted on finding out.
@@ -43,11 +45,11 @@ impl Link {
                 let is_taken = || post.as_ref().is_some_and(|post| post.is_taken(&push));
                 if push.kind == PushKind::Disconnection || is_taken() {
                     // Its own task looks too: it may not be in use as yet, and so not be forgotten.
-                    here.suspect();
+                    suspected.suspect();
                     if let Some(link) = link.upgrade() {
                         link.forget(id);
                     }
-                } else if let Some(post) = post.as_ref().filter(|_| !here.is_left()) {
+                } else if let Some(post) = post.as_ref().filter(|_| !demoted.is_known()) {
                     post.deliver_push(&push);
                 }
                 Ok(())
@@ -90,8 +92,8 @@ impl Link {
                 _ => None,
             };
             let mut live = Live::new(connection, id, address);
-            (live.pulse, live.listener, live.grants, live.native) =
-                (pulse, listener, grants, native);
+            (live.heartbeat, live.demotion) = (heartbeat, demotion);
+            (live.listener, live.grants, live.native) = (listener, grants, native);
             for &subscriber in &subscribers {
                 let outcome = match &live.listener {
                     Some(listener) => listener.subscribe(subscriber).await,

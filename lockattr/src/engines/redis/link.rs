@@ -2,32 +2,26 @@
 //! silent.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use futures_util::FutureExt;
-use futures_util::future::Shared;
 use redis::aio::MultiplexedConnection;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
-use tokio::runtime::{self, Handle};
-use tokio::sync::oneshot;
+use tokio::runtime;
 use tokio::time::Instant;
 
 use super::combiner::Combiner;
 use super::config::Config;
 use super::counters::Raised;
-use super::line::{Pulse, keep_line};
+use super::heartbeat::{Demotion, run_connection};
 use super::listener::Listener;
 use super::native::Native;
 use super::post::{Post, channel};
 use super::restart::GrantsFrom;
 use super::scripts::Scripts;
 use crate::store::StoreError;
+use crate::store::heartbeat::Heartbeat;
 use crate::store::last_answer::LastAnswer;
-
-/// How long a failure to connect is told to those who ask next, before it is tried again.
-const FAILURE_LASTS: Duration = Duration::from_millis(50);
+use crate::store::slots::{Slots, current_runtime};
 
 /// One place in the pool.
 pub(super) struct Link {
@@ -35,20 +29,8 @@ pub(super) struct Link {
     pub(super) scripts: Arc<Scripts>,
     /// Where messages go that are published on this connection: one of a store's has them all.
     pub(super) post: Option<Arc<Post>>,
-    /// By runtime, because a connection dies with the runtime that made it, and a manager may
-    /// serve several: the tests of a program, or one runtime per worker thread. Few, so a hash of
-    /// each would take longer than to look at all.
-    lines: RwLock<Vec<(runtime::Id, Line)>>,
-    last_id: AtomicU64,
+    connections: Slots<runtime::Id, Arc<Live>>,
     answered: LastAnswer,
-}
-
-/// How it stands with one runtime's connection.
-enum Line {
-    /// Made by a task of its own, so that a caller without patience does not end it for the others.
-    Connecting(u64, Shared<oneshot::Receiver<Outcome>>),
-    Live(Arc<Live>),
-    Failed(Instant, StoreError),
 }
 
 /// What became of an attempt to connect.
@@ -57,7 +39,8 @@ pub(super) type Outcome = Result<Arc<Live>, StoreError>;
 /// A connection that is thought to work.
 pub(super) struct Live {
     connection: MultiplexedConnection,
-    pub(super) pulse: Arc<Pulse>,
+    pub(super) heartbeat: Arc<Heartbeat>,
+    pub(super) demotion: Arc<Demotion>,
     pub(super) id: u64,
     /// The server at its other end, for errors.
     pub(super) address: Arc<str>,
@@ -77,8 +60,8 @@ pub(super) struct Live {
 
 impl Link {
     pub(super) fn new(config: Config, scripts: Arc<Scripts>, post: Option<Arc<Post>>) -> Arc<Self> {
-        let (lines, last_id) = Default::default();
-        Arc::new(Self { config, scripts, post, lines, last_id, answered: LastAnswer::new() })
+        let (connections, answered) = (Slots::default(), LastAnswer::new());
+        Arc::new(Self { config, scripts, post, connections, answered })
     }
 
     /// Sees to it that messages for this inbox come in.
@@ -113,38 +96,14 @@ impl Link {
 
     /// The connection, made now if there is none.
     pub(super) async fn get(self: &Arc<Self>) -> Outcome {
-        let runtime = Handle::try_current().map_err(|_| {
-            StoreError::new("it can only be asked inside a tokio runtime").not_sent()
-        })?;
-        let usual = self.read().iter().find_map(|(of, line)| match line {
-            Line::Live(live) if *of == runtime.id() => Some(live.clone()),
-            _ => None,
-        });
-        if let Some(live) = usual {
+        let runtime = current_runtime()?;
+        if let Some((_, live)) = self.connections.live(runtime.id()) {
             return Ok(live);
         }
-        let attempt = {
-            let mut lines = self.lines();
-            let line = lines.iter().find(|(of, _)| *of == runtime.id());
-            match line.map(|(_, line)| line) {
-                Some(Line::Live(live)) => return Ok(live.clone()),
-                Some(Line::Failed(at, error)) if at.elapsed() < FAILURE_LASTS => {
-                    return Err(error.clone());
-                }
-                Some(Line::Connecting(_, attempt)) => attempt.clone(),
-                _ => {
-                    let id = self.last_id.fetch_add(1, Ordering::Relaxed);
-                    let (sender, receiver) = oneshot::channel();
-                    let attempt = receiver.shared();
-                    put(&mut lines, runtime.id(), Line::Connecting(id, attempt.clone()));
-                    runtime.spawn(keep_line(self.clone(), runtime.id(), id, sender));
-                    attempt
-                }
-            }
+        let connect = |attempt| {
+            runtime.spawn(run_connection(self.clone(), runtime.id(), attempt));
         };
-        attempt.await.unwrap_or_else(|_| {
-            Err(StoreError::new("the runtime that connected to it has ended").not_sent())
-        })
+        self.connections.get(runtime.id(), connect).await
     }
 
     /// Takes note of how a command on `live` went.
@@ -154,19 +113,19 @@ impl Link {
         outcome: Result<T, RedisError>,
     ) -> Result<T, StoreError> {
         let error = match outcome {
-            Ok(_) if live.pulse.is_left() => {
+            Ok(_) if live.demotion.is_known() => {
                 let sentence = format!("{} is not the master any more", live.address);
                 return Err(StoreError::new(sentence));
             }
             Ok(value) => {
-                live.pulse.replied();
+                live.heartbeat.replied();
                 self.answered.now();
                 return Ok(value);
             }
             Err(error) => error,
         };
         if error.is_timeout() {
-            live.pulse.suspect();
+            live.heartbeat.suspect();
             let limit = self.config.timing.response_timeout;
             let sentence = format!("no answer from {} within {limit:?}", live.address);
             return Err(StoreError::new(sentence).with_source(error));
@@ -192,54 +151,26 @@ impl Link {
             let sends = live.combiner.clone().run(Arc::downgrade(self), Arc::downgrade(live));
             tokio::spawn(sends);
         }
-        let line = match &outcome {
-            Ok(live) => Line::Live(live.clone()),
-            Err(error) => Line::Failed(Instant::now(), error.clone()),
-        };
-        put(&mut self.lines(), runtime, line);
+        self.connections.settle(runtime, id, &outcome);
         outcome
     }
 
     /// From here on each connection has to raise the counters again.
     pub(super) fn lower(&self) {
-        for (_, line) in &*self.read() {
-            if let Line::Live(live) = line {
-                live.raised.clear();
-            }
-        }
+        self.connections.all().iter().for_each(|live| live.raised.clear());
     }
 
     /// The connection with this id, if it is still in use.
     pub(super) fn live_with(&self, id: u64) -> Option<Arc<Live>> {
-        self.read().iter().find_map(|(_, line)| match line {
-            Line::Live(live) if live.id == id => Some(live.clone()),
-            _ => None,
-        })
+        self.connections.live_with(id)
     }
 
     /// Uses the connection with this id no more.
     pub(super) fn forget(&self, id: u64) {
-        let mut was_live = false;
-        self.lines().retain(|(_, line)| match line {
-            Line::Live(live) if live.id == id => {
-                was_live = true;
-                false
-            }
-            Line::Connecting(other, _) => *other != id,
-            Line::Live(_) => true,
-            Line::Failed(at, _) => at.elapsed() < FAILURE_LASTS,
-        });
-        if let Some(post) = self.post.as_ref().filter(|_| was_live) {
+        let forgotten = self.connections.forget(id);
+        if let Some(post) = self.post.as_ref().filter(|_| forgotten.is_some()) {
             post.interrupted();
         }
-    }
-
-    fn lines(&self) -> RwLockWriteGuard<'_, Vec<(runtime::Id, Line)>> {
-        self.lines.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, Vec<(runtime::Id, Line)>> {
-        self.lines.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -253,7 +184,8 @@ impl Live {
     pub(super) fn new(connection: MultiplexedConnection, id: u64, address: Arc<str>) -> Self {
         Self {
             connection,
-            pulse: Arc::default(),
+            heartbeat: Arc::default(),
+            demotion: Arc::default(),
             id,
             address,
             subscribed: Mutex::default(),
@@ -284,10 +216,4 @@ impl Drop for Live {
     fn drop(&mut self) {
         self.combiner.close();
     }
-}
-
-/// Puts a runtime's line in the place of the one it had.
-fn put(lines: &mut Vec<(runtime::Id, Line)>, runtime: runtime::Id, line: Line) {
-    lines.retain(|(of, _)| *of != runtime);
-    lines.push((runtime, line));
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::call::Call;
 use super::config::Config;
-use super::line::Pulse;
+use super::heartbeat::Demotion;
 use super::link::{Link, Live};
 use super::post::Post;
 use super::replicas::{Answer, Replicas};
@@ -127,7 +127,7 @@ impl Node {
                 (false, true) => Replicas::NONE.invoke(connection, asking, script).await,
             }
         };
-        let outcome = until_left(&link, &live.pulse, answer).await;
+        let outcome = until_demoted(&link, &live.demotion, answer).await;
         Ok(Sent { link, live, outcome })
     }
 
@@ -186,9 +186,9 @@ impl Node {
 
 /// The answer; or an error as soon as the server is known not to be the master any more, where sentinels say
 /// which one is.
-pub(super) async fn until_left<T>(
+pub(super) async fn until_demoted<T>(
     link: &Link,
-    pulse: &Pulse,
+    demotion: &Demotion,
     answer: impl Future<Output = RedisResult<T>>,
 ) -> RedisResult<T> {
     if link.config.server.sentinels().is_none() {
@@ -197,7 +197,7 @@ pub(super) async fn until_left<T>(
     tokio::select! {
         biased;
         answer = answer => answer,
-        () = pulse.until_left() => Err((ErrorKind::Client, NO_MASTER).into()),
+        () = demotion.notified() => Err((ErrorKind::Client, NO_MASTER).into()),
     }
 }
 

@@ -1,13 +1,11 @@
 //! The session of a store: made when first needed, and again when it is over.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::{Either, Shared};
 use rand::seq::SliceRandom;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_client::{
     Client, Connector, Error as ZkError, SessionInfo, SessionState, StateWatcher,
@@ -19,9 +17,7 @@ use crate::engines::sequenced::{StoreThread, ThreadGuard};
 use crate::platform::process::Process;
 use crate::store::StoreError;
 use crate::store::last_answer::LastAnswer;
-
-/// How long a failure to connect is told to those who ask next, before it is tried again.
-const FAILURE_CACHED_FOR: Duration = Duration::from_millis(50);
+use crate::store::slots::{Attempt, Slots};
 
 /// After how long it is tried again to close a session that was given up.
 const CLOSE_RETRY_PAUSE: Duration = Duration::from_millis(300);
@@ -31,20 +27,9 @@ pub(super) struct Sessions {
     pub(super) config: Config,
     pub(super) thread: StoreThread,
     pub(super) answered: LastAnswer,
-    slot: Mutex<Slot>,
+    slots: Slots<(), Arc<Session>>,
 }
 
-#[derive(Default)]
-enum Slot {
-    #[default]
-    None,
-    /// Made by a task of its own, so that a caller without patience does not end it for others.
-    Connecting(Attempt),
-    Live(Arc<Session>),
-    Failed(Instant, StoreError),
-}
-
-type Attempt = Shared<oneshot::Receiver<Outcome>>;
 type Outcome = Result<Arc<Session>, StoreError>;
 
 /// One session. It is closed when this is dropped.
@@ -56,57 +41,29 @@ pub(super) struct Session {
 
 impl Sessions {
     pub(super) fn new(config: Config) -> Arc<Self> {
-        let (thread, slot) = (StoreThread::new("lockattr-zookeeper"), Mutex::default());
-        Arc::new(Self { config, thread, answered: LastAnswer::new(), slot })
+        let (thread, slots) = (StoreThread::new("lockattr-zookeeper"), Slots::default());
+        Arc::new(Self { config, thread, answered: LastAnswer::new(), slots })
     }
 
     /// The session, made now if there is none, and connected.
     pub(super) async fn get(self: &Arc<Self>) -> Outcome {
-        match self.session_or_attempt()? {
-            Either::Left(session) => self.connected(session).await,
-            Either::Right(attempt) => attempt
-                .await
-                .unwrap_or_else(|_| Err(StoreError::new("its session was given up").not_sent())),
+        match self.slots.live(()) {
+            Some((_, session)) if !session.is_over() => return self.connected(session).await,
+            Some((over, _)) => drop(self.slots.forget(over)),
+            None => {}
         }
-    }
-
-    fn session_or_attempt(self: &Arc<Self>) -> Result<Either<Arc<Session>, Attempt>, StoreError> {
-        let mut slot = self.slot();
-        match &*slot {
-            Slot::Live(session) if !session.is_over() => Ok(Either::Left(session.clone())),
-            Slot::Failed(at, error) if at.elapsed() < FAILURE_CACHED_FOR => Err(error.clone()),
-            Slot::Connecting(attempt) => Ok(Either::Right(attempt.clone())),
-            _ => {
-                let (sender, receiver) = oneshot::channel();
-                let (runtime, stay) = (self.thread.handle()?, self.thread.guard()?);
-                runtime.spawn(connect(Arc::downgrade(self), self.config.clone(), stay, sender));
-                let attempt = receiver.shared();
-                *slot = Slot::Connecting(attempt.clone());
-                Ok(Either::Right(attempt))
-            }
-        }
+        let (runtime, stay) = (self.thread.handle()?, self.thread.guard()?);
+        let connect = |attempt| {
+            let (sessions, config) = (Arc::downgrade(self), self.config.clone());
+            runtime.spawn(connect(sessions, config, stay, attempt));
+        };
+        self.slots.get((), connect).await
     }
 
     /// The one with this number, if it is not over.
     pub(super) fn with(&self, id: u64) -> Option<Arc<Session>> {
-        match &*self.slot() {
-            Slot::Live(session) if session.id == id && !session.is_over() => Some(session.clone()),
-            _ => None,
-        }
-    }
-
-    /// Lets go of the session that is over.
-    fn forget(&self, is_over: &watch::Sender<bool>) {
-        let mut slot = self.slot();
-        let last = match &*slot {
-            Slot::Live(session) if session.over.same_channel(&is_over.subscribe()) => {
-                std::mem::take(&mut *slot)
-            }
-            _ => return,
-        };
-        // Not while the slot is locked: its end may be heard.
-        drop(slot);
-        drop(last);
+        let live = self.slots.live(()).map(|(_, session)| session);
+        live.filter(|session| session.id == id && !session.is_over())
     }
 
     /// What is asked while there is no connection would wait in the client, and be done later.
@@ -161,11 +118,6 @@ impl Sessions {
         let sentence = format!("{}: {error}{hint}", self.config.address);
         StoreError::new(sentence).with_source(error)
     }
-
-    fn slot(&self) -> MutexGuard<'_, Slot> {
-        // Nothing in there can panic half-way, so a poisoned lock is still good.
-        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl fmt::Debug for Sessions {
@@ -215,7 +167,7 @@ async fn connect(
     sessions: Weak<Sessions>,
     config: Config,
     stay: ThreadGuard,
-    tell: oneshot::Sender<Outcome>,
+    attempt: Attempt<Arc<Session>>,
 ) {
     IO_THREAD_PROCESS.get_or_init(Process::current);
     let made = establish(&config).await;
@@ -228,18 +180,15 @@ async fn connect(
     });
     {
         let Some(sessions) = sessions.upgrade() else { return };
-        *sessions.slot() = match &outcome {
-            Ok(session) => Slot::Live(session.clone()),
-            Err(error) => Slot::Failed(Instant::now(), error.clone()),
-        };
+        sessions.slots.settle((), attempt.id, &outcome);
     }
-    // If nobody waits any more, the session is there for the next.
-    drop(tell.send(outcome));
+    let id = attempt.id;
+    attempt.finish(outcome);
     if let Some((mut state, session)) = live {
         until_ended_or_silent(&mut state, config.session_timeout / 2).await;
         is_over.send_replace(true);
         if let Some(sessions) = sessions.upgrade() {
-            sessions.forget(&is_over);
+            sessions.slots.forget(id);
         }
         // If it was only given up, what it made is not to stay there. The client closes it when it
         // reaches a server; but the longer it did not, the longer it pauses between its tries, and

@@ -148,7 +148,7 @@ impl Member {
                     let Some((address, _slot)) = error.redirect_node() else {
                         return link.note(live, outcome).map_err(Refused::Other);
                     };
-                    live.pulse.replied();
+                    live.heartbeat.replied();
                     let address = self.complete(address);
                     return Err(match kind {
                         ServerErrorKind::Ask => Refused::Ask(address),

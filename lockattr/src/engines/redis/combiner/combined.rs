@@ -7,7 +7,7 @@ use redis::{Cmd, Pipeline, Value};
 use tokio::sync::oneshot;
 
 use super::super::link::{Link, Live};
-use super::super::node::until_left;
+use super::super::node::until_demoted;
 use super::deletions::{Deletion, Deletions};
 use super::{Answer, Counter};
 use crate::store::StoreError;
@@ -102,7 +102,7 @@ impl Combined {
     pub(super) async fn ask(self, link: Arc<Link>, live: Arc<Live>) {
         let mut connection = live.connection();
         let replies = connection.send_packed_commands(&self.pipeline, 0, self.pipeline.len());
-        let replies = until_left(&link, &live.pulse, replies).await;
+        let replies = until_demoted(&link, &live.demotion, replies).await;
         self.tell(link.note(&live, replies));
     }
 

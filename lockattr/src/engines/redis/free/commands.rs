@@ -11,7 +11,7 @@ use super::super::combiner::{Answer as Combined, Caller};
 use super::super::counters::Counters;
 use super::super::link::{Link, Live};
 use super::super::native::{Deleted, deletion, is_sent_on};
-use super::super::node::{Does, Node, until_left};
+use super::super::node::{Does, Node, until_demoted};
 use super::super::replicas::{Answer, Replicas};
 use super::super::request::{self, millis};
 use super::number;
@@ -80,7 +80,7 @@ impl Node {
         } else {
             let mut connection = live.connection();
             let incremented = Box::pin(connection.send_packed_command(&increment));
-            link.note(&live, until_left(link, &live.pulse, incremented).await)?
+            link.note(&live, until_demoted(link, &live.demotion, incremented).await)?
         };
         let fencing = number(&Value::Okay, &incremented, seen);
         match fencing {
@@ -129,7 +129,7 @@ async fn pair_alone(link: &Link, live: &Live, pair: &Pipeline) -> Result<[Value;
     let mut connection = live.connection();
     // Pinned here: it is large to move.
     let replies = pin!(connection.send_packed_commands(pair, 0, pair.len()));
-    let replies = until_left(link, &live.pulse, replies).await;
+    let replies = until_demoted(link, &live.demotion, replies).await;
     let mut replies = link.note(live, replies)?.into_iter();
     Ok([(); 3].map(|()| replies.next().unwrap_or(Value::Nil)))
 }
