@@ -9,17 +9,18 @@ mod cluster;
 mod combiner;
 mod config;
 mod connect;
+mod connection_slot;
 mod contended;
 mod counters;
 mod free;
 #[cfg(fuzzing)]
 pub mod fuzzed;
 mod heartbeat;
-mod link;
+mod held_locks;
 mod listener;
 mod native;
 mod node;
-mod post;
+mod notifications;
 mod replicas;
 mod request;
 mod restart;
@@ -27,7 +28,6 @@ mod scripts;
 mod sentinels;
 mod servers;
 mod several;
-mod survey;
 mod tls;
 
 use std::fmt;
@@ -50,7 +50,7 @@ use call::Call;
 use cluster::Cluster;
 use config::Config;
 use free::Free;
-use node::Does;
+use node::Effect;
 use request::Answer;
 use scripts::Scripts;
 use servers::{Place, Replied, Servers};
@@ -63,8 +63,8 @@ const FENCE: &str = "lockattr:fence";
 
 /// What the names of the lines begin with: of locks that have a hash tag, and of those that become
 /// one. Apart, so that `a` and `{a}` have not the same line.
-const LINE: &str = "lockattr:line:";
-const LINE_OF: &str = "lockattr:line-of:";
+const QUEUE: &str = "lockattr:line:";
+const QUEUE_OF: &str = "lockattr:line-of:";
 
 /// What the names of waiters begin with: what each wants, for as long as its process asks again.
 const WAITER: &str = "lockattr:waiter:";
@@ -263,15 +263,15 @@ impl RedisStore {
         let script = request::acquire(&self.scripts, asked, &self.servers.fence(place));
         loop {
             let sent = Instant::now();
-            let replied = self.servers.invoke(place, Does::Take, &script).await?;
-            let Replied { answer: reply, post, live } = replied;
+            let replied = self.servers.invoke(place, Effect::Take, &script).await?;
+            let Replied { answer: reply, notifications, live } = replied;
             let (answer, clock) = match request::granted(reply.value, asked).ok_or_else(nonsense)? {
                 Answer::Whole(answer, clock) => (answer, clock),
                 // It took out as many dead waiters as one run may.
                 Answer::Unfinished => continue,
             };
             if let Some(micros) = clock {
-                post.saw_clock(sent, micros);
+                notifications.saw_clock(sent, micros);
             }
             if let AcquireOutcome::Acquired { fencing, .. } = answer {
                 let (counters, slot) = self.servers.counter(place);
@@ -281,7 +281,7 @@ impl RedisStore {
                 reply.replicated?;
             }
             if !matches!(answer, AcquireOutcome::Acquired { contended: false, .. }) {
-                post.contended.note(asked.claim.key().name());
+                notifications.contended.note(asked.claim.key().name());
             }
             return Ok(answer);
         }
@@ -318,7 +318,7 @@ impl Store for RedisStore {
         let mut script = Call::new(&self.scripts.holder, 1, key.name().len());
         script.arg(key.name());
         let place = self.servers.place(key);
-        let replied = self.servers.invoke(place, Does::Look, &script).await?;
+        let replied = self.servers.invoke(place, Effect::Look, &script).await?;
         match replied.answer.value {
             Value::Nil => Ok(None),
             reply => request::held_by(reply).map(Some).ok_or_else(nonsense),
@@ -326,7 +326,7 @@ impl Store for RedisStore {
     }
 
     async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
-        self.survey_all(prefix).await
+        self.held_locks_of_all(prefix).await
     }
 
     async fn next_token(&self, key: &LockKey) -> Result<Option<FencingToken>, StoreError> {
@@ -334,7 +334,7 @@ impl Store for RedisStore {
     }
 
     async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
-        self.evict_all(key).await
+        self.force_release_all(key).await
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
@@ -364,7 +364,7 @@ impl Store for RedisStore {
 
 /// Whether the store itself uses names like this.
 fn is_ours(name: &str) -> bool {
-    [FENCE, LINE, LINE_OF, WAITER].iter().any(|ours| name.starts_with(ours))
+    [FENCE, QUEUE, QUEUE_OF, WAITER].iter().any(|ours| name.starts_with(ours))
 }
 
 fn nonsense() -> StoreError {

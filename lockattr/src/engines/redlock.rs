@@ -1,17 +1,17 @@
 //! A store made of stores that know nothing of one another: a majority of them decides.
 
-mod acquisition;
-mod ballot;
+mod acquire;
+mod acquire_answers;
+mod agree_on_token;
+mod held_locks;
+mod holder;
+mod majority;
 #[cfg(feature = "redis")]
 mod members;
-mod poll;
 mod quorum;
-mod recount;
 mod round;
-mod tally;
 #[cfg(feature = "redis")]
 mod url;
-mod votes;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,14 +25,14 @@ use crate::store::{
     RenewOutcome, RenewRequest, Store, StoreError, Subscriber,
 };
 use crate::{Error, HeldLock, Holder};
+use held_locks::HeldLockLists;
+use holder::HolderAnswers;
 #[cfg(feature = "redis")]
 pub(super) use members::Member;
 #[cfg(feature = "redis")]
 use members::Members;
-use poll::Poll;
 use quorum::Quorum;
 use round::Round;
-use tally::Tally;
 
 /// For how long a manager that connects waits for those beyond a majority.
 const ALL_ANSWER_WITHIN: Duration = Duration::from_millis(250);
@@ -154,7 +154,7 @@ impl RedlockStore {
 
     /// What a majority of the nodes says of each of these claims, one question to each node; the
     /// others are seen through.
-    async fn count<'a, F>(
+    async fn by_majority<'a, F>(
         &self,
         claims: impl Iterator<Item = &'a Arc<Claim>>,
         questions: impl Iterator<Item = F>,
@@ -164,7 +164,7 @@ impl RedlockStore {
     {
         let needed = claims.map(|claim| self.quorum.needed(claim.sharing()));
         let mut round = Round::new(questions);
-        let answers = ballot::count(self.quorum, needed, &mut round).await;
+        let answers = majority::by_majority(self.quorum, needed, &mut round).await;
         round.see_through();
         answers
     }
@@ -192,7 +192,7 @@ impl Store for RedlockStore {
             }
         };
         let claims = batch.iter().map(|one| &one.claim);
-        let answers = self.count(claims, self.nodes.iter().cloned().map(ask)).await;
+        let answers = self.by_majority(claims, self.nodes.iter().cloned().map(ask)).await;
         let renewed = |held| if held { RenewOutcome::Renewed } else { RenewOutcome::NotHeld };
         answers.into_iter().map(|answer| answer.map(renewed)).collect()
     }
@@ -217,30 +217,30 @@ impl Store for RedlockStore {
         };
         let claims = batch.iter().map(|one| &one.claim);
         let questions = self.nodes.iter().cloned().enumerate().map(ask);
-        let answers = self.count(claims, questions).await;
+        let answers = self.by_majority(claims, questions).await;
         let released = |held| if held { ReleaseOutcome::Released } else { ReleaseOutcome::NotHeld };
         answers.into_iter().map(|answer| answer.map(released)).collect()
     }
 
     async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
         let mut round = Round::new(self.nodes.iter().map(|node| node.holder(key)));
-        let mut poll = Poll::of(self.quorum);
+        let mut answers = HolderAnswers::of(self.quorum);
         while let Some((_, answer)) = round.next().await {
-            if poll.count(answer) {
+            if answers.count(answer) {
                 break;
             }
         }
-        poll.outcome()
+        answers.outcome()
     }
 
     /// All nodes are waited for: on which of them a lock is, nobody knows before.
     async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
         let mut round = Round::new(self.nodes.iter().map(|node| node.held_locks(prefix)));
-        let mut tally = Tally::of(self.quorum);
+        let mut lists = HeldLockLists::of(self.quorum);
         while let Some((_, answer)) = round.next().await {
-            tally.add(answer);
+            lists.add(answer);
         }
-        tally.outcome()
+        lists.outcome()
     }
 
     /// On a majority, so that whoever had it has none any more.
@@ -266,7 +266,7 @@ impl Store for RedlockStore {
         let ask = async |node: &AnyStore| vec![node.ping().await.map(|()| true)];
         let mut round = Round::new(self.nodes.iter().map(ask));
         let needed = std::iter::once(self.quorum.majority());
-        let mut answers = ballot::count(self.quorum, needed, &mut round).await;
+        let mut answers = majority::by_majority(self.quorum, needed, &mut round).await;
         // Whether one of the others is the same server, only it can say; one that hangs need not.
         let others = async { while round.next().await.is_some() {} };
         timeout(ALL_ANSWER_WITHIN, others).await.ok();

@@ -21,7 +21,7 @@ pub(super) async fn a_lock_that_was_deleted_by_hand_is_the_waiters_within_its_re
 
 /// The same by `force_release`.
 ///
-/// Red without: the queue that is served by it (`evict.lua`), or `recheck_every` in `look_after`.
+/// Red without: the queue that is served by it (`force_release.lua`), or `recheck_every` in `look_after`.
 pub(super) async fn a_lock_that_an_operator_released_is_the_waiters_within_its_retry_delay<
     T: Topology,
 >(

@@ -14,7 +14,7 @@ fn lease() -> LockOptions {
     LockOptions::new().ttl(MINUTE).wait(MINUTE)
 }
 
-/// Red without: the pages of `SCAN`, or the batches of `survey.lua`.
+/// Red without: the pages of `SCAN`, or the batches of `held_locks.lua`.
 #[tokio::test]
 async fn ten_thousand_held_locks_are_listed_in_a_hundred_questions() {
     let server = RedisServer::start().await;
@@ -52,7 +52,7 @@ async fn ten_thousand_held_locks_are_listed_in_a_hundred_questions() {
     guard.release().await.unwrap();
 }
 
-/// Red without: `is_ours` in `survey_all`, or the look at the kind in `survey.lua` and `evict.lua`.
+/// Red without: `is_ours` in `survey_all`, or the look at the kind in `held_locks.lua` and `force_release.lua`.
 #[tokio::test]
 async fn without_a_prefix_only_what_a_lock_could_be_is_one() {
     let server = RedisServer::start().await;

@@ -1,4 +1,4 @@
-//! The store's scripts, each of which is one step: `acquire.lua`, `release.lua`, `renew.lua`, `evict.lua`, and what
+//! The store's scripts, each of which is one step: `acquire.lua`, `release.lua`, `renew.lua`, `force_release.lua`, and what
 //! reads.
 
 use super::locks::{any_queued, has_all};

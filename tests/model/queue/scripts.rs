@@ -1,4 +1,4 @@
-//! The store's scripts, each of which is one step: `acquire.lua`, `release.lua` and `evict.lua`.
+//! The store's scripts, each of which is one step: `acquire.lua`, `release.lua` and `force_release.lua`.
 
 use super::locks::{any_queued, has_all};
 use super::setting::{Mistake, Setting};

@@ -13,7 +13,7 @@ const USUAL: u64 = 520;
 /// Seeds that found something once. They run always, with any number of others. When what a seed
 /// draws changes, the finding is made once more, and its seeds of then stand here.
 const FOUND: &[(Topology, u64)] = &[
-    // Two that shared had one fencing token: what `store/redlock/recount.rs` is for.
+    // Two that shared had one fencing token: what `engines/redlock/agree_on_token.rs` is for.
     (Topology::Redlock, 96),
     (Topology::Redlock, 156),
     (Topology::Redlock, 184),

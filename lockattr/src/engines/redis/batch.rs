@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use redis::Value;
 
 use super::call::Call;
-use super::node::Does;
+use super::node::Effect;
 use super::replicas::Answer;
 use super::servers::{Place, Replied};
 use super::{RedisStore, nonsense, request};
@@ -26,7 +26,7 @@ pub(super) trait Item: Clone {
     fn of(&self, claim: Arc<Claim>) -> Self;
 
     /// What the script does with it.
-    fn does(&self) -> Does;
+    fn effect(&self) -> Effect;
 
     fn script<'s>(store: &'s RedisStore, items: &[&Self], fence: &str) -> Call<'s>;
 }
@@ -40,8 +40,8 @@ impl Item for RenewRequest {
         Self { claim, ..self.clone() }
     }
 
-    fn does(&self) -> Does {
-        Does::Lengthen
+    fn effect(&self) -> Effect {
+        Effect::Lengthen
     }
 
     fn script<'s>(store: &'s RedisStore, items: &[&Self], fence: &str) -> Call<'s> {
@@ -58,8 +58,8 @@ impl Item for ReleaseRequest {
         Self { claim, ..self.clone() }
     }
 
-    fn does(&self) -> Does {
-        if self.after.is_zero() { Does::Free } else { Does::Shorten }
+    fn effect(&self) -> Effect {
+        if self.after.is_zero() { Effect::Free } else { Effect::Shorten }
     }
 
     fn script<'s>(store: &'s RedisStore, items: &[&Self], fence: &str) -> Call<'s> {
@@ -103,26 +103,26 @@ impl RedisStore {
         if let [item] = items
             && let Some(place) = self.servers.connection_for(item.claim())
         {
-            return vec![self.ask_in(place, item.does(), &[item]).await];
+            return vec![self.ask_in(place, item.effect(), &[item]).await];
         }
         let mut by_place = HashMap::<_, Vec<_>>::new();
         for (index, item) in items.iter().enumerate() {
             if let Some(place) = self.servers.connection_for(item.claim()) {
-                let spot = (place, item.does());
+                let spot = (place, item.effect());
                 by_place.entry(spot).or_default().push((index, Cow::Borrowed(item)));
                 continue;
             }
             for (place, part) in self.servers.parts(item.claim()) {
-                let spot = (place, item.does());
+                let spot = (place, item.effect());
                 by_place.entry(spot).or_default().push((index, Cow::Owned(item.of(part))));
             }
         }
         let batches = by_place.iter().flat_map(|(&spot, asked)| {
             in_batches(asked).into_iter().map(move |asked| (spot, asked))
         });
-        let replies = batches.map(|((place, does), asked)| async move {
+        let replies = batches.map(|((place, effect), asked)| async move {
             let items: Vec<&I> = asked.iter().map(|(_, item)| item.as_ref()).collect();
-            (asked, self.ask_in(place, does, &items).await)
+            (asked, self.ask_in(place, effect, &items).await)
         });
         let mut answers = vec![Vec::new(); items.len()];
         for (asked, replies) in join_all(replies).await {
@@ -137,17 +137,17 @@ impl RedisStore {
     async fn ask_in<I: Item>(
         &self,
         place: Place,
-        does: Does,
+        effect: Effect,
         items: &[&I],
     ) -> Vec<Result<bool, StoreError>> {
         let script = I::script(self, items, &self.servers.fence(place));
         let mut first = None;
         loop {
-            let (value, replicated) = match self.servers.invoke::<Value>(place, does, &script).await
-            {
-                Ok(Replied { answer: Answer { value, replicated }, .. }) => (value, replicated),
-                Err(error) => return vec![Err(error); items.len()],
-            };
+            let (value, replicated) =
+                match self.servers.invoke::<Value>(place, effect, &script).await {
+                    Ok(Replied { answer: Answer { value, replicated }, .. }) => (value, replicated),
+                    Err(error) => return vec![Err(error); items.len()],
+                };
             let Some((held, unfinished)) = request::held(&value, items.len()) else {
                 return vec![Err(nonsense()); items.len()];
             };

@@ -2,10 +2,10 @@
 //!
 //! Nothing that may have taken effect is ever sent again: only what a node refused to do.
 
-mod ears;
 mod map;
 mod member;
 mod refresh;
+mod shard_channels;
 mod slot;
 
 use std::collections::HashMap;
@@ -20,16 +20,16 @@ use url::Url;
 
 use super::call::Call;
 use super::config::Config;
-use super::node::Does;
+use super::node::Effect;
 use super::scripts::Scripts;
 use super::servers::Replied;
 use super::tls;
 use crate::Error;
 use crate::lock::settings::ServerSettings;
 use crate::store::{Claim, StoreError, Subscriber, Subscribers};
-pub(super) use ears::Ears;
 pub(super) use member::Member;
 use member::Refused;
+pub(super) use shard_channels::ShardChannels;
 pub(super) use slot::{hash_tag, slot_of, tag_of};
 
 /// So often a question is sent on to another node before it is given up.
@@ -69,7 +69,7 @@ struct Known {
 }
 
 /// One question on its way.
-struct Way {
+struct Route {
     slot: u16,
     member: Arc<Member>,
     /// Whether another node sent us there, for this once.
@@ -132,16 +132,20 @@ impl Cluster {
     pub(super) async fn invoke<T: FromRedisValue>(
         &self,
         slot: u16,
-        does: Does,
+        effect: Effect,
         script: &Call<'_>,
     ) -> Result<Replied<T>, StoreError> {
-        let mut way = self.way(slot).await?;
+        let mut route = self.route(slot).await?;
         loop {
-            match way.member.invoke(slot, does, way.asking, script).await {
+            match route.member.invoke(slot, effect, route.asking, script).await {
                 Ok((answer, live)) => {
-                    return Ok(Replied { answer, post: way.member.post.clone(), live });
+                    return Ok(Replied {
+                        answer,
+                        notifications: route.member.notifications.clone(),
+                        live,
+                    });
                 }
-                Err(refused) => self.go_on(&mut way, refused).await?,
+                Err(refused) => self.go_on(&mut route, refused).await?,
             }
         }
     }
@@ -151,11 +155,11 @@ impl Cluster {
         if self.subscribers.get(claim.token().subscriber()).is_none() {
             return Ok(());
         }
-        let mut way = self.way(slot).await?;
+        let mut route = self.route(slot).await?;
         loop {
-            match way.member.hear(slot, claim).await {
+            match route.member.hear(slot, claim).await {
                 Ok(()) => return Ok(()),
-                Err(refused) => self.go_on(&mut way, refused).await?,
+                Err(refused) => self.go_on(&mut route, refused).await?,
             }
         }
     }
@@ -190,44 +194,44 @@ impl Cluster {
     }
 
     /// To the node that has the slot, as far as is known.
-    async fn way(&self, slot: u16) -> Result<Way, StoreError> {
+    async fn route(&self, slot: u16) -> Result<Route, StoreError> {
         let until = Instant::now() + self.timing.response_timeout;
         let member = self.owner(slot).await?;
-        Ok(Way { slot, member, asking: false, redirections: 0, until })
+        Ok(Route { slot, member, asking: false, redirections: 0, until })
     }
 
     /// Where to ask next, after a node has refused.
-    async fn go_on(&self, way: &mut Way, refused: Refused) -> Result<(), StoreError> {
-        way.redirections += usize::from(!matches!(refused, Refused::TryAgain(_)));
+    async fn go_on(&self, route: &mut Route, refused: Refused) -> Result<(), StoreError> {
+        route.redirections += usize::from(!matches!(refused, Refused::TryAgain(_)));
         match refused {
-            Refused::Moved(_) | Refused::Ask(_) if way.redirections > REDIRECTIONS => {
+            Refused::Moved(_) | Refused::Ask(_) if route.redirections > REDIRECTIONS => {
                 self.refresh_soon();
                 let sentence =
-                    format!("the nodes of the cluster do not agree who has slot {}", way.slot);
+                    format!("the nodes of the cluster do not agree who has slot {}", route.slot);
                 return Err(StoreError::new(sentence).not_sent());
             }
             Refused::Moved(address) => {
-                way.member = self.moved(way.slot, &way.member, &address)?;
-                way.asking = false;
+                route.member = self.moved(route.slot, &route.member, &address)?;
+                route.asking = false;
             }
             Refused::Ask(address) => {
-                way.member = self.member(&address)?;
-                way.asking = true;
+                route.member = self.member(&address)?;
+                route.asking = true;
             }
-            Refused::TryAgain(error) if Instant::now() + PAUSE > way.until => return Err(error),
+            Refused::TryAgain(error) if Instant::now() + PAUSE > route.until => return Err(error),
             Refused::TryAgain(_) => {
                 sleep(PAUSE).await;
-                way.member = self.owner(way.slot).await?;
-                way.asking = false;
+                route.member = self.owner(route.slot).await?;
+                route.asking = false;
             }
             // It was not even sent, so it may go to whoever has the slot by now.
-            Refused::Away(error) if error.is_not_sent() && way.redirections <= REDIRECTIONS => {
+            Refused::Away(error) if error.is_not_sent() && route.redirections <= REDIRECTIONS => {
                 self.refresh().await?;
-                let now = self.owner(way.slot).await?;
-                if Arc::ptr_eq(&now, &way.member) {
+                let now = self.owner(route.slot).await?;
+                if Arc::ptr_eq(&now, &route.member) {
                     return Err(error);
                 }
-                (way.member, way.asking) = (now, false);
+                (route.member, route.asking) = (now, false);
             }
             Refused::Away(error) => {
                 self.refresh_soon();
@@ -257,9 +261,9 @@ impl Cluster {
             None => None,
         };
         now.node.lower();
-        by.post.missed_in(slot);
+        by.notifications.missed_in(slot);
         if let Some(before) = before.filter(|before| !Arc::ptr_eq(before, &now)) {
-            before.post.missed_in(slot);
+            before.notifications.missed_in(slot);
         }
         self.refresh_soon();
         Ok(now)

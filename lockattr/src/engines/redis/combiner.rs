@@ -27,7 +27,7 @@ use tokio::task::coop::unconstrained;
 use tokio::task::yield_now;
 
 use super::call::Call;
-use super::link::{Link, Live};
+use super::connection_slot::{ConnectionSlot, LiveConnection};
 use super::node::until_demoted;
 use crate::store::{Claim, StoreError};
 use combined::{Combined, Entries, Entry};
@@ -76,8 +76,8 @@ pub(super) struct Answer {
 
 /// A caller that asks, and over which connection.
 pub(super) struct Caller<'a> {
-    link: &'a Arc<Link>,
-    live: &'a Arc<Live>,
+    connection_slot: &'a Arc<ConnectionSlot>,
+    live: &'a Arc<LiveConnection>,
 }
 
 /// A caller whose command lies there or is under way.
@@ -100,11 +100,11 @@ impl Combiner {
     /// Sends what lies there, again and again, until the connection is given up.
     pub(super) fn run(
         self: Arc<Self>,
-        link: Weak<Link>,
-        live: Weak<Live>,
+        connection_slot: Weak<ConnectionSlot>,
+        live: Weak<LiveConnection>,
     ) -> impl Future<Output = ()> {
         // Made before the task is spawned, so that a runtime that drops it unpolled is noticed too.
-        Sender(self).run(link, live)
+        Sender(self).run(connection_slot, live)
     }
 
     /// Puts something down. How many lie there.
@@ -125,15 +125,19 @@ impl Combiner {
     }
 
     /// Hands all that lies there to the client, as one pipeline.
-    fn send(&self, link: &Arc<Link>, live: &Arc<Live>) -> Option<UnderWay> {
+    fn send(
+        &self,
+        connection_slot: &Arc<ConnectionSlot>,
+        live: &Arc<LiveConnection>,
+    ) -> Option<UnderWay> {
         let _order = self.hands_on();
         let entries = take(&mut self.waiting().entries);
         let count = entries.len();
-        let combined = Combined::of(entries, link, live);
+        let combined = Combined::of(entries, connection_slot, live);
         let sent = (!combined.is_empty()).then(|| {
             // Tokio's budget must not hold it back: the first poll hands the commands over.
             let mut sent: UnderWay =
-                Box::pin(unconstrained(combined.ask(link.clone(), live.clone())));
+                Box::pin(unconstrained(combined.ask(connection_slot.clone(), live.clone())));
             let first = sent.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             first.is_pending().then_some(sent)
         });
@@ -142,9 +146,13 @@ impl Combiner {
     }
 
     /// Sends what lies there before a command that goes by itself, which would overtake it.
-    pub(super) fn send_first(&self, link: &Arc<Link>, live: &Arc<Live>) {
+    pub(super) fn send_first(
+        &self,
+        connection_slot: &Arc<ConnectionSlot>,
+        live: &Arc<LiveConnection>,
+    ) {
         if self.unsent.load(Ordering::Acquire) > 0
-            && let Some(sent) = self.send(link, live)
+            && let Some(sent) = self.send(connection_slot, live)
         {
             self.see_through(sent);
         }
@@ -173,9 +181,12 @@ impl Combiner {
 
 impl<'a> Caller<'a> {
     /// One more caller, for as long as this lives.
-    pub(super) fn of(link: &'a Arc<Link>, live: &'a Arc<Live>) -> Self {
+    pub(super) fn of(
+        connection_slot: &'a Arc<ConnectionSlot>,
+        live: &'a Arc<LiveConnection>,
+    ) -> Self {
         live.combiner.callers.fetch_add(1, Ordering::Relaxed);
-        Self { link, live }
+        Self { connection_slot, live }
     }
 
     /// Whether its command is to go with others: many ask, or some that came before have not been sent.
@@ -193,7 +204,7 @@ impl<'a> Caller<'a> {
         }
         let connection = &mut self.live.connection();
         let answer = command.query_async(connection);
-        Ok(until_demoted(self.link, &self.live.demotion, answer).await)
+        Ok(until_demoted(self.connection_slot, &self.live.demotion, answer).await)
     }
 
     /// Sends a script that the server has forgotten.
@@ -202,8 +213,9 @@ impl<'a> Caller<'a> {
         script: Call<'_>,
     ) -> Result<RedisResult<Value>, StoreError> {
         let connection = &mut self.live.connection();
-        let loaded = until_demoted(self.link, &self.live.demotion, script.load(connection)).await;
-        self.link.note(self.live, loaded)?;
+        let loaded =
+            until_demoted(self.connection_slot, &self.live.demotion, script.load(connection)).await;
+        self.connection_slot.note(self.live, loaded)?;
         self.send(script.into_command()).await
     }
 
@@ -242,7 +254,7 @@ impl<'a> Caller<'a> {
         match combiner.put_down(|entries| put(entries, caller)) {
             1 => combiner.wake.notify_one(),
             enough if enough >= combiner.enough() => {
-                if let Some(sent) = combiner.send(self.link, self.live) {
+                if let Some(sent) = combiner.send(self.connection_slot, self.live) {
                     combiner.see_through(sent);
                 }
             }
@@ -270,7 +282,7 @@ impl Drop for Waits<'_> {
 }
 
 impl Sender {
-    async fn run(self, link: Weak<Link>, live: Weak<Live>) {
+    async fn run(self, connection_slot: Weak<ConnectionSlot>, live: Weak<LiveConnection>) {
         let mut under_way = FuturesUnordered::new();
         loop {
             tokio::select! {
@@ -280,8 +292,8 @@ impl Sender {
                     under_way.extend(take(&mut self.0.waiting().sent));
                     // Others that are ready to ask put down what they ask.
                     yield_now().await;
-                    let (Some(link), Some(live)) = (link.upgrade(), live.upgrade()) else { return };
-                    under_way.extend(self.0.send(&link, &live));
+                    let (Some(connection_slot), Some(live)) = (connection_slot.upgrade(), live.upgrade()) else { return };
+                    under_way.extend(self.0.send(&connection_slot, &live));
                 }
             }
         }

@@ -8,11 +8,11 @@ use redis::{AsyncConnectionConfig, ErrorKind, PushInfo, PushKind, RedisError};
 use tokio::time::timeout;
 
 use super::config::Clients;
+use super::connection_slot::{ConnectionSlot, LiveConnection, Outcome, error_from};
 use super::heartbeat::Demotion;
-use super::link::{Link, Live, Outcome, error_from};
 use super::listener::Listener;
 use super::native::Native;
-use super::post::channel;
+use super::notifications::channel;
 use super::restart::{self, GrantsFrom};
 use super::sentinels::is_master;
 use crate::engines::redlock::TWICE;
@@ -23,16 +23,16 @@ use crate::store::heartbeat::Heartbeat;
 /// callers wait for each other and cuts a crowd's write in pieces.
 const AT_ONCE: usize = 1024;
 
-impl Link {
+impl ConnectionSlot {
     /// Makes the connection with this id.
     pub(super) async fn establish(self: &Arc<Self>, id: u64) -> Outcome {
         let timing = &self.config.timing;
-        let (link, post) = (Arc::downgrade(self), self.post.clone());
+        let (connection_slot, notifications) = (Arc::downgrade(self), self.notifications.clone());
         let plain = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(timing.connect_timeout))
             .set_response_timeout(Some(timing.response_timeout))
             .set_pipeline_buffer_size(AT_ONCE);
-        let (weak, heartbeat) = (link.clone(), Arc::<Heartbeat>::default());
+        let (weak, heartbeat) = (connection_slot.clone(), Arc::<Heartbeat>::default());
         let demotion = Arc::<Demotion>::default();
         let (suspected, demoted) = (heartbeat.clone(), demotion.clone());
         let config = plain
@@ -42,19 +42,29 @@ impl Link {
                 // A slot that moved takes its channels along. The client counts the server's word of
                 // that as the answer to a command, and every later one as that to the next: such
                 // a connection, which has no other commands, is made anew.
-                let is_taken = || post.as_ref().is_some_and(|post| post.is_taken(&push));
+                let is_taken = || {
+                    notifications
+                        .as_ref()
+                        .is_some_and(|notifications| notifications.is_taken(&push))
+                };
                 if push.kind == PushKind::Disconnection || is_taken() {
                     // Its own task looks too: it may not be in use as yet, and so not be forgotten.
                     suspected.suspect();
-                    if let Some(link) = link.upgrade() {
-                        link.forget(id);
+                    if let Some(connection_slot) = connection_slot.upgrade() {
+                        connection_slot.forget(id);
                     }
-                } else if let Some(post) = post.as_ref().filter(|_| !demoted.is_known()) {
-                    post.deliver_push(&push);
+                } else if let Some(notifications) =
+                    notifications.as_ref().filter(|_| !demoted.is_known())
+                {
+                    notifications.deliver_push(&push);
                 }
                 Ok(())
             });
-        let subscribers = self.post.as_ref().map(|post| post.ids()).unwrap_or_default();
+        let subscribers = self
+            .notifications
+            .as_ref()
+            .map(|notifications| notifications.ids())
+            .unwrap_or_default();
         let server = &self.config.server;
         let connect = async |clients: &Clients| {
             let Clients { client, plain: old_client, address } = clients;
@@ -85,13 +95,13 @@ impl Link {
                 grants = self.config.forgets.map(from).transpose()?;
                 run = restart::run_id(&info).map(str::to_owned);
             }
-            let listener = match &self.post {
-                Some(post) if !pushes => {
-                    Some(Listener::connect(old_client, post.clone(), weak, id).await?)
+            let listener = match &self.notifications {
+                Some(notifications) if !pushes => {
+                    Some(Listener::connect(old_client, notifications.clone(), weak, id).await?)
                 }
                 _ => None,
             };
-            let mut live = Live::new(connection, id, address);
+            let mut live = LiveConnection::new(connection, id, address);
             (live.heartbeat, live.demotion) = (heartbeat, demotion);
             (live.listener, live.grants, live.native) = (listener, grants, native);
             for &subscriber in &subscribers {

@@ -44,7 +44,7 @@ impl Servers {
     ) -> Result<Free, StoreError> {
         let not_here = Free::AskTheScript { may_have_set: false };
         let Some(at) = self.at(place).filter(|_| is_plain(asked)) else { return Ok(not_here) };
-        if at.post().contended.is(asked.claim.key().name(), Instant::now()) {
+        if at.notifications().contended.is(asked.claim.key().name(), Instant::now()) {
             return Ok(not_here);
         }
         let fence = self.fence(place);
@@ -80,14 +80,14 @@ impl Servers {
     ) -> Result<Option<ReleaseOutcome>, StoreError> {
         let Some(at) = self.at(place).filter(|_| suits(releasing)) else { return Ok(None) };
         let name = releasing.claim.key().name();
-        if at.post().contended.is(name, Instant::now()) {
+        if at.notifications().contended.is(name, Instant::now()) {
             return Ok(None);
         }
         let (_, slot) = self.counter(place);
         match at.node().delete((place.number(), slot), releasing).await {
             Ok(Deleted::Done) => Ok(Some(ReleaseOutcome::Released)),
             Ok(Deleted::AskTheScript) => {
-                at.post().contended.note(name);
+                at.notifications().contended.note(name);
                 Ok(None)
             }
             Err(error) => self.unless_elsewhere(error),

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::cluster;
 use super::free::number;
 use super::native::{Deleted, deletion};
-use super::post::Post;
+use super::notifications::RedisNotifications;
 use super::request::{self, Answer};
 use crate::Holder;
 use crate::store::{
@@ -55,12 +55,14 @@ pub fn is_a_map(reply: Value) -> bool {
 
 /// What a server pushes is delivered, after its clock showed `clock`.
 pub fn pushed(subscriber: &Arc<Subscriber>, clock: Option<u64>, push: &PushInfo) {
-    for post in [Post::new(false), Post::of_a_node(&Arc::default(), false)] {
-        post.add(subscriber);
+    for notifications in
+        [RedisNotifications::new(false), RedisNotifications::of_a_node(&Arc::default(), false)]
+    {
+        notifications.add(subscriber);
         if let Some(micros) = clock {
-            post.saw_clock(Instant::now(), micros);
+            notifications.saw_clock(Instant::now(), micros);
         }
-        post.is_taken(push);
-        post.deliver_push(push);
+        notifications.is_taken(push);
+        notifications.deliver_push(push);
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::runtime;
 use tokio::sync::Notify;
 
-use super::link::{Link, Live};
+use super::connection_slot::{ConnectionSlot, LiveConnection};
 use super::sentinels::is_master;
 use crate::store::heartbeat::Heartbeat;
 use crate::store::slots::Attempt;
@@ -45,20 +45,20 @@ impl Demotion {
 /// Connects, returns the outcome to the callers that wait for it, and keeps the connection for as long as
 /// the server answers.
 pub(super) async fn run_connection(
-    link: Arc<Link>,
+    connection_slot: Arc<ConnectionSlot>,
     runtime: runtime::Id,
-    attempt: Attempt<Arc<Live>>,
+    attempt: Attempt<Arc<LiveConnection>>,
 ) {
-    let task = HeartbeatTask { link: Arc::downgrade(&link), id: attempt.id };
-    let interval = link.config.timing.heartbeat;
-    let outcome = link.connect(runtime, attempt.id).await;
+    let task = HeartbeatTask { connection_slot: Arc::downgrade(&connection_slot), id: attempt.id };
+    let interval = connection_slot.config.timing.heartbeat;
+    let outcome = connection_slot.connect(runtime, attempt.id).await;
     let connected = outcome.as_ref().ok().map(|live| {
-        let sentinels = link.config.server.sentinels();
+        let sentinels = connection_slot.config.server.sentinels();
         let demoted = sentinels.map(|sentinels| sentinels.left(live.address.clone()));
         (live.heartbeat.clone(), live.demotion.clone(), demoted)
     });
     attempt.finish(outcome);
-    drop(link);
+    drop(connection_slot);
     match connected {
         Some((heartbeat, demotion, Some(demoted))) => tokio::select! {
             () = task.until_silent(&heartbeat, interval) => {}
@@ -71,7 +71,7 @@ pub(super) async fn run_connection(
 
 /// Holds neither the connection nor its slot while it sleeps: both close with their store.
 struct HeartbeatTask {
-    link: Weak<Link>,
+    connection_slot: Weak<ConnectionSlot>,
     id: u64,
 }
 
@@ -80,15 +80,19 @@ impl HeartbeatTask {
         loop {
             let must_ask = heartbeat.must_ask(interval).await;
             // A proxy may have put another server behind this connection.
-            if let Some(live) = self.link.upgrade().and_then(|link| link.live_with(self.id)) {
+            if let Some(live) = self
+                .connection_slot
+                .upgrade()
+                .and_then(|connection_slot| connection_slot.live_with(self.id))
+            {
                 live.raised.clear();
             }
             if must_ask && !self.answers().await {
                 return;
             }
             // The server may have refused some of the subscriptions.
-            if let Some(link) = self.link.upgrade() {
-                link.subscribe_all(self.id).await;
+            if let Some(connection_slot) = self.connection_slot.upgrade() {
+                connection_slot.subscribe_all(self.id).await;
             }
         }
     }
@@ -96,10 +100,10 @@ impl HeartbeatTask {
     /// Whether the connection is still in use and answers; any answer will do, an error too. Only
     /// not that it is no master, where sentinels name the master.
     async fn answers(&self) -> bool {
-        let Some(link) = self.link.upgrade() else { return false };
-        let Some(live) = link.live_with(self.id) else { return false };
-        let found = link.config.server.sentinels().is_some();
-        drop(link);
+        let Some(connection_slot) = self.connection_slot.upgrade() else { return false };
+        let Some(live) = connection_slot.live_with(self.id) else { return false };
+        let found = connection_slot.config.server.sentinels().is_some();
+        drop(connection_slot);
         let asked = match found {
             true => is_master(&mut live.connection()).await,
             false => {
@@ -116,8 +120,8 @@ impl HeartbeatTask {
 impl Drop for HeartbeatTask {
     /// A connection without this task is not used: also when a runtime ends and takes both along.
     fn drop(&mut self) {
-        if let Some(link) = self.link.upgrade() {
-            link.forget(self.id);
+        if let Some(connection_slot) = self.connection_slot.upgrade() {
+            connection_slot.forget(self.id);
         }
     }
 }

@@ -7,8 +7,8 @@ use redis::aio::PubSubSink;
 use redis::{Client, RedisResult};
 use tokio::task::AbortHandle;
 
-use super::link::Link;
-use super::post::{Post, channel};
+use super::connection_slot::ConnectionSlot;
+use super::notifications::{RedisNotifications, channel};
 
 /// Ends with the connection whose messages it brings.
 pub(super) struct Listener {
@@ -17,22 +17,22 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Connects; without its connection, `link` forgets the one with this id too.
+    /// Connects; without its connection, `connection_slot` forgets the one with this id too.
     pub(super) async fn connect(
         client: &Client,
-        post: Arc<Post>,
-        link: Weak<Link>,
+        notifications: Arc<RedisNotifications>,
+        connection_slot: Weak<ConnectionSlot>,
         id: u64,
     ) -> RedisResult<Self> {
         let (sink, mut messages) = client.get_async_pubsub().await?.split();
         let listening = async move {
             while let Some(message) = messages.next().await {
                 if let Ok(text) = message.get_payload::<String>() {
-                    post.deliver(message.get_channel_name(), &text);
+                    notifications.deliver(message.get_channel_name(), &text);
                 }
             }
-            if let Some(link) = link.upgrade() {
-                link.forget(id);
+            if let Some(connection_slot) = connection_slot.upgrade() {
+                connection_slot.forget(id);
             }
         };
         let task = tokio::spawn(listening).abort_handle();

@@ -10,21 +10,21 @@ use tokio::time::Instant;
 
 use super::call::Call;
 use super::config::Config;
+use super::connection_slot::{ConnectionSlot, LiveConnection};
 use super::heartbeat::Demotion;
-use super::link::{Link, Live};
-use super::post::Post;
+use super::held_locks::{Page, scan};
+use super::notifications::RedisNotifications;
 use super::replicas::{Answer, Replicas};
 use super::scripts::Scripts;
-use super::survey::{Page, scan};
 use crate::store::{LockKey, StoreError};
 
 /// The connection on which messages come in.
-const INBOX: usize = 0;
+const SUBSCRIBED: usize = 0;
 
 /// The connections to one server. All commands for one key travel on one of them, its place, so
 /// that they keep their order.
 pub(super) struct Node {
-    links: Vec<Arc<Link>>,
+    connection_slots: Vec<Arc<ConnectionSlot>>,
     /// Over how many of them the keys are spread.
     spread: usize,
     pub(super) replicas: Replicas,
@@ -35,7 +35,7 @@ const NO_MASTER: &str = "it is not the master any more, and had not answered";
 
 /// What a script does to leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Does {
+pub(super) enum Effect {
     /// Takes locks, where the server may grant any.
     Take,
     /// Makes leases longer.
@@ -50,21 +50,29 @@ pub(super) enum Does {
 
 /// A command that was sent, and what came back.
 pub(super) struct Sent<T> {
-    pub(super) link: Arc<Link>,
-    pub(super) live: Arc<Live>,
+    pub(super) connection_slot: Arc<ConnectionSlot>,
+    pub(super) live: Arc<LiveConnection>,
     pub(super) outcome: RedisResult<Answer<T>>,
 }
 
 impl Node {
-    pub(super) fn new(config: &Config, scripts: &Arc<Scripts>, post: Option<&Arc<Post>>) -> Self {
-        let link = |place| {
-            let post = post.filter(|_| place == INBOX).cloned();
-            Link::new(config.clone(), scripts.clone(), post)
+    pub(super) fn new(
+        config: &Config,
+        scripts: &Arc<Scripts>,
+        notifications: Option<&Arc<RedisNotifications>>,
+    ) -> Self {
+        let connection_slot = |place| {
+            let notifications = notifications.filter(|_| place == SUBSCRIBED).cloned();
+            ConnectionSlot::new(config.clone(), scripts.clone(), notifications)
         };
         let replicas = Replicas::new(&config.timing);
         let spread = config.timing.multiplexed();
-        let links = spread + usize::from(replicas.are_needed());
-        Self { links: (0..links).map(link).collect(), spread, replicas }
+        let connection_slots = spread + usize::from(replicas.are_needed());
+        Self {
+            connection_slots: (0..connection_slots).map(connection_slot).collect(),
+            spread,
+            replicas,
+        }
     }
 
     /// The place of a key: the number of its connection.
@@ -83,11 +91,11 @@ impl Node {
     /// The server keeps a connection waiting for replicas; renewals would come too late behind
     /// acquisitions that wait so, and have one of their own. So has what makes a lease shorter: behind
     /// the renewals that are under way, or one of those would make it long again.
-    pub(super) fn link(&self, place: usize, does: Does) -> &Arc<Link> {
-        let apart = matches!(does, Does::Lengthen | Does::Shorten);
+    pub(super) fn connection_slot(&self, place: usize, effect: Effect) -> &Arc<ConnectionSlot> {
+        let apart = matches!(effect, Effect::Lengthen | Effect::Shorten);
         match apart && self.replicas.are_needed() {
-            true => &self.links[self.spread],
-            false => &self.links[place % self.spread],
+            true => &self.connection_slots[self.spread],
+            false => &self.connection_slots[place % self.spread],
         }
     }
 
@@ -95,11 +103,12 @@ impl Node {
     pub(super) async fn invoke<T: FromRedisValue>(
         &self,
         place: usize,
-        does: Does,
+        effect: Effect,
         script: &Call<'_>,
-    ) -> Result<(Answer<T>, Arc<Live>), StoreError> {
-        let Sent { link, live, outcome } = self.send(place, does, false, script).await?;
-        Ok((link.note(&live, outcome)?, live))
+    ) -> Result<(Answer<T>, Arc<LiveConnection>), StoreError> {
+        let Sent { connection_slot, live, outcome } =
+            self.send(place, effect, false, script).await?;
+        Ok((connection_slot.note(&live, outcome)?, live))
     }
 
     /// Sends a script, and looks at no error but that nothing was sent; `asking` if another node of
@@ -107,17 +116,18 @@ impl Node {
     pub(super) async fn send<T: FromRedisValue>(
         &self,
         place: usize,
-        does: Does,
+        effect: Effect,
         asking: bool,
         script: &Call<'_>,
     ) -> Result<Sent<T>, StoreError> {
-        let link = self.link(place, does).clone();
-        let live = link.get().await?;
-        if let (Does::Take, Some(grants)) = (does, live.grants) {
+        let connection_slot = self.connection_slot(place, effect).clone();
+        let live = connection_slot.get().await?;
+        if let (Effect::Take, Some(grants)) = (effect, live.grants) {
             grants.check(&live.address)?;
         }
-        let counts = matches!(does, Does::Take | Does::Lengthen) && self.replicas.are_needed();
-        live.combiner.send_first(&link, &live);
+        let counts =
+            matches!(effect, Effect::Take | Effect::Lengthen) && self.replicas.are_needed();
+        live.combiner.send_first(&connection_slot, &live);
         let connection = &mut live.connection();
         // By its digest; the client loads it where the server does not know it.
         let answer = async {
@@ -127,21 +137,21 @@ impl Node {
                 (false, true) => Replicas::NONE.invoke(connection, asking, script).await,
             }
         };
-        let outcome = until_demoted(&link, &live.demotion, answer).await;
-        Ok(Sent { link, live, outcome })
+        let outcome = until_demoted(&connection_slot, &live.demotion, answer).await;
+        Ok(Sent { connection_slot, live, outcome })
     }
 
     /// From here on each connection has to raise the counters again.
     pub(super) fn lower(&self) {
-        self.links.iter().for_each(|link| link.lower());
+        self.connection_slots.iter().for_each(|connection_slot| connection_slot.lower());
     }
 
     /// Runs a command that has no key.
     pub(super) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
-        let link = self.link(0, Does::Look);
-        let live = link.get().await?;
+        let connection_slot = self.connection_slot(0, Effect::Look);
+        let live = connection_slot.get().await?;
         let outcome = command.query_async(&mut live.connection()).await;
-        link.note(&live, outcome)
+        connection_slot.note(&live, outcome)
     }
 
     /// The names of all that the server has under `prefix`, some of them perhaps twice.
@@ -159,39 +169,39 @@ impl Node {
 
     /// Sees to it that messages for this inbox come in.
     pub(super) async fn subscribe(&self, subscriber: u64) -> Result<(), StoreError> {
-        self.links[INBOX].subscribe(subscriber).await
+        self.connection_slots[SUBSCRIBED].subscribe(subscriber).await
     }
 
     /// Asks on every connection whether the server answers, so that the first locks need not wait
     /// for theirs.
     pub(super) async fn ping(&self) -> Result<(), StoreError> {
-        let pings = self.links.iter().map(|link| async move {
-            let live = link.get().await?;
+        let pings = self.connection_slots.iter().map(|connection_slot| async move {
+            let live = connection_slot.get().await?;
             let outcome = redis::cmd("PING").query_async::<()>(&mut live.connection()).await;
-            link.note(&live, outcome)
+            connection_slot.note(&live, outcome)
         });
         join_all(pings).await.into_iter().collect()
     }
 
     /// Whether the connection in a place has brought an answer since then.
     pub(super) fn answered_since(&self, place: usize, since: Instant) -> bool {
-        self.link(place, Does::Take).answered_since(since)
+        self.connection_slot(place, Effect::Take).answered_since(since)
     }
 
     /// How many connections there are.
     pub(super) fn connections(&self) -> usize {
-        self.links.len()
+        self.connection_slots.len()
     }
 }
 
 /// The answer; or an error as soon as the server is known not to be the master any more, where sentinels say
 /// which one is.
 pub(super) async fn until_demoted<T>(
-    link: &Link,
+    connection_slot: &ConnectionSlot,
     demotion: &Demotion,
     answer: impl Future<Output = RedisResult<T>>,
 ) -> RedisResult<T> {
-    if link.config.server.sentinels().is_none() {
+    if connection_slot.config.server.sentinels().is_none() {
         return answer.await;
     }
     tokio::select! {

@@ -9,7 +9,7 @@ use redis::Value;
 use super::call::Call;
 use super::cluster::hash_tag;
 use super::scripts::Scripts;
-use super::{LINE, LINE_OF};
+use super::{QUEUE, QUEUE_OF};
 use crate::store::answers::held_each;
 use crate::store::queue::recheck_after;
 use crate::store::{
@@ -209,16 +209,16 @@ fn add_keys(script: &mut Call<'_>, claim: &Claim, fence: &str) {
         script.arg(key.name());
     }
     for key in claim.keys() {
-        script.arg(line_of(key.name(), fence));
+        script.arg(queue_of(key.name(), fence));
     }
 }
 
 /// The queue of a lock, in the lock's own hash slot; as in `queue.lua`.
-pub(super) fn line_of(lock: &str, fence: &str) -> String {
+pub(super) fn queue_of(lock: &str, fence: &str) -> String {
     match (hash_tag(lock), hash_tag(fence)) {
-        (Some(_), _) => [LINE, lock].concat(),
-        (None, Some(slot)) if lock.contains('}') => [LINE_OF, "{", slot, "}:", lock].concat(),
-        (None, _) => [LINE_OF, "{", lock, "}"].concat(),
+        (Some(_), _) => [QUEUE, lock].concat(),
+        (None, Some(slot)) if lock.contains('}') => [QUEUE_OF, "{", slot, "}:", lock].concat(),
+        (None, _) => [QUEUE_OF, "{", lock, "}"].concat(),
     }
 }
 

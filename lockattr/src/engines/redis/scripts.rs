@@ -11,8 +11,8 @@ pub(super) struct Scripts {
     pub(super) delete: Script,
     pub(super) holder: Script,
     /// These two are loaded when they are first needed: no program that only locks needs them.
-    pub(super) survey: Script,
-    pub(super) evict: Script,
+    pub(super) held_locks: Script,
+    pub(super) force_release: Script,
 }
 
 /// A script of several files, one after another.
@@ -32,8 +32,8 @@ macro_rules! scripts {
             release: script!("head.lua", "count.lua", $publish, "lease.lua", "release_one.lua", "lock.lua", "holders.lua", "queue.lua", "release.lua"),
             delete: script!("delete.lua"),
             holder: script!("head.lua", "count.lua", $publish, "lock.lua", "holders.lua", "holder.lua"),
-            survey: script!("head.lua", "count.lua", $publish, "lock.lua", "holders.lua", "survey.lua"),
-            evict: script!("head.lua", "count.lua", $publish, "lock.lua", "lease.lua", "holders.lua", "queue.lua", "evict.lua"),
+            held_locks: script!("head.lua", "count.lua", $publish, "lock.lua", "holders.lua", "held_locks.lua"),
+            force_release: script!("head.lua", "count.lua", $publish, "lock.lua", "lease.lua", "holders.lua", "queue.lua", "force_release.lua"),
         }
     };
 }

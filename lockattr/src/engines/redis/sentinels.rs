@@ -4,7 +4,7 @@
 //! first sentinel that answers, and one that was cut off from the others names the old master.
 
 mod follow;
-mod told;
+mod master_report;
 mod url;
 
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
-use self::told::Told;
+use self::master_report::MasterReport;
 use super::config::Clients;
 use super::tls::Tls;
 use crate::store::StoreError;
@@ -44,7 +44,7 @@ pub(super) struct Sentinels {
     limit: Duration,
     heartbeat: Duration,
     asked: AtomicU64,
-    told: watch::Sender<Option<Told>>,
+    master_report: watch::Sender<Option<MasterReport>>,
     /// The tasks that listen to them, by runtime.
     followers: Mutex<HashMap<runtime::Id, AbortHandle>>,
 }
@@ -54,29 +54,32 @@ impl Sentinels {
     pub(super) async fn master(self: &Arc<Self>) -> Result<Clients, StoreError> {
         self.follow();
         let address = self.ask().await?.address();
-        let told = |error: &dyn std::fmt::Display| {
+        let master_report = |error: &dyn std::fmt::Display| {
             StoreError::new(format!("the sentinels named `{address}`: {error}")).not_sent()
         };
         let (host, port) = address.rsplit_once(':').unwrap_or((&address, ""));
         let mut url = self.template.clone();
-        url.set_host(Some(host)).map_err(|error| told(&error))?;
-        url.set_port(port.parse().ok()).map_err(|()| told(&"this cannot be a host"))?;
-        Clients::new(url, &address, &self.tls).map_err(|error| told(&error))
+        url.set_host(Some(host)).map_err(|error| master_report(&error))?;
+        url.set_port(port.parse().ok()).map_err(|()| master_report(&"this cannot be a host"))?;
+        Clients::new(url, &address, &self.tls).map_err(|error| master_report(&error))
     }
 
     /// Returns when the server at `address` is known not to be the master any more.
     pub(super) fn left(&self, address: Arc<str>) -> impl Future<Output = ()> + use<> {
-        let mut told = self.told.subscribe();
+        let mut master_report = self.master_report.subscribe();
         async move {
-            let another =
-                |told: &Option<Told>| told.as_ref().is_some_and(|told| *told.address() != *address);
+            let another = |master_report: &Option<MasterReport>| {
+                master_report
+                    .as_ref()
+                    .is_some_and(|master_report| *master_report.address() != *address)
+            };
             // An error says that the store is gone, and its connections with it.
-            told.wait_for(another).await.map(drop).unwrap_or_default();
+            master_report.wait_for(another).await.map(drop).unwrap_or_default();
         }
     }
 
     /// Asks all of them at once which server is the master.
-    async fn ask(&self) -> Result<Told, StoreError> {
+    async fn ask(&self) -> Result<MasterReport, StoreError> {
         let nth = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
         let majority = self.clients.len() / 2 + 1;
         let mut asked: FuturesUnordered<_> =
@@ -85,7 +88,7 @@ impl Sentinels {
         let mut ends = Instant::now() + self.limit;
         while let Ok(Some(answer)) = timeout_at(ends, asked.next()).await {
             match answer {
-                Ok(told) => answers.push(told),
+                Ok(master_report) => answers.push(master_report),
                 Err(error) => failure = Some(error),
             }
             if answers.len() == majority {
@@ -101,7 +104,7 @@ impl Sentinels {
                 None => error.not_sent(),
             });
         }
-        let Some(told) = Told::newest(answers.into_iter().flatten()) else {
+        let Some(master_report) = MasterReport::newest(answers.into_iter().flatten()) else {
             let name = &self.name;
             return Err(StoreError::new(format!(
                 "the sentinels know no master called `{name}`: {}",
@@ -109,7 +112,7 @@ impl Sentinels {
             ))
             .not_sent());
         };
-        self.believe(told, most).ok_or_else(|| {
+        self.believe(master_report, most).ok_or_else(|| {
             StoreError::new(format!(
                 "most sentinels do not answer, and the others do not know of the last failover: {}",
                 self.address
@@ -119,20 +122,22 @@ impl Sentinels {
     }
 
     /// What is known now that this was told; nothing, if it is out of date.
-    fn believe(&self, news: Told, most: bool) -> Option<Told> {
+    fn believe(&self, news: MasterReport, most: bool) -> Option<MasterReport> {
         let mut believed = None;
-        self.told.send_if_modified(|told| {
-            believed = Told::after(told.as_ref(), news, most);
+        self.master_report.send_if_modified(|master_report| {
+            believed = MasterReport::after(master_report.as_ref(), news, most);
             let Some(believed) = &believed else { return false };
-            let moved = told.as_ref().is_none_or(|told| told.address() != believed.address());
-            *told = Some(believed.clone());
+            let moved = master_report
+                .as_ref()
+                .is_none_or(|master_report| master_report.address() != believed.address());
+            *master_report = Some(believed.clone());
             moved
         });
         believed
     }
 
     /// The master that one of them names, or none if it knows none of that name.
-    async fn ask_one(&self, client: &Client, nth: u64) -> RedisResult<Option<Told>> {
+    async fn ask_one(&self, client: &Client, nth: u64) -> RedisResult<Option<MasterReport>> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.limit))
             .set_response_timeout(Some(self.limit));
@@ -153,7 +158,7 @@ impl Sentinels {
         let address = about("GET-MASTER-ADDR-BY-NAME");
         let address: Option<(String, u16)> = address.query_async(&mut connection).await?;
         let epoch = state.get("config-epoch").and_then(|epoch| epoch.parse().ok()).unwrap_or(0);
-        Ok(address.map(|(host, port)| Told { epoch, host, port, asked: nth }))
+        Ok(address.map(|(host, port)| MasterReport { epoch, host, port, asked: nth }))
     }
 }
 

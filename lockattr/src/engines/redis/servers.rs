@@ -10,23 +10,23 @@ use super::FENCE;
 use super::call::Call;
 use super::cluster::{Cluster, Member, slot_of, tag_of};
 use super::config::Config;
+use super::connection_slot::LiveConnection;
 use super::counters::Counters;
-use super::link::Live;
-use super::node::{Does, Node};
-use super::post::Post;
+use super::node::{Effect, Node};
+use super::notifications::RedisNotifications;
 use super::replicas::Answer;
 use super::scripts::Scripts;
 use crate::store::{Claim, LockKey, StoreError, Subscriber};
 
 /// The servers of one store.
 pub(super) enum Servers {
-    One(Node, Arc<Post>, Counters),
+    One(Node, Arc<RedisNotifications>, Counters),
     Cluster(Arc<Cluster>, Counters),
 }
 
 /// The server that has a place, as far as is known.
 pub(super) enum At<'a> {
-    One(&'a Node, &'a Post),
+    One(&'a Node, &'a RedisNotifications),
     Member(Arc<Member>),
 }
 
@@ -34,9 +34,9 @@ pub(super) enum At<'a> {
 pub(super) struct Replied<T> {
     pub(super) answer: Answer<T>,
     /// Who keeps the clock of the server.
-    pub(super) post: Arc<Post>,
+    pub(super) notifications: Arc<RedisNotifications>,
     /// The connection.
-    pub(super) live: Arc<Live>,
+    pub(super) live: Arc<LiveConnection>,
 }
 
 /// Where commands keep their order, and one script may name several keys: a connection of the one
@@ -59,10 +59,10 @@ impl At<'_> {
         }
     }
 
-    pub(super) fn post(&self) -> &Post {
+    pub(super) fn notifications(&self) -> &RedisNotifications {
         match self {
-            Self::One(_, post) => post,
-            Self::Member(member) => &member.post,
+            Self::One(_, notifications) => notifications,
+            Self::Member(member) => &member.notifications,
         }
     }
 }
@@ -70,8 +70,12 @@ impl At<'_> {
 impl Servers {
     /// The one server that a URL names.
     pub(super) fn one(config: &Config, scripts: &Arc<Scripts>) -> Self {
-        let post = Arc::new(Post::new(config.timing.replicas > 0));
-        Self::One(Node::new(config, scripts, Some(&post)), post, Counters::of_a_server())
+        let notifications = Arc::new(RedisNotifications::new(config.timing.replicas > 0));
+        Self::One(
+            Node::new(config, scripts, Some(&notifications)),
+            notifications,
+            Counters::of_a_server(),
+        )
     }
 
     /// The same for a cluster.
@@ -134,7 +138,7 @@ impl Servers {
     /// The server that has a place; `None` if nothing is known of the cluster yet.
     pub(super) fn at(&self, place: Place) -> Option<At<'_>> {
         match self {
-            Self::One(node, post, _) => Some(At::One(node, post)),
+            Self::One(node, notifications, _) => Some(At::One(node, notifications)),
             Self::Cluster(cluster, _) => cluster.owner_known(place.0).map(At::Member),
         }
     }
@@ -150,15 +154,15 @@ impl Servers {
     pub(super) async fn invoke<T: FromRedisValue>(
         &self,
         place: Place,
-        does: Does,
+        effect: Effect,
         script: &Call<'_>,
     ) -> Result<Replied<T>, StoreError> {
         match self {
-            Self::One(node, post, _) => {
-                let (answer, live) = node.invoke(place.number(), does, script).await?;
-                Ok(Replied { answer, post: post.clone(), live })
+            Self::One(node, notifications, _) => {
+                let (answer, live) = node.invoke(place.number(), effect, script).await?;
+                Ok(Replied { answer, notifications: notifications.clone(), live })
             }
-            Self::Cluster(cluster, _) => cluster.invoke(place.0, does, script).await,
+            Self::Cluster(cluster, _) => cluster.invoke(place.0, effect, script).await,
         }
     }
 
@@ -189,7 +193,7 @@ impl Servers {
     /// Serves this inbox too.
     pub(super) fn subscribe(&self, subscriber: &Arc<Subscriber>) {
         match self {
-            Self::One(_, post, _) => post.add(subscriber),
+            Self::One(_, notifications, _) => notifications.add(subscriber),
             Self::Cluster(cluster, _) => cluster.subscribe(subscriber),
         }
     }

@@ -6,12 +6,12 @@ use redis::{Cmd, ErrorKind, FromRedisValue, PushKind, RedisError};
 use redis::{ServerErrorKind, Value};
 use tokio::time::Instant;
 
-use super::ears::channel_in;
+use super::shard_channels::channel_in;
 use crate::engines::redis::call::Call;
 use crate::engines::redis::config::Config;
-use crate::engines::redis::link::{Link, Live};
-use crate::engines::redis::node::{Does, Node, Sent};
-use crate::engines::redis::post::Post;
+use crate::engines::redis::connection_slot::{ConnectionSlot, LiveConnection};
+use crate::engines::redis::node::{Effect, Node, Sent};
+use crate::engines::redis::notifications::RedisNotifications;
 use crate::engines::redis::replicas::Answer;
 use crate::engines::redis::scripts::Scripts;
 use crate::store::{Claim, StoreError, Subscribers};
@@ -22,8 +22,8 @@ pub(in crate::engines::redis) struct Member {
     /// Host and port, as the cluster writes them.
     pub(super) address: String,
     pub(in crate::engines::redis) node: Node,
-    ears: Arc<Link>,
-    pub(in crate::engines::redis) post: Arc<Post>,
+    subscriptions: Arc<ConnectionSlot>,
+    pub(in crate::engines::redis) notifications: Arc<RedisNotifications>,
 }
 
 /// Why a node did not do what it was asked.
@@ -48,31 +48,33 @@ impl Member {
         scripts: &Arc<Scripts>,
         subscribers: &Arc<Subscribers>,
     ) -> Self {
-        let post = Arc::new(Post::of_a_node(subscribers, config.timing.replicas > 0));
+        let notifications =
+            Arc::new(RedisNotifications::of_a_node(subscribers, config.timing.replicas > 0));
         let node = Node::new(config, scripts, None);
-        let ears = Link::new(config.clone(), scripts.clone(), Some(post.clone()));
-        Self { address, node, ears, post }
+        let subscriptions =
+            ConnectionSlot::new(config.clone(), scripts.clone(), Some(notifications.clone()));
+        Self { address, node, subscriptions, notifications }
     }
 
     /// Runs a script on the connection of its slot; `asking` if another node sent us.
     pub(super) async fn invoke<T: FromRedisValue>(
         &self,
         slot: u16,
-        does: Does,
+        effect: Effect,
         asking: bool,
         script: &Call<'_>,
-    ) -> Result<(Answer<T>, Arc<Live>), Refused> {
-        let sent = self.node.send(slot.into(), does, asking, script).await;
-        let Sent { link, live, outcome } = sent.map_err(Refused::Away)?;
-        let answer = self.noted(&link, &live, outcome)?;
+    ) -> Result<(Answer<T>, Arc<LiveConnection>), Refused> {
+        let sent = self.node.send(slot.into(), effect, asking, script).await;
+        let Sent { connection_slot, live, outcome } = sent.map_err(Refused::Away)?;
+        let answer = self.noted(&connection_slot, &live, outcome)?;
         Ok((answer, live))
     }
 
     /// Sees to it that the claim is told what is said in this slot.
     pub(super) async fn hear(&self, slot: u16, claim: &Arc<Claim>) -> Result<(), Refused> {
-        let Some(ears) = self.post.ears() else { return Ok(()) };
-        let live = self.ears.get().await.map_err(Refused::Away)?;
-        if ears.need(claim, slot, live.id) {
+        let Some(subscriptions) = self.notifications.shard_channels() else { return Ok(()) };
+        let live = self.subscriptions.get().await.map_err(Refused::Away)?;
+        if subscriptions.need(claim, slot, live.id) {
             return Ok(());
         }
         if live.listener.is_some() {
@@ -86,23 +88,23 @@ impl Member {
             .arg(&channel)
             .query_async::<Value>(&mut live.connection())
             .await;
-        match self.noted(&self.ears, &live, outcome)? {
+        match self.noted(&self.subscriptions, &live, outcome)? {
             Value::Push { kind: PushKind::SSubscribe, data }
                 if data.first() == Some(&Value::BulkString(channel.into())) => {}
             _ => {
-                self.ears.forget(live.id);
+                self.subscriptions.forget(live.id);
                 let sentence = format!("{} answered out of step", self.address);
                 return Err(Refused::Other(StoreError::new(sentence).not_sent()));
             }
         }
-        ears.hears(subscriber, slot, live.id);
-        for channel in ears.spare() {
+        subscriptions.subscribed(subscriber, slot, live.id);
+        for channel in subscriptions.take_unneeded() {
             let outcome = Cmd::new()
                 .arg("SUNSUBSCRIBE")
                 .arg(&channel)
                 .query_async::<Value>(&mut live.connection())
                 .await;
-            self.noted(&self.ears, &live, outcome)?;
+            self.noted(&self.subscriptions, &live, outcome)?;
         }
         Ok(())
     }
@@ -129,13 +131,13 @@ impl Member {
 
     /// It has no slot any more.
     pub(super) fn is_left(&self) {
-        self.post.interrupted();
+        self.notifications.interrupted();
     }
 
     fn noted<T>(
         &self,
-        link: &Link,
-        live: &Live,
+        connection_slot: &ConnectionSlot,
+        live: &LiveConnection,
         outcome: Result<T, RedisError>,
     ) -> Result<T, Refused> {
         if outcome.is_err() {
@@ -146,7 +148,7 @@ impl Member {
             Err(error) => match error.kind() {
                 ErrorKind::Server(kind @ (ServerErrorKind::Moved | ServerErrorKind::Ask)) => {
                     let Some((address, _slot)) = error.redirect_node() else {
-                        return link.note(live, outcome).map_err(Refused::Other);
+                        return connection_slot.note(live, outcome).map_err(Refused::Other);
                     };
                     live.heartbeat.replied();
                     let address = self.complete(address);
@@ -168,7 +170,7 @@ impl Member {
                 _ => Refused::Other,
             },
         };
-        link.note(live, outcome).map_err(refused)
+        connection_slot.note(live, outcome).map_err(refused)
     }
 
     /// An address that a node wrote: without a host it means its own.

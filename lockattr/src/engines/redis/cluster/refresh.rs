@@ -17,10 +17,10 @@ use crate::engines::redis::cluster::slot::SLOTS;
 use crate::store::StoreError;
 
 /// Maps are at least so far apart, but for those that somebody waits for.
-const APART: Duration = Duration::from_millis(100);
+const REFRESH_PAUSE: Duration = Duration::from_millis(100);
 
 /// A node that has not answered for so long is not waited for: the next is asked as well.
-const PATIENCE: Duration = Duration::from_millis(100);
+const NEXT_NODE_AFTER: Duration = Duration::from_millis(100);
 
 impl Cluster {
     /// Asks for the map, unless another has it by the time that it is our turn.
@@ -42,7 +42,7 @@ impl Cluster {
             let since = self.known().since;
             runtime.spawn(async move {
                 if let Some(since) = since {
-                    sleep_until(since + APART).await;
+                    sleep_until(since + REFRESH_PAUSE).await;
                 }
                 if let Some(cluster) = alone.0.upgrade() {
                     // Whoever is refused next has it asked for again.
@@ -68,9 +68,9 @@ impl Cluster {
         let mut failed = StoreError::new("the cluster has no nodes").not_sent();
         loop {
             let more = rest.next();
-            let patience = if more.is_some() { PATIENCE } else { Duration::MAX };
+            let limit = if more.is_some() { NEXT_NODE_AFTER } else { Duration::MAX };
             asked.extend(more.map(shares));
-            match timeout(patience, asked.next()).await {
+            match timeout(limit, asked.next()).await {
                 Ok(Some(Ok(shares))) => return Ok(shares),
                 Ok(Some(Err(error))) => failed = error,
                 Ok(None) => return Err(failed),
@@ -122,7 +122,7 @@ impl Cluster {
             // Who has a slot now may have followed another that was ahead of it.
             members.iter().for_each(|member| member.node.lower());
         }
-        lost.iter().for_each(|(slot, member)| member.post.missed_in(*slot));
+        lost.iter().for_each(|(slot, member)| member.notifications.missed_in(*slot));
         left.iter().for_each(|(_, member)| member.is_left());
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use redis::{Cmd, Pipeline, Value};
 use tokio::sync::oneshot;
 
-use super::super::link::{Link, Live};
+use super::super::connection_slot::{ConnectionSlot, LiveConnection};
 use super::super::node::until_demoted;
 use super::deletions::{Deletion, Deletions};
 use super::{Answer, Counter};
@@ -58,9 +58,13 @@ impl Entries {
 impl Combined {
     /// The commands whose callers still wait. An acquisition whose counter has to be raised first is answered
     /// at once, and not sent.
-    pub(super) fn of(entries: Entries, link: &Link, live: &Live) -> Self {
+    pub(super) fn of(
+        entries: Entries,
+        connection_slot: &ConnectionSlot,
+        live: &LiveConnection,
+    ) -> Self {
         let mut combined = Self { deletions: Deletions::of(entries.deletions), ..Self::default() };
-        combined.deletions.add_to(&mut combined.pipeline, &link.scripts);
+        combined.deletions.add_to(&mut combined.pipeline, &connection_slot.scripts);
         for Entry { command, counter, caller: answer } in entries.commands {
             if answer.is_closed() {
                 continue;
@@ -99,14 +103,14 @@ impl Combined {
     }
 
     /// Sends all of them, and tells each caller what it was answered.
-    pub(super) async fn ask(self, link: Arc<Link>, live: Arc<Live>) {
+    pub(super) async fn ask(self, connection_slot: Arc<ConnectionSlot>, live: Arc<LiveConnection>) {
         let mut connection = live.connection();
         let replies = connection.send_packed_commands(&self.pipeline, 0, self.pipeline.len());
-        let replies = until_demoted(&link, &live.demotion, replies).await;
-        self.tell(link.note(&live, replies));
+        let replies = until_demoted(&connection_slot, &live.demotion, replies).await;
+        self.answer_all(connection_slot.note(&live, replies));
     }
 
-    fn tell(self, replies: Result<Vec<Value>, StoreError>) {
+    fn answer_all(self, replies: Result<Vec<Value>, StoreError>) {
         let Self { deletions, callers, counters, .. } = self;
         let mut replies = match replies {
             Ok(replies) => replies.into_iter(),
@@ -118,7 +122,7 @@ impl Combined {
                 return;
             }
         };
-        deletions.tell(&mut replies);
+        deletions.answer_all(&mut replies);
         let last = replies.as_slice().get(callers.len()..).unwrap_or_default().to_vec();
         for (caller, reply) in callers.into_iter().zip(replies) {
             let number = caller.number.map_or(Value::Nil, |(which, nth)| {
@@ -148,54 +152,54 @@ fn count_by(name: &str, count: i64) -> Cmd {
 mod tests {
     use super::*;
 
-    type Told = oneshot::Receiver<Result<Answer, StoreError>>;
+    type ReplyReceiver = oneshot::Receiver<Result<Answer, StoreError>>;
 
     /// Callers whose counters are of these slots.
-    fn combined(of: &[Option<usize>]) -> (Combined, Vec<Told>) {
+    fn combined(of: &[Option<usize>]) -> (Combined, Vec<ReplyReceiver>) {
         let mut combined = Combined::default();
-        let told = of.iter().map(|slot| {
-            let (answer, told) = oneshot::channel();
+        let receiver = of.iter().map(|slot| {
+            let (answer, receiver) = oneshot::channel();
             let number = slot.map(|slot| combined.number(("counter".into(), slot)));
             combined.callers.push(Caller { answer, number });
-            told
+            receiver
         });
-        let told = told.collect();
-        (combined, told)
+        let receiver = receiver.collect();
+        (combined, receiver)
     }
 
-    fn answers(told: Vec<Told>) -> Vec<(Value, Value)> {
-        let answer = |mut told: Told| told.try_recv().unwrap().ok().unwrap();
-        told.into_iter().map(answer).map(|answer| (answer.reply, answer.number)).collect()
+    fn answers(receiver: Vec<ReplyReceiver>) -> Vec<(Value, Value)> {
+        let answer = |mut receiver: ReplyReceiver| receiver.try_recv().unwrap().ok().unwrap();
+        receiver.into_iter().map(answer).map(|answer| (answer.reply, answer.number)).collect()
     }
 
     /// Red without: the difference from the last number, or the counter of each caller.
     #[test]
     fn each_acquisition_has_its_own_number_of_its_own_counter() {
-        let (combined, told) = combined(&[Some(7), Some(3), None, Some(7)]);
+        let (combined, receiver) = combined(&[Some(7), Some(3), None, Some(7)]);
         let sets = [Value::Okay, Value::Nil, Value::Int(1), Value::Okay];
         let counts = [Value::Int(102), Value::Int(7)];
-        combined.tell(Ok(sets.iter().chain(&counts).cloned().collect()));
+        combined.answer_all(Ok(sets.iter().chain(&counts).cloned().collect()));
         let numbers = [Value::Int(101), Value::Int(7), Value::Nil, Value::Int(102)];
-        assert_eq!(answers(told), sets.into_iter().zip(numbers).collect::<Vec<_>>());
+        assert_eq!(answers(receiver), sets.into_iter().zip(numbers).collect::<Vec<_>>());
     }
 
     /// Red without: the second `unwrap_or`, or the `unwrap_or_default` behind `get`.
     #[test]
     fn too_few_replies_are_no_acquisition() {
-        let (combined, told) = combined(&[Some(0)]);
-        combined.tell(Ok(vec![Value::Okay]));
-        assert_eq!(answers(told), [(Value::Okay, Value::Nil)]);
-        let (none, mut told) = self::combined(&[Some(0)]);
-        none.tell(Ok(Vec::new()));
-        assert!(told.remove(0).try_recv().is_err());
+        let (combined, receiver) = combined(&[Some(0)]);
+        combined.answer_all(Ok(vec![Value::Okay]));
+        assert_eq!(answers(receiver), [(Value::Okay, Value::Nil)]);
+        let (none, mut receiver) = self::combined(&[Some(0)]);
+        none.answer_all(Ok(Vec::new()));
+        assert!(receiver.remove(0).try_recv().is_err());
     }
 
     /// Red without: `checked_sub`.
     #[test]
     fn a_number_that_leaves_no_room_for_the_others_is_no_number() {
-        let (combined, told) = combined(&[Some(0), Some(0)]);
-        combined.tell(Ok(vec![Value::Okay, Value::Okay, Value::Int(i64::MIN)]));
+        let (combined, receiver) = combined(&[Some(0), Some(0)]);
+        combined.answer_all(Ok(vec![Value::Okay, Value::Okay, Value::Int(i64::MIN)]));
         let numbers = [Value::Nil, Value::Int(i64::MIN)];
-        assert_eq!(answers(told), numbers.map(|number| (Value::Okay, number)));
+        assert_eq!(answers(receiver), numbers.map(|number| (Value::Okay, number)));
     }
 }

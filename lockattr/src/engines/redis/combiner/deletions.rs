@@ -49,7 +49,7 @@ impl Deletions {
     }
 
     /// Gives each caller its answer. Takes one reply for each run, and leaves those behind them.
-    pub(super) fn tell(self, replies: &mut impl Iterator<Item = Value>) {
+    pub(super) fn answer_all(self, replies: &mut impl Iterator<Item = Value>) {
         for (run, reply) in self.0.into_iter().zip(replies) {
             let mut deleted = each(run.len(), reply);
             for deletion in run {

@@ -8,10 +8,10 @@ use redis::{Cmd, Pipeline, RedisResult, Value};
 
 use super::super::call::is_unknown;
 use super::super::combiner::{Answer as Combined, Caller};
+use super::super::connection_slot::{ConnectionSlot, LiveConnection};
 use super::super::counters::Counters;
-use super::super::link::{Link, Live};
 use super::super::native::{Deleted, deletion, is_sent_on};
-use super::super::node::{Does, Node, until_demoted};
+use super::super::node::{Effect, Node, until_demoted};
 use super::super::replicas::{Answer, Replicas};
 use super::super::request::{self, millis};
 use super::number;
@@ -35,18 +35,19 @@ impl Node {
         asked: &AcquireRequest,
         fence: Cow<'static, str>,
     ) -> Result<Taken, StoreError> {
-        let link = self.link(place, Does::Take);
-        let live = link.get().await?;
+        let connection_slot = self.connection_slot(place, Effect::Take);
+        let live = connection_slot.get().await?;
         if !live.raised.is_raised(slot) {
             return Ok(Taken::AskTheScript { may_have_set: false });
         }
-        let (seen, caller) = (counters.seen(slot), Caller::of(link, &live));
+        let (seen, caller) = (counters.seen(slot), Caller::of(connection_slot, &live));
         let [set, incremented, waited] = if caller.is_in_a_crowd() && !self.replicas.are_needed() {
             let Combined { reply, number } = caller.ask(set(asked), Some((fence, slot))).await?;
             [reply, number, Value::Nil]
         } else {
             // Boxed, as those below: a caller in a crowd would carry the room for the client's own future.
-            Box::pin(pair_alone(link, &live, &pair(asked, &fence, self.replicas))).await?
+            Box::pin(pair_alone(connection_slot, &live, &pair(asked, &fence, self.replicas)))
+                .await?
         };
         let Some(fencing) = number(&set, &incremented, seen) else {
             let may_have_set = !matches!(set, Value::Nil | Value::ServerError(_));
@@ -58,7 +59,7 @@ impl Node {
         counters.saw(slot, fencing.counter());
         let waited = waited.extract_error().map(Some);
         let answer = waited.and_then(|waited| self.replicas.answer(fencing, waited));
-        link.note(&live, answer).map(Taken::Granted)
+        connection_slot.note(&live, answer).map(Taken::Granted)
     }
 
     /// Counts by the counter `fence`; `None` if a script has to raise that first.
@@ -68,19 +69,20 @@ impl Node {
         (counters, slot): (&Counters, usize),
         fence: &str,
     ) -> Result<Option<FencingToken>, StoreError> {
-        let link = self.link(place, Does::Take);
-        let live = link.get().await?;
+        let connection_slot = self.connection_slot(place, Effect::Take);
+        let live = connection_slot.get().await?;
         if !live.raised.is_raised(slot) {
             return Ok(None);
         }
-        let (seen, caller) = (counters.seen(slot), Caller::of(link, &live));
+        let (seen, caller) = (counters.seen(slot), Caller::of(connection_slot, &live));
         let increment = increment(fence);
         let incremented = if caller.is_in_a_crowd() {
             caller.ask(increment, None).await?.reply
         } else {
             let mut connection = live.connection();
             let incremented = Box::pin(connection.send_packed_command(&increment));
-            link.note(&live, until_demoted(link, &live.demotion, incremented).await)?
+            connection_slot
+                .note(&live, until_demoted(connection_slot, &live.demotion, incremented).await)?
         };
         let fencing = number(&Value::Okay, &incremented, seen);
         match fencing {
@@ -97,14 +99,14 @@ impl Node {
         (place, slot): (usize, usize),
         releasing: &ReleaseRequest,
     ) -> Result<Deleted, StoreError> {
-        let link = self.link(place, Does::Free);
-        let live = link.get().await?;
-        let caller = Caller::of(link, &live);
+        let connection_slot = self.connection_slot(place, Effect::Free);
+        let live = connection_slot.get().await?;
+        let caller = Caller::of(connection_slot, &live);
         if let Some(native) = &live.native
             && let Some(command) = native.command(releasing)
         {
             let deleted = native.read(caller.send(command).await?);
-            if let Some(deleted) = link.note(&live, deleted)? {
+            if let Some(deleted) = connection_slot.note(&live, deleted)? {
                 return Ok(deleted);
             }
         }
@@ -112,25 +114,29 @@ impl Node {
             let deleted = caller.delete(releasing.claim.clone(), slot).await?;
             // An error may be about a lock that another caller gives back.
             if let Ok(deleted) = deleted {
-                return link.note(&live, Ok(deletion(&deleted)));
+                return connection_slot.note(&live, Ok(deletion(&deleted)));
             }
         }
-        let script = || request::delete(&link.scripts, &[&releasing.claim]);
+        let script = || request::delete(&connection_slot.scripts, &[&releasing.claim]);
         let deleted = match caller.send(script().into_command()).await? {
             Err(error) if is_unknown(&error) => Box::pin(caller.load_and_send(script())).await?,
             deleted => deleted,
         };
-        link.note(&live, read(deleted))
+        connection_slot.note(&live, read(deleted))
     }
 }
 
 /// Sends a pair by itself: what the server answers to `SET`, `INCR` and `WAIT`, each `Nil` without an answer.
-async fn pair_alone(link: &Link, live: &Live, pair: &Pipeline) -> Result<[Value; 3], StoreError> {
+async fn pair_alone(
+    connection_slot: &ConnectionSlot,
+    live: &LiveConnection,
+    pair: &Pipeline,
+) -> Result<[Value; 3], StoreError> {
     let mut connection = live.connection();
     // Pinned here: it is large to move.
     let replies = pin!(connection.send_packed_commands(pair, 0, pair.len()));
-    let replies = until_demoted(link, &live.demotion, replies).await;
-    let mut replies = link.note(live, replies)?.into_iter();
+    let replies = until_demoted(connection_slot, &live.demotion, replies).await;
+    let mut replies = connection_slot.note(live, replies)?.into_iter();
     Ok([(); 3].map(|()| replies.next().unwrap_or(Value::Nil)))
 }
 

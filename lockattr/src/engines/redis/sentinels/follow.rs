@@ -55,9 +55,9 @@ struct Follower {
 
 impl Follower {
     async fn run(self, clients: Vec<Client>) {
-        let ears = join_all(clients.iter().map(|client| self.listen(client)));
+        let listeners = join_all(clients.iter().map(|client| self.listen(client)));
         tokio::select! {
-            _ = ears => {}
+            _ = listeners => {}
             () = self.look() => {}
         }
     }
@@ -66,14 +66,14 @@ impl Follower {
     async fn listen(&self, client: &Client) {
         loop {
             let connecting = async {
-                let mut ear = client.get_async_pubsub().await?;
-                ear.subscribe(SWITCHED).await?;
-                redis::RedisResult::Ok(ear)
+                let mut listener = client.get_async_pubsub().await?;
+                listener.subscribe(SWITCHED).await?;
+                redis::RedisResult::Ok(listener)
             };
-            if let Ok(Ok(ear)) = timeout(self.limit, connecting).await {
+            if let Ok(Ok(listener)) = timeout(self.limit, connecting).await {
                 // What was said before is not known.
                 self.heard.notify_one();
-                let mut messages = ear.into_on_message();
+                let mut messages = listener.into_on_message();
                 while let Some(message) = messages.next().await {
                     let text: String = message.get_payload().unwrap_or_default();
                     // The name is the first word; there may be other masters.

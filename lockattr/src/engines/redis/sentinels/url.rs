@@ -66,7 +66,7 @@ impl Sentinels {
             limit: timing.connect_timeout / 2,
             heartbeat: timing.heartbeat,
             asked: AtomicU64::new(0),
-            told: watch::Sender::new(None),
+            master_report: watch::Sender::new(None),
             followers: HashMap::new().into(),
         }))
     }

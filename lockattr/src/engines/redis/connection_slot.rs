@@ -15,7 +15,7 @@ use super::counters::Raised;
 use super::heartbeat::{Demotion, run_connection};
 use super::listener::Listener;
 use super::native::Native;
-use super::post::{Post, channel};
+use super::notifications::{RedisNotifications, channel};
 use super::restart::GrantsFrom;
 use super::scripts::Scripts;
 use crate::store::StoreError;
@@ -24,20 +24,20 @@ use crate::store::last_answer::LastAnswer;
 use crate::store::slots::{Slots, current_runtime};
 
 /// One place in the pool.
-pub(super) struct Link {
+pub(super) struct ConnectionSlot {
     pub(super) config: Config,
     pub(super) scripts: Arc<Scripts>,
     /// Where messages go that are published on this connection: one of a store's has them all.
-    pub(super) post: Option<Arc<Post>>,
-    connections: Slots<runtime::Id, Arc<Live>>,
+    pub(super) notifications: Option<Arc<RedisNotifications>>,
+    connections: Slots<runtime::Id, Arc<LiveConnection>>,
     answered: LastAnswer,
 }
 
 /// What became of an attempt to connect.
-pub(super) type Outcome = Result<Arc<Live>, StoreError>;
+pub(super) type Outcome = Result<Arc<LiveConnection>, StoreError>;
 
 /// A connection that is thought to work.
-pub(super) struct Live {
+pub(super) struct LiveConnection {
     connection: MultiplexedConnection,
     pub(super) heartbeat: Arc<Heartbeat>,
     pub(super) demotion: Arc<Demotion>,
@@ -58,10 +58,14 @@ pub(super) struct Live {
     pub(super) combiner: Arc<Combiner>,
 }
 
-impl Link {
-    pub(super) fn new(config: Config, scripts: Arc<Scripts>, post: Option<Arc<Post>>) -> Arc<Self> {
+impl ConnectionSlot {
+    pub(super) fn new(
+        config: Config,
+        scripts: Arc<Scripts>,
+        notifications: Option<Arc<RedisNotifications>>,
+    ) -> Arc<Self> {
         let (connections, answered) = (Slots::default(), LastAnswer::new());
-        Arc::new(Self { config, scripts, post, connections, answered })
+        Arc::new(Self { config, scripts, notifications, connections, answered })
     }
 
     /// Sees to it that messages for this inbox come in.
@@ -73,7 +77,7 @@ impl Link {
     /// The same for every inbox, on the connection with this id. Costs nothing where none is
     /// missing. Silent about failures, because each heartbeat does it again.
     pub(super) async fn subscribe_all(&self, id: u64) {
-        for subscriber in self.post.iter().flat_map(|post| post.ids()) {
+        for subscriber in self.notifications.iter().flat_map(|notifications| notifications.ids()) {
             let Some(live) = self.live_with(id) else { return };
             if self.subscribe_on(live, subscriber).await.is_err() {
                 return;
@@ -81,7 +85,11 @@ impl Link {
         }
     }
 
-    async fn subscribe_on(&self, live: Arc<Live>, subscriber: u64) -> Result<(), StoreError> {
+    async fn subscribe_on(
+        &self,
+        live: Arc<LiveConnection>,
+        subscriber: u64,
+    ) -> Result<(), StoreError> {
         if live.is_subscribed(subscriber) {
             return Ok(());
         }
@@ -109,7 +117,7 @@ impl Link {
     /// Takes note of how a command on `live` went.
     pub(super) fn note<T>(
         &self,
-        live: &Live,
+        live: &LiveConnection,
         outcome: Result<T, RedisError>,
     ) -> Result<T, StoreError> {
         let error = match outcome {
@@ -161,15 +169,15 @@ impl Link {
     }
 
     /// The connection with this id, if it is still in use.
-    pub(super) fn live_with(&self, id: u64) -> Option<Arc<Live>> {
+    pub(super) fn live_with(&self, id: u64) -> Option<Arc<LiveConnection>> {
         self.connections.live_with(id)
     }
 
     /// Uses the connection with this id no more.
     pub(super) fn forget(&self, id: u64) {
         let forgotten = self.connections.forget(id);
-        if let Some(post) = self.post.as_ref().filter(|_| forgotten.is_some()) {
-            post.interrupted();
+        if let Some(notifications) = self.notifications.as_ref().filter(|_| forgotten.is_some()) {
+            notifications.interrupted();
         }
     }
 }
@@ -179,7 +187,7 @@ pub(super) fn error_from(address: &str, error: RedisError) -> StoreError {
     StoreError::new(format!("{address}: {error}")).with_source(error)
 }
 
-impl Live {
+impl LiveConnection {
     /// One that nothing is known of but what connecting has shown.
     pub(super) fn new(connection: MultiplexedConnection, id: u64, address: Arc<str>) -> Self {
         Self {
@@ -212,7 +220,7 @@ impl Live {
     }
 }
 
-impl Drop for Live {
+impl Drop for LiveConnection {
     fn drop(&mut self) {
         self.combiner.close();
     }

@@ -6,8 +6,8 @@ use futures_util::{StreamExt, stream};
 use redis::{Cmd, Value};
 
 use super::call::Call;
-use super::node::Does;
-use super::request::{holder, line_of};
+use super::node::Effect;
+use super::request::{holder, queue_of};
 use super::servers::Place;
 use super::{RedisStore, is_ours, nonsense};
 use crate::HeldLock;
@@ -28,7 +28,10 @@ pub(super) type Page = (Vec<u8>, Vec<Vec<u8>>);
 
 impl RedisStore {
     /// What is held under names that begin with `prefix`.
-    pub(super) async fn survey_all(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
+    pub(super) async fn held_locks_of_all(
+        &self,
+        prefix: &str,
+    ) -> Result<Vec<HeldLock>, StoreError> {
         let mut by_place = BTreeMap::<_, Vec<_>>::new();
         // The servers may name one several times.
         let names: BTreeSet<_> = self.servers.names(prefix).await?.into_iter().collect();
@@ -43,7 +46,8 @@ impl RedisStore {
         }
         let mut asked = Vec::new();
         for (place, names) in &by_place {
-            asked.extend(names.chunks(BATCH).map(|names| self.survey_in(*place, names, prefix)));
+            asked
+                .extend(names.chunks(BATCH).map(|names| self.held_locks_in(*place, names, prefix)));
         }
         let mut asked = asked.into_iter();
         let mut held = match asked.next() {
@@ -58,29 +62,29 @@ impl RedisStore {
         Ok(held)
     }
 
-    async fn survey_in(
+    async fn held_locks_in(
         &self,
         place: Place,
         names: &[String],
         prefix: &str,
     ) -> Result<Vec<HeldLock>, StoreError> {
         let bytes = names.iter().map(|name| 2 * name.len() + 24).sum();
-        let mut script = Call::new(&self.scripts.survey, 2 * names.len(), bytes);
+        let mut script = Call::new(&self.scripts.held_locks, 2 * names.len(), bytes);
         let fence = self.servers.fence(place);
         for name in names {
-            script.arg(name.as_str()).arg(line_of(name, &fence));
+            script.arg(name.as_str()).arg(queue_of(name, &fence));
         }
-        let replied = self.servers.invoke(place, Does::Look, &script).await?;
+        let replied = self.servers.invoke(place, Effect::Look, &script).await?;
         held(&replied.answer.value, names, prefix).ok_or_else(nonsense)
     }
 
     /// Takes a lock from all who have it.
-    pub(super) async fn evict_all(&self, key: &LockKey) -> Result<bool, StoreError> {
+    pub(super) async fn force_release_all(&self, key: &LockKey) -> Result<bool, StoreError> {
         let (place, name) = (self.servers.place(key), key.name());
         let fence = self.servers.fence(place);
-        let mut script = Call::new(&self.scripts.evict, 3, 3 * name.len() + 64);
-        script.arg(&*fence).arg(name).arg(line_of(name, &fence));
-        let replied = self.servers.invoke::<i64>(place, Does::Free, &script).await?;
+        let mut script = Call::new(&self.scripts.force_release, 3, 3 * name.len() + 64);
+        script.arg(&*fence).arg(name).arg(queue_of(name, &fence));
+        let replied = self.servers.invoke::<i64>(place, Effect::Free, &script).await?;
         match replied.answer.value {
             0 => Ok(false),
             1 => Ok(true),
@@ -112,7 +116,7 @@ fn pattern(prefix: &str) -> String {
     pattern
 }
 
-/// Reads the answer of `survey.lua` about these names.
+/// Reads the answer of `held_locks.lua` about these names.
 pub(super) fn held(reply: &Value, names: &[String], prefix: &str) -> Option<Vec<HeldLock>> {
     let Value::Array(answers) = reply else { return None };
     let read = |answer: &Value| {

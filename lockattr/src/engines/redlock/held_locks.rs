@@ -7,13 +7,13 @@ use crate::store::StoreError;
 use crate::{HeldLock, Holder};
 
 /// The lists of those who have answered, and an error of the others.
-pub(super) struct Tally {
+pub(super) struct HeldLockLists {
     quorum: Quorum,
     lists: Vec<Vec<HeldLock>>,
     error: Option<StoreError>,
 }
 
-impl Tally {
+impl HeldLockLists {
     pub(super) fn of(quorum: Quorum) -> Self {
         Self { quorum, lists: Vec::new(), error: None }
     }
@@ -80,7 +80,7 @@ mod tests {
     }
 
     fn tally(lists: impl IntoIterator<Item = Vec<HeldLock>>) -> Result<Vec<HeldLock>, StoreError> {
-        let mut tally = Tally::of(Quorum::of(5));
+        let mut tally = HeldLockLists::of(Quorum::of(5));
         lists.into_iter().for_each(|list| tally.add(Ok(list)));
         tally.add(Err(StoreError::new("down")));
         tally.outcome()

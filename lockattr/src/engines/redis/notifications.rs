@@ -5,7 +5,7 @@ use std::sync::Arc;
 use redis::{FromRedisValue, PushInfo, PushKind};
 use tokio::time::Instant;
 
-use super::cluster::{Ears, slot_of};
+use super::cluster::{ShardChannels, slot_of};
 use super::contended::Contended;
 use crate::store::{Notifications, Subscriber, Subscribers};
 
@@ -14,74 +14,81 @@ use crate::store::{Notifications, Subscriber, Subscribers};
 const CHANNEL: &str = "lockattr:inbox:";
 
 /// What one server has for the inboxes of a store.
-pub(super) struct Post {
-    mail: Notifications,
+pub(super) struct RedisNotifications {
+    delivery: Notifications,
     pub(super) contended: Contended,
     /// Of a node in a cluster, on which each slot has channels of its own.
-    ears: Option<Ears>,
+    shard_channels: Option<ShardChannels>,
 }
 
-impl Post {
+impl RedisNotifications {
     /// Leases that count only once replicas have them are asked for again when a release granted
     /// them.
     pub(super) fn new(replicated: bool) -> Self {
         Self {
-            mail: Notifications::new(Arc::default(), replicated),
+            delivery: Notifications::new(Arc::default(), replicated),
             contended: Contended::new(),
-            ears: None,
+            shard_channels: None,
         }
     }
 
     /// For a node of a cluster.
     pub(super) fn of_a_node(subscribers: &Arc<Subscribers>, replicated: bool) -> Self {
-        let mail = Notifications::new(subscribers.clone(), replicated);
-        Self { mail, contended: Contended::new(), ears: Some(Ears::default()) }
+        let delivery = Notifications::new(subscribers.clone(), replicated);
+        Self {
+            delivery,
+            contended: Contended::new(),
+            shard_channels: Some(ShardChannels::default()),
+        }
     }
 
     /// Who listens to which shard channels, in a cluster.
-    pub(super) fn ears(&self) -> Option<&Ears> {
-        self.ears.as_ref()
+    pub(super) fn shard_channels(&self) -> Option<&ShardChannels> {
+        self.shard_channels.as_ref()
     }
 
     /// Serves this inbox too, for as long as its manager keeps it.
     pub(super) fn add(&self, subscriber: &Arc<Subscriber>) {
-        self.mail.subscribers.add(subscriber);
+        self.delivery.subscribers.add(subscriber);
     }
 
     /// The numbers of the inboxes that have a channel as soon as there is a connection.
     pub(super) fn ids(&self) -> Vec<u64> {
-        if self.ears.is_some() {
+        if self.shard_channels.is_some() {
             return Vec::new();
         }
-        self.mail.subscribers.all().iter().map(|subscriber| subscriber.id()).collect()
+        self.delivery.subscribers.all().iter().map(|subscriber| subscriber.id()).collect()
     }
 
     /// Takes note of what the server's clock showed in the answer to a question sent at `asked`.
     pub(super) fn saw_clock(&self, asked: Instant, micros: u64) {
-        self.mail.saw_clock(asked, micros);
+        self.delivery.saw_clock(asked, micros);
     }
 
     /// The connection on which the messages came is gone, and messages with it.
     pub(super) fn interrupted(&self) {
-        let Some(ears) = &self.ears else { return self.mail.interrupted() };
-        self.mail.forget_clock();
-        ears.missed(None, &self.mail.subscribers);
+        let Some(shard_channels) = &self.shard_channels else { return self.delivery.interrupted() };
+        self.delivery.forget_clock();
+        shard_channels.missed(None, &self.delivery.subscribers);
     }
 
     /// Whether the server has taken a shard channel from us, because its slot has moved.
     pub(super) fn is_taken(&self, push: &PushInfo) -> bool {
-        let (PushKind::SUnsubscribe, Some(ears)) = (&push.kind, &self.ears) else { return false };
+        let (PushKind::SUnsubscribe, Some(shard_channels)) = (&push.kind, &self.shard_channels)
+        else {
+            return false;
+        };
         let channel = push.data.first().and_then(|name| String::from_redis_value_ref(name).ok());
         let Some(channel) = channel else { return true };
         // Somebody who needs it may have come while we let go of it.
         self.missed_in(slot_of(&channel));
-        !ears.left(&channel)
+        !shard_channels.was_unneeded(&channel)
     }
 
     /// What was said about the locks of this slot may not have come.
     pub(super) fn missed_in(&self, slot: u16) {
-        if let Some(ears) = &self.ears {
-            ears.missed(Some(slot), &self.mail.subscribers);
+        if let Some(shard_channels) = &self.shard_channels {
+            shard_channels.missed(Some(slot), &self.delivery.subscribers);
         }
     }
 
@@ -98,14 +105,14 @@ impl Post {
 
     /// Delivers a message.
     pub(super) fn deliver(&self, channel: &str, message: &str) {
-        let Some(id) = inbox_of(channel) else {
+        let Some(id) = subscriber_of(channel) else {
             tracing::warn!(channel, "a message to nobody was passed over");
             return;
         };
         if let Some(name) = message.strip_prefix("wanted ") {
             self.contended.note(name);
         }
-        self.mail.deliver(id, message);
+        self.delivery.deliver(id, message);
     }
 }
 
@@ -114,7 +121,7 @@ pub(super) fn channel(id: u64) -> String {
     format!("{CHANNEL}{id:016x}")
 }
 
-fn inbox_of(channel: &str) -> Option<u64> {
+fn subscriber_of(channel: &str) -> Option<u64> {
     let id = channel.strip_prefix(CHANNEL)?;
     let id = id.split_once(':').map_or(id, |(id, _tag)| id);
     u64::from_str_radix(id, 16).ok()

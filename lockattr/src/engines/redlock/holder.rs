@@ -5,13 +5,13 @@ use crate::Holder;
 use crate::store::StoreError;
 
 /// What the nodes have said so far.
-pub(super) struct Poll {
+pub(super) struct HolderAnswers {
     quorum: Quorum,
     said: Vec<Option<Holder>>,
     error: Option<StoreError>,
 }
 
-impl Poll {
+impl HolderAnswers {
     pub(super) fn of(quorum: Quorum) -> Self {
         Self { quorum, said: Vec::new(), error: None }
     }

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::RedlockStore;
+use super::acquire_answers::AcquireAnswers;
 use super::round::Round;
-use super::votes::Votes;
 use crate::platform::entropy::random_fraction;
 use crate::store::{
-    AcquireOutcome, AcquireRequest, AnyStore, Claim, ReleaseRequest, RenewOutcome, RenewRequest,
-    Sharing, StoreError, Waiting,
+    AcquireOutcome, AcquireRequest, AnyStore, Claim, ReleaseRequest, Sharing, StoreError, Waiting,
 };
 
 impl RedlockStore {
@@ -42,33 +41,33 @@ impl RedlockStore {
             let all = 0..self.nodes.len();
             self.give_back(&last, all, self.quorum.majority(), true).await;
         }
-        let mut wish = asked.clone().hint(self.next_hint());
-        wish.claim = asked.claim.next_attempt();
-        wish.companion = asked.companion.as_ref().map(Claim::last_attempt);
+        let mut request = asked.clone().hint(self.next_hint());
+        request.claim = asked.claim.next_attempt();
+        request.companion = asked.companion.as_ref().map(Claim::last_attempt);
         if waits {
-            wish.waiting = Waiting::Told { again: asked.claim.queued().is_some() };
-            asked.claim.enters_queue(asked.ttl, wish.waiting);
+            request.waiting = Waiting::Told { again: asked.claim.queued().is_some() };
+            asked.claim.enters_queue(asked.ttl, request.waiting);
         }
         let began = Instant::now();
         let needed = self.quorum.needed(asked.claim.sharing());
         let ask = |node: AnyStore| {
-            let wish = wish.clone();
-            async move { node.acquire(&wish).await }
+            let request = request.clone();
+            async move { node.acquire(&request).await }
         };
         let round = Round::new(self.nodes.iter().cloned().map(ask));
-        let decided = |votes: &Votes| votes.are_enough() || votes.are_contention();
-        let votes = self.votes(round, &wish.claim, needed, decided).await;
-        let outcome = match votes.are_enough() {
-            true => self.issue(&wish, &votes, needed).await,
-            false if votes.are_contention() => {
-                let (holder, again) = votes.contention(began.elapsed(), random_fraction());
+        let decided = |answers: &AcquireAnswers| answers.are_enough() || answers.are_contention();
+        let answers = self.answers(round, &request.claim, needed, decided).await;
+        let outcome = match answers.are_enough() {
+            true => self.issue(&request, &answers, needed).await,
+            false if answers.are_contention() => {
+                let (holder, again) = answers.contention(began.elapsed(), random_fraction());
                 Ok(AcquireOutcome::Held { holder, queued: waits.then_some(again) })
             }
-            false => Err(votes.outage()),
+            false => Err(answers.outage()),
         };
         if !matches!(outcome, Ok(AcquireOutcome::Acquired { .. })) {
-            let (nodes, granted) = (votes.may_have_granted(), votes.granted().count());
-            self.give_back(&wish.claim, nodes, granted, comes_back).await;
+            let (nodes, granted) = (answers.may_have_granted(), answers.granted().count());
+            self.give_back(&request.claim, nodes, granted, comes_back).await;
             asked.claim.end_attempt();
         }
         outcome
@@ -80,28 +79,21 @@ impl RedlockStore {
     /// (`docs/fencing-over-redlock.md`).
     async fn issue(
         &self,
-        wish: &AcquireRequest,
-        votes: &Votes,
+        request: &AcquireRequest,
+        answers: &AcquireAnswers,
         needed: usize,
     ) -> Result<AcquireOutcome, StoreError> {
-        let (fencing, is_to_be_written) = votes.number();
-        let acquired = AcquireOutcome::Acquired { fencing, contended: votes.contended() };
+        let (fencing, is_to_be_written) = answers.number();
+        let acquired = AcquireOutcome::Acquired { fencing, contended: answers.contended() };
         if !is_to_be_written {
             return Ok(acquired);
         }
-        if wish.claim.sharing() != Sharing::Exclusive {
-            return self.recount(wish, votes, needed).await;
+        if request.claim.sharing() != Sharing::Exclusive {
+            return self.agree_on_token(request, answers, needed).await;
         }
-        let write_back = [RenewRequest::new(wish.claim.clone(), wish.ttl).fenced(fencing)];
-        let mut round = Round::new(votes.granted().map(|node| self.nodes[node].renew(&write_back)));
-        let mut accepted = 0;
-        while let Some((_, mut answers)) = round.next().await {
-            if matches!(answers.pop(), Some(Ok(RenewOutcome::Renewed))) {
-                accepted += 1;
-            }
-            if accepted >= needed {
-                return Ok(acquired);
-            }
+        let accepted = self.raise_counters(request, answers.granted(), fencing, needed).await;
+        if accepted >= needed {
+            return Ok(acquired);
         }
         Err(StoreError::new(format!(
             "its fencing token reached {accepted} servers only, of {needed} that must know it"
@@ -109,26 +101,26 @@ impl RedlockStore {
     }
 
     /// What the nodes say to an attempt, counted until it is `decided`.
-    pub(super) async fn votes<F>(
+    pub(super) async fn answers<F>(
         &self,
         mut round: Round<F>,
         attempt: &Arc<Claim>,
         needed: usize,
-        decided: impl Fn(&Votes) -> bool,
-    ) -> Votes
+        decided: impl Fn(&AcquireAnswers) -> bool,
+    ) -> AcquireAnswers
     where
         F: Future<Output = Result<AcquireOutcome, StoreError>> + Send + 'static,
     {
-        let mut votes = Votes::of(self.nodes.len(), needed);
-        while !decided(&votes)
+        let mut answers = AcquireAnswers::of(self.nodes.len(), needed);
+        while !decided(&answers)
             && let Some((node, answer)) = round.next().await
         {
-            votes.count(node, answer);
+            answers.count(node, answer);
         }
         for (node, answer) in self.see_through_late(round, attempt) {
-            votes.count(node, answer);
+            answers.count(node, answer);
         }
-        votes
+        answers
     }
 
     /// Sees the questions of an attempt through. One that had to wait for its connection, or for its

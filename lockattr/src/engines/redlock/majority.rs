@@ -6,14 +6,14 @@ use crate::store::StoreError;
 
 /// What the nodes have said of one claim so far: whether it holds its lock.
 #[derive(Default)]
-struct Ballot {
+struct ClaimAnswers {
     needed: usize,
     yes: usize,
     no: usize,
     error: Option<StoreError>,
 }
 
-impl Ballot {
+impl ClaimAnswers {
     fn is_decided(&self, quorum: Quorum) -> bool {
         self.yes >= self.needed || quorum.is_beyond(self.needed, self.no)
     }
@@ -44,7 +44,7 @@ impl Ballot {
 
 /// Counts until every claim is decided, or all nodes have answered. A claim is `true` where as many
 /// nodes as it `needed` say so, and `false` where that cannot be any more.
-pub(super) async fn count<F>(
+pub(super) async fn by_majority<F>(
     quorum: Quorum,
     needed: impl Iterator<Item = usize>,
     round: &mut Round<F>,
@@ -52,13 +52,14 @@ pub(super) async fn count<F>(
 where
     F: Future<Output = Vec<Result<bool, StoreError>>>,
 {
-    let mut ballots: Vec<_> = needed.map(|needed| Ballot { needed, ..Ballot::default() }).collect();
+    let mut claims: Vec<_> =
+        needed.map(|needed| ClaimAnswers { needed, ..ClaimAnswers::default() }).collect();
     while let Some((_, answers)) = round.next().await {
         let mut answers = answers.into_iter();
-        ballots.iter_mut().for_each(|ballot| ballot.count(answers.next()));
-        if ballots.iter().all(|ballot| ballot.is_decided(quorum)) {
+        claims.iter_mut().for_each(|claim| claim.count(answers.next()));
+        if claims.iter().all(|claim| claim.is_decided(quorum)) {
             break;
         }
     }
-    ballots.into_iter().map(|ballot| ballot.outcome(quorum)).collect()
+    claims.into_iter().map(|claim| claim.outcome(quorum)).collect()
 }

@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use super::RedlockStore;
+use super::acquire_answers::AcquireAnswers;
 use super::round::Round;
-use super::votes::Votes;
 use crate::FencingToken;
 use crate::lock::fencing::{self, FARTHEST_HINT};
 use crate::store::{
@@ -20,25 +20,26 @@ impl RedlockStore {
     ///
     /// The greatest must not be written back where a lock is shared: a node may have given it to
     /// another, who has the lock there at the same time.
-    pub(super) async fn recount(
+    pub(super) async fn agree_on_token(
         &self,
-        wish: &AcquireRequest,
-        votes: &Votes,
+        request: &AcquireRequest,
+        answers: &AcquireAnswers,
         needed: usize,
     ) -> Result<AcquireOutcome, StoreError> {
-        let granted: Vec<usize> = votes.granted().collect();
-        let (mut greatest, _) = votes.number();
+        let granted: Vec<usize> = answers.granted().collect();
+        let (mut greatest, _) = answers.number();
         for _ in 0..TRIES {
             if greatest.counter() > fencing::clock().saturating_add(FARTHEST_HINT / 2) {
                 // No hint takes the other nodes so far; to be told of a number does.
-                self.tell(wish, &granted, greatest).await;
+                let enough = self.quorum.needed(request.claim.sharing());
+                self.raise_counters(request, granted.iter().copied(), greatest, enough).await;
             }
             self.hint.fetch_max(greatest.counter(), Ordering::Relaxed);
             let (next, behind) = (self.next_hint(), greatest.counter().saturating_add(1));
             // No node follows a clock that is far ahead of its own, as this process' may be.
             let is_near = next <= behind.saturating_add(FARTHEST_HINT / 2);
             let hint = if is_near { next } else { behind };
-            let again = wish.clone().waiting(Waiting::Not).hint(hint);
+            let again = request.clone().waiting(Waiting::Not).hint(hint);
             let ask = |(nth, node): (usize, &AnyStore)| {
                 let (node, again) = (AnyStore::clone(node), again.clone());
                 let is_asked = granted.contains(&nth);
@@ -50,10 +51,10 @@ impl RedlockStore {
                 }
             };
             let round = Round::new(self.nodes.iter().enumerate().map(ask));
-            let agreed = |counted: &Votes| counted.agreed().is_some();
-            let counted = self.votes(round, &wish.claim, needed, agreed).await;
+            let agreed = |counted: &AcquireAnswers| counted.agreed().is_some();
+            let counted = self.answers(round, &request.claim, needed, agreed).await;
             if let Some(fencing) = counted.agreed() {
-                let contended = votes.contended() || counted.contended();
+                let contended = answers.contended() || counted.contended();
                 return Ok(AcquireOutcome::Acquired { fencing, contended });
             }
             if !counted.are_enough() {
@@ -65,16 +66,23 @@ impl RedlockStore {
             "its fencing token is to be given by {needed} servers alike, and was not"
         )))
     }
-    /// Lets these nodes count from this number on, which no acquisition has.
-    async fn tell(&self, wish: &AcquireRequest, nodes: &[usize], number: FencingToken) {
-        let least = [RenewRequest::new(wish.claim.clone(), wish.ttl).fenced(number)];
-        let mut round = Round::new(nodes.iter().map(|&node| self.nodes[node].renew(&least)));
-        let mut told = 0;
-        // One that hangs is not waited for: it would not answer what follows either.
-        while told < self.quorum.needed(wish.claim.sharing())
+    /// Has these nodes, which granted the claim, count from this number on. Returns how many accepted it; a
+    /// node that hangs is not waited for once there are `enough`.
+    pub(super) async fn raise_counters(
+        &self,
+        request: &AcquireRequest,
+        nodes: impl Iterator<Item = usize>,
+        number: FencingToken,
+        enough: usize,
+    ) -> usize {
+        let least = [RenewRequest::new(request.claim.clone(), request.ttl).fenced(number)];
+        let mut round = Round::new(nodes.map(|node| self.nodes[node].renew(&least)));
+        let mut accepted = 0;
+        while accepted < enough
             && let Some((_, mut answers)) = round.next().await
         {
-            told += usize::from(matches!(answers.pop(), Some(Ok(RenewOutcome::Renewed))));
+            accepted += usize::from(matches!(answers.pop(), Some(Ok(RenewOutcome::Renewed))));
         }
+        accepted
     }
 }

@@ -6,46 +6,48 @@ use crate::store::{AcquireOutcome, MAX_RECHECK, StoreError};
 use crate::{FencingToken, Holder};
 
 /// The answers so far, by node.
-pub(super) struct Votes {
-    by_node: Vec<Vote>,
+pub(super) struct AcquireAnswers {
+    by_node: Vec<NodeAnswer>,
     needed: usize,
 }
 
 /// One node's answer.
-enum Vote {
+enum NodeAnswer {
     Open,
     Yes { fencing: FencingToken, contended: bool },
     Held { holder: Option<Box<Holder>>, again: Duration },
     Unknown(StoreError),
 }
 
-impl Votes {
+impl AcquireAnswers {
     /// Of so many nodes, of which so many have to grant.
     pub(super) fn of(nodes: usize, needed: usize) -> Self {
-        Self { by_node: (0..nodes).map(|_| Vote::Open).collect(), needed }
+        Self { by_node: (0..nodes).map(|_| NodeAnswer::Open).collect(), needed }
     }
 
     pub(super) fn count(&mut self, node: usize, answer: Result<AcquireOutcome, StoreError>) {
         self.by_node[node] = match answer {
-            Ok(AcquireOutcome::Acquired { fencing, contended }) => Vote::Yes { fencing, contended },
-            Ok(AcquireOutcome::Held { holder, queued }) => {
-                Vote::Held { holder, again: queued.unwrap_or(MAX_RECHECK) }
+            Ok(AcquireOutcome::Acquired { fencing, contended }) => {
+                NodeAnswer::Yes { fencing, contended }
             }
-            Err(error) => Vote::Unknown(error),
+            Ok(AcquireOutcome::Held { holder, queued }) => {
+                NodeAnswer::Held { holder, again: queued.unwrap_or(MAX_RECHECK) }
+            }
+            Err(error) => NodeAnswer::Unknown(error),
         };
     }
 
     /// Whether the claim has the lock.
     pub(super) fn are_enough(&self) -> bool {
-        self.count_of(|vote| matches!(vote, Vote::Yes { .. })) >= self.needed
+        self.count_of(|answer| matches!(answer, NodeAnswer::Yes { .. })) >= self.needed
     }
 
     /// Whether the lock is another's: it cannot be had any more, and enough of the nodes have
     /// answered to have it. An outage must not look like contention.
     pub(super) fn are_contention(&self) -> bool {
-        let yes = self.count_of(|vote| matches!(vote, Vote::Yes { .. }));
-        let held = self.count_of(|vote| matches!(vote, Vote::Held { .. }));
-        let open = self.count_of(|vote| matches!(vote, Vote::Open));
+        let yes = self.count_of(|answer| matches!(answer, NodeAnswer::Yes { .. }));
+        let held = self.count_of(|answer| matches!(answer, NodeAnswer::Held { .. }));
+        let open = self.count_of(|answer| matches!(answer, NodeAnswer::Open));
         yes + open < self.needed && yes + held >= self.needed
     }
 
@@ -66,34 +68,34 @@ impl Votes {
     }
 
     fn numbers(&self) -> impl Iterator<Item = FencingToken> {
-        self.by_node.iter().filter_map(|vote| match vote {
-            Vote::Yes { fencing, .. } => Some(*fencing),
+        self.by_node.iter().filter_map(|answer| match answer {
+            NodeAnswer::Yes { fencing, .. } => Some(*fencing),
             _ => None,
         })
     }
 
     /// Whether others wait for it, somewhere.
     pub(super) fn contended(&self) -> bool {
-        self.count_of(|vote| matches!(vote, Vote::Yes { contended: true, .. })) > 0
+        self.count_of(|answer| matches!(answer, NodeAnswer::Yes { contended: true, .. })) > 0
     }
 
     /// The nodes that granted.
     pub(super) fn granted(&self) -> impl Iterator<Item = usize> {
-        let yes = |node: &usize| matches!(self.by_node[*node], Vote::Yes { .. });
+        let yes = |node: &usize| matches!(self.by_node[*node], NodeAnswer::Yes { .. });
         (0..self.by_node.len()).filter(yes)
     }
 
     /// The nodes that granted, or may have done so without our knowing.
     pub(super) fn may_have_granted(&self) -> impl Iterator<Item = usize> {
-        let held = |node: &usize| matches!(self.by_node[*node], Vote::Held { .. });
+        let held = |node: &usize| matches!(self.by_node[*node], NodeAnswer::Held { .. });
         (0..self.by_node.len()).filter(move |node| !held(node))
     }
 
     /// Why nobody knows who has the lock.
     pub(super) fn outage(&self) -> StoreError {
         let errors = || {
-            self.by_node.iter().filter_map(|vote| match vote {
-                Vote::Unknown(error) => Some(error),
+            self.by_node.iter().filter_map(|answer| match answer {
+                NodeAnswer::Unknown(error) => Some(error),
                 _ => None,
             })
         };
@@ -117,7 +119,7 @@ impl Votes {
         asking: Duration,
         random: f64,
     ) -> (Option<Box<Holder>>, Duration) {
-        let mut leases: Vec<_> = self.by_node.iter().filter_map(Vote::held).collect();
+        let mut leases: Vec<_> = self.by_node.iter().filter_map(NodeAnswer::held).collect();
         leases.sort_by_key(|(_, again)| *again);
         let yes = self.granted().count();
         let missing = self.needed.saturating_sub(yes).max(1);
@@ -135,12 +137,12 @@ impl Votes {
         (holder.cloned().map(Box::new), again)
     }
 
-    fn count_of(&self, is: impl Fn(&Vote) -> bool) -> usize {
-        self.by_node.iter().filter(|vote| is(vote)).count()
+    fn count_of(&self, is: impl Fn(&NodeAnswer) -> bool) -> usize {
+        self.by_node.iter().filter(|answer| is(answer)).count()
     }
 }
 
-impl Vote {
+impl NodeAnswer {
     fn held(&self) -> Option<(Option<&Holder>, Duration)> {
         match self {
             Self::Held { holder, again } => Some((holder.as_deref(), *again)),

@@ -4,22 +4,22 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::slot::tag_of;
-use crate::engines::redis::post::channel;
+use crate::engines::redis::notifications::channel;
 use crate::store::{Claim, Subscribers};
 
 /// So many channels of one node are kept, whether or not somebody needs them still.
-const KEPT: usize = 1024;
+const MAX_UNNEEDED: usize = 1024;
 
 /// An inbox in a slot.
 type Address = (u64, u16);
 
 /// The shard channels that one node has for us.
 #[derive(Default)]
-pub(in crate::engines::redis) struct Ears(Mutex<State>);
+pub(in crate::engines::redis) struct ShardChannels(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    channels: HashMap<Address, Ear>,
+    channels: HashMap<Address, ShardChannel>,
     /// How many there may be before those that nobody needs are looked for.
     most: usize,
     /// Those that we have asked to hear no more.
@@ -28,56 +28,56 @@ struct State {
 
 /// What is known of one channel.
 #[derive(Default)]
-struct Ear {
+struct ShardChannel {
     /// The connections on which its messages come.
     live: Vec<u64>,
     /// Those that wait, or hold and have to hear who waits.
     claims: Vec<Weak<Claim>>,
 }
 
-impl Ears {
+impl ShardChannels {
     /// The claim has to be told what is said in this slot; whether the connection with the id `live`
     /// hears it already.
     pub(super) fn need(&self, claim: &Arc<Claim>, slot: u16, live: u64) -> bool {
         let mut state = self.state();
-        let ear = state.channels.entry((claim.token().subscriber(), slot)).or_default();
+        let channel = state.channels.entry((claim.token().subscriber(), slot)).or_default();
         // One that asks again is known already; those that are gone make room before it grows.
-        if !ear.claims.iter().any(|known| known.as_ptr() == Arc::as_ptr(claim)) {
-            if ear.claims.len() == ear.claims.capacity() {
-                ear.claims.retain(is_needed);
+        if !channel.claims.iter().any(|known| known.as_ptr() == Arc::as_ptr(claim)) {
+            if channel.claims.len() == channel.claims.capacity() {
+                channel.claims.retain(is_needed);
             }
-            ear.claims.push(Arc::downgrade(claim));
+            channel.claims.push(Arc::downgrade(claim));
         }
-        ear.live.contains(&live)
+        channel.live.contains(&live)
     }
 
     /// The connection with the id `live` hears this channel from now on.
-    pub(super) fn hears(&self, subscriber: u64, slot: u16, live: u64) {
+    pub(super) fn subscribed(&self, subscriber: u64, slot: u16, live: u64) {
         self.state().channels.entry((subscriber, slot)).or_default().live.push(live);
     }
 
     /// The channels that nobody needs any more, if there are many: they are not heard from now on.
-    pub(super) fn spare(&self) -> Vec<String> {
+    pub(super) fn take_unneeded(&self) -> Vec<String> {
         let mut state = self.state();
-        if state.channels.len() <= state.most.max(KEPT) {
+        if state.channels.len() <= state.most.max(MAX_UNNEEDED) {
             return Vec::new();
         }
-        let mut spare = Vec::new();
-        state.channels.retain(|&(subscriber, slot), ear| {
-            let needed = ear.is_needed();
+        let mut unneeded = Vec::new();
+        state.channels.retain(|&(subscriber, slot), channel| {
+            let needed = channel.is_needed();
             if !needed {
-                spare.push(channel_in(subscriber, slot));
+                unneeded.push(channel_in(subscriber, slot));
             }
             needed
         });
         // Looked for again when there are twice as many, so that it costs little for each.
         state.most = 2 * state.channels.len();
-        state.leaving.extend(spare.iter().cloned());
-        spare
+        state.leaving.extend(unneeded.iter().cloned());
+        unneeded
     }
 
     /// A channel is not heard any more; whether we have asked for that.
-    pub(in crate::engines::redis) fn left(&self, channel: &str) -> bool {
+    pub(in crate::engines::redis) fn was_unneeded(&self, channel: &str) -> bool {
         self.state().leaving.remove(channel)
     }
 
@@ -85,11 +85,12 @@ impl Ears {
     /// again.
     pub(in crate::engines::redis) fn missed(&self, slot: Option<u16>, subscribers: &Subscribers) {
         let mut missed = Vec::new();
-        self.state().channels.retain(|&(subscriber, of), ear| {
+        self.state().channels.retain(|&(subscriber, of), channel| {
             let concerned = slot.is_none_or(|slot| slot == of);
             if concerned {
-                missed
-                    .extend(ear.claims.iter().filter_map(Weak::upgrade).map(|it| (subscriber, it)));
+                missed.extend(
+                    channel.claims.iter().filter_map(Weak::upgrade).map(|it| (subscriber, it)),
+                );
             }
             !concerned
         });
@@ -106,7 +107,7 @@ impl Ears {
     }
 }
 
-impl Ear {
+impl ShardChannel {
     fn is_needed(&self) -> bool {
         self.claims.iter().any(is_needed)
     }

@@ -1,0 +1,84 @@
+//! Which server is the master, as far as is known. Pure.
+
+/// What sentinels told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct MasterReport {
+    /// Grows with each failover.
+    pub(super) epoch: u64,
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// The number of the question.
+    pub(super) asked: u64,
+}
+
+impl MasterReport {
+    pub(super) fn address(&self) -> String {
+        let Self { host, port, .. } = self;
+        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    }
+
+    /// Of several answers to one question the true one: every failover has a higher epoch than all
+    /// before, and takes a majority of the sentinels.
+    pub(super) fn newest(answers: impl IntoIterator<Item = Self>) -> Option<Self> {
+        answers.into_iter().max_by_key(|told| told.epoch)
+    }
+
+    /// What is known once `report` have come; nothing if those are out of date. A minority that knows
+    /// less than was known is cut off from the others; a majority that does was set up anew.
+    pub(super) fn after(known: Option<&Self>, report: Self, most: bool) -> Option<Self> {
+        let Some(known) = known else { return Some(report) };
+        if report.epoch < known.epoch && !most {
+            return None;
+        }
+        // The answers to an earlier question may come later; if they know more, they do.
+        let later = report.epoch > known.epoch || report.asked > known.asked;
+        Some(if later { report } else { known.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MasterReport;
+
+    fn report(epoch: u64, asked: u64) -> MasterReport {
+        MasterReport { epoch, host: format!("epoch-{epoch}"), port: 6379, asked }
+    }
+
+    #[test]
+    fn the_last_failover_is_believed_however_many_have_not_heard_of_it() {
+        let answers = [report(3, 1), report(4, 1), report(3, 1)];
+        assert_eq!(MasterReport::newest(answers), Some(report(4, 1)));
+        assert_eq!(MasterReport::newest([]), None);
+    }
+
+    #[test]
+    fn a_minority_that_knows_less_is_not_believed() {
+        let known = report(4, 1);
+        assert_eq!(MasterReport::after(Some(&known), report(3, 2), false), None);
+        assert_eq!(MasterReport::after(Some(&known), report(4, 2), false), Some(report(4, 2)));
+        assert_eq!(MasterReport::after(Some(&known), report(5, 2), false), Some(report(5, 2)));
+        assert_eq!(MasterReport::after(None, report(3, 2), false), Some(report(3, 2)));
+    }
+
+    #[test]
+    fn sentinels_that_were_set_up_anew_are_believed() {
+        assert_eq!(
+            MasterReport::after(Some(&report(4, 1)), report(0, 2), true),
+            Some(report(0, 2))
+        );
+    }
+
+    #[test]
+    fn an_old_question_that_is_answered_late_changes_nothing_unless_it_brings_a_failover() {
+        let known = report(4, 7);
+        assert_eq!(MasterReport::after(Some(&known), report(4, 6), true), Some(known.clone()));
+        assert_eq!(MasterReport::after(Some(&known), report(3, 6), true), Some(known.clone()));
+        assert_eq!(MasterReport::after(Some(&known), report(5, 6), true), Some(report(5, 6)));
+    }
+
+    #[test]
+    fn an_address_of_version_six_is_written_in_brackets() {
+        let told = MasterReport { host: "::1".into(), ..report(1, 1) };
+        assert_eq!(told.address(), "[::1]:6379");
+    }
+}
