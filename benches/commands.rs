@@ -3,7 +3,7 @@
 //! No count that a server keeps tells the two apart. `INFO commandstats` and
 //! `total_commands_processed` have the calls of scripts in them, on Redis 7.0 and 8.6 and on Valkey
 //! 9.1 alike, and our library sends `SET` and also calls it. `MONITOR` names the client that sent
-//! each command, or `lua`. It slows the server down, so nobody takes a time while it runs.
+//! each command, or `lua`. It slows the server down, so no process takes a time while it runs.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) struct Monitor {
 }
 
 impl Monitor {
-    /// Every command that is sent after this is counted, whoever sends it.
+    /// Every command that is sent after this is counted, whichever process sends it.
     pub(crate) async fn begin(server: &RedisServer) -> Self {
         let cli = server.cli().await;
         let mut stream = TcpStream::connect(server.addr()).await.expect("the server listens");
@@ -40,7 +40,7 @@ impl Monitor {
         let mut line = Vec::new();
         lines.read_until(b'\n', &mut line).await.expect("the server answers");
         assert_eq!(line, b"+OK\r\n", "`MONITOR` is refused");
-        // In a task of its own: what nobody reads would pile up in the server.
+        // In a task of its own: what no process reads would pile up in the server.
         Self { cli, counting: tokio::spawn(count(lines)) }
     }
 

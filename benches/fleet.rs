@@ -58,7 +58,7 @@ pub(crate) struct Round {
     pub(crate) hand_offs: u64,
 }
 
-/// What was asked of the server in a round that nobody timed.
+/// What was asked of the server in a round that no process timed.
 pub(crate) struct Counted {
     pub(crate) asked: Asked,
     pub(crate) acquisitions: u64,

@@ -148,7 +148,7 @@ impl Task {
         }
     }
 
-    /// Adds what it has to tell, once nobody is measured any more.
+    /// Adds what it has to tell, once no process is measured any more.
     fn tell(self, total: &mut Outcome) {
         let Noted { counted, all, hand_offs, bodies, mut order, waits } = self.noted;
         total.counted.push(counted);
@@ -170,7 +170,7 @@ impl Task {
     pub(crate) async fn inside(&mut self, number: Option<u64>) {
         let held = Instant::now();
         self.noted.all += 1;
-        // Nobody else is here, as long as all want the same key.
+        // No other process is here, as long as all want the same key.
         if self.last.swap(self.number, Ordering::Relaxed) != self.number {
             self.noted.hand_offs += 1;
         }
@@ -191,7 +191,7 @@ impl Task {
     }
 }
 
-/// Nanoseconds of the clock that all processes share, for whoever has no fencing tokens: as only
+/// Nanoseconds of the clock that all processes share, for the process that has no fencing tokens: as only
 /// one holds the lock at a time, the order of these is the order of the acquisitions.
 fn monotonic() -> u64 {
     let time = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every system has this clock");

@@ -76,7 +76,7 @@ impl Measured {
         })
     }
 
-    /// Whether anybody has to wait for another, and hands over what nobody else has meanwhile.
+    /// Whether anybody has to wait for another, and hands off what no other process has meanwhile.
     pub(crate) fn is_contended(&self) -> bool {
         self.size.is_contended() && self.peer.is_exclusive()
     }

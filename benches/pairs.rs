@@ -1,4 +1,4 @@
-//! An acquire and a release of a lock that nobody else wants, on a Redis: by us, and by bare commands.
+//! An acquire and a release of a lock that no other process wants, on a Redis: by us, and by bare commands.
 
 use std::hint::black_box;
 

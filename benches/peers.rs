@@ -17,7 +17,7 @@ use rlock::Rlock;
 use rslock::Rslock;
 use scripts::Script;
 
-/// Everybody's lease: the default of ours, and long enough that nobody renews in a round.
+/// Everybody's lease: the default of ours, and long enough that no process renews in a round.
 const TTL: Duration = Duration::from_secs(10);
 
 /// The other pause between two attempts that a polling crate is measured with, beside its own

@@ -145,7 +145,7 @@ impl Report {
         }
     }
 
-    /// A figure that nobody has set a bar for.
+    /// A figure that no process has set a bar for.
     pub(crate) fn figure(&mut self, what: &str, value: impl Into<Spread>, unit: &str) {
         self.push_figure(what, value.into(), unit, ("", ""));
     }

@@ -55,7 +55,7 @@ pub(crate) async fn compare_ways(
     }
     let count = (time.div_duration_f64(round) as u32).max(ROUNDS);
     for _ in 0..count {
-        // Whoever came last comes first next time, so that nobody always follows the same.
+        // A process that came last comes first next time, so that no process always follows the same.
         fleets.reverse();
         let mut going = Vec::new();
         for (place, mut fleet, mut rounds) in fleets {

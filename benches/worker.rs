@@ -21,7 +21,7 @@ use crate::peers::{Client, Peer};
 /// The first connection, the scripts, the allocator: none of that is measured.
 const WARM_UP: Duration = Duration::from_millis(50);
 
-/// Does as it is told until nobody tells it any more.
+/// Follows its instructions until no more come.
 pub(crate) fn main(words: &[String]) {
     // As `#[tokio::main]` makes it: what a program has that asks for nothing special.
     let runtime = Runtime::new().expect("a runtime");

@@ -1,4 +1,4 @@
-//! A service that ends well: on Ctrl-C nothing more is granted, running jobs are told, and every
+//! A service that ends well: on Ctrl-C nothing more is granted, running jobs are notified, and every
 //! lock is given back before the process is gone.
 //!
 //! ```text

@@ -21,7 +21,7 @@ async fn import() -> Result<u32, Error> {
     Ok(4)
 }
 
-/// The same, but nobody may hold the lock for more than a second.
+/// The same, but no process may hold the lock for more than a second.
 #[distributed_lock(key = "import", ttl = "500ms", max_hold = "1s")]
 async fn capped_import() -> Result<u32, Error> {
     tokio::time::sleep(Duration::from_secs(5)).await;

@@ -29,7 +29,7 @@ const SKEW: Duration = Duration::from_millis(500);
 /// * `hold_at_least`: more than the clocks differ and less than a day. Without it, the node whose
 ///   clock is last would find the lock free again, and send everything a second time.
 /// * `max_hold`: a job that hangs is dropped at its await; the next night is not its prisoner.
-/// * `ttl`: for so long nobody takes over from a node that died. Its successor begins anew, so what is
+/// * `ttl`: for so long no process takes over from a node that died. Its successor begins anew, so what is
 ///   sent has to be marked as sent, invoice by invoice.
 #[distributed_lock(
     key = "nightly:invoices:<night>",

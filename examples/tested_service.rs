@@ -202,7 +202,7 @@ mod tests {
         guard.scope(write).await.unwrap();
     }
 
-    /// Whoever adds a lock, or changes one, has to say so here.
+    /// A process that adds a lock, or changes one, has to say so here.
     #[test]
     fn the_locks_of_this_program_are_these() {
         let locks: Vec<_> = registry().iter().map(|lock| (lock.template, lock.options)).collect();

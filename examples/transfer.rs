@@ -37,7 +37,7 @@ impl Bank {
         cents.trim().parse().map_err(io::Error::other)
     }
 
-    /// By way of another file, so that nobody reads half a number.
+    /// By way of another file, so that no process reads half a number.
     fn write(&self, account: usize, cents: i64) -> io::Result<()> {
         static LAST: AtomicUsize = AtomicUsize::new(0);
         let last = LAST.fetch_add(1, Ordering::Relaxed);
@@ -67,7 +67,7 @@ async fn transfer(bank: &Bank, from: usize, to: usize, cents: i64) -> Result<(),
 }
 
 async fn move_money(bank: &Bank, from: usize, to: usize, cents: i64) -> io::Result<()> {
-    // The keys of one account and itself are one key: the lock is had, and the sums would be wrong.
+    // The keys of one account and itself are one key: the lock would be acquired, and the sums would be wrong.
     if from == to {
         return Ok(());
     }

@@ -41,7 +41,7 @@ impl Cores {
     }
 }
 
-/// Where it cannot be had, on a machine of one core say, the system's choice has to do.
+/// Where there is none, as on a machine of one core, the system chooses.
 #[cfg(target_os = "linux")]
 fn keep(process: u32, core: usize) {
     use nix::sched::{CpuSet, sched_setaffinity};

@@ -47,7 +47,7 @@ impl Bare {
         done.map_err(|error| error.to_string())
     }
 
-    /// The same for a key that nobody else wants, and with nothing in between.
+    /// The same for a key that no other process wants, and with nothing in between.
     pub(crate) async fn pair(&self, key: &str) -> Result<(), String> {
         let done: RedisResult<bool> = async {
             let mut connection = self.connection.clone();

@@ -6,7 +6,7 @@ use lockattr::{LockManager, LockOptions, Mode, Release};
 
 use crate::load::Task;
 
-/// Longer than any round: nobody gives up.
+/// Longer than any round: no process gives up.
 const WAIT: Duration = Duration::from_secs(60);
 
 /// Longer than the pause between two acquisitions of one task, however busy the machine is.

@@ -7,7 +7,7 @@ use rslock::LockManager;
 use super::TTL;
 use crate::load::Task;
 
-/// Its own default, how often one `lock` tries; `acquire` calls that again for ever.
+/// Its own default, how often one `lock` tries; `acquire` calls that again forever.
 const TRIES: u32 = 3;
 
 /// Its manager, with the pause of its own (up to 200 ms) or another.

@@ -42,7 +42,7 @@ pub(super) fn line(measured: &Measured) -> String {
     )
 }
 
-/// Means nothing where nobody waits for another.
+/// Means nothing where no process waits for another.
 fn if_contended(measured: &Measured, value: f64) -> String {
     if measured.is_contended() { figure(value) } else { String::new() }
 }

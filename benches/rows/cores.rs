@@ -76,7 +76,7 @@ fn in_turn(time: Duration) -> Vec<Done> {
             let round = way.round();
             way.rounds.push(round);
         }
-        // Whoever came last comes first next time, so that nobody always follows the same.
+        // A process that came last comes first next time, so that no process always follows the same.
         ways.reverse();
     }
     let done = |way: Way| (way.threads, way.managers.len(), way.rounds);
@@ -129,7 +129,7 @@ async fn take_turns(
     while Instant::now() < until {
         manager.with_lock(key.as_str(), LockOptions::new(), async |_| {}).await?;
         taken += 1;
-        // In memory nothing is waited for, and nobody else of this thread would have a turn.
+        // In memory nothing is waited for, and no other process of this thread would have a turn.
         if taken % 16 == 0 {
             tokio::task::yield_now().await;
         }

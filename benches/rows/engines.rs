@@ -18,7 +18,7 @@ const ROUND: Duration = Duration::from_millis(200);
 /// Keys in turn, so that no line is the same twice.
 const KEYS: u64 = 64;
 
-/// How long a holder holds, so that the next stands in line for certain.
+/// How long a holder holds, so that the next waits in the queue for certain.
 const HELD: Duration = Duration::from_millis(5);
 
 /// Beyond any lease.
@@ -125,7 +125,7 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
         contender.handed.reset();
     }
     for _ in 0..rounds {
-        // Whoever came last comes first next time, so that nobody always follows the same.
+        // A process that came last comes first next time, so that no process always follows the same.
         all.reverse();
         for contender in &mut all {
             contender.round().await;

@@ -18,7 +18,7 @@ use crate::spread::Spread;
 
 const ROUND: Duration = Duration::from_millis(200);
 
-/// How long the lock is held before it is handed over: `v3lock` watches from a revision that is
+/// How long the lock is held before it is handed off: `v3lock` watches from a revision that is
 /// past, and etcd serves such a watch every 100 ms.
 const HOLDS: [(&str, Duration); 2] =
     [("5 ms", Duration::from_millis(5)), ("150 ms", Duration::from_millis(150))];

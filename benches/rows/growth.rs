@@ -40,8 +40,8 @@ async fn by_waiters(report: &mut Report, engine: Engine, time: Duration) {
         ));
         all.push((waiting, cost));
     }
-    // One that waits alone has often not come back when the holder lets go: then nothing is handed
-    // over, which is cheaper for another reason.
+    // One that waits alone has often not come back when the holder lets go: then there is no
+    // hand-off, which is cheaper for another reason.
     let [_, (few, least), more @ ..] = all.as_slice() else { return };
     for (waiting, cost) in more {
         let what = format!("{waiting} waiters over {few}: the server's time");

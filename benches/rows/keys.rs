@@ -1,4 +1,4 @@
-//! Tasks of one process with a key each: nobody waits, all share the connections.
+//! Tasks of one process with a key each: no process waits, all share the connections.
 
 use std::time::Duration;
 

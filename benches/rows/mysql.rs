@@ -17,7 +17,7 @@ use crate::taken::in_turn;
 /// Short, in turn for all: noise comes and goes.
 const ROUND: Duration = Duration::from_millis(50);
 
-/// Hand-offs in one round, and how long the next one may take to be in line.
+/// Hand-offs in one round, and how long the next one may take to be in the queue.
 const HAND_OFFS: usize = 10;
 const IN_LINE: Duration = Duration::from_millis(3);
 
@@ -29,7 +29,7 @@ enum Way {
     /// `GET_LOCK` and `RELEASE_LOCK`.
     GetLock([Arc<Mutex<Conn>>; 2]),
     /// A table with a unique key, an owner and an end: inserted or taken over, and deleted. It tells
-    /// nobody, so there is no hand-off.
+    /// no process, so there is no hand-off.
     Table(Arc<Mutex<Conn>>),
 }
 

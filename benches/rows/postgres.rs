@@ -23,7 +23,7 @@ enum Way {
     /// with its connection, has no TTL, no number, and writes nothing.
     Advisory(Bare),
     /// Two statements: a row is inserted unless it is there, and deleted. The least for a lock that
-    /// outlives its connection and its server; who is refused is on his own.
+    /// outlives its connection and its server; a refused caller polls.
     Row(Bare),
 }
 

@@ -13,7 +13,7 @@ use crate::rounds::{Way, compare, compare_ways};
 use crate::servers::Engine;
 
 /// With one task each, so that all wait but the one that holds: every acquisition is a hand-off, as
-/// long as somebody is in line when it ends.
+/// long as somebody is in the queue when it ends.
 const WAITING: [usize; 3] = [2, 16, 64];
 
 /// Whatever their number.
@@ -97,7 +97,7 @@ async fn one_each(
     all
 }
 
-/// What the server computes for a hand-off, beside a pair of bare commands that nobody else is in the
+/// What the server computes for a hand-off, beside a pair of bare commands that no other process is in the
 /// way of: both come one at a time.
 ///
 /// All on one core. Elsewhere a server that has nothing to do for a moment sleeps, and to wake it

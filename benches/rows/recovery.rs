@@ -1,4 +1,4 @@
-//! How long nobody holds a lock after its holder, its servers or its network have failed, beside
+//! How long no process holds a lock after its holder, its servers or its network have failed, beside
 //! what the engine promises.
 
 use std::time::Duration;
@@ -18,7 +18,7 @@ const RUNS: usize = 5;
 /// Beyond everything that is promised.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Until who waits stands in line, and longer than a renewal takes to come round.
+/// Until a waiter waits in the queue, and longer than a renewal takes to come round.
 const SETTLED: Duration = Duration::from_millis(900);
 
 const KEY: &str = "recovery";
@@ -63,7 +63,7 @@ impl Fault {
                 let next = waits(waiter).await;
                 server.restart().await;
                 let since = Instant::now();
-                // Where it cannot be told at once, it is told later.
+                // Where it cannot be told at once, it is notified later.
                 held.release().await.ok();
                 got_in(next).await - since
             }
@@ -83,7 +83,7 @@ impl Fault {
     }
 }
 
-/// One who stands in line, and says when he got in.
+/// A process that waits in the queue, and reports when it acquired the lock.
 async fn waits(manager: LockManager) -> JoinHandle<Instant> {
     let waiting = tokio::spawn(async move {
         let options = LockOptions::new().wait(PATIENCE);

@@ -1,4 +1,4 @@
-//! One task that acquires and releases a key that nobody else wants.
+//! One task that acquires and releases a key that no other process wants.
 
 use std::time::Duration;
 

@@ -15,7 +15,7 @@ use crate::taken::Taken;
 /// Short, in turn for both: noise comes and goes.
 const ROUND: Duration = Duration::from_millis(200);
 
-/// How long a holder holds, so that the next stands in line for certain.
+/// How long a holder holds, so that the next waits in the queue for certain.
 const HELD: Duration = Duration::from_millis(5);
 
 /// Who takes a lock and gives it back, as two processes.
@@ -48,7 +48,7 @@ impl Way {
                 let had = note(began, let_go);
                 pause(held).await;
                 leaves(let_go);
-                // Dropped, it would be given back by a task, and nobody knew when.
+                // Dropped, it would be given back by a task, and no process knew when.
                 let path = lock.lock_path().to_owned();
                 std::mem::forget(lock);
                 client.delete(&path, None).await.expect("ours");

@@ -48,7 +48,7 @@ impl Shop {
     async fn run(self, outcomes: mpsc::UnboundedSender<Outcome>) -> Result<(), Failure> {
         match self {
             Self::Tasks(shelf, way) => {
-                // Nobody listens any more only if another shop failed, and that is what is told.
+                // No process listens any more only if another shop failed, and that is what is reported.
                 crowd(&shelf, way, |outcome| _ = outcomes.send(outcome)).await
             }
             Self::Process(mut child, mut lines) => {

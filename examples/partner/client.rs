@@ -1,4 +1,4 @@
-//! Who asks: under a permit, if he keeps to what was agreed.
+//! A client: it asks under a permit, if it keeps to the agreement.
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ enum AskError {
 /// Asks, as one of three in the whole fleet. The permit stays taken for a tenth of a second even if the
 /// answer comes sooner: that makes a rate of the limit, thirty calls in a second at most.
 ///
-/// Whoever asks under the same key has to name the same number of permits.
+/// A caller that asks under the same key has to name the same number of permits.
 #[distributed_lock(key = "partner", permits = AT_ONCE, hold_at_least = "100ms", wait = "30s")]
 async fn ask_in_turn(partner: SocketAddr, question: &str) -> Result<String, AskError> {
     Ok(ask(partner, question).await?)

@@ -1,5 +1,5 @@
 //! In the background of a terminal: who reads there is stopped, and so may be who writes or changes a
-//! setting. Until somebody calls it to the front, for a process that holds a lock for ever.
+//! setting. Until somebody calls it to the front, for a process that holds a lock forever.
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 

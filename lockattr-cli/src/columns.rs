@@ -1,4 +1,4 @@
-//! Rows as lines of a table: how wide each column is, and what gives way where there is no room.
+//! Rows as lines of a table: how wide each column is, and what yields where there is no room.
 
 use std::time::SystemTime;
 

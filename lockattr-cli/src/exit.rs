@@ -2,7 +2,7 @@
 
 /// Done; for `who`, held; for `release`, somebody had it.
 pub(crate) const OK: u8 = 0;
-/// For `who`, free; for `release`, nobody had it.
+/// For `who`, free; for `release`, no process had it.
 pub(crate) const FREE: u8 = 1;
 /// What was written cannot be done, or the store did not answer.
 pub(crate) const ERROR: u8 = 2;

@@ -38,10 +38,10 @@ impl Failure {
     }
 }
 
-/// One line on stderr, whoever reads it.
+/// One line on stderr, whichever process reads it.
 pub(crate) fn tell(sentence: &str) {
     use io::Write;
-    // Not `eprintln!`, which panics if nobody reads any more.
+    // Not `eprintln!`, which panics if no process reads any more.
     unstopped(|| writeln!(io::stderr(), "lockattr: {sentence}")).ok();
 }
 

@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(told) => {
-            // Help that was asked for is no error; nobody is left to tell that it cannot be printed.
+            // Help that was asked for is no error; no process is left to tell that it cannot be printed.
             let code = if told.use_stderr() { exit::ERROR } else { exit::OK };
             told.print().ok();
             return ExitCode::from(code);

@@ -31,7 +31,7 @@ impl Output {
     }
 }
 
-/// How wide lines may be; `None` where nobody looks.
+/// How wide lines may be; `None` where no process looks.
 pub(crate) fn width() -> Option<usize> {
     if !io::stdout().is_terminal() {
         return None;

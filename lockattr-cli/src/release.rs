@@ -1,4 +1,4 @@
-//! `lockattr release`: a lock taken from whoever has it.
+//! `lockattr release`: a lock taken from its holder.
 
 use clap::Args;
 use lockattr::LockManager;
@@ -23,7 +23,7 @@ Example:
   lockattr who nightly
   lockattr release --force nightly";
 
-/// Take a lock from whoever has it
+/// Take a lock from its holder
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct Release {
@@ -51,7 +51,7 @@ impl Release {
         match holder {
             _ if !had => output.line(&sentence(&key, None))?,
             Some(holder) => output.line(&format!("taken: `{key}` was held by {holder}"))?,
-            // Whoever took it in between.
+            // A process that took it in between.
             None => output.line(&format!("taken: `{key}`"))?,
         }
         output.finish()?;

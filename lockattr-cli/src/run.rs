@@ -24,7 +24,7 @@ pub(crate) use leash::Leash;
 pub(crate) use signals::Signals;
 use supervision::End;
 
-/// How often it is looked at who is left of what has to end.
+/// How often it is checked who is left of what has to end.
 const LOOK: Duration = Duration::from_millis(20);
 
 const AFTER: &str = "\
@@ -100,14 +100,14 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) async fn execute(self, url: Option<StoreUrl>) -> Result<u8, Failure> {
         let mut signals = Signals::new()?;
-        // Who waits can wait for a store that is away, too.
+        // A waiter can wait for a store that is away, too.
         let manager = match self.wait {
             Duration::ZERO => store::connect(url).await,
             _ => store::build(url),
         };
         let manager = manager.map_err(|error| Failure::of_run(&error))?;
         let done = self.with(&manager, &mut signals).await;
-        // What nobody has answered is tried again there, and a place in the line is given up.
+        // What no process has answered is tried again there, and a place in the line is given up.
         store::leave(&manager, &mut signals).await;
         done
     }
@@ -174,7 +174,7 @@ impl Run {
         supervision::of(guard, group, signals, &self.command, variables, self.kill_after).await
     }
 
-    /// From SIGTERM to SIGKILL if this process dies: nobody renews the lease then, and that was a third
+    /// From SIGTERM to SIGKILL if this process dies: no process renews the lease then, and that was a third
     /// of the TTL ago, or more.
     fn outlives_us_by(&self, guard: &LockGuard) -> Duration {
         self.kill_after.min(guard.remaining() / 2)

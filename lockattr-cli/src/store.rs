@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::run::Signals;
 
-/// A store's URL; whoever formats it sees no password.
+/// A store's URL; the process that formats it sees no password.
 #[derive(Clone)]
 pub(crate) struct StoreUrl(String);
 

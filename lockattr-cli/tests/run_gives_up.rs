@@ -50,7 +50,7 @@ async fn a_lock_whose_grant_was_never_heard_of_is_given_back() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: `leave` in `bench.rs`, before the error is told.
+/// Red without: `leave` in `bench.rs`, before the error is reported.
 #[tokio::test]
 async fn a_bench_that_fails_leaves_nothing() {
     let server = RedisServer::start().await;

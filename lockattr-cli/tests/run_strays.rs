@@ -123,7 +123,7 @@ async fn what_a_command_leaves_behind_in_a_group_of_its_own_is_told() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: the ears in `end` of `run/supervision.rs`.
+/// Red without: the signal handlers in `end` of `run/supervision.rs`.
 #[tokio::test]
 async fn who_ends_for_want_of_a_lease_hears_signals_still() {
     let (server, url) = server().await;
@@ -156,7 +156,7 @@ async fn a_command_that_nothing_ends_is_not_waited_for() {
     assert_nothing_left(&server).await;
 }
 
-/// A thread that is told of the end of a process, and tells nobody.
+/// A thread that learns of the end of a process, and tells no process.
 struct Debugger {
     goes: Option<std::sync::mpsc::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,

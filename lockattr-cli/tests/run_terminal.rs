@@ -36,7 +36,7 @@ async fn a_command_whose_output_goes_to_a_file_reads_from_the_terminal() {
 
 /// Its shell gives what it starts a mask of its own.
 ///
-/// Red without: `Place::Back` in `run/group.rs`; the command stands still for ever.
+/// Red without: `Place::Back` in `run/group.rs`; the command stands still forever.
 #[tokio::test]
 async fn a_command_that_shares_the_terminal_reads_nothing_and_goes_on() {
     let (server, url) = server().await;
@@ -84,7 +84,7 @@ async fn the_leash_is_not_stopped_with_a_command_that_reads_in_the_background() 
     }
 }
 
-/// Red without: `unstopped` in `failure.rs`: `lockattr run` itself stands still for ever.
+/// Red without: `unstopped` in `failure.rs`: `lockattr run` itself stands still forever.
 #[tokio::test]
 async fn a_terminal_that_stops_who_writes_in_the_background_stops_no_run() {
     let (server, url) = server().await;

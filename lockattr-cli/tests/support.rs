@@ -16,7 +16,7 @@ pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 /// `lockattr WORD…` with this store in the environment.
 pub(crate) fn lockattr(url: &str, words: &[&str]) -> Command {
-    // Whoever runs the tests may ignore signals, as `nohup` does and shells for what they start in the
+    // A process that runs the tests may ignore signals, as `nohup` does and shells for what they start in the
     // background, and what ignores them cannot be ended by them.
     let mut command = Command::new("env");
     command.args(["--default-signal", PROGRAM]).env("LOCKATTR_URL", url).args(words);
@@ -45,7 +45,7 @@ pub(crate) fn running(url: &str, words: &[&str], script: &str) -> Node {
     Node::run(command)
 }
 
-/// Whether a process is gone: ended, also where nobody has asked for its end yet.
+/// Whether a process is gone: ended, also where no process has asked for its end yet.
 fn is_gone(pid: u32) -> bool {
     let number = Pid::from_raw(pid.try_into().expect("a process id"));
     if kill(number, None) == Err(Errno::ESRCH) {

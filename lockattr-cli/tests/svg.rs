@@ -71,7 +71,7 @@ fn run(svg: &mut String, text: &str, look: &Look, row: u16, start: u16, count: u
     }
     let weight = if look.bold { r#" font-weight="bold""# } else { "" };
     let ink = look.ink.as_ref().map(|ink| format!(r#" fill="{ink}""#)).unwrap_or_default();
-    // The font may be another where it is looked at: the columns stand where they stood.
+    // The font may be another where it is checked: the columns stand where they stood.
     let _infallible = writeln!(
         svg,
         r#"<text x="{left:.1}" y="{}" textLength="{wide:.1}"{ink}{weight}>{}</text>"#,

@@ -1,4 +1,4 @@
-//! What `#[async_trait]` hands over: it stands on the `impl` and comes first.
+//! What `#[async_trait]` hands off: it stands on the `impl` and comes first.
 
 use lockattr::Error;
 

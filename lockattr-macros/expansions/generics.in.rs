@@ -23,6 +23,6 @@ where
 /// `byte` can be read as long as the slice.
 #[lockattr::distributed_lock(key = "byte")]
 pub async unsafe fn peek<'a>(byte: *const u8, _: &'a [u8]) -> Result<&'a u8, Error> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     Ok(unsafe { &*byte })
 }

@@ -14,7 +14,7 @@ use crate::valid;
 
 const ATTRIBUTE: &str = "distributed_lock";
 
-/// An `impl` block, of which only the braces and the attributes between them are looked at.
+/// An `impl` block, of which only the braces and the attributes between them are checked.
 pub(crate) struct ImplBlock {
     /// All before the braces.
     head: TokenStream,
@@ -39,7 +39,7 @@ impl ImplBlock {
         }
     }
 
-    /// The block with the options handed on to the functions inside, or the mistakes beside it.
+    /// The block with the options handed off to the functions inside, or the mistakes beside it.
     pub(crate) fn with_defaults(&self, options: TokenStream) -> TokenStream {
         let mut mistakes = Mistakes::default();
         let said_nothing = options.is_empty();
@@ -148,7 +148,7 @@ fn each_attribute(
                     replaced.extend([token, brackets.into()]);
                 }
             }
-            // What `macro_rules!` hands over as one.
+            // What `macro_rules!` hands off as one.
             (TokenTree::Group(group), _) if group.delimiter() == Delimiter::None => {
                 let inside = each_attribute(group.stream(), replace);
                 let mut group = Group::new(Delimiter::None, inside);

@@ -81,7 +81,7 @@ impl Template {
             faults.push(Fault::new(&(0..0), sentence));
         }
         for (index, pair) in self.parts.windows(2).enumerate() {
-            // Of one that cannot be read nobody knows where it was meant to end.
+            // Of one that cannot be read it is unknown where it was meant to end.
             let Part::Placeholder { source, at, expr: Some(_) } = &pair[0] else {
                 continue;
             };

@@ -46,7 +46,7 @@ use proc_macro::TokenStream;
 /// | `keys` | `["account:<from>", "account:<to>"]` | – | several keys, all or none; equal ones count once |
 /// | `ttl` | `"10s"`, `"1m30s"`, `self.ttl` | 10 s | length of the lease: how long a crashed holder keeps others out. 10 ms to 30 days |
 /// | `retry` | `10` | – | retries after the first attempt, a `u32` |
-/// | `retry_delay` | `"100ms"` | 100 ms | longest pause between two attempts; who stands in line is handed the lock at once |
+/// | `retry_delay` | `"100ms"` | 100 ms | longest pause between two attempts; a waiter in the queue is handed the lock at once |
 /// | `wait` | `"3s"` | 10 s | deadline for acquiring; with `retry` too, whichever ends first; `"0s"` asks once |
 /// | `renew` | `false` | `true` | renew the lease while the body runs; without, its end is the body's deadline |
 /// | `max_hold` | `"5m"` | – | longest time to hold the lock, however often it is renewed; then it is lost |
@@ -76,7 +76,7 @@ use proc_macro::TokenStream;
 ///
 /// **`keys`**: a list between brackets, each of it written as `key` would be. They are taken in one
 /// order for everybody, so that two calls that name them in different orders do not wait for each
-/// other for ever.
+/// other forever.
 ///
 /// **`on_busy`**: `skip` needs a function that returns `()`, `Option<T>` or `Result<Option<T>, E>`,
 /// and yields `()`, `None` or `Ok(None)`; `return(…)` yields a value of the function's own return
@@ -128,7 +128,7 @@ use proc_macro::TokenStream;
 /// `lockattr::current()` for `ensure_held()` now and then.
 ///
 /// In an async program it belongs into `tokio::task::spawn_blocking`. Called on a thread that runs tasks
-/// it returns `Error::InvalidOptions`, which says so, where it would have had to wait; a nested call that
+/// it returns `Error::InvalidOptions`, which reports it, where it would have had to wait; a nested call that
 /// enters its chain's hold again need not, and may stand anywhere. `lockattr::inherit_blocking` takes the
 /// chain along into `spawn_blocking`.
 ///

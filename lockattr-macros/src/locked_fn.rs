@@ -21,7 +21,7 @@ pub(crate) struct LockedFn {
     pub(crate) block: Block,
 }
 
-/// A block whose inside nobody has to understand.
+/// A block whose inside no caller has to understand.
 #[derive(Clone)]
 pub(crate) struct Block {
     /// Where they stand.

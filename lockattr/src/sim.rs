@@ -1,4 +1,4 @@
-//! What `sim/` needs of the runtime and no user does: to say what a machine says, and to tell an inbox
+//! What `sim/` needs of the runtime and no user does: to say what a machine says, and to tell a subscriber
 //! over a wire of its own.
 
 use std::fmt;
@@ -11,18 +11,18 @@ use crate::store::{Notifications, Subscriber};
 pub use crate::platform::simulated::{Machine, run_on};
 pub use crate::store::slots::{Attempt, Slots};
 
-/// The inboxes of a store and the words by which its server tells them: those that the stores use
+/// The subscribers of a store and the words by which its server tells them: those that the stores use
 /// whose servers speak such words.
 #[derive(Default)]
 pub struct Post(Notifications);
 
 impl Post {
-    /// Serves this inbox too.
+    /// Serves this subscriber too.
     pub fn add(&self, subscriber: &Arc<Subscriber>) {
         self.0.subscribers.add(subscriber);
     }
 
-    /// The inboxes that there are, by their numbers.
+    /// The subscribers that there are, by their numbers.
     pub fn subscribers(&self) -> Vec<Arc<Subscriber>> {
         let mut subscribers = self.0.subscribers.all();
         subscribers.sort_by_key(|subscriber| subscriber.id());

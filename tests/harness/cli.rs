@@ -61,7 +61,7 @@ impl Cli {
             found.extend(some);
             if next == "0" {
                 found.sort();
-                // A name that moved during the scan is told twice.
+                // A name that moved during the scan is reported twice.
                 found.dedup();
                 return found;
             }

@@ -42,13 +42,13 @@ impl Cluster {
         Self::builder().start().await
     }
 
-    /// For another patience with silent nodes, passwords, users, TLS or persistence.
+    /// For another timeout with silent nodes, passwords, users, TLS or persistence.
     pub fn builder() -> ClusterBuilder {
         ClusterBuilder::default()
     }
 
     /// One cluster for all tests of a program that only use it: who kills nodes or moves slots
-    /// starts one of his own. It takes a silence of five seconds for a failure, and ends with the
+    /// starts its own. It takes a silence of five seconds for a failure, and ends with the
     /// program.
     ///
     /// # Panics

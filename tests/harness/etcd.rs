@@ -31,7 +31,7 @@ pub struct Etcd {
 }
 
 impl Etcd {
-    /// One for all tests of a program that only use it: who harms members starts one of his own.
+    /// One for all tests of a program that only use it: a test that harms members starts its own.
     ///
     /// # Panics
     ///

@@ -27,7 +27,7 @@ pub struct Events {
 ///
 /// Every test has a runtime of its own, and an event belongs to the runtime whose code emits it, on
 /// whichever of its threads. So tests run in parallel without hearing each other, and a test hears
-/// the manager's background task as well. What is emitted outside any runtime is heard by nobody.
+/// the manager's background task as well. What is emitted outside any runtime is heard by no process.
 ///
 /// # Panics
 ///
@@ -100,7 +100,7 @@ struct Recorder;
 
 impl<S: Subscriber> Layer<S> for Recorder {
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        // Finer events of other crates are nobody's business here, and some of them emit thousands.
+        // Finer events of other crates are no process's business here, and some of them emit thousands.
         *metadata.level() <= Level::WARN || metadata.target().starts_with("lockattr")
     }
 

@@ -23,7 +23,7 @@ impl Ledger {
         Self { path: path.as_ref().to_owned(), fenced }
     }
 
-    /// All that lies in it, for whoever comes with this token; nothing if a greater one was here.
+    /// All that lies in it, for a caller that comes with this token; nothing if a greater one was here.
     ///
     /// # Panics
     ///
@@ -37,7 +37,7 @@ impl Ledger {
         self.with(fence, |held| *held = all).is_some()
     }
 
-    /// All that lies in it, whoever asks.
+    /// All that lies in it, the caller.
     pub fn held(&self) -> Held {
         self.opened().1.1
     }

@@ -54,14 +54,14 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Binds the port. Nobody is let in before [`accept`](Self::accept), though the system answers.
+    /// Binds the port. No process is let in before [`accept`](Self::accept), though the system answers.
     pub(crate) async fn bind() -> (Self, TcpListener) {
         let port = Port::free();
         let addr = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port.number());
         Self::listening(addr, Some(port)).await
     }
 
-    /// The same at an address that nobody else asks for.
+    /// The same at an address that no other process asks for.
     pub(crate) async fn bind_at(addr: SocketAddrV4) -> (Self, TcpListener) {
         Self::listening(addr, None).await
     }
@@ -113,7 +113,7 @@ impl Gateway {
         links.shutdown().await;
     }
 
-    /// New connections are refused by the system, as if nobody listened. Those that are open go on.
+    /// New connections are refused by the system, as if no process listened. Those that are open go on.
     pub(crate) async fn refuse(&self) {
         let accepting = locked(&self.accepting).take();
         if let Some(accepting) = accepting {

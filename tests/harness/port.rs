@@ -12,7 +12,7 @@ use tokio::net::TcpSocket;
 const FIRST: u16 = 20_000;
 const COUNT: u16 = 10_000;
 
-/// A port that nobody else gets while this lives: a server of ours may go down on it and come back.
+/// A port that no other process gets while this lives: a server of ours may go down on it and come back.
 #[derive(Debug)]
 pub(crate) struct Port {
     number: u16,
@@ -21,7 +21,7 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    /// One that nobody has.
+    /// One that no process has.
     ///
     /// # Panics
     ///
@@ -33,7 +33,7 @@ impl Port {
             let random = RandomState::new().hash_one(attempt);
             let number = FIRST + (random % u64::from(COUNT)) as u16;
             let kept = TcpSocket::new_v4().expect("a socket");
-            // Whoever has the port, listening or only keeping it, keeps out a socket that does not
+            // A process that has the port, listening or only keeping it, keeps out a socket that does not
             // offer to share it. From then on ours does, and servers all ask for that.
             if kept.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, number))).is_ok() {
                 kept.set_reuseaddr(true).expect("an option of every socket");

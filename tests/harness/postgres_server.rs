@@ -61,7 +61,7 @@ impl PostgresServer {
     ///
     /// # Panics
     ///
-    /// When there is none to be had.
+    /// If there is no connection.
     pub async fn client(&self) -> Client {
         self.client_of("postgres").await
     }
@@ -70,7 +70,7 @@ impl PostgresServer {
     ///
     /// # Panics
     ///
-    /// When there is none to be had.
+    /// If there is no connection.
     pub async fn client_of(&self, database: &str) -> Client {
         let words = format!("host=127.0.0.1 port={} user=lockattr dbname={database}", self.port);
         let (client, connection) =

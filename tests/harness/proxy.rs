@@ -116,7 +116,7 @@ impl Proxy {
         });
     }
 
-    /// The server gets and executes everything; the client never hears of it.
+    /// The server gets and executes everything; the client never learns of it.
     pub fn swallow_replies(&self) {
         self.switches.send_modify(|switches| switches.replies = Flow::Swallow);
     }
@@ -142,7 +142,7 @@ impl Proxy {
         self.gateway.cut().await;
     }
 
-    /// New connections are refused by the system, as if nobody listened. Those that are open go on.
+    /// New connections are refused by the system, as if no process listened. Those that are open go on.
     pub async fn refuse(&self) {
         self.gateway.refuse().await;
     }

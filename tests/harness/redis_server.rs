@@ -105,7 +105,7 @@ impl RedisServer {
         self.revive().await;
     }
 
-    /// Stands still (SIGSTOP): the system still accepts connections and bytes for it, nobody
+    /// Stands still (SIGSTOP): the system still accepts connections and bytes for it, no process
     /// answers.
     ///
     /// # Panics

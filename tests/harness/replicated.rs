@@ -3,7 +3,7 @@
 use crate::servers::{durable, has_replicas, left_on};
 use crate::{Engine, RedisServer, Servers};
 
-/// A master that clients are told of, and a replica that only it is.
+/// A master that clients learn of, and a replica that only it is.
 #[derive(Debug)]
 pub struct Replicated {
     master: RedisServer,

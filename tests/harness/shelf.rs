@@ -3,7 +3,7 @@
 //!
 //! Who adds reads the last number, takes some time, and writes the next: two at once write the same.
 //! Each line is one write, so a process that is killed leaves it whole or not at all, and the count is
-//! exact whoever dies.
+//! exact the process that dies.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -90,7 +90,7 @@ impl Shelf {
             if last.token > token {
                 return beside(lease, last);
             }
-            // Nobody who was stopped here comes behind whoever takes his place.
+            // A process that was stopped here does not write after its successor.
             if lease.ensure_held().is_err() {
                 return Ok(None);
             }
@@ -131,7 +131,7 @@ impl Shelf {
 
     /// How many entries there are, and what is wrong with them.
     pub fn judged(&self) -> (u64, Vec<String>) {
-        // Where nobody was there is no file.
+        // Where no process was there is no file.
         let text = std::fs::read_to_string(&self.0).unwrap_or_default();
         let (mut entries, mut wrong, mut last) = (0, Vec::new(), Line::default());
         for line in text.lines() {

@@ -97,13 +97,13 @@ impl Wire {
         self.switches.send_modify(|switches| switches.replies = Flow::Hold);
     }
 
-    /// Nothing arrives, either way, and nobody is told.
+    /// Nothing arrives, either way, and no process is notified.
     pub fn swallow(&self) {
         self.swallow_replies();
         self.switches.send_modify(|switches| switches.requests = Flow::Swallow);
     }
 
-    /// The server gets and executes everything; the client never hears of it.
+    /// The server gets and executes everything; the client never learns of it.
     pub fn swallow_replies(&self) {
         self.holed.store(true, Ordering::Relaxed);
         self.switches.send_modify(|switches| switches.replies = Flow::Swallow);

@@ -241,7 +241,7 @@ impl ZooKeeper {
     /// When there is no such session, or no server takes it within a minute.
     pub async fn end_session(&self, session: u64) {
         let (addrs, until) = (self.addrs(), Instant::now() + STARTS_WITHIN);
-        // One that has just lost its leader takes nobody.
+        // One that has just lost its leader takes no process.
         for addr in addrs.iter().cycle() {
             match session::end(addr, session).await {
                 Ok(()) => return,

@@ -50,7 +50,7 @@ impl Chain {
         let doubtful = !self.doubts.is_empty();
         match op {
             Op::Acquire(mode) => self.doubts.push((at, mode)),
-            // As long as nobody knows, it may be inside.
+            // As long as it is unknown, it may be inside.
             Op::Reenter => self.entered += 1,
             _ => {}
         }
@@ -105,7 +105,7 @@ impl Chain {
         match call.op {
             Op::Acquire(_) => self.doubts.retain(|(doubt, _)| *doubt != call.at),
             Op::Reenter => self.entered = self.entered.saturating_sub(1),
-            // Who is told that it does not hold does not. A renewal may fail for other reasons.
+            // Who learns that it does not hold does not. A renewal may fail for other reasons.
             Op::Check | Op::Release if call.hold.is_some() && self.hold == call.hold => {
                 self.ended(at);
             }
@@ -123,7 +123,7 @@ impl Chain {
         if !call.doubtful {
             return call.hold;
         }
-        // Of the one that it has, or of one whose acquire nobody knew to be done, perhaps much later:
+        // Of the one that it has, or of one whose acquire no process knew to be done, perhaps much later:
         // so it shows a moment, and nothing of the time before.
         let before = call.hold.map(|place| holds[place].mode);
         let mut modes = before.into_iter().chain(self.doubts.iter().map(|(_, mode)| *mode));

@@ -13,7 +13,7 @@ pub struct Judged {
     pub events: u64,
     /// Locks.
     pub keys: u64,
-    /// Holds, hand-overs too.
+    /// Holds, hand-offs too.
     pub acquired: u64,
     /// Holds that were entered again.
     pub reentered: u64,
@@ -27,7 +27,7 @@ pub struct Judged {
     pub lost: u64,
     /// Calls that were not done.
     pub failed: u64,
-    /// Calls of which nobody knows.
+    /// Calls whose outcome is unknown.
     pub unknown: u64,
 }
 
@@ -37,20 +37,20 @@ struct Lock {
     holds: Vec<Hold>,
 }
 
-/// Checks each lock by itself, against what it means to hold: nobody beside an exclusive holder, nobody
+/// Checks each lock by itself, against what it means to hold: no process beside an exclusive holder, no process
 /// but who shares beside a shared one, no more than there are permits; only who holds renews,
 /// releases and enters again; a re-entry has the fencing token of its hold, and each acquisition a
 /// greater one than all before it.
 ///
 /// A hold is certain only while its holder was told so: nothing is concluded from an answer that
-/// somebody got after having stood still, nor from calls of which nobody knows. Events with the same
+/// somebody got after having stood still, nor from calls whose outcome is unknown. Events with the same
 /// time have happened in the order in which they stand.
 ///
 /// # Errors
 ///
 /// All that cannot have been. Where there is none, the history is linearizable, as another checker
 /// says that tries all orders; but for a few in a thousand, where a chain's later calls show what
-/// became of one of which nobody knew, or where the tokens of a semaphore say who was first.
+/// became of one of which no process knew, or where the tokens of a semaphore say who was first.
 pub fn check(events: &[Event]) -> Result<Judged, Vec<Violation>> {
     let mut order: Vec<&Event> = events.iter().collect();
     order.sort_by_key(|event| event.at);

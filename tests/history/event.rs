@@ -29,7 +29,7 @@ pub enum Step {
     Ok(Option<u64>),
     /// It was not done, and never will be.
     Fail,
-    /// Nobody knows whether it was done, or will be. A call without any end counts as this.
+    /// It is unknown whether it was done, or will be. A call without any end counts as this.
     Unknown,
     /// No call: the chain was told that the hold is no more.
     Lost,
@@ -39,7 +39,7 @@ pub enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Op {
-    /// To have the lock. A hand-over is an acquire as any other: who gets in that way says so.
+    /// To have the lock. A hand-off is an acquire as any other: who gets in that way reports it.
     Acquire(Mode),
     /// To enter the hold that this chain has already.
     Reenter,
@@ -57,10 +57,10 @@ pub enum Op {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// With nobody.
+    /// With no other process.
     Exclusive,
     /// With all who want it shared.
     Shared,
-    /// With so many in all, whoever they are.
+    /// With so many in all, whichever process they are.
     Permits(u32),
 }

@@ -46,7 +46,7 @@ pub(crate) fn find(holds: &[Hold], crowded: &BTreeSet<usize>) -> Vec<Finding> {
         if let Some((_, other)) = before.filter(|(same, _)| *same == fence) {
             findings.push(Finding::new(Kind::FenceTwice, shown(other)));
         } else if !crowded.contains(&place) {
-            // Nobody comes in before one is gone with whom the lock is not shared.
+            // No process comes in before one is gone with whom the lock is not shared.
             let gone = if hold.is_exclusive() { alone.max(among) } else { alone };
             let (last, other) = granted.max(gone).unwrap_or((0, place));
             if last > hold.told && !crowded.contains(&other) {

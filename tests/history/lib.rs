@@ -1,6 +1,6 @@
 //! What processes did with locks and when, and whether any lock could have allowed that.
 //!
-//! Each process writes down what it asks and what it is told ([`Recorder`]), with the time by a clock
+//! Each process writes down what it asks and what it is answered ([`Recorder`]), with the time by a clock
 //! that all of them share; [`check`] judges it, and [`audit`] what their locks guarded. Nothing here knows lockattr: whatever locks can be judged
 //! by it.
 

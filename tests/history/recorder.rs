@@ -29,7 +29,7 @@ enum Events {
     File(File),
 }
 
-/// A call that has begun. One that is dropped without an end is one of which nobody knows.
+/// A call that has begun. One that is dropped without an end is one whose outcome is unknown.
 #[derive(Debug)]
 #[must_use]
 pub struct Call {
@@ -109,7 +109,7 @@ impl Call {
         self.write(Step::Fail);
     }
 
-    /// Nobody knows whether it was done.
+    /// It is unknown whether it was done.
     pub fn unknown(self) {
         self.write(Step::Unknown);
     }

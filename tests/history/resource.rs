@@ -23,7 +23,7 @@ pub struct Held {
 pub struct Written {
     /// Who added.
     pub process: u32,
-    /// What: nobody adds the same.
+    /// What: no process adds the same.
     pub element: u64,
     /// When it began to read all that was there.
     pub read: u64,

@@ -1,7 +1,7 @@
 //! One suite of faults for every engine: processes that die or stand still, servers that do, and a
 //! network that fails between them.
 //!
-//! What each test sees in the end: nobody has held beside another, fencing tokens have grown, those
+//! What each test sees in the end: no process has held beside another, fencing tokens have grown, those
 //! who wait get in, and nothing of ours stays in the store. Bounds from above are the engine's
 //! promise and [`SLACK`]; bounds from below are leases, by the clock of who held them.
 
@@ -70,7 +70,7 @@ macro_rules! engine_faults {
 
 lockattr_tests::engines!(engine_faults);
 
-/// What an overloaded machine may take beyond a promise. Less than a claim in line waits before it
+/// What an overloaded machine may take beyond a promise. Less than a claim in the queue waits before it
 /// looks by itself, so who is forgotten until then is found out.
 const SLACK: Duration = Duration::from_secs(8);
 

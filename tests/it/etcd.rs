@@ -37,7 +37,7 @@ async fn manager(url: &str) -> LockManager {
     LockManager::connect(url).await.expect("etcd answers")
 }
 
-/// Who waits for as long as it takes.
+/// A waiter for as long as it takes.
 fn patient() -> LockOptions {
     LockOptions::new().wait(Duration::from_secs(60))
 }

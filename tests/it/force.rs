@@ -1,4 +1,4 @@
-//! An operator lists what is held and takes a lock by force: what its holder is told, and those who
+//! An operator lists what is held and takes a lock by force: what its holder is notified, and those who
 //! wait. Paused clock.
 
 use std::sync::Arc;
@@ -64,7 +64,7 @@ async fn what_those_who_wait_leave_for_the_search_of_circles_is_nobodys_lock() {
     drop((got.unwrap(), outer));
 }
 
-/// Red without: the hand-over in `Locks::evict`, or the holders it takes away.
+/// Red without: the hand-off in `Locks::evict`, or the holders it takes away.
 #[tokio::test(start_paused = true)]
 async fn who_waits_has_it_at_once_and_who_had_it_is_told_at_its_next_renewal() {
     let [here, there, operator] = managers(["", "", ""]);
@@ -87,7 +87,7 @@ async fn who_waits_has_it_at_once_and_who_had_it_is_told_at_its_next_renewal() {
     assert!(matches!(lost, Err(Error::Lost { reason: LostReason::Taken, .. })), "{lost:?}");
     assert!(forced.elapsed() <= SECOND, "a third of the TTL, and not all of it");
 
-    // What the first does now is nobody's loss.
+    // What the first does now is no process's loss.
     let released = hangs.release().await;
     assert!(matches!(released, Err(Error::Lost { reason: LostReason::Taken, .. })), "{released:?}");
     sleep(10 * SECOND).await;

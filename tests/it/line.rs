@@ -1,4 +1,4 @@
-//! Waiting in line inside a process, the hand-over there, and what keeps a lock beyond its holder.
+//! Waiting in the queue inside a process, the hand-off there, and what keeps a lock beyond its holder.
 
 mod at_least;
 mod bounds;
@@ -45,7 +45,7 @@ async fn asks(manager: &LockManager, options: LockOptions) -> Asking {
     asking
 }
 
-/// What it gets, which is not only a last attempt when its patience has ended.
+/// What it gets, which is not only a last attempt when its wait budget has ended.
 async fn got(asking: Asking) -> (LockGuard, Instant) {
     let answer = timeout(600 * SECOND, asking).await.expect("its turn does not come");
     let (guard, at) = answer.unwrap();

@@ -1,5 +1,5 @@
-//! Locks that are taken inside each other: in which order, and what becomes of those who wait in a
-//! circle.
+//! Locks that are taken inside each other: in which order, and what becomes of callers that wait in a
+//! cycle.
 
 use std::time::Duration;
 
@@ -115,7 +115,7 @@ async fn nests(
     (took, done)
 }
 
-/// The other way would end both by their patience.
+/// The other way would end both by their wait budget.
 ///
 /// Red without: `search` in `acquire_unobserved`.
 #[tokio::test(start_paused = true)]

@@ -6,12 +6,12 @@ use lockattr::{Error, LockManager, LockOptions, Mode, distributed_lock};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// One whose leases last ten seconds where nobody says otherwise.
+/// One whose leases last ten seconds where no process says otherwise.
 fn manager() -> LockManager {
     LockManager::builder().url("memory://?ttl=10s").build().unwrap()
 }
 
-/// What an acquisition with `options` is told; nothing if it is granted.
+/// What an acquisition with `options` is answered; nothing if it is granted.
 async fn refusal(options: LockOptions) -> Option<String> {
     match manager().acquire("job", options).await {
         Ok(guard) => {

@@ -51,7 +51,7 @@ impl Database {
         ran.unwrap_or_else(|error| panic!("{statements}: {error:?}"));
     }
 
-    /// Waits until so many stand in the line of a lock.
+    /// Waits until so many wait in the queue of a lock.
     async fn waiting(&self, count: i64) {
         let client = self.server.client_of(&self.name).await;
         let there = async || {

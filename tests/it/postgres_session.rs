@@ -61,7 +61,7 @@ impl Database {
         eventually(SOON, &format!("{count} stand in line"), there).await;
     }
 
-    /// Nobody has an advisory lock or waits for one: for the form where nothing else is one.
+    /// No process has an advisory lock or waits for one: for the form where nothing else is one.
     async fn nobody_locks(&self) {
         let none = async || self.locks(true).await + self.locks(false).await == 0;
         eventually(SOON, "no lock is left", none).await;

@@ -1,4 +1,4 @@
-//! The call chain: who enters again, who takes turns, who waits outside.
+//! The call chain: who enters again, who takes turns, which waits outside.
 
 mod heirs;
 mod keys;

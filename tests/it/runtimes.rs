@@ -70,7 +70,7 @@ fn a_guard_that_outlives_its_runtime_gives_back_when_it_is_dropped() {
     assert!(is_free(&manager, "a"));
 }
 
-/// What was sent and not answered when the runtime ended is sent once more, whoever sent it.
+/// What was sent and not answered when the runtime ended is sent once more, whichever process sent it.
 ///
 /// Red without: `Unanswered`, which puts a batch back that is dropped on its way.
 #[test]
@@ -318,7 +318,7 @@ fn a_main_that_panics_gives_back_what_it_holds() {
 
 /// Each of them is waited for, however long the thread has lived for the others.
 ///
-/// Red without: the thread's being given up only by whoever waited in vain.
+/// Red without: the thread's being given up only by the process that waited in vain.
 #[test]
 fn runtimes_that_end_one_after_the_other_are_each_waited_for() {
     let store = Scripted::new();
@@ -369,7 +369,7 @@ impl Wake for DropsWhenWoken {
 #[test]
 fn whoever_is_told_of_a_loss_may_drop_its_guard_there_and_then() {
     let (tell, told) = mpsc::channel();
-    // All of it on a thread of its own, which may wait for itself for ever.
+    // All of it on a thread of its own, which may wait for itself forever.
     std::thread::spawn(move || {
         let manager = Scripted::new().manager();
         runtime().block_on(async {

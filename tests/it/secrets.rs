@@ -1,4 +1,4 @@
-//! Passwords are told nowhere: not by what is printed of a manager, its builder, guards and errors,
+//! Passwords are shown nowhere: not by what is printed of a manager, its builder, guards and errors,
 //! not by an event at any level, whatever the URL and however it is mistyped.
 //!
 //! A store with another kind of URL has a row in `told_nowhere!`, and a [`Form`] that says how its

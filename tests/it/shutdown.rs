@@ -25,7 +25,7 @@ fn is_shut_down<T>(outcome: &Result<T, Error>) -> bool {
     matches!(outcome, Err(Error::Lost { reason: LostReason::ShutDown, .. }))
 }
 
-/// Holds `job` until it is told, and then for three seconds more, which it needs to tidy up.
+/// Holds `job` until it is notified, and then for three seconds more, which it needs to tidy up.
 #[distributed_lock(key = "job", manager = &manager, ttl = ttl, on_lost = error, lease = lease)]
 async fn tidy(manager: LockManager, ttl: Duration, diary: Diary) -> Result<(), Error> {
     lease.lost().await;
@@ -102,7 +102,7 @@ async fn it_signals_waits_and_releases() {
     let stubborn = manager.acquire("stubborn", LockOptions::new()).await.unwrap();
     let started = Instant::now();
     manager.shutdown().await;
-    // The body stopped at once; the guard nobody let go of was waited for, then released.
+    // The body stopped at once; the guard no process let go of was waited for, then released.
     assert_eq!(started.elapsed().as_secs(), 10);
     let (outcome, stopped) = job.await.unwrap();
     assert!(is_shut_down(&outcome) && stopped == started, "{outcome:?}");
@@ -115,7 +115,7 @@ async fn it_signals_waits_and_releases() {
     assert!(stubborn.release().await.is_err(), "there was nothing left to release");
 }
 
-/// Nobody can let go of a leaked guard.
+/// No process can let go of a leaked guard.
 ///
 /// Red without: the release of what its holders did not let go of.
 #[tokio::test(start_paused = true)]

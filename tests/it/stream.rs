@@ -35,7 +35,7 @@ fn rows(manager: &LockManager, count: u32) -> impl Stream<Item = Result<u32, Err
     })
 }
 
-/// Red without: the release after the last item, before the end is told.
+/// Red without: the release after the last item, before the end is notified.
 #[tokio::test(start_paused = true)]
 async fn the_lock_is_held_from_the_first_poll_until_the_stream_ends() {
     let store = Scripted::new();

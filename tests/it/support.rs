@@ -43,7 +43,7 @@ pub(crate) struct Calls {
 }
 
 /// A memory store behind a script: each call takes the next fate for its kind, then the last one
-/// for ever.
+/// forever.
 #[derive(Debug)]
 pub(crate) struct Scripted {
     store: Mutex<Arc<MemoryStore>>,
@@ -101,7 +101,7 @@ impl Scripted {
         *self.store.lock().unwrap() = store;
     }
 
-    /// The claim that asked last loses what it has, and its manager is told.
+    /// The claim that asked last loses what it has, and its manager is notified.
     pub(crate) async fn take_from_last(&self) {
         let claim = self.last_asked.lock().unwrap().clone().expect("somebody has asked");
         self.store().release(&[ReleaseRequest::new(claim.clone())]).await;

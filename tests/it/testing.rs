@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A service's function as any: ten seconds of TTL, three of patience, a minute of work.
+/// A service's function as any: ten seconds of TTL, three of wait budget, a minute of work.
 #[distributed_lock(key = "product:<id>", ttl = "10s", wait = "3s")]
 async fn deduct(id: u64) -> Result<u64, Error> {
     sleep(60 * SECOND).await;

@@ -1,4 +1,4 @@
-//! Everything about time, on a paused clock and in memory: deadlines, renewals, patience.
+//! Everything about time, on a paused clock and in memory: deadlines, renewals, wait budget.
 
 use std::time::Duration;
 

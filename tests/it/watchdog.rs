@@ -177,7 +177,7 @@ async fn a_lease_counts_from_before_the_request() {
     assert!(remaining < 2 * SECOND && remaining > SECOND, "{remaining:?}");
 }
 
-/// A request that nobody answered may take effect after a later one was refused: from a frozen
+/// A request that no process answered may take effect after a later one was refused: from a frozen
 /// server's socket, say.
 #[tokio::test(start_paused = true)]
 async fn a_refusal_does_not_make_up_for_an_earlier_attempt_without_an_answer() {
@@ -329,7 +329,7 @@ async fn a_lock_found_gone_when_it_is_released_in_the_background_is_an_event() {
     assert_eq!(events.count("the lock was no longer ours when it was released"), 1);
 }
 
-/// Each runtime has a task of its own over the same queue, so one that stands still stops nobody.
+/// Each runtime has a task of its own over the same queue, so one that stands still stops no process.
 #[test]
 fn a_runtime_that_nobody_drives_stops_neither_renewals_nor_signals_of_another() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -353,7 +353,7 @@ fn a_runtime_that_nobody_drives_stops_neither_renewals_nor_signals_of_another() 
     });
 }
 
-/// Whoever waits for the loss has a timer of its own: here on a runtime without any watchdog.
+/// A waiter for the loss has a timer of its own: here on a runtime without any watchdog.
 #[test]
 fn a_loss_is_signalled_where_no_watchdog_is_awake() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

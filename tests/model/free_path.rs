@@ -1,4 +1,4 @@
-//! The free path of Redis: a lock that nobody waits for is taken by `SET … NX PX` and `INCR`, and given back by one
+//! The free path of Redis: a lock that no process waits for is taken by `SET … NX PX` and `INCR`, and given back by one
 //! compare-and-delete. `docs/queue.md` describes it, and the queue behind it.
 //!
 //! It rests on one invariant: a lock that has waiters is never absent, and lives at least as long as its queue. The
@@ -32,12 +32,12 @@
 //! Not modelled: the order of the writes in a script, and memory that runs out; the quorum of Redlock; clocks that run
 //! apart (`redlock/exclusion.rs` has them); a failover in the middle of a pair over a connection that lives on, where
 //! the server refuses the rest as a replica; keys of a slot that move one by one, of which only the redirected
-//! commands are here; claims for several slots, which are told to come, and their place until they came; a claim that
-//! asks in the place of another of its process, which can share with it; the hint that a lock is contended, which only decides who asks
+//! commands are here; claims for several slots, which are asked to come, and their place until they came; a claim that
+//! asks in the place of another of its process, which can share with it; the hint that a lock is contended, which only decides which caller asks
 //! the script at once; runs that look at 12 waiters and go on; marks that are refreshed only when half of their
 //! time is over, where each look here prolongs them; questions that join a queue without a look at its head; a process's
 //! next claim under the same connection, which is another claim of the same process here; and the queue
-//! inside a process, of which only the hand-over of a lease is here.
+//! inside a process, of which only the hand-off of a lease is here.
 
 mod answers;
 mod canonical;

@@ -82,7 +82,7 @@ fn check(children: [(Sharing, Waits); 3]) -> Vec<String> {
 
 /// Red without: all turns for who does not share (`turns` always 1); one turn for who shares
 /// (`turns` always `TURNS`: none are together); the `forget` in `enter` or in `try_enter` (more turns
-/// come back than there were); `add_permits` (nobody's turn ever comes).
+/// come back than there were); `add_permits` (no process's turn ever comes).
 #[test]
 fn who_does_not_share_is_inside_alone_and_who_shares_may_not_be() {
     let modes = [Exclusive, Shared];

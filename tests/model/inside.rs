@@ -17,7 +17,7 @@ impl Inside {
         Self(Mutex::new(Now::default()))
     }
 
-    /// Nobody else may be inside until `what` has run.
+    /// No other process may be inside until `what` has run.
     pub(crate) fn alone(&self, what: impl FnOnce()) {
         self.change(|now| now.alone += 1);
         what();

@@ -49,7 +49,7 @@ fn what_the_store_says_with_its_grant_counts_from_there() {
     });
 }
 
-/// Nobody runs beside this: the time is what it is said to be.
+/// No process runs beside this: the time is what it is said to be.
 ///
 /// Red without: `now >= since + time` in `Head::next`, or with `>`.
 #[test]
@@ -59,7 +59,7 @@ fn once_the_time_is_over_it_is_not_handed_over_at_all() {
         let ahead = world.first();
         let place = world.behind(Wants { fits: true });
         assert!(world.lines.contended(Some(NAME), NOW).is_empty());
-        // A second message is no news: the time goes on.
+        // A second message changes nothing: the time goes on.
         let Limits { time, .. } = LIMITS;
         assert!(world.lines.contended(Some(NAME), NOW + time).is_empty());
         assert!(matches!(ahead.next(NOW + time, |_| true), Next::Store { contended: true }));

@@ -5,7 +5,7 @@ use crate::line::CachedLock;
 use crate::lock::{NAME, NOW, World};
 use crate::waiters::join;
 
-/// Red without: the look in `Head::keep` at who waits, or taking it in `WaitQueues::join`.
+/// Red without: the look in `Head::keep` at which process waits, or taking it in `WaitQueues::join`.
 #[test]
 fn who_comes_while_a_lock_is_put_aside_finds_it() {
     for b in Waits::ALL {

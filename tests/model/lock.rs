@@ -1,4 +1,4 @@
-//! A lock in a store, and who has it: `guard/held.rs` with everything left out but who is told what
+//! A lock in a store, and who has it: `guard/held.rs` with everything left out but who learns what
 //! in which order.
 
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ pub(crate) const NOW: Instant = Instant(Duration::from_secs(100));
 
 pub(crate) const LIMITS: Limits = Limits { count: 1, time: Duration::from_secs(1) };
 
-/// Whether the lock may be handed to who waits.
+/// Whether the lock may be handed to a waiter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wants {
     pub(crate) fits: bool,
@@ -34,7 +34,7 @@ pub(crate) struct World {
     pub(crate) lines: Arc<WaitQueues>,
     store: Mutex<Store>,
     inside: Inside,
-    /// Nobody decides by this, so looking at it is no step.
+    /// No process decides by this, so looking at it is no step.
     log: Unseen<Log>,
     kind: Kind,
     contended: Mutex<Wanted>,
@@ -42,7 +42,7 @@ pub(crate) struct World {
     ends: Ends,
 }
 
-/// What becomes of the lock when its holder lets go of it, if nobody waits or may have it.
+/// What becomes of the lock when its holder lets go of it, if no process waits or may have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// It goes back to the store.
@@ -53,7 +53,7 @@ enum Kind {
     IsPermit,
 }
 
-/// The lock as the store has it. Who asks while it is taken is told later.
+/// The lock as the store has it. A caller that asks while it is taken is notified later.
 #[derive(Default)]
 struct Store {
     taken: bool,
@@ -68,7 +68,7 @@ struct Log {
     returns: u32,
 }
 
-/// Whether it is known here that another process waits, and how often the lock was handed over
+/// Whether it is known here that another process waits, and how often the lock was handed off
 /// since that is known and the store last granted it.
 #[derive(Default)]
 struct Wanted {
@@ -80,12 +80,12 @@ struct Wanted {
 
 /// The lock in somebody's hand, or kept; dropped, it is passed on.
 pub(crate) struct Lock {
-    /// Not for ever, because the world has it while it is kept.
+    /// Not forever, because the world has it while it is kept.
     world: Weak<World>,
     held: Option<Held>,
 }
 
-/// The lock itself, with the place from which it is handed over.
+/// The lock itself, with the place from which it is handed off.
 pub(crate) struct Held {
     ahead: Option<Head>,
 }
@@ -95,7 +95,7 @@ impl World {
         Self::with(ends, Kind::GoesBack, "")
     }
 
-    /// One in which these have the lock, in this order, whoever else may have it in between.
+    /// One in which these have the lock, in this order, whichever process else may have it in between.
     pub(crate) fn expecting(ends: Ends, stay: &str) -> Arc<Self> {
         Self::with(ends, Kind::GoesBack, stay)
     }
@@ -156,7 +156,7 @@ impl World {
             ahead.learned(());
             assert!(Waits::ForIt.wait(told).is_some_and(|told| told.is_ok()));
         }
-        // Noted before: what is handed over from here on counts anew.
+        // Noted before: what is handed off from here on counts anew.
         self.contended(|now| {
             *now = Wanted { known: contended, handed: 0, grants: now.grants + 1 };
         });

@@ -1,4 +1,4 @@
-//! The hand-over inside a process and the gates of reentrancy, as they are in `lockattr/src`, under
+//! The hand-off inside a process and the gates of reentrancy, as they are in `lockattr/src`, under
 //! every schedule there is of a few tasks.
 //!
 //! The files are compiled into here with steps of the explorer's in place of tokio's channels and

@@ -16,7 +16,7 @@
 //!
 //! Not modelled: clocks that run apart (`redlock/exclusion.rs` has them); renewals, and `hold_at_least`;
 //! the queue inside a process, and a process's next claim, which is one of another process to the
-//! store; a claim that only asks once; the claims of a quorum or of several slots, which are told to
+//! store; a claim that only asks once; the claims of a quorum or of several slots, which are notified to
 //! come; runs that look at 12 waiters and go on; counters that outrun the server's clock before it
 //! forgets everything; and a release that is given up unanswered.
 

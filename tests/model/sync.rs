@@ -20,7 +20,7 @@ pub(crate) type NameHasher = BuildHasherDefault<DefaultHasher>;
 /// One part with the lock of the models, and one without.
 pub(crate) const SHARDS: usize = 2;
 
-/// A mutex whose sections are single steps: nothing in them lets another task run. So whoever finds
+/// A mutex whose sections are single steps: nothing in them lets another task run. So the process that finds
 /// it locked has locked it himself, or something inside a section waits; both are mistakes.
 #[derive(Debug)]
 pub(crate) struct Mutex<T> {

@@ -1,4 +1,4 @@
-//! Those who stand behind: each is told once, or has left; nothing that was handed to them is lost.
+//! Those who stand behind: each is notified once, or has left; nothing that was handed to them is lost.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ pub(crate) fn stand(world: &Arc<World>, mut place: Waiter, who: char, waits: Wai
     let came = waits.wait(place.turn());
     drop(place);
     match came {
-        // Whoever has lost patience does not ask either, but leaves the place in front.
+        // A caller whose wait budget ended does not ask either, but leaves the place in front.
         Some(Received::Ask(ahead)) if waits == Waits::Briefly => drop(ahead),
         Some(came) => world.came(who, came),
         None => {}
     }
 }
 
-/// Gets in line, wherever that is.
+/// Gets in the queue, wherever that is.
 pub(crate) fn join(world: &Arc<World>, who: char, waits: Waits) {
     match world.lines.join(NAME, Wants { fits: true }, None) {
         Joined::Head(ahead, kept) => world.revive_or_ask(ahead, kept).used_by(who),
@@ -98,7 +98,7 @@ fn who_cannot_have_it_from_here_asks_the_store_in_its_turn() {
 }
 
 /// Red without: the removal of the line by the last who leaves it, in the same step in which it
-/// looks (nobody is ahead any more); `join` standing behind where there is a line (two ahead).
+/// looks (no process is ahead any more); `join` standing behind where there is a line (two ahead).
 #[test]
 fn who_comes_while_the_lock_is_passed_on_is_ahead_or_behind() {
     for a in [Waits::ForIt, Waits::Briefly] {

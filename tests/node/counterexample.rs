@@ -9,7 +9,7 @@
 //! | `release CHAIN` | to give it back |
 //! | `read CHAIN` | all that is in the ledger, with the last fencing token |
 //! | `write CHAIN` | all that was read, and one more, without another look at the lease |
-//! | `add COUNT` | all of this together, so often, with patience |
+//! | `add COUNT` | all of this together, so often, with wait budget |
 //!
 //! The answer is `yes`, `yes FENCE`, `no` or `unknown`. `clock` is how many milliseconds the client's
 //! clock is ahead; `now` is what it shows if it stands still.

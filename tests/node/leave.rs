@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `bodies` | spawned tasks inside an annotated function |
 //! | `guards` | spawned tasks that own a guard |
-//! | `forgotten` | nobody: the guards were leaked |
+//! | `forgotten` | no process: the guards were leaked |
 
 use std::error::Error;
 use std::future::pending;

@@ -91,7 +91,7 @@ fn again_trusting(certificates: &str) -> std::io::Error {
     Command::new(program).args(std::env::args_os().skip(1)).env(CERTIFICATES, certificates).exec()
 }
 
-/// Where locks are fought for: long patience, short pauses.
+/// Where locks are fought for: long wait budgets, short pauses.
 fn patient() -> LockOptions {
     LockOptions::new().wait(Duration::from_secs(60)).retry_delay(Duration::from_millis(5))
 }

@@ -17,7 +17,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let url: String = arguments.get_or("url", String::new())?;
     let program = move || -> Result<(), lockattr::Error> {
         let manager = LockManager::connect_blocking(&url)?;
-        // For ever: only the guard's drop is asked about.
+        // Forever: the test is about the guard's drop only.
         let manager = std::mem::ManuallyDrop::new(manager);
         drop(manager.acquire_blocking("plain", LockOptions::new())?);
         exit(0)

@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 use crate::arguments::Arguments;
 
-/// Between reading and writing: most of the time, so that whoever comes in beside a holder is seen.
+/// Between reading and writing: most of the time, so that a caller that comes in beside a holder is seen.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The same, now and then: long enough for the network to fail meanwhile.
@@ -54,7 +54,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Whether it has added one. Only two holders at once are an error, or a refusal for ever.
+/// Whether it has added one. Only two holders at once are an error, or a refusal forever.
 async fn add(
     manager: &LockManager,
     key: &str,

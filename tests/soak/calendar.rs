@@ -1,7 +1,7 @@
-//! The calendar of a process that works: it jumps when the driver says so. The clock by which leases
+//! The calendar of a process that works: it jumps when the driver reports it. The clock by which leases
 //! are counted does not.
 //!
-//! `libfaketime` would jump a whole process, and is not on every machine: so the runtime is told
+//! `libfaketime` would jump a whole process, and is not on every machine: so the runtime is notified
 //! another calendar in the one place where it asks for it.
 
 use std::rc::Rc;

@@ -148,7 +148,7 @@ fn ttl(short: &str, seed: u64, nth: usize) -> String {
     short.replace("ttl=2s", one_of(&mut random, &["ttl=2s", "ttl=1s", "ttl=600ms"]))
 }
 
-/// How a process is set: what it keeps after its last holder, and how often it hands on.
+/// How a process is set: what it keeps after its last holder, and how often it hands off.
 fn habits(seed: u64, nth: usize) -> String {
     let mut random = stream(seed, &format!("habits {nth}"));
     let linger = one_of(&mut random, &["0s", "0s", "5ms", "100ms", "1s"]);

@@ -52,7 +52,7 @@ pub(crate) struct Operations {
     pub(crate) contended: u64,
     /// The store answered with an error, or the lease was over before the answer came.
     pub(crate) failed: u64,
-    /// Nobody heard an answer: dropped, or killed.
+    /// No process heard an answer: dropped, or killed.
     pub(crate) unknown: u64,
     pub(crate) reentered: u64,
     pub(crate) renewed: u64,
@@ -74,7 +74,7 @@ pub(crate) struct Outcome {
     pub(crate) faults: BTreeMap<String, u64>,
     pub(crate) violations: Vec<String>,
     pub(crate) leaked: Vec<String>,
-    /// Places in line that went only with the time of their line: no finding, but worth a look.
+    /// Places in the queue that went only with the time of their line: no finding, but worth a look.
     pub(crate) outlived: Vec<String>,
     pub(crate) hung: Vec<String>,
     /// What went wrong with the round itself.

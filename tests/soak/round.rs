@@ -92,7 +92,7 @@ async fn weather_of_servers<T: Topology>(engine: &T, seed: u64, until: Instant) 
     faults
 }
 
-/// What nobody else holds any more can be had by one who comes from outside. It also clears up what
+/// What no other process holds any more can be acquired by a newcomer. It also clears up what
 /// processes were told that are gone.
 async fn somebody_new_has_all<T: Topology>(engine: &T) -> Vec<String> {
     let limit = T::GIVES_UP_WITHIN + SLACK;

@@ -36,7 +36,7 @@ pub(crate) trait Topology: Engine {
     /// docs/queue.md has it. PostgreSQL and MySQL pass over a process that was killed, once its turn has come.
     const ENTRIES_END: bool = true;
 
-    /// How long a place in line may outlive its claim, where the store forgets those by a time of
+    /// How long a place in the queue may outlive its claim, where the store forgets those by a time of
     /// their own.
     const LINES_LAST: Duration = Duration::ZERO;
 

@@ -46,7 +46,7 @@ pub(crate) const CLOCK: &str = "clock ";
 /// Tasks that take turns with locks.
 const TASKS: usize = 6;
 
-/// How long any lock may take to be had when nothing fails any more.
+/// How long an acquisition may take when nothing fails any more.
 const PEACE: Duration = Duration::from_secs(30);
 
 /// What all tasks of the process share.
@@ -122,7 +122,7 @@ async fn works(world: Arc<World>, seed: u64, task: usize, all_modes: bool) {
     }
 }
 
-/// Nothing fails any more, so the lock can be had.
+/// Nothing fails any more, so the lock can be acquired.
 async fn peace(world: &World, key: usize) {
     let options = LockOptions::new().wait(PEACE);
     let options = if key == SEMAPHORE { options.permits(PERMITS) } else { options };

@@ -110,7 +110,7 @@ impl Newest {
     }
 }
 
-/// Each of them, or why it cannot be had here.
+/// Each of them, or why it cannot be fetched here.
 pub(crate) fn obtain() -> Vec<Result<Newest, String>> {
     GROUPS.iter().flat_map(Group::obtain).collect()
 }

@@ -118,7 +118,7 @@ fn on_newest(newest: &[Result<Newest, String>], steps: &mut Steps) -> Result<Vec
                 continue;
             }
         };
-        // Who asks for another server has an answer now.
+        // A caller that asks for another server has an answer now.
         if std::env::var_os(this.chosen_by()).is_some() {
             continue;
         }

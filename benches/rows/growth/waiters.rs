@@ -1,6 +1,6 @@
 //! Many that want one key, each with an entry of its own in the server's queue.
 //!
-//! Each is a manager with one task. To the server a manager is a process: it has an inbox, a channel
+//! Each is a manager with one task. To the server a manager is a process: it has a subscriber, a channel
 //! and an entry of its own. But all of them are in this process and ask through one store, hence
 //! over a few connections: ten thousand processes would not fit on the machine. What is measured is
 //! the server and what it is asked, which does not depend on who shares a connection.
@@ -20,7 +20,7 @@ use crate::spread::Spread;
 
 const KEY: &str = "growth";
 
-/// Nobody gives up, however many come before.
+/// No process gives up, however many come before.
 const WAIT: Duration = Duration::from_secs(300);
 
 /// So many come at a time: all at once, some of them would not be answered in time.

@@ -75,7 +75,7 @@ impl Bare {
         .await
     }
 
-    /// Keeps them alive by bare `PEXPIRE`s, whoever has them: one pipeline at each time.
+    /// Keeps them alive by bare `PEXPIRE`s, whichever process has them: one pipeline at each time.
     pub(crate) async fn renew_by_pexpire(&mut self, pace: Pace, time: Duration) -> Cost {
         self.keep(pace, time, |bare, from, count| {
             let ttl = bare.ttl.as_millis() as u64;

@@ -1,4 +1,4 @@
-//! What can go wrong with an order, and how HTTP says so.
+//! What can go wrong with an order, and how HTTP reports it.
 
 use std::error::Error;
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl OrderError {
             Self::Lock(LockError::Store { .. }) | Self::Database(_) | Self::Pool(_) => {
                 (StatusCode::SERVICE_UNAVAILABLE, "unavailable", Some(5 * SECOND))
             }
-            // Nobody knows whether the order was written: no reason to send it again unseen.
+            // It is unknown whether the order was written: no reason to send it again unseen.
             Self::Lock(LockError::Lost { .. }) => (StatusCode::INTERNAL_SERVER_ERROR, "lost", None),
             // Certainly not written.
             Self::Overtaken(_) => (StatusCode::INTERNAL_SERVER_ERROR, "overtaken", None),

@@ -33,7 +33,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use settings::Settings;
 
-/// For how long orders may go on after the signal to end: less than whoever sent it gives us.
+/// For how long orders may go on after the signal to end: less than the process that sent it gives us.
 const DRAINS_WITHIN: Duration = Duration::from_secs(15);
 
 #[tokio::main]

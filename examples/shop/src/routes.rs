@@ -69,7 +69,7 @@ async fn order(
     Ok((StatusCode::CREATED, Json(order)))
 }
 
-/// Whether it can take orders: for a load balancer. Asks the store about a lock that nobody has.
+/// Whether it can take orders: for a load balancer. Asks the store about a lock that no process has.
 async fn health(State(shop): State<Shop>) -> Result<&'static str, OrderError> {
     shop.locks.holder("health").await?;
     shop.stock.is_there().await?;

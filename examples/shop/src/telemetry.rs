@@ -9,8 +9,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::failure::Anything;
 
-/// Seconds until a lock was had, or refused. A lock that is free is a round trip, 0.1 to 2 ms; a short
-/// line is some 10 ms; and the patience of a request ends after seconds.
+/// Seconds until a lock was acquired or refused. A lock that is free is a round trip, 0.1 to 2 ms; a short
+/// line is some 10 ms; and the wait budget of a request ends after seconds.
 const WAITS: &[f64] =
     &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 

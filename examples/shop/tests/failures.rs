@@ -1,4 +1,4 @@
-//! Orders that cannot be taken, and what the customer is told to do.
+//! Orders that cannot be taken, and what the customer is asked to do.
 
 use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{assert_nothing_left, eventually};

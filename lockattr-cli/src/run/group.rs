@@ -44,10 +44,10 @@ impl Group {
             .arg0("lockattr")
             .arg("leash")
             .args(["--kill-after", &format!("{}ms", kill_after.as_millis())]);
-        // Nobody's directory is kept busy, and no secret is passed on.
+        // No process's directory is kept busy, and no secret is passed on.
         leash.current_dir("/").env_clear().process_group(0);
         leash.stdin(Stdio::piped()).stdout(Stdio::piped());
-        // Who reads in the background has his whole group stopped.
+        // A background process that reads has its whole group stopped.
         let leash = unstopped(|| Command::from(leash).spawn());
         let mut leash = leash.map_err(cannot)?;
         let id = leash.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
@@ -105,7 +105,7 @@ impl Group {
         &self.reach
     }
 
-    /// Whether nobody of it is left, the command included.
+    /// Whether no process of it is left, the command included.
     pub(super) async fn has_ended(&mut self, command: &mut Child) -> bool {
         // What cannot be asked for is not there.
         let has_ended = !matches!(command.try_wait(), Ok(None));

@@ -14,7 +14,7 @@ pub(super) fn of(process: Pid) -> bool {
     is_told(kill(process, None))
 }
 
-/// Who may not be sent a signal, because he runs as somebody else, is there as well.
+/// A process of another user, to which no signal may be sent, is there as well.
 fn is_told(answer: nix::Result<()>) -> bool {
     matches!(answer, Ok(()) | Err(Errno::EPERM))
 }
@@ -22,7 +22,7 @@ fn is_told(answer: nix::Result<()>) -> bool {
 /// Who has ended stays in its group until its parent asks for that. Whose parent has ended is another's
 /// child, which in a container may be a program that never asks; that may be us.
 fn only_the_dead(group: Pid) -> bool {
-    // Not on Linux, or not to be seen: there is nobody.
+    // Not on Linux, or not to be seen: there is no process.
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut members = processes
         .filter_map(|process| std::fs::read_to_string(process.path().join("stat")).ok())

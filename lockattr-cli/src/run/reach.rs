@@ -38,7 +38,7 @@ impl Reach {
     /// Sends a signal to all.
     pub(super) fn signal(&self, signal: Signal) {
         self.to_strays(signal);
-        // Last, as the leash is in there itself. It fails where nobody is left to hear it.
+        // Last, as the leash is in there itself. It fails where no process is left to hear it.
         killpg(self.group, signal).ok();
     }
 
@@ -80,7 +80,7 @@ impl Reach {
         }
     }
 
-    /// Once nobody has the command's number any more, it may be another's soon.
+    /// Once no process has the command's number any more, it may be another's soon.
     pub(super) fn forget_the_ended(&mut self) {
         let is_there = |command: Pid| presence::of(command) || presence::in_group(command);
         self.command = self.command.filter(|command| is_there(*command));

@@ -40,7 +40,7 @@ pub(super) async fn of(
     let mut ears = Ears { signals, suspended: Signals::of(&[Signal::SIGTSTP])? };
     // Before the command is there to read.
     let foreground = Foreground::of(group.id());
-    // We may have stood still since the lock was granted, and nobody has renewed it.
+    // We may have stood still since the lock was granted, and no process has renewed it.
     if let Some(why) = lost(guard) {
         group.let_go().await;
         tell(&format!("{why}; the command was not started"));
@@ -119,7 +119,7 @@ async fn end(
     true
 }
 
-/// What we are told while the command is there.
+/// What we learn while the command is there.
 struct Ears<'a> {
     signals: &'a mut Signals,
     suspended: Signals,

@@ -13,7 +13,7 @@ pub(super) struct Change {
     #[serde(serialize_with = "row::timestamp")]
     pub(super) at: Option<SystemTime>,
     pub(super) event: Event,
-    /// Who had it before, if it was handed over.
+    /// Who had it before, if it was handed off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) previous: Option<Who>,
     #[serde(flatten)]
@@ -89,7 +89,7 @@ impl Seen {
     }
 }
 
-/// Of a shared lock one holder is told, and it need not be the same each time.
+/// Of a shared lock one holder is reported, and it need not be the same each time.
 fn is_same(old: &Row, new: &Row) -> bool {
     let who = |row: &Row| (row.holder.clone(), row.since, row.fencing_token);
     (old.shared && new.shared) || who(old) == who(new)

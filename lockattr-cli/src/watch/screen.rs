@@ -22,7 +22,7 @@ type Answer = (SystemTime, Result<Vec<Row>, Error>);
 
 pub(super) async fn run(manager: &LockManager, watch: Watch, store: String) -> Result<(), Failure> {
     let mut view = View::new(store, watch.every, watch.sort);
-    // Before the terminal is ours: an error is told on the user's own screen.
+    // Before the terminal is ours: an error is reported on the user's own screen.
     let first = matching(manager, watch.pattern.as_ref()).await?;
     view.answered(first, SystemTime::now());
     let signals = Signals::new()?;

@@ -68,7 +68,7 @@ impl View {
         self.arrange();
     }
 
-    /// What was seen last stays, and says so.
+    /// What was seen last stays, and reports it.
     pub(super) fn failed(&mut self, why: String) {
         self.trouble = Some(why);
     }
@@ -127,7 +127,7 @@ impl View {
         }
     }
 
-    /// Who asks for another order wants to see what comes first in it.
+    /// A caller that asks for another order wants to see what comes first in it.
     fn arrange_anew(&mut self) {
         self.selected = 0;
         self.arrange();

@@ -27,7 +27,7 @@ impl Expansion<'_> {
     }
 
     /// The arm for a lock that is busy, where `on_busy` has a value for that: `outcome` says what comes
-    /// of it, and is told where it stands.
+    /// of it, and learns where it stands.
     pub(super) fn busy(
         &self,
         outcome: impl FnOnce(&Expr, Span) -> TokenStream,

@@ -1,4 +1,4 @@
-//! `defaults(…)`, and what an `impl` block hands on to the functions inside.
+//! `defaults(…)`, and what an `impl` block hands off to the functions inside.
 
 use super::{check_complaints, complaints, expand};
 

@@ -39,8 +39,8 @@ use recipe::Etcd;
 /// and `tls=true` with `ca`, `cert` and `key` (with the feature `tls`).
 ///
 /// A lock is a range of keys under its name (with `/` written as `%2F`): one for each claim that holds
-/// it or waits. Whose turn it is is read off the order in which they were made, so nobody overtakes,
-/// and who waits watches the one before: a release wakes one process. The counter of a fencing token
+/// it or waits. Whose turn it is is read off the order in which they were made, so no process overtakes,
+/// and a waiter watches the one before: a release wakes one process. The counter of a fencing token
 /// is the *create revision* of the claim's key. Taking a free lock is one request, giving it back
 /// another. A claim for several keys takes sixty at most, or `too many operations` is the answer.
 ///
@@ -55,20 +55,20 @@ use recipe::Etcd;
 /// session if the process ends.
 ///
 /// `session_timeout` is in whole seconds. etcd makes one that is shorter than one and a half of its
-/// election timeouts longer; a warning event says so.
+/// election timeouts longer; a warning event reports it.
 ///
 /// # What is lost under which fault
 ///
 /// * A member dies or stands still: the store goes to another. What was being asked is unknown, as
 ///   always.
 /// * The leader does, or most members do: nothing is granted or renewed until there is a leader. Who
-///   holds meanwhile is told [`Lost`](Error::Lost) at the end of its TTL; a new leader begins the
-///   time of all sessions anew, so nobody else gets in before.
+///   holds meanwhile is notified [`Lost`](Error::Lost) at the end of its TTL; a new leader begins the
+///   time of all sessions anew, so no other process gets in before.
 /// * A member is cut off from the others: it proves nothing. A renewal is a read that a majority
 ///   confirms.
 /// * The session ends, is revoked by hand, or could not be kept: all holds of this store are `Lost` at
-///   once, all who wait get in line again in a new session.
-/// * A process stands still for longer than a session: its locks are another's, and it is told so
+///   once, all who wait get in the queue again in a new session.
+/// * A process stands still for longer than a session: its locks are another's, and it learns so
 ///   before its next step, as its clock ran on. Fencing tokens tell a resource.
 /// * A leader stands still for longer than a session, and is replaced: etcd before 3.4.31 and 3.5.13
 ///   may revoke sessions that its successor has kept, when it comes back (etcd issue 15247). Their

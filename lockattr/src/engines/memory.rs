@@ -69,7 +69,7 @@ impl MemoryStore {
     }
 }
 
-/// Who hears of a change, and when it happens.
+/// Who learns of a change, and when it happens.
 struct Notifier<'a> {
     store: &'a MemoryStore,
     now: Instant,
@@ -77,7 +77,7 @@ struct Notifier<'a> {
 }
 
 impl Notifier<'_> {
-    /// Tells the claim's inbox; `false` if its manager is gone.
+    /// Tells the claim's subscriber; `false` if its manager is gone.
     fn notify(&mut self, claim: &Claim, news: Notification) -> bool {
         let subscriber = self.subscriber(claim);
         let there = subscriber.is_some();

@@ -2,7 +2,7 @@
 //!
 //! The rules are procedures in the database, as they are scripts in Redis: what is asked is one
 //! `CALL`, in one trip, and no client keeps rows locked while it is slow. What only a quorum asks for
-//! is not among them: who is to be told stands in line, and hints, silence and numbers of other stores
+//! is not among them: who is to be told waits in the queue, and hints, silence and numbers of other stores
 //! are passed over.
 
 mod config;
@@ -54,7 +54,7 @@ const LONGEST_NAME: usize = 8192;
 /// ```
 ///
 /// A lock is a row of `lockattr_locks`, with its holder and the end of its lease by the server's
-/// clock. Those who wait are rows of `lockattr_line`; of a lock that nobody has or waits for, nothing
+/// clock. Those who wait are rows of `lockattr_line`; of a lock that no process has or waits for, nothing
 /// is left. What asks and changes is a stored procedure, so an acquisition, a release and a batch of
 /// renewals are one trip and one transaction each. For each of the first bytes of the locks' digests,
 /// `lockattr_fence` counts the fencing tokens, which never fall behind the server's clock: a restored
@@ -62,8 +62,8 @@ const LONGEST_NAME: usize = 8192;
 ///
 /// # The tables
 ///
-/// The database must be there. The tables and procedures are made by the first who connects, if he may
-/// (`CREATE` and `CREATE ROUTINE`); else by somebody who may, with the `mysql` client, from
+/// The database must be there. The tables and procedures are made by the first client that connects, if its user has
+/// the rights (`CREATE` and `CREATE ROUTINE`); else by an administrator, with the `mysql` client, from
 /// [`MIGRATION`](Self::MIGRATION). They bear a version in their names where they can change, so that
 /// an older process works on beside a newer one. In either case a user of these rights is enough:
 ///
@@ -73,7 +73,7 @@ const LONGEST_NAME: usize = 8192;
 ///
 /// With `binlog_format = STATEMENT` nothing can be locked: `ROW`, MySQL's default, or `MIXED`.
 ///
-/// # Who waits
+/// # Waiters
 ///
 /// MySQL cannot tell a client anything. So each process has two connections more (for each runtime):
 /// one sleeps on the server, in a query that the next message interrupts (`KILL QUERY`); the other says
@@ -81,13 +81,13 @@ const LONGEST_NAME: usize = 8192;
 /// once. A proxy that shares connections between clients must not stand in between.
 ///
 /// Every process should log in as the same user. Where the server refuses the `KILL`, because the users
-/// differ and the one that wakes has not the right `CONNECTION_ADMIN`, nothing is lost: who waits looks
-/// by itself, and is told after at most 10 seconds, instead of at once. The lease that it is given
-/// begins at the hand-over, so a TTL should be longer than that then: else it may end before anybody
+/// differ and the one that wakes has not the right `CONNECTION_ADMIN`, nothing is lost: a waiter looks
+/// by itself, and is notified after at most 10 seconds, instead of at once. The lease that it is given
+/// begins at the hand-off, so a TTL should be longer than that then: else it may end before anybody
 /// knows of it.
 ///
 /// While nothing happens, each connection is asked once per `heartbeat` whether it is still there, and
-/// the sleeping query is begun anew every 10 seconds; nobody asks for a lock. What came for a process
+/// the sleeping query is begun anew every 10 seconds; no process asks for a lock. What came for a process
 /// that is gone (a row of `lockattr_news`) is removed with the next `heartbeat` of any other, or when
 /// the next one begins to listen.
 ///
@@ -96,7 +96,7 @@ const LONGEST_NAME: usize = 8192;
 /// What was granted is as durable as the server's commits are. With
 /// `innodb_flush_log_at_trx_commit` other than 1, a crash of the machine can forget a lock, which is
 /// then granted again; so can a failover to a replica that had not received it, with asynchronous
-/// replication. Its holder is told [`Lost`](crate::Error::Lost) by its next renewal.
+/// replication. Its holder is notified [`Lost`](crate::Error::Lost) by its next renewal.
 /// [Fencing tokens](crate::FencingToken) grow over that as long as the servers' clocks are no further
 /// apart than it takes.
 ///
@@ -107,17 +107,17 @@ const LONGEST_NAME: usize = 8192;
 /// # Locks that belong to connections
 ///
 /// With `?lock=session` a lock is no row but a `GET_LOCK` of a connection of its own: it has no TTL, and
-/// ends with its connection, however long that takes to be noticed by the server. Who waits, waits on
+/// ends with its connection, however long that takes to be noticed by the server. A waiter waits on
 /// the server, on a connection of its own, in the order that the server keeps. A key alone, exclusively:
 /// shared locks, permits and several keys are [`InvalidOptions`](crate::Error::InvalidOptions).
 ///
 /// * Each holder and each waiter is a connection, which the server must allow (`max_connections`);
-///   `connections` is how many are kept while nobody needs them.
-/// * A connection that is lost is a lock that is lost: its holder is told by the next renewal, a third
+///   `connections` is how many are kept while no process needs them.
+/// * A connection that is lost is a lock that is lost: its holder learns so by the next renewal, a third
 ///   of the TTL later, or when the TTL is over without one. The server may need longer to notice, if
-///   the network is gone without a word, and grants the lock to nobody until then.
-/// * `hold_at_least` ends with its process, `linger` with the first who asks in it, and nobody says who
-///   has a lock: only that somebody has it.
+///   the network is gone without a word, and grants the lock to no process until then.
+/// * `hold_at_least` ends with its process, `linger` with the first caller that asks in it, and the server does not
+///   tell the holder of a lock: only that it is held.
 /// * [`force_release`](crate::LockManager::force_release) ends the connection that has the lock, for which
 ///   a user other than the holder's needs `CONNECTION_ADMIN`;
 ///   [`held_locks`](crate::LockManager::held_locks) is refused, because the server knows digests and no

@@ -77,8 +77,8 @@ macro_rules! migration {
 /// Made by [`LockManager::connect`](crate::LockManager::connect) from a `postgres://` or
 /// `postgresql://` URL, or by hand. A lock is a row in a table, whose lease ends by the server's clock.
 /// Taking it, giving it back and renewing all that are due is one statement each: a function in the
-/// database, so that no transaction is open while a client is slow. Who has to wait stands in a line, a
-/// table too, and is told by `NOTIFY` that it has the lock; while nothing changes, nothing is asked but
+/// database, so that no transaction is open while a client is slow. Who has to wait waits in a queue, a
+/// table too, and learns by `NOTIFY` that it has the lock; while nothing changes, nothing is asked but
 /// whether the server is there, each `heartbeat`.
 ///
 /// # URL
@@ -126,13 +126,13 @@ macro_rules! migration {
 /// tokens](crate::FencingToken) grow, as long as the servers' clocks are no further apart than the
 /// failover takes.
 ///
-/// # When who waits dies
+/// # When a waiter dies
 ///
-/// Who stands in line counts as there for as long as the server has the connection over which it
+/// A waiter in the queue counts as there for as long as the server has the connection over which it
 /// listens. A process that is killed is passed over once the server has seen that connection close,
 /// mostly within milliseconds; a machine that vanished without a word, once three keepalives that the
 /// server sends each `heartbeat` had no answer. Where a lock becomes free before that, it is granted to
-/// the dead, and is free again when that lease, which nobody renews, has ended: one `ttl` later.
+/// the dead, and is free again when that lease, which no process renews, has ended: one `ttl` later.
 ///
 /// # Poolers
 ///
@@ -145,7 +145,7 @@ macro_rules! migration {
 /// * PostgreSQL commits transactions that notify one after the other, in all databases of a server.
 /// * A lock that a [transaction](PostgresTransaction) has is not among
 ///   [`held_locks`](crate::LockManager::held_locks), and is not taken from it by force.
-/// * It is not for a [`RedlockStore`](crate::store::RedlockStore): who waits is granted the lock, and is not
+/// * It is not for a [`RedlockStore`](crate::store::RedlockStore): a waiter is granted the lock, and is not
 ///   told to come.
 ///
 /// ```
@@ -221,7 +221,7 @@ impl PostgresStore {
         let AcquireRequest { claim, ttl, waiting, .. } = asked;
         let ear = match waiting {
             Waiting::Not => None,
-            // First of all: a grant that is told to nobody would be passed on.
+            // First of all: a grant that is delivered to no process would be passed on.
             Waiting::Queued | Waiting::Told { .. } => {
                 let ear = self.listener.subscribe(claim.token().subscriber()).await?;
                 claim.enters_queue(*ttl, *waiting);

@@ -90,10 +90,10 @@ const WAITER: &str = "lockattr:waiter:";
 ///
 /// With `+scan` besides, it may [list what is held](crate::LockManager::held_locks).
 ///
-/// Over a lock that nobody waits for there are no scripts: `SET … NX PX` and `INCR` take it, and one
+/// Over a lock that no process waits for there are no scripts: `SET … NX PX` and `INCR` take it, and one
 /// command gives it back. Tasks that ask at the same time share a pipeline, and one `INCRBY` numbers
 /// their acquisitions. While claims wait, the value has a mark before it (`queued=1 until=… kept=… `),
-/// and the key may outlive the lease: whoever reads values by hand reads the end of the lease there.
+/// and the key may outlive the lease: the process that reads values by hand reads the end of the lease there.
 ///
 /// With one right more, a release costs the server a third: `+delex` where it is Redis 8.4 or later,
 /// `+delifeq` where it is Valkey 9.0 or later, `+cad` where it is Tair. Who has all rights need not
@@ -104,7 +104,7 @@ const WAITER: &str = "lockattr:waiter:";
 /// `redis+sentinel://h1,h2,h3/master-name` asks the sentinels for the master each time it connects:
 /// all at once, of several answers that after the last failover. It listens to them, so a master
 /// that was replaced is left at once, even if it goes on answering; without their messages, after a
-/// `heartbeat`. Who waits in line gets in line again at the new one, who holds renews there.
+/// `heartbeat`. A waiter in the queue gets in the queue again at the new one, who holds renews there.
 ///
 /// The server's user needs `+role` besides the rights above. A user of the sentinels needs
 /// `resetkeys resetchannels &+switch-master -@all +hello +ping +subscribe +sentinel|master
@@ -112,14 +112,14 @@ const WAITER: &str = "lockattr:waiter:";
 ///
 /// Redis replicates after it has answered. A lock that a master granted and had not sent to the
 /// replica that took its place when it died is free there, and can be granted a second time: its
-/// holder is told [`Lost`](crate::Error::Lost) by its next renewal, a third of the TTL later. A
+/// holder is notified [`Lost`](crate::Error::Lost) by its next renewal, a third of the TTL later. A
 /// master that is cut off from its sentinels and not from its clients goes on granting until they
 /// hear of the failover. `min-replicas-to-write 1` and `min-replicas-max-lag` on the servers end
 /// that sooner. [Fencing tokens](crate::FencingToken) grow over a failover as long as the servers'
 /// clocks are no further apart than it takes, because the counter never falls behind the clock: a
 /// resource that checks them refuses the first of the two.
 ///
-/// A release can be lost in the same way: the lock is taken at the new master, by nobody, until its
+/// A release can be lost in the same way: the lock is taken at the new master, by no process, until its
 /// lease ends there.
 ///
 /// # Replicas
@@ -127,7 +127,7 @@ const WAITER: &str = "lockattr:waiter:";
 /// With `?replicas=1` an acquisition or a renewal counts only when one replica has acknowledged it
 /// (`WAIT`, in the same trip; the user needs `+wait`), within half of the `response_timeout`. Else
 /// it is unknown: an [`Error::Store`] that says how many did; an acquisition is undone then, a
-/// renewal tried again until the lease ends. So whoever holds a lock holds it on one replica too,
+/// renewal tried again until the lease ends. So the process that holds a lock holds it on one replica too,
 /// and no lock is lost with the master, if that replica takes its place.
 ///
 /// `WAIT` is no consensus: the sentinels may choose another replica, which has not got it yet. They
@@ -151,10 +151,10 @@ const WAITER: &str = "lockattr:waiter:";
 ///   then they are an error of this store, and all others work. Replication is asynchronous: what the
 ///   old master granted in its last moments, the new one may not know, and grant again.
 /// * While a slot moves key by key, its leases are renewed, but its locks are neither taken nor given
-///   back: with an error after `response_timeout`. Those in line keep their places, unless a lock is
+///   back: with an error after `response_timeout`. Those in the queue keep their places, unless a lock is
 ///   given back before the slot has moved entirely: then they come again in any order.
 /// * A process has one connection more to each node, and a subscription for each slot of its locks.
-///   Beyond 1,024 at a node, those that nobody needs are given up.
+///   Beyond 1,024 at a node, those that no process needs are given up.
 ///
 /// Beside the above, the user of a cluster needs these rights:
 ///
@@ -227,7 +227,7 @@ impl RedisStore {
             return Box::pin(self.ask_several(asked)).await;
         };
         let waits = *waiting != Waiting::Not;
-        // A holder hears who waits for its lock.
+        // A holder hears which process waits for its lock.
         self.servers.hear(place, claim, false).await?;
         let may_have_set = match self.servers.take_free(place, asked).await? {
             Free::Taken(taken) => return Ok(taken),
@@ -245,7 +245,7 @@ impl RedisStore {
         waits: bool,
     ) -> Result<AcquireOutcome, StoreError> {
         let AcquireRequest { claim, ttl, waiting, .. } = asked;
-        // Before it is queued: a grant that is told to nobody would be passed on.
+        // Before it is queued: a grant that is delivered to no process would be passed on.
         self.servers.hear(place, claim, waits).await?;
         if waits {
             claim.enters_queue(*ttl, *waiting);

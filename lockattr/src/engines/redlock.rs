@@ -45,7 +45,7 @@ pub(super) const TWICE: &str =
 /// *Distributed locks with Redis*), with fencing tokens.
 ///
 /// Made by [`LockManager::connect`](crate::LockManager::connect) from a `redlock://` URL, or by hand
-/// of stores that count as they are told to ([`hint`](field@AcquireRequest::hint),
+/// of stores that count as they are asked to ([`hint`](field@AcquireRequest::hint),
 /// [`fence`](field@RenewRequest::fence)): each a [`RedisStore`](crate::store::RedisStore) or a
 /// [`MemoryStore`](crate::store::MemoryStore). Databases, ZooKeeper and etcd have numbers of their own,
 /// and are no nodes. A minority of the nodes may be down, or hang, without being noticed.
@@ -55,11 +55,11 @@ pub(super) const TWICE: &str =
 /// * What was granted by too few is given back, and asked for again after a random while.
 /// * The fencing token is the greatest number that one of them gave, once a majority knows it: one
 ///   trip as long as they agree, which they do while clocks do; else two.
-/// * A lock counts as renewed, or as released, where a majority of all stores says so, up or down.
+/// * A lock counts as renewed, or as released, where a majority of all stores reports it, up or down.
 /// * [Permits](crate::store::Sharing::Permits) take more than a majority: with a majority for each
 ///   holder, three stores would let three holders have two permits. `n` stores and `p` permits take
 ///   `n · p / (p + 1)`, rounded down, and one.
-/// * Claims in line are told when the lock is free, and take it themselves; in the order in which
+/// * Claims in the queue learn when the lock is free, and take it themselves; in the order in which
 ///   they came as long as the stores agree on it.
 ///
 /// A store that may have forgotten what it granted must not grant: see [`MAX_TTL`](Self::MAX_TTL).
@@ -233,7 +233,7 @@ impl Store for RedlockStore {
         answers.outcome()
     }
 
-    /// All nodes are waited for: on which of them a lock is, nobody knows before.
+    /// All nodes are waited for: on which of them a lock is, it is unknown before.
     async fn held_locks(&self, prefix: &str) -> Result<Vec<HeldLock>, StoreError> {
         let mut round = Round::new(self.nodes.iter().map(|node| node.held_locks(prefix)));
         let mut lists = HeldLockLists::of(self.quorum);
@@ -243,7 +243,7 @@ impl Store for RedlockStore {
         lists.outcome()
     }
 
-    /// On a majority, so that whoever had it has none any more.
+    /// On a majority, so that the process that had it has none any more.
     async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
         let mut round = Round::new(self.nodes.iter().map(|node| node.force_release(key)));
         let (majority, mut had, mut had_not) = (self.quorum.majority(), 0, 0);

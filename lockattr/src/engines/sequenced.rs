@@ -1,8 +1,8 @@
 //! Locks that are lines of entries, in servers that agree on the order of things: ZooKeeper and etcd.
 //!
-//! There is nobody who grants: whose turn it is is read off the line (`queue_order.rs`), and who waits
+//! No process grants: whose turn it is is read off the line (`queue_order.rs`), and a waiter
 //! watches the one before. A claim for several keys enters all lines in one step, and has its locks
-//! when it has its turn in each; so nobody is overtaken. The entries hang on a session of the store,
+//! when it has its turn in each; so no process is overtaken. The entries hang on a session of the store,
 //! which the ensemble's own client keeps alive; what a lease is shorter than the session, the store
 //! ends itself (`shared.rs`), as long as this process lives.
 
@@ -372,7 +372,7 @@ impl<E: LockRecipe> SequencedStore<E> {
                 }
             }
         }
-        // Not while the places are locked: whoever is told may want them.
+        // Not while the places are locked: the process that is notified may want them.
         for (token, end) in told {
             if let Some(subscriber) = shared.subscribers.get(token.subscriber()) {
                 subscriber.ask_again(token, end);

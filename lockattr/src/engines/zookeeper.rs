@@ -28,7 +28,7 @@ use entries::Zookeeper;
 ///
 /// A lock is a node under its name (with `/` and what else servers refuse written as `%2F`), and who
 /// holds or waits has an ephemeral sequential node below it. Whose turn it is can be read off their
-/// order, so nobody overtakes, and who waits watches the one before: a release wakes one process.
+/// order, so no process overtakes, and a waiter watches the one before: a release wakes one process.
 /// The nodes of locks are *containers*: the servers remove one when it has been empty for a while
 /// (`znode.container.checkIntervalMs`, a minute by default), and the `chroot` with the last of
 /// them. The counter of a fencing token is the *zxid* of the entry.
@@ -47,19 +47,19 @@ use entries::Zookeeper;
 /// `hold_at_least`, which lasts no longer than the session if the process ends.
 ///
 /// The servers bound `session_timeout` to 2 to 20 of their ticks (of 2 s by default). If they give
-/// less than asked for, connecting fails, and says so; it should be four ticks or more.
+/// less than asked for, connecting fails, and reports it; it should be four ticks or more.
 ///
 /// # What is lost under which fault
 ///
 /// * A server dies: the client goes to another. What was being asked is unknown, as always.
 /// * The leader dies, or most servers do: nothing is granted or renewed until there is a leader. Who
-///   holds meanwhile is told [`Lost`](Error::Lost) at the end of its TTL; after an election all
-///   sessions begin anew, so nobody else gets in before.
+///   holds meanwhile is notified [`Lost`](Error::Lost) at the end of its TTL; after an election all
+///   sessions begin anew, so no other process gets in before.
 /// * A server is cut off from the leader: it goes on answering its clients' pings, and proves
 ///   nothing by that. A renewal is a transaction that only a majority commits.
 /// * The session ends, or the process could not reach any server for half of its time: all holds of
-///   this store are `Lost` at once, all who wait get in line again in a new session.
-/// * A process stands still for longer than a session: its locks are another's, and it is told so
+///   this store are `Lost` at once, all who wait get in the queue again in a new session.
+/// * A process stands still for longer than a session: its locks are another's, and it learns so
 ///   before its next step, as its clock ran on. Fencing tokens tell a resource.
 ///
 /// # Rights

@@ -1,4 +1,4 @@
-//! Code that must run under a lock says so: `assert_held!`.
+//! Code that must run under a lock reports it: `assert_held!`.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -23,7 +23,7 @@ impl Gate {
         }
     }
 
-    /// Passes if nobody has the turn, nor waits for it; whether it has passed.
+    /// Passes if no caller has the turn, nor waits for it; whether it has passed.
     pub(crate) fn try_enter(&self, sharing: Sharing) -> bool {
         let Ok(permit) = self.0.try_acquire_many(slots(sharing)) else { return false };
         permit.forget();

@@ -64,7 +64,7 @@ impl Lease {
         self.frame.hold().fencing()
     }
 
-    /// How long the lease may still be relied on if nobody renews it: TTL, less the time since
+    /// How long the lease may still be relied on if no caller renews it: TTL, less the time since
     /// *before* it was asked for, less a drift of 1 % and 2 ms. Zero once it has ended.
     pub fn remaining(&self) -> Duration {
         let now = Instant::now();

@@ -10,7 +10,7 @@ use crate::FencingToken;
 use crate::lease::LeaseState;
 use crate::store::Sharing;
 
-/// With more permits than this, nobody checks whether all are here: each number is asked for.
+/// With more permits than this, no caller checks whether all are here: each number is asked for.
 const MAX_TRACKED: usize = 64;
 
 /// The permits of this process, by the names of their locks.

@@ -77,7 +77,7 @@ impl LeaseState {
         }
     }
 
-    /// The next hold of the same lease, which begins now and is renewed: nobody has asked the store
+    /// The next hold of the same lease, which begins now and is renewed: no process has asked the store
     /// for it.
     pub(crate) fn handed_off(
         &self,
@@ -137,7 +137,7 @@ impl LeaseState {
         self.asked
     }
 
-    /// The conservative deadline: from here on nobody may believe that the lock is ours.
+    /// The conservative deadline: from here on no process may believe that the lock is ours.
     pub(crate) fn valid_until(&self) -> Instant {
         let lease = self.lease();
         lease.asked + Duration::from_nanos(lease.valid_for.load(Ordering::Acquire))
@@ -210,7 +210,7 @@ impl LeaseState {
         self.end(reason);
     }
 
-    /// Ends the hold and wakes everyone who waits for that; the first reason stands.
+    /// Ends the hold and wakes every process that waits for that; the first reason stands.
     pub(crate) fn end(&self, reason: LostReason) {
         let phase = match reason {
             LostReason::Expired => EXPIRED,

@@ -153,8 +153,8 @@ fn who_is_handed_a_lease_has_what_is_left_of_it() {
     assert_eq!(lapsed.check(asked + TTL), Err(LostReason::Expired));
 }
 
-/// Whose runtime does not drive its timers (a worker that has them may be in a long computation) is
-/// told all the same.
+/// A task whose runtime does not drive its timers (their worker may be in a long computation) is
+/// notified all the same.
 ///
 /// Red without: `signal_end`, or the `notify_waiters` of `lose`.
 #[test]

@@ -80,7 +80,7 @@ pub enum Error {
         /// How it ended.
         reason: LostReason,
     },
-    /// The store could not be asked, so nobody knows who holds the lock: look at the store.
+    /// The store could not be asked, so it is unknown who holds the lock: look at the store.
     #[error("{}: {source}", NotAsked(key))]
     Store {
         /// What was asked for; empty where the store was contacted for no key, as by
@@ -179,7 +179,7 @@ impl fmt::Display for LostReason {
     }
 }
 
-/// What a store answered when it could not answer: nobody knows whether the command took effect.
+/// What a store answered when it could not answer: it is unknown whether the command took effect.
 ///
 /// ```
 /// use lockattr::store::StoreError;
@@ -208,7 +208,7 @@ impl StoreError {
         self
     }
 
-    /// Says that no store will ever be had so, because the URL is wrong.
+    /// Marks the error as final: no retry connects, because the URL is wrong.
     #[must_use]
     pub(crate) fn invalid(mut self) -> Self {
         self.invalid = true;

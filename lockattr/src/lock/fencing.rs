@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::platform::entropy::since_1970;
 
-/// Bits left free below the store's counter, for hand-overs that do not ask the store.
+/// Bits left free below the store's counter, for hand-offs that do not ask the store.
 pub(crate) const HAND_OVER_BITS: u32 = 10;
 
 /// How far ahead of a store's clock and counter a hint may be, in microseconds: an hour. A clock may be
@@ -46,7 +46,7 @@ impl FencingToken {
     /// Makes the token of an acquisition from the store's counter, which is at least the
     /// microseconds since 2024-01-01 and below 2⁵³. A store gives no number twice, up to that end.
     ///
-    /// The low ten bits stay free for hand-overs inside a process.
+    /// The low ten bits stay free for hand-offs inside a process.
     pub const fn from_counter(counter: u64) -> Self {
         Self((counter << HAND_OVER_BITS) & (u64::MAX >> 1))
     }
@@ -64,7 +64,7 @@ impl FencingToken {
         self.0 >> HAND_OVER_BITS
     }
 
-    /// The number of the next hold of the same lease, handed over inside this process; `None` if
+    /// The number of the next hold of the same lease, handed off inside this process; `None` if
     /// the numbers that the store reserved for that are used up.
     pub(crate) fn handed_off(self) -> Option<Self> {
         let next = self.0 + 1;

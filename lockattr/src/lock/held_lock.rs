@@ -35,16 +35,16 @@ pub struct HeldLock {
     pub holders: u32,
     /// Whether it is held in a way that others can hold it too: shared, or by permits.
     pub shared: bool,
-    /// How many stand in the store's line for it: each process counts once, however many of its
+    /// How many wait in the store's queue for it: each process counts once, however many of its
     /// tasks wait.
     pub waiting: u64,
     /// The number of that holder's acquisition, where the store keeps it with the lock. Holds that
-    /// were handed over inside the holder's process have greater ones.
+    /// were handed off inside the holder's process have greater ones.
     pub fencing_token: Option<FencingToken>,
 }
 
 impl HeldLock {
-    /// A lock that one holder has alone, and nobody waits for; for a [`Store`](crate::store::Store).
+    /// A lock that one holder has alone, and no caller waits for; for a [`Store`](crate::store::Store).
     ///
     /// ```
     /// use lockattr::{HeldLock, Holder};

@@ -47,7 +47,7 @@ pub struct Holder {
     pub function: Option<String>,
     /// When it asked, by its own clock.
     pub since: Option<SystemTime>,
-    /// How long the lease still runs if nobody renews it; `None` if it never ends.
+    /// How long the lease still runs if no caller renews it; `None` if it never ends.
     pub remaining: Option<Duration>,
     /// What it waits for, if this is a note about that.
     pub(crate) waits: Option<Box<Waits>>,
@@ -168,7 +168,7 @@ impl Identity {
         Self { words }
     }
 
-    /// Who asks now, for a lock's value.
+    /// A caller that asks now, for a lock's value.
     pub(crate) fn label(&self, function: Option<&str>) -> String {
         let mut label = String::with_capacity(self.room(function));
         self.write_label(&mut label, function);
@@ -180,7 +180,7 @@ impl Identity {
         self.words.len() + function.map_or(0, str::len) + 40
     }
 
-    /// Writes who asks now. What is the same for all locks was rendered once, so this only copies.
+    /// Writes the label of the caller. What is the same for all locks was rendered once, so this only copies.
     pub(crate) fn write_label(&self, label: &mut String, function: Option<&str>) {
         let since = u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX);
         for part in ["since=", decimal(since).as_str(), " ", &self.words] {

@@ -12,7 +12,7 @@ use crate::lock::site::Site;
 pub use choices::{Mode, OnLost, Release};
 pub(crate) use resolved::ResolvedOptions;
 
-/// How long a lease may be: shorter than 10 ms no network can renew, longer than 30 days nobody
+/// How long a lease may be: shorter than 10 ms no network can renew, longer than 30 days no caller
 /// waits for a crashed holder.
 const TTL: RangeInclusive<Duration> =
     Duration::from_millis(10)..=Duration::from_secs(30 * 24 * 60 * 60);
@@ -21,7 +21,7 @@ const TTL: RangeInclusive<Duration> =
 ///
 /// The options are checked when they are used: those that make no sense are refused with
 /// [`Error::InvalidOptions`] and a sentence. A nested call that enters again has the lease that
-/// there is; of its options only the patience, `on_lost`, `reentrant`, `mode` and `permits` count, and
+/// there is; of its options only the wait budget, `on_lost`, `reentrant`, `mode` and `permits` count, and
 /// the last two only in that what could never be granted inside is refused.
 ///
 /// ```
@@ -94,14 +94,14 @@ impl LockOptions {
     /// would take, and is granted the lock in its turn. It asks now and then whether it was forgotten.
     ///
     /// `retry` × [`retry_delay`](Self::retry_delay) shorter than the TTL is allowed, but such a
-    /// patience cannot outlive a crashed holder.
+    /// wait budget cannot outlive a crashed holder.
     pub const fn retry(mut self, retries: u32) -> Self {
         self.retry = Some(retries);
         self
     }
 
     /// Longest pause between two attempts; each pause is a random half to whole of it. A call that
-    /// stands in line is handed the lock as soon as it is free, whatever the pause.
+    /// waits in the queue is handed the lock as soon as it is free, whatever the pause.
     pub const fn retry_delay(mut self, delay: Duration) -> Self {
         self.retry_delay = Some(delay);
         self

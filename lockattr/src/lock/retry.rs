@@ -47,7 +47,7 @@ pub(crate) struct Attempts {
     left: Option<u32>,
     most: Option<u32>,
     deadline: Option<Instant>,
-    /// Until when to stand in line, once that was asked.
+    /// Until when to wait in the queue, once that was asked.
     wait_ends: Option<Instant>,
     delay: Duration,
     made: u32,
@@ -80,13 +80,13 @@ impl Attempts {
         self.left == Some(0) || self.deadline == Some(self.started)
     }
 
-    /// Whether it is worth while to stand in line.
+    /// Whether it is worth while to wait in the queue.
     pub(crate) fn can_wait(&self, now: Instant) -> bool {
         !self.is_once() && self.wait_ends.is_none_or(|ends| now < ends)
     }
 
-    /// Until when to stand in line: the deadline, or for as long as the retries that are left would
-    /// take if each were refused. Standing in line asks all the time, and costs nothing.
+    /// Until when to wait in the queue: the deadline, or for as long as the retries that are left would
+    /// take if each were refused. Standing in the queue asks all the time, and costs nothing.
     pub(crate) fn wait_ends(&mut self, now: Instant, random: f64) -> Instant {
         if let Some(ends) = self.wait_ends {
             return ends;
@@ -101,8 +101,8 @@ impl Attempts {
         *self.wait_ends.insert(ends)
     }
 
-    /// When one who stands in line looks again if he hears nothing for `soon`; `None` if his
-    /// patience is over.
+    /// When a waiter in the queue asks again if it gets no notification for `soon`; `None` if its
+    /// wait budget is spent.
     pub(crate) fn recheck_at(
         &mut self,
         now: Instant,
@@ -113,7 +113,7 @@ impl Attempts {
         (now < ends).then(|| ends.min(now + soon))
     }
 
-    /// How often it was asked: as often as `retry` allows, where that was stood through in line.
+    /// How often it was asked: as often as `retry` allows, where that was stood through in the queue.
     pub(crate) fn made(&self, now: Instant) -> u32 {
         let waited_it_out =
             self.wait_ends.is_some_and(|ends| ends <= now && self.deadline != Some(ends));

@@ -25,9 +25,9 @@ pub(crate) struct Settings {
     pub(crate) server: ServerSettings,
     /// The longest lease that the store takes.
     pub(crate) longest_ttl: Duration,
-    /// Whether the order is looked at in which locks are taken inside each other.
+    /// Enables lock-order checking.
     pub(crate) check_lock_order: bool,
-    /// Whether those who wait inside of a hold look for a circle of waiting.
+    /// Whether those who wait inside of a hold look for a deadlock of waiting.
     pub(crate) detect_deadlocks: bool,
 }
 

@@ -9,7 +9,7 @@
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sharing {
-    /// With nobody.
+    /// With no other holder.
     #[default]
     Exclusive,
     /// With any number of others that share.

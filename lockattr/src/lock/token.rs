@@ -8,14 +8,14 @@ use crate::platform::entropy::random_bits;
 /// 128 random bits, new for every acquisition: only who knows them renews or releases.
 ///
 /// The first half is the same for all acquisitions of one manager: it names the
-/// [`Subscriber`](crate::store::Subscriber) where news about the claim go.
+/// [`Subscriber`](crate::store::Subscriber) where notifications about the claim go.
 ///
 /// `Debug` does not show them, so that no log line becomes a key to somebody's lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OwnerToken(u128);
 
 impl OwnerToken {
-    /// A token that nobody else has, of a claim whose news go to `inbox`.
+    /// A token that no other caller has, of a claim whose notifications go to `inbox`.
     pub(crate) fn random(subscriber: u64) -> Self {
         Self((u128::from(subscriber) << 64) | u128::from(random_bits()))
     }
@@ -42,7 +42,7 @@ impl OwnerToken {
         hex(self.0)
     }
 
-    /// Where news about the claim go.
+    /// Where notifications about the claim go.
     pub fn subscriber(self) -> u64 {
         // The upper half fits.
         (self.0 >> 64) as u64

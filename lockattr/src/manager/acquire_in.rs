@@ -30,7 +30,7 @@ impl LockManager {
     /// | anything that takes longer than a transaction should | the attribute |
     ///
     /// The lock goes with a savepoint too: `ROLLBACK TO` one that was set before gives it back. A
-    /// commit tells the next in line at once; after a rollback it finds out within a second.
+    /// commit tells the next in the queue at once; after a rollback it finds out within a second.
     ///
     /// **Isolation.** `READ COMMITTED`, PostgreSQL's default, sees with each statement what the holder
     /// before has committed. A stricter transaction sees what was there at its first statement: with
@@ -132,7 +132,7 @@ impl LockManager {
         let asked = Instant::now();
         let wait = match wait_budget.is_once() {
             true => Duration::ZERO,
-            // For as long as its retries would take, as those in line wait elsewhere.
+            // For as long as its retries would take, as those in the queue wait elsewhere.
             false => whole(wait_budget.start(asked).wait_ends(asked, random_fraction()) - asked),
         };
         let contended = || {

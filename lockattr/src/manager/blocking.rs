@@ -18,7 +18,7 @@ use crate::{Error, Holder, Lease, LockGuard, LockOptions};
 /// held, happen on a thread that the manager starts for the first of them; no tokio runtime is needed
 /// around it. Inside of one these calls belong into `tokio::task::spawn_blocking`: on a thread that runs
 /// async tasks they are refused with [`Error::InvalidOptions`], unless they enter a hold of their own call
-/// chain again, for which nobody has to wait.
+/// chain again, for which no caller has to wait.
 ///
 /// They go by the machine's clock, also where a test has paused tokio's.
 #[expect(clippy::needless_pass_by_value, reason = "the async forms take their options so")]

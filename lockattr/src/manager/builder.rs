@@ -12,7 +12,7 @@ use crate::store::url;
 
 /// Sets a [`LockManager`] up step by step.
 ///
-/// What the URL's query says wins over what the program says, so that whoever runs a service can
+/// What the URL's query says wins over what the program says, so that the caller that runs a service can
 /// change it without a new build. The query knows these settings by the same names: `prefix`,
 /// `service`, `ttl`, `wait`, `retry`, `retry_delay`, `shutdown_timeout`, `linger`, `max_handoffs`,
 /// `max_handoff_time`, `check_lock_order`, `detect_deadlocks`, and where the store has a server `connections`, `connect_timeout`,
@@ -108,7 +108,7 @@ impl LockManagerBuilder {
     /// wants it.
     ///
     /// For keys that one process locks again and again. Until the time is over, the lock is seen as
-    /// held, by [`holder`](LockManager::holder) too, and who asks once from elsewhere is refused.
+    /// held, by [`holder`](LockManager::holder) too, and a caller that asks once from elsewhere is refused.
     pub fn linger(mut self, time: Duration) -> Self {
         self.settings.linger = time;
         self
@@ -116,7 +116,7 @@ impl LockManagerBuilder {
 
     /// How often a lock goes from one caller in this process to the next while another process
     /// waits for it: 32 times by default, 0 to let the store decide each time. While no other
-    /// process waits, only permits are limited: after so many hand-overs, one permit goes back to
+    /// process waits, only permits are limited: after so many hand-offs, one permit goes back to
     /// the store.
     pub fn max_handoffs(mut self, count: u32) -> Self {
         self.settings.max_handoffs = count;
@@ -131,27 +131,27 @@ impl LockManagerBuilder {
         self
     }
 
-    /// Whether the order is looked at in which locks are taken inside each other: in debug builds by
+    /// Enables lock-order checking: in debug builds by
     /// default.
     ///
     /// Where `order:<id>` is taken inside `product:<id>` here and the other way round there, two
     /// calls wait for each other one day. That is a warning event with all places in the code, once,
     /// on the first day; and one of [`LockManager::inversions`]. It is about what
-    /// [waits](crate::LockOptions::wait): a call that asks once cannot wait in a circle. As
+    /// [waits](crate::LockOptions::wait): a call that asks once cannot wait in a cycle. As
     /// [lockdep](https://docs.kernel.org/locking/lockdep-design.html) does in Linux.
     pub fn check_lock_order(mut self, look: bool) -> Self {
         self.settings.check_lock_order = look;
         self
     }
 
-    /// Whether a call that waits inside of a hold looks for a circle of waiting calls, whatever
+    /// Whether a call that waits inside of a hold looks for a deadlock of waiting calls, whatever
     /// processes they are in: not by default.
     ///
     /// It then tells the others in the store what it waits for, and follows what they wait for. One
     /// of the circle gets [`Error::Deadlock`] within a second, which names the others, where all of
-    /// them would wait until their patience ends. What waits for nobody or is not inside of a hold,
+    /// them would wait until their wait budget ends. What waits for no caller or is not inside of a hold,
     /// costs nothing; what waits inside of one for longer than a tenth of a second costs a few
-    /// commands. All managers of the fleet have to be set to it. Permits are no part of it: who waits
+    /// commands. All managers of the fleet have to be set to it. Permits are no part of it: a waiter
     /// for one of several is not stuck while another may give one back.
     pub fn detect_deadlocks(mut self, look: bool) -> Self {
         self.settings.detect_deadlocks = look;
@@ -188,7 +188,7 @@ impl LockManagerBuilder {
     /// acquisition or a renewal that fewer have in half of the `response_timeout` is an
     /// [`Error::Store`], and is undone or tried again.
     ///
-    /// What this saves from is told at [`RedisStore`](crate::store::RedisStore#replicas).
+    /// What this protects from is described at [`RedisStore`](crate::store::RedisStore#replicas).
     pub fn replicas(mut self, replicas: usize) -> Self {
         self.settings.server.replicas = replicas;
         self

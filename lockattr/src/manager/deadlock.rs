@@ -1,13 +1,13 @@
 //! Circles of calls that wait for each other, in whatever processes: found while they wait.
 //!
-//! Who waits inside of a hold leaves a note in the store for each lock that it holds: what it waits
-//! for. The note is itself a lock, of whoever waits, so that every store can keep it and it goes away
+//! A waiter inside of a hold leaves a note in the store for each lock that it holds: what it waits
+//! for. The note is itself a lock, of the waiter, so that every store can keep it and it goes away
 //! with its process. Then it follows the notes, from the lock that it waits for to what the holder of
 //! that waits for, and so on. Each leaves its notes before it looks, so the last one to come sees the
 //! whole circle.
 //!
 //! A note may be out of date as soon as it is read. But if two rounds find the same waits, one after
-//! the other, all of them were there between the two: that is a circle, and nobody in a circle ever
+//! the other, all of them were there between the two: that is a deadlock, and no caller in a cycle ever
 //! leaves it by itself.
 
 use std::pin::Pin;
@@ -28,7 +28,7 @@ use crate::{Error, Holder};
 /// What precedes the name of a lock in the name of its note.
 const NOTES: &str = "lockattr:waits:";
 
-/// Whether a lock of this name is a note, and nobody's own.
+/// Whether a lock of this name is a note, and no process's own.
 pub(super) fn is_note(name: &str) -> bool {
     name.starts_with(NOTES)
 }
@@ -43,13 +43,13 @@ const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// How long a note stays without its process.
 const TTL: Duration = Duration::from_secs(30);
 
-/// How many looks a circle is left to the one that is to break it, who may not look at all.
+/// How many looks a deadlock is left to the one that is to break it, who may not look at all.
 const MAX_ROUNDS: u32 = 3;
 
 /// No circle is longer.
 const MAX_PATH: usize = 64;
 
-/// Ends with the error, if there is a circle.
+/// Ends with the error, if there is a deadlock.
 pub(super) type Search = Pin<Box<dyn Future<Output = Error> + Send>>;
 
 /// A call that waits for some locks inside holds on others.
@@ -77,7 +77,7 @@ struct Step {
 }
 
 impl LockManager {
-    /// Looks for a circle beside a call that waits for `keys`, if that is wished and there may be
+    /// Looks for a deadlock beside a call that waits for `keys`, if that is wished and there may be
     /// one.
     pub(super) fn search(&self, options: &ResolvedOptions, keys: &[LockKey]) -> Option<Search> {
         let settings = &self.shared.settings;
@@ -111,10 +111,10 @@ impl LockManager {
     }
 }
 
-/// Whether who waits for its lock waits for this call. A task that went on behind its hold does not
+/// Whether a waiter for its lock waits for this call. A task that went on behind its hold does not
 /// hold up anybody.
 fn blocks_others(entry: &Frame) -> bool {
-    // Who waits for one of several permits is not stuck while another may be given back.
+    // A waiter for one of several permits is not stuck while another may be given back.
     let is_one_of_several = matches!(entry.sharing, Sharing::Permits(_));
     !is_one_of_several && entry.ensure_held(Instant::now()).is_ok()
 }
@@ -147,7 +147,7 @@ impl Waiter {
             let now = Instant::now();
             if note.left.is_none_or(|left| now > left + TTL / 3) {
                 // Whatever comes of it: without a note the circle is seen from elsewhere, or ends
-                // by patience as it would without any.
+                // by its wait budget, as it would without any.
                 note.left = Some(now);
                 drop(store.acquire(&AcquireRequest::new(note.claim.clone(), TTL)).await);
             }

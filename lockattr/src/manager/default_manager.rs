@@ -110,7 +110,7 @@ pub(crate) fn named_manager(name: &str) -> Result<LockManager, Error> {
         return Ok(scope.manager);
     }
     let named = NAMED.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
-    // Not while they are locked: whoever hears of it may install one.
+    // Not while they are locked: the caller that learns of it may install one.
     named.ok_or_else(|| {
         tracing::error!(name, "no lock manager is installed under this name");
         Error::NoManager

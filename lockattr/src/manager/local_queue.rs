@@ -1,4 +1,4 @@
-//! Waiting inside the process: behind the caller that asks the store, until the lock is handed over, it
+//! Waiting inside the process: behind the caller that asks the store, until the lock is handed off, it
 //! is this caller's turn to ask, or its wait budget ends.
 //!
 //! So callers that ask for the same keys in the same way have one entry in the store's wait queue between
@@ -122,7 +122,7 @@ impl LockManager {
                 LocalQueue { name, lines, watchdog, hands_off: false, shares: true, probes }
             }
             keys => {
-                // Nothing is handed over here, so that two calls whose keys read alike in one row would
+                // Nothing is handed off here, so that two calls whose keys read alike in one row would
                 // only wait for each other's questions.
                 let names: Vec<_> = keys.iter().map(LockKey::name).collect();
                 let (name, lines) = (names.join("\n").into(), &self.shared.several);
@@ -214,7 +214,7 @@ impl LocalQueue<'_> {
             tokio::select! {
                 biased;
                 came = place.turn() => return Ok(AfterBudget::Received(came)),
-                // Something is known; or whoever asked for all is gone.
+                // Something is known; or the caller that asked for all is gone.
                 _ = changed => {
                     if std::mem::take(&mut another_asks) {
                         grace = Instant::now();

@@ -62,7 +62,7 @@ impl LockManager {
 }
 
 impl LockInversion {
-    /// The templates that are taken inside each other in a circle, the last inside the first.
+    /// The templates that are taken inside each other in a cycle, the last inside the first.
     pub fn templates(&self) -> impl Iterator<Item = &'static str> {
         self.orders.iter().map(|order| order.outer.template)
     }
@@ -115,7 +115,7 @@ impl LockOrder {
     /// `inner` is about to be waited for, inside each of these; tells of what is new and wrong.
     pub(crate) fn record(&self, inner: Site, outer: impl IntoIterator<Item = Site>) {
         for outer in outer {
-            // Not while it is locked: whoever hears of it may ask.
+            // Not while it is locked: the caller that learns of it may ask.
             let inversion = self.observed().take(Nested { outer, inner });
             if let Some(inversion) = inversion {
                 tracing::warn!(%inversion, "locks are taken in two orders");
@@ -135,7 +135,7 @@ impl LockOrder {
 }
 
 impl ObservedOrders {
-    /// Notes an order, and says if it is one that closes a circle; each of them once.
+    /// Notes an order, and says if it is one that closes a deadlock; each of them once.
     fn take(&mut self, new: Nested) -> Option<LockInversion> {
         let known = self.orders.entry(new.outer.template).or_default();
         if known.iter().any(|order| order.inner.template == new.inner.template) {

@@ -269,7 +269,7 @@ impl LockManager {
         default_manager::scope(self.clone(), future)
     }
 
-    /// Waits for the lock, within the patience of `options`, and takes it.
+    /// Waits for the lock, within the wait budget of `options`, and takes it.
     ///
     /// Inside a hold on the same key by this call chain it enters again, without asking the
     /// store.
@@ -440,7 +440,7 @@ impl LockManager {
     /// Stops granting, signals every body that runs under a lock of this manager, waits for them
     /// to stop, and gives everything back.
     ///
-    /// Who waits for a lock is told [`Error::ShutDown`] at once. Then it waits at most
+    /// A waiter for a lock is notified [`Error::ShutDown`] at once. Then it waits at most
     /// `shutdown_timeout` (10 s) for the bodies to stop and their locks to be given back; those of
     /// bodies that did not stop it gives back itself, and waits at most as long again for the
     /// store. All clones are shut down; to call it twice does no harm.

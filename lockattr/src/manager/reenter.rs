@@ -19,7 +19,7 @@ use crate::platform::entropy::random_fraction;
 use crate::store::Sharing;
 use crate::{Error, Holder, LockGuard, LostReason};
 
-/// Enters a hold of the call's own chain again, if nobody else is inside of it. The clock is asked when the
+/// Enters a hold of the call's own chain again, if no other caller is inside of it. The clock is asked when the
 /// body begins (`body/enter.rs`), and not here.
 fn try_enter_again(
     options: &ResolvedOptions,
@@ -54,8 +54,8 @@ impl LockManager {
         observed(wait, outcome)
     }
 
-    /// Enters a hold of the call's own chain again, if it has one on `key` and nobody else is inside. Such a
-    /// call costs next to nothing: it has no use for most of its options, and waits for nobody.
+    /// Enters a hold of the call's own chain again, if it has one on `key` and no other caller is inside. Such a
+    /// call costs next to nothing: it has no use for most of its options, and waits for no caller.
     pub(crate) async fn enter_at_once(
         &self,
         options: &ResolvedOptions,
@@ -81,7 +81,7 @@ impl LockManager {
         }
     }
 
-    /// Enters a hold of the call's own chain again, if nobody else is inside of it.
+    /// Enters a hold of the call's own chain again, if no other caller is inside of it.
     pub(super) fn try_enter_again(
         &self,
         options: &ResolvedOptions,
@@ -103,7 +103,7 @@ impl LockManager {
         }
     }
 
-    /// Enters the holds on all of `keys` again, if this call chain has them and nobody else is inside.
+    /// Enters the holds on all of `keys` again, if this call chain has them and no other caller is inside.
     pub(super) fn try_enter_all_again(
         &self,
         options: &ResolvedOptions,
@@ -156,7 +156,7 @@ async fn enter_again(
     }
     let mut attempts = options.wait_budget.start(Instant::now());
     attempts.begin();
-    // In line from here on, so that the turns are taken in the order of the calls.
+    // In the queue from here on, so that the turns are taken in the order of the calls.
     let turn = pin!(outer.clone().turn(options.sharing, options.site));
     let ended = pin!(outer.clone().ended());
     let ends = attempts.wait_ends(Instant::now(), random_fraction());
@@ -174,7 +174,7 @@ async fn enter_again(
     }
 }
 
-/// Refuses what could never be granted: who is inside waits for nobody to be inside.
+/// Refuses what could never be granted: a caller inside would wait for itself.
 fn check_sharing(inner: Sharing, outer: Sharing, key: &str) -> Result<(), Error> {
     let (inner, outer) = match (inner, outer) {
         (_, Sharing::Exclusive)

@@ -75,7 +75,7 @@ impl LockManager {
         Ok(held)
     }
 
-    /// Takes the lock from whoever has it, without asking, and hands it to the next in line; `true` if
+    /// Takes the lock from its holder, without asking, and hands it to the next in the queue; `true` if
     /// anybody had it.
     ///
     /// For operators, and for a holder that hangs: its body **goes on** until its next renewal tells it
@@ -86,7 +86,7 @@ impl LockManager {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the store could not be asked (then nobody knows whether it was taken, and it
+    /// [`Error::Store`] if the store could not be asked (then it is unknown whether it was taken, and it
     /// does no harm to ask again), or cannot take the lock: it says what to do instead.
     /// [`Error::InvalidKey`].
     ///
@@ -104,7 +104,7 @@ impl LockManager {
     /// assert!(manager.force_release("nightly").await?);
     /// assert!(manager.holder("nightly").await?.is_none());
     ///
-    /// // Who had it is told, at the latest when it gives the lock back.
+    /// // Who had it is notified, at the latest when it gives the lock back.
     /// assert!(matches!(hangs.release().await, Err(Error::Lost { .. })));
     /// # Ok(())
     /// # }

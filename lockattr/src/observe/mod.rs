@@ -1,7 +1,7 @@
-//! What becomes of acquisitions and holds, for whoever operates the program: spans and events of
+//! What becomes of acquisitions and holds, for the operator of the program: spans and events of
 //! `tracing`, and metrics.
 //!
-//! Only looks. Where nobody does, it costs an acquisition one look at a flag.
+//! Only looks. Where no caller does, it costs an acquisition one look at a flag.
 
 mod metrics;
 pub(crate) mod recorder;

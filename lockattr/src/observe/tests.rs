@@ -1,4 +1,4 @@
-//! Where nobody looks, nothing is made.
+//! Where no caller looks, nothing is made.
 
 use tracing::subscriber::{NoSubscriber, with_default};
 

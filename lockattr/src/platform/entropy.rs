@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::platform::process::Process;
 
-/// Bits that nobody can foresee.
+/// Bits that no process can foresee.
 pub(crate) fn random_bits() -> u64 {
     #[cfg(feature = "__sim")]
     if let Some(bits) = crate::platform::simulated::said(|machine| machine.random_bits()) {

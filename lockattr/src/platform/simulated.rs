@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// What the machine says under which a simulated process runs.
 pub trait Machine {
-    /// For owner tokens, inboxes and pauses.
+    /// For owner tokens, subscribers and pauses.
     fn random_bits(&self) -> u64;
 
     /// The calendar.

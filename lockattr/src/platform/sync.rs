@@ -3,7 +3,7 @@
 
 pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Quick, and seeded for each process. The names in a map are those that are locked now, so nobody can fill
+/// Quick, and seeded for each process. The names in a map are those that are locked now, so no process can fill
 /// it with names that were chosen to meet.
 pub(crate) use foldhash::quality::RandomState as NameHasher;
 pub(crate) use tokio::sync::{Semaphore, oneshot};

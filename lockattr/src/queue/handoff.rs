@@ -16,7 +16,7 @@ pub(crate) const PICK_UP_TIMEOUT: Duration = Duration::from_millis(100);
 /// What a waiter's turn brings.
 #[derive(Debug)]
 pub(super) enum Handoff<T> {
-    /// The lock, handed over.
+    /// The lock, handed off.
     Lock(T),
     /// The place of the head, with its number, to ask the store.
     Ask(u64),

@@ -12,7 +12,7 @@ use crate::platform::sync::{Arc, Instant};
 pub(crate) enum Next<W, T, K = ()> {
     /// This one gets the lock: its turn is to be told.
     Hand(SelectedWaiter<W, T, K>),
-    /// Nobody who could have it from here; the next one, if any, asks the store.
+    /// No caller who could have it from here; the next one, if any, asks the store.
     Store {
         /// Whether another process waits.
         contended: bool,
@@ -76,7 +76,7 @@ impl<W, T, K> Head<W, T, K> {
         by_name.of(self)?.known.as_ref().map(|(known, _)| known.clone())
     }
 
-    /// Who gets the lock next, if `fits` says that the first in line can have it from here.
+    /// Who gets the lock next, if `fits` says that the first in the queue can have it from here.
     pub(crate) fn next(&self, now: Instant, fits: impl FnOnce(&W) -> bool) -> Next<W, T, K> {
         self.lines.next(&self.name, self.number, now, fits)
     }
@@ -132,7 +132,7 @@ impl<W, T, K> Head<W, T, K> {
             line.get_mut().known.take_if(|(_, ours)| *ours);
             by_name.ask_next(&self.name)
         };
-        // Not while the lines are locked: whoever is woken may want them.
+        // Not while the lines are locked: the caller that is woken may want them.
         if let Some(waiter) = waiter {
             waiter.tell();
         }
@@ -170,12 +170,12 @@ impl<W, T, K> WaitQueues<W, T, K> {
 }
 
 impl<W, T, K> SharedHead<W, T, K> {
-    /// Who may have the lock beside those who have it, if `fits` says that the first in line can.
+    /// Who may have the lock beside those who have it, if `fits` says that the first in the queue can.
     pub(crate) fn next(&self, now: Instant, fits: impl FnOnce(&W) -> bool) -> Next<W, T, K> {
         self.lines.next(&self.name, self.number, now, fits)
     }
 
-    /// Whether anybody waits of whom `which` says so.
+    /// Whether `which` is true of any waiter.
     pub(crate) fn any_waits(&self, which: impl Fn(&W) -> bool) -> bool {
         let mut by_name = self.lines.by_name(&self.name);
         let line = by_name.headed(&self.name, self.number);
@@ -193,7 +193,7 @@ impl<W, T, K> ByName<W, T, K> {
         self.lines.get_mut(name).filter(|line| line.head == number)
     }
 
-    /// The first waiter becomes the head, once it is told; without one there is no line any more.
+    /// The first waiter becomes the head, once it is notified; without one there is no line any more.
     pub(super) fn ask_next(&mut self, name: &str) -> Option<QueuedWaiter<W>> {
         let number = self.number();
         let line = self.lines.get_mut(name)?;

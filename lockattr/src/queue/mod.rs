@@ -7,7 +7,7 @@
 //! [known](Waiter::known) to all of its queue.
 //!
 //! `W` is what a waiter wants, `T` what it is handed, `K` what is known of the lock: none of them is
-//! looked at here.
+//! read here.
 
 mod handoff;
 mod head;
@@ -67,20 +67,20 @@ struct ByName<W, T, K> {
 /// One line: there is one as long as somebody is ahead, or the lock is kept here, or a turn is on its way.
 struct WaitQueue<W, T, K> {
     /// The number of its head. One that was passed over has another, and nothing to say any more. [`NO_HEAD`]
-    /// if a turn is on its way and else nobody is here.
+    /// if a turn is on its way and else no caller is here.
     head: u64,
     waiting: VecDeque<QueuedWaiter<W>>,
     /// Waiters that were taken out to get the lock, which is on its way. Several, where they share it.
     called: Vec<u64>,
     /// Turns that lie ready for their waiters.
     handed: Vec<PendingHandoff<T>>,
-    /// Since when another process waits, and how often the lock was handed over since.
+    /// Since when another process waits, and how often the lock was handed off since.
     contended: Option<(Instant, u32)>,
     /// Callers that get in past the head, which asks the store.
     past: Option<HeadBypass>,
     /// Whether the head has an answer, and so waits in the store's queue.
     is_answered: bool,
-    /// The lock, while nobody has it and it is kept for the next call; and until when.
+    /// The lock, while no caller has it and it is kept for the next call; and until when.
     /// Boxed, because most lines are of locks that somebody has.
     kept: Option<Box<(T, Instant)>>,
     /// What the head learned last, and whether that is that the lock is this process's own.
@@ -128,7 +128,7 @@ impl<W, T, K> WaitQueue<W, T, K> {
         (self.head, self.is_answered) = (head, false);
     }
 
-    /// Whether whoever comes is the head.
+    /// Whether a caller that comes is the head.
     fn has_no_head(&self) -> bool {
         self.head == NO_HEAD
     }
@@ -149,7 +149,7 @@ impl<W, T, K> ByName<W, T, K> {
         self.last_id
     }
 
-    /// The line of this name has no head any more, and nobody waits there. It goes when no turn is on its way.
+    /// The line of this name has no head any more, and no caller waits there. It goes when no turn is on its way.
     fn leave_without_head(&mut self, name: &str) {
         if let Some(line) = self.lines.get_mut(name) {
             line.head = NO_HEAD;
@@ -157,7 +157,7 @@ impl<W, T, K> ByName<W, T, K> {
         }
     }
 
-    /// Forgets the line of this name, if it is there for nobody.
+    /// Forgets the line of this name, if it is there for no caller.
     fn forget_if_over(&mut self, name: &str) {
         let is_over = |line: &WaitQueue<W, T, K>| {
             line.has_no_head() && line.called.is_empty() && line.handed.is_empty()
@@ -259,7 +259,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
         Waiter { lines: self.clone(), name: name.into(), id, wants, turn }
     }
 
-    /// The place in front for the lock of this name, if nobody has it, and the lock if it is kept.
+    /// The place in front for the lock of this name, if no caller has it, and the lock if it is kept.
     pub(crate) fn try_join(self: &Arc<Self>, name: &str) -> Option<(Head<W, T, K>, Option<T>)> {
         let mut by_name = self.by_name(name);
         let number = by_name.number();
@@ -305,7 +305,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
         self.learned_if(name, known, |_| true);
     }
 
-    /// A caller learned this that asked beside the head: for all, or it is nobody else's concern.
+    /// A caller learned this that asked beside the head: for all, or it is no other caller's concern.
     pub(crate) fn learned_for_all(&self, name: &str, known: K) {
         self.learned_if(name, known, |line| line.probed_for_all);
     }
@@ -320,7 +320,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
         wake(known_waiters);
     }
 
-    /// Whoever asked for all is gone without an answer, and another may.
+    /// A caller that asked for all is gone without an answer, and another may.
     pub(crate) fn probe_ended(&self, name: &str) {
         let known_waiters = {
             let lines = &mut self.by_name(name).lines;
@@ -428,7 +428,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
         let note = |line: &mut WaitQueue<W, T, K>| {
             line.contended.get_or_insert((now, 0));
         };
-        // In one step for each lock: whoever takes a kept lock just then takes the note along.
+        // In one step for each lock: the caller that takes a kept lock just then takes the note along.
         let Some(name) = name else {
             return self.take_all_cached(|lines| lines.values_mut().for_each(note));
         };

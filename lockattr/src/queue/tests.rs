@@ -17,7 +17,7 @@ type WaitQueue = Arc<WaitQueues<u32, &'static str>>;
 const SECOND: Duration = Duration::from_secs(1);
 const INSTANT: Duration = Duration::from_nanos(1);
 
-/// Lines in which a lock is handed on twice, within ten seconds, while another process waits.
+/// Lines in which a lock is handed off twice, within ten seconds, while another process waits.
 fn lines() -> (WaitQueue, Instant) {
     (WaitQueues::new(Limits { count: 2, time: SECOND * 10 }), Instant::now())
 }
@@ -276,7 +276,7 @@ fn a_lease_on_its_way_past_the_head_finds_its_waiter_also_when_the_head_has_gone
     assert_eq!(*called.wants(), 2);
     drop(head);
     called.hand("a lease").unwrap();
-    // Nobody is before those who come now.
+    // No caller is before those who come now.
     let head = head_of(&lines, "a");
     drop(head);
     let (head, _) = lines.try_join("a").expect("nobody is ahead");

@@ -1,4 +1,4 @@
-//! Who asks for what.
+//! Which caller asks for what.
 
 use std::fmt::{self, Debug};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use crate::lock::key::{in_one_order, named};
 use crate::lock::token::OwnerToken;
 use crate::platform::entropy::random_bits;
 
-/// Who asks for what: one acquisition, from its first attempt to its release.
+/// Which caller asks for what: one acquisition, from its first attempt to its release.
 ///
 /// `Debug` shows the keys only: who reads the value could release the lock.
 ///
@@ -29,14 +29,14 @@ pub struct Claim {
     value: String,
     /// The value that replaces `value` once the claim shares a lock that it had alone.
     shared_value: OnceLock<String>,
-    /// Zero unless it may stand in the store's line. Then twice the TTL in milliseconds; the lowest bit is
+    /// Zero unless it may wait in the store's queue. Then twice the TTL in milliseconds; the lowest bit is
     /// set if its turn is only told to it.
     queued: AtomicU64,
     /// Which of several servers have answered its release, a bit for each, and whether any of them
     /// loudly.
     released_on: AtomicU64,
     attempts: Mutex<Attempts>,
-    /// As whom it stands in line, if it is one of several attempts, or a part.
+    /// As whom it waits in the queue, if it is one of several attempts, or a part.
     queued_as: Option<Arc<Self>>,
 }
 
@@ -57,13 +57,13 @@ struct Attempts {
 }
 
 impl Claim {
-    /// A claim with an owner token of its own, and a label that says who asks. It stands alone: no
-    /// inbox hears of it.
+    /// A claim with an owner token of its own, and a label that names the caller. It stands alone: no
+    /// subscriber learns of it.
     pub fn new(key: LockKey, label: &str) -> Self {
         Self::with(random_bits(), Arc::new([key]), Sharing::Exclusive, label)
     }
 
-    /// A claim as the manager with this inbox makes it: for `key` and all of `others` together,
+    /// A claim as the manager with this subscriber makes it: for `key` and all of `others` together,
     /// equal ones counted once, shared as `sharing` says.
     ///
     /// For tests of a [`Store`](super::Store); the example stands at [`Subscriber`].
@@ -184,7 +184,7 @@ impl Claim {
 
     /// The claim as another owner than last time, for a store whose servers may execute what one
     /// attempt asked after they have executed what a later one did: itself the first time, then one
-    /// with a new token, that stands in line in the same place.
+    /// with a new token, that waits in the queue in the same place.
     pub(crate) fn next_attempt(self: &Arc<Self>) -> Arc<Self> {
         let mut attempts = self.attempts();
         attempts.queued = true;
@@ -227,19 +227,19 @@ impl Claim {
         (bits & (1 << node) != 0).then_some(bits & NOTIFIED == 0)
     }
 
-    /// As whom it stands in line: news for it are told to that claim.
+    /// As whom it waits in the queue: notifications for it go to that claim.
     pub(crate) fn queued_as(&self) -> &Self {
         self.queued_as.as_deref().unwrap_or(self)
     }
 
-    /// It may stand in the store's line from now on.
+    /// It may wait in the store's queue from now on.
     pub(crate) fn enters_queue(&self, ttl: Duration, waiting: Waiting) {
         let halves = u64::try_from(ttl.as_millis()).map_or(u64::MAX, |ms| ms.saturating_mul(2));
         let told = u64::from(waiting != Waiting::Queued);
         self.queued_as().queued.store((halves & !1) | told, Ordering::Release);
     }
 
-    /// Its turn has come: it does not stand in line any more. One that is told to come and take
+    /// Its turn has come: it does not wait in the queue any more. One that is asked to come and take
     /// several locks may do so in another line still.
     pub(crate) fn left_queue(&self) {
         if self.queued.load(Ordering::Acquire) & 1 == 0 {
@@ -247,7 +247,7 @@ impl Claim {
         }
     }
 
-    /// What it asked for, and how it waits, where it may still stand in line.
+    /// What it asked for, and how it waits, where it may still wait in the queue.
     pub(crate) fn queued(&self) -> Option<(Duration, Waiting)> {
         let halves = self.queued_as().queued.load(Ordering::Acquire);
         let told = halves & 1 == 1;

@@ -18,7 +18,7 @@ impl<'a> HeldLockRows<'a> {
     }
 
     /// One holder of the lock of this name, whose lease has so many microseconds left; of several, the
-    /// one whose lease ends first comes first. Names that nobody could ask for are passed over.
+    /// one whose lease ends first comes first. Names that no process could ask for are passed over.
     pub(crate) fn add(&mut self, name: &[u8], value: &[u8], left: i64, shared: bool, waiting: i64) {
         let name = std::str::from_utf8(name).ok();
         let key = name.and_then(|name| name.strip_prefix(self.prefix));
@@ -38,7 +38,7 @@ impl<'a> HeldLockRows<'a> {
     }
 }
 
-/// Whoever wrote this value, and whose lease has so many microseconds left, if that is known.
+/// A process that wrote this value, and whose lease has so many microseconds left, if that is known.
 pub(crate) fn holder_of(value: &[u8], left: Option<i64>) -> Holder {
     Holder::from_value(&String::from_utf8_lossy(value), left.map(from_micros))
 }

@@ -1,4 +1,4 @@
-//! What a server says to the inboxes of a store, in the words that all servers use:
+//! What a server says to the subscribers of a store, in the words that all servers use:
 //!
 //! ```text
 //! granted TOKEN NUMBER MICROS WANTED [LESS]   the lock is that claim's since then, by the server's
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::{Grant, MAX_RECHECK, OwnerToken, Subscriber, Subscribers};
 use crate::FencingToken;
 
-/// The inboxes, and what is known of the clock of the server that tells them.
+/// The subscribers, and what is known of the clock of the server that tells them.
 #[derive(Debug, Default)]
 pub(crate) struct Notifications {
     pub(crate) subscribers: Arc<Subscribers>,
@@ -71,7 +71,7 @@ impl Notifications {
         self.subscribers.all().iter().for_each(|subscriber| subscriber.ask_all_again());
     }
 
-    /// Delivers a message to the inbox with this number.
+    /// Delivers a message to the subscriber with this number.
     pub(crate) fn deliver(&self, id: u64, message: &str) {
         // One whose manager is gone may still be listened for.
         let Some(subscriber) = self.subscribers.get(id) else { return };

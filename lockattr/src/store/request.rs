@@ -96,9 +96,9 @@ pub enum Waiting {
     /// Nothing: it only asked.
     #[default]
     Not,
-    /// It stands in line, and is granted the lock when its turn comes: its inbox hears of it.
+    /// It waits in the queue, and is granted the lock when its turn comes: its subscriber learns of it.
     Queued,
-    /// It stands in line, and when its turn comes its inbox is told to ask again: what has to hold
+    /// It waits in the queue, and when its turn comes its subscriber is asked to ask again: what has to hold
     /// several locks at once, in stores that know nothing of each other, comes and takes them.
     Told {
         /// Whether it stood there before: where it does not any more, it has been told, and comes
@@ -141,8 +141,8 @@ pub struct ReleaseRequest {
     pub claim: Arc<Claim>,
     /// How long it stays taken still: `hold_at_least` is not over. Zero to free it now.
     pub after: Duration,
-    /// Whether nobody is told, and the claim keeps its place in line: the lock came to nothing,
-    /// because it was not to be had in other stores too.
+    /// Whether no process is notified, and the claim keeps its place in the queue: the lock failed,
+    /// because other stores refused it.
     pub quietly: bool,
 }
 
@@ -159,7 +159,7 @@ impl ReleaseRequest {
         self
     }
 
-    /// The same, but nobody is told of it.
+    /// The same, but no process learns of it.
     #[must_use]
     pub fn without_notification(mut self) -> Self {
         self.quietly = true;

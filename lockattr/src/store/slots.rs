@@ -85,7 +85,7 @@ impl<K: Copy + PartialEq, C: Clone> Slots<K, C> {
             connect(attempt);
         }
         connecting.await.unwrap_or_else(|_| {
-            // Nobody would finish this attempt any more.
+            // No process would finish this attempt any more.
             self.forget(id);
             Err(StoreError::new("the runtime that connected to it has ended").not_sent())
         })

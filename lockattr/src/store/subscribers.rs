@@ -1,11 +1,11 @@
-//! The inboxes that a store tells, each for as long as its manager keeps it.
+//! The subscribers that a store tells, each for as long as its manager keeps it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::Subscriber;
 
-/// The inboxes, by their numbers.
+/// The subscribers, by their numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers(Mutex<HashMap<u64, Weak<Subscriber>>>);
 

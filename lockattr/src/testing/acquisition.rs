@@ -83,7 +83,7 @@ impl fmt::Display for Acquisition {
 pub enum Outcome {
     /// The store is being asked.
     Asking,
-    /// Somebody else has the lock, or comes first: it stands in line, or pauses before it asks
+    /// Somebody else has the lock, or comes first: it waits in the queue, or pauses before it asks
     /// again.
     Waiting,
     /// It has the lock.
@@ -92,7 +92,7 @@ pub enum Outcome {
     Released,
     /// It had the lock, and lost it.
     Lost(LostReason),
-    /// Refused: another holder had it still when its patience was over.
+    /// Refused: another holder had it still when its wait budget was spent.
     Contended,
     /// Refused: the store could not be asked.
     Unavailable,
@@ -100,7 +100,7 @@ pub enum Outcome {
     ShutDown,
     /// Refused: what was asked for makes no sense here.
     Invalid,
-    /// It would have waited for ever, in a circle.
+    /// It would have waited forever, in a cycle.
     Deadlock,
     /// Its caller went away before it was answered.
     Cancelled,

@@ -103,7 +103,7 @@ impl TestLocks {
         held.unwrap_or_else(|| panic!("after {LONG_ENOUGH:?} nobody has `{key}`; {self:#?}"))
     }
 
-    /// Waits until nobody has the lock: given back, as a dropped guard is a little later, or
+    /// Waits until no caller has the lock: given back, as a dropped guard is a little later, or
     /// ended by itself.
     ///
     /// # Panics
@@ -123,7 +123,7 @@ impl TestLocks {
         }
     }
 
-    /// Asserts that nobody has the lock.
+    /// Asserts that no caller has the lock.
     ///
     /// The lock of a guard that was dropped is given back a little later, and so is one that came to
     /// a call just as that gave up: [wait](Self::until_free) for that.

@@ -8,14 +8,14 @@
 //!   it, lets its lease [expire](TestLocks::expire), starts [another process](TestLocks::another_process);
 //! * plays the network: [cuts](TestLocks::cut) the store off, lets it [hang](TestLocks::hang),
 //!   [loses answers](TestLocks::lose_answers), [fails](TestLocks::fail_next) so many requests;
-//! * looks: [who waits](TestLocks::waiting), [who holds](TestLocks::holder), what was
+//! * looks: [which process waits](TestLocks::waiting), [who holds](TestLocks::holder), what was
 //!   [acquired](TestLocks::acquisitions) and in [which order](TestLocks::timeline), and whether
 //!   [anything is left](TestLocks::assert_nothing_left).
 //!
 //! # Time
 //!
 //! All time is tokio's, so in a test under `#[tokio::test(start_paused = true)]` none passes: when
-//! every task waits, the clock jumps to the next timer. A patience of ten seconds, a TTL of an hour,
+//! every task waits, the clock jumps to the next timer. A wait budget of ten seconds, a TTL of an hour,
 //! or an outage of a day are over at once, in the right order. To let time pass, sleep: the renewals on the way
 //! are done (`tokio::time::advance` would jump over them). Under a clock that runs, everything works
 //! as well, and takes as long as it says. `start_paused` needs tokio's feature `test-util`, which the feature
@@ -113,7 +113,7 @@ struct Shared {
 }
 
 impl TestLocks {
-    /// Locks with the default settings: a TTL of ten seconds, and as much patience.
+    /// Locks with the default settings: a TTL of ten seconds, and as much wait budget.
     #[allow(clippy::new_without_default)] // Each is a world of its own, made on purpose.
     pub fn new() -> Self {
         Self::with(LockManager::builder()).expect("the defaults make sense")

@@ -23,7 +23,7 @@ pub(super) enum Fault {
     Cut,
     /// They get nowhere.
     Hanging,
-    /// They take effect, and nobody hears.
+    /// They take effect, and no caller hears.
     AnswersLost,
 }
 

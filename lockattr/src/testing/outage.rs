@@ -7,7 +7,7 @@ use super::network::Fault;
 
 impl TestLocks {
     /// Cuts the store off: every request is refused at once, with [`Error::Store`], until it is
-    /// [mended](Self::mend). Nobody hears of a lock that becomes free, renewals fail, and holders
+    /// [mended](Self::mend). No caller learns of a lock that becomes free, renewals fail, and holders
     /// learn by their own deadlines that their leases have ended.
     ///
     /// [`Error::Store`]: crate::Error::Store
@@ -57,12 +57,12 @@ impl TestLocks {
     }
 
     /// Ends [`cut`](Self::cut), [`hang`](Self::hang), [`lose_answers`](Self::lose_answers),
-    /// [`slow`](Self::slow) and [`fail_next`](Self::fail_next). Who waits asks again.
+    /// [`slow`](Self::slow) and [`fail_next`](Self::fail_next). A waiter asks again.
     pub fn mend(&self) {
         self.shared.store.mend();
     }
 
-    /// How many requests the store was sent so far. What is entered again, or handed on inside of
+    /// How many requests the store was sent so far. What is entered again, or handed off inside of
     /// a process, needs none.
     pub fn requests(&self) -> u64 {
         self.shared.store.network().requests()

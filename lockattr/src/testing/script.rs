@@ -10,7 +10,7 @@ use crate::LockOptions;
 use crate::platform::entropy::random_bits;
 use crate::store::{Claim, LockKey, OwnerToken, ReleaseRequest, Sharing};
 
-/// Longer than a test lets pass: whoever is played here renews his lease as others do.
+/// Longer than a test lets pass: the holder that is played here renews its lease as others do.
 const FOR_GOOD: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Who holds a lock that the test holds as somebody else.
@@ -93,16 +93,16 @@ impl TestLocks {
     }
 
     /// Takes the lock away from all who have it, and holds it as somebody else: before all who
-    /// stand in line, as after an operator's hand or an eviction.
+    /// wait in the queue, as after an operator's hand or an eviction.
     ///
-    /// Who had it is not told: as with a server, he learns it by his next renewal, which is a third of
-    /// the TTL after the last, and is told [`LostReason::Taken`](crate::LostReason::Taken). Until
+    /// The holder is not notified: as with a server, it learns of the loss by its next renewal, which is a third of
+    /// the TTL after the last, and is notified [`LostReason::Taken`](crate::LostReason::Taken). Until
     /// then both believe that they have it, and only a fencing token tells them apart. With
-    /// [`noticed`](Other::noticed) he is told at once.
+    /// [`noticed`](Other::noticed) it is notified at once.
     ///
     /// # Panics
     ///
-    /// If nobody has the lock: [`hold`](Self::hold) it then.
+    /// If no caller has the lock: [`hold`](Self::hold) it then.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -137,12 +137,12 @@ impl TestLocks {
     }
 
     /// Ends the leases on a key now, as if their TTLs had passed without a renewal: the next in
-    /// line has the lock, and who had it is told
-    /// [`LostReason::Expired`](crate::LostReason::Expired) at once, because his own clock says so.
+    /// the queue has the lock, and its holder is notified
+    /// [`LostReason::Expired`](crate::LostReason::Expired) at once, because its own clock shows it.
     ///
     /// # Panics
     ///
-    /// If nobody has the lock.
+    /// If no caller has the lock.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -202,7 +202,7 @@ impl Other {
         self.store.locks.is_held_by(&self.claim)
     }
 
-    /// Gives the lock back: the next in line has it.
+    /// Gives the lock back: the next in the queue has it.
     pub fn release(self) {
         // The drop does.
     }

@@ -21,7 +21,7 @@ pub(super) struct ScriptedStore {
     changed: Notify,
 }
 
-/// What a manager hears of its claims: as much as the network lets through.
+/// What a manager learns of its claims: as much as the network lets through.
 #[derive(Debug)]
 struct Wire {
     subscriber: Weak<Subscriber>,
@@ -43,7 +43,7 @@ impl ScriptedStore {
         subscribers.iter().for_each(|subscriber| subscriber.ask_all_again());
     }
 
-    /// The claim with this token has lost its lock, and its manager hears of it.
+    /// The claim with this token has lost its lock, and its manager learns of it.
     pub(super) fn notify_lost(&self, token: OwnerToken) {
         let subscribers: Vec<_> =
             self.wires().iter().filter_map(|ear| ear.subscriber.upgrade()).collect();

@@ -61,7 +61,7 @@ fn time_to_answer(releases: &[PendingRelease], now: Instant) -> Duration {
 }
 
 /// Releases on their way. A runtime that ends drops them: they go back to the queue, because
-/// nobody knows whether they were still sent.
+/// it is unknown whether they were still sent.
 struct Unanswered {
     watchdog: Arc<Watchdog>,
     releases: Vec<PendingRelease>,
@@ -101,7 +101,7 @@ impl Watchdog {
         asked: Instant,
     ) {
         let key = renewal.claim.key().as_str();
-        // Released meanwhile: the answer concerns nobody.
+        // Released meanwhile: the answer concerns no caller.
         let Some(hold) = self.queue().leases.hold(id) else { return };
         match answer {
             Ok(RenewOutcome::Renewed) => {
@@ -111,7 +111,7 @@ impl Watchdog {
             }
             Ok(RenewOutcome::NotHeld) => {
                 observe::renewal("not_held");
-                // Looked up again: it may have been handed over.
+                // Looked up again: it may have been handed off.
                 let hold = self.queue().leases.lose(id);
                 hold.iter().for_each(|hold| lose(hold));
             }
@@ -130,7 +130,7 @@ impl Watchdog {
                 observe::release("unknown");
                 tracing::debug!(key, %error, "a release got no answer; trying again");
                 let given_up = self.queue().release_again(release, Instant::now());
-                // Not while the queue is locked: whoever hears of it may take a lock.
+                // Not while the queue is locked: the caller that learns of it may take a lock.
                 if let Some(release) = given_up {
                     let key = release.lock.claim.key().as_str();
                     tracing::warn!(
@@ -141,7 +141,7 @@ impl Watchdog {
                 return;
             }
             Ok(ReleaseOutcome::Released) => observe::release("released"),
-            // Of what was never ours, or lost before, that is no news.
+            // Of what was never ours, or lost before, that is nothing new.
             Ok(ReleaseOutcome::NotHeld) => {
                 if release.held {
                     observe::release("not_held");

@@ -36,7 +36,7 @@ impl EarlyLosses {
         self.any.store(!lost_at.is_empty(), Ordering::SeqCst);
     }
 
-    /// Whether the claim with this token has lost the lease that began at `began`. It is told once.
+    /// Whether the claim with this token has lost the lease that began at `began`. It is notified once.
     pub(super) fn take(&self, token: OwnerToken, began: Instant) -> bool {
         if !self.any.load(Ordering::SeqCst) {
             return false;

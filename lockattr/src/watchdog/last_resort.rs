@@ -42,7 +42,7 @@ impl Watchdog {
             let watchdog = self.clone();
             let thread = thread::Builder::new().name("lockattr-release".into());
             if let Err(error) = thread.spawn(move || watchdog.drive()) {
-                // Not while the queue is locked: whoever hears of it may take a lock.
+                // Not while the queue is locked: the caller that learns of it may take a lock.
                 drop(queue);
                 tracing::error!(%error, "no thread to release locks with");
                 return;
@@ -89,7 +89,7 @@ impl Watchdog {
             sleep(IDLE_BEFORE_EXIT).await;
             let mut queue = self.queue();
             if queue.releases.all_settled() {
-                // In the same breath, so that whoever comes next starts another thread.
+                // In the same breath, so that a caller that comes next starts another thread.
                 queue.remove(runtime);
                 return;
             }

@@ -149,7 +149,7 @@ impl Watchdog {
         }
     }
 
-    /// Watches a hold acquired at `asked` for `ttl` until [`forget`](Self::forget) is told its id.
+    /// Watches a hold acquired at `asked` for `ttl` until [`forget`](Self::forget) gets its id.
     /// Also whether the task was woken for it.
     pub(crate) fn watch(
         &self,
@@ -200,7 +200,7 @@ impl Watchdog {
         self.queue().recheck_at(name, until).then_some(until)
     }
 
-    /// Looks at `at` whether readers are to share the lock of this name; `false` if nobody can acquire here any more.
+    /// Looks at `at` whether readers are to share the lock of this name; `false` if no caller can acquire here any more.
     pub(crate) fn recheck_readers_at(&self, name: &str, at: Instant) -> bool {
         self.queue().recheck_at(name, at)
     }
@@ -218,7 +218,7 @@ impl Watchdog {
         if !self.new_leases.forget(id) {
             self.queue().leases.forget(id);
         }
-        // Who waits said so before it looked.
+        // A waiter said so before it looked.
         if self.awaited.load(Ordering::SeqCst) {
             self.settled();
         }
@@ -245,7 +245,7 @@ impl Watchdog {
         if !holds.is_empty() {
             self.early_losses.forget(token);
         }
-        // Not while the queue is locked: whoever is woken may want it.
+        // Not while the queue is locked: the caller that is woken may want it.
         holds.iter().for_each(|hold| lose(hold));
     }
 
@@ -262,7 +262,7 @@ impl Watchdog {
         self.until(|queue| queue.releases.all_settled()).await;
     }
 
-    /// Gives a lock back that nobody waits for, until its lease has ended by itself.
+    /// Gives a lock back that no caller waits for, until its lease has ended by itself.
     pub(crate) fn release_later(
         self: &Arc<Self>,
         lock: ReleaseRequest,
@@ -326,7 +326,7 @@ impl Watchdog {
         waits
     }
 
-    /// Sees to it that what lies in the queue is done: here, or elsewhere, or by a thread.
+    /// Ensures that what lies in the queue is done: here, or elsewhere, or by a thread.
     fn ensure_driven(self: &Arc<Self>) {
         if self.start().is_err() {
             self.start_last_resort();
@@ -378,7 +378,7 @@ impl Watchdog {
             self.new_leases.shut_down();
             self.leases().leases.all()
         };
-        // Not while the queue is locked: whoever is woken may want it.
+        // Not while the queue is locked: the caller that is woken may want it.
         holds.iter().for_each(|hold| hold.lose(LostReason::ShutDown));
         self.stopped.iter().for_each(Notify::notify_waiters);
         if let Err(error) = self.start() {
@@ -397,7 +397,7 @@ impl Watchdog {
                 self.release_later(lock, hold.store_lets_go_at(), true);
             }
         }
-        // Whoever lets go from here on does so in time or not at all.
+        // A caller that lets go from here on does so in time or not at all.
         timeout_at(deadline, self.until(|queue| queue.releases.all_settled())).await.ok();
         self.queue().wake();
     }
@@ -414,7 +414,7 @@ impl Watchdog {
         }
     }
 
-    /// A hold or a release is done with: whoever waits for that, or may now end, looks again.
+    /// A hold or a release is done with: a task that waits for that, or may now end, looks again.
     fn settled(&self) {
         let queue = self.queue();
         if queue.closing {

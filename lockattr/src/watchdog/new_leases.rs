@@ -1,7 +1,7 @@
 //! The leases that the task has not seen yet. Most are given back before it looks, and so never come to the
 //! queue, whose mutex all locks of a manager would meet at.
 //!
-//! Each thread puts leases down in a part of its own. Whoever looks at the queue takes them along first.
+//! Each thread puts leases down in a part of its own. A caller that looks at the queue takes them along first.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -73,7 +73,7 @@ impl NewLeases {
             shard.leases.insert(id, Lease { id, hold, renew_at });
             (id, told)
         };
-        // Not while its part is locked: whoever is woken may want it.
+        // Not while its part is locked: the caller that is woken may want it.
         if let Some(hold) = told {
             hold.lose(LostReason::ShutDown);
         }
@@ -125,7 +125,7 @@ impl NewLeases {
         self.asleep_until.store(until, Ordering::SeqCst);
     }
 
-    /// Nothing more is granted: what is watched from here on is told at once.
+    /// Nothing more is granted: what is watched from here on is notified at once.
     pub(super) fn shut_down(&self) {
         self.shut_down.store(true, Ordering::SeqCst);
     }

@@ -19,7 +19,7 @@ use crate::Error;
 use crate::store::StoreError;
 
 /// How long a drop on such a thread waits for a store that does not answer: the process may be about to
-/// end, and nobody else would wait for this thread.
+/// end, and no other caller would wait for this thread.
 const MAX_DROP_DELAY: Duration = Duration::from_secs(1);
 
 /// The thread, while there is one.
@@ -44,7 +44,7 @@ impl OwnRuntime {
         self.own().handle.as_ref().map(Handle::id)
     }
 
-    /// Nothing is owed any more: who waits next does so in hope.
+    /// Nothing is owed any more: a waiter next does so in hope.
     pub(super) fn settled(&self) {
         self.own().timed_out_before = false;
     }
@@ -61,7 +61,7 @@ impl Watchdog {
         let (answer, answered) = sync_channel(1);
         handle.spawn(async move {
             let outcome = AssertUnwindSafe(future).catch_unwind().await;
-            // Who waits for it is there until it has come.
+            // A waiter for it is there until it has come.
             answer.send(outcome).ok();
         });
         let outcome = answered.recv();
@@ -109,7 +109,7 @@ impl Watchdog {
                 };
                 self.until(unused).await;
                 let mut own = self.own_runtime.own();
-                // Whoever comes next starts another.
+                // A caller that comes next starts another.
                 if own.waiting == 0 {
                     own.handle = None;
                     return;
@@ -118,8 +118,8 @@ impl Watchdog {
         });
     }
 
-    /// Waits until what is owed is given back, if this thread is in no runtime and nobody but the own one
-    /// sees to it.
+    /// Waits until what is owed is given back, if this thread is in no runtime and no runtime but its own
+    /// does it.
     pub(super) fn wait_for_own_runtime(&self) {
         let Some(id) = self.own_runtime.id() else { return };
         if Handle::try_current().is_ok() || self.own_runtime.own().timed_out_before {

@@ -38,7 +38,7 @@ pub(super) struct Queue {
     asleep_until: Option<Instant>,
     /// What sends releases where no task does.
     pub(super) last_resort: Option<LastResort>,
-    /// Nobody can acquire any more: the tasks end when there is nothing left to do.
+    /// No caller can acquire any more: the tasks end when there is nothing left to do.
     pub(super) closing: bool,
 }
 
@@ -63,7 +63,7 @@ impl Queue {
         }
     }
 
-    /// Looks at this lock at `at` at the latest; `false` if the manager closes and nobody will look.
+    /// Looks at this lock at `at` at the latest; `false` if the manager closes and no caller will look.
     pub(super) fn recheck_at(&mut self, name: &str, at: Instant) -> bool {
         if self.closing {
             return false;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-/// The names of the locks, with one timer for each. The timer may fire too early: who asks for a later look
+/// The names of the locks, with one timer for each. The timer may fire too early: a request for a later look
 /// does not move it.
 #[derive(Default)]
 pub(super) struct RecheckTimers {

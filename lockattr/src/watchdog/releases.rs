@@ -24,7 +24,7 @@ pub(super) struct PendingRelease {
     pub(super) until: Instant,
     /// When there is nothing to give back any more: later, if the claim may be in a queue.
     pub(super) gives_up: Instant,
-    /// Whether we believed to hold it: then it is news if the store says otherwise.
+    /// Whether we believed to hold it: then it is remarkable if the store says otherwise.
     pub(super) held: bool,
 }
 

@@ -23,7 +23,7 @@ pub(super) fn check_runtime(store: &AnyStore) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Whether a socket can be had there; also yes where none is to be had at all.
+/// Whether a socket can be opened there; also yes where no socket can be opened at all.
 #[cfg(all(unix, any(feature = "redis", feature = "postgres", feature = "mysql")))]
 fn has_io() -> bool {
     catch_unwind(|| drop(tokio::net::UnixDatagram::unbound())).is_ok()

@@ -74,7 +74,7 @@ impl Runner {
             let rest = (!has_rested).then_some(SHORT_SLEEP);
             let due = self.watchdog.due(self.runtime, rest);
             has_rested = false;
-            // Not while the queue is locked: whoever is woken may want it.
+            // Not while the queue is locked: the caller that is woken may want it.
             due.over.iter().for_each(|hold| hold.signal_end());
             due.rechecks.iter().for_each(|name| self.watchdog.recheck(name));
             under_way.extend(due.adopted);

@@ -7,7 +7,7 @@ use crate::store::{Claim, LockKey, MemoryStore, RenewOutcome, RenewRequest};
 
 const TTL: Duration = Duration::from_secs(30);
 
-/// The wait queues of a process in which nobody waits.
+/// The wait queues of a process in which no caller waits.
 struct NoQueues;
 
 impl Queues for NoQueues {
@@ -30,9 +30,9 @@ fn watched(watchdog: &Watchdog) -> (Arc<LeaseState>, u64) {
     (hold, id)
 }
 
-/// The last holder has found its lease good and lets go of it. The loss is told before the next one has it.
+/// The last holder has found its lease good and lets go of it. The loss is notified before the next one has it.
 ///
-/// Red without: `is_lost` in `Watchdog::hand_off`. Nobody then tells the next one before its renewal.
+/// Red without: `is_lost` in `Watchdog::hand_off`. No caller then tells the next one before its renewal.
 #[tokio::test(start_paused = true)]
 async fn a_loss_between_two_holders_is_told_to_the_second() {
     let store = AnyStore::new(MemoryStore::new());

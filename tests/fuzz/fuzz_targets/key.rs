@@ -58,7 +58,7 @@ fn values_in(key: &str, parts: &[Piece]) -> Vec<String> {
             Piece::Placeholder(_, next, _) => {
                 let mut value = Vec::new();
                 while let Some(char) = rest.chars().next() {
-                    // Text that begins with `%` is told from an escape by being the last.
+                    // Text that begins with `%` is distinguished from an escape by being the last.
                     let ends = match next {
                         Some('%') => ends_here(rest, parts),
                         next => Some(char) == *next,

@@ -1,5 +1,5 @@
-//! Any nodes of ZooKeeper and any answers of etcd: no panic, nobody's entry is taken for another's, and
-//! whoever has not his turn waits for somebody before him.
+//! Any nodes of ZooKeeper and any answers of etcd: no panic, no process's entry is taken for another's, and
+//! a claim whose turn has not come waits for one before it.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Any message for an inbox: a claim has a lock by no other words than `granted`, its own token, a
-//! number and a time; its lease does not begin later than now; nobody else hears of it.
+//! Any message for a subscriber: a claim has a lock by no other words than `granted`, its own token, a
+//! number and a time; its lease does not begin later than now; no other process learns of it.
 
 #![no_main]
 
@@ -43,7 +43,7 @@ enum Word<'a> {
 }
 
 thread_local! {
-    /// An inbox with two who wait: claims are made once, as their tokens are random.
+    /// A subscriber with two who wait: claims are made once, as their tokens are random.
     static WORLD: RefCell<World> = RefCell::new(World::new());
 }
 

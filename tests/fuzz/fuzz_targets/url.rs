@@ -1,4 +1,4 @@
-//! Any URL of any scheme: no panic, nothing is contacted, and no part of a password is told by an
+//! Any URL of any scheme: no panic, nothing is contacted, and no part of a password is shown by an
 //! error, however the rest of the URL is mistyped.
 
 #![no_main]
@@ -61,7 +61,7 @@ fuzz_target!(|input: Input<'_>| {
         }
     };
     let has_password = forgotten.is_some() && !scheme.is_empty();
-    // Whoever writes an end of it somewhere else has told it himself.
+    // A process that writes an end of it somewhere else has told it himself.
     let told = HALVES.map(|half| has_password && !rest.contains(half));
     let sees = |shown: &str| {
         for (half, told) in HALVES.iter().zip(told) {

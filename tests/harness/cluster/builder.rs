@@ -57,7 +57,7 @@ impl ClusterBuilder {
             .node
             .cluster_enabled()
             .line(&format!("cluster-node-timeout {}", self.node_timeout.as_millis()))
-            // However long a replica had no news from its master, it is the only one.
+            // However long a replica had no data from its master, it is the only one.
             .line("cluster-replica-validity-factor 0")
             // Nor does it leave its master for another that has lost its own.
             .line("cluster-allow-replica-migration no");
@@ -79,7 +79,7 @@ impl ClusterBuilder {
 async fn introduce(node: &RedisServer, number: usize, before: &[RedisServer]) -> String {
     let cli = node.cli().await;
     // Or all would have the same at first, and settle that among themselves one by one. It can only
-    // be done while the node knows nobody.
+    // be done while the node knows no process.
     cli.query::<()>(&["CLUSTER", "SET-CONFIG-EPOCH", &(number + 1).to_string()]).await;
     if number < MASTERS {
         let share = |number: usize| usize::from(SLOTS) * number / MASTERS;

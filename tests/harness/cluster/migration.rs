@@ -24,7 +24,7 @@ impl Cluster {
     /// When `to` is not a master, or has the slot already.
     pub async fn begin_migration(&self, slot: u16, to: &RedisServer) -> &RedisServer {
         let from = self.master_of(slot).await;
-        // In this order, so that nobody is sent to a node that does not expect him.
+        // In this order, so that no process is sent to a node that does not expect him.
         self.set_slot(to, slot, &["IMPORTING", self.id_of(from)]).await;
         self.set_slot(from, slot, &["MIGRATING", self.id_of(to)]).await;
         from
@@ -59,7 +59,7 @@ impl Cluster {
     /// When the old node still has keys of the slot.
     pub async fn end_migration(&self, slot: u16, from: &RedisServer, to: &RedisServer) {
         let owner = ["NODE", self.id_of(to)];
-        // In this order, so that no moment has the slot with nobody.
+        // In this order, so that no moment has the slot with no process.
         self.set_slot(to, slot, &owner).await;
         self.set_slot(from, slot, &owner).await;
         for node in self.nodes.iter().filter(|node| node.is_up()) {

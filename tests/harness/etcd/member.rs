@@ -17,7 +17,7 @@ pub(super) struct Member {
     name: String,
     port: Port,
     peer_port: Port,
-    /// Who the members are, as each of them is told.
+    /// Who the members are, as each of them is notified.
     cluster: String,
     process: Option<Process>,
     stopped: bool,

@@ -38,7 +38,7 @@ pub(super) fn kill_all(server: &mut Process) {
         signal(child, Signal::SIGKILL);
     }
     server.kill();
-    // Nobody may be left to reap them but the system's first process.
+    // No process may be left to reap them but the system's first process.
     while children.iter().any(|&child| state(child).is_some_and(|state| state != 'Z')) {
         yield_now();
     }

@@ -117,7 +117,7 @@ async fn write_requests(
         }
         let due = Instant::now() + controls.switches.borrow().delay;
         let ask = |reply| {
-            // Nobody listens any more once the server has hung up.
+            // No process listens any more once the server has hung up.
             events.send(Event::Asked(Asked { name, due, reply })).ok();
         };
         match met {

@@ -15,7 +15,7 @@ use super::resp::{is_error, is_push, words};
 use super::script::{Fault, Gate};
 use super::{Controls, Flow, locked};
 
-/// What the writer is told, in the order of the stream.
+/// What the writer is asked, in the order of the stream.
 pub(super) enum Event {
     /// A request is about to be sent, or dealt with here.
     Asked(Asked),
@@ -40,7 +40,7 @@ pub(super) enum Reply {
     Error(String),
     /// The end of the connection.
     End,
-    /// Nothing more for ever, once the sender has been told.
+    /// Nothing more forever, once the sender has been told.
     Silence(oneshot::Sender<()>),
 }
 
@@ -135,7 +135,7 @@ impl Writer {
         if self.holed {
             return Ok(());
         }
-        // Counted first: whoever has the reply finds it counted.
+        // Counted first: the process that has the reply finds it counted.
         if let Some(command) = command {
             locked(&self.controls.script).answered(command);
         }

@@ -33,9 +33,9 @@ pub enum Fault {
     /// server gets no later request.
     CutAfter,
     /// The server's side ends without the request, once it has answered what was asked before. The
-    /// client's side stays open and silent for ever.
+    /// client's side stays open and silent forever.
     HalfOpen,
-    /// The reply is this error, such as `LOADING Redis is loading`; the server never hears of the
+    /// The reply is this error, such as `LOADING Redis is loading`; the server never learns of the
     /// request.
     Answer(String),
 }

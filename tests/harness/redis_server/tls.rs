@@ -30,7 +30,7 @@ impl Authority {
 
 impl std::fmt::Debug for Authority {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Nobody reads five keys and certificates in a failed assertion.
+        // No process reads five keys and certificates in a failed assertion.
         f.debug_struct("Authority").finish_non_exhaustive()
     }
 }

@@ -89,7 +89,7 @@ impl Wires {
     }
 
     /// Waits until something has come that had not when `before` did, and then no more for a while:
-    /// whoever asks over them has been answered, as far as one can see from here. Who sends
+    /// the caller over them has been answered, as far as one can see from here. Who sends
     /// heartbeats is not waited for longer than `limit`.
     pub async fn settled(&self, before: u64, limit: Duration) {
         let mut patience = Patience::new(limit);

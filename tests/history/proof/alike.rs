@@ -34,7 +34,7 @@ fn alike(kinds: Kinds) {
     assert!(missed.len() < FEW, "{} are refused by the other only", missed.len());
 }
 
-/// Whether a chain never learned of an acquire or a re-entry. From what it is told later, ours does
+/// Whether a chain never learned of an acquire or a re-entry. From what it is answered later, ours does
 /// not conclude what became of that.
 fn doubtful(events: &[Event]) -> bool {
     let enters = |event: &&Event| matches!(event.step, Step::Invoke(Op::Acquire(_) | Op::Reenter));
@@ -111,7 +111,7 @@ fn of_semaphores() {
 }
 
 /// Of several that asked at once the tokens say who came first; ours does not conclude from it who has
-/// found no permit, where he was not seen to hold.
+/// found no permit, where it was not seen to hold.
 #[test]
 fn of_fenced_semaphores_but_for_a_few() {
     let missed = differ(Kinds { modes: PERMITS, fenced: true });

@@ -1,4 +1,4 @@
-//! Calls of which nobody knows, and holds that were lost.
+//! Calls whose outcome is unknown, and holds that were lost.
 
 use lockattr_history::Kind;
 

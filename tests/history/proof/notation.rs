@@ -2,7 +2,7 @@
 //!
 //! Each word is a chain, in a process of its own, and what it does: it asks (`a:acquire`), is answered
 //! (`a:=7`: ok with this fencing token; `a:=ok`, `a:=no`, `a:=unknown`), both at once
-//! (`a:acquire=7`), or is told that the hold is no more (`a:lost`). Every word is a nanosecond.
+//! (`a:acquire=7`), or learns that the hold is no more (`a:lost`). Every word is a nanosecond.
 
 use std::collections::HashMap;
 

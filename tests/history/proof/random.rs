@@ -77,7 +77,7 @@ pub(crate) fn true_history(kinds: Kinds, steps: usize, choices: &mut Choices<'_>
             _ => has.is_some(),
         };
         let unknown = choices.one_in(8);
-        // It may be that nothing was done, and that nobody knows.
+        // It may be that nothing was done, and that it is unknown.
         let done = free && !(unknown && choices.one_in(2));
         let mut told = None;
         if done {

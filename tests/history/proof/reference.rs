@@ -1,6 +1,6 @@
 //! The other checker: stateright's, which tries all orders, with the sequential models.
 //!
-//! A call of which nobody knows is one that has not returned as yet; all others of a chain are a
+//! A call of which it is unknown is one that has not returned as yet; all others of a chain are a
 //! thread's.
 
 use std::collections::{BTreeMap, HashMap};

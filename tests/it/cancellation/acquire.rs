@@ -119,7 +119,7 @@ const LAPSED: Scenario = Scenario::of("acquire: takes a grant over that came too
 })
 .ends("ok", 6, 240);
 
-/// Red without: giving back a grant that came too late when nobody takes it over.
+/// Red without: giving back a grant that came too late when no process takes it over.
 #[test]
 fn an_acquire_whose_first_grant_came_too_late_leaves_nothing() {
     LAPSED.sweep();

@@ -55,7 +55,7 @@ impl Aftermath {
     /// The guard of a future that only borrowed it is as good as before.
     async fn goes_on(&self, guard: &LockGuard, at_most_until: Option<Instant>) {
         let ends_before = |time| at_most_until.is_some_and(|end| Instant::now() + time >= end);
-        // Whoever could not renew for longer may have lost it.
+        // A process that could not renew for longer may have lost it.
         let brief = self.began.elapsed() < LEASE / 8;
         let (lasting, passing) = match self.weather {
             Weather::Calm | Weather::Trouble { until: Until::Once, .. } => (false, true),
@@ -72,7 +72,7 @@ impl Aftermath {
         sleep(LONG).await;
         guard.ensure_held().expect("not renewed any more");
         assert_eq!(self.world.owner("a").await.as_deref(), Some("ours"));
-        // And its turn is nobody's.
+        // And its turn is no process's.
         let options = LockOptions::new().wait(Duration::ZERO);
         let nested = guard.scope(self.world.ours.try_acquire("a", options)).await;
         assert_eq!(nested.unwrap().expect("the turn is taken").depth(), 2);
@@ -81,7 +81,7 @@ impl Aftermath {
     /// Calls that were told to stop have stopped.
     async fn ends(&self, mut calls: JoinSet<Result<(), Error>>) {
         if !self.polled || self.weather != Weather::Calm {
-            // Nobody told them, or they wait for the store.
+            // No process told them, or they wait for the store.
             return calls.shutdown().await;
         }
         self.grants_nothing().await;
@@ -120,7 +120,7 @@ impl Aftermath {
             // still hold the lock, which is two leases at most.
             (patience, missed) = (LIMIT + LEASE / 10 + TWO_TRIPS, lost.len());
         }
-        // One that nobody hears of any more is not: the lease ends by itself.
+        // One that no process learns of any more is not: the lease ends by itself.
         sleep(LEASE).await;
         assert!(self.is_clean(keys).await, "still ours when its lease is over");
     }

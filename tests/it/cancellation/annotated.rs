@@ -159,7 +159,7 @@ async fn anyway(id: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// One acquire takes effect and nobody hears of it; the other is not even sent.
+/// One acquire takes effect and no process learns of it; the other is not even sent.
 const UNLOCKED: Scenario = Scenario::of("annotated, on_unavailable = run_unlocked", |world| {
     Box::pin(async move {
         world.store.first(&[Fate::Failed, Fate::NotSent]);

@@ -70,6 +70,6 @@ async fn points(handed_over: bool) -> usize {
 #[tokio::test(start_paused = true)]
 async fn what_is_dropped_before_its_body_begins_is_not_held_at_least() {
     assert!(points(false).await >= 2, "a fresh acquire has its points");
-    // Handed over, it lies ready: the next poll begins the body.
+    // Handed off, it lies ready: the next poll begins the body.
     assert_eq!(points(true).await, 0);
 }

@@ -1,4 +1,4 @@
-//! Futures that stand in a line, here or in the store, and locks that are kept after their holder.
+//! Futures that wait in a queue, here or in the store, and locks that are kept after their holder.
 
 use std::future::pending;
 use std::time::Duration;
@@ -78,7 +78,7 @@ fn an_acquire_whose_turn_is_to_ask_leaves_nothing() {
     TURN_TO_ASK.sweep();
 }
 
-/// Nobody tells it: it looks again when the lease of the other is over.
+/// No process tells it: it looks again when the lease of the other is over.
 const LAPSES: Scenario = Scenario::of("acquire: in line behind a lease that ends", |world| {
     Box::pin(async move {
         let dead = LockOptions::new().ttl(10 * MS).renew(false);

@@ -1,4 +1,4 @@
-//! A shutdown that nobody waits for any more.
+//! A shutdown that no process waits for any more.
 
 use std::future::pending;
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use super::aftermath::Aftermath;
 use super::weather::Weather;
 use super::world::{Case, LEASE, World};
 
-/// A future that nobody wakes for so long never ends.
+/// A future that no process wakes for so long never ends.
 const HORIZON: Duration = LEASE.saturating_mul(2);
 
 /// No future here waits more often.
@@ -27,7 +27,7 @@ type SetUp = fn(World) -> Pin<Box<dyn Future<Output = Case>>>;
 pub(super) struct Scenario {
     pub(super) name: &'static str,
     set_up: SetUp,
-    /// How it ends when nobody drops it, in a word.
+    /// How it ends when no process drops it, in a word.
     ends: &'static str,
     /// How often it waits when everything is answered: its points.
     pub(super) points: usize,

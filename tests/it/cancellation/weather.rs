@@ -19,7 +19,7 @@ pub(super) enum Fate {
     Away,
     /// It never arrives, and all that comes back is an error, late.
     Lost,
-    /// It is not even sent, and the error says so at once.
+    /// It is not even sent, and the error reports it at once.
     NotSent,
 }
 
@@ -28,7 +28,7 @@ impl Fate {
         !matches!(self, Self::Away | Self::Lost | Self::NotSent)
     }
 
-    /// Whether the caller hears of it in the end, if only an error.
+    /// Whether the caller learns of it in the end, if only an error.
     pub(super) fn is_told(self) -> bool {
         !matches!(self, Self::Silent | Self::Away)
     }
@@ -58,7 +58,7 @@ impl Weather {
     /// Every trouble for a future that sends this many commands.
     pub(super) fn troubles(commands: usize) -> impl Iterator<Item = Self> {
         use {Fate::*, Until::*};
-        // The two that are missing differ from `Lost` only in how late the error is told.
+        // The two that are missing differ from `Lost` only in how late the error is reported.
         let troubles = [
             (Silent, Once),
             (Silent, Dropped),

@@ -41,7 +41,7 @@ async fn a_client_whose_clock_is_ahead_takes_the_lock_from_its_holder() {
     assert_eq!(clocks_differ("getset", far()).await, REPORTED);
 }
 
-/// It asks nobody's clock what time it is, so there is none to set wrong.
+/// It asks no process's clock what time it is, so there is none to set wrong.
 #[tokio::test]
 async fn ours_is_right_under_the_same_steps() {
     assert_eq!(clocks_differ(OURS, far()).await, [""; 0]);

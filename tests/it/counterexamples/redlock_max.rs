@@ -6,7 +6,7 @@ use super::stage::{Client, LIMIT, OURS, Stage};
 
 pub(super) const REPORTED: &[&str] = &["a smaller fencing token later"];
 
-/// Nothing gets through to these servers, and whoever asks is told so.
+/// Nothing gets through to these servers, and the caller learns so.
 async fn away(proxies: &[Proxy], numbers: &[usize]) {
     for number in numbers {
         proxies[*number].refuse().await;

@@ -1,4 +1,4 @@
-//! The lock that nobody has and nobody gets.
+//! The lock that no process has and no process gets.
 
 use lockattr_tests::{Fault, Proxy, RedisServer, eventually};
 

@@ -1,4 +1,4 @@
-//! One test on one engine: who locks there, who waits, and what there is to see in the end.
+//! One test on one engine: who locks there, which waits, and what there is to see in the end.
 
 use std::time::Duration;
 
@@ -88,12 +88,12 @@ impl<'a, E: Engine> Case<'a, E> {
         })
     }
 
-    /// When who waits gets in: not later than the engine promises after `since`.
+    /// When a waiter gets in: not later than the engine promises after `since`.
     pub(crate) async fn gets_in(&self, waiting: JoinHandle<Instant>, since: Instant) -> Instant {
         gets_in_within(E::GIVES_UP_WITHIN + SLACK, waiting, since).await
     }
 
-    /// Who waits for no lease's end gets in long before a lease could have ended.
+    /// A waiter for no lease's end gets in long before a lease could have ended.
     pub(crate) async fn gets_in_soon(&self, waiting: JoinHandle<Instant>, since: Instant) {
         gets_in_within(SOON, waiting, since).await;
     }
@@ -119,7 +119,7 @@ impl<'a, E: Engine> Case<'a, E> {
     }
 }
 
-/// A machine under load may need more than the patience of a URL's settings to connect.
+/// A machine under load may need more than the wait budget of a URL's settings to connect.
 pub(crate) async fn connected(url: &str) -> LockManager {
     let connected = async {
         loop {
@@ -144,7 +144,7 @@ pub(crate) async fn gets_in_within(
     got_in
 }
 
-/// Settings for short leases and short patience with servers.
+/// Settings for short leases and short wait budgets with servers.
 pub(crate) fn short<E: Engine>() -> String {
     format!("{}&{}", E::SHORT, E::QUICK)
 }

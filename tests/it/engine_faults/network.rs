@@ -13,7 +13,7 @@ use super::{Case, LIMIT, SLACK, TTL, patient, works};
 enum Failure {
     /// Connections end, and new ones are refused.
     Cut,
-    /// Nothing arrives any more, and nobody is told. What was sent arrives when it is back.
+    /// Nothing arrives any more, and no process is notified. What was sent arrives when it is back.
     Silent,
 }
 
@@ -94,7 +94,7 @@ pub(super) async fn a_waiter_that_is_cut_off_gets_in_when_the_network_is_back<E:
     case.nothing_left().await;
 }
 
-/// Red without: patience that covers outages, and an end of it.
+/// Red without: wait budget that covers outages, and an end of it.
 pub(super) async fn a_waiter_that_is_cut_off_gives_up_in_its_time_and_leaves_nothing<E: Engine>(
     case: Case<'_, E>,
 ) {

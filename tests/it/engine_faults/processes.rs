@@ -32,9 +32,9 @@ pub(super) async fn the_lock_of_a_killed_holder_is_the_next_ones_when_its_lease_
     case.nothing_left().await;
 }
 
-/// Its turn comes, and nobody is there to take it.
+/// Its turn comes, and no process is there to take it.
 ///
-/// Red without: the number of those who heard a grant, and the word to the next in line that a lease
+/// Red without: the number of those who heard a grant, and the word to the next in the queue that a lease
 /// ends sooner than the one before.
 pub(super) async fn the_first_in_line_that_was_killed_is_passed_over<E: Engine>(case: Case<'_, E>) {
     let manager = case.manager().await;
@@ -70,7 +70,7 @@ pub(super) async fn a_holder_that_stood_still_past_its_lease_writes_no_more<E: E
             works(&case.shelf, &next).await;
             Some(next)
         }
-        // Nobody knows that it stands still; only its own clock tells it so afterwards.
+        // No process knows that it stands still; only its own clock tells it so afterwards.
         false => {
             sleep(TTL + Duration::from_secs(1)).await;
             None

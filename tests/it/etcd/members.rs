@@ -1,4 +1,4 @@
-//! Members that die or stand still, and what a hand-over costs those that do not.
+//! Members that die or stand still, and what a hand-off costs those that do not.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::{manager, patient};
 /// An election, and what an overloaded machine takes for it.
 const ELECTED: Duration = Duration::from_secs(20);
 
-/// Less than after what a claim in line asks again by itself.
+/// Less than after what a claim in the queue asks again by itself.
 const PROMPT: Duration = Duration::from_secs(8);
 
 /// So that a member which is silent is found out soon.
@@ -20,7 +20,7 @@ const QUICK: &str = "heartbeat=500ms";
 
 type Waiter = JoinHandle<Result<LockGuard, lockattr::Error>>;
 
-/// Each with connections of its own, in line one after the other.
+/// Each with connections of its own, in the queue one after the other.
 async fn waiters(etcd: &Etcd, count: usize) -> Vec<Waiter> {
     let mut waiters = Vec::new();
     for nth in 0..count {
@@ -81,7 +81,7 @@ async fn a_leader_that_stands_still_takes_no_lock_and_no_place_in_line_along() {
     assert_eq!(etcd.left().await, [""; 0]);
 }
 
-/// Compaction forgets what was; who waits looks at what comes.
+/// Compaction forgets what was; a waiter looks at what comes.
 #[tokio::test]
 async fn a_line_is_served_over_a_compaction() {
     let etcd = Etcd::start().await;
@@ -96,7 +96,7 @@ async fn a_line_is_served_over_a_compaction() {
     assert_eq!(etcd.left().await, [""; 0]);
 }
 
-/// Who waits watches the one before.
+/// A waiter watches the one before.
 #[tokio::test]
 async fn a_release_wakes_one_of_those_who_wait() {
     let etcd = Etcd::start().await;

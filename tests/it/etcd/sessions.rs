@@ -68,7 +68,7 @@ async fn a_lock_is_held_for_longer_than_a_session_lasts_by_itself() {
     assert_eq!(etcd.keys("longer:").await, [""; 0]);
 }
 
-/// A `ttl` that the session may not outlast would be a promise that nobody keeps.
+/// A `ttl` that the session may not outlast would be a promise that no process keeps.
 #[tokio::test]
 async fn a_lease_longer_than_the_session_certainly_lives_is_refused() {
     let etcd = Etcd::shared().await;

@@ -39,7 +39,7 @@ async fn an_entry_whose_answer_was_lost_is_found_again() {
     assert_eq!(etcd.keys("etcd:lost/").await, [""; 0]);
 }
 
-/// The member that was asked stands still, another is told to forget it, and then the first goes on.
+/// The member that was asked stands still, another is asked to forget it, and then the first goes on.
 ///
 /// Red without: the comparison with the revision of the session's key.
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn a_question_that_arrives_after_its_release_makes_no_entry() {
     let etcd = Etcd::start().await;
     for n in 0..5 {
         let leader = etcd.leader().await;
-        // Followers: what a leader has not heard before it is deposed, nobody does.
+        // Followers: what a leader has not heard before it is deposed, no process does.
         let (asked, other) = ((leader + 1) % 3, (leader + 2) % 3);
         let addrs = [asked, other].map(|nth| etcd.addrs()[nth].clone());
         let store = EtcdStore::open(&format!("{}?{QUICK}", etcd.url_at(&addrs))).unwrap();

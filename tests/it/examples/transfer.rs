@@ -1,4 +1,4 @@
-//! The example `transfer`: not a cent comes or goes under the locks, and nobody waits for ever.
+//! The example `transfer`: not a cent comes or goes under the locks, and no process waits forever.
 
 use super::{Store, count};
 

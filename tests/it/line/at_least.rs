@@ -123,9 +123,9 @@ async fn after_a_longer_body_it_is_free_at_once() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// Of this process and of another; the lock is not handed over early.
+/// Of this process and of another; the lock is not handed off early.
 ///
-/// Red without: the look at `stays` in `HeldLease::pass_on`; telling those in line when it ends.
+/// Red without: the look at `stays` in `HeldLease::pass_on`; telling those in the queue when it ends.
 #[tokio::test(start_paused = true)]
 async fn the_next_in_line_gets_in_right_then() {
     for elsewhere in [false, true] {
@@ -165,7 +165,7 @@ async fn after_a_longer_body_it_is_handed_over_at_once() {
 
 /// It counts from when the holder had the lock, by whichever way.
 ///
-/// Red without: `stays_until` of a hold that is handed over.
+/// Red without: `stays_until` of a hold that is handed off.
 #[tokio::test(start_paused = true)]
 async fn who_is_handed_the_lock_has_a_hold_at_least_of_its_own() {
     let store = Scripted::new();
@@ -180,7 +180,7 @@ async fn who_is_handed_the_lock_has_a_hold_at_least_of_its_own() {
     stays_taken_until(&manager, at + LEAST).await;
 }
 
-/// A lock that stays taken is nobody's: it is not kept for the next call.
+/// A lock that stays taken is no process's: it is not kept for the next call.
 ///
 /// Red without: the look at `stays` in `HeldLease::pass_on`.
 #[tokio::test(start_paused = true)]
@@ -194,7 +194,7 @@ async fn what_stays_taken_does_not_linger() {
     stays_taken_until(&manager, began + LEAST).await;
 }
 
-/// Handed over inside the process, to a call that is gone before it is polled again: its job ran zero
+/// Handed off inside the process, to a call that is gone before it is polled again: its job ran zero
 /// times.
 ///
 /// Red without: `begins` in `body::enter`, where `hold_at_least` begins to count.
@@ -219,7 +219,7 @@ async fn who_is_handed_the_lock_and_never_begins_keeps_it_for_no_time() {
             })
         };
         settle().await;
-        // Handed over, and the job is gone before it hears of it.
+        // Handed off, and the job is gone before it learns of it.
         drop(guard);
         job.abort();
         assert!(job.await.unwrap_err().is_cancelled());

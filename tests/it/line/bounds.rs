@@ -58,7 +58,7 @@ async fn without_another_process_there_is_no_bound() {
     assert_eq!(store.calls().acquires, 1);
 }
 
-/// Each is told that the other waits, although that asks just after the lock was granted.
+/// Each learns that the other waits, although that asks just after the lock was granted.
 ///
 /// Red without: keeping in `Head::granted` what was told before the grant was looked at.
 #[tokio::test(start_paused = true)]
@@ -78,7 +78,7 @@ async fn two_processes_take_turns() {
     assert_eq!(order.seen(), "hhttthhhttthht");
 }
 
-/// The third stands in the store's line before the second is granted the lock.
+/// The third waits in the store's queue before the second is granted the lock.
 ///
 /// Red without: `contended` of a grant.
 #[tokio::test(start_paused = true)]

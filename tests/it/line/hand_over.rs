@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use super::{Order, SECOND, asks, got, patient, settle};
 use crate::support::{Calls, Scripted};
 
-/// Red without: the hand-over in `HeldLease::pass_on`.
+/// Red without: the hand-off in `HeldLease::pass_on`.
 #[tokio::test(start_paused = true)]
 async fn those_who_wait_get_in_in_the_order_they_came() {
     let store = Scripted::new();

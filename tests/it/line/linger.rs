@@ -37,7 +37,7 @@ async fn the_next_call_asks_the_store_nothing() {
     }
     let calls = store.calls();
     assert_eq!((calls.acquires, calls.releases.len()), (1, 0));
-    // Others are told that it is held, and so it is.
+    // Others learn that it is held, and so it is.
     assert!(manager.holder("a").await.unwrap().is_some());
     assert!(store.manager().try_acquire("a", LockOptions::new()).await.unwrap().is_none());
 }
@@ -207,7 +207,7 @@ async fn who_takes_it_has_a_lease_of_his_own_length_and_his_own_cap() {
     assert!(matches!(lost, Error::Lost { reason: LostReason::MaxHold, .. }), "{lost}");
 }
 
-/// Whoever asks here for what is only kept here gets it, however he wants it.
+/// A caller that asks here for a lock that is only cached gets it, with whatever options.
 ///
 /// Red without: giving back what is kept and does not fit, before the store is asked.
 #[tokio::test(start_paused = true)]

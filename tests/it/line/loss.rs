@@ -24,7 +24,7 @@ async fn behind_a_lost_lease_they_ask_the_store() {
     };
     settle().await;
     let waiters = [asks(&manager, patient()).await, asks(&manager, patient()).await];
-    // The store forgets everything; the next renewal, after a third of the lease, is told so.
+    // The store forgets everything; the next renewal, after a third of the lease, learns so.
     store.restart();
     let began = Instant::now();
     let error = holder.await.unwrap().unwrap_err();
@@ -43,7 +43,7 @@ async fn behind_a_lost_lease_they_ask_the_store() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// The store does not answer, so the lease ends by the clock; what has lapsed is not handed on.
+/// The store does not answer, so the lease ends by the clock; what has lapsed is not handed off.
 ///
 /// Red without: the look at the lease in `HeldLease::pass_on`.
 #[tokio::test(start_paused = true)]
@@ -85,7 +85,7 @@ async fn a_holder_that_panics_hands_the_lock_on() {
     assert_eq!((calls.acquires, calls.releases), (1, vec![1]));
 }
 
-/// A release that got no answer is the store's affair; the lock is asked for by the next in line.
+/// A release that got no answer is the store's affair; the lock is asked for by the next in the queue.
 ///
 /// Red without: standing in the store's line behind what is owed to it.
 #[tokio::test(start_paused = true)]
@@ -105,7 +105,7 @@ async fn behind_a_release_that_fails_they_wait_until_it_is_seen_through() {
 
 /// The holder ends with its runtime, and those on another one go on.
 ///
-/// Red without: the hand-over by a guard that is dropped.
+/// Red without: the hand-off by a guard that is dropped.
 #[test]
 fn those_on_another_runtime_are_handed_the_lock_of_one_that_ends() {
     let runtime = || Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -152,7 +152,7 @@ fn those_on_another_runtime_are_handed_the_lock_of_one_that_ends() {
 }
 
 /// The store's connection ends, and with it the lock, before the caller has read that it was granted. It asks again,
-/// as whoever loses a lock before the body begins.
+/// as the process that loses a lock before the body begins.
 ///
 /// Red without: `EarlyLosses`. The caller then has a lock that is another's, until the next renewal.
 #[tokio::test(start_paused = true)]

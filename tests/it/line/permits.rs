@@ -20,7 +20,7 @@ fn permits(count: u32) -> LockOptions {
     patient().ttl(TTL).permits(count)
 }
 
-/// A manager whose hand-overs are bounded by their count.
+/// A manager whose hand-offs are bounded by their count.
 fn hands(store: &Arc<Scripted>, count: u32) -> LockManagerBuilder {
     on(store).max_handoffs(count).max_handoff_time(3600 * SECOND)
 }
@@ -77,7 +77,7 @@ async fn permits_are_handed_on_under_numbers_that_grow() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// Others may be granted a permit between two hand-overs, and each number is asked for.
+/// Others may be granted a permit between two hand-offs, and each number is asked for.
 ///
 /// Red without: `asks_for_number`; the count in `is_all_of`.
 #[tokio::test(start_paused = true)]
@@ -156,7 +156,7 @@ async fn without_a_number_a_permit_goes_back_to_the_store() {
         let next = asks(&manager, permits(2)).await;
         store.numbers(&[fate]);
         match fate {
-            // Whoever waits for the release gives up.
+            // A waiter for the release gives up.
             Fate::Hangs => assert!(timeout(SECOND, one.release()).await.is_err()),
             _ => one.release().await.unwrap(),
         }
@@ -301,7 +301,7 @@ async fn waiters_that_are_gone_are_passed_over() {
     }
 }
 
-/// A permit that was handed to a waiter which nobody polls goes on to the next, and is not renewed for ever.
+/// A permit that was handed to a waiter which no process polls goes on to the next, and is not renewed forever.
 ///
 /// Red without: the look at `askers` behind the renewals.
 #[tokio::test(start_paused = true)]
@@ -341,7 +341,7 @@ async fn a_permit_that_stays_taken_is_not_handed_on() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// Red without: the look at the lease in `asks_for_number`; the shutdown's word to what is handed over then.
+/// Red without: the look at the lease in `asks_for_number`; the shutdown's word to what is handed off then.
 #[tokio::test(start_paused = true)]
 async fn a_permit_that_is_lost_or_shut_down_is_not_handed_on() {
     let store = Scripted::new();
@@ -370,7 +370,7 @@ async fn a_permit_that_is_lost_or_shut_down_is_not_handed_on() {
     assert_eq!(store.manager().holder("a").await.unwrap(), None);
 }
 
-/// Red without: the hand-over (each acquisition costs two scripts then); `is_raised` in `Node::increment`.
+/// Red without: the hand-off (each acquisition costs two scripts then); `is_raised` in `Node::increment`.
 #[tokio::test]
 async fn over_redis_most_permits_cost_one_plain_command() {
     let server = RedisServer::start().await;

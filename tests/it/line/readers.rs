@@ -47,7 +47,7 @@ async fn inside<const N: usize>(manager: &LockManager) -> [LockGuard; N] {
 }
 
 /// Red without: `Together::begin` in `pass_on`; `let_in_more` behind it; the count in `leave`; the numbers of
-/// the readers in what the last one hands on.
+/// the readers in what the last one hands off.
 #[tokio::test(start_paused = true)]
 async fn readers_behind_a_writer_get_in_together_and_the_next_writer_after_all_of_them() {
     let store = Scripted::new();
@@ -112,7 +112,7 @@ async fn behind_a_writer_nobody_else_gets_in() {
     assert_eq!(here.holder("a").await.unwrap(), None);
 }
 
-/// The last writer that waits gives up, or its future is dropped: nobody is in the way of other readers any more, in
+/// The last writer that waits gives up, or its future is dropped: no process is in the way of other readers any more, in
 /// this process or another.
 ///
 /// Red without: the look in the drop of `Leaves`; `let_in` there; `share` there.
@@ -201,7 +201,7 @@ async fn a_lost_lease_ends_all_who_have_it() {
     let lost = futures_util::future::join_all(readers.iter().map(|reader| reader.lost()));
     timeout(TTL, lost).await.expect("told by the next renewal");
     let began = Instant::now();
-    // They do not let go, and whoever waits does not wait for them.
+    // They do not let go, and the waiter does not wait for them.
     let next = got(next).await.0;
     assert!(began.elapsed() < SECOND);
     for reader in readers {
@@ -247,7 +247,7 @@ async fn a_reader_extends_the_lease_of_all() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// Handed the lock, or about to be, and gone: nobody waits for it, and nothing is left.
+/// Handed the lock, or about to be, and gone: no process waits for it, and nothing is left.
 ///
 /// Red without: `leave` in `into_held`; the release by the last who is gone.
 #[tokio::test(start_paused = true)]
@@ -260,7 +260,7 @@ async fn readers_that_are_gone_are_in_nobodys_way() {
         let [one, two, three] = readers;
         let readers = [one.await, two.await, three.await];
         let next = asks(&manager, writes()).await;
-        // Handed over, and not polled again.
+        // Handed off, and not polled again.
         drop(writer);
         for (n, reader) in readers.iter().enumerate() {
             if gone & (1 << n) != 0 {

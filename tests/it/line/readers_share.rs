@@ -60,7 +60,7 @@ async fn readers_that_no_writer_waits_behind_share_the_lock_with_everybody() {
     assert_eq!(here.holder("a").await.unwrap(), None);
 }
 
-/// The store hears of it late, or does not answer: the lease is renewed for its readers meanwhile, and those of others
+/// The store learns of it late, or does not answer: the lease is renewed for its readers meanwhile, and those of others
 /// wait no longer than until the next renewal.
 ///
 /// Red without: `renew_again` behind a renewal without an answer; the value that the store knows the claim by until then.
@@ -137,7 +137,7 @@ async fn readers_that_stay_share_the_lock_although_a_writer_waits() {
     assert_eq!(here.holder("a").await.unwrap(), None);
 }
 
-/// A writer that nobody polls keeps other processes out no longer than one that waits.
+/// A writer that no process polls keeps other processes out no longer than one that waits.
 ///
 /// Red without: the same as above.
 #[tokio::test(start_paused = true)]
@@ -162,7 +162,7 @@ async fn readers_share_the_lock_although_a_writer_is_not_polled_any_more() {
     }
 }
 
-/// Whoever lets readers in may compute for long afterwards, and nobody drives its runtime meanwhile. Perhaps nobody has the
+/// A process that lets readers in may compute for long afterwards, and no process drives its runtime meanwhile. Perhaps no process has the
 /// manager any more either, as soon as the reader has its lock.
 ///
 /// Red without: `looks_later` in `let_in_more`; `share` there if that is refused.
@@ -185,7 +185,7 @@ fn readers_share_the_lock_although_the_writer_before_them_computes() {
         });
         told.recv().unwrap();
         own.block_on(writer.release()).unwrap();
-        // From here on, nobody drives `own`.
+        // From here on, no process drives `own`.
         others.block_on(async {
             let other = timeout(5 * SECOND, there.acquire("a", reads()));
             let other = other.await.expect("it is kept out").unwrap();

@@ -154,7 +154,7 @@ async fn inside_an_exclusive_hold_those_that_share_are_in_together() {
     assert_eq!(three.0, alone.1, "and in the order of the calls");
 }
 
-/// A reader stands in one line with those that want the lock alone.
+/// A reader waits in one queue with those that want the lock alone.
 ///
 /// Red without: the line that shared callers join in `queue_for` (it waits in the store behind both).
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! The patience of those who wait, and what is left of one that gives up.
+//! The wait budget of those who wait, and what is left of one that gives up.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -69,7 +69,7 @@ async fn who_asks_once_does_not_wait_behind_others() {
     got(waiter).await.0.release().await.unwrap();
 }
 
-/// Red without: the hand-over in `HeldLease::pass_on`.
+/// Red without: the hand-off in `HeldLease::pass_on`.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_that_is_dropped_leaves_nothing_and_the_next_gets_in() {
     let store = Scripted::new();
@@ -119,7 +119,7 @@ async fn a_waiter_that_is_dropped_with_the_lock_in_its_hand_passes_it_on() {
 
 /// It lay in the hand of a task that did not look for longer than the lease.
 ///
-/// Red without: the look at what is handed over in `LocalQueue::wait`.
+/// Red without: the look at what is handed off in `LocalQueue::wait`.
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_lapsed_in_the_hand_of_a_waiter_is_asked_for_again() {
     let store = Scripted::new();
@@ -294,7 +294,7 @@ async fn readers_of_a_process_do_not_pass_a_writer_by_following_one_another() {
     }
 }
 
-/// The one ahead asks in vain; nobody behind waits for longer than it wants to.
+/// The one ahead asks in vain; no process behind waits for longer than it wants to.
 ///
 /// Red without: the place that passes on when the one ahead gives up.
 #[tokio::test(start_paused = true)]

@@ -19,7 +19,7 @@ async fn nothing_left(server: &MariaDb) {
     }
 }
 
-/// Without patience, in which the manager would try again.
+/// Without wait budget, in which the manager would try again.
 async fn works(manager: &LockManager) {
     let asked = manager.try_acquire("a", LockOptions::new()).await.unwrap();
     asked.expect("it is free").release().await.unwrap();

@@ -47,7 +47,7 @@ async fn a_server_that_is_set_otherwise_makes_no_difference() {
     eventually(LIMIT, "nothing is left", async || server.left_in("odd").await.is_empty()).await;
 }
 
-/// Who waits is asking one question all the time, which may take longer than such a limit: with leases
+/// A waiter is asking one question all the time, which may take longer than such a limit: with leases
 /// it is a `SELECT`, which both servers limit; with `lock=session` a `CALL`, which only MariaDB does.
 ///
 /// Red without: `max_statement_time` in `session_settings` (`config.rs`) on MariaDB, and

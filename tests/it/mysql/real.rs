@@ -1,6 +1,6 @@
 //! MySQL itself, whatever the other tests run on: MariaDB knows functions that MySQL has dropped.
 //!
-//! The program is what `LOCKATTR_NEWEST_MYSQL` names. Where that is not set, this test says so and looks
+//! The program is what `LOCKATTR_NEWEST_MYSQL` names. Where that is not set, this test reports it and looks
 //! at nothing.
 
 use lockattr::{LockManager, LockOptions};

@@ -1,4 +1,4 @@
-//! Who waits is told, and asks nothing meanwhile.
+//! A waiter is notified, and asks nothing meanwhile.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ async fn a_waiter_that_was_killed_is_passed_over_at_once() {
     database.holds_nothing().await;
 }
 
-/// Red without: the interruption (`KILL QUERY` in `ring.sql`): each hand-over would take ten seconds.
+/// Red without: the interruption (`KILL QUERY` in `ring.sql`): each hand-off would take ten seconds.
 #[tokio::test]
 async fn whoever_is_next_is_told_at_once() {
     let database = Database::new().await;
@@ -103,7 +103,7 @@ async fn whoever_is_next_is_told_at_once() {
     database.holds_nothing().await;
 }
 
-/// The sleeping connection is ended, as by an administrator: the waiters get in line again.
+/// The sleeping connection is ended, as by an administrator: the waiters get in the queue again.
 ///
 /// Red without: `mail.interrupted()` where a listening task ends.
 #[tokio::test]

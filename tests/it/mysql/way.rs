@@ -16,7 +16,7 @@ async fn over(wire: &Wire, database: &Database, settings: &str) -> LockManager {
 
 /// A ping that is late is no reason to let go of the connection, which is the lock.
 ///
-/// Red without: the patience of a ping while something is held (`Session::answers`).
+/// Red without: the wait budget of a ping while something is held (`Session::answers`).
 #[tokio::test]
 async fn a_slow_ping_costs_nobody_his_session_lock() {
     let database = Database::new().await;
@@ -61,9 +61,9 @@ async fn the_end_of_a_session_is_told_with_the_next_heartbeat() {
     next.release().await.unwrap();
 }
 
-/// The server has granted it, the connection ends before it says so, and there is no other.
+/// The server has granted it, the connection ends before it reports it, and there is no other.
 ///
-/// Red without: the first error, where a second connection is not to be had (`Worker::answer`). Then
+/// Red without: the first error, where a second connection fails (`Worker::answer`). Then
 /// it counts as never sent, and the lease stays for a minute.
 #[tokio::test]
 async fn a_lease_whose_grant_was_cut_off_is_given_back() {

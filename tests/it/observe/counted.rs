@@ -11,7 +11,7 @@ use super::metrics::{Metrics, of, recorded};
 use super::{MINUTE, SECOND, memory, sell};
 use crate::support::broken_manager;
 
-/// What is under way is over: nobody waits, nobody holds.
+/// What is under way is over: no process waits, no process holds.
 pub(super) fn assert_back_to_zero(metrics: &Metrics) {
     assert_eq!((metrics.now("lockattr.waiting"), metrics.now("lockattr.held")), (0.0, 0.0));
 }
@@ -66,7 +66,7 @@ fn who_waits_in_vain_is_counted_as_contended_after_his_wait() {
     });
 }
 
-/// Red without: `release.held` where releases are counted: whoever gives up waiting leaves the store's line
+/// Red without: `release.held` where releases are counted: the process that gives up waiting leaves the store's line
 /// by a release, which finds no lock. That is no lock that is gone.
 #[test]
 fn who_leaves_the_line_of_the_store_has_released_nothing() {

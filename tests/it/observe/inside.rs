@@ -1,4 +1,4 @@
-//! What hears of events may take a lock itself, in the middle of one.
+//! What learns of events may take a lock itself, in the middle of one.
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
@@ -66,7 +66,7 @@ async fn unmanaged() -> Result<(), Error> {
     Ok(())
 }
 
-/// All kinds of ends: a release that is never answered, a lock that was lost, kept, handed over, found
+/// All kinds of ends: a release that is never answered, a lock that was lost, kept, handed off, found
 /// gone when it was released, and abandoned by a shutdown.
 async fn each_kind_of_end(store: Arc<Scripted>, manager: LockManager) {
     let hold = || LockOptions::new().ttl(SECOND);

@@ -22,7 +22,7 @@ struct Seen {
     units: BTreeMap<String, Unit>,
 }
 
-/// Runs a test on a paused clock and one thread, whose metrics nobody else hears.
+/// Runs a test on a paused clock and one thread, whose metrics no other process hears.
 pub(super) fn recorded<T>(test: impl AsyncFnOnce(&Metrics) -> T) -> T {
     let recorder = DebuggingRecorder::new();
     let metrics = Metrics { snapshots: Some(recorder.snapshotter()), ..Metrics::default() };

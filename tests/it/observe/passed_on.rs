@@ -35,7 +35,7 @@ fn a_lock_handed_over_in_the_process_is_a_hold_for_each_and_one_release() {
     });
 }
 
-/// Red without: the guard that is kept being made without a `Watched`: nobody holds it.
+/// Red without: the guard that is kept being made without a `Watched`: no process holds it.
 #[test]
 fn a_lock_that_is_kept_is_held_by_nobody() {
     recorded(async |metrics| {

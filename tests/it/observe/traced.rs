@@ -1,4 +1,4 @@
-//! The events of a lock, and the silence where nobody listens.
+//! The events of a lock, and the silence where no process listens.
 
 use lockattr::{Error, LockOptions};
 use tokio::time::timeout;

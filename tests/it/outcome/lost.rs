@@ -158,7 +158,7 @@ async fn a_body_that_ends_within_its_lease_is_believed_whatever_on_lost_says() {
             fixed_error(&manager, body()).await,
             fixed_ignore(&manager, body()).await,
         ];
-        // The lost lease that would have come is long gone, and nobody speaks of it.
+        // The lost lease that would have come is long gone, and no process speaks of it.
         sleep(5 * SECOND).await;
         assert!(outcomes.iter().all(|outcome| end.is(outcome)), "{outcomes:?}");
         assert!(events.is_empty(), "{:?}", events.all());

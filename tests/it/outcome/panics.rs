@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::SECOND;
 use crate::support::Scripted;
 
-/// A lease far longer than a test's patience.
+/// A lease far longer than a test's wait budget.
 fn manager() -> LockManager {
     LockManager::builder().url("memory://?ttl=1h").build().unwrap()
 }

@@ -39,7 +39,7 @@ async fn a_release_without_an_answer_is_one_warning_that_names_the_key() {
     }
 }
 
-/// Nobody waits for the answer of a release in the background, so it is news only if it never comes.
+/// No process waits for the answer of a release in the background, so it is remarkable only if it never comes.
 ///
 /// Red without: the release that is tried again.
 #[tokio::test(start_paused = true)]

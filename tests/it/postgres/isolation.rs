@@ -22,7 +22,7 @@ async fn strict(database: &Database, isolation: &str) -> [String; 2] {
     [format!("{by_role}?{query}"), format!("{}?{by_options}&{query}", database.url)]
 }
 
-/// A release that waits for the claim that gets in line has to find it there.
+/// A release that waits for the claim that gets in the queue has to find it there.
 ///
 /// Red without: `read committed` in the settings of a session: then the release looks at the tables
 /// as they were before it waited.
@@ -61,7 +61,7 @@ async fn stand_still(database: &Database, count: i64) {
     eventually(SOON, "they wait", async || database.number(waits).await == count).await;
 }
 
-/// Fifty hand-overs between two managers.
+/// Fifty hand-offs between two managers.
 #[tokio::test]
 async fn one_is_inside_at_a_time_whatever_the_role_has_set() {
     for isolation in ["repeatable read", "serializable"] {

@@ -1,4 +1,4 @@
-//! Waiting costs nothing, and who is gone is nobody's predecessor.
+//! Waiting costs nothing, and who is gone is no process's predecessor.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-/// How many of those in line are heard by a connection that is there.
+/// How many of those in the queue are heard by a connection that is there.
 const HEARD: &str = "select count(*) from lockattr_line join pg_locks on locktype = 'advisory'
     and granted and ear = (classid::bigint << 32) | objid::bigint";
 
-/// The next renewal is due after 100 s, and the next heartbeat after 60 s; those in line look by
+/// The next renewal is due after 100 s, and the next heartbeat after 60 s; those in the queue look by
 /// themselves after 15 s, which is why they all get there at once.
 ///
-/// Red without: the pause of those in line, as long as nothing is told.
+/// Red without: the pause of those in the queue, as long as nothing is notified.
 #[tokio::test]
 async fn waiting_costs_no_statements_while_nothing_changes() {
     let database = Database::new().await;
@@ -33,7 +33,7 @@ async fn waiting_costs_no_statements_while_nothing_changes() {
     database.waiting(20).await;
     // Asked from elsewhere, of each session: when its last statement began.
     let client = database.server.client().await;
-    // A manager's second connection comes after the first, which has its claim in line by then.
+    // A manager's second connection comes after the first, which has its claim in the queue by then.
     let quiet = "select count(*) >= 3 * 21 and bool_and(clock_timestamp() - query_start > '1 s')
         from pg_stat_activity where datname = $1 and backend_type = 'client backend'";
     eventually(SOON * 4, "all have been quiet for a second", async || {

@@ -156,7 +156,7 @@ async fn the_server_gives_up_what_we_give_up_waiting_for() {
     database.has_nothing_left().await;
 }
 
-/// Red without: a new connection after an error that says so (`ANEW`).
+/// Red without: a new connection after an error that reports it (`ANEW`).
 #[tokio::test]
 async fn tables_that_were_dropped_are_made_again() {
     let database = Database::new().await;

@@ -1,4 +1,4 @@
-//! The tables: made by whoever comes first, or by hand; and nothing stays in them.
+//! The tables: made by a caller that comes first, or by hand; and nothing stays in them.
 
 use futures_util::future::join_all;
 use lockattr::Error;

@@ -1,4 +1,4 @@
-//! Getting in line, where something goes wrong on the way.
+//! Getting in the queue, where something goes wrong on the way.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tokio::time::{Instant, timeout};
 
 use super::{Database, PATIENT, SOON, acquire, is_free, manager};
 
-/// It asks for the lock on one connection, and whether it stands in line on another; the second fails.
+/// It asks for the lock on one connection, and whether it waits in the queue on another; the second fails.
 ///
 /// Red without: giving the place up then (`wait.rs`). Its error says that nothing was asked, so that
-/// nobody comes back for it: it would be granted the lock, and nobody know.
+/// no process comes back for it: it would be granted the lock, and no process know.
 #[tokio::test]
 async fn who_does_not_know_whether_it_stands_in_line_leaves_it() {
     let database = Database::new().await;
@@ -30,7 +30,7 @@ async fn who_does_not_know_whether_it_stands_in_line_leaves_it() {
         manager(&format!("{url}?lock=session&ttl=60s&retry=2&retry_delay=50ms&{PATIENT}")).await;
     let guard = acquire(&holder, "a").await;
     let asked = timeout(SOON, mute.acquire("a", LockOptions::new())).await.expect("a hang");
-    // Its last attempt is not made in line.
+    // Its last attempt is not made in the queue.
     assert!(matches!(asked, Err(Error::Store { .. } | Error::Contended { .. })), "{asked:?}");
     database.waiting(0).await;
     guard.release().await.unwrap();

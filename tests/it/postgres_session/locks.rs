@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{Database, SOON, acquire, is_free};
 
-/// Red without: `hashtextextended(name, 0)`, for ever.
+/// Red without: `hashtextextended(name, 0)`, forever.
 #[tokio::test]
 async fn anybody_can_take_the_same_lock_by_one_statement() {
     let database = Database::new().await;
@@ -41,7 +41,7 @@ async fn it_keeps_nothing_in_the_database() {
     database.nobody_locks().await;
 }
 
-/// Red without: `Store::refuses_claim` in the manager: then it is told as an outage.
+/// Red without: `Store::refuses_claim` in the manager: then it is notified as an outage.
 #[tokio::test]
 async fn permits_are_refused_where_they_are_asked_for() {
     let database = Database::new().await;
@@ -158,7 +158,7 @@ async fn hold_at_least_keeps_it_taken_by_this_process() {
     assert!(began.elapsed() < SOON);
 }
 
-/// Nobody renews it, and its process lives: the server would keep it for ever.
+/// No process renews it, and its process lives: the server would keep it forever.
 ///
 /// Red without: the keeper of each session.
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What ends with a connection, and who is told.
+//! What ends with a connection, and who is notified.
 
 use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{Engine, PostgresServer, Wire, eventually, node};
@@ -10,7 +10,7 @@ use super::{Database, PATIENT, SOON, acquire, is_free, manager};
 const END_ALL: &str = "select pg_terminate_backend(pid) from pg_stat_activity
     where pid <> pg_backend_pid() and datname = current_database()";
 
-/// Red without: `Subscriber::lost` when a session ends. Then it is told by a renewal, 20 s later.
+/// Red without: `Subscriber::lost` when a session ends. Then it learns by a renewal, 20 s later.
 #[tokio::test]
 async fn the_end_of_its_connection_is_told_at_once() {
     let database = Database::new().await;
@@ -70,7 +70,7 @@ async fn a_grant_that_comes_with_the_end_of_its_connection_is_none() {
     database.client().await.batch_execute(end).await.unwrap();
     let next = acquire(&one, "a").await;
     wire.pass().await;
-    // It stands in line again.
+    // It waits in the queue again.
     database.waiting(1).await;
     assert!(!waiter.is_finished());
     next.ensure_held().unwrap();

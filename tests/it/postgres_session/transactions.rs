@@ -74,7 +74,7 @@ async fn a_commit_wakes_who_waits_at_once_and_a_rollback_soon() {
     }
 }
 
-/// Who stood in line before the transaction got the lock is woken too.
+/// Who waited in the queue before the transaction got the lock is woken too.
 #[tokio::test]
 async fn those_who_waited_before_it_are_served_behind_it() {
     let database = Database::new().await;
@@ -165,11 +165,11 @@ async fn a_savepoint_that_is_rolled_back_gives_it_back() {
     }
 }
 
-/// Its connection has ended, and nobody said anything.
+/// Its connection has ended, and no process said anything.
 #[tokio::test]
 async fn a_transaction_that_is_dropped_gives_it_back() {
     let database = Database::new().await;
-    // Who waits for a lease is not told of this end, and asks again after 15 s.
+    // A waiter for a lease is not told of this end, and asks again after 15 s.
     for manager in both(&database, "wait=60s").await {
         let mut client = database.client().await;
         let mut transaction = client.transaction().await.unwrap();

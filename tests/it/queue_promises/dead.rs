@@ -78,7 +78,7 @@ pub(super) async fn a_stopped_process_costs_one_ttl_however_many_waiters_it_has<
         holder.release().await.unwrap();
         let guard = waiter.await.unwrap().unwrap_or_else(|error| panic!("{mode}: {error}"));
         guard.release().await.unwrap();
-        // Whoever goes on queues anew, and gets in.
+        // A process that goes on queues anew, and gets in.
         stopped.continue_signal();
         assert!(stopped.finish().await.success());
     }))

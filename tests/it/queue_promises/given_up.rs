@@ -1,4 +1,4 @@
-//! Waiters that give up where nobody can be told: those behind them lose no more than a TTL.
+//! Waiters that give up where no process can be told: those behind them lose no more than a TTL.
 
 use lockattr_tests::Wires;
 use tokio::task::JoinSet;

@@ -195,7 +195,7 @@ async fn a_link_that_is_dead_without_a_word_is_replaced() {
     let manager = manager(&url).await;
     works_again(&manager).await;
     assert_eq!(proxy.connections(), 1);
-    // The old connection stays open and, having lost bytes, silent for ever; new ones are served.
+    // The old connection stays open and, having lost bytes, silent forever; new ones are served.
     proxy.swallow_replies();
     refused_by_store(&manager, LockOptions::new().retry(0)).await;
     proxy.pass();
@@ -273,7 +273,7 @@ fn a_runtime_that_ends_does_not_stop_the_renewals_of_another() {
     });
 }
 
-/// A connect that one caller has no patience for goes on for the others.
+/// A connect that one caller does not wait for goes on for the others.
 #[tokio::test]
 async fn an_impatient_caller_does_not_end_the_connect_for_the_others() {
     let server = RedisServer::start().await;
@@ -290,7 +290,7 @@ async fn an_impatient_caller_does_not_end_the_connect_for_the_others() {
     assert_eq!(proxy.connections(), 1, "the same connect served both");
 }
 
-/// After a failover the old address may answer as a replica, for ever.
+/// After a failover the old address may answer as a replica, forever.
 ///
 /// Red without: leaving a server that calls itself a replica.
 #[tokio::test]

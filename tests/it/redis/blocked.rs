@@ -11,7 +11,7 @@ use tokio::time::Instant;
 const LIMIT: Duration = Duration::from_secs(20);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A computation's thread is its runtime's only one: nothing renews, and nobody is told in time.
+/// A computation's thread is its runtime's only one: nothing renews, and no process is notified in time.
 /// The clock knows as soon as it is asked, and a successor is left alone.
 ///
 /// Red without: the clock's part in the hold's check.

@@ -16,7 +16,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// Longer than any test: what is free was given back, and did not end by itself.
 const TTL: Duration = Duration::from_secs(60);
 
-/// A future that nobody wakes for so long waits for what does not come. Were this too short, it
+/// A future that no process wakes for so long waits for what does not come. Were this too short, it
 /// would only be dropped earlier.
 const STUCK: Duration = Duration::from_millis(150);
 

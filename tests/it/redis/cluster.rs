@@ -27,7 +27,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// So long that nothing here can wait for its end.
 const LONG: &str = "ttl=60s&wait=60s";
 
-/// A manager with connections and an inbox of its own: all that the store can tell of a process.
+/// A manager with connections and a subscriber of its own: all that the store can tell of a process.
 async fn manager(cluster: &Cluster, query: &str) -> LockManager {
     LockManager::connect(&cluster.url_with(query)).await.unwrap()
 }
@@ -85,7 +85,7 @@ async fn value(cluster: &Cluster, key: &str) -> Option<String> {
     cluster.node_of(&lock(key)).await.cli().await.value(&lock(key)).await
 }
 
-/// How many stand in line for a lock.
+/// How many wait in the queue for a lock.
 async fn queued(cluster: &Cluster, key: &str) -> usize {
     let line = match key.contains('{') {
         true => format!("lockattr:line:{}", lock(key)),
@@ -94,7 +94,7 @@ async fn queued(cluster: &Cluster, key: &str) -> usize {
     cluster.node_of(&line).await.cli().await.query(&["ZCARD", &line]).await
 }
 
-/// Somebody who waits for a lock, once he stands in line as the `place`th.
+/// A process that waits for a lock, once it waits in the queue as the `place`th.
 async fn waiter(
     cluster: &Cluster,
     manager: &LockManager,

@@ -1,4 +1,4 @@
-//! The free path: a lock that nobody waits for is taken and given back by plain commands. What the scripts
+//! The free path: a lock that no process waits for is taken and given back by plain commands. What the scripts
 //! keep true for it, and when the plain commands do not count.
 
 mod counter;
@@ -113,7 +113,7 @@ async fn a_free_lock_takes_no_script_but_the_first_one_of_a_connection() {
     assert_nothing_left(&server).await;
 }
 
-/// A lease ends while a claim waits. The lock is nobody's then, and the key is there still: no newcomer overtakes.
+/// A lease ends while a claim waits. The lock is no process's then, and the key is there still: no newcomer overtakes.
 ///
 /// Red without: `kept` in the life of the key (`set_marked`).
 #[tokio::test]
@@ -188,7 +188,7 @@ async fn the_last_waiter_that_leaves_takes_the_mark_with_it() {
 }
 
 /// A claim for two keys waits for the one, and the other is free: a reservation keeps it from being taken by a
-/// command that knows no queue. A reservation is nobody's lock.
+/// command that knows no queue. A reservation is no holder's lock.
 ///
 /// Red without: the reservation in `secure`, or `touched` where a claim is queued.
 #[tokio::test]
@@ -214,7 +214,7 @@ async fn a_free_key_of_a_claim_that_waits_is_reserved_and_held_by_nobody() {
     assert_nothing_left(&server).await;
 }
 
-/// Those that share a lock leave it while a claim waits that wants it alone: whoever leaves last, and
+/// Those that share a lock leave it while a claim waits that wants it alone: the process that leaves last, and
 /// whether or not anybody is served then, a newcomer finds the key.
 ///
 /// Red without: the reservation in `secure`.
@@ -237,7 +237,7 @@ async fn sharers_that_leave_in_silence_leave_a_reservation_for_the_waiter() {
     assert_nothing_left(&server).await;
 }
 
-/// Another program compares and deletes what it wrote. So its value stays as it is, whoever waits.
+/// Another program compares and deletes what it wrote. So its value stays as it is, the waiter.
 ///
 /// Red without: `is_ours` in `secure` or in `acquire_one.lua`.
 #[tokio::test]
@@ -259,7 +259,7 @@ async fn the_value_of_another_program_is_never_marked() {
     }
 }
 
-/// A holder that nobody told of the waiter deletes by a plain command, in vain: the script hands on.
+/// A holder that no process told of the waiter deletes by a plain command, in vain: the script hands off.
 ///
 /// Red without: the script's say behind a deletion that failed (`Deleted::AskTheScript`).
 #[tokio::test]

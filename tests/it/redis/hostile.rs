@@ -1,4 +1,4 @@
-//! A server that answers anything: nobody gets a lock, a renewal or a release by other words than those
+//! A server that answers anything: no process gets a lock, a renewal or a release by other words than those
 //! that mean it, nothing panics, and once it is honest again all goes on.
 //!
 //! `LOCKATTR_HOSTILE_SEED` has it say the same again; `LOCKATTR_HOSTILE_ROUNDS` more of it. What is said
@@ -95,11 +95,11 @@ async fn works(manager: &LockManager) -> bool {
 }
 
 async fn asks(manager: &LockManager, key: &str) -> Option<LockGuard> {
-    // A lock for which it may stand in line now and then, so that messages are read as well.
+    // A lock for which it may wait in the queue now and then, so that messages are read as well.
     let wait = Duration::from_millis(if key.ends_with('7') { 100 } else { 0 });
     match manager.acquire(key, LockOptions::new().wait(wait)).await {
         Ok(guard) => Some(guard),
-        // The two that are meant for this: another has it, or nobody knows.
+        // The two that are meant for this: another has it, or it is unknown.
         Err(Error::Contended { .. } | Error::Store { .. }) => None,
         Err(error) => panic!("{error:?}"),
     }

@@ -26,7 +26,7 @@ use tokio::time::timeout;
 
 use witness::Witness;
 
-/// For what needs no timer of anybody's. Shorter than what a claim in line waits before it looks
+/// For what needs no timer of anybody's. Shorter than what a claim in the queue waits before it looks
 /// by itself after a holder of a long lease, so who is forgotten until then is found out.
 const SOON: Duration = Duration::from_secs(10);
 
@@ -39,7 +39,7 @@ const LONG: &str = "ttl=60s&wait=60s";
 /// Held or waited for by somebody who soon does not live any more.
 const SHORT: &str = "ttl=2s&wait=60s";
 
-/// A manager with connections and an inbox of its own: all that the store can tell of a process.
+/// A manager with connections and a subscriber of its own: all that the store can tell of a process.
 async fn manager(server: &RedisServer, query: &str) -> LockManager {
     LockManager::connect(&server.url_with(query)).await.unwrap()
 }
@@ -48,12 +48,12 @@ async fn acquire(manager: &LockManager) -> LockGuard {
     manager.acquire("a", LockOptions::new()).await.unwrap()
 }
 
-/// How many stand in line for a lock.
+/// How many wait in the queue for a lock.
 async fn queued(cli: &Cli, key: &str) -> usize {
     cli.query(&["ZCARD", &format!("lockattr:line-of:{{lock:{key}}}")]).await
 }
 
-/// Waits until so many stand in line for the lock `a`.
+/// Waits until so many wait in the queue for the lock `a`.
 async fn stand_in_line(cli: &Cli, count: usize) {
     let what = format!("{count} stand in line");
     eventually(LIMIT, &what, async || queued(cli, "a").await == count).await;
@@ -69,7 +69,7 @@ fn work(manager: &LockManager, witness: &Witness) -> JoinHandle<()> {
     })
 }
 
-/// `tasks` that work, all of the same process: one of them stands in the store's line.
+/// `tasks` that work, all of the same process: one of them waits in the store's queue.
 fn crowd(manager: &LockManager, witness: &Witness, tasks: usize) -> JoinSet<()> {
     let mut crowd = JoinSet::new();
     for _ in 0..tasks {
@@ -89,12 +89,12 @@ async fn all_have_worked(limit: Duration, crowds: Vec<JoinSet<()>>) {
     timeout(limit, all).await.expect("somebody was left standing in line");
 }
 
-/// The inboxes that somebody listens to.
+/// The subscribers that somebody listens to.
 async fn subscribers(cli: &Cli) -> Vec<String> {
     cli.query(&["PUBSUB", "CHANNELS"]).await
 }
 
-/// Nothing stays when all managers are gone: no lock, no line, and no inbox.
+/// Nothing stays when all managers are gone: no lock, no line, and no subscriber.
 async fn assert_no_trace(server: &RedisServer) {
     assert_nothing_left_within(server, LIMIT).await;
     let cli = server.cli().await;

@@ -129,7 +129,7 @@ async fn a_key_made_endless_gets_its_end_back_by_the_next_renewal_or_is_released
     guard.release().await.unwrap();
 
     // Without renewals it stays endless: the deadline holds for us, the key for the others, and
-    // who waits sees why it takes so long. The release frees it all the same.
+    // a waiter sees why it takes so long. The release frees it all the same.
     let fixed = manager.acquire("a", lease(TTL / 6).renew(false)).await.unwrap();
     cli.query::<()>(&["PERSIST", "lock:a"]).await;
     is_lost(&fixed, LostReason::Expired).await;

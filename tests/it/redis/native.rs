@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::RIGHTS;
 
-/// Long before a lease of these tests ends, or who waits asks again by itself.
+/// Long before a lease of these tests ends, or a waiter asks again by itself.
 const SOON: Duration = Duration::from_secs(4);
 
 /// A server program, and its command.
@@ -112,7 +112,7 @@ async fn a_lock_that_is_not_ours_any_more_is_left_alone() {
     }
 }
 
-/// Whoever holds the lock has not heard that somebody waits, and so gives it back in vain.
+/// A process that holds the lock has not heard that somebody waits, and so gives it back in vain.
 ///
 /// Red without: the script's say behind a deletion that failed (`Deleted::AskTheScript`).
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn the_next_in_line_gets_it_at_once_though_nobody_told_that_it_waits() {
     }
 }
 
-/// A hand-over costs one trip, as it does without such a command.
+/// A hand-off costs one trip, as it does without such a command.
 ///
 /// Red without: the note that the message leaves (`Contended`).
 #[tokio::test]
@@ -154,7 +154,7 @@ async fn who_was_told_that_somebody_waits_asks_the_script_at_once() {
     }
 }
 
-/// Another manager that stands in line.
+/// Another manager that waits in the queue.
 async fn waits(server: &RedisServer, manager: &LockManager) -> tokio::task::JoinHandle<LockGuard> {
     let (manager, cli) = (manager.clone(), server.cli().await);
     let waiter = tokio::spawn(async move { acquire(&manager).await });

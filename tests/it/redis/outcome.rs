@@ -99,7 +99,7 @@ async fn believed(manager: &LockManager, cli: &Cli) -> Result<u32, Failure> {
     sold
 }
 
-/// Found out by the next renewal, long before the body would end; and whoever has the lock now
+/// Found out by the next renewal, long before the body would end; and the holder now
 /// keeps it.
 ///
 /// Red without: the loss that a renewal's answer tells.

@@ -1,6 +1,6 @@
 //! Runtimes that end while locks are held: the locks go back by themselves, and soon.
 //!
-//! Nobody acquires or shuts down afterwards, so nobody comes along who could do it by the way.
+//! No process acquires or shuts down afterwards, so no process comes along who could do it by the way.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -156,7 +156,7 @@ fn releases_in_the_background_survive_the_end_of_their_runtime() {
     }
 }
 
-/// Granted by the server while the answer was still on its way: nobody will ever hear of it.
+/// Granted by the server while the answer was still on its way: no process will ever hear of it.
 ///
 /// Red without: the thread of the last resort.
 #[test]
@@ -183,7 +183,7 @@ fn an_acquire_under_way_when_its_runtime_ends_is_undone() {
     }
 }
 
-/// `main` returns, and with it the runtime and then the process: nobody called `shutdown`.
+/// `main` returns, and with it the runtime and then the process: no process called `shutdown`.
 ///
 /// Red without: the wait for that thread.
 #[tokio::test]

@@ -14,14 +14,14 @@ use tokio::task::JoinHandle;
 /// Far beyond what a busy machine needs, and shorter than the net under lost messages.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Nobody gets in because a lease ended.
+/// No process gets in because a lease ended.
 const LONG: Duration = Duration::from_secs(600);
 
 fn long() -> LockOptions {
     LockOptions::new().ttl(LONG).wait(LONG)
 }
 
-/// Waits for `key` in a task, which stands in line when this returns.
+/// Waits for `key` in a task, which waits in the queue when this returns.
 async fn waits(
     manager: &LockManager,
     master: &RedisServer,

@@ -9,7 +9,7 @@ use lockattr_tests::{Node, RedisServer, assert_nothing_left, eventually, node};
 const LIMIT: Duration = Duration::from_secs(20);
 const LONG: Duration = Duration::from_secs(60);
 
-/// Waits for the lease on `key` to end, and takes the lock for whoever comes next.
+/// Waits for the lease on `key` to end, and takes the lock for a caller that comes next.
 async fn succeed(server: &RedisServer, key: &str) -> LockGuard {
     let (cli, name) = (server.cli().await, format!("lock:{key}"));
     eventually(LIMIT, "the lease ends", async || cli.value(&name).await.is_none()).await;

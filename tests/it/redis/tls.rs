@@ -15,7 +15,7 @@ use url::Url;
 
 use crate::redis::told;
 
-/// Long before a lease of these tests ends, or who waits asks again by itself.
+/// Long before a lease of these tests ends, or a waiter asks again by itself.
 const SOON: Duration = Duration::from_secs(3);
 
 /// The server's URL, naming these files; an empty path names none.
@@ -40,7 +40,7 @@ fn secrets(path: &Path) -> Vec<String> {
     pem.lines().filter(|line| !line.starts_with('-')).map(str::to_owned).collect()
 }
 
-/// A lock's whole life: taken, renewed, waited for in line, handed on by a message, shared, and
+/// A lock's whole life: taken, renewed, waited for in the queue, handed off by a message, shared, and
 /// given back; over as many connections as there are without TLS.
 #[tokio::test]
 async fn a_lock_lives_its_whole_life_over_tls() {

@@ -85,7 +85,7 @@ async fn a_deleted_and_a_stolen_lock_are_lost_and_the_thief_is_left_alone() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     let manager = LockManager::connect(&server.url()).await.unwrap();
-    // Renewed every 300 ms, so that the loss is told by a renewal, long before the deadline.
+    // Renewed every 300 ms, so that the loss is noticed by a renewal, long before the deadline.
     let options = LockOptions::new().ttl(Duration::from_millis(900));
 
     let deleted = manager.acquire("deleted", options.clone()).await.unwrap();

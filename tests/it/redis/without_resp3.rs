@@ -10,7 +10,7 @@ use tokio::time::timeout;
 /// What takes longer hangs; shorter than the net under lost messages.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Nobody gets in because a lease ended.
+/// No process gets in because a lease ended.
 const LONG: Duration = Duration::from_secs(600);
 
 struct World {
@@ -21,7 +21,7 @@ struct World {
     here: LockManager,
 }
 
-/// Two managers, of which `here` is told that the server is an old one.
+/// Two managers, of which `here` learns that the server is an old one.
 async fn world() -> World {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
@@ -37,7 +37,7 @@ impl World {
         self.there.acquire("a", LockOptions::new().ttl(LONG)).await.unwrap()
     }
 
-    /// Waits here, and stands in line when this returns.
+    /// Waits here, and waits in the queue when this returns.
     async fn waits_here(&self) -> JoinHandle<Result<LockGuard, lockattr::Error>> {
         let here = self.here.clone();
         let waiter = tokio::spawn(async move {
@@ -77,7 +77,7 @@ async fn a_grant_that_was_told_while_that_was_cut_is_found() {
     let world = world().await;
     let held = world.held_there().await;
     let waiter = world.waits_here().await;
-    // Of both managers; the waiter's comes back by itself, asks again, and stands in line again.
+    // Of both managers; the waiter's comes back by itself, asks again, and waits in the queue again.
     world.cli.query::<u64>(&["CLIENT", "KILL", "TYPE", "PUBSUB"]).await;
     held.release().await.unwrap();
     granted(waiter).await.release().await.unwrap();

@@ -152,7 +152,7 @@ async fn a_renewal_takes_a_majority_of_all_nodes() {
     }
     assert_eq!(renew().await.unwrap(), RenewOutcome::Renewed, "three have it");
     scene.nodes[2].renewals(&[Fate::Refused]);
-    // Two have it, two have not, one does not say: nobody knows.
+    // Two have it, two have not, one does not say: it is unknown.
     renew().await.unwrap_err();
     for node in &scene.nodes[3..] {
         assert!(node.holder("stock").await.is_some(), "a failed renewal gave it back");

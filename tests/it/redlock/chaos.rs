@@ -1,4 +1,4 @@
-//! Five servers whose network fails at random, under load: whoever writes is the only one, and its
+//! Five servers whose network fails at random, under load: the process that writes is the only one, and its
 //! token is greater than all before.
 //!
 //! `LOCKATTR_CHAOS_SECONDS=600 cargo test -p lockattr-tests --test it redlock::chaos -- --nocapture`

@@ -14,7 +14,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// Servers of a test are young: they would sit out what a restart made them forget.
 const OLD: &str = "durable=true";
 
-/// Five that nobody else has: when one of them is killed, another test's server may come to listen on
+/// Five that no other process has: when one of them is killed, another test's server may come to listen on
 /// its port, and must not grant anything here.
 async fn five_of_our_own() -> Independents {
     let servers = RedisServer::builder().password("nobody else's");
@@ -216,7 +216,7 @@ async fn an_acquire_that_is_executed_after_its_release_is_undone() {
     assert_nothing_left(&servers).await;
 }
 
-/// Processes on all five: nobody waits for a lease to end, nothing is lost, nothing stays.
+/// Processes on all five: no process waits for a lease to end, nothing is lost, nothing stays.
 #[tokio::test]
 async fn processes_take_turns_and_lose_nothing() {
     let servers = Independents::start(5).await;

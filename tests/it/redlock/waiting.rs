@@ -1,4 +1,4 @@
-//! Who waits for a quorum is woken by a release, and asks for nothing in the meantime.
+//! A waiter for a quorum is woken by a release, and asks for nothing in the meantime.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,14 +21,14 @@ async fn assert_nothing_left(scene: &Scene) {
     sleep(Duration::from_millis(1)).await;
     for node in &scene.nodes {
         assert!(node.holder("stock").await.is_none(), "it stayed behind");
-        // Nor is anybody in line: who asks only once gets it.
+        // The queue is empty: a caller that asks only once gets it.
         let guard = node.manager().try_acquire("stock", LockOptions::new()).await.unwrap();
         let guard = guard.expect("somebody stands in line still");
         guard.release().await.unwrap();
     }
 }
 
-/// Red without: the place in line of each node (`Waiting::Told`).
+/// Red without: the place in the queue of each node (`Waiting::Told`).
 #[tokio::test(start_paused = true)]
 async fn a_release_wakes_the_next_one_at_once() {
     let scene = Scene::of(5);
@@ -81,12 +81,12 @@ async fn many_get_in_one_after_the_other() {
     }
     let began = Instant::now();
     tasks.join_all().await;
-    // Eighty bodies of a millisecond and a few trips each: nobody waited for a lease to end.
+    // Eighty bodies of a millisecond and a few trips each: no process waited for a lease to end.
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     assert_nothing_left(&scene).await;
 }
 
-/// Two that split the votes come back at random, and one gets it: nobody waits for a lease to end.
+/// Two that split the votes come back at random, and one gets it: no process waits for a lease to end.
 ///
 /// Red without: the random while in `Votes::contention`.
 #[tokio::test(start_paused = true)]

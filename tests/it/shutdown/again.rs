@@ -55,7 +55,7 @@ async fn of_two_at_once_both_return_after_everything_is_released() {
     }
 }
 
-/// A caller that lost its patience has stopped the granting all the same, and the next one finishes.
+/// A caller whose wait budget ended has stopped the granting all the same, and the next one finishes.
 ///
 /// Red without: the signal to every hold before the wait.
 #[tokio::test(start_paused = true)]

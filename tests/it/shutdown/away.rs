@@ -112,7 +112,7 @@ async fn it_ends_within_its_limits_though_redis_is_gone() {
     }
 }
 
-/// Hundreds of locks in the hands of bodies, guards and nobody: one call, and nothing is left.
+/// Hundreds of locks in the hands of bodies, guards and no process: one call, and nothing is left.
 ///
 /// Red without: the release of what its holders did not let go of.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use super::{SECOND, is_shut_down, manager};
 use crate::support::{Fate, Scripted};
 
-/// Waits for `key` in a task of its own, with pauses of 10 to 20 s and a patience of an hour.
+/// Waits for `key` in a task of its own, with pauses of 10 to 20 s and a wait budget of an hour.
 fn waiter(manager: &LockManager, key: &'static str) -> JoinHandle<Result<LockGuard, Error>> {
     let manager = manager.clone();
     let patient = LockOptions::new().wait(3600 * SECOND).retry_delay(20 * SECOND);
@@ -62,7 +62,7 @@ async fn a_waiter_whose_store_does_not_answer_is_refused_at_once() {
     assert_eq!(manager.holder("job").await.unwrap(), None);
 }
 
-/// A grant that is there, but not yet looked at, when the manager shuts down is no grant: nobody
+/// A grant that is there, but not yet looked at, when the manager shuts down is no grant: no process
 /// would tell its body to stop.
 ///
 /// Red without: the look at the shutdown after the grant; the signal to a hold watched after it.
@@ -70,7 +70,7 @@ async fn a_waiter_whose_store_does_not_answer_is_refused_at_once() {
 async fn a_grant_that_arrives_with_the_shutdown_is_given_back() {
     let store = Scripted::new();
     let manager = store.manager();
-    // Due before the late one, so that the grant wakes no watchdog and is looked at at once.
+    // Due before the late one, so that the grant wakes no watchdog and is checked at once.
     let other = manager.acquire("other", LockOptions::new().ttl(30 * SECOND)).await.unwrap();
     sleep(SECOND / 10).await;
     store.acquires(&[Fate::Late(SECOND)]);
@@ -86,7 +86,7 @@ async fn a_grant_that_arrives_with_the_shutdown_is_given_back() {
     assert_eq!(manager.holder("late").await.unwrap(), None);
 }
 
-/// One branch is inside, the other waits for its turn: both are told, and nobody waits for a pause.
+/// One branch is inside, the other waits for its turn: both are notified, and no process waits for a pause.
 ///
 /// Red without: the end of the hold beside the wait for a turn.
 #[tokio::test(start_paused = true)]

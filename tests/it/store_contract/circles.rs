@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::AnyStore;
 use super::asked::key;
 
-/// Longer than any machine takes, and shorter than anybody's patience here.
+/// Longer than any machine takes, and shorter than anybody's wait budget here.
 const SOON: Duration = Duration::from_secs(30);
 const PATIENT: LockOptions = LockOptions::new().wait(Duration::from_secs(600));
 

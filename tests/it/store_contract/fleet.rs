@@ -1,4 +1,4 @@
-//! What the suite runs on, and the managers that it plays: each with an inbox, and claims that wait.
+//! What the suite runs on, and the managers that it plays: each with a subscriber, and claims that wait.
 
 mod etcd;
 mod mysql;
@@ -40,7 +40,7 @@ pub(super) trait Fleet {
     /// The store as one more process sees it.
     fn node(&self) -> AnyStore;
 
-    /// Waits until the store knows that the process with this inbox is gone, if it has to be told.
+    /// Waits until the store knows that the process with this subscriber is gone, if it has to be told.
     async fn knows_it_is_gone(&self, subscriber: u64);
 
     /// After a test: whether the servers saw anything that the test did not.
@@ -143,7 +143,7 @@ impl Fleet for WithLeastRights {
         nobody_listens(&self.0, subscriber).await;
     }
 
-    /// Scripts go on after some errors, so a right may be missing and nobody is told.
+    /// Scripts go on after some errors, so a right may be missing and no process is notified.
     async fn saw_nothing_wrong(&self) {
         let log: Vec<HashMap<String, redis::Value>> =
             self.0.cli().await.query(&["ACL", "LOG"]).await;
@@ -211,7 +211,7 @@ impl Fleet for WithReplicas {
     }
 }
 
-/// Returns once nobody hears what is published to this inbox.
+/// Returns once no process hears what is published to this subscriber.
 async fn nobody_listens(server: &RedisServer, subscriber: u64) {
     let (cli, channel) = (server.cli().await, format!("lockattr:inbox:{subscriber:016x}"));
     let gone = async || {
@@ -235,7 +235,7 @@ impl Fleet for OnCluster {
 
     fn node(&self) -> AnyStore {
         // Six servers and as many tests beside share a machine: a connection that is replaced because
-        // an answer took a second loses places in line, which managers ask for again, and these
+        // an answer took a second loses places in the queue, which managers ask for again, and these
         // claims do not.
         let url = self.0.url_with("connect_timeout=10s&response_timeout=10s&heartbeat=60s");
         AnyStore::new(RedisStore::open(&url).expect("a good URL"))
@@ -291,7 +291,7 @@ impl Manager {
     }
 }
 
-/// A claim, and what its manager hears of it.
+/// A claim, and what its manager learns of it.
 pub(super) struct Waiter {
     store: AnyStore,
     pub(super) claim: Arc<Claim>,
@@ -328,7 +328,7 @@ impl Waiter {
         }
     }
 
-    /// Gets in line, or asks again from there; after how long to ask again.
+    /// Gets in the queue, or asks again from there; after how long to ask again.
     pub(super) async fn stands(&self) -> Duration {
         match self.store.acquire(&self.waits()).await {
             Ok(AcquireOutcome::Held { queued: Some(again), .. }) => again,
@@ -347,7 +347,7 @@ impl Waiter {
         }
     }
 
-    /// Waits until it has the lock, as a manager does: it is told so, or to ask again.
+    /// Waits until it has the lock, as a manager does: it learns so, or to ask again.
     pub(super) async fn granted(&self) -> Grant {
         let granted = async {
             loop {
@@ -363,7 +363,7 @@ impl Waiter {
                             return Grant::new(fencing, since, contended);
                         }
                         Ok(_) => break,
-                        // Nobody knows what became of it, so nobody tells: a manager asks again.
+                        // It is unknown what became of it, so no process tells: a manager asks again.
                         Err(_) => sleep(TTL / 100).await,
                     }
                 }

@@ -1,4 +1,4 @@
-//! Standing in line: who is next, who is told, and who does not stand there any more.
+//! Standing in the queue: who is next, who is notified, and who does not stand there any more.
 
 use lockattr_tests::eventually;
 
@@ -80,7 +80,7 @@ pub(super) async fn a_claim_that_is_released_leaves_the_line(store: AnyStore) {
     assert!(last.asks_once().await);
 }
 
-/// The lock is free, because its lease has ended by itself, and nobody has looked yet.
+/// The lock is free, because its lease has ended by itself, and no process has looked yet.
 pub(super) async fn who_asks_only_once_does_not_overtake_the_line(store: AnyStore) {
     let manager = Manager::on(&store);
     let [first, second, hasty] = [(); 3].map(|()| manager.wants("hasty"));
@@ -102,7 +102,7 @@ pub(super) async fn who_asks_only_once_does_not_overtake_the_line(store: AnyStor
 pub(super) async fn a_holder_is_told_that_others_wait(store: AnyStore) {
     let (holder, other) = (Manager::on(&store), Manager::on(&store));
     let first = holder.wants("wanted");
-    // In line, so that the store knows where to tell it.
+    // In the queue, so that the store knows where to tell it.
     first.gets().await;
     other.wants("wanted").stands().await;
     let told = async || holder.contended().contains(&key("wanted").name().to_owned());

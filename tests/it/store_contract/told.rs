@@ -1,5 +1,5 @@
-//! What a store does for a claim that needs the locks of several stores at once: it is told when to
-//! come, counts by one clock, and gives back in silence what came to nothing.
+//! What a store does for a claim that needs the locks of several stores at once: it learns when to
+//! come, counts by one clock, and gives back without notification what failed.
 
 use lockattr::FencingToken;
 use lockattr::store::{AcquireOutcome, AcquireRequest, ReleaseRequest, RenewOutcome, RenewRequest};
@@ -49,7 +49,7 @@ pub(super) async fn who_comes_later_does_not_overtake_those_who_are_told(store: 
     second.stands().await;
     holder.releases().await;
     first.told_when_to_ask_again().await;
-    // It is the first one's turn, and the second stands in line.
+    // It is the first one's turn, and the second waits in the queue.
     later.stands().await;
     first.gets().await;
     first.releases().await;
@@ -69,7 +69,7 @@ pub(super) async fn who_stands_in_line_is_granted_the_lock_unasked(store: AnySto
     assert!(waiter.releases().await);
 }
 
-/// The place in line of who has what it waited for must not stay behind.
+/// The place in the queue of who has what it waited for must not stay behind.
 pub(super) async fn who_takes_the_lock_unasked_has_left_the_line(store: AnyStore) {
     let manager = Manager::on(&store);
     let (holder, waiter) = (manager.wants("early").for_so_long(MEANWHILE), manager.wants("early"));
@@ -111,12 +111,12 @@ pub(super) async fn a_quiet_release_tells_nobody_and_keeps_the_place(store: AnyS
     assert!(timeout(SHORT, is_told).await.is_err(), "it was told");
     assert_eq!(store.holder(holder.claim.key()).await.unwrap(), None);
 
-    // Who asks next finds it free, and the one in line comes first.
+    // A caller that asks next finds it free, and the one in the queue comes first.
     let other = manager.wants("quiet");
     assert!(!other.asks_once().await, "it overtook the line");
     waiter.told_when_to_ask_again().await;
 
-    // Who stands in line and releases quietly stands there still.
+    // A waiter in the queue and releases quietly stands there still.
     other.gets().await;
     waiter.stands().await;
     store

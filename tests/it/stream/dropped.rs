@@ -72,7 +72,7 @@ fn overrun(closing: Closing) -> BoxStream<'static, Result<u32, Error>> {
     read(closing).boxed()
 }
 
-/// It is told that the lock is lost, and not that there was none. Red without: `drop_inside` when it has
+/// It learns that the lock is lost, and not that there was none. Red without: `drop_inside` when it has
 /// ended, which a lost lease does.
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_is_cancelled_is_dropped_inside_of_the_hold_that_was_lost() {

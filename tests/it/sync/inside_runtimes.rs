@@ -96,7 +96,7 @@ fn where_blocking_is_allowed_a_plain_function_waits_for_its_lock() {
         let call = move || blocked.scope_blocking(count);
         let depth = runtime.block_on(async { spawn_blocking(call).await.unwrap() });
         assert_eq!(depth.unwrap(), 1);
-        // Beside a runtime that nobody drives just now.
+        // Beside a runtime that no process drives just now.
         let entered = runtime.enter();
         assert_eq!(manager.scope_blocking(count).unwrap(), 1);
         drop(entered);
@@ -134,7 +134,7 @@ async fn a_nested_plain_call_needs_no_waiting_and_is_allowed_everywhere() {
     assert!(manager.holder("stock").await.unwrap().is_none());
 }
 
-/// The other branch is inside, and runs on this very thread: to wait for it would be for ever.
+/// The other branch is inside, and runs on this very thread: to wait for it would be forever.
 #[tokio::test]
 async fn a_nested_plain_call_that_would_wait_for_its_own_thread_is_refused() {
     let manager = LockManager::connect("memory://").await.unwrap();

@@ -15,7 +15,7 @@ fn long() -> LockOptions {
     LockOptions::new().ttl(600 * SECOND)
 }
 
-/// Waits until nobody but the test has the store: the manager and its thread are gone.
+/// Waits until no process but the test has the store: the manager and its thread are gone.
 #[track_caller]
 fn assert_ends(store: &Arc<Scripted>) {
     let started = Instant::now();

@@ -52,7 +52,7 @@ async fn threads_of_several_managers_take_turns_and_leave_nothing() {
     assert_nobody_listens(&server).await;
 }
 
-/// A body without an await for three times its lease: nobody else gets in.
+/// A body without an await for three times its lease: no other process gets in.
 #[tokio::test]
 async fn a_thread_that_computes_for_longer_than_its_lease_keeps_it() {
     let server = RedisServer::start().await;

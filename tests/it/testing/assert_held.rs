@@ -114,7 +114,7 @@ async fn any_hold_of_any_manager_will_do() {
         assert_held!("y");
     })
     .await;
-    // A guard alone is in nobody's call chain.
+    // A guard alone is in no process's call chain.
     assert!(held("x").is_none());
 }
 

@@ -1,4 +1,4 @@
-//! Who waits, what was acquired, what is left.
+//! A waiter, what was acquired, what is left.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ async fn those_who_wait_are_seen_in_their_order_whichever_line_they_stand_in() {
     let node = locks.another_process();
     let mut work = JoinSet::new();
     for (place, function) in ["a", "b", "c"].into_iter().enumerate() {
-        // The first two stand in the line of one process, of whom the store sees one.
+        // The first two wait in the queue of one process, of whom the store sees one.
         let manager = if place == 2 { node.clone() } else { locks.manager().clone() };
         work.spawn(async move {
             manager.acquire("stock", LockOptions::new().function(function)).await?.release().await

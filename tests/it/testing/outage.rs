@@ -95,7 +95,7 @@ async fn a_lost_answer_may_leave_a_lock_that_is_given_back_later() {
     locks.assert_nothing_left().await;
 }
 
-/// Red without: `ask_all_again` in `mend`, or the network between the locks and the inboxes.
+/// Red without: `ask_all_again` in `mend`, or the network between the locks and the subscribers.
 #[tokio::test(start_paused = true)]
 async fn what_became_free_while_the_store_was_cut_off_is_had_as_soon_as_it_is_mended() {
     let locks = TestLocks::new();

@@ -215,7 +215,7 @@ async fn what_expires_of_somebody_else_goes_to_the_next_at_once() {
     locks.assert_nothing_left().await;
 }
 
-/// Red without: the ears of managers that are gone being forgotten.
+/// Red without: forgetting the subscribers of managers that are gone.
 #[tokio::test(start_paused = true)]
 async fn a_process_that_ended_in_line_is_passed_over() {
     let locks = TestLocks::new();

@@ -1,4 +1,4 @@
-//! Entries of which nobody knows, and entries that only look like ours.
+//! Entries whose outcome is unknown, and entries that only look like ours.
 
 use std::pin::pin;
 
@@ -37,7 +37,7 @@ async fn a_lost_create_reply_is_found_again() {
     nothing_is_left(&ensemble, &url).await;
 }
 
-/// Two entries of which nobody knows, and one of them is removed by hand before they are found.
+/// Two entries whose outcome is unknown, and one of them is removed by hand before they are found.
 ///
 /// Red without: `adopt` removing the other one.
 #[tokio::test]

@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-/// The followers elect another while the leader stands still; whoever is connected to it hears
+/// The followers elect another while the leader stands still; the process that is connected to it hears
 /// nothing, and who holds is `Lost` before another gets in.
 ///
 /// Red without: `confirm` being a write (as a read, a follower without a leader would answer it).
@@ -29,7 +29,7 @@ async fn a_frozen_leader_loses_nobodys_lock_to_another() {
         held.lost().await;
         (Instant::now(), held)
     });
-    // It renews at the new leader, or is told that it lost.
+    // It renews at the new leader, or learns that it lost.
     sleep(Duration::from_secs(8)).await;
     ensemble.thaw_one(leader);
     let got_in = match lost.is_finished() {
@@ -53,7 +53,7 @@ async fn a_frozen_leader_loses_nobodys_lock_to_another() {
     nothing_is_left(&ensemble, &ensemble.url()).await;
 }
 
-/// A follower whose leader and fellow stand still goes on answering reads for a while. Nobody holds
+/// A follower whose leader and fellow stand still goes on answering reads for a while. No process holds
 /// by its word.
 ///
 /// Red without: `confirm` being a write.
@@ -106,7 +106,7 @@ async fn a_server_that_dies_under_its_clients_costs_nobody_a_lock() {
 }
 
 /// Sessions outlive their servers, and begin anew when these are back; one that its store gave up
-/// meanwhile is closed then, and nobody waits for its time to be over.
+/// meanwhile is closed then, and no process waits for its time to be over.
 ///
 /// Red without: `close` in `store/zookeeper/session.rs`.
 #[tokio::test]

@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// Red without: `session_ended` in `engines/sequenced/shared.rs` telling the inbox (the next renewal
+/// Red without: `session_ended` in `engines/sequenced/shared.rs` telling the subscriber (the next renewal
 /// would, a third of the TTL later).
 #[tokio::test]
 async fn a_session_that_the_servers_end_is_lost_at_once_and_the_next_gets_in() {
@@ -89,11 +89,11 @@ async fn an_entry_that_is_removed_by_hand_is_lost_at_the_next_renewal() {
 async fn a_manager_that_is_dropped_closes_its_session() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
-    // Sessions that nobody closes outlive this test.
+    // Sessions that no process closes outlive this test.
     let long = format!("{url}?session_timeout=600s");
     let manager = LockManager::connect(&long).await.unwrap();
     let held = manager.acquire("a", LockOptions::new()).await.unwrap();
-    // Nobody gives it back: the session's end does, long before its time is over.
+    // No process gives it back: the session's end does, long before its time is over.
     std::mem::forget(held);
     assert_eq!(line(ensemble, &url, "a").await.len(), 1);
     drop(manager);
@@ -109,7 +109,7 @@ async fn a_manager_that_is_dropped_closes_its_session() {
 
 /// ZooKeeper's client has one thread for all connections of a process, and a fork does not copy it.
 ///
-/// Red without: `check_not_forked` (the copy's calls end in `Store`, for ever).
+/// Red without: `check_not_forked` (the copy's calls end in `Store`, forever).
 #[tokio::test]
 async fn a_manager_that_is_made_in_the_copy_of_a_process_is_refused() {
     let ensemble = ZooKeeper::shared().await;

@@ -49,8 +49,8 @@ async fn a_release_wakes_one_of_a_hundred() {
     nothing_is_left(&ensemble, &url).await;
 }
 
-/// Newer servers tell nobody what becomes of a node that he may not read (CVE-2024-23944): then it is
-/// heard when the claim asks again, as it does every 15 s.
+/// Newer servers do not tell what becomes of a node that the client may not read (CVE-2024-23944): then the
+/// change is seen when the claim asks again, as it does every 15 s.
 ///
 /// Red without: `gone` asking only whether the entry is there (it asked again and again, at once).
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::CLAIMS;
 
-/// How a claim is named where 0 is nobody. There are few claims.
+/// How a claim is named where 0 is no process. There are few claims.
 pub(crate) fn name(claim: usize) -> u8 {
     u8::try_from(claim + 1).unwrap_or(u8::MAX)
 }
@@ -45,7 +45,7 @@ impl Names {
         }
     }
 
-    /// A place that names a claim, or nobody, names the same one.
+    /// A place that names a claim, or no process, names the same one.
     pub(crate) fn rename(self, entry: &mut u8) {
         if *entry > 0 {
             *entry = name(self.0[usize::from(*entry) - 1]);

@@ -1,4 +1,4 @@
-//! What a process makes of the answers that it hears, and of the grants that are told to it.
+//! What a process makes of the answers that it hears, and of the grants that are notified to it.
 
 use super::mistake::Mistake;
 use super::setting::Setting;

@@ -42,7 +42,7 @@ impl Setting {
     /// Forgets what decides nothing any more.
     fn tidy(&self, world: &mut World) {
         if world.faults == 0 {
-            // It takes nobody's place any more.
+            // It takes no process's place any more.
             (world.replica, world.behind) = (Server::default(), 0);
         }
         for it in &mut world.claims {

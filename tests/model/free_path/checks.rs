@@ -37,7 +37,7 @@ impl Setting {
         }
     }
 
-    /// Nobody has a lease on the claim's keys that it could not share.
+    /// No process has a lease on the claim's keys that it could not share.
     fn is_free(&self, world: &World, claim: usize) -> bool {
         let leased = |&key: &usize| {
             let it = &world.server.keys[key];

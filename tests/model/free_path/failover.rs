@@ -8,7 +8,7 @@ use super::world::{Grant, Message, RenewRequest, World};
 use crate::claims::{KEYS, Phase, RETRY, Wrong};
 
 impl Setting {
-    /// The replica has everything now, and whoever waits for that hears it.
+    /// The replica has everything now, and the waiter for that hears it.
     pub(crate) fn replicate(&self, world: &World) -> Option<World> {
         let matters = world.faults > 0 || self.waits_for_replica;
         if !self.replica || !matters {

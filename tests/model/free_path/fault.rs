@@ -28,9 +28,9 @@ pub(crate) enum Fault {
     /// The replica takes the place of the server, with what it has. Every connection ends; an answer that the old
     /// server gave may still be heard.
     Failover,
-    /// The same, over connections that live on. Their processes are told of it.
+    /// The same, over connections that live on. Their processes learn of it.
     RoleChange,
-    /// The same behind a proxy: connections live on, and nobody is told.
+    /// The same behind a proxy: connections live on, and no process is notified.
     Swap,
     /// The `SET` of a pair is redirected, and the `INCR` is executed.
     RedirectSet,

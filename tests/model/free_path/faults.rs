@@ -101,7 +101,7 @@ impl Setting {
         }
     }
 
-    /// Nobody waits any more for the answer to a question or to a renewal.
+    /// No process waits any more for the answer to a question or to a renewal.
     pub(crate) fn time_out(&self, world: &mut World, claim: usize) {
         let it = &mut world.claims[claim];
         it.renewal = RenewRequest::None;

@@ -100,7 +100,7 @@ fn hand_overs() {
     );
 }
 
-/// Whoever gives up may free its lock and serve nobody.
+/// A process that gives up may free its lock and serve no process.
 #[test]
 fn quiet_releases() {
     let quiet = Setting { quiet: true, ..PLAIN };

@@ -1,4 +1,4 @@
-//! What the scripts read: who has a lock, who could have it, and who hears of it. Nothing here changes what is
+//! What the scripts read: who has a lock, who could have it, and who learns of it. Nothing here changes what is
 //! held.
 
 use super::mistake::Mistake;

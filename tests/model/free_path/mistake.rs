@@ -53,7 +53,7 @@ pub(crate) enum Mistake {
     // The flag belongs to a connection and a counter, and only a number by the clock sets it.
     /// A new connection counts on where the old one was.
     NewConnectionKeepsFlag,
-    /// Whoever keeps its connection over a change of role keeps its flag.
+    /// A process that keeps its connection over a change of role keeps its flag.
     RoleKeepsFlag,
     /// The flag is one of the process: a late answer of the old server sets it for the new one.
     LateAnswerSetsFlag,
@@ -70,7 +70,7 @@ pub(crate) enum Mistake {
     /// The scripts count one more than last time, whatever the clock says.
     IgnoresTheClock,
 
-    // The time left is that in the mark. A reservation is nobody's, and a lock without an end is somebody's.
+    // The time left is that in the mark. A reservation is no process's, and a lock without an end is somebody's.
     /// The time left of a marked lease is read from the end of its key.
     LeftFromExpiry,
     /// A lock of another program that has no TTL passes for one that is over.
@@ -78,7 +78,7 @@ pub(crate) enum Mistake {
     /// A reservation passes for a lock that somebody has, and so does a mark whose lease is over.
     ReservationIsHeld,
 
-    // Adoption, hand-over, `extend` and `WAIT`.
+    // Adoption, hand-off, `extend` and `WAIT`.
     /// A claim that has the lock already, and asks the script, is refused.
     AdoptsNothing,
     /// A claim that has the lock already, and asks the script, has it for no longer than its TTL.

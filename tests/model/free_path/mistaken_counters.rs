@@ -38,7 +38,7 @@ fn a_lease_that_is_passed_on_too_late() {
     is_wrong(&late, TOKEN, 10);
 }
 
-/// The replica has fewer numbers, and whoever had counted over the old connection goes on over the new one.
+/// The replica has fewer numbers, and the process that had counted over the old connection goes on over the new one.
 #[test]
 fn a_new_connection_over_which_nobody_has_counted() {
     is_wrong(&lagging(Mistake::NewConnectionKeepsFlag), TOKEN, 6);

@@ -103,7 +103,7 @@ impl Setting {
         };
     }
 
-    /// The next command of a question that its process has given up is executed, and answered to nobody.
+    /// The next command of a question that its process has given up is executed, and answered to no process.
     fn arrive_late(&self, world: &mut World, claim: usize) {
         let pair = world.claims[claim].late_pair;
         match pair {

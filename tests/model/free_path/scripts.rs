@@ -46,7 +46,7 @@ impl Setting {
     }
 
     /// A claim gives back what it has: its locks, after so many ticks, and its entries if `world` says it may have
-    /// some. A quiet release serves nobody.
+    /// some. A quiet release serves no process.
     pub(crate) fn release(&self, world: &mut World, claim: usize, after: u8, quiet: bool) {
         let keys = self.keys(claim);
         let (queued, mut last_shared) = (any_queued(world, keys), [false; 2]);
@@ -172,7 +172,7 @@ impl Setting {
     }
 }
 
-/// The mistake of deleting a marked lock that has no waiters any more, whoever has it.
+/// The mistake of deleting a marked lock that has no waiters any more, its holder.
 fn delete_marked(world: &mut World, key: usize) {
     let it = &mut world.server.keys[key];
     if it.form == Form::Marked && it.queue.is_empty() {

@@ -37,7 +37,7 @@ pub(crate) struct Setting {
     pub(crate) passed_over: u8,
     /// How many times a holder may renew its lease.
     pub(crate) renewals: u8,
-    /// For how many ticks a lease lasts that `extend` renews; 0 if nobody extends.
+    /// For how many ticks a lease lasts that `extend` renews; 0 if no process extends.
     pub(crate) extended: u8,
     /// How many times a holder may pass its lease to another caller of its process.
     pub(crate) hand_overs: u8,

@@ -32,7 +32,7 @@ impl Model for Setting {
             return vec![start];
         }
         // The replica may lag from the start. Who has just come has seen no number. What a proxy hides can repeat numbers of
-        // other processes: so there all numbers so far are those of whoever has seen them.
+        // other processes: so there all numbers so far are those of the process that has seen them.
         let all_seen = self.kinds.contains(&Fault::Swap);
         let mut starts = Vec::new();
         for lag in 0..2 {
@@ -110,7 +110,7 @@ impl Setting {
         }
     }
 
-    /// Whoever waits asks again.
+    /// A waiter asks again.
     pub(crate) fn reconnect(&self, world: &mut World, process: usize) {
         world.links[process].cut = false;
         for claim in self.of_process(process) {

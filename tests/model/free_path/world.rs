@@ -67,7 +67,7 @@ pub(crate) struct Claim {
     pub(crate) renewal: RenewRequest,
     /// Until when it holds if this renewal is answered well.
     pub(crate) renewed: u8,
-    /// How many renewals and hand-overs it has left.
+    /// How many renewals and hand-offs it has left.
     pub(crate) renewals: u8,
     pub(crate) hand_overs: u8,
     /// How long its entries should last: a whole life after each question that was executed.

@@ -1,4 +1,4 @@
-//! What the scripts read: who has a lock, who could have it, and who hears of it.
+//! What the scripts read: who has a lock, who could have it, and who learns of it.
 
 use super::setting::Setting;
 use super::world::World;

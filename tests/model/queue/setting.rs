@@ -79,7 +79,7 @@ pub(crate) enum Mistake {
     ReleaseLeavesEntries,
     /// A grant's notification counts also if an answer that was given later says otherwise.
     OldGrantCounts,
-    /// A process counts its lease from when it hears of the grant.
+    /// A process counts its lease from when it learns of the grant.
     CountsFromHearing,
     /// What is granted by a message lasts a whole TTL, however long its process has been silent.
     GrantsLastATtl,

@@ -84,7 +84,7 @@ fn ours_holds_for_three_clients() {
     assert!(three.some(|world| world.count(Phase::Issued) == 3));
 }
 
-/// Without clocks, tokens are not in the order in which they were issued: who waits for an answer
+/// Without clocks, tokens are not in the order in which they were issued: a waiter for an answer
 /// for long may issue what was overtaken. Its lease is over by then (`exclusion.rs`).
 #[test]
 fn no_scheme_without_clocks_issues_in_order() {

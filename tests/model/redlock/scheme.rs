@@ -122,7 +122,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// No time: leases end whenever they like, and attempts may take for ever.
+    /// No time: leases end whenever they like, and attempts may take forever.
     pub(crate) const NONE: Self = Self { until: 0, ttl: 1, drift: 1, margin: 0, rest: 0 };
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct Node {
 /// A request on its way to a node and back.
 ///
 /// An answer that was lost, or has not come yet, is one that the client leaves out when it decides.
-/// A request that was lost, or refused, stays `Sent` for ever.
+/// A request that was lost, or refused, stays `Sent` forever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Request {
     #[default]

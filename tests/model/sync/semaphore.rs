@@ -25,7 +25,7 @@ struct Waiter {
     waker: Waker,
 }
 
-/// A semaphore is only closed by hand, and here nobody does.
+/// A semaphore is only closed by hand, and here no process does.
 #[derive(Debug)]
 pub(crate) struct Closed;
 

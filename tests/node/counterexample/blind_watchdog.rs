@@ -1,4 +1,4 @@
-//! A watchdog that makes the key last longer, whoever's it is by then.
+//! A watchdog that makes the key last longer, whichever process's it is by then.
 
 use redis::RedisResult;
 use tokio::time::Instant;

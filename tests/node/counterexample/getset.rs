@@ -29,7 +29,7 @@ impl Getset {
             return Ok(false);
         }
         let before: Option<i64> = self.server.ask(&["GETSET", &key, &ours]).await?;
-        // If somebody was quicker, his value is ours by now.
+        // If another process was quicker, its value is ours by now.
         Ok(before == seen)
     }
 }

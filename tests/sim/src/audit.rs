@@ -11,7 +11,7 @@ use crate::network::Network;
 use crate::parcels::Parcels;
 use crate::turn::KEYS;
 
-/// Asks each of these servers for each lock: it must be free, and nobody stand in line for it.
+/// Asks each of these servers for each lock: it must be free, and no process wait in the queue for it.
 pub(crate) async fn audit(servers: Vec<String>, parcels: Parcels) -> Vec<String> {
     let mut left = Vec::new();
     let (network, system) = Network::new();

@@ -42,7 +42,7 @@ pub(crate) struct WireStore {
 }
 
 impl WireStore {
-    /// The server of this name, asked by a process for as long as it lives. Contacts nobody yet.
+    /// The server of this name, asked by a process for as long as it lives. Contacts no process yet.
     pub(crate) fn new(
         address: &str,
         network: Network,

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 /// What a server does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    /// A release frees the lock, whoever sent it.
+    /// A release frees the lock, whichever process sent it.
     ReleasesForAnybody,
     /// A lease does not end by itself.
     ForgetsToExpire,
@@ -44,7 +44,7 @@ struct Memory {
     holders: HashMap<String, Arc<Claim>>,
     refusals: u64,
     grants: u64,
-    /// Who waits, and asked last when, where the dead are kept.
+    /// A waiter, and asked last when, where the dead are kept.
     waiting: Vec<(AcquireRequest, Instant)>,
 }
 
@@ -54,7 +54,7 @@ const SILENT: Duration = Duration::from_millis(500);
 /// How late a lock is freed.
 const LATE: Duration = Duration::from_secs(8);
 
-/// As good as for ever, in a simulation.
+/// As good as forever, in a simulation.
 const FOR_EVER: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl WrongStore {
@@ -68,7 +68,7 @@ impl WrongStore {
     }
 
     /// Asks once more for all who wait and have not asked for long: so their entries last. What one of
-    /// them is granted, it never hears of.
+    /// them is granted, it never learns of.
     async fn keep_the_dead(&self) {
         let now = Instant::now();
         let silent = |entry: &&(AcquireRequest, Instant)| entry.1 + SILENT < now;

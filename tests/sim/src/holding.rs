@@ -1,4 +1,4 @@
-//! A hold as its holder writes it down: dropped, it was given back, and nobody knows how that went.
+//! A hold as its holder writes it down: dropped, it was given back, and it is unknown how that went.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -66,7 +66,7 @@ impl Holding {
         asked.ok(None);
     }
 
-    /// It is told that it holds no more.
+    /// It learns that it holds no more.
     pub(crate) fn lost(self) {
         self.over.set(true);
         self.keys.iter().for_each(|key| self.recorder.lost(self.chain, key));

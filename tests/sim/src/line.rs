@@ -61,7 +61,7 @@ impl Shared {
     }
 
     /// The connection, made now if there is none: by a task of its own, so that a caller without
-    /// patience does not end it for the others.
+    /// wait budget does not end it for the others.
     pub(crate) async fn get(self: &Arc<Self>) -> Outcome {
         let connect = |attempt| {
             let (life, keeps) = (self.life.clone(), keep_line(self.clone(), attempt));
@@ -86,7 +86,7 @@ impl Shared {
         *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
-    /// Connects and asks to be told what concerns the inboxes.
+    /// Connects and asks to be told what concerns the subscribers.
     async fn connect(&self) -> std::io::Result<Wire> {
         let socket = self.network.connect(&self.address).await?;
         let mut wire = Wire::new(socket, self.parcels.clone());
@@ -157,7 +157,7 @@ async fn keep_line(shared: Arc<Shared>, attempt: Attempt<Live>) {
     }
 }
 
-/// Until the connection ends, or nobody answers, or nobody asks any more.
+/// Until the connection ends, or no process answers, or no process asks any more.
 async fn stay(
     shared: &Weak<Shared>,
     mut wire: Wire,
@@ -184,7 +184,7 @@ async fn stay(
                             looks = Instant::now() + HEARTBEAT;
                         }
                         if let Some(tells) = open.remove(&number) {
-                            // Nobody listens any more where the patience was over.
+                            // No process listens any more where the wait budget was spent.
                             let _nobody: Result<(), _> = oneshot::Sender::send(tells, answer);
                         }
                     }

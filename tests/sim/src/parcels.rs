@@ -1,5 +1,5 @@
 //! What travels between a process and a server. The network carries its number, eight bytes; what
-//! the number stands for lies here. A message that the network loses is one that nobody collects.
+//! the number stands for lies here. A message that the network loses is one that no process collects.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,14 +17,14 @@ pub(crate) enum Parcel {
     Question(u64, Question),
     /// From a server.
     Answer(u64, Answer),
-    /// From a server to an inbox, in the words of Redis.
+    /// From a server to a subscriber, in the words of Redis.
     Notification(u64, String),
 }
 
 /// What a process asks.
 #[derive(Debug)]
 pub(crate) enum Question {
-    /// To be told what concerns these inboxes, from now on and on this connection.
+    /// To be told what concerns these subscribers, from now on and on this connection.
     Listen(Vec<u64>),
     /// `Store::acquire`.
     Acquire(AcquireRequest),

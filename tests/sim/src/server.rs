@@ -20,7 +20,7 @@ use crate::parcels::{Answer, Parcel, Parcels, Question};
 pub(crate) const PORT: u16 = 6379;
 
 /// After how long without a word a connection counts as dead: nothing says that one has ended whose
-/// network was cut first. Its inboxes are told in vain until then. A process that stands still is not
+/// network was cut first. Its subscribers are notified in vain until then. A process that stands still is not
 /// found out by this: its system speaks for it.
 const KEEP_ALIVE: Duration = Duration::from_secs(3);
 
@@ -79,7 +79,7 @@ impl Server {
         }
     }
 
-    /// One connection, until it ends. Its inboxes are nobody's then.
+    /// One connection, until it ends. Its subscribers are no process's then.
     async fn serve(self: Arc<Self>, mut stream: TcpStream) {
         let (says, mut said) = mpsc::unbounded_channel();
         let mut subscribers = Vec::new();
@@ -134,7 +134,7 @@ impl Server {
         sleep_until(begins).await;
     }
 
-    /// What stands here for the inbox of a process.
+    /// What stands here for the subscriber of a process.
     fn subscriber(self: &Arc<Self>, id: u64, says: &mpsc::UnboundedSender<Parcel>) -> Subscriber {
         let (contended, news, server) = (says.clone(), says.clone(), self.clone());
         let on_contended = move |name: Option<&str>| {

@@ -1,4 +1,4 @@
-//! A task of a process: takes its turns, and writes down what it asks and what it is told.
+//! A task of a process: takes its turns, and writes down what it asks and what it is answered.
 
 mod body;
 
@@ -20,7 +20,7 @@ use crate::machine::elapsed;
 use crate::process::Process;
 use crate::turn::{End, Part, Turn};
 
-/// How much longer than its patience an acquisition may take: for the last answer, and for giving
+/// How much longer than its wait budget an acquisition may take: for the last answer, and for giving
 /// back what it may have been granted, each on servers that do not answer.
 const AND_NO_LONGER: Duration = Duration::from_secs(3);
 

@@ -18,7 +18,7 @@ use crate::process::Process;
 /// connection, a question that nothing answers.
 const NOTICES: Duration = Duration::from_secs(3);
 
-/// How many of a crowd are told of.
+/// How many of a crowd learn of.
 const TOLD: usize = 3;
 
 /// What must not be, in words.
@@ -39,7 +39,7 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// A wait that was longer than the bound, for a lock that could be had.
+    /// A wait that was longer than the bound, for a lock that could be acquired.
     fn waited_in_vain(&self, wait: &Note) -> Option<String> {
         let bound = self.plan.bound;
         if wait.ended.saturating_sub(wait.began) <= bound {

@@ -32,7 +32,7 @@ use crate::waits;
 /// How far the simulation goes at a time, and the least that a message takes.
 const TICK: Duration = Duration::from_millis(2);
 
-/// How long all work may take, faults and patience included: who is not done by then hangs.
+/// How long all work may take, faults and wait budget included: who is not done by then hangs.
 const LIMIT: Duration = Duration::from_secs(40);
 
 /// What is wrong on purpose.
@@ -75,7 +75,7 @@ pub fn run(plan: &Plan, wrong: Wrong) -> Outcome {
     let diary = Diary::default();
     let mut world = World::build(plan, wrong, &machine, &ledger, &diary);
     let hangs = world.run_to_end();
-    // Leases that nobody gave back have ended by then.
+    // Leases that no process gave back have ended by then.
     world.goes_on(LONGEST_TTL + Duration::from_millis(500));
     let left = world.audit();
     let mut findings = ledger.faults();

@@ -18,7 +18,7 @@ const WAITERS: usize = 15;
 
 const BOTH: [&str; 2] = ["plot:a", "plot:b"];
 
-/// Who holds what, who waits behind it for what, and who waits behind that.
+/// Who holds what, which waits behind it for what, and a waiter behind that.
 #[derive(Clone, Copy, Debug)]
 struct Locks {
     held: (&'static [&'static str], Sharing),

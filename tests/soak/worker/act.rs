@@ -1,4 +1,4 @@
-//! One turn, taken: the lock is had, things are done under it, and all of it is written down.
+//! One turn: acquires the lock, does things under it, and writes all of it down.
 
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
@@ -71,7 +71,7 @@ async fn with_a_guard(world: &World, chain: &Chain<'_>, turn: &Turn) {
         Err(error) => return refused(world, turn, calls, &error),
     };
     calls.ok(Some(guard.fencing_token().get()));
-    // Dropped before the guard, whoever drops them.
+    // Dropped before the guard, whichever process drops them.
     let mut ends = Ends { chain, lease: Some(Lease::clone(&guard)) };
     guard.scope(does(world, chain, turn, &guard)).await;
     if turn.way == Way::Dropped {
@@ -129,7 +129,7 @@ async fn in_a_body(world: &World, chain: &Chain<'_>, turn: &Turn) {
     }
 }
 
-/// Who is refused is told why; only what is wrong with the work itself must never be the reason.
+/// Who is refused learns why; only what is wrong with the work itself must never be the reason.
 fn refused(world: &World, turn: &Turn, calls: Calls, error: &Error) {
     if !matches!(error, Error::Contended { .. } | Error::Store { .. } | Error::Lost { .. }) {
         world.complaints.say(Complaint::Wrong(format!("{error} in {turn:?}")));

@@ -13,7 +13,7 @@ pub(super) struct Chain<'a> {
     lost: AtomicBool,
 }
 
-/// The same call for each of the keys. Dropped without an end, it is one of which nobody knows.
+/// The same call for each of the keys. Dropped without an end, it is one whose outcome is unknown.
 pub(super) struct Calls(Vec<Call>);
 
 impl<'a> Chain<'a> {

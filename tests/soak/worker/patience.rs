@@ -1,4 +1,4 @@
-//! Whether everybody who waits is answered in his time.
+//! Whether every caller is answered within its wait budget.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use super::World;
 use super::turn::Turn;
 use crate::outcome::Complaint;
 
-/// What an answer may take beyond the patience of who waits: the store's own timeouts, and a machine
+/// What an answer may take beyond the wait budget of a waiter: the store's own timeouts, and a machine
 /// that has other things to do.
 pub(super) const SLACK: Duration = Duration::from_secs(8);
 
 /// A moment for the pulse to count that the process stood still.
 const MOMENT: Duration = Duration::from_millis(300);
 
-/// What a caller with this patience is answered, or a complaint that he is not. Where `has_begun`,
-/// he was.
+/// What a caller with this wait budget is answered, or a complaint that it is not. Where `has_begun`,
+/// it was.
 pub(super) async fn in_time<T>(
     world: &World,
     turn: &Turn,

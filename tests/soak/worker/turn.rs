@@ -21,13 +21,13 @@ pub(super) struct Turn {
     pub(super) patience: Duration,
     pub(super) way: Way,
     pub(super) deeds: Vec<Deed>,
-    /// When the caller drops all of it, where he does.
+    /// When the caller drops all of it, if it does.
     pub(super) dropped_after: Option<Duration>,
     /// What follows.
     pub(super) rest: Duration,
 }
 
-/// How the lock is had and given back.
+/// How the lock is acquired and released.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Way {
     /// A guard that is released.
@@ -80,7 +80,7 @@ impl Turn {
         let dropped_after = random.random_ratio(1, 12).then(|| millis(random, 0..400));
         let mut deeds: Vec<Deed> = (0..random.random_range(1..4)).map(|_| deed(random)).collect();
         if random.random_ratio(1, 25) {
-            // It outlives a lease that nobody renews, and would go on.
+            // It outlives a lease that no process renews, and would go on.
             let ttl = millis(random, 100..400);
             options = options.ttl(ttl).renew(false).on_lost(OnLost::Ignore);
             deeds.insert(0, Deed::Worked(ttl + millis(random, 0..400)));

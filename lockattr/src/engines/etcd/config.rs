@@ -35,7 +35,7 @@ pub(super) struct Login {
     pub(super) password: String,
 }
 
-/// Where etcd listens if nobody says otherwise.
+/// Where etcd listens if no process says otherwise.
 const PORT: u16 = 2379;
 
 /// So that a lease of ten seconds, which is the default, fits.

@@ -95,7 +95,7 @@ impl ConnectionSlot {
         outcome
     }
 
-    /// Uses this connection no more. Nobody hears on it what is watched for.
+    /// Uses this connection no more. No process hears on it what is watched for.
     pub(super) fn leave(&self, live: &Connection) {
         self.connections.forget(live.id);
         live.watches.end();

@@ -86,7 +86,7 @@ impl Core {
         )))
     }
 
-    /// Sees to it that the session lives for as long as a lease may, from `since`.
+    /// Ensures that the session lives for as long as a lease may, from `since`.
     pub(super) async fn ensure_alive(
         &self,
         session: &Session,

@@ -4,7 +4,7 @@ use tonic::{Code, Status};
 
 use crate::store::StoreError;
 
-/// A request that came to nothing, or of which nobody knows what came.
+/// A request that failed, or of which it is unknown what came.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     pub(super) error: StoreError,
@@ -21,7 +21,7 @@ pub(super) enum Kind {
     BadToken,
     /// The same, because there is no such lease any more.
     NoLease,
-    /// Nobody knows what became of it.
+    /// It is unknown what became of it.
     Unknown,
 }
 

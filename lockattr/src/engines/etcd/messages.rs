@@ -1,5 +1,5 @@
 //! The messages of etcd's API that are used here, by the field numbers of its `rpc.proto`, `kv.proto`
-//! and `v3lock.proto`. Fields that nobody here writes or reads are left out, as the format allows.
+//! and `v3lock.proto`. Fields that no process here writes or reads are left out, as the format allows.
 
 use prost::{Enumeration, Message, Oneof};
 

@@ -46,7 +46,7 @@ pub(super) fn entry_name(token: OwnerToken, sharing: Sharing, several: bool, lea
     }
 }
 
-/// What stands in a line, from its front. What somebody else has put there is passed over.
+/// What waits in a queue, from its front. What somebody else has put there is passed over.
 pub(super) fn entries(queue: &str, mut found: Vec<KeyValue>) -> Vec<Entry> {
     found.sort_by_key(|kv| kv.create_revision);
     found.iter().filter_map(|kv| entry(queue, kv)).collect()

@@ -32,7 +32,7 @@ impl Etcd {
         Self { core: Core::new(config), thread: StoreThread::new("lockattr-etcd") }
     }
 
-    /// Has it done on the store's thread. It goes on if nobody waits for it any more.
+    /// Has it done on the store's thread. It goes on if no process waits for it any more.
     fn begin<T, F>(&self, work: impl FnOnce(Arc<Core>) -> F) -> Result<JoinHandle<T>, StoreError>
     where
         T: Send + 'static,
@@ -57,13 +57,13 @@ impl Etcd {
     {
         if let Ok(working) = self.begin(work) {
             let mut working = AbortOnDrop(working);
-            // If the thread has ended, nobody can tell.
+            // If the thread has ended, it cannot be known.
             drop((&mut working.0).await);
         }
     }
 }
 
-/// Work that ends with whoever waits for it.
+/// Work that ends with the waiter for it.
 struct AbortOnDrop(JoinHandle<()>);
 
 impl Drop for AbortOnDrop {

@@ -76,8 +76,8 @@ impl EnterRequest {
     }
 }
 
-/// At which revision the session's key was written last, by the answer to a question that came to
-/// nothing; none if it is gone.
+/// At which revision the session's key was written last, by the answer to a request that had no
+/// effect; none if it is gone.
 pub(super) fn key_revision_in(answer: &TxnResponse) -> Option<i64> {
     let first = answer.responses.first().and_then(range_of)?;
     first.kvs.first().map(|kv| kv.mod_revision)

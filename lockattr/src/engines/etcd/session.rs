@@ -19,7 +19,7 @@ pub(super) struct Session {
     pub(super) key: String,
     /// The revision at which its key was written last.
     mark: AtomicI64,
-    /// How many questions nobody knows the outcome of, and how many of them cannot come true any
+    /// How many questions have no known outcome, and how many of them cannot come true any
     /// more.
     lost: AtomicU64,
     stopped: AtomicU64,
@@ -53,7 +53,7 @@ impl Session {
         self.mark.fetch_max(revision, Ordering::AcqRel);
     }
 
-    /// Nobody knows what became of a question that makes an entry.
+    /// It is unknown what became of a question that makes an entry.
     pub(super) fn note_lost_request(&self) {
         self.lost.fetch_add(1, Ordering::AcqRel);
     }
@@ -99,10 +99,10 @@ impl Session {
 /// A lease is proved in two steps, one after the other and over the same connection: the session's
 /// key is read, linearizably, and then the lease is kept alive. The member that answers the read has
 /// heard from a majority since it was asked, and has by then taken note of who leads; so the keep-alive
-/// is answered by whoever led at the time of the read, or later. Each leader keeps a lease for its
+/// is answered by the member that led at the time of the read, or later. Each leader keeps a lease for its
 /// whole TTL from the last time it was kept alive there, or from when it began to lead and an election
 /// timeout more (`lessor.Promote`). If the leader was deposed between the read and its answer, its
-/// successor's count began after the read. So the lease lives for its TTL from the question, whoever
+/// successor's count began after the read. So the lease lives for its TTL from the question, the process that
 /// leads.
 ///
 /// A keep-alive alone proves nothing: one that was deposed while it stood still, and has not heard of

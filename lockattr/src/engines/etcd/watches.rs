@@ -15,7 +15,7 @@ use super::messages::{
     WatchCancelRequest, WatchCreateRequest, WatchFilter, WatchRequest, WatchResponse, WatchWish,
 };
 
-/// Who waits for what.
+/// Which claims wait for what.
 pub(super) struct Watches {
     channel: Channel,
     token: Option<MetadataValue<Ascii>>,
@@ -31,7 +31,7 @@ struct State {
     ended: bool,
 }
 
-/// Where the news of one watch go. What is dropped unused says that nobody can tell.
+/// Where the notifications of one watch go. What is dropped unused says that it cannot be known.
 struct Slot {
     created: Option<oneshot::Sender<()>>,
     event: oneshot::Sender<()>,
@@ -45,7 +45,7 @@ pub(super) struct Watch {
     event: oneshot::Receiver<()>,
 }
 
-/// What was watched for, or nobody can tell any more.
+/// What was watched for, or that cannot be known any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WatchOutcome {
     Event,
@@ -98,11 +98,11 @@ impl Watches {
             tokio::spawn(listen(Arc::downgrade(self), channel, token, receiver));
             return;
         };
-        // Fails only if the stream has just ended, and then all are told so.
+        // Fails only if the stream has just ended, and then all are notified.
         drop(wishes.send(wish));
     }
 
-    /// Nobody hears anything any more.
+    /// No process hears anything any more.
     pub(super) fn end(&self) {
         let mut state = self.state();
         state.ended = true;
@@ -168,7 +168,7 @@ impl Watch {
         }
     }
 
-    /// Returns once it happened, or nobody can tell.
+    /// Returns once it happened, or it cannot be known.
     pub(super) async fn outcome(&mut self) -> WatchOutcome {
         match (&mut self.event).await {
             Ok(()) => WatchOutcome::Event,

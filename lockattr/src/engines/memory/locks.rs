@@ -1,4 +1,4 @@
-//! Who holds and who stands in line, in memory. No clock of its own.
+//! Holders and waiters, in memory. No clock of its own.
 //!
 //! The same rules as in the Redis scripts (`redis/queue.lua`), so that a test on the memory store
 //! tells something about both.
@@ -32,7 +32,7 @@ pub(super) struct Locks {
     room: usize,
 }
 
-/// One lock; there is none under a name that nobody holds nor waits for.
+/// One lock; there is none under a name that no process holds nor waits for.
 #[derive(Debug, Default)]
 struct Lock {
     /// Those who have it: one, or several that share it.
@@ -95,12 +95,12 @@ impl Locks {
             return granted;
         }
         if !served && self.admit(claim) && self.has_no_waiters(claim) {
-            // All who stood in line were gone.
+            // All who waited in the queue were gone.
             return self.grant(claim, ttl, *hint, notifier.now);
         }
         let (holder, ends) = (self.holder_of(claim, notifier.now), self.ends(claim.keys()));
         let left = ends.map(|ends| ends - notifier.now);
-        // Nobody frees a lock here without a word.
+        // No process frees a lock here without a word.
         let queued = queued.then(|| recheck_after(ttl, self.ahead_of(claim), left, MAX_RECHECK));
         AcquireOutcome::Held { holder: holder.map(Box::new), queued }
     }
@@ -259,7 +259,7 @@ impl Locks {
         })
     }
 
-    /// Hands the lock to a claim in line; `false` if its manager is gone.
+    /// Hands the lock to a claim in the queue; `false` if its manager is gone.
     fn hand_off(&mut self, waiting: &Waiter, notifier: &mut Notifier<'_>) -> bool {
         let fencing = self.next_token(None);
         let left = waiting.lasts_until.saturating_duration_since(notifier.now);
@@ -375,8 +375,8 @@ impl Locks {
         lines.flat_map(|lock| &lock.queue).next().is_none()
     }
 
-    /// Whether a claim that is only told comes before all who stand in line: one that has been told is
-    /// not in line any more.
+    /// Whether a claim that is only told comes before all who wait in the queue: one that has been told is
+    /// not in the queue any more.
     fn has_its_turn(&self, claim: &Claim, waiting: Waiting) -> bool {
         claim.keys().iter().all(|key| {
             let Some(lock) = self.by_name.get(key.name()) else { return true };
@@ -436,7 +436,7 @@ impl Locks {
         }
     }
 
-    /// Leases that nobody gave back must not pile up: swept whenever their number has doubled.
+    /// Leases that no process gave back must not pile up: swept whenever their number has doubled.
     fn sweep(&mut self, now: Instant) {
         if self.by_name.len() >= self.room.max(64) {
             self.by_name.retain(|_, lock| {

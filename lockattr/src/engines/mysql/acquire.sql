@@ -1,4 +1,4 @@
--- Takes locks that are free, or takes again those that this claim has already; gets in line for them
+-- Takes locks that are free, or takes again those that this claim has already; gets in the queue for them
 -- if they are not and it waits. All of them or none.
 --
 -- p_names is the name of the lock; of several, each with its length in 8 digits before it.
@@ -26,7 +26,7 @@ main: BEGIN
   START TRANSACTION;
   SET v_now = TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6));
   IF p_count = 1 AND p_mode = 'x' THEN
-    -- The usual case: one lock, which nobody has and nobody waits for.
+    -- The usual case: one lock, which no process has and no process waits for.
     SET v_ids = UNHEX(SHA2(p_names, 256));
     INSERT INTO lockattr_locks (id, seat, name, mode, token, value, ear, ends, waiting, holders)
       VALUES (v_ids, '', p_names, 'x', p_token, p_value, p_ear, v_now + p_ttl, 0, 1)
@@ -83,7 +83,7 @@ main: BEGIN
       CALL lockattr_v1_serve(v_ids, '', v_now, v_bells, v_number, v_served);
       SET v_total = 0;
     END IF;
-    -- All who stood in line may have been gone.
+    -- All who waited in the queue may have been gone.
     SET v_left = v_ids;
     WHILE LENGTH(v_left) > 0 AND NOT p_waits DO
       SET v_id = LEFT(v_left, 32), v_left = SUBSTRING(v_left, 33);

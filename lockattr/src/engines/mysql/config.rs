@@ -106,7 +106,7 @@ fn login(url: &Url) -> Result<OptsBuilder, Error> {
 /// What each connection sets first. Nothing that the user's server sets otherwise may matter.
 fn session_settings(timing: &ServerSettings) -> Vec<String> {
     // Nothing is waited for longer than its answer would be. The server counts whole seconds. What waits
-    // in line does so in one statement; each server has its own name for the limit of those.
+    // in the queue does so in one statement; each server has its own name for the limit of those.
     let limit = timing.response_timeout.as_secs().max(1);
     vec![
         "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED".into(),

@@ -13,7 +13,7 @@ BEGIN
 
   START TRANSACTION;
   SELECT mode INTO v_mode FROM lockattr_locks WHERE id = v_id AND seat = '' FOR UPDATE;
-  -- Without a row, nobody has it and nobody waits for it.
+  -- Without a row, no process has it and no process waits for it.
   IF v_mode IS NOT NULL THEN
     SET v_now = TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6));
     CALL lockattr_v1_expire(v_id, v_now);

@@ -1,5 +1,5 @@
 -- Hands locks to those whose turn it is, in the order in which they came. Their rows are locked. If
--- p_asker is among them, its number is returned instead of told. What nobody has nor waits for then
+-- p_asker is among them, its number is returned instead of told. What no process has nor waits for then
 -- goes, unless there is an asker, who needs the rows of its own locks still.
 CREATE PROCEDURE lockattr_v1_serve(
   IN p_ids LONGBLOB, IN p_asker VARBINARY(32), IN p_now BIGINT,
@@ -59,7 +59,7 @@ BEGIN
         LEAVE one;
       END IF;
 
-      -- Nobody hears it: its process is gone. Then the next one's turn has come.
+      -- No process hears it: its process is gone. Then the next one's turn has come.
       SET v_heard = v_token <=> p_asker
         OR (v_ear <> '' AND IS_USED_LOCK(CONCAT('lockattr:', v_ear)) IS NOT NULL);
       SET v_left = v_ids, v_wanted = 0;
@@ -97,7 +97,7 @@ BEGIN
         END IF;
       END IF;
       IF v_together > 1 THEN
-        -- All of its locks are looked at anew, this one too.
+        -- All of its locks are checked anew, this one too.
         SET v_open = CONCAT(v_open, v_ids);
         LEAVE one;
       END IF;

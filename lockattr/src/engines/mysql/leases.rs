@@ -40,7 +40,7 @@ impl Leases {
         asked: &AcquireRequest,
     ) -> Result<AcquireOutcome, StoreError> {
         let waits = asked.waiting != Waiting::Not;
-        // First of all: a grant that is told to nobody would be passed on.
+        // First of all: a grant that is delivered to no process would be passed on.
         let subscription = match waits || self.listener.has_subscribers() {
             true => self.listener.listen().await,
             false => Ok("".into()),

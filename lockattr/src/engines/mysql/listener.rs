@@ -1,9 +1,9 @@
-//! How messages come to the managers of this process: MySQL tells nobody anything, so a connection
+//! How messages come to the managers of this process: MySQL tells no process anything, so a connection
 //! sleeps on the server, and is woken there.
 //!
-//! It asks for a lock (`GET_LOCK`) that another connection of ours has, unless there are news; who has
-//! news commits them, and then kills that query. If it has not begun when it is to be killed, it finds
-//! the news. (Not `SLEEP`: in MariaDB all that sleep share a mutex, and a `KILL` can wait for it for
+//! It asks for a lock (`GET_LOCK`) that another connection of ours has, unless there are notifications; who has
+//! notifications commits them, and then kills that query. If it has not begun when it is to be killed, it finds
+//! the notifications. (Not `SLEEP`: in MariaDB all that sleep share a mutex, and a `KILL` can wait for it for
 //! two seconds.)
 
 use std::sync::{Arc, Weak};
@@ -21,7 +21,7 @@ use super::connect::{Live, abandon, ends_connection, error_from};
 use crate::store::slots::{Attempt, Slots, current_runtime};
 use crate::store::{Notifications, StoreError, Subscriber, Subscribers};
 
-/// How long the connection sleeps at most: then it looks by itself, in case that nobody may wake it.
+/// How long the connection sleeps at most: then it looks by itself, in case that no process may wake it.
 const MAX_SLEEP: Duration = Duration::from_secs(10);
 
 /// Where the procedures put messages for this process: the name of a lock that it holds, and behind a
@@ -31,7 +31,7 @@ pub(super) type Name = Arc<str>;
 /// What listens: its name, and the task that listens until this is dropped.
 type Listening = (Name, Arc<oneshot::Sender<()>>);
 
-/// What the server has for the inboxes of a store.
+/// What the server has for the subscribers of a store.
 pub(super) struct Listener {
     config: Arc<Config>,
     notifications: Notifications,
@@ -44,7 +44,7 @@ impl Listener {
         Arc::new(Self { config, notifications, listening: Slots::default() })
     }
 
-    /// Serves this inbox too, for as long as its manager keeps it.
+    /// Serves this subscriber too, for as long as its manager keeps it.
     pub(super) fn add(&self, subscriber: &Arc<Subscriber>) {
         self.notifications.subscribers.add(subscriber);
     }
@@ -155,7 +155,7 @@ impl ListenerConnections {
         let timing = &listening.config.timing;
         let limit = timing.response_timeout;
         let sleeper_id = sleeper.id();
-        // The first is at once: what was on its way when all stopped, nobody may have read.
+        // The first is at once: what was on its way when all stopped, no process may have read.
         let mut heartbeat = interval(timing.heartbeat);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         {
@@ -166,7 +166,7 @@ impl ListenerConnections {
                     _ = heartbeat.tick() => {
                         match timeout(limit, clear_up(&mut reader)).await {
                             Ok(Err(error)) if ends_connection(&error) => break,
-                            // It gives way to everything else.
+                            // It yields to everything else.
                             Ok(_) => {}
                             Err(_) => break,
                         }
@@ -189,7 +189,7 @@ impl ListenerConnections {
                 }
             }
         }
-        // From now on nobody tells us anything, and what nobody read goes. The other would sleep on.
+        // From now on no process tells us anything, and what no process read goes. The other would sleep on.
         let end = async {
             let silent = format!("DO RELEASE_LOCK('lockattr:{name}')");
             reader.query_drop(silent).await?;
@@ -202,7 +202,7 @@ impl ListenerConnections {
     }
 }
 
-/// Removes what came for those who are gone, however they went: nobody else would. Also the question
+/// Removes what came for those who are gone, however they went: no other process would. Also the question
 /// whether the connection is there still. Looked for first, because to look locks nothing.
 async fn clear_up(reader: &mut Conn) -> Result<(), Error> {
     let unheard =
@@ -215,7 +215,7 @@ async fn clear_up(reader: &mut Conn) -> Result<(), Error> {
     reader.query_drop(format!("DELETE FROM lockattr_news WHERE id IN ({ids})")).await
 }
 
-/// Sleeps on the server. Whether there are news, or nothing if the connection is of no use.
+/// Sleeps on the server. Whether there are notifications, or nothing if the connection is of no use.
 async fn wait_for_notification(sleeper: &mut Conn, name: &Name, limit: Duration) -> Option<bool> {
     let statement = "SELECT GET_LOCK(CONCAT('lockattr:sleep:', ?), ?) FROM DUAL WHERE NOT EXISTS \
                      (SELECT 1 FROM lockattr_news WHERE ear = ?)";
@@ -223,9 +223,9 @@ async fn wait_for_notification(sleeper: &mut Conn, name: &Name, limit: Duration)
     match timeout(MAX_SLEEP + limit, sleep).await {
         // To the end, without an interruption.
         Ok(Ok(Some(Some(0_i64)))) => Some(false),
-        // Nobody else has it any more: the other connection is gone.
+        // No other process has it any more: the other connection is gone.
         Ok(Ok(Some(Some(_)))) => None,
-        // There were news before it slept; or it was interrupted, which is an error or no value.
+        // There were notifications before it slept; or it was interrupted, which is an error or no value.
         Ok(Ok(None | Some(None))) => Some(true),
         Ok(Err(Error::Server(error))) if error.code == INTERRUPTED => Some(true),
         Ok(Err(_)) | Err(_) => None,

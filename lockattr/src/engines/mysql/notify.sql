@@ -1,4 +1,4 @@
--- Puts a message where the listening connection of an inbox finds it, if there is one still: it goes
+-- Puts a message where the listening connection of a subscriber finds it, if there is one still: it goes
 -- by the name of a lock that its process holds for as long as it lives, and the number behind the
 -- colon is its id. Who is to be woken is added to a list.
 CREATE PROCEDURE lockattr_v1_tell(

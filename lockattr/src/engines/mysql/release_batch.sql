@@ -13,7 +13,7 @@ BEGIN
     SET v_length = SUBSTRING(p_items, 5, 8), v_token = SUBSTRING(p_items, 13 + v_length, 32);
     SET v_held = LEFT(p_items, 4) = 1 AND SUBSTRING(p_items, 45 + v_length, 20) = 0;
     IF v_held THEN
-      -- The usual case: one lock, which the claim has alone, and nobody waits for. Here, because a
+      -- The usual case: one lock, which the claim has alone, and no process waits for. Here, because a
       -- call costs as much again. The end is compared in a form that no index serves: of two keys
       -- that promise one row each, the optimizer may take that of the ends, where all that were
       -- given back lately are still to be stepped over.

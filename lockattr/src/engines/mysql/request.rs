@@ -13,7 +13,7 @@ use crate::store::{
 };
 use crate::{FencingToken, Holder};
 
-/// `acquire.sql` for a claim; what concerns it is told to `subscription`.
+/// `acquire.sql` for a claim; what concerns it is notified to `subscription`.
 pub(super) fn acquire(asked: &AcquireRequest, subscription: &str) -> Query {
     let AcquireRequest { claim, ttl, waiting, .. } = asked;
     let (mode, permits) = match claim.sharing() {

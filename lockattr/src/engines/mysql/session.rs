@@ -19,7 +19,7 @@ use crate::store::{
     RenewOutcome, StoreError, Waiting,
 };
 
-/// As good as for ever: whoever waits gives up earlier.
+/// As good as forever: the waiter gives up earlier.
 const WAIT_SECONDS: i64 = 31_536_000;
 
 /// What a session is asked, and by which claim: it may serve another when it comes to that.
@@ -42,7 +42,7 @@ pub(super) enum Command {
     },
 }
 
-/// One connection's task. Ends when nobody can ask it any more, and the lock with it.
+/// One connection's task. Ends when no process can ask it any more, and the lock with it.
 pub(super) struct Session {
     sessions: Weak<Sessions>,
     config: Arc<Config>,
@@ -77,7 +77,7 @@ impl Session {
         self.serve(&mut commands).await;
     }
 
-    /// One claim after the other, until nobody can ask any more or the connection is of no use.
+    /// One claim after the other, until no process can ask any more or the connection is of no use.
     async fn serve(&mut self, commands: &mut UnboundedReceiver<Command>) {
         loop {
             let command = match timeout(self.config.timing.heartbeat, commands.recv()).await {
@@ -202,8 +202,8 @@ impl Session {
                         Some(Command::Release { token, reply, .. }) if token != claim.token() => {
                             let _nobody_waits = reply.send(ReleaseOutcome::NotHeld);
                         }
-                        // The server is told, because it would notice only after a while that
-                        // nobody waits any more, and might give us the lock meanwhile.
+                        // The server is notified, because it would notice only after a while that
+                        // no process waits any more, and might give us the lock meanwhile.
                         Some(Command::Release { reply, .. }) => {
                             self.end(id).await;
                             let _nobody_waits = reply.send(ReleaseOutcome::NotHeld);
@@ -311,7 +311,7 @@ impl Session {
         }
     }
 
-    /// Whether the connection is of use; one that was never made is not.
+    /// Whether the connection helps; one that was never made is not.
     async fn is_alive(&mut self) -> bool {
         let Some(connection) = &mut self.connection else { return false };
         // As patient as a renewal: with the connection, the lock is given up.
@@ -333,7 +333,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         if let (Some(sessions), Some(token)) = (self.sessions.upgrade(), self.token) {
             sessions.ended(token, None);
-            // Who holds it is told now, and not by a renewal.
+            // Who holds it is notified now, and not by a renewal.
             if self.held.is_some()
                 && let Some(subscriber) = sessions.subscribers.get(token.subscriber())
             {

@@ -1,7 +1,7 @@
 -- Takes a lock that belongs to the session, and not to a row: in the server's own line, for so many
 -- seconds. Its name there is kept apart from those of other databases.
 --
--- Returns whether it was had, the number of the acquisition, and the name of the lock on the server.
+-- Returns whether it was acquired, the number of the acquisition, and the name of the lock on the server.
 CREATE PROCEDURE lockattr_v1_session(IN p_name VARBINARY(8192), IN p_seconds INT)
   SQL SECURITY INVOKER
 BEGIN

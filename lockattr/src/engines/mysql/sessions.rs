@@ -170,7 +170,7 @@ impl Sessions {
         idle.retain(|(_, session)| !session.is_closed());
         if let Some((runtime, session)) = handle {
             let others = idle.iter().filter(|(of, _)| *of == runtime).count();
-            // Else it ends, because nobody can ask it any more.
+            // Else it ends, because no process can ask it any more.
             if others < self.config.timing.connections() {
                 idle.push((runtime, session));
             }

@@ -16,7 +16,7 @@ CREATE TABLE IF NOT EXISTS lockattr_locks (
   KEY (ends)
 ) ENGINE=InnoDB
 ;;
--- Who stands in line: a row for each key of each claim.
+-- A waiter in the queue: a row for each key of each claim.
 CREATE TABLE IF NOT EXISTS lockattr_line (
   id BINARY(32) NOT NULL,
   came BIGINT NOT NULL,
@@ -31,7 +31,7 @@ CREATE TABLE IF NOT EXISTS lockattr_line (
   KEY (token)
 ) ENGINE=InnoDB
 ;;
--- What the listening connections are told, until they have read it.
+-- What the listening connections are notified, until they have read it.
 CREATE TABLE IF NOT EXISTS lockattr_news (
   id BIGINT NOT NULL AUTO_INCREMENT,
   ear VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,

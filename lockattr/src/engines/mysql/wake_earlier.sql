@@ -1,4 +1,4 @@
--- Those in line for a lock count on a lease that would have ended at p_ended, or on none. If the one
+-- Those in the queue for a lock count on a lease that would have ended at p_ended, or on none. If the one
 -- after it ends sooner, the first of them has to know that.
 CREATE PROCEDURE lockattr_v1_sooner(
   IN p_id BINARY(32), IN p_ended BIGINT, IN p_now BIGINT,

@@ -1,6 +1,6 @@
 //! A place in the pool: a task with a connection, that does what it is asked one after the other.
 //!
-//! Who asks may give up at any point; what was sent is seen through, so that the next command finds a
+//! A caller that asks may give up at any point; what was sent is seen through, so that the next command finds a
 //! connection on which nothing is under way.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ const SWEEP: u64 = 512;
 /// The server chose this transaction to give way to another.
 const DEADLOCK_CODES: [u16; 2] = [1213, 1020];
 
-/// How often a command gives way before that is an error.
+/// How often a command yields before that is an error.
 const MAX_DEADLOCKS: usize = 10;
 
 /// One command.
@@ -34,15 +34,15 @@ pub(super) struct Query {
     pub(super) policy: SendPolicy,
 }
 
-/// Whether a command is of use where nobody waits for its answer, and what a second answer is worth, if
+/// Whether a command helps where no process waits for its answer, and what a second answer is worth, if
 /// the connection breaks before the first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum SendPolicy {
-    /// As much as the first; but for nobody it is not sent.
+    /// As much as the first; but for no process it is not sent.
     IfAwaited,
     /// As much as the first.
     Always,
-    /// A no may come from the first, that was executed: nobody knows then.
+    /// A no may come from the first, that was executed: it is unknown then.
     NoMeansUnknown,
 }
 
@@ -186,7 +186,7 @@ impl Worker {
             if !broken || first.is_some() {
                 return Err(error);
             }
-            // It may have been dead for long, and nobody noticed.
+            // It may have been dead for long, and no process noticed.
             first = Some(error);
         }
     }
@@ -223,7 +223,7 @@ impl Worker {
         let Some(live) = &mut self.live else { return };
         let sweep = live.connection.query_drop("CALL lockattr_v1_sweep()");
         match timeout(self.config.timing.response_timeout, sweep).await {
-            // It gives way to everything else.
+            // It yields to everything else.
             Ok(Ok(()) | Err(Error::Server(_))) => {}
             Ok(Err(_)) | Err(_) => self.leave(),
         }

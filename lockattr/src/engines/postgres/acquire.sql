@@ -1,6 +1,6 @@
 -- 5: taking locks.
 
--- Takes locks that are free, or takes again those that this claim has already; gets in line for
+-- Takes locks that are free, or takes again those that this claim has already; gets in the queue for
 -- them if they are not and it has an ear. All of them or none.
 --
 -- Returns the number of this acquisition and whether others wait, or, without a number, a holder's
@@ -79,7 +79,7 @@ begin
   if number is null and not served and not wanted
     and lockattr_admits_1(locks, wants, most, moment)
   then
-    -- All who stood in line were gone.
+    -- All who waited in the queue were gone.
     number := lockattr_count_1();
     perform lockattr_take_1(locks, owner, label, wants, ends_at, moment);
   end if;

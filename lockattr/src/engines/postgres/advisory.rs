@@ -50,18 +50,18 @@ const NO_MESSAGE: usize = 8_000;
 /// select pg_advisory_lock(hashtextextended('lock:product:42', 0));
 /// ```
 ///
-/// That is the number for ever. It has 64 bits: two names that meet on one number are one lock.
+/// That is the number forever. It has 64 bits: two names that meet on one number are one lock.
 ///
 /// * **There is no TTL at the server.** A lock ends when it is given back, or when its connection
 ///   ends: at once if its process is killed; if its host vanishes or is cut off, when the server's
 ///   keepalives have found that out, which is 1.25 times the longest TTL asked for on that connection.
 ///   The TTL says how long a holder believes in its lock without hearing from the server: by then it is
-///   `Lost`. A process that is frozen (SIGSTOP) keeps others out for as long as it is; but it is told
+///   `Lost`. A process that is frozen (SIGSTOP) keeps others out for as long as it is; but it is notified
 ///   `Lost` when it goes on.
 /// * **If something between the two ends the connection at the server only**, as a proxy can, the
 ///   next one gets in before the holder knows, which asks after a third of the TTL. Fencing tokens are
 ///   for that.
-/// * **Who waits stands in the server's own line**, on a connection of its own, and is granted the
+/// * **A waiter stands in the server's own line**, on a connection of its own, and is granted the
 ///   lock by the server. The others share `connections` of them per tokio runtime. When a runtime ends, its
 ///   connections end, and its locks with them.
 /// * **A claim for several keys** that waits has some of them already; two such claims take them in
@@ -70,7 +70,7 @@ const NO_MESSAGE: usize = 8_000;
 /// * **Fencing tokens** are the server's transaction numbers (`pg_current_xact_id`): they grow over
 ///   crashes and restarts, to a synchronous standby, and with `pg_upgrade`; not to an asynchronous
 ///   standby that had not got the last of them, nor into a new server filled from a dump. Each makes
-///   its way to the log (a logical message `lockattr`, empty) before it is told.
+///   its way to the log (a logical message `lockattr`, empty) before it is notified.
 /// * **A holder has no label at the server**: [`holder`](crate::LockManager::holder) tells that of
 ///   this process' own, and of others what their connection is called: service, host, process.
 /// * **[Force](crate::LockManager::force_release) ends the session** that has the lock, and with it all

@@ -44,7 +44,7 @@ pub(super) struct ConnectionSlot<R: Role> {
     pub(super) config: Config,
     pub(super) role: Arc<R>,
     connections: Slots<runtime::Id, LiveConnection<R>>,
-    /// What its places are numbered by, one for each runtime: nobody else's.
+    /// What its places are numbered by, one for each runtime: no other process's.
     numbers: RandomState,
 }
 

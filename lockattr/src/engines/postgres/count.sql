@@ -5,7 +5,7 @@
 -- them, still counts on, and a clock that goes back does not take the counter along.
 --
 -- A sequence does not wait for transactions, but it cannot be set to the greater of two numbers
--- either; hence the advisory lock, which nobody holds for longer than this takes.
+-- either; hence the advisory lock, which no process holds for longer than this takes.
 create or replace function lockattr_count_1() returns bigint
 language plpgsql as $$
 declare

@@ -28,7 +28,7 @@ impl Drop for Driver {
     }
 }
 
-/// Reads and writes until the connection ends: after the last answer when nobody has its client any
+/// Reads and writes until the connection ends: after the last answer when no process has its client any
 /// more, or at once when it is broken.
 pub(super) async fn drive(
     mut connection: Connection<Socket, NoTlsStream>,

@@ -2,7 +2,7 @@
 
 -- Takes a lock from all who have it, and hands it to those whose turn it is.
 --
--- Returns 1 if anybody had it, 0 if nobody had; or, negative, the number of the server process whose
+-- Returns 1 if anybody had it, 0 if no process had; or, negative, the number of the server process whose
 -- transaction has it until that ends.
 create or replace function lockattr_evict_1(lock bytea) returns integer
 language plpgsql as $$
@@ -19,7 +19,7 @@ begin
       and classid::bigint << 32 | objid::bigint = lockattr_transaction_1(lock)
       and database = (select oid from pg_database where datname = current_database())
     limit 1;
-    -- If it has ended meanwhile, nobody has the lock.
+    -- If it has ended meanwhile, no process has the lock.
     return coalesce(-process, 0);
   end if;
   ended := lockattr_ends_1(array[lock], moment);

@@ -9,7 +9,7 @@ language sql stable as $$
   select hashtextextended(encode($1, 'hex') collate "C", 'lockattr_leases'::regclass::oid::bigint)
 $$;
 
--- These locks, and all that those need who stand in line for one of them.
+-- These locks, and all that those need who wait in the queue for one of them.
 create or replace function lockattr_needed_1(locks bytea[]) returns bytea[]
 language plpgsql stable as $$
 declare
@@ -28,7 +28,7 @@ begin
 end
 $$;
 
--- Nobody else does anything with these locks until the transaction ends. It must hold none of them
+-- No other process does anything with these locks until the transaction ends. It must hold none of them
 -- as yet, or two of them could wait for each other.
 create or replace function lockattr_guard_1(locks bytea[]) returns void
 language plpgsql as $$
@@ -59,7 +59,7 @@ begin
 end
 $$;
 
--- The same for one lock, if nobody in its line needs another; returns whether it is so.
+-- The same for one lock, if no process in its line needs another; returns whether it is so.
 create or replace function lockattr_guard_one_1(lock bytea) returns boolean
 language plpgsql as $$
 begin
@@ -71,7 +71,7 @@ begin
 end
 $$;
 
--- To be asked where that has said yes and somebody stands in line: one who came meanwhile may need
+-- To be asked where that has said yes and somebody waits in the queue: one who came meanwhile may need
 -- others. Then the client has to ask again.
 create or replace function lockattr_still_one_1(lock bytea) returns void
 language plpgsql as $$

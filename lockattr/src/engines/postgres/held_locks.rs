@@ -40,7 +40,7 @@ impl Query for HeldLocksQuery<'_> {
     }
 }
 
-/// The lock of this name, from whoever has it.
+/// The lock of this name, from its holder.
 pub(super) struct ForceRelease<'a>(pub(super) &'a str);
 
 impl Query for ForceRelease<'_> {

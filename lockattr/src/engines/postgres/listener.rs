@@ -1,4 +1,4 @@
-//! The connection that listens: for all inboxes of a store, in one runtime.
+//! The connection that listens: for all subscribers of a store, in one runtime.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use super::transaction::ENDED;
 use super::transaction_waiters::TransactionWaiters;
 use crate::store::{Notifications, StoreError};
 
-/// The channel of an inbox is this and its number; the functions find the number in the token.
+/// The channel of a subscriber is this and its number; the functions find the number in the token.
 const CHANNEL: &str = "lockattr_inbox_";
 
 /// A connection that listens, and is asked nothing else: a busy one hears late, and whether it is
@@ -24,11 +24,11 @@ impl Default for Listener {
     }
 }
 
-/// What claims in line are known to be heard by.
+/// What claims in the queue are known to be heard by.
 pub(super) struct ListenerSession {
     /// Its place, whose advisory lock this connection holds for as long as it is there.
     number: i64,
-    /// The inboxes whose channels it listens to.
+    /// The subscribers whose channels it listens to.
     listens: Mutex<HashSet<u64>>,
 }
 
@@ -70,7 +70,7 @@ impl Listener {
 }
 
 impl ConnectionSlot<Listener> {
-    /// Sees to it that messages for this inbox come in; the ear that hears them.
+    /// Ensures that messages for this subscriber come in; the ear that hears them.
     pub(super) async fn subscribe(self: &Arc<Self>, subscriber: u64) -> Result<i64, StoreError> {
         let live = self.get().await?;
         if !live.session.listens().contains(&subscriber) {

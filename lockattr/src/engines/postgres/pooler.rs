@@ -39,7 +39,7 @@ const COMMIT: &str = "select pg_backend_pid(), backend_start::text from pg_stat_
 /// Two connections begin a transaction each, so that two of the pool's server processes are taken. A
 /// pooler that gives away the last one used, or has no more than two, has given them that of the
 /// first connection; one that gives them away in turns gives the first connection another. So
-/// somebody is where somebody else is, or where he was not before.
+/// somebody is where somebody else is, or where it was not before.
 pub(super) async fn refuse(config: &Config) -> Result<(), StoreError> {
     let mut looked = config.pooler_check.0.lock().await;
     match &*looked {
@@ -138,7 +138,7 @@ pub(super) fn server_process(said: &[SimpleQueryMessage]) -> Option<Process> {
     })
 }
 
-/// What is told then, and what to do.
+/// What is notified then, and what to do.
 pub(super) fn refused(address: &str) -> StoreError {
     StoreError::new(format!(
         "{address} is a pooler in transaction or statement mode: a connection has another server \

@@ -64,7 +64,7 @@ pub(super) trait Query: Sync {
     ) -> impl Future<Output = Result<Self::Answer, Error>> + Send;
 }
 
-/// For the locks of a claim; one with an ear stands in line.
+/// For the locks of a claim; one with an ear waits in the queue.
 pub(super) struct AcquireQuery<'a> {
     pub(super) asked: &'a AcquireRequest,
     pub(super) ear: Option<i64>,

@@ -1,4 +1,4 @@
--- 4: who holds a lock, who stands in line for it, and whose turn it is.
+-- 4: who holds a lock, which waits in the queue for it, and whose turn it is.
 
 -- Whether a claim of this kind could have the locks now, but for those who came before it.
 create or replace function lockattr_admits_1(
@@ -54,7 +54,7 @@ begin
 end
 $$;
 
--- Tells an inbox, when the transaction is committed. The first half of an owner token names it.
+-- Tells a subscriber, when the transaction is committed. The first half of an owner token names it.
 create or replace function lockattr_tell_1(owner bytea, message text) returns void
 language plpgsql as $$
 begin
@@ -77,7 +77,7 @@ begin
   return least(
     (select min(ends) from lockattr_leases where name = any (locks) and ends > moment),
     (select min(ends) from lockattr_shares where name = any (locks) and ends > moment),
-    -- Nobody knows when a transaction ends, and one that is rolled back tells nobody.
+    -- It is unknown when a transaction ends, and one that is rolled back tells no process.
     case when lockattr_taken_by_a_transaction_1(locks) then moment + interval '1 second' end
   );
 end
@@ -91,7 +91,7 @@ begin
 end
 $$;
 
--- Those in line for a lock count on a lease that ends at `ended`, or on none if that is null. If the
+-- Those in the queue for a lock count on a lease that ends at `ended`, or on none if that is null. If the
 -- one after it ends sooner, the first of them has to know that.
 create or replace function lockattr_tell_sooner_1(
   lock bytea, ended timestamptz, moment timestamptz

@@ -1,6 +1,6 @@
 -- 6: giving locks back.
 
--- Gives locks back, where the claim still has them; takes claims out of the line; and hands on what
+-- Gives locks back, where the claim still has them; takes claims out of the line; and hands off what
 -- has become free. For each claim: how many locks it has, of all that are named one after the
 -- other; its owner token; for how many milliseconds its locks stay taken still.
 --
@@ -61,7 +61,7 @@ begin
           where name = lock and token = owner and ends > moment returning ends into ends_at;
         end if;
         if ends_at is not null then
-          -- It ends earlier than those in line were told.
+          -- It ends earlier than those in the queue were told.
           for waiting in select token from lockattr_line where name = lock loop
             perform lockattr_tell_1(waiting.token, format('later %s %s',
               encode(waiting.token, 'hex'), lockattr_after_1(moment, ends_at)));
@@ -89,8 +89,8 @@ begin
 end
 $$;
 
--- Leases that ended by themselves go when their locks are asked for again; where nobody ever asks,
--- one release of a hundred takes away what it finds on a few pages. It waits for nobody.
+-- Leases that ended by themselves go when their locks are asked for again; where no process ever asks,
+-- one release of a hundred takes away what it finds on a few pages. It waits for no process.
 create or replace function lockattr_sweep_1() returns void
 language plpgsql as $$
 declare

@@ -70,7 +70,7 @@ pub(crate) trait InTransactions: Sync {
     /// [`TOO_STRICT`]. Where the transaction waits for it by itself, it does so for `wait` at most.
     fn statement(&self, key: &LockKey, wait: Option<Duration>) -> String;
 
-    /// Whether a lease keeps others out until the transaction has its lock; else it stands in line
+    /// Whether a lease keeps others out until the transaction has its lock; else it waits in the queue
     /// with them.
     fn by_lease(&self) -> bool;
 
@@ -126,7 +126,7 @@ impl InTransactions for PostgresStore {
         )
     }
 
-    /// A commit tells those in line; the message is nobody's if the transaction is rolled back.
+    /// A commit tells those in the queue; the message is no process's if the transaction is rolled back.
     fn statement(&self, key: &LockKey, _wait: Option<Duration>) -> String {
         let name: String = key.name().bytes().map(|byte| format!("{byte:02x}")).collect();
         format!(

@@ -1,4 +1,4 @@
-//! Which claims of this process stand in the line of which lock: those that ask again when a
+//! Which claims of this process wait in the queue of which lock: those that ask again when a
 //! transaction that had it is committed.
 
 use std::collections::HashMap;
@@ -35,7 +35,7 @@ impl TransactionWaiters {
         }
     }
 
-    /// Tells those who stand in this line to ask again now.
+    /// Tells those who wait in this queue to ask again now.
     pub(super) fn ask_again(&self, subscribers: &Subscribers, name: &str) {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(claims) = names.claims.get_mut(name) else { return };

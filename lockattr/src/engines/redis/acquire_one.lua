@@ -1,5 +1,5 @@
 -- The other usual cases of acquire.lua, before all that the rest need is even defined: one lock, for a claim that
--- wants it alone, which is free, or which another claim of this library has and nobody waits for.
+-- wants it alone, which is free, or which another claim of this library has and no process waits for.
 
 if #KEYS == 3 and ARGV[3] == 'x' and not looks then
   local lock, queue, value, ttl = KEYS[2], KEYS[3], ARGV[1], ARGV[2]

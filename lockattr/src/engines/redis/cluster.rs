@@ -49,7 +49,7 @@ pub(super) struct Cluster {
     scripts: Arc<Scripts>,
     subscribers: Arc<Subscribers>,
     known: Mutex<Known>,
-    /// Whoever asks for the map has this.
+    /// A caller that asks for the map has this.
     asking: tokio::sync::Mutex<()>,
     /// How often a map was taken over.
     version: AtomicU64,
@@ -118,7 +118,7 @@ impl Cluster {
         }))
     }
 
-    /// Serves this inbox too.
+    /// Serves this subscriber too.
     pub(super) fn subscribe(&self, subscriber: &Arc<Subscriber>) {
         self.subscribers.add(subscriber);
     }
@@ -150,7 +150,7 @@ impl Cluster {
         }
     }
 
-    /// Sees to it that the claim is told what is said in this slot.
+    /// Ensures that the claim learns what is said in this slot.
     pub(super) async fn hear(&self, slot: u16, claim: &Arc<Claim>) -> Result<(), StoreError> {
         if self.subscribers.get(claim.token().subscriber()).is_none() {
             return Ok(());
@@ -224,7 +224,7 @@ impl Cluster {
                 route.member = self.owner(route.slot).await?;
                 route.asking = false;
             }
-            // It was not even sent, so it may go to whoever has the slot by now.
+            // It was not even sent, so it may go to the process that has the slot by now.
             Refused::Away(error) if error.is_not_sent() && route.redirections <= REDIRECTIONS => {
                 self.refresh().await?;
                 let now = self.owner(route.slot).await?;

@@ -1,4 +1,4 @@
-//! One pipeline for many tasks: who asks while others ask too puts its command down, and one task sends all that
+//! One pipeline for many tasks: a caller that asks while others do adds its command, and one task sends all that
 //! lie there together.
 //!
 //! It is what the literature calls flat combining (Hendler, Incze, Shavit, Tzafrir, 2010). A caller that asks
@@ -59,7 +59,7 @@ struct Waiting {
     entries: Entries,
     /// What callers have sent, for the task to see through.
     sent: Vec<UnderWay>,
-    /// Nobody sends it any more.
+    /// No process sends it any more.
     is_over: bool,
 }
 

@@ -1,4 +1,4 @@
-//! How a link connects: the scripts loaded, the inboxes subscribed to.
+//! How a link connects: the scripts loaded, the subscribers subscribed to.
 
 use std::sync::Arc;
 

@@ -44,7 +44,7 @@ pub(super) struct LiveConnection {
     pub(super) id: u64,
     /// The server at its other end, for errors.
     pub(super) address: Arc<str>,
-    /// The inboxes whose messages it brings.
+    /// The subscribers whose messages it brings.
     subscribed: Mutex<HashSet<u64>>,
     /// What brings them, if the server pushes nothing.
     pub(super) listener: Option<Listener>,
@@ -68,13 +68,13 @@ impl ConnectionSlot {
         Arc::new(Self { config, scripts, notifications, connections, answered })
     }
 
-    /// Sees to it that messages for this inbox come in.
+    /// Ensures that messages for this subscriber come in.
     pub(super) async fn subscribe(self: &Arc<Self>, subscriber: u64) -> Result<(), StoreError> {
         let live = self.get().await?;
         self.subscribe_on(live, subscriber).await
     }
 
-    /// The same for every inbox, on the connection with this id. Costs nothing where none is
+    /// The same for every subscriber, on the connection with this id. Costs nothing where none is
     /// missing. Silent about failures, because each heartbeat does it again.
     pub(super) async fn subscribe_all(&self, id: u64) {
         for subscriber in self.notifications.iter().flat_map(|notifications| notifications.ids()) {
@@ -214,7 +214,7 @@ impl LiveConnection {
         self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).contains(&subscriber)
     }
 
-    /// It brings the messages of this inbox.
+    /// It brings the messages of this subscriber.
     pub(super) fn subscribed(&self, subscriber: u64) {
         self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).insert(subscriber);
     }

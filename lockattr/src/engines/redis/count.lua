@@ -1,6 +1,6 @@
 -- The clock and the counter of the server.
 --
--- Numbers stay the text that they came as where they are only handed on: to read or to write one takes a quarter of
+-- Numbers stay the text that they came as where they are only handed off: to read or to write one takes a quarter of
 -- what a call does. Where one is needed, adding 0 makes it; `tonumber` reads twice.
 
 local now -- microseconds since 1970, made when first needed
@@ -37,7 +37,7 @@ local EPOCH = 1704067200000000 -- 2024-01-01, in microseconds
 local function count(fence, hint)
   local asked = hint or time() - EPOCH
   local counter, text = asked, digits(asked)
-  -- Written first and read by the same call; nobody sees what is mended below.
+  -- Written first and read by the same call; no process sees what is mended below.
   local last = (before or call('SET', fence, text, 'GET') or 0) + 0
   -- A hint that follows the last number closely needs no look at the clock.
   if hint and (last == 0 or hint > last + FARTHEST_HINT) then

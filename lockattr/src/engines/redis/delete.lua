@@ -1,4 +1,4 @@
--- Gives back locks that their claims have alone and that nobody waits for: the compare-and-delete of a server that
+-- Gives back locks that their claims have alone and that no process waits for: the compare-and-delete of a server that
 -- has none of its own.
 --
 -- KEYS[i]  a lock

@@ -4,7 +4,7 @@
 -- KEYS[2]  the lock
 -- KEYS[3]  its queue
 --
--- Returns 1 if anybody had it, 0 if nobody had, or -1 if what is there is no lock, and is left alone.
+-- Returns 1 if anybody had it, 0 if no process had, or -1 if what is there is no lock, and is left alone.
 
 local lock = KEYS[2]
 local kind = held_by(lock)

@@ -1,8 +1,8 @@
-//! The free path: a lock that nobody waits for is taken by two plain commands and given back by one.
+//! The free path: a lock that no process waits for is taken by two plain commands and given back by one.
 //!
 //! It rests on one invariant, which the scripts keep: **a lock with waiters is never absent** (`lock.lua`). So
 //! `SET … NX` takes a lock exactly where no waiter is overtaken, and a value that is still what its owner
-//! wrote says that nobody waits.
+//! wrote says that no process waits.
 //!
 //! The number of the acquisition comes from an `INCR` behind the `SET`, in the same write. It is executed while the
 //! lock is held, if its answer comes before the lease ends; so the next owner's number is greater. When a
@@ -72,7 +72,7 @@ impl Servers {
         }
     }
 
-    /// Gives the lock back if nobody waits for it; `None` if the script has to.
+    /// Gives the lock back if no process waits for it; `None` if the script has to.
     pub(super) async fn give_back_free(
         &self,
         place: Place,

@@ -8,9 +8,9 @@
 --
 -- `until` is the end of the lease, by the server's clock; `kept` is the end of the queue, unless it is refreshed. The key lives until the
 -- later of the two. So a lock with waiters is never absent, and no `SET NX` overtakes them. Without a VALUE the
--- mark is a reservation: nobody has the lock. The 1 is the version of this format.
+-- mark is a reservation: no process has the lock. The 1 is the version of this format.
 --
--- A value begins with the owner token: 32 digits, the first 16 of which name the claim's inbox.
+-- A value begins with the owner token: 32 digits, the first 16 of which name the claim's subscriber.
 
 local MARK = '^queued=1 until=(%d+) kept=(%d+) ()'
 

@@ -36,7 +36,7 @@ impl RedisStore {
         // The servers may name one several times.
         let names: BTreeSet<_> = self.servers.names(prefix).await?.into_iter().collect();
         for name in names {
-            // What is no text was locked by nobody who could be asked for it.
+            // What is no text was locked by no process that could be asked for it.
             let Ok(name) = String::from_utf8(name) else { continue };
             let place = match name.strip_prefix(prefix).map(|key| LockKey::new(prefix, key)) {
                 Some(Ok(key)) if !is_ours(&name) => self.servers.place(&key),

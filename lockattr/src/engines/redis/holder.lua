@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  the lock
 --
--- Returns { a holder's value, milliseconds until its lease ends or negative }, or nothing if nobody
+-- Returns { a holder's value, milliseconds until its lease ends or negative }, or nothing if no process
 -- has it.
 
 local kind, held, ends = held_by(KEYS[1])

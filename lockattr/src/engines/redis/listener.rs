@@ -39,7 +39,7 @@ impl Listener {
         Ok(Self { sink, task })
     }
 
-    /// Listens to one inbox more.
+    /// Listens to one subscriber more.
     pub(super) async fn subscribe(&self, subscriber: u64) -> RedisResult<()> {
         self.sink.clone().subscribe(channel(subscriber)).await
     }

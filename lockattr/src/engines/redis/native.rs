@@ -32,7 +32,7 @@ const ALL: [Name; 3] = [Name::Delex, Name::Delifeq, Name::Cad];
 /// What became of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deleted {
-    /// It was the claim's, and nobody waits for it.
+    /// It was the claim's, and no process waits for it.
     Done,
     /// Its value is another one: it was lost, or claims wait for it. The script has to say.
     AskTheScript,

@@ -167,7 +167,7 @@ impl Node {
         }
     }
 
-    /// Sees to it that messages for this inbox come in.
+    /// Ensures that messages for this subscriber come in.
     pub(super) async fn subscribe(&self, subscriber: u64) -> Result<(), StoreError> {
         self.connection_slots[SUBSCRIBED].subscribe(subscriber).await
     }

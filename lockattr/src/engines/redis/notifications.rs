@@ -1,4 +1,4 @@
-//! Brings what the server publishes to the inboxes of the managers.
+//! Brings what the server publishes to the subscribers of the managers.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use super::cluster::{ShardChannels, slot_of};
 use super::contended::Contended;
 use crate::store::{Notifications, Subscriber, Subscribers};
 
-/// The channel of an inbox is this and its number; the scripts find the number in the token. In a
+/// The channel of a subscriber is this and its number; the scripts find the number in the token. In a
 /// cluster a hash tag follows.
 const CHANNEL: &str = "lockattr:inbox:";
 
-/// What one server has for the inboxes of a store.
+/// What one server has for the subscribers of a store.
 pub(super) struct RedisNotifications {
     delivery: Notifications,
     pub(super) contended: Contended,
@@ -47,12 +47,12 @@ impl RedisNotifications {
         self.shard_channels.as_ref()
     }
 
-    /// Serves this inbox too, for as long as its manager keeps it.
+    /// Serves this subscriber too, for as long as its manager keeps it.
     pub(super) fn add(&self, subscriber: &Arc<Subscriber>) {
         self.delivery.subscribers.add(subscriber);
     }
 
-    /// The numbers of the inboxes that have a channel as soon as there is a connection.
+    /// The numbers of the subscribers that have a channel as soon as there is a connection.
     pub(super) fn ids(&self) -> Vec<u64> {
         if self.shard_channels.is_some() {
             return Vec::new();
@@ -116,7 +116,7 @@ impl RedisNotifications {
     }
 }
 
-/// Where an inbox's messages are published.
+/// Where a subscriber's messages are published.
 pub(super) fn channel(id: u64) -> String {
     format!("{CHANNEL}{id:016x}")
 }

@@ -14,7 +14,7 @@
 local SEVERAL_ARE_OVERTAKEN = 1000000 -- microseconds
 
 -- No run looks at more waiters: a longer one would keep the server's other clients waiting. One that has
--- not come to its end says so, and is run again.
+-- not come to its end reports it, and is run again.
 local budget = 12
 local unfinished = false
 
@@ -99,7 +99,7 @@ local function could_have(claim)
 end
 
 -- Whether claims that came later may have what a claim for several locks waits for, because it cannot have
--- all of them. If the clock was set back, nobody knows how long it has waited.
+-- all of them. If the clock was set back, it is unknown how long it has waited.
 local function is_new(claim)
   local age = time() - claim.since
   return claim.several and age >= 0 and age < SEVERAL_ARE_OVERTAKEN
@@ -181,7 +181,7 @@ local function serve(locks, fence, asking)
           local lease = lease_of(claim.ttl, claim.heard)
           local message = string.format('granted %s %.0f %.0f %d %d',
             claim.token, counter, time(), wanted, claim.ttl - lease)
-          -- Nobody hears it: its process is gone. Then the next one's turn has come.
+          -- No process hears it: its process is gone. Then the next one's turn has come.
           local heard = tell(claim.value, message) > 0
           if heard then
             served, takes = true, takes + 1

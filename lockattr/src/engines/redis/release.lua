@@ -1,4 +1,4 @@
--- Gives locks back, where the claim still has them; takes claims out of the queues; and hands on what
+-- Gives locks back, where the claim still has them; takes claims out of the queues; and hands off what
 -- has become free.
 --
 -- KEYS[1]       the fencing counter
@@ -7,7 +7,7 @@
 -- ARGV[4i - 2]  the claim's value
 -- ARGV[4i - 1]  the token as which it waits; empty if it does not
 -- ARGV[4i]      for how many milliseconds the locks stay taken still; negative to free them and tell
---               nobody
+--               no process
 --
 -- Returns a string: 1 for each claim that had its locks, else 0; and a + behind if there are more to be
 -- served, which the same call does once more.

@@ -1,5 +1,5 @@
 -- The usual cases of release.lua, before all that the others need is even defined: one lock, which the claim
--- has alone and gives back now, and which nobody waits for, or first of all a claim that wants it alone.
+-- has alone and gives back now, and which no process waits for, or first of all a claim that wants it alone.
 
 if #KEYS == 3 and ARGV[3] == '' and ARGV[4] == '0' then
   local lock, queue, value = KEYS[2], KEYS[3], ARGV[2]
@@ -29,7 +29,7 @@ if #KEYS == 3 and ARGV[3] == '' and ARGV[4] == '0' then
       local more = first[2] and ' 1 ' or ' 0 '
       local message = 'granted ' .. head .. ' ' .. number .. ' ' .. stamp .. more .. digits(ttl - lease)
       call('ZREM', queue, head)
-      -- If nobody hears it, its process is gone, and it is the next one's turn.
+      -- If no process hears it, its process is gone, and it is the next one's turn.
       if tell(wants, message) > 0 then
         if first[2] then
           local till = digits(at + lease)

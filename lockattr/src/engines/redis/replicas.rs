@@ -63,7 +63,7 @@ impl Replicas {
     }
 
     /// Runs a script and waits for the replicas to have what it changed, in one trip; `asking` if
-    /// another node of a cluster sent us, behind the command that says so.
+    /// another node of a cluster sent us, behind the command that reports it.
     pub(super) async fn invoke<T: FromRedisValue>(
         self,
         connection: &mut MultiplexedConnection,

@@ -143,7 +143,7 @@ impl Servers {
         }
     }
 
-    /// Nobody knows what became of a command for a place: another server may have it by now.
+    /// It is unknown what became of a command for a place: another server may have it by now.
     pub(super) fn doubts(&self) {
         if let Self::Cluster(cluster, _) = self {
             cluster.refresh_soon();
@@ -166,8 +166,8 @@ impl Servers {
         }
     }
 
-    /// Sees to it that a claim is told what is said in a place, before it asks there; `waits` if it
-    /// may stand in line.
+    /// Ensures that a claim learns what is said in a place, before it asks there; `waits` if it
+    /// may wait in the queue.
     pub(super) async fn hear(
         &self,
         place: Place,
@@ -176,7 +176,7 @@ impl Servers {
     ) -> Result<(), StoreError> {
         match self {
             Self::One(node, ..) if waits => node.subscribe(claim.token().subscriber()).await,
-            // The inbox was subscribed to with the connection, for those who only hold.
+            // The subscriber was subscribed to with the connection, for those who only hold.
             Self::One(..) => Ok(()),
             Self::Cluster(cluster, _) => Box::pin(cluster.hear(place.0, claim)).await,
         }
@@ -190,7 +190,7 @@ impl Servers {
         }
     }
 
-    /// Serves this inbox too.
+    /// Serves this subscriber too.
     pub(super) fn subscribe(&self, subscriber: &Arc<Subscriber>) {
         match self {
             Self::One(_, notifications, _) => notifications.add(subscriber),

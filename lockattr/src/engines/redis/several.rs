@@ -15,7 +15,7 @@ use crate::store::{
 
 impl RedisStore {
     /// Takes all parts of a claim. Where one is another's, the claim gives back what it took,
-    /// stands in line there if it waits, and begins anew when it is told.
+    /// waits in the queue there if it waits, and begins anew when it is notified.
     pub(super) async fn ask_several(
         &self,
         asked: &AcquireRequest,

@@ -1,4 +1,4 @@
--- In a cluster: publishes to the inbox of a claim, in the slot of the counter; how many heard it.
+-- In a cluster: publishes to the subscriber of a claim, in the slot of the counter; how many heard it.
 
 local function tell(value, message)
   local tag = string.match(KEYS[1], '{.*}$')

@@ -1,4 +1,4 @@
-//! One attempt on all nodes: counted as the answers come, given back where it came to nothing.
+//! One attempt on all nodes: counted as the answers come, given back where it failed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ impl RedlockStore {
     ) -> Result<AcquireOutcome, StoreError> {
         let (waits, stood) = (asked.waiting != Waiting::Not, asked.claim.queued().is_some());
         if waits && !stood {
-            // Most find it free: only those who do not need a place in line.
+            // Most find it free: only those who do not need a place in the queue.
             let once = asked.clone().waiting(Waiting::Not);
             let acquired = self.attempt(&once, true).await?;
             if matches!(acquired, AcquireOutcome::Acquired { .. }) {
@@ -37,7 +37,7 @@ impl RedlockStore {
     ) -> Result<AcquireOutcome, StoreError> {
         let waits = asked.waiting != Waiting::Not;
         if let Some(last) = asked.claim.queued_attempt() {
-            // It has the lock, or nobody saw what became of it.
+            // It has the lock, or no process saw what became of it.
             let all = 0..self.nodes.len();
             self.give_back(&last, all, self.quorum.majority(), true).await;
         }
@@ -74,7 +74,7 @@ impl RedlockStore {
     }
 
     /// The number of an acquisition that enough nodes have granted, once enough of them know it: they
-    /// gave it themselves, or took it while the lock was still this attempt's, and nobody's beside it.
+    /// gave it themselves, or took it while the lock was still this attempt's, and no process's beside it.
     /// Those whose answer is not known do not count, or a number could be issued twice
     /// (`docs/fencing-over-redlock.md`).
     async fn issue(

@@ -42,8 +42,8 @@ impl AcquireAnswers {
         self.count_of(|answer| matches!(answer, NodeAnswer::Yes { .. })) >= self.needed
     }
 
-    /// Whether the lock is another's: it cannot be had any more, and enough of the nodes have
-    /// answered to have it. An outage must not look like contention.
+    /// Whether the lock is another's: it cannot be acquired any more, and enough nodes have
+    /// answered for an acquisition. An outage must not look like contention.
     pub(super) fn are_contention(&self) -> bool {
         let yes = self.count_of(|answer| matches!(answer, NodeAnswer::Yes { .. }));
         let held = self.count_of(|answer| matches!(answer, NodeAnswer::Held { .. }));
@@ -91,7 +91,7 @@ impl AcquireAnswers {
         (0..self.by_node.len()).filter(move |node| !held(node))
     }
 
-    /// Why nobody knows who has the lock.
+    /// Why it is unknown who has the lock.
     pub(super) fn outage(&self) -> StoreError {
         let errors = || {
             self.by_node.iter().filter_map(|answer| match answer {
@@ -112,7 +112,7 @@ impl AcquireAnswers {
     }
 
     /// Who has the lock, and after how long to ask again if nothing is heard: when enough of the
-    /// leases in the way have ended by themselves, or, where nobody has it because several asked
+    /// leases in the way have ended by themselves, or, where no process has it because several asked
     /// together, after a random while, several times what they need to ask (`random` is in `0..1`).
     pub(super) fn contention(
         &self,
@@ -128,7 +128,7 @@ impl AcquireAnswers {
         let same = |one: &&Holder| said.iter().filter(|other| one.is_same(other)).count();
         let holder = said.iter().copied().max_by_key(same);
         let silent = self.by_node.len() - yes - leases.len();
-        // Nobody has enough of them, as far as is known.
+        // No process has enough of them, as far as is known.
         let split = yes > 0 && holder.is_none_or(|holder| same(&holder) + silent < self.needed);
         let again = match split {
             true => again.min(asking.mul_f64(1.0 + 4.0 * random) + SPREAD.mul_f64(random)),

@@ -11,11 +11,11 @@ use crate::store::{
     AcquireOutcome, AcquireRequest, AnyStore, RenewOutcome, RenewRequest, StoreError, Waiting,
 };
 
-/// How often a number is asked for that nobody overtakes.
+/// How often a number is asked for that no process overtakes.
 const TRIES: usize = 5;
 
 impl RedlockStore {
-    /// A number that enough nodes have given: no node gives one twice, so nobody else can have enough
+    /// A number that enough nodes have given: no node gives one twice, so no other process can have enough
     /// of it. The nodes that granted are asked again, for one that is beyond all of theirs.
     ///
     /// The greatest must not be written back where a lock is shared: a node may have given it to

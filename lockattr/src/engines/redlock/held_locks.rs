@@ -25,7 +25,7 @@ impl HeldLockLists {
         }
     }
 
-    /// Nobody has what no majority has granted.
+    /// No process has what no majority has granted.
     pub(super) fn outcome(self) -> Result<Vec<HeldLock>, StoreError> {
         let majority = self.quorum.majority();
         if self.lists.len() < majority {

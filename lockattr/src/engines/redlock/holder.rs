@@ -25,7 +25,7 @@ impl HolderAnswers {
         self.agreed().is_some()
     }
 
-    /// Nobody has what no majority has granted.
+    /// No process has what no majority has granted.
     pub(super) fn outcome(self) -> Result<Option<Holder>, StoreError> {
         match (self.agreed(), self.error) {
             (Some(holder), _) => Ok(holder),

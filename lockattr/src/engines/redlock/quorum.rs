@@ -2,7 +2,7 @@
 
 use crate::store::Sharing;
 
-/// So many nodes there are: the configured ones, whoever of them is up.
+/// So many nodes there are: the configured ones, whichever process of them is up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quorum {
     nodes: usize,

@@ -55,7 +55,7 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    /// Sees to it that those who have not answered yet are asked to the end; what has come and was
+    /// Ensures that those who have not answered yet are asked to the end; what has come and was
     /// not looked at.
     pub(super) fn see_through(self) -> VecDeque<(usize, F::Output)> {
         self.see_through_and(|_| None::<Ready<()>>)

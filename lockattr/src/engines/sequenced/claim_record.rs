@@ -15,7 +15,7 @@ pub(super) struct ClaimRecord {
     pub(super) claim: Arc<Claim>,
     pub(super) ttl: Duration,
     pub(super) phase: Phase,
-    /// None while nobody knows what became of the question.
+    /// None while it is unknown what became of the question.
     pub(super) made: Option<Arc<MadeEntries>>,
     /// What goes on for it: it waits, or looks whether others do.
     pub(super) task: Option<Task>,
@@ -25,9 +25,9 @@ pub(super) struct ClaimRecord {
 /// How it stands with a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// It asks, or nobody knows the answer.
+    /// It asks, or it is unknown the answer.
     Asking,
-    /// It stands in line.
+    /// It waits in the queue.
     Waiting {
         /// Whether it is only told, and comes to take what it finds free.
         told: bool,
@@ -48,7 +48,7 @@ pub(super) enum Phase {
 pub(super) enum PriorState {
     /// Nothing.
     New,
-    /// It asked before, and nobody knows what became of it.
+    /// It asked before, and it is unknown what became of it.
     Asked,
     /// It has entries.
     HasEntries(Arc<MadeEntries>),

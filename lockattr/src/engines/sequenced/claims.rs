@@ -17,7 +17,7 @@ pub(super) struct Claims {
     /// When what is still there by then is removed.
     ends: BTreeMap<(Instant, u64), OwnerToken>,
     last: u64,
-    /// When whoever removes it looks next.
+    /// When the process that removes it looks next.
     next_wake: Option<Instant>,
 }
 
@@ -40,7 +40,7 @@ impl Claims {
         match record.phase {
             Phase::Holding => self.extend_to(token, now + ttl),
             Phase::Waiting { .. } => {}
-            // Its lease begins with the answer. Should nobody come back for it, it ends then.
+            // Its lease begins with the answer. Should no process come back for it, it ends then.
             _ => self.set_end(token, Some(now + ttl + MAX_RECHECK)),
         }
         match made {
@@ -118,7 +118,7 @@ impl Claims {
         true
     }
 
-    /// The claim has not its turn, by lines that were read before `now`: it stands in line from now
+    /// The claim has not its turn, by lines that were read before `now`: it waits in the queue from now
     /// on, for as long as it likes; or goes, unless it did stand there before. Its turn may have come
     /// since, and is not taken back then.
     pub(super) fn queue_or_remove(
@@ -167,7 +167,7 @@ impl Claims {
             removal,
         };
         let ttl = record.ttl;
-        // Should nobody come back for it.
+        // Should no process come back for it.
         self.set_end(token, Some(now + ttl));
         Some(pending)
     }
@@ -265,7 +265,7 @@ impl Claims {
         self.next_wake
     }
 
-    /// Whether whoever removes them sleeps for too long.
+    /// Whether the process that removes them sleeps for too long.
     pub(super) fn needs_earlier_wake(&self) -> bool {
         let next = self.ends.first_key_value().map(|((end, _), _)| *end);
         next.is_some_and(|next| self.next_wake.is_none_or(|until| next < until))

@@ -4,7 +4,7 @@ use super::recipe::Entry;
 use super::{queue_order, value};
 use crate::store::Sharing;
 
-/// Nobody has his turn beside an exclusive one, and who has not waits for somebody before him.
+/// No process has its turn beside an exclusive one, and who has not waits for somebody before him.
 pub(in crate::engines) fn check_queue(queue: &[Entry]) {
     let served = queue_order::served(queue);
     assert!(served <= queue.len() && (queue.is_empty() || served > 0));

@@ -12,14 +12,14 @@ use crate::store::{Claim, LockKey, OwnerToken, Sharing, StoreError};
 /// made them.
 ///
 /// A lock is a line of entries under its name, and whose turn it is can be read off the line: there
-/// is nobody who grants. One session, kept alive by the ensemble's own client, carries all entries of
+/// is no process that grants. One session, kept alive by the ensemble's own client, carries all entries of
 /// a store; when the servers end it, all its entries go at once, and the locks with them.
 pub(crate) trait LockRecipe: Debug + Send + Sync + 'static {
     /// Makes an entry at the end of the line of each key, all of them in one step or none, in the
     /// session that there is, or in a new one; and reads those lines, as they were at that moment or
     /// later.
     ///
-    /// `again` if it was asked before and nobody knows what became of it: an entry of the same token
+    /// `again` if it was asked before and it is unknown what became of it: an entry of the same token
     /// and session is found then, and not made a second time. One of another session is never taken
     /// for ours (CURATOR-604).
     fn enter(
@@ -50,11 +50,11 @@ pub(crate) trait LockRecipe: Debug + Send + Sync + 'static {
         entry: &Entry,
     ) -> impl Future<Output = Result<Option<EntryValue>, StoreError>> + Send;
 
-    /// Returns once this entry is gone, or nobody can tell any more: at once, if it is already. Costs
+    /// Returns once this entry is gone, or that cannot be known any more: at once, if it is already. Costs
     /// the servers one watch, which is taken back if this is dropped.
     fn gone(&self, key: &LockKey, entry: &Entry) -> impl Future<Output = ()> + Send;
 
-    /// Returns once anything was added to this line since it was read as `seen`, or nobody can tell.
+    /// Returns once anything was added to this line since it was read as `seen`, or it cannot be known.
     fn grown(&self, key: &LockKey, seen: &[Entry]) -> impl Future<Output = ()> + Send;
 
     /// Whether the entries of each of these claims are all still there, one answer for each, in
@@ -72,7 +72,7 @@ pub(crate) trait LockRecipe: Debug + Send + Sync + 'static {
         held: &[ClaimEntries<'_>],
     ) -> impl Future<Output = Vec<Result<bool, StoreError>>> + Send;
 
-    /// Returns once this session is over, for certain or because nobody could keep it: as early as
+    /// Returns once this session is over, for certain or because no process could keep it: as early as
     /// that is known here, and not later than the servers drop its entries.
     fn ended(&self, session: u64) -> impl Future<Output = ()> + Send;
 
@@ -157,7 +157,7 @@ pub(crate) struct ClaimEntries<'a> {
     pub(crate) token: OwnerToken,
     /// Zero if it is not known.
     pub(crate) session: u64,
-    /// The entry in the line of each key; empty if nobody knows what became of the question: then
+    /// The entry in the line of each key; empty if it is unknown what became of the question: then
     /// those are meant that carry this token, also one that is still on its way in the session that
     /// there is now. Only [`leave`](LockRecipe::leave) is asked so.
     pub(crate) entries: &'a [Entry],

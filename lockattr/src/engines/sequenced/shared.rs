@@ -58,7 +58,7 @@ impl<E: LockRecipe> Shared<E> {
     }
 
     /// The lines of a claim that has entries, and whether these are all there still. The two are
-    /// asked for in one trip: who is first in line by any server's reckoning is, as what went never
+    /// asked for in one trip: who is first in the queue by any server's reckoning is, as what went never
     /// comes back; that its session lives, only a majority can say.
     pub(super) async fn confirm_and_read(
         &self,
@@ -81,7 +81,7 @@ impl<E: LockRecipe> Shared<E> {
 
     /// The same for one whose turn may have come; and since when its lease would run. If the session
     /// was proved alive a moment ago, on whatever occasion, that is a proof for this claim as well,
-    /// and reading is enough: a hand-over then needs no majority, and the lease is that much older.
+    /// and reading is enough: a hand-off then needs no majority, and the lease is that much older.
     pub(super) async fn check_turn(
         &self,
         claim: &Claim,
@@ -157,7 +157,7 @@ impl<E: LockRecipe> Shared<E> {
         Ok(true)
     }
 
-    /// After how long a claim in line asks again if it hears nothing: when the first of those before
+    /// After how long a claim in the queue asks again if it hears nothing: when the first of those before
     /// it has to go, as far as that is known here.
     pub(super) fn recheck_after(&self, claim: &Claim, queues: &ClaimQueues) -> Duration {
         let (now, mut claims) = (Instant::now(), self.claims());
@@ -174,7 +174,7 @@ impl<E: LockRecipe> Shared<E> {
         left.clamp(Duration::from_millis(1), MAX_RECHECK)
     }
 
-    /// Sees to it that leases end by themselves.
+    /// Ensures that leases end by themselves.
     pub(super) fn ensure_timer(self: &Arc<Self>) -> Result<(), StoreError> {
         {
             let mut timer = self.timer();
@@ -274,7 +274,7 @@ impl<E: LockRecipe> Shared<E> {
             let tokens = claims.of_session(session);
             tokens.into_iter().filter_map(|token| claims.remove(token)).collect()
         };
-        // Not while the places are locked: whoever is told may want them.
+        // Not while the places are locked: the process that is notified may want them.
         for record in over {
             let Some(subscriber) = self.subscriber(&record.claim) else { continue };
             let token = record.claim.token();
@@ -285,7 +285,7 @@ impl<E: LockRecipe> Shared<E> {
         }
     }
 
-    /// Nothing goes on any more: the session ends when nobody needs it.
+    /// Nothing goes on any more: the session ends when no process needs it.
     pub(super) fn stop(&self) {
         self.claims().clear();
         drop(self.session.lock().unwrap_or_else(PoisonError::into_inner).take());

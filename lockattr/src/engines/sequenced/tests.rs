@@ -24,7 +24,7 @@ const TTL: Duration = Duration::from_secs(10);
 /// Longer than anything here takes by itself, and shorter than any lease.
 const SHORTLY: Duration = Duration::from_millis(300);
 
-/// One store, its servers, and the inbox of its manager.
+/// One store, its servers, and the subscriber of its manager.
 struct Fixture {
     servers: Servers,
     store: Arc<SequencedStore<FakeRecipe>>,
@@ -78,7 +78,7 @@ impl Fixture {
         self.store.renew(&[RenewRequest::new(claim.clone(), TTL)]).await.remove(0)
     }
 
-    /// What its inbox says to the claim while this is done.
+    /// What its subscriber says to the claim while this is done.
     async fn news(&self, claim: &Claim, doing: impl Future<Output = ()>) -> Notification {
         let expected = self.subscriber.subscribe(claim.token());
         doing.await;

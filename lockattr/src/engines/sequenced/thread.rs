@@ -58,7 +58,7 @@ impl StoreThread {
         std::thread::Builder::new()
             .name(self.name.into())
             .spawn(move || {
-                // Ends when nobody is left who could say anything.
+                // Ends when no process is left who could say anything.
                 runtime.block_on(all_gone.recv());
             })
             .map_err(no_thread)?;

@@ -27,7 +27,7 @@ pub(crate) fn entry_value(claim: &Claim, ttl: Duration) -> String {
     value
 }
 
-/// Who wrote that. Its lease lasts so long at most, if it was not made longer: nobody but the holder
+/// Who wrote that. Its lease lasts so long at most, if it was not made longer: no process but the holder
 /// knows how much of it is left.
 pub(super) fn holder(value: &str) -> Holder {
     let lease = word(value, LEASE).and_then(|millis| millis.parse().ok());

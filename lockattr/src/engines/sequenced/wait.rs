@@ -1,4 +1,4 @@
-//! Standing in line: waiting for those before, and being granted the lock; and, having it, hearing
+//! Standing in the queue: waiting for those before, and being granted the lock; and, having it, hearing
 //! that others wait.
 
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(super) fn has_waiters(queues: &ClaimQueues) -> bool {
     queues.iter().any(|queue| served(queue) < queue.len())
 }
 
-/// Waits until it is the claim's turn, and tells its inbox.
+/// Waits until it is the claim's turn, and tells its subscriber.
 pub(super) async fn wait<E: LockRecipe>(
     shared: Arc<Shared<E>>,
     claim: Arc<Claim>,
@@ -53,7 +53,7 @@ pub(super) async fn wait<E: LockRecipe>(
                     let key = claim.key().as_str();
                     tracing::debug!(key, %error, "a line could not be looked at");
                 }
-                // Patience belongs to the manager.
+                // The wait budget is the manager's.
                 match shared.subscriber(&claim) {
                     Some(subscriber) => subscriber.ask_again(claim.token(), Instant::now()),
                     None => abandon(&shared, &claim).await,
@@ -122,8 +122,8 @@ async fn abandon<E: LockRecipe>(shared: &Arc<Shared<E>>, claim: &Arc<Claim>) {
     shared.end(Vec::from_iter(pending)).await;
 }
 
-/// Has the claim's inbox told when others come to wait for its lock, if it could do something about
-/// it: only a lock of one key that nobody shares is handed on inside a process, or kept.
+/// Has the claim's subscriber told when others come to wait for its lock, if it could do something about
+/// it: only a lock of one key that no process shares is handed off inside a process, or kept.
 pub(super) fn watch_for_contention<E: LockRecipe>(
     shared: &Arc<Shared<E>>,
     claim: &Arc<Claim>,

@@ -88,7 +88,7 @@ impl Zookeeper {
         }
     }
 
-    /// What was made before and nobody knows of, if it is there.
+    /// What was made before without a known outcome, if it is there.
     pub(super) async fn adopt(
         &self,
         session: &Session,

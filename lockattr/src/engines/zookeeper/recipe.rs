@@ -97,14 +97,14 @@ impl LockRecipe for Zookeeper {
         }
     }
 
-    /// A watch on the node itself, for which nobody needs the right to read it. Newer servers tell
-    /// nobody who has it not: who waits there hears with its next look. It outlives a connection: the
+    /// A watch on the node itself, for which no process needs the right to read it. Newer servers tell
+    /// no process that has it not: a waiter there hears with its next look. It outlives a connection: the
     /// client asks for it again at the next server, which says at once if the node went meanwhile.
     async fn gone(&self, key: &LockKey, entry: &Entry) {
         let Ok(session) = self.sessions.get().await else { return };
         let path = self.path_of(key, entry);
         let asked = session.client.check_and_watch_stat(&path);
-        // Else it is gone, or nobody can tell.
+        // Else it is gone, or it cannot be known.
         if let Ok(Ok((Some(_), watcher))) = self.sessions.answer(asked).await {
             watcher.changed().await;
         }
@@ -184,7 +184,7 @@ impl LockRecipe for Zookeeper {
 }
 
 impl Zookeeper {
-    /// Sees to it that the server which answers has heard of all that others wrote until now.
+    /// Ensures that the server which answers has heard of all that others wrote until now.
     async fn sync_with_leader(&self, session: &Session) -> Result<(), StoreError> {
         let synced = session.client.sync(&self.sessions.config.chroot);
         match self.sessions.answer(synced).await? {

@@ -140,7 +140,7 @@ impl Session {
     pub(super) fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut over = self.over.clone();
         async move {
-            // An error says that nobody watches it any more: then it was closed.
+            // An error says that no process watches it any more: then it was closed.
             let _over = over.wait_for(|over| *over).await;
         }
     }
@@ -270,7 +270,7 @@ fn connector(config: &Config) -> (Connector, String) {
     (connector, hosts.join(","))
 }
 
-/// Returns once a session has ended, or was without a connection for so long that nobody shall count
+/// Returns once a session has ended, or was without a connection for so long that no process shall count
 /// on it any more.
 async fn until_ended_or_silent(state: &mut StateWatcher, patience: Duration) {
     let mut now = state.state();

@@ -109,7 +109,7 @@ impl Frame {
         Some(self.hold().asked() + Duration::from_nanos(after))
     }
 
-    /// Waits for this entry's turn to let a child in; none if nobody can be inside of it any more.
+    /// Waits for this entry's turn to let a child in; none if no caller can be inside of it any more.
     pub(crate) async fn turn(
         self: Arc<Self>,
         sharing: Sharing,
@@ -119,7 +119,7 @@ impl Frame {
         self.let_in(sharing, site)
     }
 
-    /// The turn, if nobody has it.
+    /// The turn, if no caller has it.
     pub(crate) fn try_turn(
         self: Arc<Self>,
         sharing: Sharing,
@@ -158,7 +158,7 @@ impl Frame {
         }
     }
 
-    /// Whether the nested call whose entry this is has returned, and nobody is inside of it.
+    /// Whether the nested call whose entry this is has returned, and no caller is inside of it.
     pub(crate) fn is_over(&self) -> bool {
         match &self.of {
             FrameKind::Lock { .. } => false,
@@ -201,7 +201,7 @@ impl Frame {
 }
 
 /// The turn of a nested call to be inside the entry around it. Once it is dropped, the next child has the
-/// turn, when nobody is further inside: another child beside them would be a second holder.
+/// turn, when no caller is further inside: another child beside them would be a second holder.
 #[derive(Debug)]
 pub(crate) struct Reentry(Lease);
 

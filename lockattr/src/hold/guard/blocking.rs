@@ -27,7 +27,7 @@ impl LockGuard {
     /// # }
     /// ```
     pub fn release_blocking(self) -> Result<(), Error> {
-        // What gives nothing back to the store needs nobody to wait.
+        // What gives nothing back to the store needs no caller to wait.
         if self.is_nested() || self.is_left_to_parent() {
             return self.ensure_held();
         }

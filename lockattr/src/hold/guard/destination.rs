@@ -29,7 +29,7 @@ pub(super) enum Destination {
     Permit(Option<Number>),
 }
 
-/// The number under which a permit is handed on.
+/// The number under which a permit is handed off.
 pub(super) struct Number {
     fencing: FencingToken,
     /// Only a waiter with a smaller place number may get it: one that waited before the number was asked for.
@@ -117,7 +117,7 @@ impl HeldLease {
         let (claim, core) = (self.claim(), self.frame.core());
         let (name, fits) =
             (claim.key().name(), |options: &ResolvedOptions| self.fits_permit(options, now));
-        // Note who waits before taking the number: by then another process may have a greater number than a later caller.
+        // Note which process waits before taking the number: by then another process may have a greater number than a later caller.
         let before = core.askers().may_pass_head(name, now, fits)?;
         let fencing = core.permits().next(name, claim.sharing(), now)?;
         Some(Number { fencing, before })
@@ -154,7 +154,7 @@ impl HeldLease {
         readers.clone().leave()
     }
 
-    /// Keeps the lock in this process for a while, if that is wished and nobody waits for it.
+    /// Keeps the lock in this process for a while, if that is wished and no caller waits for it.
     fn keep(self: Box<Self>, head: Head, now: Instant) -> Option<Box<Self>> {
         let Some(fencing) = self.last.handed_off() else { return Some(self) };
         let Some(until) = self.frame.core().watchdog.cache_until(self.claim().key().name(), now)

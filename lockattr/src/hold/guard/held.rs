@@ -1,5 +1,5 @@
 //! What a guard owns: the lock itself, which goes back to the store once, or [on](super::destination) to the next
-//! in line.
+//! in the queue.
 
 use std::mem;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) struct HeldLease {
     pub(super) destination: Destination,
     /// The greatest number that was given under this lease.
     pub(super) last: FencingToken,
-    /// For how long it stays taken at least, from when its body began, whoever lets go of it.
+    /// For how long it stays taken at least, from when its body began, whichever caller releases it.
     pub(super) at_least: Option<Duration>,
 }
 
@@ -196,8 +196,8 @@ impl LockGuard {
         (held.into_guard(), woken)
     }
 
-    /// Hands a lock that was kept to who asks for it with these options. If it does not fit, it is given
-    /// back: sent before the store is asked, or it would keep out who asks only once.
+    /// Hands a lock that was kept to a caller that asks for it with these options. If it does not fit, it is given
+    /// back: sent before the store is asked, or it would keep out a caller that asks only once.
     pub(crate) async fn take_cached_lock(
         self,
         options: &ResolvedOptions,

@@ -1,12 +1,12 @@
 //! Readers of one process that have a lock together, under the lease of the writer that let them in.
 //!
-//! The process had the lock alone, and the store granted it to nobody since. So the next number of this lease is
+//! The process had the lock alone, and the store granted it to no caller since. So the next number of this lease is
 //! greater than every number given for this lock. A reader is let in if no writer waits before it. While another
-//! process waits, the hand-over limits bound how many get in. The last reader out has the lease, and hands it on
+//! process waits, the hand-off limits bound how many get in. The last reader out has the lease, and hands it on
 //! or gives it back.
 //!
 //! The lease stays exclusive only while a writer of this process waits, and only for [a moment](MAX_EXCLUSIVE).
-//! Then it becomes [a shared one](ReaderGroup::share): nobody else gets in under it, and the writer waits in the
+//! Then it becomes [a shared one](ReaderGroup::share): no other caller gets in under it, and the writer waits in the
 //! store's queue.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,7 +44,7 @@ pub(crate) struct ReaderGroup {
     id: u64,
     front: SharedHead,
     numbers: Numbers,
-    /// How many are inside. Once nobody is, nobody gets in any more.
+    /// How many are inside. Once no caller is, no caller gets in any more.
     inside: AtomicUsize,
     /// The lease itself, for the last one out.
     held: Mutex<Option<Box<HeldLease>>>,
@@ -81,7 +81,7 @@ impl ReaderGroup {
         (readers, guard)
     }
 
-    /// The first is inside: lets those in that wait behind it and can have the lock too. Nothing if nobody is
+    /// The first is inside: lets those in that wait behind it and can have the lock too. Nothing if no caller is
     /// inside any more; the lease itself if all others have left meanwhile.
     pub(super) fn let_in_more(self: &Arc<Self>, now: Instant) -> Option<Box<HeldLease>> {
         if !self.one_more() {
@@ -134,7 +134,7 @@ impl ReaderGroup {
         self.front.any_waits(|options| options.sharing == Sharing::Exclusive)
     }
 
-    /// Makes the lease a shared one, by one who is inside. Whoever comes here from now on asks the store.
+    /// Makes the lease a shared one, by one who is inside. A caller that comes here from now on asks the store.
     fn share(&self) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let destination = held.as_mut().map(|held| std::mem::take(&mut held.destination));

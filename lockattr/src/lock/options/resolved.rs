@@ -133,7 +133,7 @@ pub(crate) struct ResolvedOptions {
     pub(crate) release: Release,
     pub(crate) function: Option<&'static str>,
     pub(crate) site: Option<Site>,
-    /// The store grants it each time: it is neither had from another hold of this process nor handed on.
+    /// The store grants it each time: it is neither had from another hold of this process nor handed off.
     pub(crate) by_store: bool,
 }
 

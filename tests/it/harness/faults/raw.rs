@@ -1,4 +1,4 @@
-//! A client that says exactly what it is told, in one piece, and is told what to hear.
+//! A client that sends exactly the text that it is given, in one piece, and waits for the given answer.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

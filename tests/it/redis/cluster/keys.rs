@@ -82,7 +82,7 @@ async fn keys_named_in_opposite_orders_never_block_each_other() {
     eventually(LIMIT, "nothing is left", gone).await;
 }
 
-/// Somebody waits for two keys, in the line of the second; when his turn comes there, the first one is
+/// A process waits for two keys, in the queue of the second; when its turn comes there, the first one is
 /// taken by then.
 ///
 /// Red without: the release of the parts behind a refusal.

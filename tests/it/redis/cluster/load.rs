@@ -1,4 +1,4 @@
-//! Masters that die and stand still while many work: whoever writes is the only one for its key, and
+//! Masters that die and stand still while many work: the process that writes is the only one for its key, and
 //! its token is greater than all before.
 
 use std::array;

@@ -60,7 +60,7 @@ async fn a_master_that_dies_costs_a_failover_and_no_lease() {
     assert_no_trace(&cluster).await;
 }
 
-/// A process in line hears of a master's death by the end of its connection, of a silent one by its
+/// A process in the queue learns of a master's death by the end of its connection, of a silent one by its
 /// heartbeat.
 async fn those_in_line_get_in(stands_still: bool) {
     let cluster = Cluster::start().await;
@@ -100,13 +100,13 @@ async fn those_in_line_get_in(stands_still: bool) {
     assert_no_trace(&cluster).await;
 }
 
-/// Red without: the news for those in line that messages may be lost (`Ears::missed`).
+/// Red without: the notice to waiters that messages may be lost (`Ears::missed`).
 #[tokio::test]
 async fn those_in_line_at_a_master_that_dies_get_in_at_the_next() {
     those_in_line_get_in(false).await;
 }
 
-/// Red without: the news for those in line that messages may be lost (`Ears::missed`).
+/// Red without: the notice to waiters that messages may be lost (`Ears::missed`).
 #[tokio::test]
 async fn those_in_line_at_a_master_that_stands_still_get_in_at_the_next() {
     those_in_line_get_in(true).await;
@@ -114,7 +114,7 @@ async fn those_in_line_at_a_master_that_stands_still_get_in_at_the_next() {
 
 /// The old master keeps its connections, and takes the channels.
 ///
-/// Red without: the news for those in line that messages may be lost (`Ears::missed`).
+/// Red without: the notice to waiters that messages may be lost (`Ears::missed`).
 #[tokio::test]
 async fn those_in_line_at_a_master_that_was_replaced_in_peace_get_in() {
     let cluster = Cluster::start().await;

@@ -78,7 +78,7 @@ async fn a_lease_whose_slot_is_on_its_way_counts_with_the_replica_of_the_new_nod
         assert!(holder.ensure_held().is_ok(), "lost after {:?}", began.elapsed());
         sleep(Duration::from_millis(100)).await;
     }
-    // That it is there, newer servers tell nobody before the slot is.
+    // That it is there, newer servers tell no process before the slot is.
     replica.stop_signal();
     timeout(SOON, holder.lost()).await.expect("its deadline comes");
     let Err(Error::Lost { reason, .. }) = holder.ensure_held() else { panic!("it is lost") };

@@ -62,13 +62,13 @@ async fn a_lease_is_renewed_while_its_slot_is_on_its_way() {
     assert_no_trace(&cluster).await;
 }
 
-/// The server takes the channel from those who wait, and nobody else tells them.
+/// The server takes the channel from those who wait, and no other process tells them.
 ///
 /// Red without: the new connection for a channel that was taken (`is_taken`).
 #[tokio::test]
 async fn a_slot_that_moves_takes_those_in_line_along() {
     let cluster = Cluster::start().await;
-    // Nobody looks at the map for so long.
+    // No process looks at the map for so long.
     let query = format!("{LONG}&heartbeat=60s");
     let (first, second, third) = (
         manager(&cluster, &query).await,
@@ -97,7 +97,7 @@ async fn a_slot_that_moves_takes_those_in_line_along() {
     assert_no_trace(&cluster).await;
 }
 
-/// Half of the keys here, half there: nobody can be served, and nobody is forgotten.
+/// Half of the keys here, half there: no process can be served, and no process is forgotten.
 ///
 /// Red without: the pause after `TRYAGAIN`.
 #[tokio::test]

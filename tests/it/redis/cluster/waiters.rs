@@ -1,4 +1,4 @@
-//! Processes in line in a cluster that die, and channels that nobody needs any more.
+//! Processes in the queue in a cluster that die, and channels that no process needs any more.
 
 use lockattr_tests::node;
 
@@ -27,7 +27,7 @@ async fn a_killed_process_in_line_is_passed_over() {
 
 /// A manager that has a lock in each of many slots, one after another.
 ///
-/// Red without: the end of subscriptions that nobody needs (`spare`).
+/// Red without: the end of subscriptions that no process needs (`spare`).
 #[tokio::test]
 async fn channels_that_nobody_needs_are_given_up_and_the_others_kept() {
     let cluster = Cluster::start().await;

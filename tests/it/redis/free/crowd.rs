@@ -88,7 +88,7 @@ async fn give_back_together(held: Vec<LockGuard>) -> Vec<Result<(), Error>> {
     join_all(held.into_iter().map(LockGuard::release)).await
 }
 
-/// Strangers write over one lock and make a list of another, while a crowd gives back what it holds.
+/// Other programs write over one lock and make a list of another, while a crowd gives back what it holds.
 ///
 /// Red without: the comparison in `delete.lua`, or its `pcall` around `GET`.
 #[tokio::test]
@@ -167,7 +167,7 @@ async fn a_lock_that_is_given_back_is_taken_again_by_the_same_pipeline() {
     assert_nothing_left(&server).await;
 }
 
-/// Whoever gives up while its command lies there, is on its way, or is answered.
+/// A process that gives up while its command lies there, is on its way, or is answered.
 ///
 /// Red without: the undo of an unanswered acquisition.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -63,7 +63,7 @@ pub(super) fn any(script: &str, claims: usize, subscriber: &str, random: &mut St
     }
 }
 
-/// A message that grants nothing, since nobody's token is in it.
+/// A message that grants nothing, since no process's token is in it.
 fn message(subscriber: &str, random: &mut StdRng) -> String {
     let token = format!("{:032x}", random.random::<u128>());
     let messages = [

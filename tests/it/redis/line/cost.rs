@@ -1,6 +1,6 @@
 //! What the queue costs: two commands for each hand-off between processes, and a look now and then.
 //!
-//! A manager stands for a process: connections, an inbox and a line are its own, and nothing of it
+//! A manager stands for a process: connections, a subscriber and a line are its own, and nothing of it
 //! is shared with another manager, so the server cannot tell the two apart.
 
 use lockattr_tests::{Proxy, RedisServer, eventually};

@@ -166,7 +166,7 @@ async fn a_late_answer_from_a_server_that_answers_others_is_contention() {
         held.is_empty() && answered("acquire") && answered("release")
     };
     eventually(LIMIT, "all is answered", quiet).await;
-    // Where all is silent, nobody knows.
+    // Where all is silent, it is unknown.
     proxy.swallow_replies();
     let error = manager.acquire("b", hasty).await.unwrap_err();
     assert!(matches!(error, Error::Store { .. }), "{error}");

@@ -36,9 +36,9 @@ impl Scene {
     }
 }
 
-/// The lock is gone too: its holder is told by its next renewal, the others by their timers.
+/// The lock is gone too: its holder learns by its next renewal, the others by their timers.
 ///
-/// Red without: the timer of those in line.
+/// Red without: the timer of those in the queue.
 #[tokio::test]
 async fn a_flush_leaves_nobody_standing() {
     let Scene { server, cli, witness, holder, crowds } = Scene::set(SHORT).await;
@@ -50,7 +50,7 @@ async fn a_flush_leaves_nobody_standing() {
 
 /// Only the line is gone, and its holder goes on and lets go in its own time.
 ///
-/// Red without: the timer of those in line.
+/// Red without: the timer of those in the queue.
 #[tokio::test]
 async fn a_line_that_was_deleted_is_stood_in_again() {
     let Scene { server, cli, witness, holder, crowds } = Scene::set(SHORT).await;

@@ -7,7 +7,7 @@ use lockattr_tests::{Fault, Proxy, RedisServer, eventually};
 
 use super::*;
 
-/// Polls a waiter until so many stand in line, and then leaves it alone.
+/// Polls a waiter until so many wait in the queue, and then leaves it alone.
 async fn until_in_line<F: Future>(waiter: Pin<&mut F>, cli: &Cli, count: usize) {
     tokio::select! {
         biased;
@@ -16,7 +16,7 @@ async fn until_in_line<F: Future>(waiter: Pin<&mut F>, cli: &Cli, count: usize) 
     }
 }
 
-/// Its grant is in the store, and has been told to its inbox or is just being told.
+/// Its grant is in the store, and has been told to its subscriber or is just being told.
 ///
 /// Red without: what an acquisition gives back when it is dropped.
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn a_waiter_that_gives_up_or_is_dropped_leaves_its_place_in_the_line() {
     assert!(matches!(error, Error::Contended { holder: Some(_), .. }), "{error}");
     stand_in_line(&cli, 0).await;
 
-    // Whoever stands behind it in its own process takes over.
+    // A process that stands behind it in its own process takes over.
     let mut waiter = Box::pin(fickle.acquire("a", LockOptions::new()));
     until_in_line(waiter.as_mut(), &cli, 1).await;
     let crowds = vec![crowd(&fickle, &witness, 2)];

@@ -5,7 +5,7 @@ use lockattr_tests::{RedisServer, node};
 use super::killed::held;
 use super::*;
 
-/// A waiter for both `a` and `b`, once it stands in line for both as the `place`th.
+/// A waiter for both `a` and `b`, once it waits in the queue for both as the `place`th.
 async fn waiter_for_both(server: &RedisServer, place: usize) -> JoinHandle<LockGuard> {
     let (manager, cli) = (manager(server, LONG).await, server.cli().await);
     let waiter =

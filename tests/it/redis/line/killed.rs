@@ -1,4 +1,4 @@
-//! Processes that are killed (kill -9) while they hold, or while they stand in line.
+//! Processes that are killed (kill -9) while they hold, or while they wait in the queue.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use super::*;
 pub(super) async fn held(node: &mut Node) -> FencingToken {
     let answer = node.line().await;
     let token = answer.strip_prefix("held ").and_then(|token| token.parse().ok());
-    // Printed whole, as it was given out; the low bits are its hand-overs.
+    // Printed whole, as it was given out; the low bits are its hand-offs.
     let token: u64 = token.unwrap_or_else(|| panic!("the node said: {answer}"));
     FencingToken::from_counter(token >> 10)
 }
 
-/// A process that stands in line for `a` as the `place`th.
+/// A process that waits in the queue for `a` as the `place`th.
 pub(super) async fn waiting_node(server: &RedisServer, query: &str, place: usize) -> Node {
     let mut node = node!("lock", url = server.url_with(query));
     node.say("acquire a").await;
@@ -31,7 +31,7 @@ async fn listeners(server: &RedisServer, count: usize) {
     eventually(SOON, "the store knows it", async || subscribers(&cli).await.len() == count).await;
 }
 
-/// Those in line have never been told anything: they look when the lease is over that they heard of.
+/// Those in the queue have never been told anything: they look when the lease is over that they heard of.
 ///
 /// Red without: the time left that a refused acquire returns.
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn the_line_moves_on_within_the_ttl_of_a_holder_that_was_killed() {
     assert_no_trace(&server).await;
 }
 
-/// Nobody hears their grants, so these are the next one's.
+/// No process hears their grants, so these are the next one's.
 ///
 /// Red without: the number of those who heard a grant.
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn a_lock_whose_whole_line_was_killed_is_free_as_soon_as_it_is_released() 
     assert_no_trace(&server).await;
 }
 
-/// The holder and the first in line die together, on one machine.
+/// The holder and the first in the queue die together, on one machine.
 ///
 /// Red without: the time left that a refused acquire returns.
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn a_holder_and_the_head_of_its_line_that_were_killed_together_cost_one_tt
 
 /// What those behind heard of is the lease of the first holder, which is a long one.
 ///
-/// Red without: the word to the next in line that a lease ends sooner than the one before.
+/// Red without: the word to the next in the queue that a lease ends sooner than the one before.
 #[tokio::test]
 async fn the_line_moves_on_within_short_ttls_that_come_after_a_long_one() {
     let server = RedisServer::start().await;

@@ -9,7 +9,7 @@ use lockattr_tests::{RedisServer, node};
 use super::killed::held;
 use super::*;
 
-/// Each is known to stand in line before the next one comes.
+/// Each is known to wait in the queue before the next one comes.
 ///
 /// Red without: the line's order.
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn tasks_of_a_process_get_in_in_the_order_in_which_they_came() {
             witness.sees(&guard).await;
             guard.release().await.unwrap();
         });
-        // Polled once, it stands in line.
+        // Polled once, it waits in the queue.
         tokio::select! {
             biased;
             () = work.as_mut() => panic!("it got in"),

@@ -14,7 +14,7 @@ fn reads() -> LockOptions {
 }
 
 async fn manager(server: &RedisServer) -> LockManager {
-    // Nobody looks by itself while the test lasts, nor comes before the reader of the writer's process.
+    // No process looks by itself while the test lasts, nor comes before the reader of the writer's process.
     let parameters = "wait=60s&ttl=30s&retry_delay=30s&max_handoff_time=60s";
     LockManager::connect(server.url_with(parameters)).await.unwrap()
 }

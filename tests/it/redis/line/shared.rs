@@ -1,4 +1,4 @@
-//! Locks that several hold together: who enters with whom, and who waits behind whom.
+//! Locks that several hold together: who enters with whom, and a waiter behind whom.
 
 use lockattr::Mode;
 use lockattr_tests::{RedisServer, node};
@@ -10,7 +10,7 @@ fn shared() -> LockOptions {
     LockOptions::new().mode(Mode::Shared)
 }
 
-/// A waiter of a manager of its own, once it stands in line as the `place`th.
+/// A waiter of a manager of its own, once it waits in the queue as the `place`th.
 async fn waiter(server: &RedisServer, options: LockOptions, place: usize) -> JoinHandle<LockGuard> {
     let manager = manager(server, LONG).await;
     let waiter = tokio::spawn(async move { manager.acquire("a", options).await.unwrap() });
@@ -56,7 +56,7 @@ async fn readers_at_the_head_of_the_line_enter_together() {
     assert_no_trace(&server).await;
 }
 
-/// Neither by one who waits nor by one who only asks once.
+/// Neither by a waiter nor by one who only asks once.
 ///
 /// Red without: a look at the line before a free lock is taken.
 #[tokio::test]

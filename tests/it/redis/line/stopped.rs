@@ -14,7 +14,7 @@ async fn a_head_that_stands_still_costs_its_ttl_and_does_not_hold_when_it_goes_o
     let first = manager(&server, SHORT).await;
     let holder = acquire(&first).await;
     let mut head = waiting_node(&server, SHORT, 1).await;
-    // It hands over to all of its own before the head has its turn again.
+    // It hands off to all of its own before the head has its turn again.
     let next = manager(&server, &format!("{LONG}&max_handoff_time=60s")).await;
     let waiting = tokio::spawn({
         let next = next.clone();

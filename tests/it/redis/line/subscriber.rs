@@ -1,4 +1,4 @@
-//! What is told to those in line, and gets lost on its way.
+//! What is sent to those in the queue, and gets lost on its way.
 
 use lockattr_tests::{Fault, Proxy, RedisServer, eventually};
 
@@ -27,7 +27,7 @@ impl End {
     }
 }
 
-/// Their turns come while nobody can tell them: none is left standing.
+/// Their turns come while no process can tell them: none is left standing.
 ///
 /// Red without: the question that all ask again when their connection was interrupted.
 #[tokio::test]
@@ -65,9 +65,9 @@ async fn grants_published_while_the_connections_of_the_waiters_are_gone_leave_no
     }
 }
 
-/// No connection ends: the one message is missing, and nobody knows.
+/// No connection ends: the one message is missing, and it is unknown.
 ///
-/// Red without: the timer of those in line.
+/// Red without: the timer of those in the queue.
 #[tokio::test]
 async fn a_grant_that_is_lost_on_its_way_costs_no_more_than_a_ttl() {
     let server = RedisServer::start().await;

@@ -9,9 +9,9 @@ use super::*;
 
 const ROUNDS: u32 = 100;
 
-/// How often the many got in while the single one stood in line, at most, over all rounds.
+/// How often the many got in while the single one waited in the queue, at most, over all rounds.
 ///
-/// A body of the many asks the server whether the single one stands in line, so what counts is the
+/// A body of the many asks the server whether the single one waits in the queue, so what counts is the
 /// server's order and not that of two clients. Then it asks something by its own connection, on
 /// which messages come too: whatever was told before has then arrived.
 async fn overtaken(query: &str) -> u32 {
@@ -47,7 +47,7 @@ async fn overtaken(query: &str) -> u32 {
     most
 }
 
-/// Red without: the count of hand-overs.
+/// Red without: the count of hand-offs.
 #[tokio::test]
 async fn of_64_in_a_tight_loop_at_most_32_get_in_before_one_who_waits_elsewhere() {
     let most = overtaken("ttl=60s&wait=60s&connections=1&max_handoff_time=60s").await;
@@ -56,7 +56,7 @@ async fn of_64_in_a_tight_loop_at_most_32_get_in_before_one_who_waits_elsewhere(
     assert!(most >= 32, "overtaken only {most} times: nothing is seen here");
 }
 
-/// Red without: the count of hand-overs.
+/// Red without: the count of hand-offs.
 #[tokio::test]
 async fn the_number_of_those_who_get_in_before_one_who_waits_elsewhere_can_be_set() {
     let most =
@@ -67,7 +67,7 @@ async fn the_number_of_those_who_get_in_before_one_who_waits_elsewhere_can_be_se
 
 /// By time as well: zero hands nothing over once it is known that another waits.
 ///
-/// Red without: the time of hand-overs.
+/// Red without: the time of hand-offs.
 #[tokio::test]
 async fn the_time_for_those_who_get_in_before_one_who_waits_elsewhere_can_be_set() {
     let most =
@@ -105,7 +105,7 @@ async fn of_64_whose_bodies_await_nothing_one_who_waits_elsewhere_gets_in_all_th
     tasks.join_all().await;
     overtaken.sort_unstable();
     eprintln!("overtaken {} times in the middle, {} at most", overtaken[50], overtaken[99]);
-    // As often as one lease goes from hand to hand where nobody is known to wait.
+    // As often as one lease goes from hand to hand where no process is known to wait.
     assert!(overtaken[99] < 1_024, "{overtaken:?}");
     drop((many, single));
     assert_no_trace(&server).await;

@@ -17,7 +17,7 @@ const QUICK: &str = "response_timeout=200ms&connect_timeout=200ms&heartbeat=300m
 /// The commands by which locks are given back, whatever the server.
 const RELEASES: [&str; 3] = ["evalsha", "delex", "delifeq"];
 
-/// Our wall clock may say what it likes: the server is told how long, never until when.
+/// Our wall clock may say what it likes: the server learns how long, never until when.
 ///
 /// Red without: `millis(ttl)` in `request::renew` being a length (were it an instant).
 #[tokio::test]

@@ -38,8 +38,8 @@ async fn out_of_memory_nothing_is_half_locked_and_what_is_held_is_renewed_and_re
     manager.acquire("a", lease(TTL)).await.unwrap().release().await.unwrap();
 }
 
-/// As Redis 8.6 does, and others do not. Who only holds is no worse off, and hears of those who want
-/// his lock from the next heartbeat on after there is room.
+/// As Redis 8.6 does, and others do not. Who only holds is no worse off, and learns of those who want
+/// its lock from the next heartbeat on after there is room.
 ///
 /// Red without: `is_full` in `connect.rs`, or the heartbeat's `subscribe_all`.
 #[tokio::test]

@@ -43,7 +43,7 @@ async fn a_lease_that_was_replicated_goes_on_at_the_new_master() {
     }
 }
 
-/// What asynchronous replication can lose, and what is left then: the holder is told, and the
+/// What asynchronous replication can lose, and what is left then: the holder is notified, and the
 /// tokens grow.
 ///
 /// Red without: the token's comparison by a renewal (`holder == value` in `renew.lua`).
@@ -77,7 +77,7 @@ async fn a_lock_that_its_replicas_never_got_is_lost_and_its_holder_told_in_time(
     assert_nothing_left(&sentinels).await;
 }
 
-/// What asynchronous replication can lose besides: the lock is taken, by nobody, until its lease
+/// What asynchronous replication can lose besides: the lock is taken, by no process, until its lease
 /// ends. No release waits for a replica, with `replicas=1` neither.
 ///
 /// Red without: the end of every lease in the store itself (`PX` in `enter.lua` and in `pair`).
@@ -105,7 +105,7 @@ async fn a_release_that_its_replicas_never_got_costs_the_rest_of_the_lease() {
     assert_nothing_left(&sentinels).await;
 }
 
-/// Red without: those in line being told to ask again when their connection is gone
+/// Red without: those in the queue being told to ask again when their connection is gone
 /// (`Post::interrupted`).
 #[tokio::test]
 async fn who_waits_in_line_gets_in_at_the_new_master() {
@@ -134,7 +134,7 @@ async fn who_waits_in_line_gets_in_at_the_new_master() {
     assert_nothing_left(&sentinels).await;
 }
 
-/// One failover after another, under load: nobody is inside with somebody else, and nothing that
+/// One failover after another, under load: no process is inside with somebody else, and nothing that
 /// was counted under a lock that was held to its end is lost.
 ///
 /// Red without: the comparison of the store (`admits` in `holders.lua`, `NX` in `enter.lua` and in `pair`).

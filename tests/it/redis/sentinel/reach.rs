@@ -94,7 +94,7 @@ async fn users_with_the_least_rights_are_enough() {
     let denied = async |server: &RedisServer| {
         let log: Vec<BTreeMap<String, redis::Value>> =
             server.cli().await.query(&["ACL", "LOG"]).await;
-        // The client's name and version, which servers from 7.2 on are told, and need not be; and
+        // The client's name and version, which servers from 7.2 on are notified, and need not be; and
         // the commands of newer ones for a release, which is by a script without that right.
         let spare = ["client|setinfo", "delex", "delifeq"];
         let log = log.iter().map(|entry| format!("{:?}", entry["object"]));

@@ -58,7 +58,7 @@ async fn a_grant_that_arrives_after_its_lease_had_lapsed_is_none() {
     });
     eventually(LIMIT, "granted", async || world.value().await.is_some()).await;
     eventually(LIMIT, "lapsed", async || world.value().await.is_none()).await;
-    // Another has it by the time that the first hears of its grant.
+    // Another has it by the time that the first learns of its grant.
     let next = world.another().await.acquire("a", LockOptions::new().ttl(LONG)).await.unwrap();
     world.proxy.pass();
     let error = late.await.unwrap().unwrap_err();
@@ -68,7 +68,7 @@ async fn a_grant_that_arrives_after_its_lease_had_lapsed_is_none() {
     world.ends_well().await;
 }
 
-/// The server began to count when it got the request: late, but for the whole TTL. Nobody waits for
+/// The server began to count when it got the request: late, but for the whole TTL. No process waits for
 /// its end.
 ///
 /// Red without: the check of the clock when a grant arrives.
@@ -84,7 +84,7 @@ async fn a_request_that_was_on_its_way_for_longer_than_its_lease_is_undone() {
     world.ends_well().await;
 }
 
-/// Red without: trying again after an error, which a waiter's patience is for.
+/// Red without: trying again after an error, which a waiter's wait budget is for.
 #[tokio::test]
 async fn a_waiter_outlives_every_fault_until_the_lock_is_free() {
     let world = World::new().await;

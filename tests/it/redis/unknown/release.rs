@@ -1,4 +1,4 @@
-//! A release without an answer is tried again, and harms nobody when it arrives twice.
+//! A release without an answer is tried again, and harms no process when it arrives twice.
 
 use futures_util::future::join_all;
 use lockattr::{Error, LockOptions, Release};
@@ -24,7 +24,7 @@ async fn a_release_without_an_answer_is_told_and_made_up_for() {
     .await;
 }
 
-/// The caller has its value already, so the manager sees to it.
+/// The caller has its value already, so the manager retries it.
 ///
 /// Red without: trying a release again.
 #[tokio::test]

@@ -69,7 +69,7 @@ async fn a_renewal_that_is_refused_gives_nothing_back() {
     world.ends_well().await;
 }
 
-/// Nobody knows whether the longer lease is in the store, so nobody may count on it.
+/// It is unknown whether the longer lease is in the store, so no process may count on it.
 ///
 /// Red without: `lengthen` coming after the answer.
 #[tokio::test]

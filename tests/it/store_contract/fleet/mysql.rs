@@ -38,7 +38,7 @@ impl Fleet for OnMysql {
         eventually(TTL, "its connection is closed", gone).await;
     }
 
-    /// Who is told has read it, and no place in line is left for a lock that nobody has.
+    /// Who is notified has read it, and no place in the queue is left for a lock that no process has.
     async fn saw_nothing_wrong(&self) {
         let wrong = "SELECT CONCAT(k.name, ' ', k.waiting, ' ', (SELECT COUNT(*) FROM lockattr_line l \
                      WHERE l.id = k.id), ' ', k.holders) FROM lockattr_locks k WHERE k.seat = '' AND \
@@ -47,7 +47,7 @@ impl Fleet for OnMysql {
                      (SELECT COUNT(*) FROM lockattr_locks s WHERE s.id = k.id AND s.seat <> '')))";
         let mut cli = self.server.cli(&self.database).await;
         let wrong = match cli.query::<String, _>(wrong).await {
-            // Nobody asked for anything.
+            // No process asked for anything.
             Err(Error::Server(error)) if error.code == NO_SUCH_TABLE => return,
             wrong => wrong.expect("an answer"),
         };

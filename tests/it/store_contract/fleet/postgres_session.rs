@@ -46,7 +46,7 @@ impl Fleet for OnPostgresSessions {
         AnyStore::new(PostgresSessionStore::open(&self.url).expect("a good URL"))
     }
 
-    /// A session that is gone does not stand in line.
+    /// A session that is gone does not wait in the queue.
     async fn knows_it_is_gone(&self, _inbox: u64) {
         let client = PostgresServer::shared().await.client().await;
         let waiting = "select 1 from pg_locks join pg_database as db on db.oid = database

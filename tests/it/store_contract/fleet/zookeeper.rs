@@ -28,7 +28,7 @@ impl Fleet for OnZooKeeper {
         AnyStore::new(ZookeeperStore::open(&url).expect("a good URL"))
     }
 
-    /// Its session is closed with its store, and what it had is gone before those behind are told.
+    /// Its session is closed with its store, and what it had is gone before those behind are notified.
     async fn knows_it_is_gone(&self, _inbox: u64) {}
 
     /// The store is dropped by now, and its session closed.

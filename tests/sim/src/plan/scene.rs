@@ -1,5 +1,5 @@
 //! Worlds with a plot: waiters that die, stand still, are cut off, give up or are dropped while others
-//! wait for the same lock. Who asks for what is drawn too, and far more often meets such an end than
+//! wait for the same lock. Which caller asks for what is drawn too, and far more often meets such an end than
 //! in a world that is all chance.
 
 use std::time::Duration;
@@ -182,7 +182,7 @@ impl Turn {
     }
 }
 
-/// What the waiters of a process that is gone may cost: a place in the queue that nobody renews, then
+/// What the waiters of a process that is gone may cost: a place in the queue that no process renews, then
 /// one lease that was granted just before the place ended, and a second for what is on its way.
 pub(super) fn bound(ttl: Duration) -> Duration {
     ttl.max(Duration::from_secs(1)) + ttl + Duration::from_secs(1)

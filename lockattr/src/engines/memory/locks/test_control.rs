@@ -28,7 +28,7 @@ impl MemoryStore {
         });
     }
 
-    /// Ends the leases on the key, and hands it to the next in line. Returns whose they were.
+    /// Ends the leases on the key, and hands it to the next in the queue. Returns whose they were.
     pub(crate) fn end(&self, key: &LockKey) -> Vec<Arc<Claim>> {
         self.with(|locks, notifier| {
             let ended = locks.end(key, notifier.now);
@@ -38,7 +38,7 @@ impl MemoryStore {
         })
     }
 
-    /// Ends the leases on the claim's keys, and gives it those, before all who stand in line.
+    /// Ends the leases on the claim's keys, and gives it those, before all who wait in the queue.
     pub(crate) fn steal(&self, claim: &Arc<Claim>, ttl: Duration) -> Vec<Arc<Claim>> {
         self.with(|locks, notifier| {
             let ended = claim.keys().iter().flat_map(|key| locks.end(key, notifier.now)).collect();

@@ -1,4 +1,4 @@
-//! Asking for locks, and getting in line for them.
+//! Asking for locks, and getting in the queue for them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

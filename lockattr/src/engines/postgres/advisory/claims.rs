@@ -1,5 +1,5 @@
 //! Which claims have their locks on which session, which of them wait, and until when each lasts if
-//! nobody renews it. No I/O.
+//! no process renews it. No I/O.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,7 +33,7 @@ struct Entry {
 /// How it stands with a claim.
 #[derive(Clone)]
 pub(super) enum State {
-    /// It was asked for there, and nobody knows the answer yet.
+    /// It was asked for there, and the answer is unknown yet.
     Asked(Arc<Session>),
     Held(Held),
     Waiting(Arc<Waiter>),
@@ -103,7 +103,7 @@ impl Claims {
         }
     }
 
-    /// It stays taken for so long still, and is nobody's.
+    /// It stays taken for so long still, and is no process's.
     pub(super) fn stay(&self, token: OwnerToken, after: Duration) {
         let mut entries = self.entries();
         if let Some(Entry { state: State::Held(held), .. }) = entries.by_token.get_mut(&token) {

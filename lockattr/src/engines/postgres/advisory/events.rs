@@ -32,7 +32,7 @@ impl Inner {
         }
     }
 
-    /// Server processes that may have locks still, though nobody here can speak to them: what a new
+    /// Server processes that may have locks still, though no process here can speak to them: what a new
     /// session ends.
     pub(super) fn left(&self) -> Vec<(i32, String)> {
         std::mem::take(&mut self.processes().left)

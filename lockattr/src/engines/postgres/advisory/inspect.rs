@@ -1,4 +1,4 @@
-//! Who holds locks, and who stands in line for them.
+//! Which claims hold locks, and which wait for them.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl Inner {
         Ok((here.iter().all(|held| *held), contended.contains(&true)))
     }
 
-    /// Whether a claim stands in the server's line, with that server process.
+    /// Whether a claim waits in the server's queue, with that server process.
     pub(super) async fn queue_status(
         self: &Arc<Self>,
         claim: &Claim,

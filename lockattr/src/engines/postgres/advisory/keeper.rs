@@ -1,4 +1,4 @@
-//! The task that stays with a session: gives back what nobody renewed, and asks now and then whether
+//! The task that stays with a session: gives back what no process renewed, and asks now and then whether
 //! the server is still there.
 
 use std::sync::atomic::Ordering;
@@ -32,7 +32,7 @@ pub(super) async fn keep(session: Weak<Session>, inner: Weak<Inner>) {
                     let _left = session.run("").await;
                 }
             }
-            // What came meanwhile is told by `wake_keeper`.
+            // What came meanwhile learns by `wake_keeper`.
             *session.next.lock().unwrap_or_else(PoisonError::into_inner) = next;
             next.map_or(beat, |next| next.min(beat))
         };

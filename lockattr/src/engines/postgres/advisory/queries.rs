@@ -65,7 +65,7 @@ impl Session {
         Ok((self.read(&row, 1)?, self.read(&row, 2)?))
     }
 
-    /// What the server's clock shows, whether the session with that process stands in line for the
+    /// What the server's clock shows, whether the session with that process waits in the queue for the
     /// claim's locks, and the process that holds one.
     pub(super) async fn queue_status(
         &self,

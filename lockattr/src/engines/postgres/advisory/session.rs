@@ -31,7 +31,7 @@ pub(super) struct Session {
     pub(super) runtime: runtime::Id,
     /// Whether it was made for one claim that had to wait.
     pub(super) own: bool,
-    /// Whether it stands in the server's line, and cannot answer.
+    /// Whether it waits in the server's queue, and cannot answer.
     pub(super) waits: AtomicBool,
     pub(super) client: Client,
     pub(super) statements: Statements,
@@ -145,7 +145,7 @@ impl Session {
             first.push_str(&super::label::name_session(claim));
         }
         if !first.is_empty() {
-            // Polled once it is sent, in front of what is asked next; nobody needs its answer.
+            // Polled once it is sent, in front of what is asked next; no process needs its answer.
             let sent = self.client.batch_execute(&first);
             let _sent = futures_util::FutureExt::now_or_never(sent);
         }
@@ -191,7 +191,7 @@ fn end_of(pid: i32, began: &str) -> String {
     )
 }
 
-/// Reads and writes for a connection until it ends, and then says so: however it ends, also with its
+/// Reads and writes for a connection until it ends, and then reports it: however it ends, also with its
 /// runtime.
 async fn drive(connection: Connection<Socket, NoTlsStream>, id: u64, inner: Weak<Inner>) {
     let ended = Ended { id, inner };

@@ -66,8 +66,8 @@ pub(super) const HELD_AND_CONTENDED: &str = "
         order by nth
     ) from unnest($1::text[]) with ordinality as asked (name, nth)";
 
-/// Whether the session with process $2 stands in the server's line for them, what the server's clock
-/// shows, and who holds them. Those are told that others wait.
+/// Whether the session with process $2 waits in the server's queue for them, what the server's clock
+/// shows, and who holds them. Those learn that others wait.
 pub(super) const QUEUE_STATUS: &str = "
     with asked as materialized (
         select name, hashtextextended(name, 0) as number from unnest($1::text[]) as name
@@ -109,7 +109,7 @@ pub(super) const END: &str = "
         and classid::bigint << 32 | objid::bigint = hashtextextended($1, 0)
         and database = (select oid from pg_database where datname = current_database())";
 
-/// The channel on which a session is told that others wait for what it holds.
+/// The channel on which a session learns that others wait for what it holds.
 pub(super) const CHANNEL: &str = "lockattr_session_";
 
 /// The number of a lock's name.

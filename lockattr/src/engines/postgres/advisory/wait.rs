@@ -21,7 +21,7 @@ use crate::store::{AcquireOutcome, AcquireRequest, MAX_RECHECK, StoreError};
 pub(super) struct Waiter {
     gives_up: Notify,
     over: watch::Sender<bool>,
-    /// The server process that stands in line for it, once there is one.
+    /// The server process that waits in the queue for it, once there is one.
     pub(super) pid: AtomicI32,
 }
 
@@ -39,7 +39,7 @@ impl Waiter {
         *self.over.borrow()
     }
 
-    /// Returns once it stands in line no more.
+    /// Returns once it waits in the queue no more.
     pub(super) async fn over(&self) {
         // The sender lives as long as this does.
         let mut over = self.over.subscribe();
@@ -62,11 +62,11 @@ type Reply = oneshot::Sender<Result<AcquireOutcome, StoreError>>;
 enum Outcome {
     Answered(Result<(i64, i64, bool), tokio_postgres::Error>),
     GaveUp,
-    /// Nobody knows whether it stands in line: whoever asked is told so, and does not come back.
+    /// It is unknown whether it waits in the queue: the process that asked learns so, and does not come back.
     Unknown(StoreError),
 }
 
-/// Stands in line until the lock is granted or the claim gives up; `told` hears that it stands there.
+/// Stands in the queue until the lock is granted or the claim gives up; `told` hears that it stands there.
 pub(super) async fn wait(
     inner: Arc<Inner>,
     asked: AcquireRequest,
@@ -155,7 +155,7 @@ async fn leave_queue<T>(
     }
 }
 
-/// Asks until the server says that the claim stands in its line: before that, one that comes later
+/// Asks until the server says that the claim waits in its queue: before that, one that comes later
 /// might be before it.
 async fn wait_until_queued(
     inner: &Arc<Inner>,
@@ -187,7 +187,7 @@ async fn granted(
         }
         return;
     }
-    // Not before, or the session could end in between, and nobody would be told.
+    // Not before, or the session could end in between, and no process would be told.
     if session.is_over() {
         inner.claims.remove(claim.token());
         match told {

@@ -35,9 +35,9 @@ pub(super) enum Refused {
     Ask(String),
     /// Nothing was done: the keys of the slot are on their way.
     TryAgain(StoreError),
-    /// Nobody knows, and the slots may have another master by now.
+    /// It is unknown, and the slots may have another master by now.
     Away(StoreError),
-    /// Nobody knows.
+    /// It is unknown.
     Other(StoreError),
 }
 
@@ -70,7 +70,7 @@ impl Member {
         Ok((answer, live))
     }
 
-    /// Sees to it that the claim is told what is said in this slot.
+    /// Ensures that the claim learns what is said in this slot.
     pub(super) async fn hear(&self, slot: u16, claim: &Arc<Claim>) -> Result<(), Refused> {
         let Some(subscriptions) = self.notifications.shard_channels() else { return Ok(()) };
         let live = self.subscriptions.get().await.map_err(Refused::Away)?;

@@ -45,7 +45,7 @@ impl Cluster {
                     sleep_until(since + REFRESH_PAUSE).await;
                 }
                 if let Some(cluster) = alone.0.upgrade() {
-                    // Whoever is refused next has it asked for again.
+                    // A process that is refused next has it asked for again.
                     let _failed = cluster.refresh().await;
                 }
             });
@@ -88,7 +88,7 @@ impl Cluster {
         for Share { slots, address } in shares {
             let of_this = match known.members.get(address) {
                 Some(member) => member.clone(),
-                // An address that cannot be read has nobody behind it.
+                // An address that cannot be read has no process behind it.
                 None => {
                     match members.get(address).cloned().map_or_else(|| self.meet(address), Ok) {
                         Ok(member) => member,

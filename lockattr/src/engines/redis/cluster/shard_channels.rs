@@ -10,7 +10,7 @@ use crate::store::{Claim, Subscribers};
 /// So many channels of one node are kept, whether or not somebody needs them still.
 const MAX_UNNEEDED: usize = 1024;
 
-/// An inbox in a slot.
+/// A subscriber in a slot.
 type Address = (u64, u16);
 
 /// The shard channels that one node has for us.
@@ -20,7 +20,7 @@ pub(in crate::engines::redis) struct ShardChannels(Mutex<State>);
 #[derive(Default)]
 struct State {
     channels: HashMap<Address, ShardChannel>,
-    /// How many there may be before those that nobody needs are looked for.
+    /// How many there may be before those that no process needs are looked for.
     most: usize,
     /// Those that we have asked to hear no more.
     leaving: HashSet<String>,
@@ -31,7 +31,7 @@ struct State {
 struct ShardChannel {
     /// The connections on which its messages come.
     live: Vec<u64>,
-    /// Those that wait, or hold and have to hear who waits.
+    /// Those that wait, or hold and have to hear which process waits.
     claims: Vec<Weak<Claim>>,
 }
 
@@ -56,7 +56,7 @@ impl ShardChannels {
         self.state().channels.entry((subscriber, slot)).or_default().live.push(live);
     }
 
-    /// The channels that nobody needs any more, if there are many: they are not heard from now on.
+    /// The channels that no process needs any more, if there are many: they are not heard from now on.
     pub(super) fn take_unneeded(&self) -> Vec<String> {
         let mut state = self.state();
         if state.channels.len() <= state.most.max(MAX_UNNEEDED) {
@@ -117,7 +117,7 @@ fn is_needed(claim: &Weak<Claim>) -> bool {
     claim.strong_count() > 0
 }
 
-/// Where an inbox's messages about the locks of one slot are published: in that slot.
+/// Where a subscriber's messages about the locks of one slot are published: in that slot.
 pub(super) fn channel_in(subscriber: u64, slot: u16) -> String {
     format!("{}:{{{}}}", channel(subscriber), tag_of(slot))
 }

@@ -62,7 +62,7 @@ impl Follower {
         }
     }
 
-    /// Listens to one of them, for ever.
+    /// Listens to one of them, forever.
     async fn listen(&self, client: &Client) {
         loop {
             let connecting = async {

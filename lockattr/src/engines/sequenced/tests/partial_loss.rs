@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Somebody who waits for both keys while the first is another's, and who then loses his entry in the
-/// line of the second; and what he is told.
+/// A process that waits for both keys while the first is another's, and which then loses its entry in the
+/// queue of the second; and the notification that it gets.
 async fn loses_a_part(here: &Fixture, waiter: &Arc<Claim>) -> Notification {
     let holder = here.claim(&["a"]);
     here.takes(&holder).await;

@@ -6,7 +6,7 @@ use crate::store::MAX_RECHECK;
 /// A process stood still until a question without an answer had to be undone, and then asks again.
 ///
 /// Red without: `asks` refusing a claim that leaves (it found the entry that was about to be removed,
-/// and had the lock beside the next in line).
+/// and had the lock beside the next in the queue).
 #[tokio::test(start_paused = true)]
 async fn what_is_being_removed_is_not_taken_over() {
     let here = Fixture::new();

@@ -18,11 +18,11 @@ use crate::store::{LockKey, OwnerToken, StoreError};
 pub(super) enum Fate {
     /// It is done, and its answer is lost.
     Lost,
-    /// It is not done, and the error says so.
+    /// It is not done, and the error reports it.
     NotSent,
-    /// It is done when it is told to.
+    /// It is done when it is asked to.
     Late(Arc<Notify>),
-    /// It is done, and answered when it is told to.
+    /// It is done, and answered when it is asked to.
     AnsweredLate(Arc<Notify>),
 }
 
@@ -67,7 +67,7 @@ impl Servers {
         self.state().fates.entry(question).or_default().push_back(fate);
     }
 
-    /// The next question of this name is done when what this returns is told so.
+    /// The next question of this name is done when what this returns learns so.
     pub(super) fn late(&self, question: &'static str) -> Arc<Notify> {
         let told = Arc::<Notify>::default();
         self.next(question, Fate::Late(told.clone()));
@@ -81,7 +81,7 @@ impl Servers {
         told
     }
 
-    /// Whose entries stand in this line.
+    /// Whose entries wait in this queue.
     pub(super) fn queue(&self, name: &str) -> Vec<OwnerToken> {
         let kept = self.entries(name);
         kept.iter().map(|entry| entry.token).collect()
