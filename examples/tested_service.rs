@@ -194,7 +194,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     #[should_panic(expected = "`product:42` is not held at")]
-    async fn nobody_writes_without_the_lock() {
+    async fn no_process_writes_without_the_lock() {
         let (locks, shop) = shop(SECOND);
         let guard = locks.manager().acquire("product:7", lockattr::LockOptions::new());
         let guard = guard.await.unwrap();

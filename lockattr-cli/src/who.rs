@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_is_told_in_words_and_as_an_object() {
+    fn a_lock_is_notified_in_words_and_as_an_object() {
         let ends = Some(Duration::from_millis(7_000));
         let holder = Holder::from_value("service=orders host=web-3 pid=17 function=f", ends);
         expect!["`product:42` is held by orders on web-3 (process 17) in f, its lease ends in 7s"]

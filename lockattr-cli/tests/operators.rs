@@ -101,7 +101,7 @@ async fn a_run_from_which_the_lock_is_taken_ends() {
 }
 
 #[tokio::test]
-async fn no_password_is_told_to_anybody() {
+async fn no_password_is_notified_to_anybody() {
     let server = RedisServer::builder().password("s3cr3t").start().await;
     let wrong = format!("redis://:gehe1m@{}/", server.addr());
     for url in [server.url(), wrong, "redis://:gehe1m@h/?tll=3s".into(), "nonsense:gehe1m".into()] {

@@ -61,7 +61,7 @@ async fn of_two_at_once_one_runs() {
 }
 
 #[tokio::test]
-async fn who_waits_runs_when_the_first_has_ended() {
+async fn a_waiter_runs_when_the_first_has_ended() {
     let (server, url) = server().await;
     let manager = service(&server, "orders").await;
     let guard = manager.acquire("nightly", at_once()).await.unwrap();
@@ -75,7 +75,7 @@ async fn who_waits_runs_when_the_first_has_ended() {
 
 /// Red without: `signals.next()` beside the acquire in `run.rs`.
 #[tokio::test]
-async fn who_is_told_to_end_while_it_waits_leaves_the_line() {
+async fn a_process_that_is_notified_to_end_while_it_waits_leaves_the_queue() {
     let (server, url) = server().await;
     let manager = service(&server, "orders").await;
     let guard = manager.acquire("nightly", at_once()).await.unwrap();
@@ -134,7 +134,7 @@ async fn a_short_command_keeps_the_lock_for_the_clocks_that_are_late() {
 }
 
 #[tokio::test]
-async fn what_the_command_leaves_behind_is_told() {
+async fn what_the_command_leaves_behind_is_notified() {
     let (server, url) = server().await;
     let script = "sleep 1000 >/dev/null 2>&1 & echo $!";
     let said = said(&url, &["run", "nightly", "--", "sh", "-c", script]).await;
@@ -147,7 +147,7 @@ async fn what_the_command_leaves_behind_is_told() {
 }
 
 #[tokio::test]
-async fn what_was_written_wrongly_is_told_and_not_run() {
+async fn what_was_written_wrongly_is_notified_and_not_run() {
     let (server, url) = server().await;
     for words in [
         &["run", "nightly"][..],

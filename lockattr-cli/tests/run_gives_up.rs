@@ -17,7 +17,7 @@ const LEAVES_WITHIN: Duration = Duration::from_secs(10);
 
 /// Red without: `leave` in `run.rs`; the place remains for as long as its session, which is a minute.
 #[tokio::test]
-async fn who_waited_in_vain_has_left_the_line() {
+async fn a_process_that_waited_in_vain_has_left_the_queue() {
     let etcd = Etcd::start().await;
     let url = etcd.url_with("session_timeout=1m");
     let manager = LockManager::connect(&url).await.unwrap();
@@ -67,7 +67,7 @@ async fn a_bench_that_fails_leaves_nothing() {
 
 /// Red without: `signals` in `leave` of `store.rs`.
 #[tokio::test]
-async fn who_is_told_twice_to_end_does_not_wait_for_a_store_that_is_away() {
+async fn a_process_that_is_notified_twice_to_end_does_not_wait_for_a_store_that_is_away() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
     let manager = LockManager::connect(&server.url()).await.unwrap();

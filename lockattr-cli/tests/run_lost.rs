@@ -84,7 +84,7 @@ async fn a_run_that_is_killed_takes_its_command_along() {
 
 /// The leash is not one that anybody else can wear.
 #[tokio::test]
-async fn a_leash_outside_of_a_run_ends_nobody() {
+async fn a_leash_outside_of_a_run_ends_no_process() {
     let mut sh = std::process::Command::new("sh");
     let script = "\"$0\" leash --kill-after 0s </dev/null; echo $?";
     let mut node = Node::run({
@@ -96,7 +96,7 @@ async fn a_leash_outside_of_a_run_ends_nobody() {
 
 /// Red without: what a release answers.
 #[tokio::test]
-async fn a_lease_that_was_lost_without_a_word_is_told_at_the_end() {
+async fn a_lease_that_was_lost_without_a_word_is_notified_at_the_end() {
     let (server, _) = server().await;
     let mut node = running(&server.url_with("ttl=1m"), &["nightly"], "echo up; read line");
     assert_eq!(node.line().await, "up");

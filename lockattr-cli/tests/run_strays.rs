@@ -110,7 +110,7 @@ async fn ctrl_c_is_for_a_command_that_has_left_its_group_as_well() {
 
 /// Red without: `left_behind` in `run/reach.rs`, which asks about the command's own group.
 #[tokio::test]
-async fn what_a_command_leaves_behind_in_a_group_of_its_own_is_told() {
+async fn what_a_command_leaves_behind_in_a_group_of_its_own_is_notified() {
     let (server, url) = server().await;
     let script = "sleep 1000 >/dev/null 2>&1 & echo $!";
     let mut command = tokio::process::Command::from(straying(&url, &[], &["setsid"], script));
@@ -125,7 +125,7 @@ async fn what_a_command_leaves_behind_in_a_group_of_its_own_is_told() {
 
 /// Red without: the signal handlers in `end` of `run/supervision.rs`.
 #[tokio::test]
-async fn who_ends_for_want_of_a_lease_hears_signals_still() {
+async fn a_process_that_ends_for_want_of_a_lease_hears_signals_still() {
     let (server, url) = server().await;
     let script = "trap 'echo term' TERM; trap 'echo asked; exit 3' INT; echo up; \
                   while :; do sleep 0.02; done";

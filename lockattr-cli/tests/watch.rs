@@ -69,7 +69,7 @@ async fn a_pipe_gets_lines_in_words_and_a_store_that_comes_back_is_watched_on() 
 
 /// Red without: the signals in `watch/screen.rs`.
 #[tokio::test]
-async fn a_view_that_is_told_to_end_leaves_the_terminal_as_it_was() {
+async fn a_view_that_is_notified_to_end_leaves_the_terminal_as_it_was() {
     let (_server, url) = server().await;
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("pid");

@@ -9,7 +9,7 @@ use nix::fcntl::{Flock, FlockArg};
 
 /// A resource in a file that compares fencing tokens, or believes everyone.
 ///
-/// Unlike a [`Shelf`](crate::Shelf) it does not ask the lease: who comes late is not kept from it but
+/// Unlike a [`Resource`](crate::Resource) it does not ask the lease: who comes late is not kept from it but
 /// by the token.
 #[derive(Clone, Debug)]
 pub struct Ledger {

@@ -72,7 +72,7 @@ async fn sell(id: u64, inside: &AtomicUsize, ran: &AtomicUsize) -> Result<(), Er
 
 /// Red without: the comparison in `Locks::acquire`.
 #[tokio::test(start_paused = true)]
-async fn of_eight_callers_two_get_in_and_the_rest_are_told_who_holds() {
+async fn of_eight_callers_two_get_in_and_the_rest_are_notified_who_holds() {
     let manager = manager();
     let (inside, ran) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let mut callers = JoinSet::new();

@@ -1,4 +1,4 @@
-//! Every public future dropped at each of its points, in every weather of the store.
+//! Every public future dropped at each of its points, in every nemesis of the store.
 
 mod acquire;
 mod aftermath;
@@ -7,9 +7,9 @@ mod begins;
 mod body;
 mod count;
 mod hold;
-mod line;
+mod nemesis;
 mod shutdown;
 mod stepped;
 mod sweep;
-mod weather;
+mod wait_queue;
 mod world;

@@ -4,7 +4,6 @@
 mod attribute;
 mod cancellation;
 mod key;
-mod line;
 mod observe;
 mod options;
 mod outcome;
@@ -14,4 +13,5 @@ mod shutdown;
 #[allow(dead_code, reason = "some of it is for the suites that start servers")]
 mod support;
 mod timing;
+mod wait_queue;
 mod watchdog;

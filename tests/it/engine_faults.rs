@@ -26,7 +26,7 @@ macro_rules! engine_faults {
 
             engine_faults!(shared, processes, [
                 the_lock_of_a_killed_holder_is_the_next_ones_when_its_lease_has_ended,
-                the_first_in_line_that_was_killed_is_passed_over,
+                the_first_in_the_queue_that_was_killed_is_passed_over,
                 a_holder_that_stood_still_past_its_lease_writes_no_more,
             ]);
             engine_faults!(alone, servers, [

@@ -46,7 +46,7 @@ async fn what_is_held_under_the_managers_own_prefix_is_listed_by_key() {
 
 /// Red without: `is_note` in `held_locks`.
 #[tokio::test(start_paused = true)]
-async fn what_those_who_wait_leave_for_the_search_of_circles_is_nobodys_lock() {
+async fn what_those_who_wait_leave_for_the_search_of_circles_is_no_ones_lock() {
     let store = Arc::new(MemoryStore::new());
     let builder = || LockManager::builder().store(store.clone()).prefix("").detect_deadlocks(true);
     let [here, there] = [(); 2].map(|()| builder().build().unwrap());
@@ -66,7 +66,7 @@ async fn what_those_who_wait_leave_for_the_search_of_circles_is_nobodys_lock() {
 
 /// Red without: the hand-off in `Locks::evict`, or the holders it takes away.
 #[tokio::test(start_paused = true)]
-async fn who_waits_has_it_at_once_and_who_had_it_is_told_at_its_next_renewal() {
+async fn a_waiter_has_it_at_once_and_who_had_it_is_notified_at_its_next_renewal() {
     let [here, there, operator] = managers(["", "", ""]);
     let hangs = here.acquire("nightly", lease()).await.unwrap();
     let waits = tokio::spawn({
@@ -112,7 +112,7 @@ async fn a_body_that_runs_under_it_is_stopped() {
 
 /// One that holds several loses all of them, and leaves none behind.
 #[tokio::test(start_paused = true)]
-async fn who_holds_several_loses_all_with_one() {
+async fn a_process_that_holds_several_loses_all_with_one() {
     let [here, operator] = managers(["", ""]);
     let both = here.acquire_all(["a", "b"], lease()).await.unwrap();
     assert!(operator.force_release("b").await.unwrap());

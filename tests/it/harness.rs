@@ -9,7 +9,7 @@ mod leash;
 mod node;
 mod proxy;
 mod redis_server;
+mod resource;
 mod sentinels;
-mod shelf;
 mod tls;
 mod wire;

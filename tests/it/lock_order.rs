@@ -30,7 +30,7 @@ async fn order(id: u64, inside: Option<u64>) -> Result<(), Error> {
 
 /// Red without: `look_at_order`, the `site` of a link of the chain.
 #[tokio::test]
-async fn two_orders_of_annotated_functions_are_told_once_with_all_four_places() {
+async fn two_orders_of_annotated_functions_are_notified_once_with_all_four_places() {
     let manager = manager("check_lock_order=true");
     for id in 0..3 {
         manager.scope(product(id, Some(id + 10))).await.unwrap();
@@ -47,7 +47,7 @@ async fn two_orders_of_annotated_functions_are_told_once_with_all_four_places() 
 
 /// Red without: the check of `lock_order`, and that of `is_once`.
 #[tokio::test]
-async fn it_is_not_looked_at_where_nobody_wants_it_nor_where_nobody_waits() {
+async fn it_is_not_checked_where_no_process_wants_it_nor_where_no_process_waits() {
     let off = manager("check_lock_order=false");
     off.scope(product(1, Some(1))).await.unwrap();
     off.scope(order(1, Some(1))).await.unwrap();
@@ -119,7 +119,7 @@ async fn nests(
 ///
 /// Red without: `search` in `acquire_unobserved`.
 #[tokio::test(start_paused = true)]
-async fn a_circle_inside_one_process_is_found_within_a_second() {
+async fn a_deadlock_inside_one_process_is_found_within_a_second() {
     let manager = manager("detect_deadlocks=true");
     let patience = 60 * SECOND;
     let ((one, first), (other, second)) =
@@ -134,7 +134,7 @@ async fn a_circle_inside_one_process_is_found_within_a_second() {
 
 /// Red without: the way that must end at a lock which is held here.
 #[tokio::test(start_paused = true)]
-async fn who_waits_long_for_somebody_who_works_is_in_no_circle() {
+async fn a_waiter_long_for_somebody_who_works_is_in_no_circle() {
     let manager = manager("detect_deadlocks=true");
     let works = async {
         let held = manager.acquire("b", LockOptions::new()).await.unwrap();
@@ -148,7 +148,7 @@ async fn who_waits_long_for_somebody_who_works_is_in_no_circle() {
 
 /// Red without: permits left out.
 #[tokio::test(start_paused = true)]
-async fn who_holds_a_permit_of_which_there_are_more_blocks_nobody_for_ever() {
+async fn a_process_that_holds_a_permit_of_which_there_are_more_blocks_no_process_forever() {
     let manager = manager("detect_deadlocks=true");
     let permit = LockOptions::new().permits(2).wait(20 * SECOND);
     let other = manager.acquire("permits", permit.clone()).await.unwrap();

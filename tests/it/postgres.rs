@@ -2,11 +2,11 @@
 
 mod fencing;
 mod isolation;
-mod line;
 mod sessions;
 mod standby;
 mod tables;
 mod url;
+mod wait_queue;
 
 use std::time::Duration;
 

@@ -3,11 +3,11 @@
 
 mod example;
 mod force;
-mod line;
 mod locks;
 mod lost;
 mod pooler;
 mod transactions;
+mod wait_queue;
 
 use std::time::Duration;
 

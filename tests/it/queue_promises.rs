@@ -42,7 +42,7 @@ macro_rules! queue_promises {
                 a_stopped_process_costs_one_ttl_however_many_waiters_it_has,
             ]);
             queue_promises!(given_up, [
-                waiters_that_gave_up_while_they_were_cut_off_cost_nobody_anything,
+                waiters_that_gave_up_while_they_were_cut_off_cost_no_process_anything,
                 a_killed_holder_behind_a_waiter_that_gave_up_costs_one_ttl,
             ]);
             queue_promises!(crowd, [

@@ -10,7 +10,6 @@ mod forks;
 mod free;
 mod herd;
 mod hostile;
-mod line;
 mod meddling;
 mod native;
 mod outcome;
@@ -26,6 +25,7 @@ mod survey;
 mod tls;
 mod unknown;
 mod value;
+mod wait_queue;
 mod without_resp3;
 
 pub(crate) use rights::RIGHTS;

@@ -115,7 +115,7 @@ async fn grandchildren_take_turns_without_a_deadlock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_branch_out_of_patience_is_contended_by_its_own_chain() {
+async fn a_branch_out_of_wait_budget_is_contended_by_its_own_chain() {
     with_manager(|manager| async move {
         let body = async |_: &Lease| {
             let slow = manager.with_lock("stock", LockOptions::new(), async |_| {
@@ -135,7 +135,7 @@ async fn a_branch_out_of_patience_is_contended_by_its_own_chain() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_spawned_task_is_a_stranger_unless_it_inherits() {
+async fn a_spawned_task_is_a_foreign_client_unless_it_inherits() {
     with_manager(|manager| async move {
         let body = async |lease: &Lease| {
             let stranger = manager.clone();
@@ -173,7 +173,7 @@ async fn never_nested() -> Result<(), Error> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_reentrancy_a_nested_call_is_told_at_once() {
+async fn without_reentrancy_a_nested_call_is_notified_at_once() {
     with_manager(|manager| async move {
         never_nested().await.unwrap();
         let started = Instant::now();

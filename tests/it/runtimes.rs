@@ -125,7 +125,7 @@ fn a_store_that_is_gone_does_not_hold_up_the_end_of_a_runtime_for_long() {
 ///
 /// Red without: `hurry` in the watchdog's queue.
 #[test]
-fn what_a_paused_clock_put_off_is_not_put_off_for_ever() {
+fn what_a_paused_clock_put_off_is_not_put_off_forever() {
     let store = Scripted::new();
     let manager = store.manager();
     store.releases(&[Fate::Refused, Fate::Answered]);
@@ -154,7 +154,7 @@ fn drive(runtime: &Runtime) {
 ///
 /// Red without: what is taken back in `turn_of`.
 #[test]
-fn a_waiter_on_a_runtime_that_is_not_driven_holds_up_nobody() {
+fn a_waiter_on_a_runtime_that_is_not_driven_holds_up_no_process() {
     for ttl in [600, 300] {
         let manager = Scripted::new().manager();
         let (driven, undriven) = (runtime(), runtime());
@@ -367,7 +367,7 @@ impl Wake for DropsWhenWoken {
 
 /// Red without: signalling holds only while the queue is not locked.
 #[test]
-fn whoever_is_told_of_a_loss_may_drop_its_guard_there_and_then() {
+fn a_process_that_learns_of_a_loss_may_drop_its_guard_there_and_then() {
     let (tell, told) = mpsc::channel();
     // All of it on a thread of its own, which may wait for itself forever.
     std::thread::spawn(move || {

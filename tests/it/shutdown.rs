@@ -141,7 +141,7 @@ async fn forgotten_guards_are_released_when_the_limit_is_over() {
 
 /// Red without: the signal to every hold.
 #[tokio::test(start_paused = true)]
-async fn a_nested_call_is_told_with_the_call_around_it_and_the_lock_is_released_once() {
+async fn a_nested_call_is_notified_with_the_call_around_it_and_the_lock_is_released_once() {
     let store = Scripted::new();
     let manager = store.manager();
     let diary = Diary::default();

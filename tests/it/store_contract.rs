@@ -5,12 +5,12 @@ mod circles;
 mod counts;
 mod fleet;
 mod keys;
-mod line;
+mod notified;
 mod one;
 mod sharing;
 mod stays;
 mod survey;
-mod told;
+mod wait_queue;
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ macro_rules! store_contract {
                 a_held_lock_says_by_whom,
                 the_same_claim_is_granted_again,
                 a_released_lock_is_free,
-                a_stale_release_frees_nobody,
+                a_stale_release_frees_no_process,
                 a_second_release_is_not_held,
                 a_lease_ends_by_itself,
                 a_renewed_lease_runs_on,
@@ -47,13 +47,13 @@ macro_rules! store_contract {
                 one_of_many_gets_it,
                 a_counter_under_the_lock_loses_nothing,
             ]);
-            store_contract!($fleet, line, [
-                those_in_line_are_granted_in_the_order_they_came,
+            store_contract!($fleet, wait_queue, [
+                those_in_the_queue_are_granted_in_the_order_they_came,
                 a_claim_that_asks_again_keeps_its_place,
                 a_granted_claim_that_asks_again_has_the_lock_still,
-                a_claim_that_is_released_leaves_the_line,
-                who_asks_only_once_does_not_overtake_the_line,
-                a_holder_is_told_that_others_wait,
+                a_claim_that_is_released_leaves_the_queue,
+                a_caller_that_asks_only_once_does_not_overtake_the_queue,
+                a_holder_learns_that_others_wait,
                 fencing_tokens_grow_over_grants_too,
             ]);
             store_contract!($fleet, stays, [
@@ -73,21 +73,21 @@ macro_rules! store_contract {
                 several_keys_are_taken_together_or_not_at_all,
                 several_keys_are_renewed_and_given_back_as_one,
                 the_same_keys_in_another_order_take_turns,
-                a_claim_for_several_keys_is_not_overtaken_for_ever,
+                a_claim_for_several_keys_is_not_overtaken_forever,
                 several_keys_are_shared,
                 batches_with_several_keys_answer_one_by_one,
             ]);
             store_contract!($fleet, circles, [
-                a_circle_of_two_processes_is_broken_and_named,
-                a_circle_of_three_processes_is_broken_by_one,
+                a_deadlock_of_two_processes_is_broken_and_named,
+                a_deadlock_of_three_processes_is_broken_by_one,
                 a_note_that_is_left_is_not_believed,
             ]);
             store_contract!($fleet, survey, [
                 what_is_held_is_listed_and_nothing_else,
                 those_who_share_a_lock_are_counted,
                 those_who_have_a_permit_are_counted,
-                an_evicted_lock_goes_to_the_next_in_line,
-                a_free_lock_is_evicted_from_nobody,
+                an_evicted_lock_goes_to_the_next_in_the_queue,
+                a_free_lock_is_evicted_from_no_process,
                 a_shared_lock_is_evicted_from_all,
                 a_claim_for_several_keys_loses_all_with_one,
                 a_claim_that_waits_for_several_keys_has_none,
@@ -95,7 +95,7 @@ macro_rules! store_contract {
             #[tokio::test]
             async fn claims_of_a_manager_that_is_gone_are_passed_over() {
                 let fleet = <$fleet as super::fleet::Fleet>::start().await;
-                super::line::claims_of_a_manager_that_is_gone_are_passed_over(fleet).await;
+                super::wait_queue::claims_of_a_manager_that_is_gone_are_passed_over(fleet).await;
             }
         })*
     };
@@ -156,14 +156,14 @@ mod one_of_many {
     macro_rules! one_of_many {
         ($($name:ident: $fleet:ty),* $(,)?) => {
             $(mod $name {
-                store_contract!($fleet, told, [
-                    who_is_told_comes_and_takes_the_lock,
-                    who_is_told_takes_what_is_free_whoever_stands_in_line,
-                    who_comes_later_does_not_overtake_those_who_are_told,
-                    who_stands_in_line_is_granted_the_lock_unasked,
-                    who_takes_the_lock_unasked_has_left_the_line,
-                    one_at_a_time_is_told,
-                    a_quiet_release_tells_nobody_and_keeps_the_place,
+                store_contract!($fleet, notified, [
+                    a_process_that_is_notified_comes_and_takes_the_lock,
+                    a_process_that_is_notified_takes_what_is_free_whichever_stands_in_the_queue,
+                    a_process_that_comes_later_does_not_overtake_those_who_are_notified,
+                    a_process_that_stands_in_the_queue_is_granted_the_lock_unasked,
+                    a_process_that_takes_the_lock_unasked_has_left_the_queue,
+                    one_at_a_time_is_notified,
+                    a_quiet_release_tells_no_process_and_keeps_the_place,
                     a_hint_counts_instead_of_the_clock,
                     a_renewal_writes_a_number_back_where_the_lock_is_held,
                 ]);
@@ -183,7 +183,7 @@ mod sessions {
                 store_contract!(crate::store_contract::fleet::$fleet, one, [
                     the_same_claim_is_granted_again_without_end,
                     a_released_lock_is_free,
-                    a_stale_release_frees_nobody,
+                    a_stale_release_frees_no_process,
                     a_second_release_is_not_held,
                     a_renewal_resurrects_nothing,
                     an_empty_batch_has_no_answers,
@@ -193,15 +193,15 @@ mod sessions {
                     one_of_many_gets_it,
                     a_counter_under_the_lock_loses_nothing,
                 ]);
-                store_contract!(crate::store_contract::fleet::$fleet, line, [
+                store_contract!(crate::store_contract::fleet::$fleet, wait_queue, [
                     a_granted_claim_that_asks_again_has_the_lock_still,
-                    a_claim_that_is_released_leaves_the_line,
+                    a_claim_that_is_released_leaves_the_queue,
                     fencing_tokens_grow_over_grants_too,
                 ]);
                 store_contract!(crate::store_contract::fleet::$fleet, survey, [
                     locks_without_names_cannot_be_listed,
-                    an_evicted_lock_goes_to_the_next_in_line,
-                    a_free_lock_is_evicted_from_nobody,
+                    an_evicted_lock_goes_to_the_next_in_the_queue,
+                    a_free_lock_is_evicted_from_no_process,
                 ]);
             })*
         };
@@ -237,13 +237,13 @@ mod shared_sessions {
                     a_renewal_never_shortens,
                     batches_answer_one_by_one_in_order,
                 ]);
-                store_contract!($fleet, line, [
-                    those_in_line_are_granted_in_the_order_they_came,
+                store_contract!($fleet, wait_queue, [
+                    those_in_the_queue_are_granted_in_the_order_they_came,
                     a_claim_that_asks_again_keeps_its_place,
-                    a_holder_is_told_that_others_wait,
+                    a_holder_learns_that_others_wait,
                 ]);
                 store_contract!($fleet, circles, [
-                    a_circle_of_two_processes_is_broken_and_named,
+                    a_deadlock_of_two_processes_is_broken_and_named,
                 ]);
                 store_contract!($fleet, stays, [
                     a_lock_may_stay_taken_for_longer_than_its_lease,
@@ -268,7 +268,7 @@ mod shared_sessions {
                 #[tokio::test]
                 async fn claims_of_a_manager_that_is_gone_are_passed_over() {
                     let fleet = $fleet::start().await;
-                    crate::store_contract::line::claims_of_a_manager_that_is_gone_are_passed_over(
+                    crate::store_contract::wait_queue::claims_of_a_manager_that_is_gone_are_passed_over(
                         fleet,
                     )
                     .await;

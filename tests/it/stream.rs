@@ -121,7 +121,7 @@ fn shown(items: &[Result<u32, Error>]) -> String {
 
 /// Red without: the question to the clock before each poll, in `Held::poll_body`.
 #[tokio::test(start_paused = true)]
-async fn a_lost_lease_ends_the_stream_at_once_or_is_told_after_it_or_not_at_all() {
+async fn a_lost_lease_ends_the_stream_at_once_or_is_notified_after_it_or_not_at_all() {
     let manager = manager();
     let dropped = Arc::<AtomicU32>::default();
     let mut stream = Box::pin(cancelled(&manager, dropped.clone()));
@@ -144,7 +144,7 @@ async fn a_lost_lease_ends_the_stream_at_once_or_is_told_after_it_or_not_at_all(
 
 /// A consumer that slept past the deadline gets no item as if it were held.
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_ended_between_two_polls_is_told_at_the_next() {
+async fn a_lease_that_ended_between_two_polls_is_notified_at_the_next() {
     let manager = manager();
     let dropped = Arc::<AtomicU32>::default();
     let mut stream = Box::pin(cancelled(&manager, dropped.clone()));
@@ -196,7 +196,7 @@ fn instead(manager: &LockManager, first: u32) -> impl Stream<Item = Result<u32, 
 
 /// Red without: `ItemsOf`, which finds out whether the items have room for an outage.
 #[tokio::test]
-async fn a_busy_stream_is_empty_or_another_and_an_outage_is_told_where_there_is_room() {
+async fn a_busy_stream_is_empty_or_another_and_an_outage_learns_where_there_is_room() {
     let store = Scripted::new();
     let manager = store.manager();
     assert_eq!(ticks(&manager).collect::<Vec<_>>().await, [7]);

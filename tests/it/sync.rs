@@ -64,7 +64,7 @@ fn threads_take_turns() {
 }
 
 #[test]
-fn who_gives_up_is_told_who_holds() {
+fn a_waiter_that_gives_up_is_notified_who_holds() {
     let manager = manager();
     let options = LockOptions::new().function("stocktaking");
     let guard = manager.acquire_blocking("product:42", options).unwrap();

@@ -55,7 +55,7 @@ async fn short_leases_are_renewed_in_time_and_not_in_a_spin() {
 
 /// Red without: the tenth in `granted_before`.
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_nobody_renews_is_whole_however_long_its_claim_waited() {
+async fn a_lease_that_no_process_renews_is_whole_however_long_its_claim_waited() {
     let store = Scripted::new();
     let (first, next) = (store.manager(), store.manager());
     let holder = first.acquire("a", lease(9 * SECOND)).await.unwrap();
@@ -331,7 +331,7 @@ async fn a_lock_found_gone_when_it_is_released_in_the_background_is_an_event() {
 
 /// Each runtime has a task of its own over the same queue, so one that stands still stops no process.
 #[test]
-fn a_runtime_that_nobody_drives_stops_neither_renewals_nor_signals_of_another() {
+fn a_runtime_that_no_process_drives_stops_neither_renewals_nor_signals_of_another() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let (still, driven) = (runtime(), runtime());
     let store = Scripted::new();

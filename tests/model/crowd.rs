@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use crate::explore::{Seen, Waits, every_schedule, task};
-use crate::line::{Head, Joined, Received, WaitQueues, Waiter};
 use crate::lock::{LIMITS, NAME, NOW};
+use crate::wait_queue::{Head, Joined, Received, WaitQueues, Waiter};
 
 type Crowd = WaitQueues<char, (), &'static str>;
 type CrowdHead = Head<char, (), &'static str>;

@@ -84,7 +84,7 @@ fn check(children: [(Sharing, Waits); 3]) -> Vec<String> {
 /// (`turns` always `TURNS`: none are together); the `forget` in `enter` or in `try_enter` (more turns
 /// come back than there were); `add_permits` (no process's turn ever comes).
 #[test]
-fn who_does_not_share_is_inside_alone_and_who_shares_may_not_be() {
+fn a_process_that_does_not_share_is_inside_alone_and_who_shares_may_not_be() {
     let modes = [Exclusive, Shared];
     for a in modes {
         for b in modes {
@@ -103,7 +103,7 @@ fn who_does_not_share_is_inside_alone_and_who_shares_may_not_be() {
 /// Red without: taking all turns at once (first one and then the others, each forgotten: who leaves
 /// in between takes it along).
 #[test]
-fn who_leaves_before_its_turn_leaves_the_gate_as_it_was() {
+fn a_process_that_leaves_before_its_turn_leaves_the_gate_as_it_was() {
     for briefly in [Exclusive, Shared] {
         for b in [Exclusive, Shared] {
             for c in [Exclusive, Shared] {

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::explore::{Waits, every_schedule, task};
-use crate::line::{Limits, Next};
 use crate::lock::{LIMITS, NAME, NOW, Wants, World};
 use crate::sync::Instant;
+use crate::wait_queue::{Limits, Next};
 use crate::waiters::stand;
 
 /// Told at any moment that another process waits, two that wait here.
@@ -13,7 +13,7 @@ use crate::waiters::stand;
 /// Red without: `passed >= count` in `Head::next` (or with `>`); the counting there; the note in
 /// `WaitQueues::wanted`.
 #[test]
-fn once_it_is_wanted_it_is_handed_over_so_often_before_the_next_asks() {
+fn once_it_is_wanted_it_is_handed_off_so_often_before_the_next_asks() {
     for name in [Some(NAME), None] {
         every_schedule(&format!("wanted {name:?}"), move |ends| {
             let world = World::expecting(ends, "ab");
@@ -53,7 +53,7 @@ fn what_the_store_says_with_its_grant_counts_from_there() {
 ///
 /// Red without: `now >= since + time` in `Head::next`, or with `>`.
 #[test]
-fn once_the_time_is_over_it_is_not_handed_over_at_all() {
+fn once_the_time_is_over_it_is_not_handed_off_at_all() {
     every_schedule("time", |ends| {
         let world = World::new(ends);
         let ahead = world.first();

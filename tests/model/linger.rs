@@ -1,13 +1,13 @@
 //! A lock that is kept here for the next call: it is found by who comes, or given back.
 
 use crate::explore::{Waits, every_schedule, task};
-use crate::line::CachedLock;
 use crate::lock::{NAME, NOW, World};
+use crate::wait_queue::CachedLock;
 use crate::waiters::join;
 
 /// Red without: the look in `Head::keep` at which process waits, or taking it in `WaitQueues::join`.
 #[test]
-fn who_comes_while_a_lock_is_put_aside_finds_it() {
+fn a_process_that_comes_while_a_lock_is_put_aside_finds_it() {
     for b in Waits::ALL {
         every_schedule(&format!("kept {b:?}"), move |ends| {
             let world = World::that_keeps(ends);
@@ -37,7 +37,7 @@ fn what_another_process_wants_is_not_kept() {
 ///
 /// Red without: taking what is kept and the note that it is wanted in one step, in `WaitQueues::wanted`.
 #[test]
-fn who_finds_a_kept_lock_knows_that_another_process_waits() {
+fn a_process_that_finds_a_kept_lock_knows_that_another_process_waits() {
     every_schedule("kept, wanted and found", |ends| {
         let world = World::that_keeps(ends);
         let lock = world.ask(world.first(), false);

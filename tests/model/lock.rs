@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::explore::{Ends, Waits};
 use crate::inside::Inside;
-use crate::line::{self, Joined, Limits, Next, Received};
 use crate::sync::{Arc, Instant, Mutex, PoisonError, oneshot};
+use crate::wait_queue::{self, Joined, Limits, Next, Received};
 
 pub(crate) const NAME: &str = "the one lock";
 
@@ -24,9 +24,9 @@ pub(crate) struct Wants {
     pub(crate) fits: bool,
 }
 
-pub(crate) type WaitQueues = line::WaitQueues<Wants, Lock>;
-pub(crate) type Head = line::Head<Wants, Lock>;
-pub(crate) type Waiter = line::Waiter<Wants, Lock>;
+pub(crate) type WaitQueues = wait_queue::WaitQueues<Wants, Lock>;
+pub(crate) type Head = wait_queue::Head<Wants, Lock>;
+pub(crate) type Waiter = wait_queue::Waiter<Wants, Lock>;
 
 /// What all tasks of one run share. When the last of them is gone, it is checked that nothing is
 /// left anywhere.

@@ -35,7 +35,7 @@ mod waiters;
 mod gate;
 #[path = "../../lockattr/src/queue/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "the models need a part of it")]
-mod line;
+mod wait_queue;
 
 /// What both files take from the platform.
 mod platform {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::explore::{Waits, every_schedule, task};
-use crate::line::{Joined, PICK_UP_TIMEOUT, Received, Unclaimed};
 use crate::lock::{Lock, NAME, NOW, Waiter, Wants, World};
+use crate::wait_queue::{Joined, PICK_UP_TIMEOUT, Received, Unclaimed};
 
 /// Stands there so long; what comes is used.
 pub(crate) fn stand(world: &Arc<World>, mut place: Waiter, who: char, waits: Waits) {
@@ -90,7 +90,7 @@ fn three_waiters_of_whom_one_may_leave_at_any_moment() {
 
 /// Red without: the look at `fits` in `Head::next`.
 #[test]
-fn who_cannot_have_it_from_here_asks_the_store_in_its_turn() {
+fn a_process_that_cannot_have_it_from_here_asks_the_store_in_its_turn() {
     for a in Waits::ALL {
         check("misfits", First::Holds, vec![(a, false), (Waits::ForIt, true)]);
         check("misfits", First::Holds, vec![(Waits::ForIt, true), (a, false)]);
@@ -100,7 +100,7 @@ fn who_cannot_have_it_from_here_asks_the_store_in_its_turn() {
 /// Red without: the removal of the line by the last who leaves it, in the same step in which it
 /// looks (no process is ahead any more); `join` standing behind where there is a line (two ahead).
 #[test]
-fn who_comes_while_the_lock_is_passed_on_is_ahead_or_behind() {
+fn a_process_that_comes_while_the_lock_is_passed_on_is_ahead_or_behind() {
     for a in [Waits::ForIt, Waits::Briefly] {
         for b in [Waits::ForIt, Waits::Briefly] {
             every_schedule(&format!("newcomers {a:?} {b:?}"), move |ends| {

@@ -1,4 +1,4 @@
-//! `node lock url=… [counter=…] [shelf=…] [trust=ca.pem]`: takes and gives locks on order, and shuts down at the end.
+//! `node lock url=… [counter=…] [resource=…] [trust=ca.pem]`: takes and gives locks on order, and shuts down at the end.
 //!
 //! | order | answer |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | `release` | `released`, or `refused ERROR` |
 //! | `fence KEY COUNT` | COUNT lines, each the fencing token of one acquisition and release |
 //! | `add COUNT` | `added COUNT`: so often read the key `count` of `counter`, which is `url` by default, and written it back one higher, under a lock |
-//! | `write` | `written`, or `refused ERROR` where `ensure_held` says that the lock is not ours any more; on the `shelf`, if one is given |
+//! | `write` | `written`, or `refused ERROR` where `ensure_held` says that the lock is not ours any more; on the `resource`, if one is given |
 //! | `left` | `left MILLISECONDS`: how long the lease is still good, or 0 |
 
 use std::error::Error;
@@ -18,7 +18,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use lockattr::{Lease, LockGuard, LockManager, LockOptions, Mode};
-use lockattr_tests::Shelf;
+use lockattr_tests::Resource;
 use redis::AsyncCommands;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, stdin, stdout};
 
@@ -30,7 +30,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         return Err(again_trusting(&trust).into());
     }
     let url: String = arguments.get_or("url", String::new())?;
-    let shelf: String = arguments.get_or("shelf", String::new())?;
+    let resource: String = arguments.get_or("resource", String::new())?;
     let counter: String = arguments.get_or("counter", url.clone())?;
     let manager = LockManager::connect(&url).await?;
     let mut held: Option<LockGuard> = None;
@@ -54,9 +54,9 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
                 Ok(()) => "released".into(),
                 Err(error) => format!("refused {error}"),
             },
-            ["write"] if !shelf.is_empty() => {
+            ["write"] if !resource.is_empty() => {
                 let lease = held.as_ref().ok_or("nothing is held")?;
-                match Shelf::at(&shelf).add(lease, Duration::ZERO).await? {
+                match Resource::at(&resource).add(lease, Duration::ZERO).await? {
                     true => "written".into(),
                     false => format!("refused {}", lease.ensure_held().expect_err("it is lost")),
                 }
@@ -134,11 +134,11 @@ fn crowd(
 }
 
 async fn add(manager: &LockManager, url: &str, count: u32) -> Result<String, Box<dyn Error>> {
-    let mut shelf = redis::Client::open(url)?.get_multiplexed_async_connection().await?;
+    let mut resource = redis::Client::open(url)?.get_multiplexed_async_connection().await?;
     for _ in 0..count {
         let add = async |_: &Lease| -> redis::RedisResult<()> {
-            let seen: u32 = shelf.get("count").await?;
-            shelf.set("count", seen + 1).await
+            let seen: u32 = resource.get("count").await?;
+            resource.set("count", seen + 1).await
         };
         manager.with_lock("count", patient(), add).await??;
     }

@@ -1,4 +1,4 @@
-//! `node work url=… key=… shelf=…`: says `ready` when it has a manager; then adds to the shelf under
+//! `node work url=… key=… resource=…`: says `ready` when it has a manager; then adds to the shelf under
 //! the lock, again and again and whatever fails, until a line comes: then it says `added COUNT`.
 //!
 //! Two holders at once end it with an error.
@@ -9,7 +9,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use lockattr::{Error as LockError, LockManager, LockOptions};
-use lockattr_tests::Shelf;
+use lockattr_tests::Resource;
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 use tokio::time::sleep;
 
@@ -27,7 +27,7 @@ const NOW_AND_THEN: u64 = 10;
 pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let url: String = arguments.get_or("url", String::new())?;
     let key: String = arguments.get_or("key", String::new())?;
-    let shelf = Shelf::at(arguments.get_or("shelf", String::new())?);
+    let resource = Resource::at(arguments.get_or("resource", String::new())?);
     let manager = LockManager::builder().url(url).build()?;
     say("ready")?;
     let mut orders = BufReader::new(stdin()).lines();
@@ -38,7 +38,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         while !over.get() {
             let pause = if turns % NOW_AND_THEN == NOW_AND_THEN - 1 { LONG } else { PAUSE };
             turns += 1;
-            let done = add(&manager, &key, &shelf, pause).await?;
+            let done = add(&manager, &key, &resource, pause).await?;
             added.set(added.get() + u64::from(done));
         }
         Ok(())
@@ -58,7 +58,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
 async fn add(
     manager: &LockManager,
     key: &str,
-    shelf: &Shelf,
+    resource: &Resource,
     pause: Duration,
 ) -> Result<bool, Box<dyn Error>> {
     let options = LockOptions::new().wait(Duration::from_secs(3));
@@ -71,7 +71,7 @@ async fn add(
         }
         Err(error) => return Err(error.into()),
     };
-    let added = shelf.add(&guard, pause).await?;
+    let added = resource.add(&guard, pause).await?;
     // Its answer may be lost, or the lease may.
     guard.release().await.ok();
     Ok(added)

@@ -6,9 +6,9 @@
 
 mod calendar;
 mod chance;
-mod crew;
 mod crowd;
 mod forked;
+mod nemesis;
 mod outcome;
 mod plan;
 mod plot;
@@ -16,8 +16,8 @@ mod round;
 mod soak;
 mod topology;
 mod verdict;
-mod weather;
 mod worker;
+mod workers;
 
 use std::process::ExitCode;
 

@@ -11,7 +11,7 @@ pub(crate) struct Plan {
     /// How long all rounds take together, about.
     pub(crate) time: Duration,
     /// How long faults go on in one round, if it was said.
-    pub(crate) weather: Option<Duration>,
+    pub(crate) nemesis: Option<Duration>,
     pub(crate) seed: u64,
     pub(crate) on: Vec<&'static str>,
     /// How many topologies are at work at once.
@@ -48,7 +48,7 @@ impl Plan {
     pub(crate) fn parse(words: &[String]) -> Result<Self, String> {
         let mut plan = Self {
             time: Duration::from_secs(120),
-            weather: None,
+            nemesis: None,
             seed: rand::random::<u64>() >> 16,
             on: topology::NAMES.to_vec(),
             lanes: 2,
@@ -60,7 +60,7 @@ impl Plan {
             let value = words.next().ok_or_else(|| format!("`{name}` needs a value"))?;
             match name.as_str() {
                 "--minutes" => plan.time = seconds(name, value)?.mul_f64(60.0),
-                "--seconds" => plan.weather = Some(seconds(name, value)?),
+                "--seconds" => plan.nemesis = Some(seconds(name, value)?),
                 "--seed" => plan.seed = number(name, value)?,
                 "--on" => plan.on = value.split(',').map(named).collect::<Result<_, _>>()?,
                 "--lanes" => plan.lanes = number::<usize>(name, value)?.max(1),
@@ -73,10 +73,10 @@ impl Plan {
     }
 
     /// How long faults go on in each round.
-    pub(crate) fn weather(&self) -> Duration {
+    pub(crate) fn nemesis(&self) -> Duration {
         let lanes = self.lanes.min(self.on.len());
         let share = self.time.mul_f64(lanes as f64 / self.on.len() as f64);
-        self.weather.unwrap_or_else(|| share.saturating_sub(AROUND).clamp(SHORTEST, LONGEST))
+        self.nemesis.unwrap_or_else(|| share.saturating_sub(AROUND).clamp(SHORTEST, LONGEST))
     }
 }
 
@@ -118,11 +118,11 @@ mod tests {
 
     #[test]
     fn the_time_is_shared_out() {
-        let weather = |words: &str| parsed(words).unwrap().weather().as_secs();
-        assert_eq!(weather("--minutes 1 --on redis"), 36);
-        assert_eq!(weather("--minutes 2 --on redis,etcd,mysql,postgres"), 36);
-        assert_eq!(weather("--minutes 60"), 60);
-        assert_eq!(weather("--minutes 0.1"), 5);
-        assert_eq!(weather("--minutes 60 --seconds 9"), 9);
+        let nemesis = |words: &str| parsed(words).unwrap().nemesis().as_secs();
+        assert_eq!(nemesis("--minutes 1 --on redis"), 36);
+        assert_eq!(nemesis("--minutes 2 --on redis,etcd,mysql,postgres"), 36);
+        assert_eq!(nemesis("--minutes 60"), 60);
+        assert_eq!(nemesis("--minutes 0.1"), 5);
+        assert_eq!(nemesis("--minutes 60 --seconds 9"), 9);
     }
 }

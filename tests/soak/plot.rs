@@ -12,10 +12,10 @@ use lockattr_tests::{Node, Wires};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::chance::stream;
-use crate::crew::Faults;
 use crate::crowd::{ALIVE, Answers, Sharing};
 use crate::forked::OVER;
 use crate::topology::Topology;
+use crate::workers::Faults;
 use leave::waiters_leave;
 
 /// What the machine may take beyond the lease of who is gone.

@@ -8,14 +8,14 @@ use lockattr::{LockManager, LockOptions};
 use lockattr_tests::Engine;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use crate::crew::{Faults, Member};
+use crate::nemesis::attacks;
 use crate::outcome::{Complaint, Complaints, Outcome};
 use crate::plan::Plan;
 use crate::plot;
 use crate::topology::Topology;
 use crate::verdict;
-use crate::weather::spells;
 use crate::worker::{KEYS, PERMITS, SEMAPHORE};
+use crate::workers::{Faults, Member};
 
 /// What a machine with other things to do may take beyond a promise.
 const SLACK: Duration = Duration::from_secs(10);
@@ -24,19 +24,19 @@ pub(crate) async fn run<T: Topology>(name: &'static str, plan: &Plan, seed: u64)
     let directory = directory(plan, name, seed);
     let engine = T::start().await;
     let place = |nth| Member::start(&engine, nth, seed, directory.clone());
-    let mut crew = join_all((0..plan.workers).map(place)).await;
+    let mut workers = join_all((0..plan.workers).map(place)).await;
 
     let began = Instant::now();
-    let until = began + plan.weather();
+    let until = began + plan.nemesis();
     let servers = weather_of_servers(&engine, seed, until);
     let (servers, processes) =
-        tokio::join!(servers, join_all(crew.iter_mut().map(|member| member.weather(until))));
+        tokio::join!(servers, join_all(workers.iter_mut().map(|member| member.run_nemesis(until))));
     let seconds = began.elapsed().as_secs_f64();
 
     let mut wrong = Vec::new();
-    let settled = join_all(crew.iter_mut().map(Member::settles)).await;
+    let settled = join_all(workers.iter_mut().map(Member::settles)).await;
     wrong.extend(settled.into_iter().filter_map(Result::err));
-    let ended = join_all(crew.iter_mut().map(Member::finishes)).await;
+    let ended = join_all(workers.iter_mut().map(Member::finishes)).await;
     wrong.extend(ended.into_iter().filter_map(Result::err));
     let mut hung = somebody_new_has_all(&engine).await;
     let (plots, mut costs) = plot::plays(&engine, seed).await;
@@ -80,13 +80,13 @@ pub(crate) async fn run<T: Topology>(name: &'static str, plan: &Plan, seed: u64)
 /// One fault of the servers after the other; all is well at the end.
 async fn weather_of_servers<T: Topology>(engine: &T, seed: u64, until: Instant) -> Faults {
     let mut faults = Faults::new();
-    for spell in spells(seed, "servers", T::HARMS) {
-        if Instant::now() + spell.after >= until {
+    for attack in attacks(seed, "servers", T::HARMS) {
+        if Instant::now() + attack.after >= until {
             break;
         }
-        sleep(spell.after).await;
-        *faults.entry(format!("{:?}", spell.kind)).or_default() += 1;
-        engine.suffer(spell).await;
+        sleep(attack.after).await;
+        *faults.entry(format!("{:?}", attack.kind)).or_default() += 1;
+        engine.suffer(attack).await;
     }
     sleep_until(until).await;
     faults
@@ -171,7 +171,7 @@ fn kept(mut outcome: Outcome, plan: &Plan, directory: &Path) -> Outcome {
 pub(crate) fn replay(plan: &Plan, topology: &str, seed: u64) -> String {
     format!(
         "cargo xtask soak --seed {seed} --on {topology} --seconds {} --workers {}",
-        plan.weather().as_secs_f64(),
+        plan.nemesis().as_secs_f64(),
         plan.workers
     )
 }

@@ -17,9 +17,9 @@ use crate::{round, topology};
 /// Where a round was not clean, or could not be made.
 pub(crate) async fn run(plan: &Plan) -> Result<(), String> {
     println!(
-        "soak: seed {}, {:?} of weather a round, on {}",
+        "soak: seed {}, {:?} of faults a round, on {}",
         plan.seed,
-        plan.weather(),
+        plan.nemesis(),
         plan.on.join(", ")
     );
     let (began, next) = (Instant::now(), RefCell::new(0_usize));
@@ -29,7 +29,7 @@ pub(crate) async fn run(plan: &Plan) -> Result<(), String> {
         let mut next = next.borrow_mut();
         let (nth, on) = (*next, &plan.on);
         let again =
-            plan.weather.is_none() && began.elapsed() + plan.weather() + AROUND <= plan.time;
+            plan.nemesis.is_none() && began.elapsed() + plan.nemesis() + AROUND <= plan.time;
         (nth < on.len() || again).then(|| {
             *next += 1;
             (on[nth % on.len()], plan.seed + (nth / on.len()) as u64)

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use lockattr_tests::Engine;
 
+use crate::nemesis::{Attack, Harm, Trouble};
 use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::round;
-use crate::weather::{Harm, Spell, Trouble};
 
 /// Servers that can be harmed.
 #[allow(async_fn_in_trait, reason = "one task asks")]
@@ -41,7 +41,7 @@ pub(crate) trait Topology: Engine {
     const LINES_LAST: Duration = Duration::ZERO;
 
     /// Does it, and returns when all is well again.
-    async fn suffer(&self, spell: Spell<Harm>);
+    async fn suffer(&self, attack: Attack<Harm>);
 }
 
 /// All that can happen to a process and its network.

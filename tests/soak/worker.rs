@@ -6,10 +6,10 @@
 
 mod act;
 mod chain;
-mod deeds;
-mod patience;
+mod operations;
 mod pulse;
 mod turn;
+mod wait_budget;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -28,7 +28,7 @@ use tokio::time::{sleep, timeout};
 use crate::calendar;
 use crate::chance::stream;
 use crate::outcome::{Complaint, Complaints};
-use lockattr_tests::Shelf;
+use lockattr_tests::Resource;
 use pulse::Pulse;
 use turn::Turn;
 
@@ -53,7 +53,7 @@ const PEACE: Duration = Duration::from_secs(30);
 struct World {
     manager: LockManager,
     recorder: Recorder,
-    shelves: Vec<Shelf>,
+    resources: Vec<Resource>,
     complaints: Complaints,
     pulse: Pulse,
     chains: AtomicU32,
@@ -73,11 +73,11 @@ pub(crate) async fn run(words: &[String]) -> Result<(), String> {
     let url: String = value(&told, "url")?;
     let manager = LockManager::builder().url(url).build().map_err(|error| error.to_string())?;
     let recorder = Recorder::to_file(process, directory.join("history.jsonl"));
-    let shelves = KEYS.iter().map(|key| Shelf::at(directory.join(key)));
+    let resources = KEYS.iter().map(|key| Resource::at(directory.join(key)));
     let world = Arc::new(World {
         manager,
         recorder: recorder.map_err(|error| error.to_string())?,
-        shelves: shelves.collect(),
+        resources: resources.collect(),
         complaints: Complaints::at(&directory, process),
         pulse: Pulse::start(),
         chains: AtomicU32::new(0),

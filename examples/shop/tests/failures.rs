@@ -25,7 +25,7 @@ async fn what_is_wrong_with_an_order_is_said_in_its_status() {
 
 /// Red without: the row of `Contended` in `OrderError::answer`.
 #[tokio::test]
-async fn while_somebody_else_has_the_product_the_customer_is_told_to_come_again() {
+async fn while_somebody_else_has_the_product_the_customer_is_notified_to_come_again() {
     let servers = Servers::start().await;
     let shop = servers.shop(0).await;
     assert_eq!(count(&shop.address, 7, 20).await.status, 204);

@@ -54,7 +54,7 @@ async fn without_a_url_for_the_locks_they_are_in_the_same_database() {
 
 /// Red without: the time that orders under way are given to end.
 #[tokio::test]
-async fn an_order_under_way_is_finished_when_the_shop_is_told_to_end() {
+async fn an_order_under_way_is_finished_when_the_shop_is_notified_to_end() {
     let servers = Servers::start().await;
     let shop = servers.shop(1_000).await;
     let under_way = servers.order_under_way(&shop).await;

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_may_not_be_signalled_is_there() {
+    fn a_process_that_may_not_be_signalled_is_there() {
         assert!(is_told(Ok(())));
         assert!(is_told(Err(Errno::EPERM)));
         assert!(!is_told(Err(Errno::ESRCH)));
@@ -59,7 +59,7 @@ mod tests {
 
     /// Red without: `only_the_dead`.
     #[test]
-    fn who_has_ended_is_not_there_though_nobody_has_asked() {
+    fn a_process_that_has_ended_is_not_there_though_no_process_has_asked() {
         let mut cat = Command::new("cat");
         let mut cat = cat.process_group(0).stdin(Stdio::piped()).spawn().unwrap();
         let group = Pid::from_raw(cat.id().try_into().unwrap());

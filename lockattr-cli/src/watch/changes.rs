@@ -105,7 +105,7 @@ mod tests {
     use crate::row::sample;
 
     #[test]
-    fn each_change_is_told_once() {
+    fn each_change_is_notified_once() {
         let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
         let mut seen = Seen::default();
         let mut told = Vec::new();

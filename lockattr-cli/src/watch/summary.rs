@@ -59,7 +59,7 @@ mod tests {
     use crate::row::sample;
 
     #[test]
-    fn the_counts_are_told_in_two_lines() {
+    fn the_counts_are_notified_in_two_lines() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(100);
         assert_eq!(what(&[], now), "0 held · 0 waiting");
         assert_eq!(who(&[]), "by 0 processes, 0 services, 0 hosts");

@@ -137,7 +137,7 @@ fn the_store_has_let_go_when_the_longest_lease_it_was_asked_for_is_over() {
 
 /// Red without: `saturating_duration_since(now)` in `handed_off`, or what it is taken from.
 #[test]
-fn who_is_handed_a_lease_has_what_is_left_of_it() {
+fn a_process_that_is_handed_a_lease_has_what_is_left_of_it() {
     let (hold, asked) = hold();
     hold.asking_for(asked, TTL * 2);
     let now = asked + Duration::from_secs(3);
@@ -158,7 +158,7 @@ fn who_is_handed_a_lease_has_what_is_left_of_it() {
 ///
 /// Red without: `signal_end`, or the `notify_waiters` of `lose`.
 #[test]
-fn a_deadline_is_signalled_to_who_waits_where_no_timer_fires() {
+fn a_deadline_is_signalled_to_a_waiter_where_no_timer_fires() {
     struct Told(AtomicBool);
     impl Wake for Told {
         fn wake(self: Arc<Self>) {

@@ -84,7 +84,7 @@ mod tests {
     }
     /// Red without: the shift in `random`, or the digits kept out of `Debug`.
     #[test]
-    fn a_token_names_its_inbox_and_is_in_no_log() {
+    fn a_token_names_its_subscriber_and_is_in_no_log() {
         let token = OwnerToken::random(0xabcd);
         assert_eq!(token.subscriber(), 0xabcd);
         assert!(token.to_string().starts_with("000000000000abcd"));

@@ -196,7 +196,7 @@ mod tests {
 
     /// Red without: `way`.
     #[test]
-    fn two_orders_are_told_once_with_all_places() {
+    fn two_orders_are_notified_once_with_all_places() {
         let told = inversions_of(&[["a", "b"], ["b", "a"], ["a", "b"], ["b", "a"]]);
         let [told] = &told[..] else { panic!("{told:?}") };
         assert_eq!(told.matches("lock_order.rs:").count(), 4, "{told}");
@@ -213,7 +213,7 @@ mod tests {
 
     /// Red without: `longer`.
     #[test]
-    fn a_circle_of_three_is_found() {
+    fn a_deadlock_of_three_is_found() {
         let told = inversions_of(&[["a", "b"], ["b", "c"], ["c", "a"]]);
         assert_eq!(told.len(), 1, "{told:?}");
         for template in ["`a`", "`b`", "`c`"] {

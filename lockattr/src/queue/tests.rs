@@ -76,7 +76,7 @@ fn the_place_in_front_goes_on_to_those_who_are_left_in_their_order() {
 
 /// Red without: the `Drop` of a place that was told.
 #[test]
-fn a_turn_that_nobody_takes_goes_to_the_next() {
+fn a_turn_that_no_process_takes_goes_to_the_next() {
     let (lines, now) = lines();
     let first = head_of(&lines, "a");
     let [second, mut third] = behind(&lines, [2, 3]);
@@ -128,7 +128,7 @@ fn a_turn_that_is_not_picked_up_goes_on_to_the_next() {
 
 /// Red without: what `reclaim_all` looks for, or the line made anew in `pick_up`.
 #[test]
-fn a_lock_that_nobody_picks_up_is_taken_back_without_another_waiter() {
+fn a_lock_that_no_process_picks_up_is_taken_back_without_another_waiter() {
     let (lines, now) = lines();
     let first = head_of(&lines, "a");
     let [mut second] = behind(&lines, [2]);
@@ -148,7 +148,7 @@ fn a_lock_that_nobody_picks_up_is_taken_back_without_another_waiter() {
 
 /// Red without: the look at `fits` in `next`, or what `hand` sends.
 #[test]
-fn a_lock_is_handed_to_the_first_in_line_if_it_fits_and_to_nobody_else() {
+fn a_lock_is_handed_to_the_first_in_the_queue_if_it_fits_and_to_no_other() {
     let (lines, now) = lines();
     let first = head_of(&lines, "a");
     assert_eq!(hands(&first, now), Err(false), "nobody waits");
@@ -162,7 +162,7 @@ fn a_lock_is_handed_to_the_first_in_line_if_it_fits_and_to_nobody_else() {
 
 /// Red without: either limit in `next`, or the count of it.
 #[test]
-fn while_another_process_waits_a_lock_is_handed_on_so_often_and_so_long() {
+fn while_another_process_waits_a_lock_is_handed_off_so_often_and_so_long() {
     let (lines, now) = lines();
     let first = head_of(&lines, "a");
     let _places = behind(&lines, [2, 3, 4, 5, 6, 7, 8, 9]);
@@ -212,7 +212,7 @@ fn a_kept_lock_goes_to_the_next_call() {
 
 /// Red without: either look in `keep`.
 #[test]
-fn no_lock_is_kept_from_one_who_waits_here_or_elsewhere() {
+fn no_lock_is_kept_from_one_a_waiter_here_or_elsewhere() {
     let (lines, now) = lines();
     let first = head_of(&lines, "a");
     let [mut second] = behind(&lines, [2]);
@@ -333,7 +333,7 @@ fn so_many_get_in_past_a_head_before_a_lease_goes_to_the_store() {
 
 /// Red without: the comparison with `before`.
 #[test]
-fn a_lease_goes_to_nobody_who_came_too_late_for_its_number() {
+fn a_lease_goes_to_no_process_that_came_too_late_for_its_number() {
     let (lines, now) = lines();
     let _head = head_of(&lines, "a");
     let [early] = behind(&lines, [1]);

@@ -145,7 +145,7 @@ mod tests {
 
     /// Red without: the net in `later`, or `FencingToken::read`.
     #[tokio::test]
-    async fn only_a_whole_grant_is_one_and_nobody_sleeps_beyond_the_net() {
+    async fn only_a_whole_grant_is_one_and_no_process_sleeps_beyond_the_net() {
         let granted = told(|token| format!("granted {token} 5 5000000 0"));
         assert!(matches!(granted, Some(Notification::Granted(_))), "{granted:?}");
         let wrong =

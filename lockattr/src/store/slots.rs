@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_attempt_that_nobody_makes_any_more_does_not_block_the_slot() {
+    async fn an_attempt_that_no_process_makes_any_more_does_not_block_the_slot() {
         let slots = Arc::<Connections>::default();
         let dropped = slots.get((), drop).await;
         assert!(dropped.unwrap_err().is_not_sent());

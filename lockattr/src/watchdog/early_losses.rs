@@ -66,7 +66,7 @@ mod tests {
 
     /// Red without: the removal in `take`, or the comparison there.
     #[tokio::test(start_paused = true)]
-    async fn a_loss_is_told_once_and_to_no_later_lease() {
+    async fn a_loss_is_notified_once_and_to_no_later_lease() {
         let (losses, began) = (EarlyLosses::default(), Instant::now());
         let (token, other) = (OwnerToken::random(1), OwnerToken::random(1));
         advance(MILLISECOND).await;
@@ -81,7 +81,7 @@ mod tests {
 
     /// Red without: `retain`, or the removal in `forget`.
     #[tokio::test(start_paused = true)]
-    async fn a_loss_that_nobody_asks_for_is_forgotten() {
+    async fn a_loss_that_no_process_asks_for_is_forgotten() {
         let (losses, began) = (EarlyLosses::default(), Instant::now());
         let (token, other) = (OwnerToken::random(1), OwnerToken::random(1));
         let none = || !losses.any.load(Ordering::SeqCst) && losses.lost_at().is_empty();

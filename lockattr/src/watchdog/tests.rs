@@ -34,7 +34,7 @@ fn watched(watchdog: &Watchdog) -> (Arc<LeaseState>, u64) {
 ///
 /// Red without: `is_lost` in `Watchdog::hand_off`. No caller then tells the next one before its renewal.
 #[tokio::test(start_paused = true)]
-async fn a_loss_between_two_holders_is_told_to_the_second() {
+async fn a_loss_between_two_holders_is_notified_to_the_second() {
     let store = AnyStore::new(MemoryStore::new());
     let watchdog = Watchdog::new(store, Arc::new(NoQueues), Duration::ZERO);
     // By the store itself, or by the answer to a renewal.

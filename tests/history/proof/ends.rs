@@ -5,7 +5,7 @@ use lockattr_history::Kind;
 use crate::notation::broken;
 
 #[test]
-fn an_acquire_of_which_nobody_knows_may_have_been_done() {
+fn an_acquire_of_unknown_outcome_may_have_been_done() {
     assert_eq!(broken("a:acquire=unknown a:release=ok b:acquire=2 b:release=ok"), []);
     assert_eq!(broken("a:acquire=unknown b:acquire=2 b:release=ok a:release=ok"), []);
     assert_eq!(broken("a:acquire=unknown b:acquire=2 b:check=ok b:release=ok"), []);
@@ -30,19 +30,19 @@ fn once_it_is_shown_it_keeps_others_out() {
 }
 
 #[test]
-fn a_call_without_an_end_counts_as_one_of_which_nobody_knows() {
+fn a_call_without_an_end_counts_as_one_of_unknown_outcome() {
     assert_eq!(broken("a:acquire b:acquire=1 b:check=ok b:release=ok"), []);
 }
 
 #[test]
-fn a_release_of_which_nobody_knows_may_not_have_been_done() {
+fn a_release_of_unknown_outcome_may_not_have_been_done() {
     assert_eq!(broken("a:acquire=1 a:release=unknown a:check=ok a:release=ok"), []);
     let beside = "a:acquire=1 a:release=unknown b:acquire=2 a:check=ok";
     assert_eq!(broken(beside), [Kind::TwoHolders]);
 }
 
 #[test]
-fn who_was_told_of_the_loss_holds_no_more() {
+fn a_process_that_was_told_of_the_loss_holds_no_more() {
     assert_eq!(broken("a:acquire=1 a:lost a:check=ok"), [Kind::CheckedUnheld]);
     assert_eq!(broken("a:acquire=1 a:lost a:renew=ok"), [Kind::RenewedUnheld]);
     assert_eq!(broken("a:acquire=1 a:lost a:release=ok"), [Kind::ReleasedUnheld]);
@@ -51,7 +51,7 @@ fn who_was_told_of_the_loss_holds_no_more() {
 }
 
 #[test]
-fn who_had_asked_before_the_loss_may_hear_of_it_later() {
+fn a_process_that_had_asked_before_the_loss_may_hear_of_it_later() {
     assert_eq!(broken("a:acquire=1 a:check a:lost a:=ok"), []);
 }
 

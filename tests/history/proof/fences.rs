@@ -47,7 +47,7 @@ fn locks_without_tokens_are_not_asked_for_them() {
 }
 
 #[test]
-fn a_token_that_nobody_was_told_is_no_gap() {
+fn a_token_that_no_process_was_told_is_no_gap() {
     assert_eq!(broken("a:acquire=unknown b:acquire=3 b:release=ok a:release=no"), []);
 }
 

@@ -32,7 +32,7 @@ fn two_are_seen_by_their_releases_alone() {
 }
 
 #[test]
-fn who_comes_and_goes_while_another_holds_is_seen_without_a_proof() {
+fn a_process_that_comes_and_goes_while_another_holds_is_seen_without_a_proof() {
     assert_eq!(broken("a:acquire=ok b:acquire=ok a:check=ok"), [Kind::TwoHolders]);
 }
 
@@ -43,26 +43,26 @@ fn an_answer_that_came_late_proves_nothing() {
 }
 
 #[test]
-fn a_holder_that_never_comes_back_is_in_nobodys_way() {
+fn a_holder_that_never_comes_back_is_in_no_ones_way() {
     assert_eq!(broken("a:acquire=1 a:check=ok b:acquire=2 b:check=ok a:check=no"), []);
     assert_eq!(broken("a:acquire=1 a:lost b:acquire=2 b:check=ok"), []);
     assert_eq!(broken("a:acquire=1 a:release=unknown b:acquire=2 b:check=ok b:release=ok"), []);
 }
 
 #[test]
-fn a_release_beside_a_holder_is_told_from_two_holders() {
+fn a_release_beside_a_holder_is_notified_from_two_holders() {
     let theirs = "a:acquire=ok b:acquire=ok a:release=ok b:check=ok b:release=ok";
     assert_eq!(broken(theirs), [Kind::ReleasedBesideHolder]);
 }
 
 #[test]
-fn a_renewal_beside_a_holder_is_told_from_two_holders() {
+fn a_renewal_beside_a_holder_is_notified_from_two_holders() {
     let theirs = "a:acquire=ok b:acquire=ok a:renew=ok b:check=ok b:release=ok";
     assert_eq!(broken(theirs), [Kind::RenewedBesideHolder]);
 }
 
 #[test]
-fn who_never_had_it_cannot_give_it_back_renew_or_believe() {
+fn a_process_that_never_had_it_cannot_give_it_back_renew_or_believe() {
     assert_eq!(broken("a:release=ok"), [Kind::ReleasedUnheld]);
     assert_eq!(broken("a:renew=ok"), [Kind::RenewedUnheld]);
     assert_eq!(broken("a:check=ok"), [Kind::CheckedUnheld]);
@@ -71,7 +71,7 @@ fn who_never_had_it_cannot_give_it_back_renew_or_believe() {
 }
 
 #[test]
-fn who_has_given_it_back_has_it_no_more() {
+fn a_process_that_has_given_it_back_has_it_no_more() {
     assert_eq!(broken("a:acquire=1 a:release=ok a:release=ok"), [Kind::ReleasedUnheld]);
     assert_eq!(broken("a:acquire=1 a:release=ok a:check=ok"), [Kind::CheckedUnheld]);
 }
@@ -87,7 +87,7 @@ fn two_locks_have_nothing_to_do_with_each_other() {
 }
 
 #[test]
-fn a_violation_is_told_in_words() {
+fn a_violation_is_notified_in_words() {
     let found = check(&history("a:acquire=1 b:acquire=2 b:check=ok a:check=ok")).expect_err("two");
     let words = found[0].to_string();
     assert!(words.starts_with("two holders at once: `k`\n"), "{words}");

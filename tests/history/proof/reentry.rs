@@ -17,7 +17,7 @@ fn another_chain_cannot_enter_it_again() {
 }
 
 #[test]
-fn nobody_enters_a_hold_again_that_is_over() {
+fn no_process_enters_a_hold_again_that_is_over() {
     let released = "a:acquire=7 a:release=ok a:reenter=7";
     assert_eq!(broken(released), [Kind::ReenteredUnheld]);
     assert_eq!(broken("a:acquire=7 a:lost a:reenter=7"), [Kind::ReenteredUnheld]);
@@ -30,7 +30,7 @@ fn a_re_entry_has_the_fencing_token_of_its_hold() {
 }
 
 #[test]
-fn nobody_leaves_oftener_than_it_entered() {
+fn no_process_leaves_oftener_than_it_entered() {
     assert_eq!(broken("a:acquire=7 a:leave=ok"), [Kind::LeftUnentered]);
     let twice = "a:acquire=7 a:reenter=7 a:leave=ok a:leave=ok";
     assert_eq!(broken(twice), [Kind::LeftUnentered]);
@@ -41,7 +41,7 @@ fn nobody_leaves_oftener_than_it_entered() {
 }
 
 #[test]
-fn who_is_inside_again_is_inside() {
+fn a_process_that_is_inside_again_is_inside() {
     let beside = "a:acquire=1 b:acquire=2 b:check=ok a:reenter=1";
     assert_eq!(broken(beside), [Kind::TwoHolders]);
 }

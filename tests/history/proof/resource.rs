@@ -22,7 +22,7 @@ fn more_may_be_there_than_was_acknowledged() {
 }
 
 #[test]
-fn who_wrote_over_an_element_is_named() {
+fn a_process_that_wrote_over_an_element_is_named() {
     let (late, lost, later) = (added(1, 0, 30), added(2, 10, 20), added(3, 40, 50));
     let early = added(4, 0, 5);
     let all = [early, late.clone(), lost.clone(), later];

@@ -10,7 +10,7 @@ fn many_may_share() {
 }
 
 #[test]
-fn nobody_is_alone_while_others_share() {
+fn no_process_is_alone_while_others_share() {
     assert_eq!(broken("a:share=1 b:acquire=2 b:check=ok a:check=ok"), [Kind::TwoHolders]);
     assert_eq!(broken("a:acquire=1 b:share=2 b:check=ok a:check=ok"), [Kind::TwoHolders]);
     assert_eq!(broken("a:share=ok b:acquire=ok a:check=ok"), [Kind::TwoHolders]);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use lockattr::{Error, LockManager, LockOptions};
 use tokio::time::sleep;
 
+use super::nemesis::Fate;
 use super::sweep::Scenario;
-use super::weather::Fate;
 use super::world::{Case, LEASE, OTHER_KEY, World};
 
 async fn asks(manager: LockManager, key: &str, options: LockOptions) -> Result<(), Error> {

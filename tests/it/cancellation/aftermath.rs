@@ -7,8 +7,8 @@ use lockattr::{Error, LockGuard, LockOptions, LostReason};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::nemesis::{Nemesis, Until};
 use super::stepped::{LIMIT, TRIP};
-use super::weather::{Until, Weather};
 use super::world::{KEYS, Kept, LEASE, LONG, OTHER_KEY, Other, World, for_good};
 
 /// Two round trips, and what timers may be late.
@@ -17,12 +17,12 @@ const TWO_TRIPS: Duration = TRIP.saturating_mul(2).saturating_add(Duration::from
 /// A future that was dropped.
 pub(super) struct Aftermath {
     pub(super) world: World,
-    pub(super) weather: Weather,
+    pub(super) nemesis: Nemesis,
     pub(super) kept: Kept,
     pub(super) other: Other,
     /// Whether the future was ever polled.
     pub(super) polled: bool,
-    /// When the weather set in.
+    /// When the nemesis set in.
     pub(super) began: Instant,
 }
 
@@ -57,9 +57,9 @@ impl Aftermath {
         let ends_before = |time| at_most_until.is_some_and(|end| Instant::now() + time >= end);
         // A process that could not renew for longer may have lost it.
         let brief = self.began.elapsed() < LEASE / 8;
-        let (lasting, passing) = match self.weather {
-            Weather::Calm | Weather::Trouble { until: Until::Once, .. } => (false, true),
-            Weather::Trouble { until, .. } => (until == Until::Ever, brief),
+        let (lasting, passing) = match self.nemesis {
+            Nemesis::Calm | Nemesis::Trouble { until: Until::Once, .. } => (false, true),
+            Nemesis::Trouble { until, .. } => (until == Until::Ever, brief),
         };
         if !passing || ends_before(Duration::ZERO) {
             return;
@@ -80,7 +80,7 @@ impl Aftermath {
 
     /// Calls that were told to stop have stopped.
     async fn ends(&self, mut calls: JoinSet<Result<(), Error>>) {
-        if !self.polled || self.weather != Weather::Calm {
+        if !self.polled || self.nemesis != Nemesis::Calm {
             // No process told them, or they wait for the store.
             return calls.shutdown().await;
         }
@@ -113,7 +113,7 @@ impl Aftermath {
             let lost = sent.iter().filter(|(name, fate)| *name == "release" && !fate.arrives());
             let lost: Vec<_> = lost.collect();
             assert!(lost.len() > missed, "still ours after {patience:?}, of {sent:?}");
-            if self.weather.is_lasting() || lost.iter().any(|(_, fate)| !fate.is_told()) {
+            if self.nemesis.is_lasting() || lost.iter().any(|(_, fate)| !fate.is_told()) {
                 break;
             }
             // One that failed is tried again after a twentieth of the time for which the store may
@@ -149,7 +149,7 @@ impl Aftermath {
         for key in KEYS {
             // What was queued when its release was lost is handed the lock, and gives it back as soon as
             // its release is tried again; if that never arrives, its entry ends by itself.
-            let patience = if self.weather == Weather::Calm { Duration::ZERO } else { LONG };
+            let patience = if self.nemesis == Nemesis::Calm { Duration::ZERO } else { LONG };
             let guard = next.acquire(key, for_good().wait(patience)).await;
             guards.push(guard.expect("the next caller is kept out"));
         }
@@ -168,14 +168,14 @@ impl Aftermath {
 
     /// Our manager works on, and has nothing left to renew or to release.
     async fn nothing_is_watched(&self) {
-        if self.weather == Weather::Calm {
+        if self.nemesis == Nemesis::Calm {
             match self.world.ours.try_acquire("a", LockOptions::new()).await {
                 Ok(guard) => guard.expect("kept out by ourselves").release().await.unwrap(),
                 Err(error) => assert!(matches!(error, Error::ShutDown { .. }), "{error:?}"),
             }
         }
         let sent = self.world.store.sent();
-        if sent.iter().all(|(_, fate)| fate.is_told()) && !self.weather.is_lasting() {
+        if sent.iter().all(|(_, fate)| fate.is_told()) && !self.nemesis.is_lasting() {
             let started = Instant::now();
             self.world.ours.shutdown().await;
             assert!(started.elapsed() <= TWO_TRIPS, "still at it: {:?}", started.elapsed());

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use lockattr::{Error, distributed_lock};
 
+use super::nemesis::Fate;
 use super::sweep::Scenario;
-use super::weather::Fate;
 use super::world::{Case, LEASE, OTHER_KEY, ticks};
 
 /// The argument that makes [`OTHER_KEY`] of `job:<id>`.

@@ -1,7 +1,7 @@
 //! How many points there are: a sweep that covers nothing must not pass.
 
 use super::sweep::Scenario;
-use super::{acquire, annotated, body, hold, line, shutdown};
+use super::{acquire, annotated, body, hold, shutdown, wait_queue};
 
 /// Each sweep checks its own numbers; here they are all side by side, and none is left out.
 #[test]
@@ -10,7 +10,7 @@ fn every_point_is_counted() {
     let files = [
         (acquire::SCENARIOS, include_str!("acquire.rs")),
         (hold::SCENARIOS, include_str!("hold.rs")),
-        (line::SCENARIOS, include_str!("line.rs")),
+        (wait_queue::SCENARIOS, include_str!("wait_queue.rs")),
         (body::SCENARIOS, include_str!("body.rs")),
         (annotated::SCENARIOS, include_str!("annotated.rs")),
         (shutdown::SCENARIOS, include_str!("shutdown.rs")),

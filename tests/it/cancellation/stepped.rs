@@ -18,7 +18,7 @@ use lockattr::store::{
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
-use super::weather::{Fate, Weather};
+use super::nemesis::{Fate, Nemesis};
 
 /// There and back.
 pub(super) const TRIP: Duration = Duration::from_millis(4);
@@ -42,7 +42,7 @@ pub(super) struct Stepped {
 #[derive(Debug, Default)]
 struct Script {
     /// Nothing is counted before it is there.
-    weather: Option<Weather>,
+    nemesis: Option<Nemesis>,
     /// The first commands meet these instead.
     first: VecDeque<Fate>,
     dropped: bool,
@@ -72,14 +72,14 @@ impl Stepped {
         &self.memory
     }
 
-    /// The first commands of the future under test meet these fates in any weather.
+    /// The first commands of the future under test meet these fates in any nemesis.
     pub(super) fn first(&self, fates: &[Fate]) {
         self.script().first = fates.iter().copied().collect();
     }
 
-    /// From here on commands are counted and the weather holds.
-    pub(super) fn begin(&self, weather: Weather) {
-        self.script().weather = Some(weather);
+    /// From here on commands are counted and the nemesis holds.
+    pub(super) fn begin(&self, nemesis: Nemesis) {
+        self.script().nemesis = Some(nemesis);
     }
 
     /// The future under test is gone.
@@ -110,10 +110,10 @@ impl Stepped {
     /// The fate of a command that is being sent now.
     fn fate(&self, command: &'static str) -> Fate {
         let mut script = self.script();
-        let Some(weather) = script.weather else { return Fate::Answered };
+        let Some(nemesis) = script.nemesis else { return Fate::Answered };
         let number = script.sent.len() + 1;
         let scripted = script.first.pop_front();
-        let fate = scripted.unwrap_or_else(|| weather.fate(number, script.dropped));
+        let fate = scripted.unwrap_or_else(|| nemesis.fate(number, script.dropped));
         script.sent.push((command, fate));
         fate
     }

@@ -1,4 +1,4 @@
-//! Drops a future at each of its points, in every weather, and looks at what is left.
+//! Drops a future at each of its points, in every nemesis, and looks at what is left.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,7 @@ use lockattr::Error;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::aftermath::Aftermath;
-use super::weather::Weather;
+use super::nemesis::Nemesis;
 use super::world::{Case, LEASE, World};
 
 /// A future that no process wakes for so long never ends.
@@ -62,14 +62,14 @@ impl Scenario {
         Self { ends, points, drops, ..self }
     }
 
-    /// Sweeps it in every weather.
+    /// Sweeps it in every nemesis.
     #[track_caller]
     pub(super) fn sweep(&self) {
         let (mut drops, calm) = self.sweep_calm();
         // One more is sent after the end, or in place of what was dropped.
         let commands = calm.last().unwrap() + 1;
-        for weather in Weather::troubles(commands) {
-            drops += self.sweep_in(weather, &calm);
+        for nemesis in Nemesis::troubles(commands) {
+            drops += self.sweep_in(nemesis, &calm);
         }
         // Not polled at all is a point to drop it at, but not one that it waits at.
         let counted = (calm.len() - 2, drops);
@@ -81,7 +81,7 @@ impl Scenario {
     fn sweep_calm(&self) -> (usize, Vec<usize>) {
         let mut sent = Vec::new();
         for polls in 0..MOST {
-            let (end, commands) = self.drop_at(Point { polls, woken: false }, Weather::Calm);
+            let (end, commands) = self.drop_at(Point { polls, woken: false }, Nemesis::Calm);
             sent.push(commands);
             if end != End::Dropped {
                 break;
@@ -89,14 +89,14 @@ impl Scenario {
         }
         let waits = sent.len() - 2;
         for polls in 1..=waits {
-            let (end, _) = self.drop_at(Point { polls, woken: true }, Weather::Calm);
+            let (end, _) = self.drop_at(Point { polls, woken: true }, Nemesis::Calm);
             assert_eq!(end, End::Dropped);
         }
         (1 + 2 * waits, sent)
     }
 
     /// Sweeps it in a trouble: how often it was dropped. `calm` is what was sent without.
-    fn sweep_in(&self, trouble: Weather, calm: &[usize]) -> usize {
+    fn sweep_in(&self, trouble: Nemesis, calm: &[usize]) -> usize {
         // What meets no trouble, not even on its way out, is as if there were none.
         let first = calm.iter().position(|sent| sent + 1 >= trouble.from()).unwrap();
         for polls in first..MOST {
@@ -111,33 +111,33 @@ impl Scenario {
 
     /// Makes the world anew, drops the future at `point`, and checks what is left. Also tells how
     /// many commands were sent before.
-    fn drop_at(&self, point: Point, weather: Weather) -> (End, usize) {
+    fn drop_at(&self, point: Point, nemesis: Nemesis) -> (End, usize) {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         let runtime = builder.enable_time().start_paused(true).build().unwrap();
         // On a paused clock a hang takes no time at all.
-        let run = async { timeout(3600 * LEASE, self.run(point, weather)).await.expect("a hang") };
+        let run = async { timeout(3600 * LEASE, self.run(point, nemesis)).await.expect("a hang") };
         let run = AssertUnwindSafe(|| runtime.block_on(run));
         catch_unwind(run).unwrap_or_else(|_| {
-            panic!("{}: dropped at {point:?} in {weather:?}", self.name);
+            panic!("{}: dropped at {point:?} in {nemesis:?}", self.name);
         })
     }
 
-    async fn run(&self, point: Point, weather: Weather) -> (End, usize) {
+    async fn run(&self, point: Point, nemesis: Nemesis) -> (End, usize) {
         let world = World::new();
         let Case { mut future, kept, other } = (self.set_up)(world.clone()).await;
         let began = Instant::now();
-        world.store.begin(weather);
+        world.store.begin(nemesis);
         let end = poll_until(future.as_mut(), point).await;
-        if weather == Weather::Calm && end != End::Dropped {
+        if nemesis == Nemesis::Calm && end != End::Dropped {
             assert_eq!(end, End::Completed(self.ends));
         }
         drop(future);
         world.store.dropped();
         let sent = world.store.sent().len();
         let polled = point.polls > 0;
-        Aftermath { world: world.clone(), weather, kept, other, polled, began }.check().await;
+        Aftermath { world: world.clone(), nemesis, kept, other, polled, began }.check().await;
         // All that is owed is settled before the runtime ends, or a thread would have to see to it.
-        world.store.begin(Weather::Calm);
+        world.store.begin(Nemesis::Calm);
         sleep(4 * LEASE).await;
         (end, sent)
     }

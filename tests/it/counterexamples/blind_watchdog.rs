@@ -45,7 +45,7 @@ async fn it_is_right_when_nothing_fails() {
 }
 
 #[tokio::test]
-async fn who_was_paused_renews_the_lock_of_the_next_and_believes_to_hold() {
+async fn a_process_that_was_paused_renews_the_lock_of_the_next_and_believes_to_hold() {
     assert_eq!(paused_past_its_lease("blind-watchdog").await, REPORTED);
 }
 

@@ -39,7 +39,7 @@ async fn it_is_right_when_nothing_fails() {
 }
 
 #[tokio::test]
-async fn who_was_paused_deletes_the_lock_of_the_next_and_lets_a_third_one_in() {
+async fn a_process_that_was_paused_deletes_the_lock_of_the_next_and_lets_a_third_one_in() {
     assert_eq!(paused_past_its_lease("del-unchecked").await, REPORTED);
 }
 

@@ -39,7 +39,7 @@ async fn it_is_right_when_nothing_fails() {
 }
 
 #[tokio::test]
-async fn a_process_that_dies_between_two_commands_leaves_the_lock_for_ever() {
+async fn a_process_that_dies_between_two_commands_leaves_the_lock_forever() {
     assert_eq!(killed_in_between("setnx-expire").await, REPORTED);
 }
 

@@ -38,7 +38,7 @@ async fn of_two_that_asked_in_the_same_millisecond_one_deletes_the_others_lock()
 }
 
 #[tokio::test]
-async fn ours_has_names_that_nobody_else_has() {
+async fn ours_has_names_that_no_other_has() {
     let clocks = [MILLISECOND, MILLISECOND];
     assert_eq!(paused_past_its_lease(OURS, clocks).await, [""; 0]);
 }

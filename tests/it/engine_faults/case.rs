@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockattr::{Error, LockGuard, LockManager, LockOptions};
-use lockattr_tests::{Engine, Node, Shelf, Wires, eventually, node};
+use lockattr_tests::{Engine, Node, Resource, Wires, eventually, node};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -16,7 +16,7 @@ pub(crate) struct Case<'a, E> {
     /// The lock that it is about.
     pub(crate) key: &'static str,
     /// What that lock guards.
-    pub(crate) shelf: Shelf,
+    pub(crate) resource: Resource,
     alone: bool,
     _directory: TempDir,
 }
@@ -24,8 +24,8 @@ pub(crate) struct Case<'a, E> {
 impl<'a, E: Engine> Case<'a, E> {
     pub(crate) fn alone(engine: &'a E, key: &'static str) -> Self {
         let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");
-        let shelf = Shelf::at(directory.path().join("shelf"));
-        Self { engine, key, shelf, alone: true, _directory: directory }
+        let resource = Resource::at(directory.path().join("resource"));
+        Self { engine, key, resource, alone: true, _directory: directory }
     }
 
     pub(crate) fn among_others(engine: &'a E, key: &'static str) -> Self {
@@ -58,7 +58,7 @@ impl<'a, E: Engine> Case<'a, E> {
 
     /// A process with short leases, over `url`, which waits for as long as it takes.
     pub(crate) fn node(&self, url: &str) -> Node {
-        node!("lock", url = url, shelf = self.shelf.path())
+        node!("lock", url = url, resource = self.resource.path())
     }
 
     pub(crate) fn patient_url(&self) -> String {
@@ -78,11 +78,11 @@ impl<'a, E: Engine> Case<'a, E> {
 
     /// A task that waits for the lock, works under it and gives it back; when it got in.
     pub(crate) fn waits(&self, manager: LockManager) -> JoinHandle<Instant> {
-        let (key, shelf) = (self.key, self.shelf.clone());
+        let (key, resource) = (self.key, self.resource.clone());
         tokio::spawn(async move {
             let guard = manager.acquire(key, patient()).await.unwrap();
             let got_in = Instant::now();
-            works(&shelf, &guard).await;
+            works(&resource, &guard).await;
             guard.release().await.unwrap();
             got_in
         })
@@ -155,8 +155,8 @@ pub(crate) fn patient() -> LockOptions {
 }
 
 /// Adds one to the shelf, as a holder that is certainly one.
-pub(crate) async fn works(shelf: &Shelf, guard: &LockGuard) {
-    match shelf.add(guard, Duration::from_millis(1)).await {
+pub(crate) async fn works(resource: &Resource, guard: &LockGuard) {
+    match resource.add(guard, Duration::from_millis(1)).await {
         Ok(added) => assert!(added, "its lease has just begun"),
         Err(fenced) => panic!("{fenced}"),
     }

@@ -34,7 +34,7 @@ pub(super) async fn a_counter_of_three_processes_loses_nothing_while_their_netwo
     for _ in 0..3 {
         let wires = Wires::before(case.engine).await;
         let url = wires.url_with(&short::<E>());
-        nodes.push(node!("work", url = url, key = case.key, shelf = case.shelf.path()));
+        nodes.push(node!("work", url = url, key = case.key, resource = case.resource.path()));
         networks.push(wires);
     }
     for node in &mut nodes {
@@ -48,9 +48,9 @@ pub(super) async fn a_counter_of_three_processes_loses_nothing_while_their_netwo
     for network in &networks {
         network.pass().await;
     }
-    let before = case.shelf.count();
+    let before = case.resource.count();
     eventually(E::GIVES_UP_WITHIN + SLACK, "all is well again, and somebody gets in", async || {
-        case.shelf.count() > before
+        case.resource.count() > before
     })
     .await;
     let mut added = 0;
@@ -62,7 +62,7 @@ pub(super) async fn a_counter_of_three_processes_loses_nothing_while_their_netwo
         assert!(node.finish().await.success());
     }
     println!("{added} turns in {seconds} s");
-    assert_eq!(case.shelf.count(), added);
+    assert_eq!(case.resource.count(), added);
     // What they were told in their last moment they have not read: who comes next clears up.
     let next = case.manager().await;
     case.acquire(&next).await.release().await.unwrap();

@@ -35,7 +35,7 @@ async fn away<E: Engine>(case: Case<'_, E>, failure: Failure) {
     let wires = Wires::before(case.engine).await;
     let manager = case.short_over(&wires).await;
     let holder = case.acquire(&manager).await;
-    works(&case.shelf, &holder).await;
+    works(&case.resource, &holder).await;
     let (lease, key, next) = ((*holder).clone(), case.key, case.manager().await);
     let waiting = tokio::spawn(async move {
         let guard = next.acquire(key, patient()).await.unwrap();
@@ -58,8 +58,8 @@ async fn away<E: Engine>(case: Case<'_, E>, failure: Failure) {
     assert!(after < E::GIVES_UP_WITHIN + SLACK, "the next got in after {after:?}");
     // Where the connection is the lock, the server knows of its end before its holder does.
     assert!(!both || !E::OUTLIVES_ITS_CONNECTION, "the next got in beside the holder");
-    works(&case.shelf, &next).await;
-    assert!(!case.shelf.add(&holder, Duration::ZERO).await.unwrap(), "it writes no more");
+    works(&case.resource, &next).await;
+    assert!(!case.resource.add(&holder, Duration::ZERO).await.unwrap(), "it writes no more");
     holder.release().await.unwrap_err();
     wires.pass().await;
     // What was held has arrived by then, or has been sent again.
@@ -67,7 +67,7 @@ async fn away<E: Engine>(case: Case<'_, E>, failure: Failure) {
     let again = timeout(LIMIT, manager.acquire(warm, patient())).await.expect("a hang").unwrap();
     again.release().await.unwrap();
     next.ensure_held().expect("the late release frees nobody");
-    works(&case.shelf, &next).await;
+    works(&case.resource, &next).await;
     next.release().await.expect("it was never anybody else's meanwhile");
     case.nothing_left().await;
 }
@@ -86,7 +86,7 @@ pub(super) async fn a_waiter_that_is_cut_off_gets_in_when_the_network_is_back<E:
     let waiting = case.waits(manager);
     wires.settled(before, SLACK).await;
     wires.cut().await;
-    works(&case.shelf, &holder).await;
+    works(&case.resource, &holder).await;
     holder.release().await.unwrap();
     assert!(!waiting.is_finished(), "granted over a network that is down");
     wires.pass().await;
@@ -121,7 +121,7 @@ pub(super) async fn a_waiter_that_is_cut_off_gives_up_in_its_time_and_leaves_not
         wires.pass().await;
     }
     holder.ensure_held().unwrap();
-    works(&case.shelf, &holder).await;
+    works(&case.resource, &holder).await;
     holder.release().await.unwrap();
     case.nothing_left().await;
 }
@@ -150,7 +150,7 @@ pub(super) async fn a_release_without_an_answer_frees_the_lock<E: Engine>(case: 
     let manager = case.manager_over(&wires).await;
     for executed in [true, false] {
         let holder = case.acquire(&manager).await;
-        works(&case.shelf, &holder).await;
+        works(&case.resource, &holder).await;
         let waiting = case.waits(case.manager().await);
         sleep(Duration::from_millis(300)).await;
         match executed {
@@ -201,6 +201,6 @@ pub(super) async fn a_slow_network_loses_nothing<E: Engine>(case: Case<'_, E>) {
     for waiting in waiting {
         timeout(LIMIT, waiting).await.expect("a hang").unwrap();
     }
-    assert_eq!(case.shelf.count(), turns as u64);
+    assert_eq!(case.resource.count(), turns as u64);
     case.nothing_left().await;
 }

@@ -36,7 +36,9 @@ pub(super) async fn the_lock_of_a_killed_holder_is_the_next_ones_when_its_lease_
 ///
 /// Red without: the number of those who heard a grant, and the word to the next in the queue that a lease
 /// ends sooner than the one before.
-pub(super) async fn the_first_in_line_that_was_killed_is_passed_over<E: Engine>(case: Case<'_, E>) {
+pub(super) async fn the_first_in_the_queue_that_was_killed_is_passed_over<E: Engine>(
+    case: Case<'_, E>,
+) {
     let manager = case.manager().await;
     let holder = case.acquire(&manager).await;
     let wires = Wires::before(case.engine).await;
@@ -45,7 +47,7 @@ pub(super) async fn the_first_in_line_that_was_killed_is_passed_over<E: Engine>(
     wires.settled(0, LIMIT / 6).await;
     let waiting = case.waits(case.manager().await);
     sleep(Duration::from_millis(300)).await;
-    works(&case.shelf, &holder).await;
+    works(&case.resource, &holder).await;
     head.kill();
     let killed = Instant::now();
     holder.release().await.unwrap();
@@ -67,7 +69,7 @@ pub(super) async fn a_holder_that_stood_still_past_its_lease_writes_no_more<E: E
     let next = match E::OUTLIVES_ITS_CONNECTION {
         true => {
             let next = case.acquire(&manager).await;
-            works(&case.shelf, &next).await;
+            works(&case.resource, &next).await;
             Some(next)
         }
         // No process knows that it stands still; only its own clock tells it so afterwards.
@@ -91,7 +93,7 @@ pub(super) async fn a_holder_that_stood_still_past_its_lease_writes_no_more<E: E
         }
         None => case.acquire(&manager).await,
     };
-    works(&case.shelf, &next).await;
+    works(&case.resource, &next).await;
     next.release().await.expect("it was never anybody else's meanwhile");
     assert!(holder.finish().await.success());
     case.nothing_left().await;

@@ -14,7 +14,7 @@ pub(super) async fn a_restart_under_a_holder_and_waiters_makes_no_second_holder<
 ) {
     let first = case.manager().await;
     let holder = case.acquire(&first).await;
-    works(&case.shelf, &holder).await;
+    works(&case.resource, &holder).await;
     let mut waiting = Vec::new();
     for _ in 0..2 {
         waiting.push(case.waits(case.manager().await));
@@ -30,15 +30,19 @@ pub(super) async fn a_restart_under_a_holder_and_waiters_makes_no_second_holder<
         holder.ensure_held().expect("it knows of nothing, and its lease is not over");
         assert!(!matches!(got_in, Ok(Some(_))), "a second holder: its lease did not survive");
     }
-    case.shelf.add(&holder, Duration::from_millis(1)).await.expect("nobody beside it");
-    let count = case.shelf.count();
+    case.resource.add(&holder, Duration::from_millis(1)).await.expect("nobody beside it");
+    let count = case.resource.count();
     // Its lease may have been over before the servers were back.
     holder.release().await.ok();
     let released = Instant::now();
     for waiting in waiting {
         case.gets_in(waiting, released.max(Instant::now() - SLACK / 2)).await;
     }
-    assert!(case.shelf.count() > count, "{} on the shelf, after {count}", case.shelf.count());
+    assert!(
+        case.resource.count() > count,
+        "{} in the resource, after {count}",
+        case.resource.count()
+    );
     works_again(&first, case.key).await;
     case.nothing_left().await;
 }
@@ -49,7 +53,7 @@ pub(super) async fn servers_that_stand_still_are_an_outage_and_no_loss_of_order<
 ) {
     let manager = connected(&case.engine.url_with(&short::<E>())).await;
     let holder = case.acquire(&manager).await;
-    works(&case.shelf, &holder).await;
+    works(&case.resource, &holder).await;
     let waiting = case.waits(case.manager().await);
     sleep(Duration::from_millis(300)).await;
 

@@ -47,7 +47,7 @@ async fn all_get_in(mut held: LockGuard, waiters: Vec<Waiter>) {
 
 /// Red without: going to another member.
 #[tokio::test]
-async fn a_leader_that_is_killed_takes_no_lock_and_no_place_in_line_along() {
+async fn a_leader_that_is_killed_takes_no_lock_and_no_place_in_the_queue_along() {
     let etcd = Etcd::start().await;
     let killed = etcd.leader().await;
     // Named first of all.
@@ -66,7 +66,7 @@ async fn a_leader_that_is_killed_takes_no_lock_and_no_place_in_line_along() {
 
 /// Red without: the end of what watches a member that is left.
 #[tokio::test]
-async fn a_leader_that_stands_still_takes_no_lock_and_no_place_in_line_along() {
+async fn a_leader_that_stands_still_takes_no_lock_and_no_place_in_the_queue_along() {
     let etcd = Etcd::start().await;
     let here = manager(&etcd.url_with(QUICK)).await;
     let held = here.acquire("members", LockOptions::new()).await.unwrap();

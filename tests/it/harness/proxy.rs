@@ -94,7 +94,7 @@ async fn cut_connections_end_on_both_sides_and_new_ones_are_welcome() {
 }
 
 #[tokio::test]
-async fn refused_means_nobody_listens_and_the_open_ones_go_on() {
+async fn refused_means_no_process_listens_and_the_open_ones_go_on() {
     let setup = setup().await;
     let mut connection = setup.connect().await.unwrap();
     setup.proxy.refuse().await;

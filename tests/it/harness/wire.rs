@@ -133,7 +133,7 @@ async fn where_all_is_swallowed_not_even_an_end_is_heard() {
 }
 
 #[tokio::test]
-async fn cut_it_ends_all_connections_and_lets_nobody_in() {
+async fn cut_it_ends_all_connections_and_lets_no_process_in() {
     let setup = setup().await;
     let (mut client, mut server) = setup.connect().await;
     setup.wire.cut().await;

@@ -27,7 +27,7 @@ async fn works(manager: &LockManager) {
 
 /// Red without: the second try on a fresh connection (`first` in `lane.rs`).
 #[tokio::test]
-async fn a_connection_that_was_ended_while_idle_costs_nobody_an_error() {
+async fn a_connection_that_was_ended_while_idle_costs_no_process_an_error() {
     let database = Database::new().await;
     let manager = database.manager("heartbeat=60s").await;
     for _ in 0..3 {
@@ -157,7 +157,7 @@ async fn a_lock_outlives_a_restart_of_the_server() {
 
 /// Red without: `mail.interrupted()`, by which those who wait ask again.
 #[tokio::test]
-async fn who_waits_outlives_a_restart_of_the_server() {
+async fn a_waiter_outlives_a_restart_of_the_server() {
     let server = MariaDb::start().await;
     let manager =
         LockManager::connect(server.url() + "?connect_timeout=10s&ttl=20s&heartbeat=500ms")

@@ -53,7 +53,7 @@ async fn a_server_that_is_set_otherwise_makes_no_difference() {
 /// Red without: `max_statement_time` in `session_settings` (`config.rs`) on MariaDB, and
 /// `max_execution_time` on MySQL: then its place in the line is lost each second.
 #[tokio::test]
-async fn who_waits_stays_in_line_where_the_server_limits_statements() {
+async fn a_waiter_stays_in_the_queue_where_the_server_limits_statements() {
     // In seconds there, in milliseconds here.
     let limit =
         if MariaDb::runs_mysql() { "--max-execution-time=1000" } else { "--max-statement-time=1" };

@@ -10,7 +10,7 @@ use super::{Database, LIMIT};
 
 /// Red without: `sweep.sql` (its call in `lane.rs`).
 #[tokio::test]
-async fn what_nobody_comes_back_for_is_swept() {
+async fn what_no_process_comes_back_for_is_swept() {
     let database = Database::new().await;
     let mut node = node!("lock", url = database.url("ttl=30s&wait=30s"));
     node.say("acquire a").await;

@@ -9,7 +9,7 @@ use super::{Database, LIMIT};
 
 /// Red without: `advice` in `connect.rs`; and without a right in the docs' list.
 #[tokio::test]
-async fn a_user_who_may_not_create_is_told_what_to_run_and_works_then() {
+async fn a_user_who_may_not_create_learns_what_to_run_and_works_then() {
     let database = Database::new().await;
     let name = &database.name;
     let rights =
@@ -46,7 +46,7 @@ async fn a_user_who_may_not_create_is_told_what_to_run_and_works_then() {
 ///
 /// Red without: the end of the sleep (`SLEEPS` in `post.rs`).
 #[tokio::test]
-async fn who_may_not_be_woken_looks_by_itself_in_time() {
+async fn a_process_that_may_not_be_woken_looks_by_itself_in_time() {
     let database = Database::new().await;
     let name = &database.name;
     // So that the tables are there.

@@ -78,7 +78,7 @@ async fn the_lock_of_a_killed_process_is_free_at_once() {
 }
 
 #[tokio::test]
-async fn who_waits_is_told_in_the_order_of_the_server() {
+async fn a_waiter_is_notified_in_the_order_of_the_server() {
     let database = Database::new().await;
     let holder = manager(&database).await;
     let guard = holder.acquire("a", LockOptions::new()).await.unwrap();
@@ -107,7 +107,7 @@ async fn who_waits_is_told_in_the_order_of_the_server() {
 
 /// Red without: the end of the session that waits (`Session::end`): the server would give it the lock.
 #[tokio::test]
-async fn who_gives_up_waits_no_more_on_the_server() {
+async fn a_waiter_that_gives_up_waits_no_more_on_the_server() {
     let database = Database::new().await;
     let (here, there) = (manager(&database).await, manager(&database).await);
     let guard = here.acquire("a", LockOptions::new()).await.unwrap();
@@ -150,7 +150,7 @@ async fn databases_are_kept_apart() {
 
 /// Red without: the arm for `NOT_OWNER` in `Sessions::evict`.
 #[tokio::test]
-async fn who_may_not_end_a_connection_is_told_what_to_do() {
+async fn a_process_that_may_not_end_a_connection_learns_what_to_do() {
     let database = Database::new().await;
     let here = manager(&database).await;
     let guard = here.acquire("a", LockOptions::new()).await.unwrap();

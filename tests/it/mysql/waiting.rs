@@ -85,7 +85,7 @@ async fn a_waiter_that_was_killed_is_passed_over_at_once() {
 
 /// Red without: the interruption (`KILL QUERY` in `ring.sql`): each hand-off would take ten seconds.
 #[tokio::test]
-async fn whoever_is_next_is_told_at_once() {
+async fn a_process_that_is_next_is_notified_at_once() {
     let database = Database::new().await;
     let (here, there) = (database.manager("").await, database.manager("").await);
     let began = Instant::now();

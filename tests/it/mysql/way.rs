@@ -18,7 +18,7 @@ async fn over(wire: &Wire, database: &Database, settings: &str) -> LockManager {
 ///
 /// Red without: the wait budget of a ping while something is held (`Session::answers`).
 #[tokio::test]
-async fn a_slow_ping_costs_nobody_his_session_lock() {
+async fn a_slow_ping_costs_no_process_its_session_lock() {
     let database = Database::new().await;
     let wire = Wire::start(database.server.addr()).await;
     let settings = "lock=session&ttl=60s&heartbeat=200ms&response_timeout=300ms";
@@ -43,7 +43,7 @@ async fn a_slow_ping_costs_nobody_his_session_lock() {
 ///
 /// Red without: `Subscriber::lost` where a session ends (`Drop` in `session.rs`).
 #[tokio::test]
-async fn the_end_of_a_session_is_told_with_the_next_heartbeat() {
+async fn the_end_of_a_session_is_notified_with_the_next_heartbeat() {
     let database = Database::new().await;
     let here = database.manager("lock=session&ttl=120s&heartbeat=300ms").await;
     let there = database.manager("lock=session").await;

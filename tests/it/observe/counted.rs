@@ -44,7 +44,7 @@ fn acquisitions_and_holds_are_counted_by_template_whatever_the_key() {
 
 /// Red without: `waits(…, -1.0)` in `Observed::waited`.
 #[test]
-fn who_waits_in_vain_is_counted_as_contended_after_his_wait() {
+fn a_waiter_in_vain_is_counted_as_contended_after_its_wait() {
     recorded(async |metrics| {
         let manager = memory();
         let held = manager.acquire("product:1", LockOptions::new()).await.unwrap();
@@ -69,7 +69,7 @@ fn who_waits_in_vain_is_counted_as_contended_after_his_wait() {
 /// Red without: `release.held` where releases are counted: the process that gives up waiting leaves the store's line
 /// by a release, which finds no lock. That is no lock that is gone.
 #[test]
-fn who_leaves_the_line_of_the_store_has_released_nothing() {
+fn a_process_that_leaves_the_queue_of_the_store_has_released_nothing() {
     recorded(async |metrics| {
         let store = Arc::new(MemoryStore::new());
         let process = || LockManager::builder().store(store.clone()).build().unwrap();
@@ -98,7 +98,7 @@ fn an_outage_is_counted_as_unavailable() {
 
 /// Red without: `impl Drop for Wait`.
 #[test]
-fn who_gives_up_is_counted_as_cancelled() {
+fn a_waiter_that_gives_up_is_counted_as_cancelled() {
     recorded(async |metrics| {
         let manager = memory();
         let held = manager.acquire("product:1", LockOptions::new()).await.unwrap();
@@ -113,7 +113,7 @@ fn who_gives_up_is_counted_as_cancelled() {
 }
 
 #[test]
-fn who_comes_to_a_manager_that_is_shut_down_is_counted_so() {
+fn a_process_that_comes_to_a_manager_that_is_shut_down_is_counted_so() {
     recorded(async |metrics| {
         let manager = memory();
         manager.shutdown().await;

@@ -8,7 +8,7 @@ use super::metrics::{of, recorded};
 use super::{SECOND, memory, sell};
 
 #[test]
-fn a_lock_handed_over_in_the_process_is_a_hold_for_each_and_one_release() {
+fn a_lock_handed_off_in_the_process_is_a_hold_for_each_and_one_release() {
     recorded(async |metrics| {
         let manager = memory();
         let third = SECOND / 4;
@@ -37,7 +37,7 @@ fn a_lock_handed_over_in_the_process_is_a_hold_for_each_and_one_release() {
 
 /// Red without: the guard that is kept being made without a `Watched`: no process holds it.
 #[test]
-fn a_lock_that_is_kept_is_held_by_nobody() {
+fn a_lock_that_is_kept_is_held_by_no_process() {
     recorded(async |metrics| {
         let builder = LockManager::builder().url("memory://").linger(SECOND * 5);
         let manager = builder.build().unwrap();

@@ -35,7 +35,7 @@ async fn a_lock_says_when_it_is_acquired_and_when_it_is_released() {
 
 /// Red without: `holder` in the event or in the span.
 #[tokio::test(start_paused = true)]
-async fn who_is_refused_is_told_by_whom() {
+async fn a_process_that_is_refused_learns_by_whom() {
     let (trace, _hears) = traced(Level::DEBUG);
     let manager = memory();
     let other = LockOptions::new().function("other::job");
@@ -78,7 +78,7 @@ async fn an_outage_is_an_error_of_the_span_and_a_caller_that_gives_up_is_none() 
 
 /// Red without: the level of the span, or of an event.
 #[tokio::test(start_paused = true)]
-async fn who_listens_to_warnings_only_hears_nothing_of_a_lock_that_went_well() {
+async fn a_process_that_listens_to_warnings_only_hears_nothing_of_a_lock_that_went_well() {
     let (trace, _hears) = traced(Level::WARN);
     sell(&memory(), 7, SECOND).await.unwrap();
     assert_eq!(trace.spans("lock").len(), 0);

@@ -122,7 +122,7 @@ async fn a_body_that_exceeds_max_hold_is_dropped_or_told_or_believed() {
 ///
 /// Red without: the loss as the release's answer.
 #[tokio::test(start_paused = true)]
-async fn a_loss_that_only_the_release_finds_out_is_told_all_the_same() {
+async fn a_loss_that_only_the_release_finds_out_is_notified_all_the_same() {
     for end in End::BOTH {
         let store = Scripted::new();
         let (manager, events) = (store.manager(), capture_events());

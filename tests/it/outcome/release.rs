@@ -59,7 +59,7 @@ async fn a_background_release_without_an_answer_is_made_up_for_without_a_word() 
 
 /// Red without: the warning when a release is given up.
 #[tokio::test(start_paused = true)]
-async fn a_release_that_is_never_answered_is_told_when_it_is_given_up() {
+async fn a_release_that_is_never_answered_learns_when_it_is_given_up() {
     let events = capture_events();
     let store = Scripted::new();
     store.releases(&[Fate::Refused]);

@@ -58,7 +58,7 @@ async fn what_a_session_was_asked_that_stood_still_is_not_done_behind_its_releas
 ///
 /// Red without: the mode of the lock that `take_slot_lock` looks for.
 #[tokio::test]
-async fn a_new_session_ends_nobody_who_looks_whether_the_one_before_it_lives() {
+async fn a_new_session_ends_no_process_that_looks_whether_the_one_before_it_lives() {
     let database = Database::new().await;
     let manager = database.manager("ttl=60s&connections=1").await;
     acquire(&manager, "a").await.release().await.unwrap();

@@ -33,7 +33,7 @@ async fn many_make_the_tables_at_once() {
 ///
 /// Red without: the advice in the error of one who may not.
 #[tokio::test]
-async fn a_user_who_may_not_make_tables_is_told_of_the_migration_and_needs_few_rights() {
+async fn a_user_who_may_not_make_tables_learns_of_the_migration_and_needs_few_rights() {
     let database = Database::new().await;
     let user = format!("locker_{}", database.name);
     let url = database.url_with("ttl=20s").replace("lockattr@", &format!("{user}@"));
@@ -75,7 +75,7 @@ async fn a_user_who_may_not_make_tables_is_told_of_the_migration_and_needs_few_r
 
 /// Red without: `lockattr_sweep_1`.
 #[tokio::test]
-async fn leases_that_nobody_comes_back_for_go_away() {
+async fn leases_that_no_process_comes_back_for_go_away() {
     let database = Database::new().await;
     let manager = database.manager("ttl=20s").await;
     database

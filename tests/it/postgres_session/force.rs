@@ -46,7 +46,7 @@ async fn what_this_process_has_is_given_back_alone() {
 
 /// Red without: `advised`.
 #[tokio::test]
-async fn who_may_not_end_a_session_is_told_who_may() {
+async fn a_process_that_may_not_end_a_session_learns_who_may() {
     let database = Database::new().await;
     let here = database.sessions("ttl=60s").await;
     let guard = acquire(&here, "a").await;

@@ -70,7 +70,7 @@ fn each_form_opens_its_own_urls() {
 
 /// Red without: giving up what a dropped acquire waits for.
 #[tokio::test]
-async fn an_acquire_that_is_dropped_in_line_leaves_nothing() {
+async fn an_acquire_that_is_dropped_in_the_queue_leaves_nothing() {
     let database = Database::new().await;
     let (holder, other) = (database.sessions("").await, database.sessions("").await);
     let guard = acquire(&holder, "a").await;
@@ -109,7 +109,7 @@ async fn an_acquire_that_is_dropped_anywhere_leaves_nothing() {
 
 /// No polling: the server grants it, and tells so.
 #[tokio::test]
-async fn who_waits_has_the_lock_at_once() {
+async fn a_waiter_has_the_lock_at_once() {
     let database = Database::new().await;
     let (one, two) = (database.sessions("").await, database.sessions("").await);
     let mut worst = Duration::ZERO;

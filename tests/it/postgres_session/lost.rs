@@ -12,7 +12,7 @@ const END_ALL: &str = "select pg_terminate_backend(pid) from pg_stat_activity
 
 /// Red without: `Subscriber::lost` when a session ends. Then it learns by a renewal, 20 s later.
 #[tokio::test]
-async fn the_end_of_its_connection_is_told_at_once() {
+async fn the_end_of_its_connection_is_notified_at_once() {
     let database = Database::new().await;
     let (one, two) = (database.sessions("ttl=60s").await, database.sessions("ttl=60s").await);
     let guard = acquire(&one, "a").await;
@@ -30,7 +30,7 @@ async fn the_end_of_its_connection_is_told_at_once() {
 
 /// Red without: asking again when the statement that waits is ended.
 #[tokio::test]
-async fn who_waits_stands_in_line_again_after_its_connection_ended() {
+async fn a_waiter_stands_in_the_queue_again_after_its_connection_ended() {
     let database = Database::new().await;
     let (one, two) = (database.sessions("").await, database.sessions("").await);
     let guard = acquire(&one, "a").await;
@@ -100,7 +100,7 @@ async fn the_lock_of_a_killed_process_is_free_at_once() {
 
 /// A killed process that waits is passed over.
 #[tokio::test]
-async fn a_killed_process_does_not_stand_in_the_line() {
+async fn a_killed_process_does_not_stand_in_the_queue() {
     let database = Database::new().await;
     let url = format!("{}?lock=session&ttl=60s&wait=60s&heartbeat=500ms", database.url);
     let one = manager(&url).await;

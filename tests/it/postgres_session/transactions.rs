@@ -44,7 +44,7 @@ async fn it_is_released_by_commit_and_never_before() {
 
 /// Red without: the message at commit (then it takes a second).
 #[tokio::test]
-async fn a_commit_wakes_who_waits_at_once_and_a_rollback_soon() {
+async fn a_commit_wakes_a_waiter_at_once_and_a_rollback_soon() {
     let database = Database::new().await;
     for manager in both(&database, "").await {
         let mut client = database.client().await;
@@ -212,7 +212,7 @@ async fn a_key_that_its_call_chain_holds_is_refused() {
 }
 
 #[tokio::test]
-async fn one_that_waits_too_long_is_told_so() {
+async fn one_that_waits_too_long_learns_so() {
     let database = Database::new().await;
     for manager in both(&database, "wait=300ms").await {
         let guard = acquire(&manager, "a").await;
@@ -228,7 +228,7 @@ async fn one_that_waits_too_long_is_told_so() {
 
 /// The server sees that two wait for each other; of leases it knows nothing.
 #[tokio::test]
-async fn two_that_lock_crosswise_do_not_wait_for_ever() {
+async fn two_that_lock_crosswise_do_not_wait_forever() {
     let database = Database::new().await;
     let [leases, sessions] = both(&database, "wait=2s").await;
     for (manager, by_server) in [(leases, false), (sessions, true)] {

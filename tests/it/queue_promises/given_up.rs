@@ -9,7 +9,7 @@ use super::*;
 ///
 /// Red without: one entry of a process for a key (`queue_for`), or the undo after its lease
 /// (`at_least_for`).
-pub(super) async fn waiters_that_gave_up_while_they_were_cut_off_cost_nobody_anything<
+pub(super) async fn waiters_that_gave_up_while_they_were_cut_off_cost_no_process_anything<
     T: Topology,
 >(
     case: Case<'_, T>,

@@ -314,7 +314,7 @@ async fn a_server_that_became_a_replica_is_left() {
 }
 
 #[test]
-fn a_connect_on_a_runtime_that_nobody_drives_holds_up_no_other() {
+fn a_connect_on_a_runtime_that_no_process_drives_holds_up_no_other() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (still, driven) = (runtime(), runtime());
     let server = driven.block_on(RedisServer::start());

@@ -60,7 +60,7 @@ async fn a_copy_is_refused_and_loses_nothing_of_its_parents() {
 
 /// Red without: the look at the process in `Hold::check`.
 #[tokio::test]
-async fn a_copy_that_was_made_inside_of_a_body_is_told_that_it_has_no_lock() {
+async fn a_copy_that_was_made_inside_of_a_body_learns_that_it_has_no_lock() {
     let server = RedisServer::start().await;
     let mut node = node!("fork", url = server.url_with("ttl=60s"), how = "body");
     let said = said(&mut node, "parent ended").await;

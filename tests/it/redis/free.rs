@@ -192,7 +192,7 @@ async fn the_last_waiter_that_leaves_takes_the_mark_with_it() {
 ///
 /// Red without: the reservation in `secure`, or `touched` where a claim is queued.
 #[tokio::test]
-async fn a_free_key_of_a_claim_that_waits_is_reserved_and_held_by_nobody() {
+async fn a_free_key_of_a_claim_that_waits_is_reserved_and_held_by_no_process() {
     let server = RedisServer::start().await;
     let (cli, claims) = (server.cli().await, Claims::new(&server));
     let holder = claims.claim(&["b"], Sharing::Exclusive);

@@ -45,7 +45,7 @@ pub(super) async fn is_renewed(guard: &LockGuard, ttl: Duration, times: usize) {
 
 /// Red without: the loss that `NotHeld` is (`settle_renewal`).
 #[tokio::test]
-async fn a_flush_is_told_by_the_next_renewal_and_the_next_holder_is_left_alone() {
+async fn a_flush_learns_by_the_next_renewal_and_the_next_holder_is_left_alone() {
     let server = RedisServer::start().await;
     let (cli, manager, other) =
         (server.cli().await, manager(&server).await, manager(&server).await);
@@ -69,7 +69,7 @@ async fn a_flush_is_told_by_the_next_renewal_and_the_next_holder_is_left_alone()
 ///
 /// Red without: the server's clock in `count.lua` (a counter alone starts again).
 #[tokio::test]
-async fn a_restart_without_data_is_told_by_the_next_renewal_and_tokens_go_on() {
+async fn a_restart_without_data_learns_by_the_next_renewal_and_tokens_go_on() {
     let server = RedisServer::start().await;
     let manager = manager(&server).await;
     let guard = manager.acquire("a", lease(TTL)).await.unwrap();

@@ -116,7 +116,7 @@ async fn a_lock_that_is_not_ours_any_more_is_left_alone() {
 ///
 /// Red without: the script's say behind a deletion that failed (`Deleted::AskTheScript`).
 #[tokio::test]
-async fn the_next_in_line_gets_it_at_once_though_nobody_told_that_it_waits() {
+async fn the_next_in_the_queue_gets_it_at_once_though_no_process_told_that_it_waits() {
     for newer in newer() {
         let server = newer.server().await;
         let proxy = Proxy::start(server.addr()).await;
@@ -138,7 +138,7 @@ async fn the_next_in_line_gets_it_at_once_though_nobody_told_that_it_waits() {
 ///
 /// Red without: the note that the message leaves (`Contended`).
 #[tokio::test]
-async fn who_was_told_that_somebody_waits_asks_the_script_at_once() {
+async fn a_process_that_was_told_that_somebody_waits_asks_the_script_at_once() {
     for newer in newer() {
         let server = newer.server().await;
         let proxy = Proxy::start(server.addr()).await;
@@ -167,7 +167,7 @@ async fn waits(server: &RedisServer, manager: &LockManager) -> tokio::task::Join
 ///
 /// Red without: an error being the answer of a release that could not hand on.
 #[tokio::test]
-async fn the_next_in_line_gets_it_though_the_holder_is_cut_off_while_it_hands_on() {
+async fn the_next_in_the_queue_gets_it_though_the_holder_is_cut_off_while_it_hands_off() {
     for newer in newer() {
         let server = newer.server().await;
         let proxy = Proxy::start(server.addr()).await;

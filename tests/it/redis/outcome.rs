@@ -104,7 +104,8 @@ async fn believed(manager: &LockManager, cli: &Cli) -> Result<u32, Failure> {
 ///
 /// Red without: the loss that a renewal's answer tells.
 #[tokio::test]
-async fn a_lock_taken_away_under_a_body_is_told_as_on_lost_says_and_left_to_whoever_has_it() {
+async fn a_lock_taken_away_under_a_body_is_notified_as_on_lost_says_and_left_to_the_process_that_has_it()
+ {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     let manager = LockManager::connect(&server.url()).await.unwrap();

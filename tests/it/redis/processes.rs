@@ -109,7 +109,7 @@ async fn a_process_killed_while_it_waits_leaves_nothing() {
 ///
 /// Red without: the TTL in the command that sets the lock.
 #[tokio::test]
-async fn a_process_killed_before_it_hears_of_its_grant_holds_for_a_ttl() {
+async fn a_process_killed_before_it_learns_of_its_grant_holds_for_a_ttl() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     let proxy = Proxy::start(server.addr()).await;

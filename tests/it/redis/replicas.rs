@@ -66,7 +66,7 @@ async fn what_is_granted_is_on_the_replica() {
 ///
 /// Red without: that being done (`NoScript` in `Replicas::invoke`).
 #[tokio::test]
-async fn a_server_that_forgot_the_scripts_is_told_them_again() {
+async fn a_server_that_forgot_the_scripts_is_notified_them_again() {
     let world = world("").await;
     let guard = world.manager.acquire("a", once()).await.unwrap();
     world.cli.script_flush().await;
@@ -141,7 +141,7 @@ async fn a_lease_outlives_a_replica_that_is_away_for_less_than_its_ttl() {
 ///
 /// Red without: the grant being asked for again (`replicated` in `Post::read`).
 #[tokio::test]
-async fn a_grant_by_the_line_counts_only_with_the_replica() {
+async fn a_grant_by_the_queue_counts_only_with_the_replica() {
     let world = world("").await;
     let there = LockManager::connect(world.master.url()).await.unwrap();
     let held = there.acquire("a", once()).await.unwrap();

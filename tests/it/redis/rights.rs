@@ -32,7 +32,7 @@ fn words(text: &str) -> Vec<&str> {
 
 /// The line can be typed as it stands there, and its order does not matter to what it gives.
 #[tokio::test]
-async fn a_server_takes_the_line_of_the_docs() {
+async fn a_server_takes_the_queue_of_the_docs() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     for (rights, _) in DOCUMENTED {

@@ -98,7 +98,7 @@ async fn without_a_prefix_only_what_a_lock_could_be_is_one() {
 
 /// Red without: `advised` in `node.rs`.
 #[tokio::test]
-async fn who_may_not_list_is_told_what_right_it_takes() {
+async fn a_process_that_may_not_list_learns_what_right_it_takes() {
     let server = RedisServer::builder().user("locker", "s3cret", RIGHTS).start().await;
     let manager = LockManager::connect(server.url_as("locker", "s3cret")).await.unwrap();
     let guard = manager.acquire("a", lease()).await.unwrap();

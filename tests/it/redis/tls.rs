@@ -134,7 +134,7 @@ async fn an_own_authority_stands_in_place_of_those_of_the_system() {
 /// Red without: `client_tls` in `pem::certificates` (the good ones fail), and without it the server
 /// would be the only one to know what is wrong.
 #[tokio::test]
-async fn who_is_not_trusted_is_told_why_and_runs_no_body() {
+async fn a_process_that_is_not_trusted_learns_why_and_runs_no_body() {
     let events = capture_events_from(Level::TRACE);
     let server = RedisServer::builder().tls_clients().password("s3cret").start().await;
     let other = RedisServer::builder().tls_clients().start().await;

@@ -58,7 +58,7 @@ async fn granted(waiter: JoinHandle<Result<LockGuard, lockattr::Error>>) -> Lock
 
 /// Red without: the second connection (`Listener`).
 #[tokio::test]
-async fn who_waits_is_told_over_a_second_connection() {
+async fn a_waiter_is_notified_over_a_second_connection() {
     let world = world().await;
     let held = world.held_there().await;
     let waiter = world.waits_here().await;

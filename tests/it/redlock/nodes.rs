@@ -276,7 +276,7 @@ async fn an_acquire_is_one_command_to_each_server() {
 ///
 /// Red without: the certain no in `Ballot::outcome`.
 #[tokio::test]
-async fn a_majority_that_forgot_the_lock_is_told_by_the_next_renewal() {
+async fn a_majority_that_forgot_the_lock_learns_by_the_next_renewal() {
     let servers = Independents::start(3).await;
     let manager = LockManager::connect(&servers.url_with("durable=true&ttl=2s")).await.unwrap();
     let guard = manager.acquire("a", LockOptions::new()).await.unwrap();

@@ -102,7 +102,7 @@ async fn what_is_left_of_a_call_that_returned_holds_nothing() {
 
 /// Red without: `turn.ok_or_else` in `enter_again`.
 #[tokio::test(start_paused = true)]
-async fn who_waits_at_a_call_that_returns_meanwhile_is_told_so() {
+async fn a_waiter_at_a_call_that_returns_meanwhile_learns_so() {
     with_manager(|manager| async move {
         let desk = Desk::default();
         let outer = manager.acquire("stock", LockOptions::new()).await.unwrap();

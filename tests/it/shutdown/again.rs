@@ -97,7 +97,7 @@ async fn one_that_was_dropped_while_it_released_is_taken_up_by_the_next() {
 ///
 /// Red without: waiting for what is owed, and not for the tasks.
 #[test]
-fn a_runtime_that_nobody_drives_does_not_hold_it_up() {
+fn a_runtime_that_no_process_drives_does_not_hold_it_up() {
     let runtime =
         || Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let (still, driven) = (runtime(), runtime());

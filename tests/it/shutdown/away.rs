@@ -65,7 +65,7 @@ async fn a_store_that_comes_back_in_time_gets_its_releases() {
 ///
 /// Red without: the release of what its holders did not let go of.
 #[tokio::test(start_paused = true)]
-async fn without_any_patience_the_bodies_are_told_all_the_same() {
+async fn without_any_wait_budget_the_bodies_are_notified_all_the_same() {
     let builder = LockManager::builder().url("memory://?shutdown_timeout=0s");
     let manager = builder.build().unwrap();
     let guard = manager.acquire("job", deaf()).await.unwrap();

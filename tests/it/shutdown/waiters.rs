@@ -90,7 +90,7 @@ async fn a_grant_that_arrives_with_the_shutdown_is_given_back() {
 ///
 /// Red without: the end of the hold beside the wait for a turn.
 #[tokio::test(start_paused = true)]
-async fn a_nested_call_that_waits_for_its_turn_is_told_at_once() {
+async fn a_nested_call_that_waits_for_its_turn_is_notified_at_once() {
     let manager = manager();
     let (tell, told) = oneshot::channel();
     let job = {

@@ -48,7 +48,7 @@ async fn no_notes_are_left(store: &AnyStore, keys: &[&str]) {
     }
 }
 
-pub(super) async fn a_circle_of_two_processes_is_broken_and_named(store: AnyStore) {
+pub(super) async fn a_deadlock_of_two_processes_is_broken_and_named(store: AnyStore) {
     let (here, there) = (process(&store, "here"), process(&store, "there"));
     let all = Arc::new(Barrier::new(2));
     let both =
@@ -93,7 +93,7 @@ pub(super) async fn a_note_that_is_left_is_not_believed(store: AnyStore) {
     drop(store.release(&[ReleaseRequest::new(left)]).await);
 }
 
-pub(super) async fn a_circle_of_three_processes_is_broken_by_one(store: AnyStore) {
+pub(super) async fn a_deadlock_of_three_processes_is_broken_by_one(store: AnyStore) {
     let [one, two, three] = ["one", "two", "three"].map(|name| process(&store, name));
     let all = Arc::new(Barrier::new(3));
     let three = async {

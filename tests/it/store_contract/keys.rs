@@ -108,7 +108,7 @@ pub(super) async fn a_claim_for_several_keys_is_overtaken_while_another_is_taken
     panic!("this machine is too slow to tell");
 }
 
-pub(super) async fn a_claim_for_several_keys_is_not_overtaken_for_ever(store: AnyStore) {
+pub(super) async fn a_claim_for_several_keys_is_not_overtaken_forever(store: AnyStore) {
     let manager = Manager::on(&store);
     let (holds_a, holds_b) = (manager.wants("a"), manager.wants("b"));
     let (both, single, hasty) =

@@ -59,7 +59,7 @@ pub(super) async fn a_released_lock_is_free(store: AnyStore) {
     acquired(&store, &claim("released"), TTL).await;
 }
 
-pub(super) async fn a_stale_release_frees_nobody(store: AnyStore) {
+pub(super) async fn a_stale_release_frees_no_process(store: AnyStore) {
     let (first, second) = (claim("stale"), claim("stale"));
     acquired(&store, &first, TTL).await;
     release(&store, &first).await;

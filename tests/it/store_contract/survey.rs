@@ -102,7 +102,7 @@ pub(super) async fn those_who_have_a_permit_are_counted(store: AnyStore) {
     assert_eq!(listed(&store).await, []);
 }
 
-pub(super) async fn an_evicted_lock_goes_to_the_next_in_line(store: AnyStore) {
+pub(super) async fn an_evicted_lock_goes_to_the_next_in_the_queue(store: AnyStore) {
     let manager = Manager::on(&store);
     let [holder, first, second] = [(); 3].map(|()| manager.wants("evicted"));
     let (fencing, _) = holder.gets().await;
@@ -120,7 +120,7 @@ pub(super) async fn an_evicted_lock_goes_to_the_next_in_line(store: AnyStore) {
     assert_eq!(store.holder(&key("evicted")).await.unwrap(), None);
 }
 
-pub(super) async fn a_free_lock_is_evicted_from_nobody(store: AnyStore) {
+pub(super) async fn a_free_lock_is_evicted_from_no_process(store: AnyStore) {
     assert!(!store.force_release(&key("free")).await.unwrap());
     let first = claim("free");
     acquired(&store, &first, TTL).await;

@@ -205,7 +205,7 @@ fn a_task_hands_its_lock_to_a_thread_that_waits() {
 
 /// A plain call does not need the runtime around it to be driven, nor to have timers.
 #[test]
-fn a_runtime_that_nobody_drives_does_not_stop_a_plain_call() {
+fn a_runtime_that_no_process_drives_does_not_stop_a_plain_call() {
     let bare = Builder::new_current_thread().build().unwrap();
     let _entered = bare.enter();
     let manager = LockManager::connect_blocking("memory://").unwrap();

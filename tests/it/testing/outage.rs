@@ -30,7 +30,7 @@ async fn with_the_store_cut_off_calls_are_refused_or_run_unlocked() {
 
 /// Red without: the renewals going through the network.
 #[tokio::test(start_paused = true)]
-async fn a_holder_whose_store_is_cut_off_is_told_by_his_own_deadline() {
+async fn a_holder_whose_store_is_cut_off_learns_by_its_own_deadline() {
     let locks = TestLocks::new();
     let began = Instant::now();
     let outage = async {
@@ -97,7 +97,7 @@ async fn a_lost_answer_may_leave_a_lock_that_is_given_back_later() {
 
 /// Red without: `ask_all_again` in `mend`, or the network between the locks and the subscribers.
 #[tokio::test(start_paused = true)]
-async fn what_became_free_while_the_store_was_cut_off_is_had_as_soon_as_it_is_mended() {
+async fn what_became_free_while_the_store_was_cut_off_is_held_as_soon_as_it_is_mended() {
     let locks = TestLocks::new();
     let other = locks.hold("stock");
     let began = Instant::now();

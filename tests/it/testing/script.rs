@@ -32,7 +32,7 @@ async fn what_somebody_else_holds_is_contended_and_names_him() {
 
 /// Red without: `let_go` in `Other::drop`.
 #[tokio::test(start_paused = true)]
-async fn what_somebody_else_lets_go_goes_to_the_first_in_line() {
+async fn what_somebody_else_lets_go_goes_to_the_first_in_the_queue() {
     let locks = TestLocks::new();
     let other = locks.hold("product:42");
     let (first, second) = (locks.another_process(), locks.another_process());
@@ -62,7 +62,7 @@ async fn what_somebody_else_lets_go_goes_to_the_first_in_line() {
 
 /// Red without: `.after(after)` in `let_go`.
 #[tokio::test(start_paused = true)]
-async fn what_somebody_else_releases_later_is_had_then() {
+async fn what_somebody_else_releases_later_is_held_then() {
     let locks = TestLocks::new();
     locks.hold("product:42").release_after(2 * SECOND);
     let began = Instant::now();
@@ -157,7 +157,7 @@ async fn what_a_loss_comes_to_is_up_to_on_lost() {
 
 /// The fencing token is what tells the one who does not know yet from the one who has the lock.
 #[tokio::test(start_paused = true)]
-async fn until_he_notices_both_believe_and_the_later_token_is_greater() {
+async fn until_it_notices_both_believe_and_the_later_token_is_greater() {
     let locks = TestLocks::new();
     let paused = locks.manager().acquire("stock", LockOptions::new()).await.unwrap();
     let thief = locks.steal("stock");
@@ -175,7 +175,7 @@ async fn until_he_notices_both_believe_and_the_later_token_is_greater() {
 
 /// Red without: `expired` told to the watchdogs.
 #[tokio::test(start_paused = true)]
-async fn an_expired_lease_goes_to_the_next_in_line_and_its_holder_knows() {
+async fn an_expired_lease_goes_to_the_next_in_the_queue_and_its_holder_knows() {
     let locks = TestLocks::new();
     let node = locks.another_process();
     let (began, patient) = (Instant::now(), LockOptions::new().wait(30 * SECOND));
@@ -217,7 +217,7 @@ async fn what_expires_of_somebody_else_goes_to_the_next_at_once() {
 
 /// Red without: forgetting the subscribers of managers that are gone.
 #[tokio::test(start_paused = true)]
-async fn a_process_that_ended_in_line_is_passed_over() {
+async fn a_process_that_ended_in_the_queue_is_passed_over() {
     let locks = TestLocks::new();
     let other = locks.hold("product:42");
     let node = locks.another_process();

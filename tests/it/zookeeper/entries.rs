@@ -41,7 +41,7 @@ async fn a_lost_create_reply_is_found_again() {
 ///
 /// Red without: `adopt` removing the other one.
 #[tokio::test]
-async fn a_part_of_what_nobody_knows_of_is_not_taken_for_the_whole() {
+async fn a_part_of_an_unknown_outcome_is_not_taken_for_the_whole() {
     let ensemble = ZooKeeper::start().await;
     let wires = Wires::before(&ensemble).await;
     let store = ZookeeperStore::open(&wires.url_with("response_timeout=3s")).unwrap();

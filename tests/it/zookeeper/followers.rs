@@ -11,7 +11,7 @@ use super::*;
 ///
 /// Red without: `confirm` being a write (as a read, a follower without a leader would answer it).
 #[tokio::test]
-async fn a_frozen_leader_loses_nobodys_lock_to_another() {
+async fn a_frozen_leader_loses_no_ones_lock_to_another() {
     let ensemble = ZooKeeper::start().await;
     let url = ensemble.url_with("session_timeout=6s&ttl=3s&response_timeout=500ms");
     let here = LockManager::connect(&url).await.unwrap();
@@ -85,7 +85,7 @@ async fn one_server_alone_proves_nothing() {
 
 /// Red without: the client being told all servers of the URL.
 #[tokio::test]
-async fn a_server_that_dies_under_its_clients_costs_nobody_a_lock() {
+async fn a_server_that_dies_under_its_clients_costs_no_process_a_lock() {
     let ensemble = ZooKeeper::start().await;
     let leader = ensemble.leader().await;
     let follower = (leader + 1) % 3;
@@ -110,7 +110,7 @@ async fn a_server_that_dies_under_its_clients_costs_nobody_a_lock() {
 ///
 /// Red without: `close` in `store/zookeeper/session.rs`.
 #[tokio::test]
-async fn a_session_given_up_in_an_outage_is_in_nobodys_way_after_it() {
+async fn a_session_given_up_in_an_outage_is_in_no_ones_way_after_it() {
     let ensemble = ZooKeeper::start().await;
     let url = ensemble.url_with("session_timeout=24s&ttl=2s");
     let here = LockManager::connect(&url).await.unwrap();

@@ -10,7 +10,7 @@ fn names(n: usize) -> Vec<String> {
 /// Red without: `refuses` in `engines/zookeeper/size.rs` (the servers close the connection, of all that
 /// is locked over it).
 #[tokio::test]
-async fn a_claim_that_no_server_takes_is_refused_and_costs_nobody_the_connection() {
+async fn a_claim_that_no_server_takes_is_refused_and_costs_no_process_the_connection() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
     let manager = LockManager::connect(&url).await.unwrap();

@@ -43,7 +43,7 @@ async fn a_session_that_the_servers_end_is_lost_at_once_and_the_next_gets_in() {
 
 /// Red without: waiting claims of a session that is over being told to ask again.
 #[tokio::test]
-async fn who_waits_when_its_session_ends_gets_in_line_again() {
+async fn a_waiter_when_its_session_ends_gets_in_the_queue_again() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
     let here = LockManager::connect(&url).await.unwrap();

@@ -52,7 +52,7 @@ async fn a_ttl_beyond_half_a_session_is_refused() {
 
 /// Red without: `as_mode` choosing the ACL.
 #[tokio::test]
-async fn who_logs_in_keeps_others_out() {
+async fn a_process_that_logs_in_keeps_others_out() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
     let login = |who: &str| url.replacen("://", &format!("://{who}@"), 1);

@@ -81,7 +81,7 @@ async fn an_entry_that_may_not_be_read_is_waited_for_too() {
 
 /// Red without: a task being ended with its place (`Task`'s `Drop` in `engines/sequenced/claim_record.rs`).
 #[tokio::test]
-async fn who_gives_up_takes_its_watch_back() {
+async fn a_waiter_that_gives_up_takes_its_watch_back() {
     let ensemble = ZooKeeper::start().await;
     let url = ensemble.url_apart();
     let here = LockManager::connect(&url).await.unwrap();

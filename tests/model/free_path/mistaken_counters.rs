@@ -23,7 +23,7 @@ fn half_of_a_pair_that_is_sent_again() {
 }
 
 #[test]
-fn a_pair_whose_set_is_not_looked_at() {
+fn a_pair_whose_set_is_not_checked() {
     is_wrong(&Setting { faults: 0, ..with(Mistake::IgnoresTheSet) }, CONFLICT, 8);
 }
 
@@ -40,7 +40,7 @@ fn a_lease_that_is_passed_on_too_late() {
 
 /// The replica has fewer numbers, and the process that had counted over the old connection goes on over the new one.
 #[test]
-fn a_new_connection_over_which_nobody_has_counted() {
+fn a_new_connection_over_which_no_process_has_counted() {
     is_wrong(&lagging(Mistake::NewConnectionKeepsFlag), TOKEN, 6);
 }
 

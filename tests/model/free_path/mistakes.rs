@@ -62,7 +62,7 @@ fn a_claim_for_several_keys_that_reserves_nothing() {
 }
 
 #[test]
-fn a_mark_that_whoever_leaves_takes_away() {
+fn a_mark_that_the_process_that_leaves_takes_away() {
     let claims = &[X, X, X];
     is_wrong(&Setting { claims, faults: 0, ..with(Mistake::LeaverUnmarks) }, OVERTAKEN, 15);
 }

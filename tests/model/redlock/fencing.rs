@@ -14,7 +14,7 @@ fn the_largest_answer_alone_is_wrong() {
 }
 
 #[test]
-fn writing_back_to_whoever_has_the_lock_is_wrong() {
+fn writing_back_to_the_process_that_has_the_lock_is_wrong() {
     let (accepts, counts) = (Accepts::Anybody, Counts::Answered);
     for (at_once, steps) in [(false, 15), (true, 12)] {
         let scheme = Scheme::WriteBack { at_once, accepts, counts };

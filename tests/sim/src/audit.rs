@@ -7,12 +7,12 @@ use lockattr::store::{AcquireOutcome, AcquireRequest, Claim, LockKey, ReleaseReq
 
 use crate::client::{Habit, WireStore};
 use crate::life::Life;
+use crate::messages::Messages;
 use crate::network::Network;
-use crate::parcels::Parcels;
 use crate::turn::KEYS;
 
 /// Asks each of these servers for each lock: it must be free, and no process wait in the queue for it.
-pub(crate) async fn audit(servers: Vec<String>, parcels: Parcels) -> Vec<String> {
+pub(crate) async fn audit(servers: Vec<String>, messages: Messages) -> Vec<String> {
     let mut left = Vec::new();
     let (network, system) = Network::new();
     tokio::task::spawn_local(system.run());
@@ -20,7 +20,7 @@ pub(crate) async fn audit(servers: Vec<String>, parcels: Parcels) -> Vec<String>
         let store = WireStore::new(
             &server,
             network.clone(),
-            parcels.clone(),
+            messages.clone(),
             Life::default(),
             Habit::Right,
             Duration::from_secs(1),

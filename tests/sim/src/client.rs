@@ -11,10 +11,10 @@ use lockattr::{FencingToken, Holder};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
+use crate::connection::Shared;
 use crate::life::Life;
-use crate::line::Shared;
+use crate::messages::{Answer, Messages, Question};
 use crate::network::Network;
-use crate::parcels::{Answer, Parcels, Question};
 
 /// What the client does with what it hears. All but the first are wrong, and here to be found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,12 +46,12 @@ impl WireStore {
     pub(crate) fn new(
         address: &str,
         network: Network,
-        parcels: Parcels,
+        messages: Messages,
         life: Life,
         habit: Habit,
         response: Duration,
     ) -> Self {
-        let line = Shared::new(address, network, parcels, life.clone(), habit, response);
+        let line = Shared::new(address, network, messages, life.clone(), habit, response);
         let line = Arc::new(line);
         Self { line, life, habit }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lockattr::{Error, Lease, LockGuard};
 use lockattr_history::{Call, Op, Recorder};
 
-use crate::diary::Open;
+use crate::event_log::Open;
 use crate::life::Life;
 
 /// One hold of one call chain, of one key or several.

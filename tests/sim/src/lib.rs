@@ -6,16 +6,16 @@
 
 mod audit;
 mod client;
-mod diary;
-mod flaws;
+mod connection;
+mod event_log;
 mod holding;
+mod injected_bugs;
 mod ledger;
 mod life;
-mod line;
 mod machine;
+mod messages;
 mod network;
 mod outcome;
-mod parcels;
 mod plan;
 mod process;
 mod running;
@@ -28,7 +28,7 @@ mod wire;
 mod world;
 
 pub use client::Habit;
-pub use flaws::Flaw;
+pub use injected_bugs::InjectedBug;
 pub use outcome::Outcome;
 pub use plan::{Fault, KINDS, Plan, Scene, Setup, Topology, Trouble};
 pub use sweep::{Figures, seeds, sweep};

@@ -14,12 +14,12 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::client::{Habit, WireStore};
-use crate::diary::Diary;
+use crate::event_log::EventLog;
 use crate::ledger::Ledger;
 use crate::life::Life;
 use crate::machine::{Machine, clock};
+use crate::messages::Messages;
 use crate::network::Network;
-use crate::parcels::Parcels;
 use crate::plan::{Setup, Topology};
 use crate::task::Task;
 
@@ -48,7 +48,7 @@ pub(crate) struct Process {
     /// Its way to the servers.
     pub(crate) network: Network,
     /// The messages of its world.
-    pub(crate) parcels: Parcels,
+    pub(crate) messages: Messages,
     /// What its locks are for.
     pub(crate) ledger: Ledger,
     /// The machine that it runs on.
@@ -56,7 +56,7 @@ pub(crate) struct Process {
     /// By how many microseconds its calendar is ahead.
     pub(crate) ahead: Rc<Cell<i64>>,
     /// What its tasks wait for and have.
-    pub(crate) diary: Diary,
+    pub(crate) event_log: EventLog,
     /// Which life it lives.
     pub(crate) life: RefCell<Life>,
     /// The history of each of its lives.
@@ -139,10 +139,16 @@ impl Process {
 
     fn store(&self, life: &Life) -> AnyStore {
         let server = |server: &usize| {
-            let (network, parcels) = (self.network.clone(), self.parcels.clone());
+            let (network, messages) = (self.network.clone(), self.messages.clone());
             let address = server_name(*server);
-            let store =
-                WireStore::new(&address, network, parcels, life.clone(), self.habit, self.response);
+            let store = WireStore::new(
+                &address,
+                network,
+                messages,
+                life.clone(),
+                self.habit,
+                self.response,
+            );
             AnyStore::new(store)
         };
         let mut servers = self.servers.iter().map(server);

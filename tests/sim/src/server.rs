@@ -13,8 +13,8 @@ use tokio::time::{Instant, sleep_until};
 use turmoil::net::{TcpListener, TcpStream};
 
 use crate::machine::elapsed;
+use crate::messages::{Answer, Message, Messages, Question};
 use crate::network::ALIVE;
-use crate::parcels::{Answer, Parcel, Parcels, Question};
 
 /// Where every server listens.
 pub(crate) const PORT: u16 = 6379;
@@ -40,14 +40,19 @@ pub(crate) struct Server {
     /// Whether its process runs.
     pub(crate) power: watch::Sender<bool>,
     /// The messages of its world.
-    pub(crate) parcels: Parcels,
+    pub(crate) messages: Messages,
 }
 
 impl Server {
     /// A server over `store`, that is on.
-    pub(crate) fn new(store: AnyStore, fast: i32, takes: Duration, parcels: Parcels) -> Arc<Self> {
+    pub(crate) fn new(
+        store: AnyStore,
+        fast: i32,
+        takes: Duration,
+        messages: Messages,
+    ) -> Arc<Self> {
         let (power, busy) = (watch::Sender::new(true), Mutex::default());
-        Arc::new(Self { store, fast, takes, busy, power, parcels })
+        Arc::new(Self { store, fast, takes, busy, power, messages })
     }
 
     /// What its host runs.
@@ -88,8 +93,8 @@ impl Server {
         loop {
             tokio::select! {
                 biased;
-                Some(parcel) = said.recv() => {
-                    if stream.write_all(&self.parcels.send(parcel)).await.is_err() {
+                Some(message) = said.recv() => {
+                    if stream.write_all(&self.messages.send(message)).await.is_err() {
                         return;
                     }
                 }
@@ -99,7 +104,7 @@ impl Server {
                     if bytes == ALIVE {
                         continue;
                     }
-                    let Parcel::Question(number, question) = self.parcels.collect(bytes) else {
+                    let Message::Question(number, question) = self.messages.collect(bytes) else {
                         panic!("a process asks");
                     };
                     if let Question::Listen(ids) = &question {
@@ -112,7 +117,7 @@ impl Server {
                     self.has_time().await;
                     let answer = self.answer(question).await;
                     // The other end is above.
-                    says.send(Parcel::Answer(number, answer)).ok();
+                    says.send(Message::Answer(number, answer)).ok();
                 }
                 () = sleep_until(heard + KEEP_ALIVE) => return,
             }
@@ -135,14 +140,14 @@ impl Server {
     }
 
     /// What stands here for the subscriber of a process.
-    fn subscriber(self: &Arc<Self>, id: u64, says: &mpsc::UnboundedSender<Parcel>) -> Subscriber {
+    fn subscriber(self: &Arc<Self>, id: u64, says: &mpsc::UnboundedSender<Message>) -> Subscriber {
         let (contended, news, server) = (says.clone(), says.clone(), self.clone());
         let on_contended = move |name: Option<&str>| {
             let name = name.expect("a server names the lock");
-            contended.send(Parcel::Notification(id, format!("wanted {name}"))).ok();
+            contended.send(Message::Notification(id, format!("wanted {name}"))).ok();
         };
         let on_notification = move |token, about| {
-            news.send(Parcel::Notification(id, server.words(token, &about))).ok();
+            news.send(Message::Notification(id, server.words(token, &about))).ok();
         };
         Subscriber::with_network(id, on_contended, on_notification)
     }

@@ -13,7 +13,7 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use tokio::time::{Instant, sleep};
 
-use crate::diary::Open;
+use crate::event_log::Open;
 use crate::holding::Holding;
 use crate::life::Life;
 use crate::machine::elapsed;
@@ -80,7 +80,8 @@ impl Task {
             return self.take_scoped(chain, turn).await;
         }
         let asked = self.asks(chain, turn);
-        let (began, waits) = (Instant::now(), self.process.diary.waits(self.process.number, turn));
+        let (began, waits) =
+            (Instant::now(), self.process.event_log.waits(self.process.number, turn));
         let outcome = match &turn.keys[..] {
             [key] if turn.wait.is_none() => {
                 let answer = self.manager.try_acquire(key, turn.options.clone()).await;
@@ -121,7 +122,7 @@ impl Task {
 
     /// The same by `with_lock`: it drops the body when the lease is lost, and gives the lock back.
     async fn take_scoped(&self, chain: u32, turn: &Turn) {
-        let waits = self.process.diary.waits(self.process.number, turn);
+        let waits = self.process.event_log.waits(self.process.number, turn);
         let mut asked = Some((self.asks(chain, turn), waits));
         let began = Instant::now();
         let body = async |lease: &Lease| {
@@ -150,7 +151,7 @@ impl Task {
     fn granted(&self, asked: Vec<Call>, chain: u32, turn: &Turn, lease: &Lease) -> Holding {
         let fence = lease.fencing_token().get();
         asked.into_iter().for_each(|call| call.ok(Some(fence)));
-        let note = self.process.diary.holds(self.process.number, turn);
+        let note = self.process.event_log.holds(self.process.number, turn);
         Holding::new(self.recorder.clone(), self.life.clone(), chain, &turn.keys, note)
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use lockattr_history::Mode;
 
-use crate::diary::{Diary, Note, What};
+use crate::event_log::{EventLog, Note, What};
 use crate::plan::{Fault, Plan, Topology, Trouble};
 use crate::process::Process;
 
@@ -22,8 +22,8 @@ const NOTICES: Duration = Duration::from_secs(3);
 const TOLD: usize = 3;
 
 /// What must not be, in words.
-pub(crate) fn faults(plan: &Plan, diary: &Diary) -> Vec<String> {
-    let judge = Judge { plan, notes: diary.notes() };
+pub(crate) fn faults(plan: &Plan, event_log: &EventLog) -> Vec<String> {
+    let judge = Judge { plan, notes: event_log.notes() };
     let waits = judge.notes.iter().filter(|note| note.what != What::Held);
     let found = waits.filter_map(|wait| judge.waited_in_vain(wait).or_else(|| judge.failed(wait)));
     let mut found: Vec<_> = found.collect();

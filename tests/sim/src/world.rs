@@ -15,13 +15,13 @@ use turmoil::{Builder, Sim};
 
 use crate::audit::audit;
 use crate::client::Habit;
-use crate::diary::Diary;
-use crate::flaws::{Flaw, WrongStore};
+use crate::event_log::EventLog;
+use crate::injected_bugs::{InjectedBug, WrongStore};
 use crate::ledger::Ledger;
 use crate::machine::{self, Machine, it_is};
+use crate::messages::Messages;
 use crate::network::Network;
 use crate::outcome::Outcome;
-use crate::parcels::Parcels;
 use crate::plan::{KINDS, Plan};
 use crate::process::{Process, server_name};
 use crate::running::Running;
@@ -42,7 +42,7 @@ pub enum Wrong {
     #[default]
     Nothing,
     /// All servers.
-    Servers(Flaw),
+    Servers(InjectedBug),
     /// All clients.
     Clients(Habit),
     /// Each process takes two of the five servers for a majority: it asks only three of them.
@@ -59,7 +59,7 @@ struct World<'a> {
     running: Vec<Option<Running>>,
     /// In which order processes get their time.
     dice: StdRng,
-    parcels: Parcels,
+    messages: Messages,
     injected: [u64; KINDS.len()],
 }
 
@@ -72,8 +72,8 @@ struct World<'a> {
 pub fn run(plan: &Plan, wrong: Wrong) -> Outcome {
     let machine = Machine::start(plan.seed ^ 0x6c6f_636b);
     let ledger = Ledger::default();
-    let diary = Diary::default();
-    let mut world = World::build(plan, wrong, &machine, &ledger, &diary);
+    let event_log = EventLog::default();
+    let mut world = World::build(plan, wrong, &machine, &ledger, &event_log);
     let hangs = world.run_to_end();
     // Leases that no process gave back have ended by then.
     world.goes_on(LONGEST_TTL + Duration::from_millis(500));
@@ -81,7 +81,7 @@ pub fn run(plan: &Plan, wrong: Wrong) -> Outcome {
     let mut findings = ledger.faults();
     findings.extend(hangs);
     findings.extend(left);
-    findings.extend(waits::faults(plan, &diary));
+    findings.extend(waits::faults(plan, &event_log));
     let mut history = Vec::new();
     for process in &world.processes {
         findings.append(&mut process.findings.borrow_mut());
@@ -109,9 +109,9 @@ impl<'a> World<'a> {
         wrong: Wrong,
         machine: &Machine,
         ledger: &Ledger,
-        diary: &Diary,
+        event_log: &EventLog,
     ) -> Self {
-        let parcels = Parcels::default();
+        let messages = Messages::default();
         let mut sim = Builder::new()
             .epoch(SystemTime::UNIX_EPOCH)
             .tick_duration(TICK)
@@ -126,10 +126,10 @@ impl<'a> World<'a> {
         let servers: Vec<_> = (plan.fast.iter().enumerate())
             .map(|(number, &fast)| {
                 let store = match wrong {
-                    Wrong::Servers(flaw) => AnyStore::new(WrongStore::new(flaw)),
+                    Wrong::Servers(injected_bug) => AnyStore::new(WrongStore::new(injected_bug)),
                     _ => AnyStore::new(MemoryStore::new()),
                 };
-                let server = Server::new(store, fast, plan.server_takes, parcels.clone());
+                let server = Server::new(store, fast, plan.server_takes, messages.clone());
                 let host = server.clone();
                 sim.host(server_name(number), move || host.clone().run());
                 server
@@ -154,9 +154,9 @@ impl<'a> World<'a> {
                     works: plan.works,
                     seed: plan.seed,
                     network,
-                    parcels: parcels.clone(),
+                    messages: messages.clone(),
                     ledger: ledger.clone(),
-                    diary: diary.clone(),
+                    event_log: event_log.clone(),
                     machine: machine.share(),
                     ahead: Rc::new(Cell::new(setup.ahead)),
                     life: RefCell::default(),
@@ -169,7 +169,7 @@ impl<'a> World<'a> {
         let begin = |process| Some(Running::begin(process, Duration::ZERO));
         let running = processes.iter().map(begin).collect();
         let (dice, injected) = (StdRng::seed_from_u64(plan.seed), [0; KINDS.len()]);
-        Self { plan, sim, servers, processes, running, dice, parcels, injected }
+        Self { plan, sim, servers, processes, running, dice, messages, injected }
     }
 
     /// Until everybody is done, or should be; says who is not.
@@ -228,10 +228,10 @@ impl<'a> World<'a> {
     /// What is left in the servers.
     fn audit(&mut self) -> Vec<String> {
         let found = Rc::new(RefCell::new(None));
-        let (finds, parcels) = (found.clone(), self.parcels.clone());
+        let (finds, messages) = (found.clone(), self.messages.clone());
         let servers = (0..self.servers.len()).map(server_name).collect();
         self.sim.client("auditor", async move {
-            finds.replace(Some(audit(servers, parcels).await));
+            finds.replace(Some(audit(servers, messages).await));
             Ok(())
         });
         while found.borrow().is_none() {

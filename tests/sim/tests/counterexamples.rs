@@ -1,7 +1,7 @@
 //! Wrong servers, wrong clients, a wrong quorum: each is found, by the same worlds in which the
 //! runtime as it is passes, within a few seeds.
 
-use lockattr_sim::{Flaw, Habit, Plan, Scene, Topology, Wrong, run};
+use lockattr_sim::{Habit, InjectedBug, Plan, Scene, Topology, Wrong, run};
 
 /// After so many worlds without a finding, nothing would be found.
 const WITHIN: u64 = 120;
@@ -28,27 +28,27 @@ fn found_among(plans: impl Iterator<Item = Plan>, wrong: Wrong, fits: &str) {
 
 #[test]
 fn a_server_that_lets_anybody_release_is_found() {
-    found(Wrong::Servers(Flaw::ReleasesForAnybody), Topology::Alone, "two holders at once");
+    found(Wrong::Servers(InjectedBug::ReleasesForAnybody), Topology::Alone, "two holders at once");
 }
 
 #[test]
 fn a_server_that_forgets_to_expire_is_found() {
-    found(Wrong::Servers(Flaw::ForgetsToExpire), Topology::Alone, "is held by");
+    found(Wrong::Servers(InjectedBug::ForgetsToExpire), Topology::Alone, "is held by");
 }
 
 #[test]
 fn a_server_that_grants_twice_is_found() {
-    found(Wrong::Servers(Flaw::GrantsTwice), Topology::Alone, "two holders at once");
+    found(Wrong::Servers(InjectedBug::GrantsTwice), Topology::Alone, "two holders at once");
 }
 
 #[test]
 fn a_server_that_counts_backwards_is_found() {
-    found(Wrong::Servers(Flaw::CountsBackwards), Topology::Alone, "fencing token later");
+    found(Wrong::Servers(InjectedBug::CountsBackwards), Topology::Alone, "fencing token later");
 }
 
 #[test]
 fn servers_whose_leases_end_early_are_found() {
-    found(Wrong::Servers(Flaw::ExpiresEarly), Topology::Redlock, "two holders at once");
+    found(Wrong::Servers(InjectedBug::ExpiresEarly), Topology::Redlock, "two holders at once");
 }
 
 #[test]
@@ -77,13 +77,13 @@ fn scenes(scene: Scene) -> impl Iterator<Item = Plan> {
 
 #[test]
 fn a_server_that_keeps_waiters_of_the_dead_is_found() {
-    let wrong = Wrong::Servers(Flaw::KeepsTheDead);
+    let wrong = Wrong::Servers(InjectedBug::KeepsTheDead);
     found_among(scenes(Scene::WaitersLeave), wrong, "waits in vain");
 }
 
 #[test]
 fn a_server_that_frees_late_is_found() {
-    let wrong = Wrong::Servers(Flaw::FreesLate);
+    let wrong = Wrong::Servers(InjectedBug::FreesLate);
     found_among(scenes(Scene::CallersAreDropped), wrong, "waits in vain");
 }
 

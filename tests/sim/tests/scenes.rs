@@ -43,7 +43,7 @@ fn a_process_that_is_gone_costs_no_more_than_its_lease_however_many_waiters_it_h
 
 /// Red without: the difference between a store that has much to do and one that is out.
 #[test]
-fn a_crowd_that_gives_up_at_once_hears_of_no_outage() {
+fn a_crowd_that_gives_up_at_once_learns_of_no_outage() {
     plays(Scene::ACrowdGivesUp);
 }
 

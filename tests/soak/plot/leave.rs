@@ -10,8 +10,8 @@ use tokio::time::{Instant, sleep};
 use super::{PATIENT, bound, crowd, manager};
 use crate::chance::one_of;
 use crate::crowd::Sharing;
+use crate::nemesis::Trouble;
 use crate::topology::Topology;
-use crate::weather::Trouble;
 
 /// How many wait in the process that goes. Each would cost a lease if the store went on to serve them.
 const WAITERS: usize = 15;

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::fleets::forget;
 use super::{PROCESS, REDIS_LINES_LAST, Topology};
-use crate::weather::{Harm, Spell, Trouble};
+use crate::nemesis::{Attack, Harm, Trouble};
 use crate::worker::KEYS;
 
 /// Three masters with a replica each, which must have a lease before it counts.
@@ -25,26 +25,26 @@ impl Topology for Cluster {
         Harm::ScriptsFlushed,
     ];
 
-    async fn suffer(&self, spell: Spell<Harm>) {
+    async fn suffer(&self, attack: Attack<Harm>) {
         let cluster = self;
-        let slot = cluster.slot_of(&format!("lock:{}", KEYS[spell.pick % KEYS.len()]));
+        let slot = cluster.slot_of(&format!("lock:{}", KEYS[attack.pick % KEYS.len()]));
         let master = cluster.master_of(slot).await;
-        match spell.kind {
+        match attack.kind {
             Harm::FailedOver => {
                 master.kill();
                 cluster.failed_over(master).await;
-                sleep(spell.lasts / 4).await;
+                sleep(attack.lasts / 4).await;
                 master.revive().await;
             }
-            Harm::MasterFrozen => master.while_stopped(sleep(spell.lasts)).await,
+            Harm::MasterFrozen => master.while_stopped(sleep(attack.lasts)).await,
             Harm::SwitchedOver => drop(cluster.switch_over(slot).await),
             Harm::OneKilled => {
                 let replica = cluster.replica_of(slot).await.expect("all was well before");
                 replica.kill();
-                sleep(spell.lasts).await;
+                sleep(attack.lasts).await;
                 replica.revive().await;
             }
-            Harm::SlotMoved => return moves(self, slot, spell.pick).await,
+            Harm::SlotMoved => return moves(self, slot, attack.pick).await,
             kind => return forget(master, kind).await,
         }
         cluster.settled().await;

@@ -6,15 +6,15 @@ use lockattr_tests::{Engine, Etcd, MariaDb, PostgresServer, RedisServer, ZooKeep
 use tokio::time::sleep;
 
 use super::{REDIS_LINES_LAST, Topology};
-use crate::weather::{Harm, Spell};
+use crate::nemesis::{Attack, Harm};
 
 /// What any engine survives.
-pub(super) async fn suffer(engine: &impl Engine, spell: Spell<Harm>) {
-    match spell.kind {
+pub(super) async fn suffer(engine: &impl Engine, attack: Attack<Harm>) {
+    match attack.kind {
         Harm::Restarted => engine.restart().await,
         Harm::Frozen => {
             engine.freeze();
-            sleep(spell.lasts).await;
+            sleep(attack.lasts).await;
             engine.thaw();
         }
         harm => unreachable!("{harm:?} is not in its list"),
@@ -26,11 +26,11 @@ impl Topology for RedisServer {
         &[Harm::Restarted, Harm::Frozen, Harm::ClientsKilled, Harm::ScriptsFlushed];
     const LINES_LAST: Duration = REDIS_LINES_LAST;
 
-    async fn suffer(&self, spell: Spell<Harm>) {
-        match spell.kind {
+    async fn suffer(&self, attack: Attack<Harm>) {
+        match attack.kind {
             Harm::ClientsKilled => drop(self.cli().await.client_kill_all_others().await),
             Harm::ScriptsFlushed => self.cli().await.script_flush().await,
-            _ => suffer(self, spell).await,
+            _ => suffer(self, attack).await,
         }
     }
 }
@@ -39,14 +39,14 @@ impl Topology for PostgresServer {
     const HARMS: &'static [Harm] = &[Harm::Restarted, Harm::Frozen, Harm::ClientsKilled];
     const ENTRIES_END: bool = false;
 
-    async fn suffer(&self, spell: Spell<Harm>) {
-        match spell.kind {
+    async fn suffer(&self, attack: Attack<Harm>) {
+        match attack.kind {
             Harm::ClientsKilled => {
                 let kill = "select pg_terminate_backend(pid) from pg_stat_activity \
                             where backend_type = 'client backend' and pid <> pg_backend_pid()";
                 self.run(kill).await;
             }
-            _ => suffer(self, spell).await,
+            _ => suffer(self, attack).await,
         }
     }
 }
@@ -55,8 +55,8 @@ impl Topology for MariaDb {
     const HARMS: &'static [Harm] = &[Harm::Restarted, Harm::Frozen, Harm::ClientsKilled];
     const ENTRIES_END: bool = false;
 
-    async fn suffer(&self, spell: Spell<Harm>) {
-        match spell.kind {
+    async fn suffer(&self, attack: Attack<Harm>) {
+        match attack.kind {
             Harm::ClientsKilled => {
                 let all = "SELECT id FROM information_schema.processlist \
                            WHERE command <> 'Daemon' AND id <> CONNECTION_ID() AND user LIKE 'lock%'";
@@ -67,7 +67,7 @@ impl Topology for MariaDb {
                     mysql_async::prelude::Queryable::query_drop(&mut cli, kill).await.ok();
                 }
             }
-            _ => suffer(self, spell).await,
+            _ => suffer(self, attack).await,
         }
     }
 }
@@ -76,20 +76,20 @@ impl Topology for ZooKeeper {
     const HARMS: &'static [Harm] =
         &[Harm::Restarted, Harm::Frozen, Harm::OneKilled, Harm::OneFrozen];
 
-    async fn suffer(&self, spell: Spell<Harm>) {
-        let nth = spell.pick % self.addrs().len();
-        match spell.kind {
+    async fn suffer(&self, attack: Attack<Harm>) {
+        let nth = attack.pick % self.addrs().len();
+        match attack.kind {
             Harm::OneKilled => {
                 self.kill_one(nth);
-                sleep(spell.lasts).await;
+                sleep(attack.lasts).await;
                 self.revive_one(nth).await;
             }
             Harm::OneFrozen => {
                 self.freeze_one(nth);
-                sleep(spell.lasts).await;
+                sleep(attack.lasts).await;
                 self.thaw_one(nth);
             }
-            _ => suffer(self, spell).await,
+            _ => suffer(self, attack).await,
         }
     }
 }
@@ -99,15 +99,15 @@ impl Topology for Etcd {
     /// revoke the sessions that its successor has kept (etcd's issue 15247).
     const HARMS: &'static [Harm] = &[Harm::Restarted, Harm::Frozen, Harm::OneKilled];
 
-    async fn suffer(&self, spell: Spell<Harm>) {
-        match spell.kind {
+    async fn suffer(&self, attack: Attack<Harm>) {
+        match attack.kind {
             Harm::OneKilled => {
-                let nth = spell.pick % self.addrs().len();
+                let nth = attack.pick % self.addrs().len();
                 self.kill(nth);
-                sleep(spell.lasts).await;
+                sleep(attack.lasts).await;
                 self.revive(nth).await;
             }
-            _ => suffer(self, spell).await,
+            _ => suffer(self, attack).await,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use lockattr_tests::RedisServer;
 
-use crate::weather::Harm;
+use crate::nemesis::Harm;
 
 pub(super) async fn forget(server: &RedisServer, kind: Harm) {
     let cli = server.cli().await;

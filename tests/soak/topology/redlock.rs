@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::fleets::forget;
 use super::{REDIS_LINES_LAST, Topology};
-use crate::weather::{Harm, Spell};
+use crate::nemesis::{Attack, Harm};
 
 /// Five servers that have each write on their disk before they answer.
 impl Topology for Independents {
@@ -21,17 +21,17 @@ impl Topology for Independents {
         Harm::ScriptsFlushed,
     ];
 
-    async fn suffer(&self, spell: Spell<Harm>) {
-        let node = self.node(spell.pick % 5);
-        match spell.kind {
+    async fn suffer(&self, attack: Attack<Harm>) {
+        let node = self.node(attack.pick % 5);
+        match attack.kind {
             Harm::OneKilled => {
                 node.kill();
-                sleep(spell.lasts).await;
+                sleep(attack.lasts).await;
                 node.revive().await;
             }
-            Harm::OneFrozen => node.while_stopped(sleep(spell.lasts)).await,
+            Harm::OneFrozen => node.while_stopped(sleep(attack.lasts)).await,
             kind @ (Harm::ClientsKilled | Harm::ScriptsFlushed) => forget(node, kind).await,
-            _ => super::engines::suffer(self, spell).await,
+            _ => super::engines::suffer(self, attack).await,
         }
     }
 }

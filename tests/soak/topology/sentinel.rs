@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::fleets::forget;
 use super::{PROCESS, REDIS_LINES_LAST, Topology};
-use crate::weather::{Harm, Spell, Trouble};
+use crate::nemesis::{Attack, Harm, Trouble};
 
 /// A master with two replicas, both of which must have a lease before it counts.
 impl Topology for Sentinels {
@@ -24,27 +24,27 @@ impl Topology for Sentinels {
         Harm::ScriptsFlushed,
     ];
 
-    async fn suffer(&self, spell: Spell<Harm>) {
+    async fn suffer(&self, attack: Attack<Harm>) {
         let sentinels = self;
         let master = sentinels.master().await;
-        match spell.kind {
+        match attack.kind {
             Harm::FailedOver => {
                 master.kill();
                 sentinels.failed_over(master).await;
-                sleep(spell.lasts / 4).await;
+                sleep(attack.lasts / 4).await;
                 master.revive().await;
             }
-            Harm::MasterFrozen => master.while_stopped(sleep(spell.lasts)).await,
+            Harm::MasterFrozen => master.while_stopped(sleep(attack.lasts)).await,
             Harm::SwitchedOver => drop(sentinels.switch_over().await),
             Harm::OneKilled => {
-                let replica = sentinels.replicas().await[spell.pick % 2];
+                let replica = sentinels.replicas().await[attack.pick % 2];
                 replica.kill();
-                sleep(spell.lasts).await;
+                sleep(attack.lasts).await;
                 replica.revive().await;
             }
             Harm::OneFrozen => {
-                let replica = sentinels.replicas().await[spell.pick % 2];
-                replica.while_stopped(sleep(spell.lasts)).await;
+                let replica = sentinels.replicas().await[attack.pick % 2];
+                replica.while_stopped(sleep(attack.lasts)).await;
             }
             kind => return forget(master, kind).await,
         }

@@ -4,7 +4,7 @@
 use lockattr_tests::{Engine, MariaDb, PostgresServer};
 
 use super::{Topology, engines};
-use crate::weather::{Harm, Spell, Trouble};
+use crate::nemesis::{Attack, Harm, Trouble};
 
 const TROUBLES: &[Trouble] = &[
     Trouble::Killed,
@@ -60,8 +60,8 @@ macro_rules! sessions_of {
             const ALL_MODES: bool = $modes;
             const ENTRIES_END: bool = false;
 
-            async fn suffer(&self, spell: Spell<Harm>) {
-                engines::suffer(&self.0, spell).await;
+            async fn suffer(&self, attack: Attack<Harm>) {
+                engines::suffer(&self.0, attack).await;
             }
         }
     };

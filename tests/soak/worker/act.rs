@@ -11,9 +11,9 @@ use tokio::time::timeout;
 
 use super::World;
 use super::chain::{Calls, Chain};
-use super::deeds::does;
-use super::patience::in_time;
+use super::operations::does;
 use super::turn::{Turn, Way};
+use super::wait_budget::in_time;
 use crate::outcome::Complaint;
 
 /// What a panic says that belongs to the work.

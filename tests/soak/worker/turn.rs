@@ -20,7 +20,7 @@ pub(super) struct Turn {
     /// The longest that the options let it wait.
     pub(super) patience: Duration,
     pub(super) way: Way,
-    pub(super) deeds: Vec<Deed>,
+    pub(super) operations: Vec<Operation>,
     /// When the caller drops all of it, if it does.
     pub(super) dropped_after: Option<Duration>,
     /// What follows.
@@ -42,7 +42,7 @@ pub(super) enum Way {
 
 /// One thing that is done under the lock.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Deed {
+pub(super) enum Operation {
     /// What the lock guards: an entry in each key's shelf, or a look at it.
     Guarded(Duration),
     /// The same in a nested call, which enters again.
@@ -78,13 +78,14 @@ impl Turn {
             patience = Duration::ZERO;
         }
         let dropped_after = random.random_ratio(1, 12).then(|| millis(random, 0..400));
-        let mut deeds: Vec<Deed> = (0..random.random_range(1..4)).map(|_| deed(random)).collect();
+        let mut operations: Vec<Operation> =
+            (0..random.random_range(1..4)).map(|_| operation(random)).collect();
         if random.random_ratio(1, 25) {
             // It outlives a lease that no process renews, and would go on.
             let ttl = millis(random, 100..400);
             options = options.ttl(ttl).renew(false).on_lost(OnLost::Ignore);
-            deeds.insert(0, Deed::Worked(ttl + millis(random, 0..400)));
-            deeds.push(Deed::Guarded(millis(random, 0..4)));
+            operations.insert(0, Operation::Worked(ttl + millis(random, 0..400)));
+            operations.push(Operation::Guarded(millis(random, 0..4)));
         }
         Self {
             keys,
@@ -92,7 +93,7 @@ impl Turn {
             options,
             patience,
             way,
-            deeds,
+            operations,
             dropped_after,
             rest: millis(random, 0..20),
         }
@@ -151,16 +152,16 @@ fn options(random: &mut StdRng, mode: Shared) -> (LockOptions, Duration) {
     (options, patience)
 }
 
-fn deed(random: &mut StdRng) -> Deed {
+fn operation(random: &mut StdRng) -> Operation {
     match random.random_range(0..100) {
-        0..64 => Deed::Guarded(millis(random, 0..4)),
-        64..76 => Deed::Nested(millis(random, 0..4)),
-        76..84 => Deed::Extended(millis(random, 500..2000)),
-        84..95 => Deed::Worked(millis(random, 0..20)),
-        95 => Deed::Worked(millis(random, 200..1200)),
-        96 => Deed::Blocked(millis(random, 1..300)),
-        97 => Deed::Panicked,
-        _ => Deed::Guarded(millis(random, 20..200)),
+        0..64 => Operation::Guarded(millis(random, 0..4)),
+        64..76 => Operation::Nested(millis(random, 0..4)),
+        76..84 => Operation::Extended(millis(random, 500..2000)),
+        84..95 => Operation::Worked(millis(random, 0..20)),
+        95 => Operation::Worked(millis(random, 200..1200)),
+        96 => Operation::Blocked(millis(random, 1..300)),
+        97 => Operation::Panicked,
+        _ => Operation::Guarded(millis(random, 20..200)),
     }
 }
 
@@ -209,8 +210,8 @@ mod tests {
         for way in [Way::Released, Way::Dropped, Way::Tried, Way::Body] {
             assert!(turns.iter().any(|turn| turn.way == way), "{way:?}");
         }
-        for deed in ["Guarded", "Nested", "Extended", "Worked", "Blocked", "Panicked"] {
-            assert!(format!("{turns:?}").contains(deed), "{deed}");
+        for operation in ["Guarded", "Nested", "Extended", "Worked", "Blocked", "Panicked"] {
+            assert!(format!("{turns:?}").contains(operation), "{operation}");
         }
     }
 

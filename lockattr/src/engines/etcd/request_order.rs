@@ -111,7 +111,7 @@ mod tests {
 
     /// Red without: `leaving` in `enters`.
     #[tokio::test(start_paused = true)]
-    async fn who_enters_a_line_comes_behind_those_who_leave_it() {
+    async fn a_process_that_enters_a_line_comes_behind_those_who_leave_it() {
         let order = RequestOrder::default();
         let (one, other) = (OwnerToken::random(1), OwnerToken::random(1));
         let leaves = order.begin_leave(one, &queues(&["a", "b"]));

@@ -326,7 +326,7 @@ mod tests {
     ///
     /// Red without: `hands_on` in the drop of `Waits`.
     #[test]
-    fn who_gives_up_waits_until_commands_have_been_handed_over() {
+    fn a_waiter_that_gives_up_waits_until_commands_have_been_handed_off() {
         let (combiner, handed_over, begins) =
             (Combiner::default(), AtomicBool::new(false), Barrier::new(2));
         let (_caller, answer) = oneshot::channel();
@@ -349,7 +349,7 @@ mod tests {
     /// Red without: `is_over`, or the entries in what is taken out, in the drop of `Sender`; or `Sender` from the
     /// beginning of `run`.
     #[test]
-    fn who_asks_is_told_when_nobody_sends_any_more() {
+    fn a_caller_that_asks_learns_when_no_process_sends_any_more() {
         let combiner = Arc::<Combiner>::default();
         let ask = || {
             let (caller, answer) = oneshot::channel();

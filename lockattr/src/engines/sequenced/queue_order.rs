@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_served_in_an_empty_line() {
+    fn no_process_is_served_in_an_empty_line() {
         assert_eq!(served(&[]), 0);
     }
 
@@ -139,7 +139,7 @@ mod tests {
 
     /// Takes entries out of random lines one by one: whose turn comes was told.
     #[test]
-    fn nobodys_turn_comes_without_one_in_the_way_going() {
+    fn no_ones_turn_comes_without_one_in_the_way_going() {
         for _ in 0..2_000 {
             let kinds: Vec<_> = (0..7)
                 .map(|_| match rand::random::<u32>() % 6 {

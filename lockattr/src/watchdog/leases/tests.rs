@@ -120,7 +120,7 @@ fn a_lease_whose_deadline_has_passed_is_over_and_asked_for_no_more() {
 
 /// Red without: the look in `hand_off` at the last hold's renewal, or the time that it sets.
 #[test]
-fn a_lease_that_was_not_renewed_is_so_at_once_when_it_is_handed_over() {
+fn a_lease_that_was_not_renewed_is_so_at_once_when_it_is_handed_off() {
     let (mut leases, now) = (Leases::default(), Instant::now());
     let renewed = watch(&mut leases, now, TTL, true);
     let fixed = watch(&mut leases, now, TTL, false);

@@ -57,7 +57,7 @@ fn a_lease_is_seen_once_and_only_if_it_is_still_held() {
 
 /// Red without: any of the looks in `hand_off`.
 #[test]
-fn a_lease_is_handed_over_unless_it_was_seen_or_has_to_be_renewed_now() {
+fn a_lease_is_handed_off_unless_it_was_seen_or_has_to_be_renewed_now() {
     let (new_leases, now) = (NewLeases::new(), Instant::now());
     let (renewed, fixed) = (hold(now, true), hold(now, false));
     let [renewed_id, fixed_id] = [&renewed, &fixed].map(|hold| new_leases.watch(hold, now, TTL).0);

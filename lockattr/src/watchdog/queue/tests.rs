@@ -195,7 +195,7 @@ fn the_last_resort_is_needed_where_something_is_owed_that_no_task_sees_to() {
 
 /// Red without: the hand-off to the leases, or the wake behind it.
 #[test]
-fn a_lease_that_was_not_renewed_wakes_the_tasks_when_it_is_handed_over() {
+fn a_lease_that_was_not_renewed_wakes_the_tasks_when_it_is_handed_off() {
     let (mut queue, runtime, now) = (Queue::default(), some_runtime(), Instant::now());
     let wake = queue.enter(runtime).unwrap();
     let fencing = FencingToken::from_counter(7);

@@ -164,7 +164,7 @@ fn push(kind: &str, channel: &str, rest: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_the_server_pushes_is_nobodys_reply() {
+async fn what_the_server_pushes_is_no_ones_reply() {
     let setup = setup().await;
     let mut client = pushed_to(&setup).await;
     setup.proxy.next("blpop", Fault::HoldReply);

@@ -28,7 +28,7 @@ async fn left(cluster: &Cluster, prefix: &str) -> Vec<String> {
 
 /// Red without: the release of what was taken before another key was refused.
 #[tokio::test]
-async fn who_waits_for_keys_in_two_slots_holds_none_of_them() {
+async fn a_waiter_for_keys_in_two_slots_holds_none_of_them() {
     let cluster = Cluster::shared().await;
     let query = query("rollback");
     let (first, second) = (manager(cluster, &query).await, manager(cluster, &query).await);
@@ -87,7 +87,7 @@ async fn keys_named_in_opposite_orders_never_block_each_other() {
 ///
 /// Red without: the release of the parts behind a refusal.
 #[tokio::test]
-async fn who_is_told_and_cannot_come_lets_the_next_one_have_it() {
+async fn a_process_that_is_notified_and_cannot_come_lets_the_next_one_have_it() {
     let cluster = Cluster::start().await;
     let first = manager(&cluster, LONG).await;
     let mut pair = ["a", "b"];

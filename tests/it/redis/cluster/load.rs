@@ -96,7 +96,7 @@ async fn works(
 /// Red without: the comparison of the store (`admits` in `holders.lua`, `NX` in `enter.lua` and in `pair`).
 #[tokio::test]
 #[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
-async fn nobody_writes_with_a_smaller_token_while_masters_fail_under_load() {
+async fn no_process_writes_with_a_smaller_token_while_masters_fail_under_load() {
     let cluster = Cluster::start().await;
     let (names, resource, over) = (names(&cluster), Resource::default(), AtomicBool::new(false));
     let query = "replicas=1&ttl=2s&response_timeout=500ms&connect_timeout=500ms&heartbeat=500ms";

@@ -62,7 +62,7 @@ async fn a_master_that_dies_costs_a_failover_and_no_lease() {
 
 /// A process in the queue learns of a master's death by the end of its connection, of a silent one by its
 /// heartbeat.
-async fn those_in_line_get_in(stands_still: bool) {
+async fn those_in_the_queue_get_in(stands_still: bool) {
     let cluster = Cluster::start().await;
     let query = "ttl=20s&wait=60s&heartbeat=500ms&response_timeout=500ms";
     let (first, second) = (manager(&cluster, query).await, manager(&cluster, query).await);
@@ -102,21 +102,21 @@ async fn those_in_line_get_in(stands_still: bool) {
 
 /// Red without: the notice to waiters that messages may be lost (`Ears::missed`).
 #[tokio::test]
-async fn those_in_line_at_a_master_that_dies_get_in_at_the_next() {
-    those_in_line_get_in(false).await;
+async fn those_in_the_queue_at_a_master_that_dies_get_in_at_the_next() {
+    those_in_the_queue_get_in(false).await;
 }
 
 /// Red without: the notice to waiters that messages may be lost (`Ears::missed`).
 #[tokio::test]
-async fn those_in_line_at_a_master_that_stands_still_get_in_at_the_next() {
-    those_in_line_get_in(true).await;
+async fn those_in_the_queue_at_a_master_that_stands_still_get_in_at_the_next() {
+    those_in_the_queue_get_in(true).await;
 }
 
 /// The old master keeps its connections, and takes the channels.
 ///
 /// Red without: the notice to waiters that messages may be lost (`Ears::missed`).
 #[tokio::test]
-async fn those_in_line_at_a_master_that_was_replaced_in_peace_get_in() {
+async fn those_in_the_queue_at_a_master_that_was_replaced_in_peace_get_in() {
     let cluster = Cluster::start().await;
     let (first, second) = (manager(&cluster, LONG).await, manager(&cluster, LONG).await);
     let holder = acquire(&first, "a").await;

@@ -66,7 +66,7 @@ async fn a_lease_is_renewed_while_its_slot_is_on_its_way() {
 ///
 /// Red without: the new connection for a channel that was taken (`is_taken`).
 #[tokio::test]
-async fn a_slot_that_moves_takes_those_in_line_along() {
+async fn a_slot_that_moves_takes_those_in_the_queue_along() {
     let cluster = Cluster::start().await;
     // No process looks at the map for so long.
     let query = format!("{LONG}&heartbeat=60s");
@@ -101,7 +101,7 @@ async fn a_slot_that_moves_takes_those_in_line_along() {
 ///
 /// Red without: the pause after `TRYAGAIN`.
 #[tokio::test]
-async fn who_asks_while_the_keys_are_on_their_way_gets_in_afterwards() {
+async fn a_caller_that_asks_while_the_keys_are_on_their_way_gets_in_afterwards() {
     let cluster = Cluster::start().await;
     let manager = manager(&cluster, LONG).await;
     let holder = acquire(&manager, "a").await;

@@ -6,7 +6,7 @@ use super::*;
 
 /// Red without: the count of those who heard a message.
 #[tokio::test]
-async fn a_killed_process_in_line_is_passed_over() {
+async fn a_killed_process_in_the_queue_is_passed_over() {
     let cluster = Cluster::start().await;
     let (first, last) = (manager(&cluster, LONG).await, manager(&cluster, LONG).await);
     let holder = acquire(&first, "a").await;
@@ -29,7 +29,7 @@ async fn a_killed_process_in_line_is_passed_over() {
 ///
 /// Red without: the end of subscriptions that no process needs (`spare`).
 #[tokio::test]
-async fn channels_that_nobody_needs_are_given_up_and_the_others_kept() {
+async fn channels_that_no_process_needs_are_given_up_and_the_others_kept() {
     let cluster = Cluster::start().await;
     let (first, second) = (manager(&cluster, LONG).await, manager(&cluster, LONG).await);
     let holder = acquire(&first, "a").await;

@@ -92,7 +92,7 @@ async fn give_back_together(held: Vec<LockGuard>) -> Vec<Result<(), Error>> {
 ///
 /// Red without: the comparison in `delete.lua`, or its `pcall` around `GET`.
 #[tokio::test]
-async fn what_happens_to_one_lock_of_a_crowd_is_told_to_its_holder_alone() {
+async fn what_happens_to_one_lock_of_a_crowd_is_notified_to_its_holder_alone() {
     const WRITTEN: usize = 20;
     const LISTED: usize = 21;
     let server = RedisServer::start().await;
@@ -171,7 +171,7 @@ async fn a_lock_that_is_given_back_is_taken_again_by_the_same_pipeline() {
 ///
 /// Red without: the undo of an unanswered acquisition.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn who_gives_up_in_a_crowd_leaves_nothing() {
+async fn a_waiter_that_gives_up_in_a_crowd_leaves_nothing() {
     let server = RedisServer::start().await;
     let manager = manager(&server, "").await;
     round(&manager).await;

@@ -46,7 +46,7 @@ async fn a_lock_that_may_not_be_read_is_neither_contended_nor_lost() {
 
 /// Red without: an error being told to the caller (`Refusal::Unknown`, were it `Held`).
 #[tokio::test]
-async fn what_a_user_may_not_do_is_told_and_locks_nothing() {
+async fn what_a_user_may_not_do_is_notified_and_locks_nothing() {
     let events = capture_events_from(Level::TRACE);
     let server = server_with_a_user().await;
     let cli = server.cli().await;

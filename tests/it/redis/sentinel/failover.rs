@@ -108,7 +108,7 @@ async fn a_release_that_its_replicas_never_got_costs_the_rest_of_the_lease() {
 /// Red without: those in the queue being told to ask again when their connection is gone
 /// (`Post::interrupted`).
 #[tokio::test]
-async fn who_waits_in_line_gets_in_at_the_new_master() {
+async fn a_waiter_in_the_queue_gets_in_at_the_new_master() {
     let sentinels = Sentinels::start().await;
     let here = LockManager::connect(sentinels.url()).await.unwrap();
     let there = LockManager::connect(sentinels.url()).await.unwrap();

@@ -41,7 +41,7 @@ async fn what_a_thawed_master_answers_does_not_count() {
 }
 
 /// Nothing is asked of it and it says nothing: only the sentinels know.
-async fn is_left_by_one_who_waits(sentinels: &Sentinels, url: String) {
+async fn is_left_by_one_a_waiter(sentinels: &Sentinels, url: String) {
     let manager = LockManager::connect(url).await.unwrap();
     let old = sentinels.master().await;
     let cli = old.cli().await;
@@ -71,7 +71,7 @@ async fn is_left_by_one_who_waits(sentinels: &Sentinels, url: String) {
 async fn it_is_left_as_soon_as_a_sentinel_says_so() {
     let sentinels = Sentinels::start().await;
     let url = sentinels.url_with("response_timeout=60s&heartbeat=60s");
-    is_left_by_one_who_waits(&sentinels, url).await;
+    is_left_by_one_a_waiter(&sentinels, url).await;
 }
 
 /// Red without: the look now and then (`timeout` in `Follower::look`).
@@ -87,5 +87,5 @@ async fn it_is_left_after_a_heartbeat_where_no_message_of_the_sentinels_comes() 
     let hosts: Vec<_> = proxies.iter().map(Proxy::addr).collect();
     let hosts = hosts.join(",");
     let url = format!("redis+sentinel://{hosts}/lockattr?response_timeout=60s&heartbeat=1s");
-    is_left_by_one_who_waits(&sentinels, url).await;
+    is_left_by_one_a_waiter(&sentinels, url).await;
 }

@@ -8,7 +8,7 @@ use super::{LIMIT, LONG, World, faults};
 
 /// Red without: the guard going on after its own release got no answer.
 #[tokio::test]
-async fn a_release_without_an_answer_is_told_and_made_up_for() {
+async fn a_release_without_an_answer_is_notified_and_made_up_for() {
     join_all(faults().into_iter().map(|(fault, effective)| async move {
         let world = World::new().await;
         let guard = world.manager.acquire("a", LockOptions::new().ttl(LONG)).await.unwrap();
@@ -60,7 +60,7 @@ async fn what_the_body_returned_is_not_hidden_by_its_release() {
 
 /// Red without: the comparison in `delete.lua`, `release_one.lua` and `release.lua`.
 #[tokio::test]
-async fn a_release_that_arrives_again_frees_nobody_elses_lock() {
+async fn a_release_that_arrives_again_frees_no_others_lock() {
     let world = World::new().await;
     let guard = world.manager.acquire("a", LockOptions::new().ttl(LONG)).await.unwrap();
     world.proxy.next("release", Fault::SwallowReply);

@@ -32,7 +32,7 @@ async fn a_renewal_without_an_answer_is_tried_again() {
 ///
 /// Red without: the timer of `Hold::ended`.
 #[tokio::test]
-async fn a_renewal_that_hangs_delays_the_loss_for_nobody() {
+async fn a_renewal_that_hangs_delays_the_loss_for_no_process() {
     join_all([Fault::HoldRequest, Fault::HoldReply, Fault::HalfOpen].map(|fault| async move {
         let world = World::with("response_timeout=60s&heartbeat=60s").await;
         let options = LockOptions::new().ttl(SECOND);

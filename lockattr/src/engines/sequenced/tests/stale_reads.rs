@@ -29,7 +29,7 @@ async fn looks_and_is_granted(waiting: Waiting) {
 
 /// Red without: `queue_or_remove` leaving a grant alone.
 #[tokio::test(start_paused = true)]
-async fn an_older_look_takes_no_grant_back_from_who_waits() {
+async fn an_older_look_takes_no_grant_back_from_a_waiter() {
     looks_and_is_granted(Waiting::Queued).await;
 }
 

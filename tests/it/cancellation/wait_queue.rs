@@ -1,0 +1,160 @@
+//! Futures that wait in a queue, here or in the store, and locks that are kept after their holder.
+
+use std::future::pending;
+use std::time::Duration;
+
+use lockattr::{Error, Lease, LockManager, LockOptions};
+use tokio::time::sleep;
+
+use super::stepped::TRIP;
+use super::sweep::Scenario;
+use super::world::{Case, LEASE, OTHER_KEY, World, ticks};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// As long as another has what is wanted.
+const BUSY: Duration = Duration::from_millis(11);
+
+fn patient() -> LockOptions {
+    LockOptions::new().wait(30 * MS)
+}
+
+async fn asks(manager: LockManager, options: LockOptions) -> Result<(), Error> {
+    manager.acquire("a", options).await.map(drop)
+}
+
+/// Another call of ours has the lock, and lets go after a while.
+async fn held_by_us(world: &World) {
+    let guard = world.held(LockOptions::new()).await;
+    tokio::spawn(async move {
+        ticks(2).await;
+        drop(guard);
+    });
+}
+
+const HANDED: Scenario = Scenario::of("acquire: handed over by another call of ours", |world| {
+    Box::pin(async move {
+        held_by_us(&world).await;
+        Case::of(asks(world.ours, patient()))
+    })
+})
+.ends("ok", 1, 31);
+
+/// Red without: taking what was told out of a place that is dropped.
+#[test]
+fn an_acquire_that_is_handed_the_lock_leaves_nothing() {
+    HANDED.sweep();
+}
+
+const HANDED_BODY: Scenario = Scenario::of("with_lock: handed over, a body, a release", |world| {
+    Box::pin(async move {
+        held_by_us(&world).await;
+        Case::of(async move {
+            let body = async |_: &Lease| ticks(3).await;
+            world.ours.with_lock("a", patient(), body).await
+        })
+    })
+})
+.ends("ok", 6, 137);
+
+/// Red without: a guard that gives its lock back when it is dropped.
+#[test]
+fn a_body_whose_lock_was_handed_off_leaves_nothing() {
+    HANDED_BODY.sweep();
+}
+
+/// It wants another lease than the one that is free, so its turn is to ask the store.
+const TURN_TO_ASK: Scenario = Scenario::of("acquire: its turn in our line is to ask", |world| {
+    Box::pin(async move {
+        held_by_us(&world).await;
+        Case::of(asks(world.ours, patient().ttl(LEASE / 2)))
+    })
+})
+.ends("ok", 4, 153);
+
+/// Red without: standing in the store's line behind what is given back later.
+#[test]
+fn an_acquire_whose_turn_is_to_ask_leaves_nothing() {
+    TURN_TO_ASK.sweep();
+}
+
+/// No process tells it: it looks again when the lease of the other is over.
+const LAPSES: Scenario = Scenario::of("acquire: in line behind a lease that ends", |world| {
+    Box::pin(async move {
+        let dead = LockOptions::new().ttl(10 * MS).renew(false);
+        std::mem::forget(world.stranger("dead").acquire("a", dead).await.unwrap());
+        Case::of(asks(world.ours, patient()))
+    })
+})
+.ends("ok", 6, 175);
+
+/// Red without: a release that takes a claim out of the line.
+#[test]
+fn an_acquire_behind_a_lease_that_ends_by_itself_leaves_nothing() {
+    LAPSES.sweep();
+}
+
+const ALL: Scenario = Scenario::of("acquire_all: two keys, one of them busy", |world| {
+    Box::pin(async move {
+        let other = world.other_holds(OTHER_KEY).await;
+        other.lets_go_after(BUSY);
+        let ours = world.ours;
+        let both = async move { ours.acquire_all(["a", OTHER_KEY], patient()).await.map(drop) };
+        Case::of(both).beside(other)
+    })
+})
+.ends("ok", 4, 113);
+
+/// Red without: a release of all keys of a claim.
+#[test]
+fn an_acquire_of_two_keys_of_which_one_is_busy_leaves_neither() {
+    ALL.sweep();
+}
+
+/// Kept by a manager that lives on, for less time than a round trip.
+const LINGERS: Scenario = Scenario::of("with_lock: twice, by a lock that lingers", |world| {
+    Box::pin(async move {
+        let builder = LockManager::builder().store(world.store.clone()).service("ours");
+        let builder = builder.ttl(LEASE).retry(2).retry_delay(MS);
+        let lingering = builder.linger(TRIP / 2).build().unwrap();
+        let lives_on = lingering.clone();
+        tokio::spawn(async move {
+            pending::<()>().await;
+            drop(lives_on);
+        });
+        Case::of(async move {
+            for _ in 0..2 {
+                let body = async |_: &Lease| ticks(1).await;
+                lingering.with_lock("a", LockOptions::new(), body).await?;
+                sleep(MS).await;
+            }
+            Ok(())
+        })
+    })
+})
+.ends("ok", 7, 199);
+
+/// Red without: giving up what was kept long enough.
+#[test]
+fn a_lock_that_lingers_is_given_up_whatever_is_dropped() {
+    LINGERS.sweep();
+}
+
+const AT_LEAST: Scenario = Scenario::of("with_lock: held for a while at least", |world| {
+    Box::pin(async move {
+        Case::of(async move {
+            let options = LockOptions::new().hold_at_least(2 * TRIP);
+            world.ours.with_lock("a", options, async |_: &Lease| ticks(1).await).await
+        })
+    })
+})
+.ends("ok", 6, 205);
+
+/// Red without: a guard that gives its lock back when it is dropped.
+#[test]
+fn a_lock_that_is_held_at_least_for_a_while_is_free_after_that() {
+    AT_LEAST.sweep();
+}
+
+pub(super) const SCENARIOS: &[Scenario] =
+    &[HANDED, HANDED_BODY, TURN_TO_ASK, LAPSES, ALL, LINGERS, AT_LEAST];

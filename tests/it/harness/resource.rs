@@ -1,0 +1,49 @@
+//! A shelf sees what it is there to see.
+
+use std::time::Duration;
+
+use lockattr::{LockManager, LockOptions};
+use lockattr_tests::Resource;
+
+fn judged(text: &str) -> (u64, Vec<String>) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("resource");
+    std::fs::write(&path, text).unwrap();
+    Resource::at(path).judged()
+}
+
+#[test]
+fn entries_are_counted() {
+    assert_eq!(judged("+ 0 5\n= 1 5\n+ 1 7\n+ 1 9\n= 2 9\n"), (2, vec![]));
+}
+
+#[test]
+fn an_entry_that_was_written_twice_is_an_update_lost() {
+    let (_, wrong) = judged("+ 0 5\n+ 0 7\n= 1 7\n= 1 7\n");
+    assert!(wrong[0].contains("an update is lost"), "{wrong:?}");
+}
+
+#[test]
+fn a_smaller_token_after_a_greater_is_seen() {
+    let (_, wrong) = judged("+ 0 7\n= 1 7\n+ 1 5\n");
+    assert!(wrong[0].contains("a smaller token"), "{wrong:?}");
+}
+
+#[tokio::test]
+async fn two_good_leases_at_once_are_seen_by_who_comes_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let resource = Resource::at(directory.path().join("resource"));
+    let mut guards = Vec::new();
+    for _ in 0..2 {
+        // Two worlds, so both have the lock.
+        let manager = LockManager::connect("memory://").await.unwrap();
+        guards.push(manager.acquire("a", LockOptions::new()).await.unwrap());
+    }
+    assert!(resource.add(&guards[1], Duration::ZERO).await.unwrap());
+    let beside = resource.add(&guards[0], Duration::ZERO).await.unwrap_err();
+    assert!(beside.to_string().contains("was here"), "{beside}");
+    let other = resource.watch(&guards[0], Duration::from_millis(100));
+    let (other, added) = tokio::join!(other, resource.add(&guards[1], Duration::ZERO));
+    assert!(added.unwrap());
+    assert!(other.unwrap_err().to_string().contains("was here"));
+}

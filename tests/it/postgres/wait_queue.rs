@@ -1,0 +1,149 @@
+//! Waiting costs nothing, and who is gone is no process's predecessor.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::future::join_all;
+use lockattr_tests::{Node, node};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use super::*;
+
+/// How many of those in the queue are heard by a connection that is there.
+const HEARD: &str = "select count(*) from lockattr_line join pg_locks on locktype = 'advisory'
+    and granted and ear = (classid::bigint << 32) | objid::bigint";
+
+/// The next renewal is due after 100 s, and the next heartbeat after 60 s; those in the queue look by
+/// themselves after 15 s, which is why they all get there at once.
+///
+/// Red without: the pause of those in the queue, as long as nothing is notified.
+#[tokio::test]
+async fn waiting_costs_no_statements_while_nothing_changes() {
+    let database = Database::new().await;
+    let query = "ttl=300s&wait=60s&heartbeat=60s";
+    let first = database.manager(query).await;
+    let holder = acquire(&first, "a").await;
+    let managers = join_all((0..20).map(|_| database.manager(query))).await;
+    let mut waiting = JoinSet::new();
+    for manager in managers {
+        waiting.spawn(async move { acquire(&manager, "a").await.release().await.unwrap() });
+    }
+    database.waiting(20).await;
+    // Asked from elsewhere, of each session: when its last statement began.
+    let client = database.server.client().await;
+    // A manager's second connection comes after the first, which has its claim in the queue by then.
+    let quiet = "select count(*) >= 3 * 21 and bool_and(clock_timestamp() - query_start > '1 s')
+        from pg_stat_activity where datname = $1 and backend_type = 'client backend'";
+    eventually(SOON * 4, "all have been quiet for a second", async || {
+        client.query_one(quiet, &[&database.name]).await.unwrap().get(0)
+    })
+    .await;
+    let sessions = "select count(*), count(*) filter (where query_start > $2) from pg_stat_activity
+        where datname = $1 and backend_type = 'client backend'";
+    let now = client.query_one("select clock_timestamp()::text", &[]).await.unwrap();
+    let statement = sessions.replace("$2", &format!("'{}'", now.get::<_, &str>(0)));
+    sleep(Duration::from_secs(3)).await;
+    let row = client.query_one(&statement, &[&database.name]).await.unwrap();
+    let (there, asked): (i64, i64) = (row.get(0), row.get(1));
+    // Two that ask, and one that listens, for each manager.
+    assert!(there >= 3 * 21, "{there} sessions");
+    assert_eq!(asked, 0, "sessions in which those who wait asked something");
+    holder.release().await.unwrap();
+    while let Some(worked) = waiting.join_next().await {
+        worked.unwrap();
+    }
+    database.has_nothing_left().await;
+}
+
+/// Red without: `lockattr_hears_1` in `lockattr_serve_1`.
+#[tokio::test]
+async fn heads_of_the_queue_that_were_killed_are_passed_over_at_once() {
+    let database = Database::new().await;
+    let manager = database.manager("ttl=60s&wait=60s").await;
+    let holder = acquire(&manager, "a").await;
+    let mut killed: Vec<Node> = Vec::new();
+    for place in 1..=3 {
+        let mut node = node!("lock", url = database.url_with("ttl=60s&wait=60s"));
+        node.say("acquire a").await;
+        killed.push(node);
+        database.waiting(place).await;
+    }
+    let last = database.manager("ttl=60s&wait=60s").await;
+    let last = tokio::spawn(async move { acquire(&last, "a").await });
+    database.waiting(4).await;
+    for mut node in killed {
+        node.kill();
+    }
+    // Until the server has seen it, they are as good as alive.
+    eventually(SOON, "one is heard", async || database.number(HEARD).await == 1).await;
+    let asked = Instant::now();
+    holder.release().await.unwrap();
+    let guard = last.await.unwrap();
+    assert!(asked.elapsed() < SOON, "{:?}", asked.elapsed());
+    guard.release().await.unwrap();
+    database.has_nothing_left().await;
+}
+
+/// Claims for two of a few keys each, in any order, from several managers, beside claims for one.
+///
+/// Red without: `lockattr_needed_1` in `lockattr_guard_1` (the server then finds deadlocks, each a
+/// second later).
+#[tokio::test]
+async fn claims_that_overlap_never_meet_in_a_deadlock() {
+    let database = Database::new().await;
+    let inside = Arc::new([const { AtomicUsize::new(0) }; 4]);
+    let mut tasks = JoinSet::new();
+    for n in 0..8 {
+        let manager = database.manager("ttl=20s&wait=60s&linger=0s").await;
+        let inside = inside.clone();
+        tasks.spawn(async move {
+            for round in 0..25 {
+                let (one, other) = ((n + round) % 4, (n * 3 + round * 2 + 1) % 4);
+                let names = [format!("key {one}"), format!("key {other}")];
+                let guard = manager.acquire_all(&names, LockOptions::new()).await.unwrap();
+                let keys: BTreeSet<usize> = [one, other].into();
+                for &key in &keys {
+                    assert_eq!(inside[key].fetch_add(1, Ordering::SeqCst), 0, "two at once");
+                }
+                tokio::task::yield_now().await;
+                for key in keys {
+                    inside[key].fetch_sub(1, Ordering::SeqCst);
+                }
+                guard.release().await.unwrap();
+            }
+        });
+    }
+    while let Some(worked) = tasks.join_next().await {
+        worked.unwrap();
+    }
+    database.has_nothing_left().await;
+    // Counted when the sessions have nothing to do.
+    sleep(Duration::from_secs(1)).await;
+    let deadlocks = "select deadlocks from pg_stat_database where datname = current_database()";
+    assert_eq!(database.number(deadlocks).await, 0, "deadlocks");
+}
+
+/// Red without: `ask_all_again` when the connection that listens is lost.
+#[tokio::test]
+async fn a_waiter_outlives_the_end_of_every_session() {
+    let database = Database::new().await;
+    let first = database.manager("ttl=60s&wait=60s").await;
+    let holder = acquire(&first, "a").await;
+    let next = database.manager("ttl=60s&wait=60s").await;
+    let next = tokio::spawn(async move { acquire(&next, "a").await });
+    database.waiting(1).await;
+    database
+        .run(
+            "select pg_terminate_backend(pid) from pg_stat_activity
+                where datname = current_database() and pid <> pg_backend_pid()",
+        )
+        .await;
+    // Its place is the same, and it is heard again.
+    eventually(SOON, "it is heard again", async || database.number(HEARD).await == 1).await;
+    holder.release().await.unwrap();
+    let guard = tokio::time::timeout(SOON, next).await.expect("it is told").unwrap();
+    guard.release().await.unwrap();
+    database.has_nothing_left().await;
+}

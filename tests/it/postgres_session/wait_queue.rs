@@ -1,0 +1,82 @@
+//! Getting in the queue, where something goes wrong on the way.
+
+use std::time::Duration;
+
+use lockattr::{Error, LockManager, LockOptions};
+use lockattr_tests::Wire;
+use tokio::time::{Instant, timeout};
+
+use super::{Database, PATIENT, SOON, acquire, is_free, manager};
+
+/// It asks for the lock on one connection, and whether it waits in the queue on another; the second fails.
+///
+/// Red without: giving the place up then (`wait.rs`). Its error says that nothing was asked, so that
+/// no process comes back for it: it would be granted the lock, and no process know.
+#[tokio::test]
+async fn a_process_that_does_not_know_whether_it_stands_in_the_queue_leaves_it() {
+    let database = Database::new().await;
+    let role = format!("mute_{}", database.name);
+    let client = database.client().await;
+    client
+        .batch_execute(&format!(
+            "create role {role} login;
+             revoke execute on function pg_notify(text, text) from public"
+        ))
+        .await
+        .unwrap();
+    let holder = database.sessions("").await;
+    let url = database.url.replace("lockattr@", &format!("{role}@"));
+    let mute =
+        manager(&format!("{url}?lock=session&ttl=60s&retry=2&retry_delay=50ms&{PATIENT}")).await;
+    let guard = acquire(&holder, "a").await;
+    let asked = timeout(SOON, mute.acquire("a", LockOptions::new())).await.expect("a hang");
+    // Its last attempt is not made in the queue.
+    assert!(matches!(asked, Err(Error::Store { .. } | Error::Contended { .. })), "{asked:?}");
+    database.waiting(0).await;
+    guard.release().await.unwrap();
+    assert!(is_free(&holder, "a").await, "granted to nobody");
+    database.nobody_locks().await;
+}
+
+/// The name goes into a message to the holder, which has a longest.
+///
+/// Red without: `Store::refuses` of such names.
+#[tokio::test]
+async fn names_that_no_message_carries_are_refused_and_the_longest_others_work() {
+    let database = Database::new().await;
+    let prefix = |bytes: usize| format!("ttl=20s&wait=5s&prefix={}", "p".repeat(bytes));
+    let asked = database.sessions(&prefix(7_999)).await.try_acquire("a", LockOptions::new()).await;
+    let Err(Error::InvalidKey(sentence)) = asked else { panic!("{asked:?}") };
+    assert!(sentence.contains("8000 bytes"), "{sentence}");
+    let longest = prefix(7_998);
+    let (one, two) = (database.sessions(&longest).await, database.sessions(&longest).await);
+    let guard = acquire(&one, "a").await;
+    let next = tokio::spawn(async move { acquire(&two, "a").await.release().await });
+    database.waiting(1).await;
+    guard.release().await.unwrap();
+    timeout(SOON, next).await.expect("granted").unwrap().unwrap();
+    database.nobody_locks().await;
+}
+
+/// Longer than any of them waits; but what the first began serves the others.
+///
+/// Red without: a task that connects (`sessions.rs`), and not the first caller.
+#[tokio::test]
+async fn callers_with_a_short_timeout_get_a_connection_in_the_end() {
+    let database = Database::new().await;
+    let wire = Wire::start(database.server.addr()).await;
+    let url = database.url.replace(&database.server.addr(), &wire.addr());
+    let url = format!("{url}?lock=session&connections=1&{PATIENT}");
+    let manager = LockManager::builder().url(&url).build().unwrap();
+    wire.delay(Duration::from_millis(50));
+    let began = Instant::now();
+    let guard = loop {
+        assert!(began.elapsed() < SOON, "nobody gets a connection");
+        let asks = manager.acquire("a", LockOptions::new());
+        if let Ok(asked) = timeout(Duration::from_millis(400), asks).await {
+            break asked.unwrap();
+        }
+    };
+    guard.release().await.unwrap();
+    database.nobody_locks().await;
+}

@@ -1,0 +1,84 @@
+//! A server that forgets the line, or what its scripts were.
+
+use lockattr::Error;
+use lockattr_tests::{RedisServer, eventually};
+
+use super::*;
+
+/// A holder, and two processes of four tasks each that wait for it.
+struct Scene {
+    server: RedisServer,
+    cli: Cli,
+    witness: Witness,
+    holder: LockGuard,
+    crowds: Vec<JoinSet<()>>,
+}
+
+impl Scene {
+    async fn set(query: &str) -> Self {
+        let server = RedisServer::start().await;
+        let (cli, witness) = (server.cli().await, Witness::default());
+        let holder = acquire(&manager(&server, query).await).await;
+        witness.saw(holder.fencing_token());
+        let mut crowds = Vec::new();
+        for place in 1..=2 {
+            crowds.push(crowd(&manager(&server, query).await, &witness, 4));
+            stand_in_line(&cli, place).await;
+        }
+        Self { server, cli, witness, holder, crowds }
+    }
+
+    /// All get in, one at a time, and nothing stays.
+    async fn ends(server: RedisServer, witness: Witness, crowds: Vec<JoinSet<()>>) {
+        all_have_worked(SOON, crowds).await;
+        assert_eq!(witness.count(), 8);
+        assert_no_trace(&server).await;
+    }
+}
+
+/// The lock is gone too: its holder learns by its next renewal, the others by their timers.
+///
+/// Red without: the timer of those in the queue.
+#[tokio::test]
+async fn a_flush_leaves_no_process_standing() {
+    let Scene { server, cli, witness, holder, crowds } = Scene::set(SHORT).await;
+    cli.flushall().await;
+    timeout(SOON, holder.lost()).await.expect("its next renewal says so");
+    assert!(matches!(holder.release().await, Err(Error::Lost { .. })));
+    Scene::ends(server, witness, crowds).await;
+}
+
+/// Only the line is gone, and its holder goes on and lets go in its own time.
+///
+/// Red without: the timer of those in the queue.
+#[tokio::test]
+async fn a_line_that_was_deleted_is_stood_in_again() {
+    let Scene { server, cli, witness, holder, crowds } = Scene::set(SHORT).await;
+    let deleted: usize = cli.query(&["DEL", "lockattr:line-of:{lock:a}"]).await;
+    assert_eq!(deleted, 1);
+    eventually(SOON, "they come again", async || queued(&cli, "a").await == 2).await;
+    assert_eq!(witness.count(), 0, "it is held");
+    holder.release().await.unwrap();
+    Scene::ends(server, witness, crowds).await;
+}
+
+/// The connections end with the server, and that they notice at once.
+///
+/// Red without: the question that all ask again when their connection was interrupted.
+#[tokio::test]
+async fn a_restart_without_data_leaves_no_process_standing() {
+    let Scene { server, witness, holder, crowds, .. } = Scene::set(LONG).await;
+    server.restart().await;
+    all_have_worked(SOON, crowds).await;
+    assert!(matches!(holder.release().await, Err(Error::Lost { .. })));
+    Scene::ends(server, witness, Vec::new()).await;
+}
+
+/// Red without: the client's loading of scripts that the server does not know.
+#[tokio::test]
+async fn scripts_that_were_forgotten_while_somebody_waits_are_loaded_by_the_release() {
+    let Scene { server, cli, witness, holder, crowds } = Scene::set(LONG).await;
+    cli.script_flush().await;
+    holder.release().await.unwrap();
+    Scene::ends(server, witness, crowds).await;
+}

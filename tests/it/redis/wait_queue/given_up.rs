@@ -1,0 +1,116 @@
+//! Waiters that stop waiting: at their deadline, dropped, or dropped when their turn has just come.
+
+use std::pin::Pin;
+
+use lockattr::Error;
+use lockattr_tests::{Fault, Proxy, RedisServer, eventually};
+
+use super::*;
+
+/// Polls a waiter until so many wait in the queue, and then leaves it alone.
+async fn until_in_line<F: Future>(waiter: Pin<&mut F>, cli: &Cli, count: usize) {
+    tokio::select! {
+        biased;
+        () = stand_in_line(cli, count) => {}
+        _ = waiter => panic!("it got in"),
+    }
+}
+
+/// Its grant is in the store, and has been told to its subscriber or is just being told.
+///
+/// Red without: what an acquisition gives back when it is dropped.
+#[tokio::test]
+async fn a_waiter_dropped_at_the_moment_of_its_grant_passes_it_on() {
+    for told in [false, true] {
+        let server = RedisServer::start().await;
+        let (cli, witness) = (server.cli().await, Witness::default());
+        let (first, next) = (manager(&server, LONG).await, manager(&server, LONG).await);
+        let proxy = Proxy::start(server.addr()).await;
+        let url = format!("{}?{LONG}", server.url_through(&proxy));
+        let fickle = LockManager::connect(url).await.unwrap();
+        let holder = acquire(&first).await;
+        let mut waiter = Box::pin(fickle.acquire("a", LockOptions::new()));
+        until_in_line(waiter.as_mut(), &cli, 1).await;
+        // One behind it in its process, and a process behind that.
+        let crowds = vec![crowd(&fickle, &witness, 1), crowd(&next, &witness, 3)];
+        stand_in_line(&cli, 2).await;
+        if !told {
+            proxy.freeze();
+        }
+        witness.saw(holder.fencing_token());
+        holder.release().await.unwrap();
+        stand_in_line(&cli, 1).await;
+        if told {
+            eventually(SOON, "told", async || proxy.answered("message") == 1).await;
+        }
+        drop(waiter);
+        proxy.pass();
+        all_have_worked(SOON, crowds).await;
+        assert_eq!(witness.count(), 4);
+        drop((first, next, fickle));
+        assert_no_trace(&server).await;
+    }
+}
+
+/// Red without: what an acquisition gives back when it is dropped.
+#[tokio::test]
+async fn a_waiter_that_gives_up_or_is_dropped_leaves_its_place_in_the_queue() {
+    let server = RedisServer::start().await;
+    let (cli, witness) = (server.cli().await, Witness::default());
+    let (first, fickle) = (manager(&server, LONG).await, manager(&server, LONG).await);
+    let holder = acquire(&first).await;
+    let soon = LockOptions::new().wait(Duration::from_millis(200));
+    let error = fickle.acquire("a", soon).await.unwrap_err();
+    assert!(matches!(error, Error::Contended { holder: Some(_), .. }), "{error}");
+    stand_in_line(&cli, 0).await;
+
+    // A process that stands behind it in its own process takes over.
+    let mut waiter = Box::pin(fickle.acquire("a", LockOptions::new()));
+    until_in_line(waiter.as_mut(), &cli, 1).await;
+    let crowds = vec![crowd(&fickle, &witness, 2)];
+    drop(waiter);
+    let waiter = tokio::spawn({
+        let fickle = fickle.clone();
+        async move { fickle.acquire("a", LockOptions::new()).await.map(drop) }
+    });
+    tokio::task::yield_now().await;
+    waiter.abort();
+    witness.saw(holder.fencing_token());
+    holder.release().await.unwrap();
+    all_have_worked(SOON, crowds).await;
+    assert_eq!(witness.count(), 2);
+    stand_in_line(&cli, 0).await;
+    drop((first, fickle));
+    assert_no_trace(&server).await;
+}
+
+/// The request that takes it out of the line is lost in several ways, and made up for.
+///
+/// Red without: releases that are tried again.
+#[tokio::test]
+async fn a_waiter_whose_request_to_leave_is_lost_leaves_all_the_same() {
+    for fault in [Fault::SwallowRequest, Fault::CutBefore, Fault::HalfOpen] {
+        let server = RedisServer::start().await;
+        let (cli, witness) = (server.cli().await, Witness::default());
+        let proxy = Proxy::start(server.addr()).await;
+        let query = format!("{LONG}&response_timeout=200ms");
+        let url = format!("{}?{query}", server.url_through(&proxy));
+        let fickle = LockManager::connect(url).await.unwrap();
+        let (first, next) = (manager(&server, LONG).await, manager(&server, LONG).await);
+        let holder = acquire(&first).await;
+        let mut waiter = Box::pin(fickle.acquire("a", LockOptions::new()));
+        until_in_line(waiter.as_mut(), &cli, 1).await;
+        let crowds = vec![crowd(&next, &witness, 3)];
+        stand_in_line(&cli, 2).await;
+        proxy.next("release", fault.clone());
+        drop(waiter);
+        eventually(SOON, "it asks to leave", async || proxy.seen("release") > 0).await;
+        stand_in_line(&cli, 1).await;
+        witness.saw(holder.fencing_token());
+        holder.release().await.unwrap();
+        all_have_worked(SOON, crowds).await;
+        assert_eq!(witness.count(), 3, "{fault:?}");
+        drop((first, next, fickle));
+        assert_no_trace(&server).await;
+    }
+}

@@ -1,0 +1,147 @@
+//! Processes that are killed (kill -9) while they hold, or while they wait in the queue.
+
+use std::time::Duration;
+
+use lockattr::{FencingToken, LockOptions};
+use lockattr_tests::{Node, RedisServer, eventually, node};
+use tokio::time::Instant;
+
+use super::*;
+
+/// The number of the acquisition that a node tells of.
+pub(super) async fn held(node: &mut Node) -> FencingToken {
+    let answer = node.line().await;
+    let token = answer.strip_prefix("held ").and_then(|token| token.parse().ok());
+    // Printed whole, as it was given out; the low bits are its hand-offs.
+    let token: u64 = token.unwrap_or_else(|| panic!("the node said: {answer}"));
+    FencingToken::from_counter(token >> 10)
+}
+
+/// A process that waits in the queue for `a` as the `place`th.
+pub(super) async fn waiting_node(server: &RedisServer, query: &str, place: usize) -> Node {
+    let mut node = node!("lock", url = server.url_with(query));
+    node.say("acquire a").await;
+    stand_in_line(&server.cli().await, place).await;
+    node
+}
+
+/// Waits until the store knows that all listeners but so many are gone; the holder is one.
+async fn listeners(server: &RedisServer, count: usize) {
+    let cli = server.cli().await;
+    eventually(SOON, "the store knows it", async || subscribers(&cli).await.len() == count).await;
+}
+
+/// Those in the queue have never been told anything: they look when the lease is over that they heard of.
+///
+/// Red without: the time left that a refused acquire returns.
+#[tokio::test]
+async fn the_queue_moves_on_within_the_ttl_of_a_holder_that_was_killed() {
+    let server = RedisServer::start().await;
+    let (cli, witness) = (server.cli().await, Witness::default());
+    let mut holder = node!("lock", url = server.url_with(SHORT));
+    holder.say("acquire a").await;
+    witness.saw(held(&mut holder).await);
+    let mut crowds = Vec::new();
+    for place in 1..=3 {
+        crowds.push(crowd(&manager(&server, LONG).await, &witness, 4));
+        stand_in_line(&cli, place).await;
+    }
+    holder.kill();
+    let killed = Instant::now();
+    assert_eq!(witness.count(), 0);
+    eventually(LIMIT, "the line moves on", async || witness.count() > 0).await;
+    // Five times what it needs, and far less than a look without knowing when would take.
+    assert!(killed.elapsed() < Duration::from_secs(10), "after {:?}", killed.elapsed());
+    all_have_worked(SOON, crowds).await;
+    assert_eq!(witness.count(), 12);
+    assert_no_trace(&server).await;
+}
+
+/// No process hears their grants, so these are the next one's.
+///
+/// Red without: the number of those who heard a grant.
+#[tokio::test]
+async fn heads_of_the_queue_that_were_killed_are_passed_over_at_once() {
+    let server = RedisServer::start().await;
+    let (cli, witness) = (server.cli().await, Witness::default());
+    let first = manager(&server, LONG).await;
+    let holder = acquire(&first).await;
+    let mut heads = [waiting_node(&server, LONG, 1).await, waiting_node(&server, LONG, 2).await];
+    let next = [manager(&server, LONG).await, manager(&server, LONG).await];
+    let mut crowds = Vec::new();
+    for (place, next) in next.iter().enumerate() {
+        crowds.push(crowd(next, &witness, 4));
+        stand_in_line(&cli, 3 + place).await;
+    }
+    listeners(&server, 5).await;
+    heads.iter_mut().for_each(Node::kill);
+    listeners(&server, 3).await;
+    witness.saw(holder.fencing_token());
+    holder.release().await.unwrap();
+    all_have_worked(SOON, crowds).await;
+    assert_eq!(witness.count(), 8);
+    drop((first, next));
+    assert_no_trace(&server).await;
+}
+
+/// Red without: the number of those who heard a grant.
+#[tokio::test]
+async fn a_lock_whose_whole_queue_was_killed_is_free_as_soon_as_it_is_released() {
+    let server = RedisServer::start().await;
+    let first = manager(&server, LONG).await;
+    let holder = acquire(&first).await;
+    for place in 1..=3 {
+        waiting_node(&server, LONG, place).await.kill();
+    }
+    listeners(&server, 1).await;
+    holder.release().await.unwrap();
+    let next = first.try_acquire("a", LockOptions::new()).await.unwrap();
+    next.expect("nobody is before us").release().await.unwrap();
+    drop(first);
+    assert_no_trace(&server).await;
+}
+
+/// The holder and the first in the queue die together, on one machine.
+///
+/// Red without: the time left that a refused acquire returns.
+#[tokio::test]
+async fn a_holder_and_the_head_of_its_queue_that_were_killed_together_cost_one_ttl() {
+    let server = RedisServer::start().await;
+    let (cli, witness) = (server.cli().await, Witness::default());
+    let mut holder = node!("lock", url = server.url_with(SHORT));
+    holder.say("acquire a").await;
+    witness.saw(held(&mut holder).await);
+    let mut head = waiting_node(&server, LONG, 1).await;
+    let crowds = vec![crowd(&manager(&server, LONG).await, &witness, 4)];
+    stand_in_line(&cli, 2).await;
+    head.kill();
+    holder.kill();
+    all_have_worked(SOON, crowds).await;
+    assert_eq!(witness.count(), 4);
+    assert_no_trace(&server).await;
+}
+
+/// What those behind heard of is the lease of the first holder, which is a long one.
+///
+/// Red without: the word to the next in the queue that a lease ends sooner than the one before.
+#[tokio::test]
+async fn the_queue_moves_on_within_short_ttls_that_come_after_a_long_one() {
+    let server = RedisServer::start().await;
+    let (cli, witness) = (server.cli().await, Witness::default());
+    let first = manager(&server, LONG).await;
+    let holder = acquire(&first).await;
+    // The second of them is granted when the first one's lease has ended, and not by a release.
+    let mut short = [waiting_node(&server, SHORT, 1).await, waiting_node(&server, SHORT, 2).await];
+    let crowds = vec![crowd(&manager(&server, LONG).await, &witness, 4)];
+    stand_in_line(&cli, 3).await;
+    witness.saw(holder.fencing_token());
+    holder.release().await.unwrap();
+    for node in &mut short {
+        witness.saw(timeout(SOON, held(node)).await.expect("the lease before has ended"));
+        node.kill();
+    }
+    all_have_worked(SOON, crowds).await;
+    assert_eq!(witness.count(), 4);
+    drop(first);
+    assert_no_trace(&server).await;
+}

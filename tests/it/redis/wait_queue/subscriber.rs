@@ -1,0 +1,135 @@
+//! What is sent to those in the queue, and gets lost on its way.
+
+use lockattr_tests::{Fault, Proxy, RedisServer, eventually};
+
+use super::*;
+
+/// How a connection ends that brings messages.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Killed,
+    Cut,
+    CutBeforeItsHeartbeat,
+    HalfOpen,
+}
+
+impl End {
+    async fn comes_to(self, proxy: &Proxy, cli: &Cli) {
+        match self {
+            Self::Killed => {
+                let killed: usize = cli.query(&["CLIENT", "KILL", "TYPE", "pubsub"]).await;
+                assert_eq!(killed, 3, "the holder's as well");
+            }
+            Self::Cut => proxy.cut().await,
+            Self::CutBeforeItsHeartbeat => proxy.always("ping", Fault::CutBefore),
+            Self::HalfOpen => proxy.always("ping", Fault::HalfOpen),
+        }
+    }
+}
+
+/// Their turns come while no process can tell them: none is left standing.
+///
+/// Red without: the question that all ask again when their connection was interrupted.
+#[tokio::test]
+async fn grants_published_while_the_connections_of_the_waiters_are_gone_leave_no_process_standing()
+{
+    for end in [End::Killed, End::Cut, End::CutBeforeItsHeartbeat, End::HalfOpen] {
+        let server = RedisServer::start().await;
+        let (cli, witness) = (server.cli().await, Witness::default());
+        let proxy = Proxy::start(server.addr()).await;
+        let query = format!("{LONG}&connections=1&heartbeat=100ms&response_timeout=500ms");
+        let first = manager(&server, LONG).await;
+        let holder = acquire(&first).await;
+        let holders = subscribers(&cli).await;
+        let (mut crowds, mut waiting) = (Vec::new(), Vec::new());
+        for place in 1..=2 {
+            let url = format!("{}?{query}", server.url_through(&proxy));
+            waiting.push(LockManager::connect(url).await.unwrap());
+            crowds.push(crowd(&waiting[place - 1], &witness, 3));
+            stand_in_line(&cli, place).await;
+        }
+        proxy.refuse().await;
+        end.comes_to(&proxy, &cli).await;
+        let deaf =
+            async || subscribers(&cli).await.iter().all(|subscriber| holders.contains(subscriber));
+        eventually(SOON, "they hear nothing", deaf).await;
+        witness.saw(holder.fencing_token());
+        holder.release().await.unwrap();
+        stand_in_line(&cli, 0).await;
+        assert_eq!(witness.count(), 0, "nobody can know");
+        proxy.pass();
+        proxy.accept().await;
+        all_have_worked(SOON, crowds).await;
+        assert_eq!(witness.count(), 6, "{end:?}");
+        drop((first, waiting));
+        assert_no_trace(&server).await;
+    }
+}
+
+/// No connection ends: the one message is missing, and it is unknown.
+///
+/// Red without: the timer of those in the queue.
+#[tokio::test]
+async fn a_grant_that_is_lost_on_its_way_costs_no_more_than_a_ttl() {
+    let server = RedisServer::start().await;
+    let (cli, witness) = (server.cli().await, Witness::default());
+    let proxy = Proxy::start(server.addr()).await;
+    let (first, next) = (manager(&server, SHORT).await, manager(&server, LONG).await);
+    let url = format!("{}?{SHORT}", server.url_through(&proxy));
+    let deaf = LockManager::connect(url).await.unwrap();
+    let holder = acquire(&first).await;
+    let mut crowds = vec![crowd(&deaf, &witness, 3)];
+    stand_in_line(&cli, 1).await;
+    crowds.push(crowd(&next, &witness, 3));
+    stand_in_line(&cli, 2).await;
+    proxy.swallow_messages(1);
+    witness.saw(holder.fencing_token());
+    holder.release().await.unwrap();
+    all_have_worked(SOON, crowds).await;
+    assert_eq!(witness.count(), 6);
+    assert_eq!(proxy.seen("message"), proxy.answered("message") + 1, "one was swallowed");
+    drop((first, next, deaf));
+    assert_no_trace(&server).await;
+}
+
+/// Its lease has ended, the lock is another's, and the question whether it still waits was sent after
+/// the grant: so it is older than that question, though it is read later.
+///
+/// Red without: the server's clock, by which the grant is as old as it is (`no_later_than` in `mail.rs`).
+#[tokio::test]
+async fn a_grant_that_comes_after_its_lease_and_after_a_later_question_is_none() {
+    let server = RedisServer::start().await;
+    let (cli, witness) = (server.cli().await, Witness::default());
+    let proxy = Proxy::start(server.addr()).await;
+    let (first, next) = (manager(&server, SHORT).await, manager(&server, LONG).await);
+    let url = format!("{}?{SHORT}&response_timeout=60s", server.url_through(&proxy));
+    let deaf = LockManager::connect(url).await.unwrap();
+    let holder = acquire(&first).await;
+    let wait = |manager: &LockManager| {
+        let manager = manager.clone();
+        tokio::spawn(async move { acquire(&manager).await })
+    };
+    let late = wait(&deaf);
+    stand_in_line(&cli, 1).await;
+    let waiting = wait(&next);
+    stand_in_line(&cli, 2).await;
+    proxy.freeze();
+    let questions = proxy.seen("acquire");
+    witness.saw(holder.fencing_token());
+    holder.release().await.unwrap();
+    let successor = timeout(SOON, waiting).await.expect("within its TTL").unwrap();
+    assert!(proxy.seen("acquire") > questions, "it has asked meanwhile");
+    witness.sees(&successor).await;
+    proxy.pass();
+    stand_in_line(&cli, 1).await;
+    // Answered after all that: so it has heard it.
+    deaf.holder("a").await.unwrap();
+    assert!(!late.is_finished(), "it believes to hold");
+    successor.ensure_held().unwrap();
+    successor.release().await.expect("it was never anybody else's meanwhile");
+    let late = timeout(SOON, late).await.expect("its turn has come").unwrap();
+    witness.sees(&late).await;
+    late.release().await.unwrap();
+    drop((first, next, deaf));
+    assert_no_trace(&server).await;
+}

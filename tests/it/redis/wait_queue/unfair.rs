@@ -1,0 +1,112 @@
+//! A process that always has somebody of its own waiting, against one that has a single task.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use lockattr_tests::RedisServer;
+
+use super::*;
+
+const ROUNDS: u32 = 100;
+
+/// How often the many got in while the single one waited in the queue, at most, over all rounds.
+///
+/// A body of the many asks the server whether the single one waits in the queue, so what counts is the
+/// server's order and not that of two clients. Then it asks something by its own connection, on
+/// which messages come too: whatever was told before has then arrived.
+async fn overtaken(query: &str) -> u32 {
+    let server = RedisServer::start().await;
+    let (many, single) = (manager(&server, query).await, manager(&server, LONG).await);
+    let (ended, times) = (Arc::<AtomicBool>::default(), Arc::<AtomicU32>::default());
+    let mut tasks = JoinSet::new();
+    for _ in 0..64 {
+        let (many, cli) = (many.clone(), server.cli().await);
+        let (ended, times) = (ended.clone(), times.clone());
+        tasks.spawn(async move {
+            while !ended.load(Ordering::SeqCst) {
+                let guard = acquire(&many).await;
+                if queued(&cli, "a").await > 0 {
+                    times.fetch_add(1, Ordering::SeqCst);
+                }
+                many.holder("another").await.unwrap();
+                drop(guard);
+            }
+        });
+    }
+    let mut most = 0;
+    for _ in 0..ROUNDS {
+        times.store(0, Ordering::SeqCst);
+        let guard = timeout(LIMIT, acquire(&single)).await.expect("it gets in");
+        most = most.max(times.load(Ordering::SeqCst));
+        guard.release().await.unwrap();
+    }
+    ended.store(true, Ordering::SeqCst);
+    tasks.join_all().await;
+    drop((many, single));
+    assert_no_trace(&server).await;
+    most
+}
+
+/// Red without: the count of hand-offs.
+#[tokio::test]
+async fn of_64_in_a_tight_loop_at_most_32_get_in_before_one_a_waiter_elsewhere() {
+    let most = overtaken("ttl=60s&wait=60s&connections=1&max_handoff_time=60s").await;
+    // And the one who had the lock already.
+    assert!(most <= 32 + 1, "overtaken {most} times");
+    assert!(most >= 32, "overtaken only {most} times: nothing is seen here");
+}
+
+/// Red without: the count of hand-offs.
+#[tokio::test]
+async fn the_number_of_those_who_get_in_before_one_a_waiter_elsewhere_can_be_set() {
+    let most =
+        overtaken("ttl=60s&wait=60s&connections=1&max_handoff_time=60s&max_handoffs=4").await;
+    assert!(most <= 4 + 1, "overtaken {most} times");
+    assert!(most >= 4, "overtaken only {most} times: nothing is seen here");
+}
+
+/// By time as well: zero hands nothing over once it is known that another waits.
+///
+/// Red without: the time of hand-offs.
+#[tokio::test]
+async fn the_time_for_those_who_get_in_before_one_a_waiter_elsewhere_can_be_set() {
+    let most =
+        overtaken("ttl=60s&wait=60s&connections=1&max_handoff_time=0s&max_handoffs=1000").await;
+    assert!(most <= 1, "overtaken {most} times");
+}
+
+/// Bodies that await nothing at all: the single one is heard of only between them, and gets in.
+///
+/// Red without: the message that another waits.
+#[tokio::test]
+#[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
+async fn of_64_whose_bodies_await_nothing_one_a_waiter_elsewhere_gets_in_all_the_same() {
+    let server = RedisServer::start().await;
+    let (many, single) = (manager(&server, LONG).await, manager(&server, LONG).await);
+    let (ended, times) = (Arc::<AtomicBool>::default(), Arc::<AtomicU32>::default());
+    let mut tasks = JoinSet::new();
+    for _ in 0..64 {
+        let (many, ended, times) = (many.clone(), ended.clone(), times.clone());
+        tasks.spawn(async move {
+            while !ended.load(Ordering::SeqCst) {
+                drop(acquire(&many).await);
+                times.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+    }
+    let mut overtaken = Vec::new();
+    for _ in 0..ROUNDS {
+        let before = times.load(Ordering::SeqCst);
+        let guard = timeout(LIMIT, acquire(&single)).await.expect("it gets in");
+        overtaken.push(times.load(Ordering::SeqCst) - before);
+        guard.release().await.unwrap();
+    }
+    ended.store(true, Ordering::SeqCst);
+    tasks.join_all().await;
+    overtaken.sort_unstable();
+    eprintln!("overtaken {} times in the middle, {} at most", overtaken[50], overtaken[99]);
+    // As often as one lease goes from hand to hand where no process is known to wait.
+    assert!(overtaken[99] < 1_024, "{overtaken:?}");
+    drop((many, single));
+    assert_no_trace(&server).await;
+}

@@ -1,0 +1,143 @@
+//! Standing in the queue: who is next, who is notified, and who does not stand there any more.
+
+use lockattr_tests::eventually;
+
+use super::asked::key;
+use super::fleet::{Fleet, Manager};
+use super::{AnyStore, MEANWHILE, TTL};
+
+pub(super) async fn those_in_the_queue_are_granted_in_the_order_they_came(store: AnyStore) {
+    let first = Manager::on(&store);
+    let first = first.wants("order");
+    assert!(!first.gets().await.1, "nobody waits");
+    let managers: Vec<_> = (0..5).map(|_| Manager::on(&store)).collect();
+    // Two of one manager are two.
+    let waiters: Vec<_> = managers.iter().chain(&managers).map(|it| it.wants("order")).collect();
+    for waiter in &waiters {
+        let again = waiter.stands().await;
+        assert!(again <= TTL && !again.is_zero(), "{again:?}");
+    }
+    assert!(first.releases().await);
+    for (n, waiter) in waiters.iter().enumerate() {
+        let grant = waiter.granted().await;
+        assert_eq!(grant.contended, n < 9, "the {n}th");
+        for other in &waiters[n + 1..] {
+            assert!(!other.holds().await, "two at once");
+        }
+        assert!(waiter.releases().await);
+    }
+    assert_eq!(store.holder(first.claim.key()).await.unwrap(), None);
+}
+
+pub(super) async fn a_claim_that_asks_again_keeps_its_place(store: AnyStore) {
+    let manager = Manager::on(&store);
+    let [first, second, third] = [(); 3].map(|()| manager.wants("place"));
+    first.gets().await;
+    second.stands().await;
+    third.stands().await;
+    for _ in 0..3 {
+        second.stands().await;
+    }
+    first.releases().await;
+    second.granted().await;
+    assert!(!third.holds().await);
+    // Once, however often it asked.
+    second.releases().await;
+    third.granted().await;
+    third.releases().await;
+    assert_eq!(store.holder(first.claim.key()).await.unwrap(), None);
+}
+
+/// As one does whose grant came late: the lease begins anew.
+pub(super) async fn a_granted_claim_that_asks_again_has_the_lock_still(store: AnyStore) {
+    let manager = Manager::on(&store);
+    let [first, second, third] = [(); 3].map(|()| manager.wants("again"));
+    first.gets().await;
+    second.stands().await;
+    third.stands().await;
+    first.releases().await;
+    let grant = second.granted().await;
+    let (fencing, contended) = second.gets().await;
+    assert!(fencing >= grant.fencing && contended);
+    assert!(!third.holds().await);
+}
+
+pub(super) async fn a_claim_that_is_released_leaves_the_queue(store: AnyStore) {
+    let manager = Manager::on(&store);
+    let [first, second, third, last] = [(); 4].map(|()| manager.wants("leaves"));
+    first.gets().await;
+    second.stands().await;
+    third.stands().await;
+    assert!(!second.releases().await, "it had nothing");
+    assert!(first.holds().await, "and took nothing along");
+    first.releases().await;
+    third.granted().await;
+    assert!(!second.holds().await);
+    // Nor is the line kept for those that have left.
+    second.stands().await;
+    second.releases().await;
+    third.releases().await;
+    assert!(last.asks_once().await);
+}
+
+/// The lock is free, because its lease has ended by itself, and no process has looked yet.
+pub(super) async fn a_caller_that_asks_only_once_does_not_overtake_the_queue(store: AnyStore) {
+    let manager = Manager::on(&store);
+    let [first, second, hasty] = [(); 3].map(|()| manager.wants("hasty"));
+    let first = first.for_so_long(MEANWHILE);
+    first.gets().await;
+    assert!(second.stands().await <= MEANWHILE * 2, "it may ask again when that lease is over");
+    // Free, or the next one's already, whose lease is longer.
+    let over = async || {
+        let holder = store.holder(first.claim.key()).await.unwrap();
+        holder.is_none_or(|holder| holder.remaining.is_some_and(|left| left > MEANWHILE))
+    };
+    eventually(TTL, "the lease is over", over).await;
+    assert!(!hasty.asks_once().await);
+    second.granted().await;
+    second.releases().await;
+    assert!(hasty.asks_once().await);
+}
+
+pub(super) async fn a_holder_learns_that_others_wait(store: AnyStore) {
+    let (holder, other) = (Manager::on(&store), Manager::on(&store));
+    let first = holder.wants("wanted");
+    // In the queue, so that the store knows where to tell it.
+    first.gets().await;
+    other.wants("wanted").stands().await;
+    let told = async || holder.contended().contains(&key("wanted").name().to_owned());
+    eventually(TTL, "the holder is told", told).await;
+    assert!(other.contended().is_empty());
+}
+
+pub(super) async fn fencing_tokens_grow_over_grants_too(store: AnyStore) {
+    let (here, there) = (Manager::on(&store), Manager::on(&store));
+    let mut holder = here.wants("numbers");
+    let mut last = holder.gets().await.0;
+    for n in 0..50 {
+        let next = if n % 2 == 0 { &there } else { &here }.wants("numbers");
+        next.stands().await;
+        holder.releases().await;
+        let grant = next.granted().await;
+        assert!(grant.fencing > last, "{:?} after {last:?}", grant.fencing);
+        (holder, last) = (next, grant.fencing);
+    }
+    holder.releases().await;
+    assert!(here.wants("numbers").gets().await.0 > last);
+}
+
+pub(super) async fn claims_of_a_manager_that_is_gone_are_passed_over(fleet: impl Fleet) {
+    let (here, there) = (fleet.node(), fleet.node());
+    let (manager, dead) = (Manager::on(&here), Manager::on(&there));
+    let [first, last] = [(); 2].map(|()| manager.wants("gone"));
+    first.gets().await;
+    let subscriber = dead.subscriber.id();
+    for _ in 0..3 {
+        dead.wants("gone").stands().await;
+    }
+    last.stands().await;
+    drop((dead, there));
+    fleet.knows_it_is_gone(subscriber).await;
+    first.releases().await;
+    last.granted().await;
+}

@@ -1,0 +1,82 @@
+//! Waiting in the queue inside a process, the hand-off there, and what keeps a lock beyond its holder.
+
+mod at_least;
+mod bounds;
+mod handoff;
+mod histories;
+mod keys;
+mod linger;
+mod loss;
+mod permits;
+mod readers;
+mod readers_share;
+mod sharing;
+mod waiters;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lockattr::{Error, LockGuard, LockManager, LockManagerBuilder, LockOptions};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::support::Scripted;
+
+const SECOND: Duration = Duration::from_secs(1);
+const MS: Duration = Duration::from_millis(1);
+
+/// A manager of another process, over the same store.
+fn on(store: &Arc<Scripted>) -> LockManagerBuilder {
+    LockManager::builder().store(store.clone())
+}
+
+fn patient() -> LockOptions {
+    LockOptions::new().wait(3600 * SECOND)
+}
+
+/// Asks for the lock `a` in a task of its own, which waits when this returns.
+async fn asks(manager: &LockManager, options: LockOptions) -> Asking {
+    let manager = manager.clone();
+    let asking = tokio::spawn(async move {
+        let answer = manager.acquire("a", options).await;
+        (answer, Instant::now())
+    });
+    settle().await;
+    asking
+}
+
+/// What it gets, which is not only a last attempt when its wait budget has ended.
+async fn got(asking: Asking) -> (LockGuard, Instant) {
+    let answer = timeout(600 * SECOND, asking).await.expect("its turn does not come");
+    let (guard, at) = answer.unwrap();
+    (guard.unwrap(), at)
+}
+
+type Asking = JoinHandle<(Result<LockGuard, Error>, Instant)>;
+
+/// On a paused clock: everybody has done what there is to do.
+async fn settle() {
+    sleep(MS).await;
+}
+
+/// In which order locks were had, by whom.
+#[derive(Clone, Default)]
+struct Order(Arc<Mutex<Vec<String>>>);
+
+impl Order {
+    /// Has the lock `a` for a while, in a task of its own, which waits when this returns.
+    async fn works(&self, manager: &LockManager, name: &str, time: Duration) {
+        let (order, manager, name) = (self.clone(), manager.clone(), name.to_owned());
+        tokio::spawn(async move {
+            let guard = manager.acquire("a", patient()).await.unwrap();
+            order.0.lock().unwrap().push(name);
+            sleep(time).await;
+            guard.release().await.unwrap();
+        });
+        settle().await;
+    }
+
+    fn seen(&self) -> String {
+        self.0.lock().unwrap().concat()
+    }
+}

@@ -1,0 +1,97 @@
+//! While another process waits, the lock goes from hand to hand for a while only.
+
+use std::time::Duration;
+
+use lockattr::LockManager;
+use tokio::time::sleep;
+
+use super::{MS, Order, SECOND, on, patient, settle};
+use crate::support::Scripted;
+
+/// Six of `here` wait behind a holder of theirs, and then one of `there`: who gets in when?
+async fn order(here: LockManager, there: LockManager, time: Duration) -> String {
+    let held = here.acquire("a", patient()).await.unwrap();
+    let order = Order::default();
+    for _ in 0..6 {
+        order.works(&here, "h", time).await;
+    }
+    order.works(&there, "t", time).await;
+    held.release().await.unwrap();
+    sleep(10 * SECOND).await;
+    assert_eq!(here.holder("a").await.unwrap(), None);
+    order.seen()
+}
+
+/// Red without: the count in `Head::next`.
+#[tokio::test(start_paused = true)]
+async fn hand_offs_are_bounded_by_their_count() {
+    for (count, expected) in [(0, "thhhhhh"), (1, "hthhhhh"), (3, "hhhthhh"), (32, "hhhhhht")] {
+        let store = Scripted::new();
+        let here = on(&store).max_handoffs(count).max_handoff_time(3600 * SECOND).build().unwrap();
+        assert_eq!(order(here, store.manager(), 5 * MS).await, expected, "{count} hand-overs");
+    }
+}
+
+/// Red without: the time in `Head::next`.
+#[tokio::test(start_paused = true)]
+async fn hand_offs_are_bounded_by_their_time() {
+    for (time, expected) in [(0, "thhhhhh"), (25, "hhhthhh"), (1_000, "hhhhhht")] {
+        let store = Scripted::new();
+        let here = on(&store).max_handoffs(100).max_handoff_time(time * MS).build().unwrap();
+        assert_eq!(order(here, store.manager(), 10 * MS).await, expected, "{time} ms");
+    }
+}
+
+/// Red without: noting only then that the lock is wanted.
+#[tokio::test(start_paused = true)]
+async fn without_another_process_there_is_no_bound() {
+    let store = Scripted::new();
+    let here = on(&store).max_handoffs(1).max_handoff_time(MS).build().unwrap();
+    let held = here.acquire("a", patient()).await.unwrap();
+    let order = Order::default();
+    for _ in 0..100 {
+        order.works(&here, "h", 10 * MS).await;
+    }
+    held.release().await.unwrap();
+    sleep(10 * SECOND).await;
+    assert_eq!(order.seen().len(), 100);
+    assert_eq!(store.calls().acquires, 1);
+}
+
+/// Each learns that the other waits, although that asks just after the lock was granted.
+///
+/// Red without: keeping in `Head::granted` what was told before the grant was looked at.
+#[tokio::test(start_paused = true)]
+async fn two_processes_take_turns() {
+    let store = Scripted::new();
+    let [here, there] = [(); 2].map(|()| on(&store).max_handoffs(2).build().unwrap());
+    let held = here.acquire("a", patient()).await.unwrap();
+    let order = Order::default();
+    for _ in 0..7 {
+        order.works(&here, "h", MS).await;
+        order.works(&there, "t", MS).await;
+    }
+    held.release().await.unwrap();
+    settle().await;
+    sleep(10 * SECOND).await;
+    // Two are handed it by the holder; from then on each grant is the first of three.
+    assert_eq!(order.seen(), "hhttthhhttthht");
+}
+
+/// The third waits in the store's queue before the second is granted the lock.
+///
+/// Red without: `contended` of a grant.
+#[tokio::test(start_paused = true)]
+async fn a_grant_tells_that_others_wait() {
+    let store = Scripted::new();
+    let [first, second, third] = [(); 3].map(|()| on(&store).max_handoffs(1).build().unwrap());
+    let held = first.acquire("a", patient()).await.unwrap();
+    let order = Order::default();
+    for _ in 0..4 {
+        order.works(&second, "2", MS).await;
+    }
+    order.works(&third, "3", MS).await;
+    held.release().await.unwrap();
+    sleep(10 * SECOND).await;
+    assert_eq!(order.seen(), "22322");
+}

@@ -1,0 +1,104 @@
+//! Random work of several managers, in all modes, judged from the outside: who held what beside whom, and in
+//! which order the fencing tokens were given.
+
+use std::time::Duration;
+
+use lockattr::store::{AnyStore, MemoryStore};
+use lockattr::{LockManager, LockOptions, Mode};
+use lockattr_history::{Event, Mode as Asked, Op, Recorder, check, monotonic};
+use lockattr_tests::{RedisServer, assert_nothing_left};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+/// Enough for more than the numbers of one lease.
+const CALLS: u32 = 300;
+
+const TASKS: u32 = 6;
+
+/// What one task does, by chance: permits of one key, reads and writes of another. Some give up, some ask
+/// once only.
+async fn works(manager: LockManager, recorder: Recorder, chain: u32, seed: u64) {
+    let mut random = StdRng::seed_from_u64(seed);
+    for _ in 0..CALLS {
+        let options = match random.random_range(0..8) {
+            0 => LockOptions::new().wait(Duration::from_micros(random.random_range(1..2_000))),
+            1 => LockOptions::new().retry(0),
+            _ => LockOptions::new().wait(Duration::from_secs(60)),
+        };
+        let (key, asked, options) = match random.random_range(0..8) {
+            0..4 => ("page", Asked::Shared, options.mode(Mode::Shared)),
+            4 => ("page", Asked::Exclusive, options),
+            _ => ("door", Asked::Permits(3), options.permits(3)),
+        };
+        let call = recorder.invoke(chain, key, Op::Acquire(asked));
+        let Ok(guard) = manager.acquire(key, options).await else {
+            call.fail();
+            continue;
+        };
+        call.ok(Some(guard.fencing_token().get()));
+        for _ in 0..random.random_range(0..3) {
+            tokio::task::yield_now().await;
+        }
+        if random.random_range(0..50) == 0 {
+            sleep(Duration::from_millis(2)).await;
+        }
+        let call = recorder.invoke(chain, key, Op::Release);
+        guard.release().await.unwrap();
+        call.ok(None);
+    }
+}
+
+/// What all of them did.
+async fn history(managers: Vec<LockManager>, seed: u64) -> Vec<Event> {
+    let (mut tasks, mut recorders) = (JoinSet::new(), Vec::new());
+    for (process, manager) in (0..).zip(managers) {
+        let recorder = Recorder::in_memory(process, monotonic);
+        for chain in 0..TASKS {
+            let seed = seed + u64::from(process * TASKS + chain);
+            tasks.spawn(works(manager.clone(), recorder.clone(), chain, seed));
+        }
+        recorders.push(recorder);
+    }
+    tasks.join_all().await;
+    recorders.iter().flat_map(Recorder::events).collect()
+}
+
+fn judge(events: &[Event], seed: u64) {
+    let judged = check(events).unwrap_or_else(|found| panic!("seed {seed}: {found:#?}"));
+    assert!(judged.acquired > u64::from(CALLS * TASKS), "{judged:?}");
+}
+
+/// Red without: the sequence of numbers of `Together`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn tokens_grow_and_no_process_holds_what_another_has_in_memory() {
+    for round in 0..4 {
+        let store = AnyStore::new(MemoryStore::new());
+        let seed = rand::random::<u64>() >> 8;
+        let limit = [32, 4, 1_000, 1][round];
+        let manager = || {
+            let builder = LockManager::builder().store(store.clone()).max_handoffs(limit);
+            builder.max_handoff_time(Duration::from_secs(1)).build().unwrap()
+        };
+        let managers: Vec<_> = (0..3).map(|_| manager()).collect();
+        let other = managers[0].clone();
+        judge(&history(managers, seed).await, seed);
+        for key in ["page", "door"] {
+            assert_eq!(other.holder(key).await.unwrap(), None, "{key}");
+        }
+    }
+}
+
+/// Red without: the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn tokens_grow_and_no_process_holds_what_another_has_over_redis() {
+    let server = RedisServer::start().await;
+    let seed = rand::random::<u64>() >> 8;
+    let mut managers = Vec::new();
+    for _ in 0..3 {
+        managers.push(LockManager::connect(server.url()).await.unwrap());
+    }
+    judge(&history(managers, seed).await, seed);
+    assert_nothing_left(&server).await;
+}

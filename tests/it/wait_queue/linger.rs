@@ -1,0 +1,250 @@
+//! A lock that is kept in the process for the next call, for a while.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockattr::{Error, LockManager, LockOptions, LostReason, Mode};
+use tokio::runtime::Builder;
+use tokio::time::{Instant, sleep};
+
+use super::{MS, SECOND, asks, got, on, patient, settle};
+use crate::support::Scripted;
+
+fn lingering(store: &Arc<Scripted>, time: Duration) -> LockManager {
+    on(store).linger(time).ttl(3 * SECOND).build().unwrap()
+}
+
+/// Takes the lock and gives it back, by hand or by drop.
+async fn used(manager: &LockManager) -> u64 {
+    let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
+    let token = guard.fencing_token().get();
+    guard.release().await.unwrap();
+    token
+}
+
+/// Red without: `HeldLease::keep`.
+#[tokio::test(start_paused = true)]
+async fn the_next_call_asks_the_store_nothing() {
+    let store = Scripted::new();
+    let manager = lingering(&store, 5 * SECOND);
+    let mut last = used(&manager).await;
+    for _ in 0..10 {
+        sleep(SECOND).await;
+        let token = used(&manager).await;
+        assert!(token > last);
+        last = token;
+        drop(manager.try_acquire("a", LockOptions::new()).await.unwrap().expect("kept for us"));
+    }
+    let calls = store.calls();
+    assert_eq!((calls.acquires, calls.releases.len()), (1, 0));
+    // Others learn that it is held, and so it is.
+    assert!(manager.holder("a").await.unwrap().is_some());
+    assert!(store.manager().try_acquire("a", LockOptions::new()).await.unwrap().is_none());
+}
+
+/// Red without: `Kept::due`.
+#[tokio::test(start_paused = true)]
+async fn it_is_given_up_when_its_time_is_over() {
+    let store = Scripted::new();
+    let manager = lingering(&store, 5 * SECOND);
+    used(&manager).await;
+    sleep(5 * SECOND - 10 * MS).await;
+    assert!(manager.holder("a").await.unwrap().is_some());
+    sleep(20 * MS).await;
+    assert_eq!(manager.holder("a").await.unwrap(), None);
+    assert_eq!(store.calls().releases, [1]);
+    used(&manager).await;
+    assert_eq!(store.calls().acquires, 2);
+}
+
+/// Renewed like any other, for as long as it is kept.
+#[tokio::test(start_paused = true)]
+async fn it_is_kept_for_longer_than_its_ttl() {
+    let store = Scripted::new();
+    let manager = lingering(&store, 60 * SECOND);
+    used(&manager).await;
+    sleep(30 * SECOND).await;
+    let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
+    guard.ensure_held().unwrap();
+    assert_eq!(store.calls().acquires, 1);
+    sleep(30 * SECOND).await;
+    guard.release().await.unwrap();
+}
+
+/// Red without: taking out what is kept when it is wanted.
+#[tokio::test(start_paused = true)]
+async fn another_process_that_waits_gets_it_at_once() {
+    let store = Scripted::new();
+    let (here, there) = (lingering(&store, 3600 * SECOND), store.manager());
+    used(&here).await;
+    let (guard, at) = asks(&there, patient()).await.await.unwrap();
+    assert!(at + 10 * MS > Instant::now(), "not at once");
+    let guard = guard.unwrap();
+    // Nor does it linger there, or come back here before its time.
+    let back = asks(&here, patient()).await;
+    guard.release().await.unwrap();
+    got(back).await.0.release().await.unwrap();
+    assert!(here.holder("a").await.unwrap().is_some(), "it lingers here again");
+}
+
+/// It came to wait before the lock was given back.
+///
+/// Red without: the looks in `HeldLease::keep` whether the lock is wanted.
+#[tokio::test(start_paused = true)]
+async fn what_another_process_waits_for_is_not_kept() {
+    let store = Scripted::new();
+    let (here, there) = (lingering(&store, 3600 * SECOND), store.manager());
+    let guard = here.acquire("a", LockOptions::new()).await.unwrap();
+    let waiter = asks(&there, patient()).await;
+    let began = Instant::now();
+    guard.release().await.unwrap();
+    let (guard, at) = waiter.await.unwrap();
+    assert_eq!(at, began);
+    guard.unwrap().release().await.unwrap();
+}
+
+/// Red without: looking for what is kept once the one ahead has left.
+#[tokio::test(start_paused = true)]
+async fn those_in_the_queue_here_are_served_before_it_is_kept() {
+    let store = Scripted::new();
+    let manager = lingering(&store, 3600 * SECOND);
+    let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
+    let waiters = [asks(&manager, patient()).await, asks(&manager, patient()).await];
+    guard.release().await.unwrap();
+    for waiter in waiters {
+        got(waiter).await.0.release().await.unwrap();
+    }
+    assert_eq!(store.calls().acquires, 1);
+}
+
+/// Red without: what is given up when a manager is closed.
+#[tokio::test(start_paused = true)]
+async fn it_does_not_outlive_a_shutdown() {
+    let store = Scripted::new();
+    let manager = lingering(&store, 3600 * SECOND);
+    used(&manager).await;
+    let busy = manager.acquire("busy", LockOptions::new()).await.unwrap();
+    let began = Instant::now();
+    let shutdown = {
+        let manager = manager.clone();
+        tokio::spawn(async move { manager.shutdown().await })
+    };
+    settle().await;
+    assert_eq!(manager.holder("a").await.unwrap(), None);
+    // Given back after that, it is not kept either.
+    drop(busy);
+    shutdown.await.unwrap();
+    assert!(began.elapsed() < SECOND);
+    assert_eq!(manager.holder("busy").await.unwrap(), None);
+}
+
+/// Red without: what is given up when a manager is closed.
+#[tokio::test(start_paused = true)]
+async fn it_does_not_outlive_its_manager() {
+    let store = Scripted::new();
+    let manager = lingering(&store, 3600 * SECOND);
+    used(&manager).await;
+    drop(manager);
+    settle().await;
+    assert_eq!(store.manager().holder("a").await.unwrap(), None);
+    assert_eq!(store.calls().releases, [1]);
+}
+
+/// Red without: `Queue::kept_by_nobody`.
+#[test]
+fn it_does_not_outlive_its_runtime() {
+    let store = Scripted::new();
+    let manager = lingering(&store, 3600 * SECOND);
+    let runtime = || Builder::new_current_thread().enable_all().build().unwrap();
+    runtime().block_on(async {
+        let long = LockOptions::new().ttl(600 * SECOND);
+        manager.acquire("a", long).await.unwrap().release().await.unwrap();
+        assert!(manager.holder("a").await.unwrap().is_some());
+    });
+    assert_eq!(runtime().block_on(manager.holder("a")).unwrap(), None);
+}
+
+/// Red without: the look at the lease in `Owned::revive`.
+#[tokio::test(start_paused = true)]
+async fn one_that_is_lost_while_it_lingers_is_asked_for_again() {
+    let store = Scripted::new();
+    let manager = lingering(&store, 3600 * SECOND);
+    let before = used(&manager).await;
+    store.restart();
+    // Its renewal was told so, and most of the lease that was believed is left.
+    sleep(SECOND + 100 * MS).await;
+    let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
+    assert!(guard.fencing_token().get() > before);
+    guard.ensure_held().unwrap();
+    sleep(60 * SECOND).await;
+    guard.ensure_held().unwrap();
+    guard.release().await.unwrap();
+}
+
+/// Its lease is the one that lies ready only where that has the same length and no other end.
+///
+/// Red without: either half of `lies_ready` in `LockGuard::revive`.
+#[tokio::test(start_paused = true)]
+async fn a_process_that_takes_it_has_a_lease_of_its_own_length_and_its_own_cap() {
+    let store = Scripted::new();
+    let manager = lingering(&store, 3600 * SECOND);
+    used(&manager).await;
+    let longer = manager.acquire("a", LockOptions::new().ttl(4 * SECOND)).await.unwrap();
+    sleep(SECOND + 100 * MS).await;
+    assert!(longer.remaining() > 3 * SECOND, "renewed as before");
+    longer.release().await.unwrap();
+    assert_eq!(store.calls().acquires, 1);
+
+    let store = Scripted::new();
+    let manager = lingering(&store, 3600 * SECOND);
+    used(&manager).await;
+    let capped = manager.acquire("a", LockOptions::new().max_hold(10 * SECOND)).await.unwrap();
+    assert_eq!(store.calls().acquires, 1);
+    sleep(9 * SECOND).await;
+    capped.ensure_held().unwrap();
+    sleep(SECOND).await;
+    let lost = capped.ensure_held().unwrap_err();
+    assert!(matches!(lost, Error::Lost { reason: LostReason::MaxHold, .. }), "{lost}");
+}
+
+/// A caller that asks here for a lock that is only cached gets it, with whatever options.
+///
+/// Red without: giving back what is kept and does not fit, before the store is asked.
+#[tokio::test(start_paused = true)]
+async fn a_process_that_wants_another_lease_is_not_kept_out_by_what_lingers() {
+    let wishes = [
+        LockOptions::new().renew(false),
+        LockOptions::new().ttl(60 * SECOND),
+        LockOptions::new().ttl(SECOND),
+        LockOptions::new().mode(Mode::Shared),
+        LockOptions::new().permits(3),
+    ];
+    for wish in wishes {
+        let store = Scripted::new();
+        let manager = lingering(&store, 3600 * SECOND);
+        used(&manager).await;
+        let guard = manager.try_acquire("a", wish.clone()).await.unwrap();
+        guard.unwrap_or_else(|| panic!("kept out: {wish:?}")).release().await.unwrap();
+    }
+    let store = Scripted::new();
+    let manager = lingering(&store, 3600 * SECOND);
+    used(&manager).await;
+    let once = LockOptions::new().retry(0);
+    manager.acquire_all(["b", "a"], once).await.expect("kept out").release().await.unwrap();
+}
+
+/// Red without: giving back what is kept and does not fit, before the store is asked.
+#[tokio::test(start_paused = true)]
+async fn thousands_of_calls_in_a_row_each_get_in_at_once() {
+    let store = Scripted::new();
+    let manager = lingering(&store, 3600 * SECOND);
+    let mut last = 0;
+    for n in 0..2_100 {
+        let guard = manager.try_acquire("a", LockOptions::new()).await.unwrap();
+        let guard = guard.unwrap_or_else(|| panic!("the {n}th is kept out"));
+        assert!(guard.fencing_token().get() > last);
+        last = guard.fencing_token().get();
+        guard.release().await.unwrap();
+    }
+    assert_eq!(store.calls().acquires, 3);
+}

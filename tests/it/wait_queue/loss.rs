@@ -1,0 +1,179 @@
+//! Those behind a holder that loses the lock, panics, or ends with its runtime.
+
+use std::sync::mpsc;
+
+use lockattr::{Error, Lease, LockOptions, LostReason};
+use lockattr_tests::eventually;
+use tokio::runtime::Builder;
+use tokio::time::{Instant, sleep};
+
+use super::{SECOND, asks, got, patient, settle};
+use crate::support::{Fate, Scripted};
+
+/// Red without: the look at the lease in `HeldLease::pass_on`.
+#[tokio::test(start_paused = true)]
+async fn behind_a_lost_lease_they_ask_the_store() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let holder = {
+        let manager = manager.clone();
+        tokio::spawn(async move {
+            let body = async |_: &Lease| sleep(3600 * SECOND).await;
+            manager.with_lock("a", LockOptions::new().ttl(9 * SECOND), body).await
+        })
+    };
+    settle().await;
+    let waiters = [asks(&manager, patient()).await, asks(&manager, patient()).await];
+    // The store forgets everything; the next renewal, after a third of the lease, learns so.
+    store.restart();
+    let began = Instant::now();
+    let error = holder.await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::Lost { reason: LostReason::Taken, .. }), "{error:?}");
+    let mut last = None;
+    for waiter in waiters {
+        let (guard, at) = waiter.await.unwrap();
+        let guard = guard.unwrap();
+        assert!(at - began <= 3 * SECOND, "{:?}", at - began);
+        assert!(Some(guard.fencing_token()) > last);
+        last = Some(guard.fencing_token());
+        guard.release().await.unwrap();
+    }
+    // The first of them asks, and hands what it has been granted to the second.
+    assert_eq!(store.calls().acquires, 2);
+    assert_eq!(manager.holder("a").await.unwrap(), None);
+}
+
+/// The store does not answer, so the lease ends by the clock; what has lapsed is not handed off.
+///
+/// Red without: the look at the lease in `HeldLease::pass_on`.
+#[tokio::test(start_paused = true)]
+async fn a_lapsed_lease_is_handed_to_no_process() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let fixed = LockOptions::new().ttl(SECOND).renew(false);
+    let held = manager.acquire("a", fixed).await.unwrap();
+    let waiter = asks(&manager, patient().ttl(SECOND)).await;
+    sleep(5 * SECOND).await;
+    let token = held.fencing_token();
+    assert!(matches!(held.release().await, Err(Error::Lost { .. })));
+    let next = got(waiter).await.0;
+    assert!(next.fencing_token() > token);
+    next.ensure_held().unwrap();
+    assert_eq!(store.calls().acquires, 2);
+}
+
+/// Red without: a guard that is dropped as the panic passes.
+#[tokio::test(start_paused = true)]
+async fn a_holder_that_panics_hands_the_lock_on() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let holder = {
+        let manager = manager.clone();
+        tokio::spawn(async move {
+            let body = async |_: &Lease| {
+                sleep(SECOND).await;
+                panic!("a bug");
+            };
+            manager.with_lock("a", patient(), body).await
+        })
+    };
+    settle().await;
+    let waiter = asks(&manager, patient()).await;
+    assert!(holder.await.unwrap_err().is_panic());
+    got(waiter).await.0.release().await.unwrap();
+    let calls = store.calls();
+    assert_eq!((calls.acquires, calls.releases), (1, vec![1]));
+}
+
+/// A release that got no answer is the store's affair; the lock is asked for by the next in the queue.
+///
+/// Red without: standing in the store's line behind what is owed to it.
+#[tokio::test(start_paused = true)]
+async fn behind_a_release_that_fails_they_wait_until_it_is_seen_through() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    store.releases(&[Fate::Refused, Fate::Refused, Fate::Answered]);
+    let held = manager.acquire("a", LockOptions::new().ttl(600 * SECOND)).await.unwrap();
+    // Of another length, so that it has to ask.
+    let waiter = asks(&manager, patient().ttl(60 * SECOND)).await;
+    let began = Instant::now();
+    assert!(matches!(held.release().await, Err(Error::Store { .. })));
+    let (guard, at) = waiter.await.unwrap();
+    guard.unwrap().release().await.unwrap();
+    assert!(at - began < 10 * SECOND, "{:?}", at - began);
+}
+
+/// The holder ends with its runtime, and those on another one go on.
+///
+/// Red without: the hand-off by a guard that is dropped.
+#[test]
+fn those_on_another_runtime_are_handed_the_lock_of_one_that_ends() {
+    let runtime = || Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let store = Scripted::new();
+    let manager = store.manager();
+    let (ends, stays) = (runtime(), runtime());
+    let (tell, told) = mpsc::channel();
+    let long = || patient().ttl(600 * SECOND);
+    let holder = manager.clone();
+    ends.spawn(async move {
+        let _held = holder.acquire("a", long()).await.unwrap();
+        tell.send(()).unwrap();
+        std::future::pending::<()>().await;
+    });
+    told.recv_timeout(20 * SECOND).unwrap();
+    // One that ends with the holder, and one behind it that does not.
+    let started = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let ask = |runtime: &tokio::runtime::Runtime| {
+        let (manager, started) = (manager.clone(), started.clone());
+        let options = long();
+        runtime.spawn(async move {
+            let mut acquire = std::pin::pin!(manager.acquire("a", options));
+            assert!(futures_util::future::poll_immediate(acquire.as_mut()).await.is_none());
+            started.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            acquire.await
+        })
+    };
+    let standing = |count| {
+        let (started, stays) = (&started, &stays);
+        let all = async move || started.load(std::sync::atomic::Ordering::SeqCst) == count;
+        stays.block_on(eventually(20 * SECOND, "in line", all));
+    };
+    let _gone = ask(&ends);
+    standing(1);
+    let next = ask(&stays);
+    standing(2);
+    drop(ends);
+    stays.block_on(async {
+        let guard = tokio::time::timeout(20 * SECOND, next).await.expect("it is told");
+        guard.unwrap().unwrap().release().await.unwrap();
+        assert_eq!(manager.holder("a").await.unwrap(), None);
+    });
+    assert_eq!(store.calls().acquires, 1);
+}
+
+/// The store's connection ends, and with it the lock, before the caller has read that it was granted. It asks again,
+/// as the process that loses a lock before the body begins.
+///
+/// Red without: `EarlyLosses`. The caller then has a lock that is another's, until the next renewal.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_is_lost_before_its_caller_knows_is_acquired_again() {
+    let store = Scripted::new();
+    let (manager, other) = (store.manager(), store.manager());
+    // Read from an answer, or from a message.
+    for waits in [false, true] {
+        let acquires = store.calls().acquires;
+        let before = if waits { Some(other.acquire("a", patient()).await.unwrap()) } else { None };
+        store.acquires(if waits { &[Fate::Answered] } else { &[Fate::TakenAway, Fate::Answered] });
+        let asked = asks(&manager, patient()).await;
+        if let Some(before) = before {
+            before.release().await.unwrap();
+            store.take_from_last().await;
+        }
+        let guard = got(asked).await.0;
+        guard.ensure_held().unwrap();
+        assert!(other.try_acquire("a", patient()).await.unwrap().is_none());
+        assert_eq!(store.calls().acquires - acquires, if waits { 4 } else { 3 });
+        guard.release().await.unwrap();
+        assert!(store.holder("a").await.is_none());
+    }
+}

@@ -1,0 +1,401 @@
+//! A permit goes from one caller to the next inside a process, past the caller that asks the store: the store is
+//! only asked for a number, and not even for that while all permits are here.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::poll;
+use lockattr::{Error, LockGuard, LockManager, LockManagerBuilder, LockOptions};
+use lockattr_tests::{RedisServer, assert_nothing_left};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::{Asking, MS, SECOND, asks, got, on, patient, settle};
+use crate::support::{Fate, Scripted};
+
+const TTL: Duration = Duration::from_secs(10);
+
+fn permits(count: u32) -> LockOptions {
+    patient().ttl(TTL).permits(count)
+}
+
+/// A manager whose hand-offs are bounded by their count.
+fn hands(store: &Arc<Scripted>, count: u32) -> LockManagerBuilder {
+    on(store).max_handoffs(count).max_handoff_time(3600 * SECOND)
+}
+
+/// One of two permits, the other in another process, and a caller that waits in the store's queue for one.
+async fn one_of_two(store: &Arc<Scripted>, here: &LockManager) -> (LockGuard, LockGuard, Asking) {
+    let one = here.acquire("a", permits(2)).await.unwrap();
+    let there = store.manager().acquire("a", permits(2)).await.unwrap();
+    (one, there, asks(here, permits(2)).await)
+}
+
+/// All of two permits, and a caller that waits in the store's queue for one.
+async fn both(manager: &LockManager) -> ([LockGuard; 2], Asking) {
+    let one = manager.acquire("a", permits(2)).await.unwrap();
+    let two = manager.acquire("a", permits(2)).await.unwrap();
+    ([one, two], asks(manager, permits(2)).await)
+}
+
+/// Red without: `hand_on` of `Way::Permit`; `number_of_all`; the next way in `hand_permit`.
+#[tokio::test(start_paused = true)]
+async fn permits_are_handed_off_under_numbers_that_grow() {
+    let store = Scripted::new();
+    let manager = hands(&store, 10_000).build().unwrap();
+    let (inside, head) = both(&manager).await;
+    let mut inside = Vec::from(inside);
+    // None but the first beyond a block of numbers.
+    store.numbers(&[Fate::Answered, Fate::Refused]);
+    let before = store.calls();
+    let mut tokens: Vec<_> = inside.iter().map(|guard| guard.fencing_token()).collect();
+    for n in 0..1_500 {
+        let next = asks(&manager, permits(2)).await;
+        assert!(!next.is_finished(), "one too many");
+        let leaves = inside.swap_remove(n * 7 % 2);
+        match n % 3 {
+            // A drop cannot ask for the number behind the block.
+            0 if n < 900 => drop(leaves),
+            _ => leaves.release().await.unwrap(),
+        }
+        let next = got(next).await.0;
+        tokens.push(next.fencing_token());
+        inside.push(next);
+    }
+    assert!(tokens.is_sorted_by(|one, next| one < next));
+    assert!(!head.is_finished());
+    sleep(20 * SECOND).await;
+    inside.iter().for_each(|guard| guard.ensure_held().unwrap());
+    let calls = store.calls();
+    assert_eq!(calls.releases, before.releases);
+    drop(inside);
+    let head = got(head).await.0;
+    assert!(head.fencing_token() > tokens[tokens.len() - 1]);
+    drop(head);
+    settle().await;
+    assert_eq!(manager.holder("a").await.unwrap(), None);
+}
+
+/// Others may be granted a permit between two hand-offs, and each number is asked for.
+///
+/// Red without: `asks_for_number`; the count in `is_all_of`.
+#[tokio::test(start_paused = true)]
+async fn with_a_permit_elsewhere_each_number_is_asked_for() {
+    let store = Scripted::new();
+    let (here, there) = (hands(&store, 1_000).build().unwrap(), store.manager());
+    let (mut one, other, head) = one_of_two(&store, &here).await;
+    let mut tokens = vec![one.fencing_token(), other.fencing_token()];
+    for _ in 0..100 {
+        let next = asks(&here, permits(2)).await;
+        one.release().await.unwrap();
+        one = got(next).await.0;
+        tokens.push(one.fencing_token());
+    }
+    // Another number of the other process comes between two of ours.
+    other.release().await.unwrap();
+    let head = got(head).await.0;
+    tokens.push(head.fencing_token());
+    let waits = asks(&there, permits(2)).await;
+    drop(one);
+    let other = got(waits).await.0;
+    tokens.push(other.fencing_token());
+    let (behind, next) = (asks(&here, permits(2)).await, asks(&here, permits(2)).await);
+    head.release().await.unwrap();
+    let next = got(next).await.0;
+    tokens.push(next.fencing_token());
+    assert!(tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
+    drop((next, other));
+    drop(got(behind).await);
+    settle().await;
+    assert_eq!(here.holder("a").await.unwrap(), None);
+}
+
+/// Red without: the count in `lets_past`, or in `pass`; its new beginning there.
+#[tokio::test(start_paused = true)]
+async fn so_many_get_in_past_one_that_asks_and_then_one_lease_goes_to_the_store() {
+    for limit in [0, 1, 3] {
+        let store = Scripted::new();
+        let (here, there) = (hands(&store, limit).build().unwrap(), store.manager());
+        let held = here.acquire("a", permits(1)).await.unwrap();
+        let mut waiters = vec![asks(&here, permits(1)).await];
+        let other = asks(&there, permits(1)).await;
+        for _ in 0..10 {
+            waiters.push(asks(&here, permits(1)).await);
+        }
+        held.release().await.unwrap();
+        let mut past_the_head = Vec::new();
+        settle().await;
+        while !other.is_finished() {
+            let at = waiters.iter().position(Asking::is_finished).expect("somebody is next");
+            got(waiters.remove(at)).await.0.release().await.unwrap();
+            past_the_head.push(at > 0);
+            settle().await;
+        }
+        // So many past the head, then the head, then as many past the next one, and then the other process.
+        let past = vec![true; limit as usize];
+        assert_eq!(past_the_head, [&past[..], &[false], &past].concat(), "of {limit}");
+        got(other).await.0.release().await.unwrap();
+        while !waiters.is_empty() {
+            settle().await;
+            let at = waiters.iter().position(Asking::is_finished).expect("somebody is next");
+            drop(got(waiters.remove(at)).await);
+        }
+        settle().await;
+        assert_eq!(here.holder("a").await.unwrap(), None);
+    }
+}
+
+/// Red without: the release of a permit for which there is no number; the permit's way in a dropped release.
+#[tokio::test(start_paused = true)]
+async fn without_a_number_a_permit_goes_back_to_the_store() {
+    for fate in [Fate::Refused, Fate::AnswerLost, Fate::Hangs] {
+        let store = Scripted::new();
+        let manager = hands(&store, 1_000).build().unwrap();
+        let (one, there, head) = one_of_two(&store, &manager).await;
+        let next = asks(&manager, permits(2)).await;
+        store.numbers(&[fate]);
+        match fate {
+            // A waiter for the release gives up.
+            Fate::Hangs => assert!(timeout(SECOND, one.release()).await.is_err()),
+            _ => one.release().await.unwrap(),
+        }
+        let head = got(head).await.0;
+        settle().await;
+        assert!(!next.is_finished(), "{fate:?}");
+        drop(there);
+        drop((got(next).await, head));
+        settle().await;
+        assert_eq!(manager.holder("a").await.unwrap(), None, "{fate:?}");
+    }
+}
+
+/// Another process may have a greater number when it comes.
+///
+/// Red without: the comparison with `before` in `pass`.
+#[tokio::test(start_paused = true)]
+async fn a_process_that_comes_after_the_number_does_not_get_it() {
+    let store = Scripted::new();
+    let manager = hands(&store, 1_000).build().unwrap();
+    let (one, there, head) = one_of_two(&store, &manager).await;
+    let gives_up = asks(&manager, permits(2)).await;
+    store.numbers(&[Fate::Late(SECOND), Fate::Answered]);
+    let release = tokio::spawn(async move { one.release().await });
+    settle().await;
+    gives_up.abort();
+    let late = asks(&manager, permits(2)).await;
+    release.await.unwrap().unwrap();
+    let head = got(head).await.0;
+    settle().await;
+    assert!(!late.is_finished());
+    drop((there, head));
+    got(late).await.0.release().await.unwrap();
+    assert_eq!(manager.holder("a").await.unwrap(), None);
+}
+
+/// Callers that give up while they ask the store, one after the other, leave the limits as they are.
+///
+/// Red without: the count that stays when another caller asks the store (`begin`).
+#[tokio::test(start_paused = true)]
+async fn those_that_give_up_keep_no_other_process_out() {
+    for (wait, every) in [(100, 4), (15, 4), (500, 3)] {
+        let store = Scripted::new();
+        let (here, there) = (store.manager(), on(&store).build().unwrap());
+        // Twice as many as can be served.
+        let load = tokio::spawn(async move {
+            let mut tasks = JoinSet::new();
+            loop {
+                let here = here.clone();
+                tasks.spawn(async move {
+                    let options = LockOptions::new().permits(2).wait(wait * MS);
+                    if let Ok(guard) = here.acquire("a", options).await {
+                        sleep(10 * MS).await;
+                        guard.release().await.unwrap();
+                    }
+                });
+                sleep(every * MS).await;
+            }
+        });
+        sleep(SECOND).await;
+        let turn = timeout(2 * SECOND, there.acquire("a", permits(2))).await;
+        drop(turn.expect("its turn does not come").unwrap());
+        load.abort();
+        settle().await;
+    }
+}
+
+/// Keys may have any names: two of them are not one whose name reads like theirs.
+///
+/// Red without: the queues of their own that callers for several keys have (`several`).
+#[tokio::test(start_paused = true)]
+async fn a_process_that_wants_two_keys_is_not_handed_a_permit_of_one_that_reads_like_both() {
+    let store = Scripted::new();
+    let (here, there) = (store.manager(), on(&store).build().unwrap());
+    let other = there.acquire("b", permits(1)).await.unwrap();
+    let odd = here.acquire("a\nlock:b", permits(1)).await.unwrap();
+    let spawn = |keys: &'static [&'static str]| {
+        let here = here.clone();
+        tokio::spawn(async move { here.acquire_all(keys, permits(1)).await.unwrap() })
+    };
+    let (head, both) = (spawn(&["a\nlock:b"]), spawn(&["a", "b"]));
+    settle().await;
+    odd.release().await.unwrap();
+    drop(head.await.unwrap());
+    sleep(60 * SECOND).await;
+    assert!(!both.is_finished());
+    other.ensure_held().unwrap();
+    drop(other);
+    drop(timeout(SECOND, both).await.expect("its turn does not come").unwrap());
+}
+
+/// Red without: each of the conditions in `fits_permit` and `suits`.
+#[tokio::test(start_paused = true)]
+async fn a_process_that_wants_it_on_other_terms_asks_the_store() {
+    let others = [permits(3), permits(2).ttl(60 * SECOND), permits(2).renew(false)];
+    for (nth, other) in others.into_iter().enumerate() {
+        let store = Scripted::new();
+        let manager = hands(&store, 1_000).build().unwrap();
+        let ([one, two], head) = both(&manager).await;
+        let waits = asks(&manager, other.clone()).await;
+        one.release().await.unwrap();
+        let head = got(head).await.0;
+        settle().await;
+        // Of three, one is left for it.
+        assert_eq!(waits.is_finished(), nth == 0, "{other:?}");
+        drop(head);
+        drop((got(waits).await, two));
+        settle().await;
+        assert_eq!(manager.holder("a").await.unwrap(), None);
+    }
+}
+
+/// Handed a permit, and gone.
+///
+/// Red without: the next waiter for whom `pass_on` looks.
+#[tokio::test(start_paused = true)]
+async fn waiters_that_are_gone_are_passed_over() {
+    let store = Scripted::new();
+    let manager = hands(&store, 1_000).build().unwrap();
+    for gone in 0..8 {
+        let ([one, two], head) = both(&manager).await;
+        let mut waiters = Vec::new();
+        for _ in 0..3 {
+            waiters.push(asks(&manager, permits(2)).await);
+        }
+        one.release().await.unwrap();
+        two.release().await.unwrap();
+        for (n, waiter) in waiters.iter().enumerate() {
+            if gone & (1 << n) != 0 {
+                waiter.abort();
+            }
+        }
+        for (n, waiter) in waiters.into_iter().enumerate() {
+            match gone & (1 << n) == 0 {
+                true => drop(got(waiter).await),
+                false => assert!(waiter.await.is_err()),
+            }
+        }
+        drop(got(head).await);
+        settle().await;
+        assert_eq!(manager.holder("a").await.unwrap(), None, "{gone:b}");
+    }
+}
+
+/// A permit that was handed to a waiter which no process polls goes on to the next, and is not renewed forever.
+///
+/// Red without: the look at `askers` behind the renewals.
+#[tokio::test(start_paused = true)]
+async fn a_permit_that_no_process_picks_up_goes_on() {
+    let store = Scripted::new();
+    let manager = hands(&store, 1_000).build().unwrap();
+    let ([one, two], head) = both(&manager).await;
+    let mut frozen = pin!(manager.acquire("a", permits(2)));
+    assert!(poll!(&mut frozen).is_pending());
+    one.release().await.unwrap();
+    assert!(!head.is_finished());
+    let head = timeout(TTL, got(head)).await.expect("it is kept for one that nobody polls").0;
+    drop((head, two));
+    drop(frozen.await.unwrap());
+    settle().await;
+    assert_eq!(manager.holder("a").await.unwrap(), None);
+}
+
+/// Red without: the looks at `stays` in `asks_for_number` and in `pass_on`.
+#[tokio::test(start_paused = true)]
+async fn a_permit_that_stays_taken_is_not_handed_off() {
+    let store = Scripted::new();
+    let manager = hands(&store, 1_000).build().unwrap();
+    let stays = permits(1).hold_at_least(5 * SECOND);
+    let first = {
+        let manager = manager.clone();
+        tokio::spawn(async move { manager.with_lock("a", stays, async |_| ()).await })
+    };
+    settle().await;
+    first.await.unwrap().unwrap();
+    let (head, next) = (asks(&manager, permits(1)).await, asks(&manager, permits(1)).await);
+    sleep(4 * SECOND).await;
+    assert!(!head.is_finished() && !next.is_finished());
+    drop(got(head).await);
+    drop(got(next).await);
+    settle().await;
+    assert_eq!(manager.holder("a").await.unwrap(), None);
+}
+
+/// Red without: the look at the lease in `asks_for_number`; the shutdown's word to what is handed off then.
+#[tokio::test(start_paused = true)]
+async fn a_permit_that_is_lost_or_shut_down_is_not_handed_off() {
+    let store = Scripted::new();
+    let manager = hands(&store, 1_000).build().unwrap();
+    let ([one, two], head) = both(&manager).await;
+    let next = asks(&manager, permits(2)).await;
+    store.restart();
+    timeout(TTL, two.lost()).await.expect("told by the next renewal");
+    timeout(TTL, one.lost()).await.expect("told by the next renewal");
+    assert!(matches!(two.release().await, Err(Error::Lost { .. })));
+    let head = got(head).await.0;
+    let next = got(next).await.0;
+    assert!(next.fencing_token() > one.fencing_token());
+    let waits = [asks(&manager, permits(2)).await, asks(&manager, permits(2)).await];
+    let down = {
+        let manager = manager.clone();
+        tokio::spawn(async move { manager.shutdown().await })
+    };
+    timeout(SECOND, head.lost()).await.unwrap();
+    head.release().await.ok();
+    drop((next, one));
+    for waits in waits {
+        assert!(matches!(waits.await.unwrap().0, Err(Error::ShutDown { .. })));
+    }
+    timeout(SECOND, down).await.unwrap().unwrap();
+    assert_eq!(store.manager().holder("a").await.unwrap(), None);
+}
+
+/// Red without: the hand-off (each acquisition costs two scripts then); `is_raised` in `Node::increment`.
+#[tokio::test]
+async fn over_redis_most_permits_cost_one_plain_command() {
+    let server = RedisServer::start().await;
+    let connect = async || LockManager::connect(server.url_with("wait=30s")).await.unwrap();
+    let (here, there) = (connect().await, connect().await);
+    let mut tasks = JoinSet::new();
+    let each = 300_u64;
+    let cli = server.cli().await;
+    for _ in 0..16 {
+        let here = here.clone();
+        tasks.spawn(async move {
+            for _ in 0..each {
+                let guard = here.acquire("a", LockOptions::new().permits(4)).await.unwrap();
+                tokio::task::yield_now().await;
+                guard.release().await.unwrap();
+            }
+        });
+    }
+    sleep(20 * MS).await;
+    let turn = timeout(5 * SECOND, there.acquire("a", LockOptions::new().permits(4)));
+    turn.await.expect("its turn comes").unwrap().release().await.unwrap();
+    tasks.join_all().await;
+    let scripts = cli.commandstats().await["evalsha"];
+    // Without the hand-off it is two scripts for each.
+    assert!(scripts < 16 * each / 4, "{scripts} scripts for {} permits", 16 * each);
+    drop((here, there));
+    assert_nothing_left(&server).await;
+}

@@ -1,0 +1,425 @@
+//! Readers of one process have the lease of a writer together: exclusive while another writer waits behind them, and
+//! then the store is not asked.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use lockattr::{Error, LockGuard, LockManager, LockOptions, LostReason, Mode};
+use lockattr_tests::{RedisServer, assert_nothing_left};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{Asking, MS, Order, SECOND, asks, got, on, patient, settle};
+use crate::support::{Fate, Scripted};
+
+const TTL: Duration = Duration::from_secs(10);
+
+/// The lease is exclusive for longer.
+const SHORT: Duration = Duration::from_millis(5);
+
+fn reads() -> LockOptions {
+    writes().mode(Mode::Shared)
+}
+
+fn writes() -> LockOptions {
+    patient().ttl(TTL)
+}
+
+async fn all<const N: usize>(readers: [Asking; N]) -> [LockGuard; N] {
+    let mut guards = Vec::new();
+    for reader in readers {
+        guards.push(got(reader).await.0);
+    }
+    guards.try_into().unwrap()
+}
+
+/// A writer with `N` readers behind it, which have the lock when it has let go.
+async fn inside<const N: usize>(manager: &LockManager) -> [LockGuard; N] {
+    let writer = manager.acquire("a", writes()).await.unwrap();
+    let mut readers = Vec::new();
+    for _ in 0..N {
+        readers.push(asks(manager, reads()).await);
+    }
+    writer.release().await.unwrap();
+    all(readers.try_into().unwrap()).await
+}
+
+/// Red without: `Together::begin` in `pass_on`; `let_in_more` behind it; the count in `leave`; the numbers of
+/// the readers in what the last one hands off.
+#[tokio::test(start_paused = true)]
+async fn readers_behind_a_writer_get_in_together_and_the_next_writer_after_all_of_them() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let first = manager.acquire("a", writes()).await.unwrap();
+    let mut tokens = vec![first.fencing_token()];
+    let readers = [(); 3].map(|()| asks(&manager, reads()));
+    let [one, two, three] = readers;
+    let readers = [one.await, two.await, three.await];
+    let writer = asks(&manager, writes()).await;
+    let late = asks(&manager, reads()).await;
+    let released = Instant::now();
+    first.release().await.unwrap();
+    let readers = all(readers).await;
+    assert_eq!(released.elapsed(), Duration::ZERO, "at once");
+    tokens.extend(readers.iter().map(|reader| reader.fencing_token()));
+    for reader in readers {
+        sleep(SHORT).await;
+        assert!(!writer.is_finished() && !late.is_finished());
+        reader.ensure_held().unwrap();
+        reader.release().await.unwrap();
+    }
+    let writer = got(writer).await.0;
+    tokens.push(writer.fencing_token());
+    settle().await;
+    assert!(!late.is_finished());
+    writer.release().await.unwrap();
+    let late = got(late).await.0;
+    tokens.push(late.fencing_token());
+    late.release().await.unwrap();
+    assert!(tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
+    let calls = store.calls();
+    assert_eq!((calls.acquires, calls.releases), (1, vec![1]));
+    assert_eq!(manager.holder("a").await.unwrap(), None);
+}
+
+/// A writer that waits is not overtaken, neither by a reader that comes nor by one that asks only once.
+///
+/// Red without: the look at the writers that wait (`a_writer_waits`).
+#[tokio::test(start_paused = true)]
+async fn behind_a_writer_no_other_gets_in() {
+    let store = Scripted::new();
+    let (here, there) = (store.manager(), on(&store).build().unwrap());
+    let first = here.acquire("a", writes()).await.unwrap();
+    let reader = asks(&here, reads()).await;
+    let writer = asks(&here, writes()).await;
+    first.release().await.unwrap();
+    let reader = got(reader).await.0;
+    let late = asks(&here, reads()).await;
+    sleep(SHORT).await;
+    for manager in [&here, &there] {
+        assert!(manager.try_acquire("a", reads()).await.unwrap().is_none());
+    }
+    assert!(!late.is_finished() && !writer.is_finished());
+    drop(reader);
+    let writer = got(writer).await.0;
+    settle().await;
+    assert!(!late.is_finished());
+    drop(writer);
+    got(late).await.0.release().await.unwrap();
+    assert_eq!(store.calls().acquires, 3, "the first, and those that asked once");
+    assert_eq!(here.holder("a").await.unwrap(), None);
+}
+
+/// The last writer that waits gives up, or its future is dropped: no process is in the way of other readers any more, in
+/// this process or another.
+///
+/// Red without: the look in the drop of `Leaves`; `let_in` there; `share` there.
+#[tokio::test(start_paused = true)]
+async fn readers_behind_a_writer_that_gives_up_get_in() {
+    for is_dropped in [false, true] {
+        let store = Scripted::new();
+        let (here, there) = (store.manager(), on(&store).build().unwrap());
+        let first = here.acquire("a", writes()).await.unwrap();
+        let stays = asks(&here, reads()).await;
+        let writer = asks(&here, writes().wait(2 * SHORT)).await;
+        first.release().await.unwrap();
+        let stays = got(stays).await.0;
+        let readers = [asks(&here, reads()).await, asks(&here, reads()).await];
+        let other = asks(&there, reads()).await;
+        sleep(SHORT).await;
+        assert!(!other.is_finished() && readers.iter().all(|reader| !reader.is_finished()));
+        let began = Instant::now();
+        match is_dropped {
+            true => writer.abort(),
+            false => assert!(writer.await.unwrap().0.is_err()),
+        }
+        let readers = all(readers).await;
+        let other = got(other).await.0;
+        assert!(began.elapsed() < 2 * SHORT, "{:?}", began.elapsed());
+        sleep(3 * TTL).await;
+        stays.ensure_held().unwrap();
+        other.ensure_held().unwrap();
+        drop((stays, readers));
+        settle().await;
+        assert_eq!(there.held_locks().await.unwrap()[0].holders, 1);
+        drop(other);
+        settle().await;
+        assert_eq!(here.holder("a").await.unwrap(), None);
+    }
+}
+
+/// From when another process wants the lock, those that come here wait behind it; it waits for those inside, and for the
+/// writer that came before it, as the limits have it.
+///
+/// Red without: the look at `contended` in `WaitQueues::next`.
+#[tokio::test(start_paused = true)]
+async fn another_process_waits_for_those_before_it_and_for_no_others() {
+    for mode in [Mode::Exclusive, Mode::Shared] {
+        let store = Scripted::new();
+        let limited = on(&store).max_handoffs(1).max_handoff_time(600 * SECOND);
+        let (here, there) = (limited.build().unwrap(), on(&store).build().unwrap());
+        let first = here.acquire("a", writes()).await.unwrap();
+        let readers = [asks(&here, reads()).await, asks(&here, reads()).await];
+        let writer = asks(&here, writes()).await;
+        first.release().await.unwrap();
+        let readers = all(readers).await;
+        let other = asks(&there, writes().mode(mode)).await;
+        let late = asks(&here, reads()).await;
+        sleep(SHORT).await;
+        assert!(!other.is_finished() && !late.is_finished() && !writer.is_finished(), "{mode:?}");
+        drop(readers);
+        let writer = got(writer).await.0;
+        sleep(SECOND).await;
+        assert!(!other.is_finished() && !late.is_finished(), "{mode:?}");
+        let last = writer.fencing_token();
+        writer.release().await.unwrap();
+        let other = got(other).await.0;
+        assert!(other.fencing_token() > last);
+        settle().await;
+        assert_eq!(late.is_finished(), mode == Mode::Shared);
+        other.release().await.unwrap();
+        let late = got(late).await.0;
+        assert!(late.fencing_token() > last);
+        late.release().await.unwrap();
+        assert_eq!(here.holder("a").await.unwrap(), None);
+    }
+}
+
+/// Red without: the lease that each reader's hold looks at (`Hold::check` and `Hold::ended`).
+#[tokio::test(start_paused = true)]
+async fn a_lost_lease_ends_all_who_have_it() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let readers: [_; 3] = inside(&manager).await;
+    let next = asks(&manager, writes()).await;
+    store.restart();
+    timeout(TTL, readers[0].lost()).await.expect("told by the next renewal");
+    // Also those that did not wait for it.
+    assert!(readers.iter().all(|reader| reader.ensure_held().is_err()));
+    let lost = futures_util::future::join_all(readers.iter().map(|reader| reader.lost()));
+    timeout(TTL, lost).await.expect("told by the next renewal");
+    let began = Instant::now();
+    // They do not let go, and the waiter does not wait for them.
+    let next = got(next).await.0;
+    assert!(began.elapsed() < SECOND);
+    for reader in readers {
+        assert!(next.fencing_token() > reader.fencing_token());
+        let error = reader.release().await.unwrap_err();
+        assert!(matches!(error, Error::Lost { reason: LostReason::Taken, .. }), "{error:?}");
+    }
+    next.ensure_held().unwrap();
+    next.release().await.unwrap();
+    assert_eq!(manager.holder("a").await.unwrap(), None);
+}
+
+/// Red without: the lease's own deadline in `Hold::valid_until`.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_no_process_can_renew_ends_for_all_at_its_deadline() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let readers: [_; 2] = inside(&manager).await;
+    store.renewals(&[Fate::Refused]);
+    let began = Instant::now();
+    for reader in &readers {
+        timeout(TTL, reader.lost()).await.expect("it goes on");
+        assert!(reader.remaining().is_zero() && reader.ensure_held().is_err());
+    }
+    assert!(began.elapsed() < TTL);
+    drop(readers);
+}
+
+/// What one reader extends is the lease of all of them.
+///
+/// Red without: the lease in `Hold::lengthen`, and in `Hold::renewed`.
+#[tokio::test(start_paused = true)]
+async fn a_reader_extends_the_lease_of_all() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let [one, two] = inside(&manager).await;
+    one.extend(100 * SECOND).await.unwrap();
+    assert!(two.remaining() > 90 * SECOND);
+    drop(one);
+    sleep(200 * SECOND).await;
+    assert!(two.remaining() > 50 * SECOND);
+    two.release().await.unwrap();
+    assert_eq!(manager.holder("a").await.unwrap(), None);
+}
+
+/// Handed the lock, or about to be, and gone: no process waits for it, and nothing is left.
+///
+/// Red without: `leave` in `into_held`; the release by the last who is gone.
+#[tokio::test(start_paused = true)]
+async fn readers_that_are_gone_are_in_no_ones_way() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    for gone in 0..8 {
+        let writer = manager.acquire("a", writes()).await.unwrap();
+        let readers = [(); 3].map(|()| asks(&manager, reads()));
+        let [one, two, three] = readers;
+        let readers = [one.await, two.await, three.await];
+        let next = asks(&manager, writes()).await;
+        // Handed off, and not polled again.
+        drop(writer);
+        for (n, reader) in readers.iter().enumerate() {
+            if gone & (1 << n) != 0 {
+                reader.abort();
+            }
+        }
+        for (n, reader) in readers.into_iter().enumerate() {
+            match gone & (1 << n) == 0 {
+                true => drop(got(reader).await),
+                false => assert!(reader.await.is_err()),
+            }
+        }
+        got(next).await.0.release().await.unwrap();
+    }
+    settle().await;
+    assert_eq!(manager.holder("a").await.unwrap(), None);
+}
+
+/// Red without: the shutdown's word to the hold of the lease.
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_ends_all_and_waits_for_the_last() {
+    let store = Scripted::new();
+    let other = store.manager();
+    let manager = on(&store).shutdown_timeout(100 * SECOND).build().unwrap();
+    let [one, two] = inside(&manager).await;
+    let waits = asks(&manager, writes()).await;
+    let down = {
+        let manager = manager.clone();
+        tokio::spawn(async move { manager.shutdown().await })
+    };
+    timeout(SECOND, one.lost()).await.unwrap();
+    timeout(SECOND, two.lost()).await.unwrap();
+    assert!(matches!(waits.await.unwrap().0, Err(Error::ShutDown { .. })));
+    assert!(manager.try_acquire("a", reads()).await.is_err());
+    drop(one);
+    sleep(50 * SECOND).await;
+    assert!(!down.is_finished());
+    assert!(other.holder("a").await.unwrap().is_some(), "kept for the one that is still inside");
+    drop(two);
+    timeout(SECOND, down).await.unwrap().unwrap();
+    assert_eq!(other.holder("a").await.unwrap(), None);
+}
+
+/// Though its lease is exclusive, a reader has no more than a shared lock.
+///
+/// Red without: `Hold::sharing`.
+#[tokio::test(start_paused = true)]
+async fn inside_of_a_reader_no_process_enters_alone() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let [one, two] = inside(&manager).await;
+    let refused = one.scope(manager.acquire("a", writes())).await;
+    assert!(matches!(refused, Err(Error::InvalidOptions(_))), "{refused:?}");
+    let nested = one.scope(manager.acquire("a", reads())).await.unwrap();
+    assert_eq!((nested.depth(), nested.fencing_token()), (2, one.fencing_token()));
+    drop((nested, two));
+}
+
+/// What is one reader's own would have to be kept apart from the lease.
+///
+/// Red without: each of the conditions in `HeldLease::fits`, and in `Together::fits`.
+#[tokio::test(start_paused = true)]
+async fn a_reader_on_terms_of_its_own_asks_the_store() {
+    let own = [
+        reads().max_hold(60 * SECOND),
+        reads().hold_at_least(MS),
+        reads().renew(false),
+        reads().ttl(60 * SECOND),
+    ];
+    for own in own {
+        let store = Scripted::new();
+        let manager = store.manager();
+        let first = manager.acquire("a", writes()).await.unwrap();
+        let reader = asks(&manager, reads()).await;
+        let waits = asks(&manager, own.clone()).await;
+        let behind = asks(&manager, reads()).await;
+        let writer = asks(&manager, writes()).await;
+        drop(first);
+        let reader = got(reader).await.0;
+        sleep(SHORT).await;
+        assert!(!waits.is_finished() && !behind.is_finished(), "{own:?}");
+        drop(reader);
+        drop((got(waits).await, got(behind).await));
+        assert!(store.calls().acquires > 1, "{own:?}");
+        drop(got(writer).await);
+        sleep(SECOND).await;
+        assert_eq!(manager.holder("a").await.unwrap(), None);
+    }
+}
+
+/// More than there are numbers for.
+///
+/// Red without: the end of the numbers in `Numbers::next`.
+#[tokio::test(start_paused = true)]
+async fn thousands_of_readers_and_writers_and_the_tokens_still_grow() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let order = Order::default();
+    let held = manager.acquire("a", writes()).await.unwrap();
+    let mut tasks = JoinSet::new();
+    for n in 0..3_000 {
+        let (manager, order) = (manager.clone(), order.clone());
+        tasks.spawn(async move {
+            let options = if n % 4 == 0 { writes() } else { reads() };
+            let guard = manager.acquire("a", options).await.unwrap();
+            order.0.lock().unwrap().push(format!("{:020} ", guard.fencing_token()));
+            settle().await;
+            guard.release().await.unwrap();
+        });
+    }
+    settle().await;
+    drop(held);
+    tasks.join_all().await;
+    let seen = order.seen();
+    let tokens: Vec<_> = seen.split_whitespace().collect();
+    assert_eq!(tokens.iter().collect::<BTreeSet<_>>().len(), 3_000, "one for two holds");
+    assert!(tokens.is_sorted(), "not in the order of the holds");
+    assert!(store.calls().acquires < 100, "{}", store.calls().acquires);
+    assert_eq!(manager.holder("a").await.unwrap(), None);
+}
+
+/// Red without: `contended`, which Redis tells an exclusive holder; the look at it in `WaitQueues::next`.
+#[tokio::test]
+async fn over_redis_readers_cost_few_commands_and_another_process_gets_its_turn() {
+    let server = RedisServer::start().await;
+    let connect = async || LockManager::connect(server.url_with("wait=30s")).await.unwrap();
+    let (here, there) = (connect().await, connect().await);
+    let (mut tasks, done, over) =
+        (JoinSet::new(), Arc::<AtomicU64>::default(), Instant::now() + SECOND);
+    for n in 0..12_u32 {
+        let (here, done) = (here.clone(), done.clone());
+        tasks.spawn(async move {
+            let mode = if n % 4 == 0 { Mode::Exclusive } else { Mode::Shared };
+            loop {
+                let guard = here.acquire("a", LockOptions::new().mode(mode)).await.unwrap();
+                done.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+                guard.release().await.unwrap();
+                if Instant::now() > over {
+                    break;
+                }
+            }
+        });
+    }
+    let cli = server.cli().await;
+    sleep(100 * MS).await;
+    let seen = async || {
+        let commands: u64 = cli.info("total_commands_processed").await.parse().unwrap();
+        (commands, done.load(Ordering::Relaxed))
+    };
+    let before = seen().await;
+    sleep(400 * MS).await;
+    let after = seen().await;
+    let turn = timeout(5 * SECOND, there.acquire("a", LockOptions::new().mode(Mode::Shared)));
+    turn.await.expect("its turn comes").unwrap().release().await.unwrap();
+    tasks.join_all().await;
+    let (commands, done) = (after.0 - before.0, after.1 - before.1);
+    // With what scripts do inside, each acquisition costs ten or more where the store is asked.
+    assert!(commands < done, "{commands} commands, {done} acquisitions");
+    drop((here, there));
+    assert_nothing_left(&server).await;
+}

@@ -1,0 +1,345 @@
+//! The wait budget of those who wait, and what is left of one that gives up.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::future::poll_immediate;
+use lockattr::{Error, LockOptions, Mode};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, sleep};
+
+use super::{MS, SECOND, asks, got, on, patient, settle};
+use crate::support::{Fate, Scripted};
+
+/// A caller behind a holder of its own process knows that the lock is taken: it asks the store nothing.
+///
+/// Red without: the deadline in `LocalQueue::wait`, or what is known in `last_word`.
+#[tokio::test(start_paused = true)]
+async fn a_waiter_whose_time_is_over_is_contended_and_the_next_gets_in() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let began = Instant::now();
+    let held = manager.acquire("a", LockOptions::new().function("first")).await.unwrap();
+    let hasty = asks(&manager, LockOptions::new().wait(SECOND)).await;
+    let next = asks(&manager, patient()).await;
+    let (error, at) = hasty.await.unwrap();
+    let error = error.unwrap_err();
+    let Error::Contended { key, attempts, waited, holder: Some(holder) } = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!((key.as_str(), attempts, waited), ("a", 1, SECOND));
+    assert_eq!(holder.function.as_deref(), Some("first"));
+    assert_eq!(at - began, SECOND);
+    held.release().await.unwrap();
+    let next = got(next).await.0;
+    assert_eq!(store.calls().acquires, 1, "the holder's");
+    next.release().await.unwrap();
+    assert_eq!(manager.holder("a").await.unwrap(), None);
+}
+
+/// As long as that many pauses take, each of them a half of the delay at least.
+///
+/// Red without: the retries in `Attempts::line_ends`.
+#[tokio::test(start_paused = true)]
+async fn a_waiter_with_retries_waits_for_as_long_as_they_would_take() {
+    let manager = Scripted::new().manager();
+    let _held = manager.acquire("a", LockOptions::new()).await.unwrap();
+    let began = Instant::now();
+    let retries = LockOptions::new().retry(4).retry_delay(10 * SECOND);
+    let error = manager.acquire("a", retries).await.unwrap_err();
+    let Error::Contended { attempts: 5, waited, .. } = error else { panic!("{error:?}") };
+    assert!((20 * SECOND..=40 * SECOND).contains(&waited), "{waited:?}");
+    assert_eq!(waited, began.elapsed());
+}
+
+/// Red without: `Patience::once`, and the place that such a one does not take.
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_asks_once_does_not_wait_behind_others() {
+    let manager = Scripted::new().manager();
+    let held = manager.acquire("a", LockOptions::new()).await.unwrap();
+    let waiter = asks(&manager, patient()).await;
+    let began = Instant::now();
+    assert!(manager.try_acquire("a", LockOptions::new()).await.unwrap().is_none());
+    for once in [LockOptions::new().wait(Duration::ZERO), LockOptions::new().retry(0)] {
+        let error = manager.acquire("a", once).await.unwrap_err();
+        assert!(matches!(error, Error::Contended { attempts: 1, .. }), "{error:?}");
+    }
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    held.release().await.unwrap();
+    got(waiter).await.0.release().await.unwrap();
+}
+
+/// Red without: the hand-off in `HeldLease::pass_on`.
+#[tokio::test(start_paused = true)]
+async fn a_waiter_that_is_dropped_leaves_nothing_and_the_next_gets_in() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let held = manager.acquire("a", patient()).await.unwrap();
+    let waiters = [asks(&manager, patient()).await, asks(&manager, patient()).await];
+    let next = asks(&manager, patient()).await;
+    waiters.iter().for_each(JoinHandle::abort);
+    settle().await;
+    held.release().await.unwrap();
+    got(next).await.0.release().await.unwrap();
+    assert_eq!(manager.holder("a").await.unwrap(), None);
+    let calls = store.calls();
+    assert_eq!((calls.acquires, calls.releases), (1, vec![1]));
+}
+
+/// It was handed the lock, and is dropped before it could look.
+///
+/// Red without: taking what was told out of a place that is dropped.
+#[tokio::test(start_paused = true)]
+async fn a_waiter_that_is_dropped_with_the_lock_in_its_hand_passes_it_on() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let held = manager.acquire("a", patient()).await.unwrap();
+    {
+        let mut first = pin!(manager.acquire("a", patient()));
+        let mut second = pin!(manager.acquire("a", patient()));
+        assert!(poll_immediate(first.as_mut()).await.is_none());
+        assert!(poll_immediate(second.as_mut()).await.is_none());
+        held.release().await.unwrap();
+        assert!(manager.holder("a").await.unwrap().is_some(), "it is in somebody's hand");
+    }
+    settle().await;
+    assert_eq!(manager.holder("a").await.unwrap(), None);
+    // And where the turn to ask lies in its hand, that is passed on as well.
+    let held = manager.acquire("a", patient()).await.unwrap();
+    let next = {
+        let mut first = pin!(manager.acquire("a", patient().renew(false)));
+        assert!(poll_immediate(first.as_mut()).await.is_none());
+        let next = asks(&manager, patient()).await;
+        held.release().await.unwrap();
+        next
+    };
+    got(next).await.0.release().await.unwrap();
+    assert_eq!(manager.holder("a").await.unwrap(), None);
+}
+
+/// It lay in the hand of a task that did not look for longer than the lease.
+///
+/// Red without: the look at what is handed off in `LocalQueue::wait`.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_lapsed_in_the_hand_of_a_waiter_is_asked_for_again() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let held = manager.acquire("a", patient()).await.unwrap();
+    let mut slow = pin!(manager.acquire("a", patient()));
+    assert!(poll_immediate(slow.as_mut()).await.is_none());
+    held.release().await.unwrap();
+    store.restart();
+    sleep(60 * SECOND).await;
+    let guard = slow.await.unwrap();
+    guard.ensure_held().unwrap();
+    assert_eq!(store.calls().acquires, 2);
+    guard.release().await.unwrap();
+    assert_eq!(manager.holder("a").await.unwrap(), None);
+}
+
+/// The store is away, but that has nothing to do with callers that wait for a holder of their own process.
+///
+/// Red without: `Known::Ours`.
+#[tokio::test(start_paused = true)]
+async fn a_waiter_behind_its_own_process_is_contended_whatever_the_store_does() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let held = manager.acquire("a", LockOptions::new().ttl(60 * SECOND)).await.unwrap();
+    store.acquires(&[Fate::Refused]);
+    let waiters = [
+        asks(&manager, LockOptions::new().wait(SECOND)).await,
+        asks(&manager, LockOptions::new().retry(1).retry_delay(SECOND)).await,
+    ];
+    for waiter in waiters {
+        let (error, _) = waiter.await.unwrap();
+        let error = error.unwrap_err();
+        assert!(matches!(error, Error::Contended { ref key, .. } if key == "a"), "{error:?}");
+    }
+    // Inside the process the lock goes on all the same.
+    let next = asks(&manager, patient().ttl(60 * SECOND)).await;
+    held.release().await.unwrap();
+    got(next).await.0.ensure_held().unwrap();
+    assert_eq!(store.calls().acquires, 1);
+}
+
+/// The caller that asks for all is polled once and never again; the store is free.
+///
+/// Red without: `pass_over_silent`, or the signs of life of the head.
+#[tokio::test(start_paused = true)]
+async fn an_asker_that_is_polled_no_more_keeps_its_process_waiting_for_seconds_only() {
+    let store = Scripted::new();
+    let (here, there) = (store.manager(), on(&store).build().unwrap());
+    let held = there.acquire("a", LockOptions::new().ttl(SECOND)).await.unwrap();
+    let mut stuck = pin!(here.acquire("a", patient().ttl(SECOND)));
+    assert!(poll_immediate(stuck.as_mut()).await.is_none());
+    let next = asks(&here, LockOptions::new().wait(30 * SECOND)).await;
+    held.release().await.unwrap();
+    let guard = got(next).await.0;
+    guard.ensure_held().unwrap();
+    guard.release().await.unwrap();
+    stuck.await.unwrap().release().await.unwrap();
+    assert_eq!(here.holder("a").await.unwrap(), None);
+}
+
+/// The asker hears nothing; of the callers whose time is over one asks for all, and the others hear what it
+/// learns.
+///
+/// Red without: the time that its question gets in `last_word`.
+#[tokio::test(start_paused = true)]
+async fn callers_behind_a_silent_asker_hear_what_one_of_them_learns() {
+    let store = Scripted::new();
+    let (here, there) = (store.manager(), on(&store).build().unwrap());
+    let held = there.acquire("a", patient()).await.unwrap();
+    let mut stuck = pin!(here.acquire("a", patient()));
+    store.acquires(&[Fate::Hangs, Fate::Answered]);
+    assert!(poll_immediate(stuck.as_mut()).await.is_none());
+    let mut waiters = Vec::new();
+    for _ in 0..6 {
+        waiters.push(asks(&here, LockOptions::new().wait(300 * MS)).await);
+    }
+    for waiter in waiters {
+        let (error, _) = waiter.await.unwrap();
+        let error = error.unwrap_err();
+        assert!(matches!(error, Error::Contended { .. }), "{error:?}");
+    }
+    held.release().await.unwrap();
+}
+
+/// The same for several keys, and the one that asks for all gets them: the others are contended by it.
+///
+/// Red without: `learned_for_all` in `granted`.
+#[tokio::test(start_paused = true)]
+async fn callers_behind_a_silent_asker_hear_that_one_of_them_got_in() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    let keys = ["a", "b"];
+    let mut stuck = pin!(manager.acquire_all(keys, patient()));
+    store.acquires(&[Fate::Hangs, Fate::Answered]);
+    assert!(poll_immediate(stuck.as_mut()).await.is_none());
+    let mut waiters = JoinSet::new();
+    for _ in 0..6 {
+        let manager = manager.clone();
+        let options = LockOptions::new().wait(300 * MS);
+        waiters.spawn(async move { manager.acquire_all(keys, options).await });
+    }
+    let (mut got_in, mut contended) = (Vec::new(), 0);
+    while let Some(answer) = waiters.join_next().await {
+        match answer.unwrap() {
+            Ok(guard) => got_in.push(guard),
+            Err(Error::Contended { .. }) => contended += 1,
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    assert_eq!((got_in.len(), contended), (1, 5));
+    assert_eq!(store.calls().acquires, 2);
+}
+
+/// The one that asks for all is dropped before it has an answer: another of them asks.
+///
+/// Red without: the end of `AsksForAll`.
+#[tokio::test(start_paused = true)]
+async fn callers_behind_a_silent_asker_ask_again_when_the_one_that_asked_for_them_is_dropped() {
+    let store = Scripted::new();
+    let (here, there) = (store.manager(), on(&store).build().unwrap());
+    let held = there.acquire("a", patient()).await.unwrap();
+    let mut stuck = pin!(here.acquire("a", patient()));
+    store.acquires(&[Fate::Hangs, Fate::Hangs, Fate::Answered]);
+    assert!(poll_immediate(stuck.as_mut()).await.is_none());
+    let first = asks(&here, LockOptions::new().wait(280 * MS)).await;
+    let mut waiters = Vec::new();
+    for _ in 0..5 {
+        waiters.push(asks(&here, LockOptions::new().wait(300 * MS)).await);
+    }
+    sleep(600 * MS).await;
+    assert_eq!(store.calls().acquires, 3, "the first asks for all");
+    first.abort();
+    for waiter in waiters {
+        let (error, _) = waiter.await.unwrap();
+        let error = error.unwrap_err();
+        assert!(matches!(error, Error::Contended { .. }), "{error:?}");
+    }
+    assert_eq!(store.calls().acquires, 4);
+    held.release().await.unwrap();
+}
+
+/// A reader asks in the place of another, which has gone when the answer comes: a reader that came after a
+/// writer of another process does not get in before it.
+///
+/// Red without: the look at the other's hold when the question is sent (`is_beside` in `ask_for`).
+#[tokio::test(start_paused = true)]
+async fn readers_of_a_process_do_not_pass_a_writer_by_following_one_another() {
+    let store = Scripted::new();
+    let other = || on(&store).build().unwrap();
+    let (here, there, writes) = (store.manager(), other(), other());
+    let reads = || patient().mode(Mode::Shared);
+    let held = there.acquire("a", patient()).await.unwrap();
+    let first = asks(&here, reads()).await;
+    let second = asks(&here, reads()).await;
+    let writer = asks(&writes, patient()).await;
+    store.acquires(&[Fate::Late(SECOND), Fate::Answered]);
+    held.release().await.unwrap();
+    let first = got(first).await.0;
+    settle().await;
+    first.release().await.unwrap();
+    // One of them asks the store, and the other waits behind it.
+    let late = [asks(&here, reads()).await, asks(&here, reads()).await];
+    let second = got(second).await.0;
+    sleep(5 * SECOND).await;
+    assert!(!late.iter().any(JoinHandle::is_finished), "the writer was there before");
+    second.release().await.unwrap();
+    let writer = got(writer).await.0;
+    writer.release().await.unwrap();
+    for late in late {
+        got(late).await.0.release().await.unwrap();
+    }
+}
+
+/// The one ahead asks in vain; no process behind waits for longer than it wants to.
+///
+/// Red without: the place that passes on when the one ahead gives up.
+#[tokio::test(start_paused = true)]
+async fn each_waits_for_a_store_that_is_away_as_long_as_it_wants_to() {
+    let store = Scripted::new();
+    let manager = store.manager();
+    store.acquires(&[Fate::Refused]);
+    let began = Instant::now();
+    let waits = [5, 2, 9].map(|wait| (wait * SECOND, LockOptions::new().wait(wait * SECOND)));
+    let mut waiters = Vec::new();
+    for (wait, options) in waits {
+        waiters.push((wait, asks(&manager, options).await));
+    }
+    let last = asks(&manager, patient()).await;
+    for (wait, waiter) in waiters {
+        let (error, at) = waiter.await.unwrap();
+        assert!(matches!(error, Err(Error::Store { .. })), "{error:?}");
+        let waited = at - began;
+        assert!(waited >= wait && waited < wait + 100 * MS, "{waited:?}, not {wait:?}");
+    }
+    store.acquires(&[Fate::Answered]);
+    got(last).await.0.release().await.unwrap();
+}
+
+/// Of one manager and of another, which is not shut down.
+///
+/// Red without: the look at `stopped` beside every acquisition.
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_is_notified_at_once_to_all_in_the_queue() {
+    let store = Scripted::new();
+    let (here, there) = (store.manager(), on(&store).build().unwrap());
+    let held = there.acquire("a", patient()).await.unwrap();
+    let mut waiters = Vec::new();
+    for _ in 0..10 {
+        waiters.push(asks(&here, patient()).await);
+    }
+    let other = asks(&there, patient()).await;
+    let began = Instant::now();
+    here.shutdown().await;
+    for waiter in waiters {
+        let (error, at) = waiter.await.unwrap();
+        assert!(matches!(error, Err(Error::ShutDown { .. })), "{error:?}");
+        assert_eq!(at, began);
+    }
+    held.release().await.unwrap();
+    got(other).await.0.release().await.unwrap();
+    assert_eq!(there.holder("a").await.unwrap(), None);
+}
