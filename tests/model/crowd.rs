@@ -25,7 +25,7 @@ fn crowd<const N: usize>(waiters: [char; N]) -> (Arc<Crowd>, CrowdHead, [CrowdWa
 /// Until it is its turn to ask; as a scout it is refused, and comes back.
 fn until_it_asks(lines: &Arc<Crowd>, mut place: CrowdWaiter, who: char) -> bool {
     loop {
-        let came = Waits::ForIt.wait(place.turn());
+        let came = Waits::ForIt.wait(place.received());
         drop(place);
         match came {
             Some(Received::Ask(_head)) => return true,
@@ -107,7 +107,7 @@ fn a_waiter_whose_time_is_over_hears_what_the_head_learns() {
             assert!(!lines.may_probe_for_all(NAME), "one is enough");
             lines.learned(NAME, "told");
         }
-        head.lives();
+        head.shows_life();
         let signs = lines.signs(NAME).expect("it is there");
         head.learned("taken");
         lines.skip_silent_head(NAME, signs);

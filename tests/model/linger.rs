@@ -58,7 +58,7 @@ fn whose_time_is_over_is_given_back_or_found() {
         let world = World::that_keeps(ends);
         let lock = world.ask(world.first(), false);
         let over = world.clone();
-        task(move || match over.lines.kept(NAME, NOW) {
+        task(move || match over.lines.cached(NAME, NOW) {
             CachedLock::Over(lock) => drop(lock),
             CachedLock::Until(until) => panic!("it is kept until {until:?}"),
             CachedLock::Gone => {}

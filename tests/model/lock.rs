@@ -276,7 +276,7 @@ impl Held {
                     self = lock.held.take()?;
                 }
                 Next::Store { contended: true } => return Some(self),
-                Next::Store { contended: false } => return self.keep(ahead, world),
+                Next::Store { contended: false } => return self.cache(ahead, world),
             }
         }
         Some(self)
@@ -294,12 +294,12 @@ impl Held {
         Some(self)
     }
 
-    fn keep(self, ahead: Head, world: &Arc<World>) -> Option<Self> {
+    fn cache(self, ahead: Head, world: &Arc<World>) -> Option<Self> {
         if world.kind != Kind::IsKept {
             return Some(self);
         }
         let lock = Lock { world: Arc::downgrade(world), held: Some(self) };
-        ahead.keep(lock, NOW).err().and_then(|mut lock| lock.held.take())
+        ahead.cache(lock, NOW).err().and_then(|mut lock| lock.held.take())
     }
 }
 

@@ -8,7 +8,7 @@ use crate::wait_queue::{Joined, PICK_UP_TIMEOUT, Received, Unclaimed};
 
 /// Stands there so long; what comes is used.
 pub(crate) fn stand(world: &Arc<World>, mut place: Waiter, who: char, waits: Waits) {
-    let came = waits.wait(place.turn());
+    let came = waits.wait(place.received());
     drop(place);
     match came {
         // A caller whose wait budget ended does not ask either, but leaves the place in front.
@@ -138,7 +138,7 @@ fn a_turn_is_taken_back_from_one_that_may_still_come() {
                 }
                 let looks = world.clone();
                 task(move || {
-                    let first: Unclaimed<Wants, Lock> = looks.lines.look(NAME, NOW);
+                    let first: Unclaimed<Wants, Lock> = looks.lines.check_unclaimed(NAME, NOW);
                     drop(first);
                     drop(looks.lines.reclaim_all(NOW + PICK_UP_TIMEOUT));
                 });

@@ -14,18 +14,18 @@ use crate::watchdog::{Queues, Watchdog};
 /// What all holds of one manager share.
 pub(crate) struct Core {
     pub(crate) watchdog: Arc<Watchdog>,
-    lines: Arc<ProcessQueues>,
+    queues: Arc<ProcessQueues>,
     permits: Permits,
 }
 
 impl Core {
     pub(crate) fn new(store: AnyStore, limits: Limits, linger: Duration) -> Self {
-        let lines = Arc::new(ProcessQueues {
-            lines: WaitQueues::new(limits),
+        let queues = Arc::new(ProcessQueues {
+            queues: WaitQueues::new(limits),
             askers: WaitQueues::new(limits),
         });
-        let watchdog = Arc::new(Watchdog::new(store, lines.clone(), linger));
-        Self { watchdog, lines, permits: Permits::default() }
+        let watchdog = Arc::new(Watchdog::new(store, queues.clone(), linger));
+        Self { watchdog, queues, permits: Permits::default() }
     }
 
     pub(crate) fn store(&self) -> &AnyStore {
@@ -34,13 +34,13 @@ impl Core {
 
     /// The queues of callers that want a lock alone, or to read where a writer can let them in. A cached lock
     /// lies in its queue too.
-    pub(crate) fn lines(&self) -> &Arc<WaitQueues> {
-        &self.lines.lines
+    pub(crate) fn queues(&self) -> &Arc<WaitQueues> {
+        &self.queues.queues
     }
 
     /// The queues of callers that want a permit, or to read where no writer can let them in.
     pub(crate) fn askers(&self) -> &Arc<WaitQueues> {
-        &self.lines.askers
+        &self.queues.askers
     }
 
     /// The permits of this process.
@@ -57,16 +57,16 @@ impl std::fmt::Debug for Core {
 
 /// The wait queues of one manager in this process.
 struct ProcessQueues {
-    lines: Arc<WaitQueues>,
+    queues: Arc<WaitQueues>,
     askers: Arc<WaitQueues>,
 }
 
 impl Queues for ProcessQueues {
     fn recheck(&self, name: &str) -> Option<Instant> {
-        if let Some(readers) = self.lines.knows(name, LastKnown::readers).flatten() {
+        if let Some(readers) = self.queues.knows(name, LastKnown::readers).flatten() {
             readers.look(Instant::now());
         }
-        match self.lines.kept(name, Instant::now()) {
+        match self.queues.cached(name, Instant::now()) {
             CachedLock::Over(lock) => drop(lock),
             CachedLock::Until(until) => return Some(until),
             CachedLock::Gone => {}
@@ -75,12 +75,12 @@ impl Queues for ProcessQueues {
     }
 
     fn reclaim_unclaimed(&self) {
-        for lines in [&self.lines, &self.askers] {
-            drop(lines.reclaim_all(Instant::now()));
+        for queues in [&self.queues, &self.askers] {
+            drop(queues.reclaim_all(Instant::now()));
         }
     }
 
     fn release_cached(&self) {
-        drop(self.lines.take_cached(None));
+        drop(self.queues.take_cached(None));
     }
 }

@@ -52,7 +52,7 @@ impl LockManager {
         let mut head = None;
         if let Some(name) = handed_off(options, &keys) {
             // Before anything else is made, so that a cached lock costs next to nothing.
-            if let Some((first, cached)) = core.lines().try_join(name) {
+            if let Some((first, cached)) = core.queues().try_join(name) {
                 match take_cached_lock(options, first, cached).await {
                     Ok(guard) => return Ok(guard),
                     Err(first) => head = Some(first),

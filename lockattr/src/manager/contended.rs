@@ -75,7 +75,7 @@ impl LockManager {
     /// Releases the locks on `keys` that this process has cached, because the store is asked for them.
     pub(super) async fn release_cached(&self, keys: &[LockKey]) {
         for key in keys {
-            for cached in self.shared.core.lines().take_cached(Some(key.name())) {
+            for cached in self.shared.core.queues().take_cached(Some(key.name())) {
                 // No caller holds it, so that no caller has to know of its loss.
                 cached.release_in_background().await.ok();
             }
@@ -155,7 +155,7 @@ impl PendingAcquire<'_> {
                     }
                     // The waiters behind it see that this task is driven.
                     if let Some(head) = &self.head {
-                        head.lives();
+                        head.shows_life();
                     }
                     continue;
                 }

@@ -27,7 +27,7 @@ use crate::{Error, LockGuard};
 /// The queue of this process in which a call waits.
 pub(super) struct LocalQueue<'a> {
     name: Cow<'a, str>,
-    lines: &'a Arc<WaitQueues>,
+    queues: &'a Arc<WaitQueues>,
     watchdog: &'a Watchdog,
     /// Whether who is granted the lock hands it to the next waiter: one key, held alone.
     pub(super) hands_off: bool,
@@ -60,7 +60,7 @@ enum AfterBudget {
 
 /// A waiter asks the store for all of its queue. If it goes without an answer, another may ask.
 pub(super) struct QueueProbe {
-    lines: Arc<WaitQueues>,
+    queues: Arc<WaitQueues>,
     name: Box<str>,
 }
 
@@ -75,7 +75,7 @@ impl Drop for WaitingWriter<'_> {
     fn drop(&mut self) {
         if self.gives_up && self.options.sharing == Sharing::Exclusive {
             let queue = self.queue;
-            if let Some(readers) = queue.lines.knows(&queue.name, LastKnown::readers).flatten() {
+            if let Some(readers) = queue.queues.knows(&queue.name, LastKnown::readers).flatten() {
                 readers.look(Instant::now());
             }
         }
@@ -84,7 +84,7 @@ impl Drop for WaitingWriter<'_> {
 
 impl Drop for QueueProbe {
     fn drop(&mut self) {
-        self.lines.probe_ended(&self.name);
+        self.queues.probe_ended(&self.name);
     }
 }
 
@@ -100,7 +100,7 @@ impl LockManager {
         }
         let core = &self.shared.core;
         let watchdog = &*core.watchdog;
-        let (handed, asked) = (core.lines(), core.askers());
+        let (handed, asked) = (core.queues(), core.askers());
         let probes = match options.sharing {
             Sharing::Exclusive | Sharing::Permits(1) => 0,
             Sharing::Permits(_) => 1,
@@ -111,22 +111,22 @@ impl LockManager {
         let store = watchdog.store();
         Some(match keys {
             [key] if options.sharing == Sharing::Exclusive => {
-                let (name, lines) = (key.name().into(), handed);
-                LocalQueue { name, lines, watchdog, hands_off: true, shares: false, probes }
+                let (name, queues) = (key.name().into(), handed);
+                LocalQueue { name, queues, watchdog, hands_off: true, shares: false, probes }
             }
             [_] if !store.supports_companions() => return None,
             [key] => {
                 // Readers wait in the writers' queue if a writer can let them in.
                 let is_let_in = options.sharing == Sharing::Shared && store.supports_downgrade();
-                let (name, lines) = (key.name().into(), if is_let_in { handed } else { asked });
-                LocalQueue { name, lines, watchdog, hands_off: false, shares: true, probes }
+                let (name, queues) = (key.name().into(), if is_let_in { handed } else { asked });
+                LocalQueue { name, queues, watchdog, hands_off: false, shares: true, probes }
             }
             keys => {
                 // Nothing is handed off here, so that two calls whose keys read alike in one row would
                 // only wait for each other's questions.
                 let names: Vec<_> = keys.iter().map(LockKey::name).collect();
-                let (name, lines) = (names.join("\n").into(), &self.shared.several);
-                LocalQueue { name, lines, watchdog, hands_off: false, shares: false, probes }
+                let (name, queues) = (names.join("\n").into(), &self.shared.several);
+                LocalQueue { name, queues, watchdog, hands_off: false, shares: false, probes }
             }
         })
     }
@@ -143,32 +143,33 @@ impl LocalQueue<'_> {
         attempts: &mut Attempts,
         observed: &AcquireObservation,
     ) -> Result<LocalOutcome, Error> {
-        if self.shares && !probed && self.lines.may_probe(&self.name) {
+        if self.shares && !probed && self.queues.may_probe(&self.name) {
             return Ok(LocalOutcome::Probe(None, None));
         }
         loop {
             let mut leaves = WaitingWriter { queue: self, options, gives_up: true };
-            let mut place = match self.lines.join(&self.name, options.clone(), number) {
+            let mut waiter = match self.queues.join(&self.name, options.clone(), number) {
                 Joined::Head(head, kept) => {
                     return Ok(match take_cached_lock(options, head, kept).await {
                         Ok(guard) => LocalOutcome::Granted(guard),
                         Err(head) => LocalOutcome::AskStore(head, None),
                     });
                 }
-                Joined::Waiting(place) => place,
+                Joined::Waiting(waiter) => waiter,
             };
             let ends = attempts.wait_ends(Instant::now(), random_fraction());
             observed.waits();
             let lost = |known: &LastKnown| known.claim().is_some_and(|claim| self.has_lost(claim));
             let came =
-                timeout_at(ends, wait_for_handoff(self.lines, &self.name, &mut place, lost)).await;
+                timeout_at(ends, wait_for_handoff(self.queues, &self.name, &mut waiter, lost))
+                    .await;
             let came = match came {
                 Ok(came) => came,
                 Err(_) => {
-                    match self.after_budget(&mut place, ends, &named(keys), attempts).await? {
+                    match self.after_budget(&mut waiter, ends, &named(keys), attempts).await? {
                         AfterBudget::Received(came) => came,
                         AfterBudget::Probes(asks) => {
-                            return Ok(LocalOutcome::ProbeForAll(place.number(), asks));
+                            return Ok(LocalOutcome::ProbeForAll(waiter.number(), asks));
                         }
                     }
                 }
@@ -181,7 +182,7 @@ impl LocalQueue<'_> {
                 // It lay too long before this task was polled.
                 Received::Lock(lapsed) => drop(lapsed),
                 Received::Ask(head) if attempts.can_wait(Instant::now()) => {
-                    return Ok(LocalOutcome::AskStore(head, self.companion(place.number())));
+                    return Ok(LocalOutcome::AskStore(head, self.companion(waiter.number())));
                 }
                 // The asker gave up as this caller does: what it learned is all there is to say.
                 Received::Ask(head) => match head.known() {
@@ -199,7 +200,7 @@ impl LocalQueue<'_> {
     /// within the time that any question gets. If the asker is silent, one of the waiters asks for all.
     async fn after_budget(
         &self,
-        place: &mut Waiter,
+        waiter: &mut Waiter,
         ends: Instant,
         key: &str,
         attempts: &Attempts,
@@ -207,13 +208,13 @@ impl LocalQueue<'_> {
         let mut grace = ends + MIN_RESPONSE_TIME;
         let mut another_asks = false;
         loop {
-            let changed = match place.known() {
+            let changed = match waiter.known() {
                 Ok(known) => return Err(known.error(key, attempts)),
                 Err(changed) => changed,
             };
             tokio::select! {
                 biased;
-                came = place.turn() => return Ok(AfterBudget::Received(came)),
+                came = waiter.received() => return Ok(AfterBudget::Received(came)),
                 // Something is known; or the caller that asked for all is gone.
                 _ = changed => {
                     if std::mem::take(&mut another_asks) {
@@ -221,9 +222,9 @@ impl LocalQueue<'_> {
                     }
                 }
                 () = sleep_until(grace) => {
-                    if self.lines.may_probe_for_all(&self.name) {
-                        let (lines, name) = (self.lines.clone(), (&*self.name).into());
-                        return Ok(AfterBudget::Probes(QueueProbe { lines, name }));
+                    if self.queues.may_probe_for_all(&self.name) {
+                        let (queues, name) = (self.queues.clone(), (&*self.name).into());
+                        return Ok(AfterBudget::Probes(QueueProbe { queues, name }));
                     }
                     if std::mem::replace(&mut another_asks, true) {
                         return Err(too_late().about(key));
@@ -237,36 +238,36 @@ impl LocalQueue<'_> {
 
     /// Tells the waiters what a caller learned that asked beside a silent asker.
     pub(super) fn learned(&self, known: LastKnown) {
-        self.lines.learned(&self.name, known);
+        self.queues.learned(&self.name, known);
     }
 
     /// Tells the waiters that a caller which asked for them has the lock.
     pub(super) fn learned_for_all(&self, known: LastKnown) {
-        self.lines.learned_for_all(&self.name, known);
+        self.queues.learned_for_all(&self.name, known);
     }
 
     /// A claim of this process was granted a lock that others may share. Unless it asked beside another, the
     /// callers that wait now share its place in the store's queue.
     pub(super) fn shared_with_us(&self, claim: &Arc<Claim>, by: GrantedBy) {
         if self.shares && by != GrantedBy::CompanionRequest {
-            self.lines.share(&self.name, LastKnown::Ours(claim.clone()));
+            self.queues.share(&self.name, LastKnown::Ours(claim.clone()));
         }
         // A permit that comes by a message was the only one: any other would have gone to the next in the queue.
         let was_the_last = by == GrantedBy::Notification && claim.sharing() != Sharing::Shared;
         if self.probes > 0 && !was_the_last {
             let can_share = |options: &ResolvedOptions| options.sharing != Sharing::Exclusive;
-            self.lines.send_probes(&self.name, self.probes, can_share);
+            self.queues.send_probes(&self.name, self.probes, can_share);
         }
     }
 
     /// The store granted a caller of this queue the lock.
     pub(super) fn was_granted(&self) {
-        self.lines.was_granted(&self.name);
+        self.queues.was_granted(&self.name);
     }
 
     /// The claim in whose place the waiter of this number asks.
     fn companion(&self, number: u64) -> Option<Arc<Claim>> {
-        let known = self.lines.companion(&self.name, number).filter(|_| self.shares);
+        let known = self.queues.companion(&self.name, number).filter(|_| self.shares);
         known.and_then(companion)
     }
 

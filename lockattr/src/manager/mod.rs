@@ -171,11 +171,11 @@ impl LockManager {
         let identity = Identity::new(settings.service.as_deref());
         let limits = Limits { count: settings.max_handoffs, time: settings.max_handoff_time };
         let core = Arc::new(Core::new(store, limits, settings.linger));
-        let lines = Arc::downgrade(core.lines());
+        let queues = Arc::downgrade(core.queues());
         let subscriber = Subscriber::new(move |name| {
-            if let Some(lines) = lines.upgrade() {
+            if let Some(queues) = queues.upgrade() {
                 // What was only kept is given back.
-                drop(lines.contended(name, Instant::now()));
+                drop(queues.contended(name, Instant::now()));
             }
         });
         let loses = Arc::downgrade(&core.watchdog);

@@ -20,24 +20,24 @@ const SILENT_AFTER: Duration = Duration::from_secs(5);
 /// Waits for the turn. One before that its runtime does not drive any more is passed over, and so is a
 /// head that lost its lock and does not let go of it.
 pub(super) async fn wait_for_handoff(
-    lines: &Arc<WaitQueues>,
+    queues: &Arc<WaitQueues>,
     name: &str,
-    place: &mut Waiter<ResolvedOptions, LockGuard, LastKnown>,
+    waiter: &mut Waiter<ResolvedOptions, LockGuard, LastKnown>,
     lost: impl Fn(&LastKnown) -> bool,
 ) -> Received<ResolvedOptions, LockGuard, LastKnown> {
     let mut pause = PICK_UP_TIMEOUT;
     let (mut signs, mut since) = (None, Instant::now());
     loop {
-        if let Ok(came) = timeout(pause, place.turn()).await {
+        if let Ok(came) = timeout(pause, waiter.received()).await {
             return came;
         }
-        lines.skip_lost_head(name, &lost);
-        match lines.signs(name) {
+        queues.skip_lost_head(name, &lost);
+        match queues.signs(name) {
             seen if seen != signs => (signs, since) = (seen, Instant::now()),
-            Some(seen) if since.elapsed() >= SILENT_AFTER => lines.skip_silent_head(name, seen),
+            Some(seen) if since.elapsed() >= SILENT_AFTER => queues.skip_silent_head(name, seen),
             _ => {}
         }
-        pause = match lines.look(name, Instant::now()) {
+        pause = match queues.check_unclaimed(name, Instant::now()) {
             Unclaimed::Nothing => (2 * pause).min(MAX_CHECK_PAUSE),
             Unclaimed::ForNow => PICK_UP_TIMEOUT,
             Unclaimed::TooLong(came) => {

@@ -1,7 +1,7 @@
-//! A turn on its way to a waiter: it lies ready until the waiter picks it up.
+//! A handoff on its way to a waiter: it lies ready until the waiter picks it up.
 //!
 //! A waiter may never come to that, because its runtime does not drive it any more. So another waiter,
-//! or the watchdog, takes back a turn that lies there for long, and lets it go on to the next waiter.
+//! or the watchdog, takes back a handoff that lies there for long, and lets it go on to the next waiter.
 //! The one that it was taken from is queued again when it is polled.
 
 use std::time::Duration;
@@ -10,10 +10,10 @@ use super::waiter::QueuedWaiter;
 use super::{ByName, Head, Name, Received, WaitQueue, WaitQueues, locked};
 use crate::platform::sync::{Arc, Instant};
 
-/// A turn that lies ready for longer goes on to the next waiter.
+/// A handoff that lies ready for longer goes on to the next waiter.
 pub(crate) const PICK_UP_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// What a waiter's turn brings.
+/// What a waiter's handoff brings.
 #[derive(Debug)]
 pub(super) enum Handoff<T> {
     /// The lock, handed off.
@@ -22,15 +22,15 @@ pub(super) enum Handoff<T> {
     Ask(u64),
 }
 
-/// A turn that lies ready for a waiter.
+/// A handoff that lies ready for a waiter.
 pub(super) struct PendingHandoff<T> {
     id: u64,
-    turn: Handoff<T>,
+    handoff: Handoff<T>,
     /// When somebody first saw it lie there.
     seen: Option<Instant>,
 }
 
-/// What a look at the turn that lies ready came to.
+/// What a look at the handoff that lies ready came to.
 #[derive(Debug)]
 #[must_use = "what was taken back goes on to the next when it is dropped"]
 pub(crate) enum Unclaimed<W, T, K = ()> {
@@ -44,7 +44,7 @@ pub(crate) enum Unclaimed<W, T, K = ()> {
 
 /// A waiter that gets the lock.
 pub(crate) struct SelectedWaiter<W, T, K = ()> {
-    pub(super) lines: Arc<WaitQueues<W, T, K>>,
+    pub(super) queues: Arc<WaitQueues<W, T, K>>,
     pub(super) name: Name,
     pub(super) waiter: QueuedWaiter<W>,
 }
@@ -56,39 +56,39 @@ impl<W, T, K> SelectedWaiter<W, T, K> {
 
     /// Hands it over; gives it back if the waiter is gone.
     pub(crate) fn hand(self, lock: T) -> Result<(), T> {
-        let Self { lines, name, waiter } = self;
+        let Self { queues, name, waiter } = self;
         {
-            let mut by_name = lines.by_name(&name);
-            if !by_name.lines.get_mut(&name).is_some_and(|line| line.unselect(waiter.id)) {
+            let mut by_name = queues.by_name(&name);
+            if !by_name.queues.get_mut(&name).is_some_and(|queue| queue.unselect(waiter.id)) {
                 return Err(lock);
             }
             by_name.put_ready(&name, waiter.id, Handoff::Lock(lock));
         }
         // Not while the lines are locked: the waiter that is woken may want them.
-        waiter.tell();
+        waiter.notify();
         Ok(())
     }
 }
 
 impl<W, T, K> ByName<W, T, K> {
-    /// Lays a turn ready for the waiter with this id.
-    pub(super) fn put_ready(&mut self, name: &str, id: u64, turn: Handoff<T>) {
-        if let Some(line) = self.lines.get_mut(name) {
-            line.handed.push(PendingHandoff { id, turn, seen: None });
+    /// Lays a handoff ready for the waiter with this id.
+    pub(super) fn put_ready(&mut self, name: &str, id: u64, handoff: Handoff<T>) {
+        if let Some(queue) = self.queues.get_mut(name) {
+            queue.handed.push(PendingHandoff { id, handoff, seen: None });
             self.handed += 1;
         }
     }
 
-    /// The turn that lies ready for the waiter with this id.
+    /// The handoff that lies ready for the waiter with this id.
     pub(super) fn pick_up(&mut self, name: &str, id: u64) -> Option<Handoff<T>> {
-        let line = self.lines.get_mut(name)?;
-        let at = line.handed.iter().position(|handed| handed.id == id)?;
+        let queue = self.queues.get_mut(name)?;
+        let at = queue.handed.iter().position(|handed| handed.id == id)?;
         self.handed -= 1;
-        let turn = line.handed.swap_remove(at).turn;
-        if line.has_no_head() {
+        let handoff = queue.handed.swap_remove(at).handoff;
+        if queue.has_no_head() {
             self.forget_if_over(name);
         }
-        Some(turn)
+        Some(handoff)
     }
 }
 
@@ -99,8 +99,8 @@ impl<W, T, K> WaitQueue<W, T, K> {
         at.map(|at| self.called.swap_remove(at)).is_some()
     }
 
-    /// The waiter whose turn lies ready for longer than it should; none if all may be picked up still.
-    /// Nothing if no turn lies there.
+    /// The waiter whose handoff lies ready for longer than it should; none if all may be picked up still.
+    /// Nothing if no handoff lies there.
     fn unclaimed(&mut self, now: Instant) -> Option<Option<u64>> {
         let mut left = None;
         for handed in &mut self.handed {
@@ -114,17 +114,23 @@ impl<W, T, K> WaitQueue<W, T, K> {
 }
 
 impl<W, T, K> WaitQueues<W, T, K> {
-    /// Looks at the turn that lies ready for the lock of this name, and takes it back if it has lain
+    /// Looks at the handoff that lies ready for the lock of this name, and takes it back if it has lain
     /// there since a look `PICK_UP_TIMEOUT` ago.
-    pub(crate) fn look(self: &Arc<Self>, name: &str, now: Instant) -> Unclaimed<W, T, K> {
+    pub(crate) fn check_unclaimed(
+        self: &Arc<Self>,
+        name: &str,
+        now: Instant,
+    ) -> Unclaimed<W, T, K> {
         let mut by_name = self.by_name(name);
-        let id = match by_name.lines.get_mut(name).and_then(|line| line.unclaimed(now)) {
+        let id = match by_name.queues.get_mut(name).and_then(|queue| queue.unclaimed(now)) {
             None => return Unclaimed::Nothing,
             Some(None) => return Unclaimed::ForNow,
             Some(Some(id)) => id,
         };
-        let turn = by_name.pick_up(name, id);
-        turn.map_or(Unclaimed::Nothing, |turn| Unclaimed::TooLong(self.came(name.into(), turn)))
+        let handoff = by_name.pick_up(name, id);
+        handoff.map_or(Unclaimed::Nothing, |handoff| {
+            Unclaimed::TooLong(self.received(name.into(), handoff))
+        })
     }
 
     /// The same for all locks: what was taken back of them.
@@ -133,13 +139,13 @@ impl<W, T, K> WaitQueues<W, T, K> {
         for shard in &self.shards {
             let by_name = locked(shard);
             if by_name.handed > 0 {
-                let handed = by_name.lines.iter().filter(|(_, line)| !line.handed.is_empty());
+                let handed = by_name.queues.iter().filter(|(_, queue)| !queue.handed.is_empty());
                 names.extend(handed.map(|(name, _)| name.clone()));
             }
         }
         // A map's own order differs from run to run.
         names.sort();
-        let looked = names.iter().map(|name| self.look(name, now));
+        let looked = names.iter().map(|name| self.check_unclaimed(name, now));
         let taken = looked.filter_map(|lying| match lying {
             Unclaimed::TooLong(came) => Some(came),
             Unclaimed::Nothing | Unclaimed::ForNow => None,
@@ -147,11 +153,11 @@ impl<W, T, K> WaitQueues<W, T, K> {
         taken.collect()
     }
 
-    pub(super) fn came(self: &Arc<Self>, name: Name, turn: Handoff<T>) -> Received<W, T, K> {
-        match turn {
+    pub(super) fn received(self: &Arc<Self>, name: Name, handoff: Handoff<T>) -> Received<W, T, K> {
+        match handoff {
             Handoff::Lock(lock) => Received::Lock(lock),
             Handoff::Ask(number) => {
-                Received::Ask(Head { lines: self.clone(), name, number, left: false })
+                Received::Ask(Head { queues: self.clone(), name, number, left: false })
             }
         }
     }

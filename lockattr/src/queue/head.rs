@@ -21,7 +21,7 @@ pub(crate) enum Next<W, T, K = ()> {
 
 /// Being ahead: asking the store, or having the lock. Dropped, the next one is ahead.
 pub(crate) struct Head<W, T, K = ()> {
-    pub(super) lines: Arc<WaitQueues<W, T, K>>,
+    pub(super) queues: Arc<WaitQueues<W, T, K>>,
     pub(super) name: Name,
     pub(super) number: u64,
     pub(super) left: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Head<W, T, K = ()> {
 
 /// The place in front, as those see it who have the lock together. It is given up by the last of them.
 pub(crate) struct SharedHead<W, T, K = ()> {
-    lines: Arc<WaitQueues<W, T, K>>,
+    queues: Arc<WaitQueues<W, T, K>>,
     name: Name,
     number: u64,
 }
@@ -39,12 +39,12 @@ impl<W, T, K> Head<W, T, K> {
     /// process may have heard before. `ours` is what waiters here are to know of it.
     pub(crate) fn granted(&self, contended: bool, ours: K, now: Instant) {
         let known_waiters = {
-            let mut by_name = self.lines.by_name(&self.name);
-            let Some(line) = by_name.of(self) else { return };
-            if contended || line.contended.is_some() {
-                line.contended = Some((now, 0));
+            let mut by_name = self.queues.by_name(&self.name);
+            let Some(queue) = by_name.of(self) else { return };
+            if contended || queue.contended.is_some() {
+                queue.contended = Some((now, 0));
             }
-            line.learns(ours, true)
+            queue.learns(ours, true)
         };
         wake(known_waiters);
     }
@@ -52,18 +52,18 @@ impl<W, T, K> Head<W, T, K> {
     /// The store answered that another process has the lock, or did not answer.
     pub(crate) fn learned(&self, known: K) {
         let known_waiters = {
-            let mut by_name = self.lines.by_name(&self.name);
-            let Some(line) = by_name.of(self) else { return };
-            line.is_answered = true;
-            line.learns(known, false)
+            let mut by_name = self.queues.by_name(&self.name);
+            let Some(queue) = by_name.of(self) else { return };
+            queue.is_answered = true;
+            queue.learns(known, false)
         };
         wake(known_waiters);
     }
 
     /// It lives, and has nothing else to say.
-    pub(crate) fn lives(&self) {
-        if let Some(line) = self.lines.by_name(&self.name).of(self) {
-            line.signs += 1;
+    pub(crate) fn shows_life(&self) {
+        if let Some(queue) = self.queues.by_name(&self.name).of(self) {
+            queue.signs += 1;
         }
     }
 
@@ -72,36 +72,36 @@ impl<W, T, K> Head<W, T, K> {
     where
         K: Clone,
     {
-        let mut by_name = self.lines.by_name(&self.name);
+        let mut by_name = self.queues.by_name(&self.name);
         by_name.of(self)?.known.as_ref().map(|(known, _)| known.clone())
     }
 
     /// Who gets the lock next, if `fits` says that the first in the queue can have it from here.
     pub(crate) fn next(&self, now: Instant, fits: impl FnOnce(&W) -> bool) -> Next<W, T, K> {
-        self.lines.next(&self.name, self.number, now, fits)
+        self.queues.next(&self.name, self.number, now, fits)
     }
 
     /// Several have the lock together from now on: `ours` is what waiters here are to know of it, by which
     /// others may be let in.
     pub(crate) fn shares(&self, ours: K) {
-        if let Some(line) = self.lines.by_name(&self.name).of(self) {
-            line.known = Some((ours, true));
-            line.signs += 1;
+        if let Some(queue) = self.queues.by_name(&self.name).of(self) {
+            queue.known = Some((ours, true));
+            queue.signs += 1;
         }
     }
 
     /// What those who have the lock together see of this place.
     pub(crate) fn front(&self) -> SharedHead<W, T, K> {
-        SharedHead { lines: self.lines.clone(), name: self.name.clone(), number: self.number }
+        SharedHead { queues: self.queues.clone(), name: self.name.clone(), number: self.number }
     }
 
     /// Leaves the lock here until `until`, for the next call; gives it back if somebody waits.
-    pub(crate) fn keep(mut self, lock: T, until: Instant) -> Result<(), T> {
-        let lines = self.lines.clone();
-        let mut by_name = lines.by_name(&self.name);
+    pub(crate) fn cache(mut self, lock: T, until: Instant) -> Result<(), T> {
+        let queues = self.queues.clone();
+        let mut by_name = queues.by_name(&self.name);
         match by_name.of(&self) {
-            Some(line) if line.waiting.is_empty() && line.contended.is_none() => {
-                line.kept = Some(Box::new((lock, until)));
+            Some(queue) if queue.waiting.is_empty() && queue.contended.is_none() => {
+                queue.kept = Some(Box::new((lock, until)));
                 self.left = true;
                 Ok(())
             }
@@ -117,24 +117,26 @@ impl<W, T, K> Head<W, T, K> {
     fn leave(&mut self) {
         self.left = true;
         let waiter = {
-            let mut by_name = self.lines.by_name(&self.name);
+            let mut by_name = self.queues.by_name(&self.name);
             // The usual end of a free lock: its name is looked up once.
-            let Entry::Occupied(mut line) = by_name.lines.entry(self.name.clone()) else { return };
-            if line.get().head != self.number {
+            let Entry::Occupied(mut queue) = by_name.queues.entry(self.name.clone()) else {
+                return;
+            };
+            if queue.get().head != self.number {
                 return;
             }
-            let alone = line.get().called.is_empty() && line.get().handed.is_empty();
-            if alone && line.get().waiting.is_empty() {
-                line.remove();
+            let alone = queue.get().called.is_empty() && queue.get().handed.is_empty();
+            if alone && queue.get().waiting.is_empty() {
+                queue.remove();
                 return;
             }
             // What the store last said of it stays true for now; that it was ours does not.
-            line.get_mut().known.take_if(|(_, ours)| *ours);
+            queue.get_mut().known.take_if(|(_, ours)| *ours);
             by_name.ask_next(&self.name)
         };
         // Not while the lines are locked: the caller that is woken may want them.
         if let Some(waiter) = waiter {
-            waiter.tell();
+            waiter.notify();
         }
     }
 }
@@ -149,57 +151,57 @@ impl<W, T, K> WaitQueues<W, T, K> {
         fits: impl FnOnce(&W) -> bool,
     ) -> Next<W, T, K> {
         let mut by_name = self.by_name(name);
-        let Some(line) = by_name.headed(name, number) else {
+        let Some(queue) = by_name.headed(name, number) else {
             return Next::Store { contended: false };
         };
-        let nobody = Next::Store { contended: line.contended.is_some() };
-        if !line.waiting.front().is_some_and(|waiter| fits(&waiter.wants)) {
+        let nobody = Next::Store { contended: queue.contended.is_some() };
+        if !queue.waiting.front().is_some_and(|waiter| fits(&waiter.wants)) {
             return nobody;
         }
         let Limits { count, time } = self.limits;
-        if let Some((since, passed)) = &mut line.contended {
+        if let Some((since, passed)) = &mut queue.contended {
             if *passed >= count || now.saturating_duration_since(*since) >= time {
                 return nobody;
             }
             *passed += 1;
         }
-        let Some(waiter) = line.waiting.pop_front() else { return nobody };
-        line.called.push(waiter.id);
-        Next::Hand(SelectedWaiter { lines: self.clone(), name: name.clone(), waiter })
+        let Some(waiter) = queue.waiting.pop_front() else { return nobody };
+        queue.called.push(waiter.id);
+        Next::Hand(SelectedWaiter { queues: self.clone(), name: name.clone(), waiter })
     }
 }
 
 impl<W, T, K> SharedHead<W, T, K> {
     /// Who may have the lock beside those who have it, if `fits` says that the first in the queue can.
     pub(crate) fn next(&self, now: Instant, fits: impl FnOnce(&W) -> bool) -> Next<W, T, K> {
-        self.lines.next(&self.name, self.number, now, fits)
+        self.queues.next(&self.name, self.number, now, fits)
     }
 
     /// Whether `which` is true of any waiter.
     pub(crate) fn any_waits(&self, which: impl Fn(&W) -> bool) -> bool {
-        let mut by_name = self.lines.by_name(&self.name);
-        let line = by_name.headed(&self.name, self.number);
-        line.is_some_and(|line| line.waiting.iter().any(|waiter| which(&waiter.wants)))
+        let mut by_name = self.queues.by_name(&self.name);
+        let queue = by_name.headed(&self.name, self.number);
+        queue.is_some_and(|queue| queue.waiting.iter().any(|waiter| which(&waiter.wants)))
     }
 }
 
 impl<W, T, K> ByName<W, T, K> {
-    /// The line of a head, unless that was passed over.
+    /// The queue of a head, unless that was passed over.
     fn of(&mut self, head: &Head<W, T, K>) -> Option<&mut WaitQueue<W, T, K>> {
         self.headed(&head.name, head.number)
     }
 
     fn headed(&mut self, name: &str, number: u64) -> Option<&mut WaitQueue<W, T, K>> {
-        self.lines.get_mut(name).filter(|line| line.head == number)
+        self.queues.get_mut(name).filter(|queue| queue.head == number)
     }
 
-    /// The first waiter becomes the head, once it is notified; without one there is no line any more.
+    /// The first waiter becomes the head, once it is notified; without one there is no queue any more.
     pub(super) fn ask_next(&mut self, name: &str) -> Option<QueuedWaiter<W>> {
         let number = self.number();
-        let line = self.lines.get_mut(name)?;
-        line.contended = None;
-        line.begin(number);
-        let Some(waiter) = line.waiting.pop_front() else {
+        let queue = self.queues.get_mut(name)?;
+        queue.contended = None;
+        queue.begin(number);
+        let Some(waiter) = queue.waiting.pop_front() else {
             self.leave_without_head(name);
             return None;
         };
@@ -218,6 +220,6 @@ impl<W, T, K> Drop for Head<W, T, K> {
 
 impl<W, T, K> fmt::Debug for Head<W, T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ahead").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Head").field("name", &self.name).finish_non_exhaustive()
     }
 }

@@ -32,7 +32,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
     ) -> Option<u64> {
         let mut by_name = self.by_name(name);
         let next = by_name.last_id + 1;
-        by_name.lines.get_mut(name)?.admits_past_head(self.limits, now, fits).then_some(next)
+        by_name.queues.get_mut(name)?.admits_past_head(self.limits, now, fits).then_some(next)
     }
 
     /// Takes out the first waiter if its number is smaller than `before`: it gets in past the head.
@@ -44,24 +44,24 @@ impl<W, T, K> WaitQueues<W, T, K> {
         fits: impl FnOnce(&W) -> bool,
     ) -> Option<SelectedWaiter<W, T, K>> {
         let mut by_name = self.by_name(name);
-        let line = by_name.lines.get_mut(name)?;
-        if line.waiting.front()?.id >= before || !line.admits_past_head(self.limits, now, fits) {
+        let queue = by_name.queues.get_mut(name)?;
+        if queue.waiting.front()?.id >= before || !queue.admits_past_head(self.limits, now, fits) {
             return None;
         }
-        line.past = match line.past {
+        queue.past = match queue.past {
             None => Some(HeadBypass::Count(1, now)),
             Some(HeadBypass::Count(count, since)) => Some(HeadBypass::Count(count + 1, since)),
             enough => enough,
         };
-        let waiter = line.waiting.pop_front()?;
-        line.called.push(waiter.id);
-        Some(SelectedWaiter { lines: self.clone(), name: name.into(), waiter })
+        let waiter = queue.waiting.pop_front()?;
+        queue.called.push(waiter.id);
+        Some(SelectedWaiter { queues: self.clone(), name: name.into(), waiter })
     }
 
     /// The store granted a lease of this name: from now on as many may get in past the head as before.
     pub(crate) fn was_granted(&self, name: &str) {
-        if let Some(line) = self.by_name(name).lines.get_mut(name) {
-            line.past = None;
+        if let Some(queue) = self.by_name(name).queues.get_mut(name) {
+            queue.past = None;
         }
     }
 }

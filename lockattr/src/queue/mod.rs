@@ -50,13 +50,13 @@ pub(crate) struct WaitQueues<W, T, K = ()> {
 /// The lines of some names.
 type Shard<W, T, K> = Mutex<ByName<W, T, K>>;
 
-/// A name, shared by its line and those who stand in it.
+/// A name, shared by its queue and those who stand in it.
 type Name = Arc<str>;
 
 struct ByName<W, T, K> {
-    lines: HashMap<Name, WaitQueue<W, T, K>, NameHasher>,
+    queues: HashMap<Name, WaitQueue<W, T, K>, NameHasher>,
     /// Waiters that were taken out to ask the store beside the head, and with what they share their place.
-    /// Not in their line: that may be gone before they come to it.
+    /// Not in their queue: that may be gone before they come to it.
     probes: HashMap<u64, K>,
     /// Waiters and heads have numbers in one row.
     last_id: u64,
@@ -64,7 +64,7 @@ struct ByName<W, T, K> {
     handed: usize,
 }
 
-/// One line: there is one as long as somebody is ahead, or the lock is kept here, or a turn is on its way.
+/// One queue: there is one as long as somebody is ahead, or the lock is kept here, or a turn is on its way.
 struct WaitQueue<W, T, K> {
     /// The number of its head. One that was passed over has another, and nothing to say any more. [`NO_HEAD`]
     /// if a turn is on its way and else no caller is here.
@@ -97,7 +97,7 @@ struct WaitQueue<W, T, K> {
     probed_for_all: bool,
 }
 
-/// The head of a line that has none.
+/// The head of a queue that has none.
 const NO_HEAD: u64 = 0;
 
 /// So many callers at most ask beside a head that has no answer yet.
@@ -149,31 +149,31 @@ impl<W, T, K> ByName<W, T, K> {
         self.last_id
     }
 
-    /// The line of this name has no head any more, and no caller waits there. It goes when no turn is on its way.
+    /// The queue of this name has no head any more, and no caller waits there. It goes when no turn is on its way.
     fn leave_without_head(&mut self, name: &str) {
-        if let Some(line) = self.lines.get_mut(name) {
-            line.head = NO_HEAD;
+        if let Some(queue) = self.queues.get_mut(name) {
+            queue.head = NO_HEAD;
             self.forget_if_over(name);
         }
     }
 
-    /// Forgets the line of this name, if it is there for no caller.
+    /// Forgets the queue of this name, if it is there for no caller.
     fn forget_if_over(&mut self, name: &str) {
-        let is_over = |line: &WaitQueue<W, T, K>| {
-            line.has_no_head() && line.called.is_empty() && line.handed.is_empty()
+        let is_over = |queue: &WaitQueue<W, T, K>| {
+            queue.has_no_head() && queue.called.is_empty() && queue.handed.is_empty()
         };
-        if self.lines.get(name).is_some_and(is_over) {
-            self.lines.remove(name);
+        if self.queues.get(name).is_some_and(is_over) {
+            self.queues.remove(name);
         }
     }
 
-    /// Makes a new head of the line of this name, which is there from now on: its number.
+    /// Makes a new head of the queue of this name, which is there from now on: its number.
     fn new_head(&mut self, name: &str) -> u64 {
         let number = self.number();
-        match self.lines.get_mut(name) {
-            Some(line) => line.begin(number),
+        match self.queues.get_mut(name) {
+            Some(queue) => queue.begin(number),
             None => {
-                self.lines.insert(name.into(), WaitQueue { head: number, ..WaitQueue::new() });
+                self.queues.insert(name.into(), WaitQueue { head: number, ..WaitQueue::new() });
             }
         }
         number
@@ -204,8 +204,8 @@ impl<W, T, K> WaitQueues<W, T, K> {
     pub(crate) fn new(limits: Limits) -> Arc<Self> {
         let hasher = NameHasher::default();
         let shards = std::array::from_fn(|_| {
-            let (lines, probes) = (HashMap::with_hasher(hasher.clone()), HashMap::new());
-            Mutex::new(ByName { lines, probes, last_id: 0, handed: 0 })
+            let (queues, probes) = (HashMap::with_hasher(hasher.clone()), HashMap::new());
+            Mutex::new(ByName { queues, probes, last_id: 0, handed: 0 })
         });
         Arc::new(Self { shards, hasher, limits })
     }
@@ -222,10 +222,10 @@ impl<W, T, K> WaitQueues<W, T, K> {
         W: Clone,
     {
         let mut by_name = self.by_name(name);
-        let kept = match by_name.lines.get_mut(name) {
+        let kept = match by_name.queues.get_mut(name) {
             None => None,
-            Some(line) if line.kept.is_some() => line.kept.take(),
-            Some(line) if line.has_no_head() => None,
+            Some(queue) if queue.kept.is_some() => queue.kept.take(),
+            Some(queue) if queue.has_no_head() => None,
             Some(_) => {
                 let id = number.unwrap_or_else(|| by_name.number());
                 return Joined::Waiting(self.behind(&mut by_name, name, id, wants));
@@ -235,12 +235,12 @@ impl<W, T, K> WaitQueues<W, T, K> {
     }
 
     /// What `tell` makes of what is known of the lock of this name.
-    pub(crate) fn knows<R>(&self, name: &str, tell: impl FnOnce(&K) -> R) -> Option<R> {
+    pub(crate) fn knows<R>(&self, name: &str, read: impl FnOnce(&K) -> R) -> Option<R> {
         let by_name = self.by_name(name);
-        by_name.lines.get(name)?.known.as_ref().map(|(known, _)| tell(known))
+        by_name.queues.get(name)?.known.as_ref().map(|(known, _)| read(known))
     }
 
-    /// A place in the line of this name, in the order of the numbers.
+    /// A place in the queue of this name, in the order of the numbers.
     fn behind(
         self: &Arc<Self>,
         by_name: &mut ByName<W, T, K>,
@@ -252,11 +252,11 @@ impl<W, T, K> WaitQueues<W, T, K> {
         W: Clone,
     {
         let (sender, turn) = oneshot::channel();
-        if let Some(line) = by_name.lines.get_mut(name) {
-            let at = line.waiting.partition_point(|waiter| waiter.id < id);
-            line.waiting.insert(at, QueuedWaiter { id, wants: wants.clone(), turn: sender });
+        if let Some(queue) = by_name.queues.get_mut(name) {
+            let at = queue.waiting.partition_point(|waiter| waiter.id < id);
+            queue.waiting.insert(at, QueuedWaiter { id, wants: wants.clone(), turn: sender });
         }
-        Waiter { lines: self.clone(), name: name.into(), id, wants, turn }
+        Waiter { queues: self.clone(), name: name.into(), id, wants, turn }
     }
 
     /// The place in front for the lock of this name, if no caller has it, and the lock if it is kept.
@@ -265,39 +265,42 @@ impl<W, T, K> WaitQueues<W, T, K> {
         let number = by_name.number();
         let name = Name::from(name);
         // The usual way to a free lock: its name is looked up once.
-        let kept = match by_name.lines.entry(name.clone()) {
+        let kept = match by_name.queues.entry(name.clone()) {
             Entry::Vacant(vacant) => {
                 vacant.insert(WaitQueue { head: number, ..WaitQueue::new() });
                 None
             }
-            Entry::Occupied(mut line) => {
-                let line = line.get_mut();
-                let kept = line.kept.take();
-                if kept.is_none() && !line.has_no_head() {
+            Entry::Occupied(mut queue) => {
+                let queue = queue.get_mut();
+                let kept = queue.kept.take();
+                if kept.is_none() && !queue.has_no_head() {
                     return None;
                 }
-                line.begin(number);
+                queue.begin(number);
                 kept.map(|kept| kept.0)
             }
         };
-        Some((Head { lines: self.clone(), name, number, left: false }, kept))
+        Some((Head { queues: self.clone(), name, number, left: false }, kept))
     }
 
     /// Whether a caller that could share the lock may ask the store beside the head: the head's first
     /// question has no answer yet, and no caller waits behind it. Some may, and a crowd may not.
     pub(crate) fn may_probe(&self, name: &str) -> bool {
-        let lines = &mut self.by_name(name).lines;
-        let Some(line) = lines.get_mut(name) else { return false };
-        let may = line.known.is_none() && line.waiting.is_empty() && line.probe_count < MAX_PROBES;
-        line.probe_count += u32::from(may);
+        let queues = &mut self.by_name(name).queues;
+        let Some(queue) = queues.get_mut(name) else { return false };
+        let may =
+            queue.known.is_none() && queue.waiting.is_empty() && queue.probe_count < MAX_PROBES;
+        queue.probe_count += u32::from(may);
         may
     }
 
     /// Whether a waiter may ask the store for all of its queue, because the head is silent: the first that
     /// wants to know.
     pub(crate) fn may_probe_for_all(&self, name: &str) -> bool {
-        let lines = &mut self.by_name(name).lines;
-        lines.get_mut(name).is_some_and(|line| !std::mem::replace(&mut line.probed_for_all, true))
+        let queues = &mut self.by_name(name).queues;
+        queues
+            .get_mut(name)
+            .is_some_and(|queue| !std::mem::replace(&mut queue.probed_for_all, true))
     }
 
     /// A caller learned this that asked beside the head.
@@ -307,15 +310,16 @@ impl<W, T, K> WaitQueues<W, T, K> {
 
     /// A caller learned this that asked beside the head: for all, or it is no other caller's concern.
     pub(crate) fn learned_for_all(&self, name: &str, known: K) {
-        self.learned_if(name, known, |line| line.probed_for_all);
+        self.learned_if(name, known, |queue| queue.probed_for_all);
     }
 
     fn learned_if(&self, name: &str, known: K, concerns: impl FnOnce(&WaitQueue<W, T, K>) -> bool) {
         let known_waiters = {
-            let lines = &mut self.by_name(name).lines;
-            let line = lines.get_mut(name).filter(|line| line.known.is_none() && concerns(line));
-            let Some(line) = line else { return };
-            line.learns(known, false)
+            let queues = &mut self.by_name(name).queues;
+            let queue =
+                queues.get_mut(name).filter(|queue| queue.known.is_none() && concerns(queue));
+            let Some(queue) = queue else { return };
+            queue.learns(known, false)
         };
         wake(known_waiters);
     }
@@ -323,12 +327,12 @@ impl<W, T, K> WaitQueues<W, T, K> {
     /// A caller that asked for all is gone without an answer, and another may.
     pub(crate) fn probe_ended(&self, name: &str) {
         let known_waiters = {
-            let lines = &mut self.by_name(name).lines;
-            let Some(line) = lines.get_mut(name).filter(|line| line.known.is_none()) else {
+            let queues = &mut self.by_name(name).queues;
+            let Some(queue) = queues.get_mut(name).filter(|queue| queue.known.is_none()) else {
                 return;
             };
-            line.probed_for_all = false;
-            std::mem::take(&mut line.known_waiters)
+            queue.probed_for_all = false;
+            std::mem::take(&mut queue.known_waiters)
         };
         wake(known_waiters);
     }
@@ -338,8 +342,8 @@ impl<W, T, K> WaitQueues<W, T, K> {
     pub(crate) fn share(&self, name: &str, granted: K) {
         let mut by_name = self.by_name(name);
         let next = by_name.last_id + 1;
-        if let Some(line) = by_name.lines.get_mut(name) {
-            line.companions = Some((granted, next));
+        if let Some(queue) = by_name.queues.get_mut(name) {
+            queue.companions = Some((granted, next));
         }
     }
 
@@ -349,30 +353,30 @@ impl<W, T, K> WaitQueues<W, T, K> {
         K: Clone,
     {
         let by_name = self.by_name(name);
-        let companions = by_name.lines.get(name)?.companions.as_ref();
+        let companions = by_name.queues.get(name)?.companions.as_ref();
         companions.filter(|(_, next)| number < *next).map(|(granted, _)| granted.clone())
     }
 
     /// What a waiter sees of the head: it changes as long as the head lives.
     pub(crate) fn signs(&self, name: &str) -> Option<(u64, u64)> {
-        self.by_name(name).lines.get(name).map(|line| (line.head, line.signs))
+        self.by_name(name).queues.get(name).map(|queue| (queue.head, queue.signs))
     }
 
     /// Passes over a head that has shown no sign of life since these, and does not have the lock.
     pub(crate) fn skip_silent_head(&self, name: &str, signs: (u64, u64)) {
         let waiter = {
             let mut by_name = self.by_name(name);
-            let Some(line) = by_name.lines.get_mut(name) else { return };
-            let has_it = line.known.as_ref().is_some_and(|(_, ours)| *ours);
-            if has_it || (line.head, line.signs) != signs {
+            let Some(queue) = by_name.queues.get_mut(name) else { return };
+            let has_it = queue.known.as_ref().is_some_and(|(_, ours)| *ours);
+            if has_it || (queue.head, queue.signs) != signs {
                 return;
             }
-            line.known = None;
+            queue.known = None;
             by_name.ask_next(name)
         };
         // Not while the lines are locked: a waiter that is woken may want them.
         if let Some(waiter) = waiter {
-            waiter.tell();
+            waiter.notify();
         }
     }
 
@@ -384,17 +388,17 @@ impl<W, T, K> WaitQueues<W, T, K> {
     {
         let probes: Vec<_> = {
             let mut by_name = self.by_name(name);
-            let ByName { lines, probes, .. } = &mut *by_name;
-            let Some(line) = lines.get_mut(name) else { return };
-            let Some((granted, next)) = &line.companions else { return };
+            let ByName { queues, probes, .. } = &mut *by_name;
+            let Some(queue) = queues.get_mut(name) else { return };
+            let Some((granted, next)) = &queue.companions else { return };
             let scouts_go = |one: &&QueuedWaiter<W>| one.id < *next && can_share(&one.wants);
-            let count = line.waiting.iter().take(count).take_while(scouts_go).count();
-            let sent: Vec<_> = line.waiting.drain(..count).collect();
+            let count = queue.waiting.iter().take(count).take_while(scouts_go).count();
+            let sent: Vec<_> = queue.waiting.drain(..count).collect();
             probes.extend(sent.iter().map(|waiter| (waiter.id, granted.clone())));
             sent
         };
         // Not while the lines are locked: a waiter that is woken may want them.
-        probes.into_iter().for_each(QueuedWaiter::tell);
+        probes.into_iter().for_each(QueuedWaiter::notify);
     }
 
     /// Passes over a head whose lock is lost, as `lost` says of what is known: the first waiter asks the
@@ -402,39 +406,39 @@ impl<W, T, K> WaitQueues<W, T, K> {
     pub(crate) fn skip_lost_head(&self, name: &str, lost: impl Fn(&K) -> bool) {
         let waiter = {
             let mut by_name = self.by_name(name);
-            let Some(line) = by_name.lines.get_mut(name) else { return };
-            if !line.known.as_ref().is_some_and(|(known, ours)| *ours && lost(known)) {
+            let Some(queue) = by_name.queues.get_mut(name) else { return };
+            if !queue.known.as_ref().is_some_and(|(known, ours)| *ours && lost(known)) {
                 return;
             }
-            line.known = None;
+            queue.known = None;
             by_name.ask_next(name)
         };
         // Not while the lines are locked: a waiter that is woken may want them.
         if let Some(waiter) = waiter {
-            waiter.tell();
+            waiter.notify();
         }
     }
 
-    /// A head of the line of this name, which is there from now on.
+    /// A head of the queue of this name, which is there from now on.
     fn head(self: &Arc<Self>, by_name: &mut ByName<W, T, K>, name: &str) -> Head<W, T, K> {
         let number = by_name.new_head(name);
-        Head { lines: self.clone(), name: name.into(), number, left: false }
+        Head { queues: self.clone(), name: name.into(), number, left: false }
     }
 
     /// Another process waits for the lock of this name, or, without a name, for any of them. Those
     /// that were only kept are to be given back.
     #[must_use = "they are not kept any more"]
     pub(crate) fn contended(&self, name: Option<&str>, now: Instant) -> Vec<T> {
-        let note = |line: &mut WaitQueue<W, T, K>| {
-            line.contended.get_or_insert((now, 0));
+        let note = |queue: &mut WaitQueue<W, T, K>| {
+            queue.contended.get_or_insert((now, 0));
         };
         // In one step for each lock: the caller that takes a kept lock just then takes the note along.
         let Some(name) = name else {
-            return self.take_all_cached(|lines| lines.values_mut().for_each(note));
+            return self.take_all_cached(|queues| queues.values_mut().for_each(note));
         };
-        let lines = &mut self.by_name(name).lines;
-        let kept = take_cached(lines, name);
-        lines.get_mut(name).into_iter().for_each(note);
+        let queues = &mut self.by_name(name).queues;
+        let kept = take_cached(queues, name);
+        queues.get_mut(name).into_iter().for_each(note);
         kept.into_iter().collect()
     }
 
@@ -442,7 +446,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
     #[must_use = "they are not kept any more"]
     pub(crate) fn take_cached(&self, name: Option<&str>) -> Vec<T> {
         match name {
-            Some(name) => take_cached(&mut self.by_name(name).lines, name).into_iter().collect(),
+            Some(name) => take_cached(&mut self.by_name(name).queues, name).into_iter().collect(),
             None => self.take_all_cached(|_| {}),
         }
     }
@@ -454,23 +458,23 @@ impl<W, T, K> WaitQueues<W, T, K> {
     ) -> Vec<T> {
         let mut kept = Vec::new();
         for shard in &self.shards {
-            let lines = &mut locked(shard).lines;
-            kept.extend(lines.extract_if(|_, line| line.kept.is_some()));
-            also(lines);
+            let queues = &mut locked(shard).queues;
+            kept.extend(queues.extract_if(|_, queue| queue.kept.is_some()));
+            also(queues);
         }
         // A map's own order differs from run to run.
         kept.sort_by(|(one, _), (other, _)| one.cmp(other));
-        kept.into_iter().filter_map(|(_, line)| line.kept).map(|kept| kept.0).collect()
+        kept.into_iter().filter_map(|(_, queue)| queue.kept).map(|kept| kept.0).collect()
     }
 
     /// What is to be done at `now` with the lock of this name.
-    pub(crate) fn kept(&self, name: &str, now: Instant) -> CachedLock<T> {
-        let lines = &mut self.by_name(name).lines;
-        match lines.get(name).and_then(|line| line.kept.as_ref()).map(|kept| kept.1) {
+    pub(crate) fn cached(&self, name: &str, now: Instant) -> CachedLock<T> {
+        let queues = &mut self.by_name(name).queues;
+        match queues.get(name).and_then(|queue| queue.kept.as_ref()).map(|kept| kept.1) {
             None => CachedLock::Gone,
             Some(until) if until > now => CachedLock::Until(until),
             Some(_) => {
-                let kept = lines.remove(name).and_then(|line| line.kept);
+                let kept = queues.remove(name).and_then(|queue| queue.kept);
                 kept.map_or(CachedLock::Gone, |kept| CachedLock::Over(kept.0))
             }
         }
@@ -491,11 +495,11 @@ fn locked<W, T, K>(shard: &Shard<W, T, K>) -> MutexGuard<'_, ByName<W, T, K>> {
 
 /// The lock of this name, where it is only kept.
 fn take_cached<W, T, K>(
-    lines: &mut HashMap<Name, WaitQueue<W, T, K>, NameHasher>,
+    queues: &mut HashMap<Name, WaitQueue<W, T, K>, NameHasher>,
     name: &str,
 ) -> Option<T> {
-    lines.get(name)?.kept.as_ref()?;
-    lines.remove(name)?.kept.map(|kept| kept.0)
+    queues.get(name)?.kept.as_ref()?;
+    queues.remove(name)?.kept.map(|kept| kept.0)
 }
 
 /// Not while the lines are locked: a waiter that is woken may want them.

@@ -18,27 +18,27 @@ const SECOND: Duration = Duration::from_secs(1);
 const INSTANT: Duration = Duration::from_nanos(1);
 
 /// Lines in which a lock is handed off twice, within ten seconds, while another process waits.
-fn lines() -> (WaitQueue, Instant) {
+fn queues() -> (WaitQueue, Instant) {
     (WaitQueues::new(Limits { count: 2, time: SECOND * 10 }), Instant::now())
 }
 
 /// The place in front, where nothing is kept.
-fn head_of(lines: &WaitQueue, name: &str) -> Head<u32, &'static str> {
-    match lines.join(name, 0, None) {
+fn head_of(queues: &WaitQueue, name: &str) -> Head<u32, &'static str> {
+    match queues.join(name, 0, None) {
         Joined::Head(head, None) => head,
         other => panic!("{other:?}"),
     }
 }
 
-fn behind<const N: usize>(lines: &WaitQueue, wants: [u32; N]) -> [Waiter<u32, &'static str>; N] {
-    wants.map(|wants| match lines.join("a", wants, None) {
+fn behind<const N: usize>(queues: &WaitQueue, wants: [u32; N]) -> [Waiter<u32, &'static str>; N] {
+    wants.map(|wants| match queues.join("a", wants, None) {
         Joined::Waiting(place) => place,
         Joined::Head(..) => panic!("there is somebody ahead"),
     })
 }
 
 fn asks(place: &mut Waiter<u32, &'static str>) -> Option<Head<u32, &'static str>> {
-    match place.turn().now_or_never()? {
+    match place.received().now_or_never()? {
         Received::Ask(head) => Some(head),
         Received::Lock(lock) => panic!("{lock} was not to be handed over"),
         Received::Probe(number, _) => panic!("{number} was not to ask beside the asker"),
@@ -56,10 +56,10 @@ fn hands(head: &Head<u32, &'static str>, now: Instant) -> Result<u32, bool> {
 /// Red without: `leave`, the `Drop` that calls it, or the number of each place.
 #[test]
 fn the_place_in_front_goes_on_to_those_who_are_left_in_their_order() {
-    let (lines, _) = lines();
-    let first = head_of(&lines, "a");
-    assert!(lines.try_join("a").is_none(), "somebody is ahead");
-    let [mut second, third, mut fourth, fifth] = behind(&lines, [2, 3, 4, 5]);
+    let (queues, _) = queues();
+    let first = head_of(&queues, "a");
+    assert!(queues.try_join("a").is_none(), "somebody is ahead");
+    let [mut second, third, mut fourth, fifth] = behind(&queues, [2, 3, 4, 5]);
     drop(third);
     assert!(asks(&mut second).is_none());
     drop(first);
@@ -69,7 +69,7 @@ fn the_place_in_front_goes_on_to_those_who_are_left_in_their_order() {
     drop(asks(&mut fourth).expect("its turn"));
     // Told already, and gone before it looked.
     drop(fifth);
-    let (in_front, kept) = lines.try_join("a").expect("the line is empty");
+    let (in_front, kept) = queues.try_join("a").expect("the line is empty");
     assert!(kept.is_none());
     assert!(format!("{in_front:?}").starts_with(r#"Ahead { name: "a""#));
 }
@@ -77,22 +77,22 @@ fn the_place_in_front_goes_on_to_those_who_are_left_in_their_order() {
 /// Red without: the `Drop` of a place that was told.
 #[test]
 fn a_turn_that_no_process_takes_goes_to_the_next() {
-    let (lines, now) = lines();
-    let first = head_of(&lines, "a");
-    let [second, mut third] = behind(&lines, [2, 3]);
+    let (queues, now) = queues();
+    let first = head_of(&queues, "a");
+    let [second, mut third] = behind(&queues, [2, 3]);
     assert!(format!("{second:?}").starts_with(r#"Place { name: "a""#));
     drop(first);
     drop(second);
     let in_front = asks(&mut third).expect("its turn");
-    let [fourth] = behind(&lines, [4]);
+    let [fourth] = behind(&queues, [4]);
     let Next::Hand(waiter) = in_front.next(now, |_| true) else { panic!("one waits") };
     drop(fourth);
     assert_eq!(waiter.hand("lock"), Err("lock"), "it is gone");
 }
 
 /// What a look came to, in a word; what it took back goes on.
-fn looks(lines: &WaitQueue, at: Instant) -> &'static str {
-    match lines.look("a", at) {
+fn looks(queues: &WaitQueue, at: Instant) -> &'static str {
+    match queues.check_unclaimed("a", at) {
         Unclaimed::Nothing => "nothing",
         Unclaimed::ForNow => "for now",
         Unclaimed::TooLong(came) => {
@@ -105,74 +105,74 @@ fn looks(lines: &WaitQueue, at: Instant) -> &'static str {
 /// Red without: the age in `is_left_lying`, or `push_front` for one that comes too late.
 #[test]
 fn a_turn_that_is_not_picked_up_goes_on_to_the_next() {
-    let (lines, now) = lines();
-    let first = head_of(&lines, "a");
-    let [mut second, mut third, mut fourth] = behind(&lines, [2, 3, 4]);
-    assert_eq!(looks(&lines, now), "nothing");
+    let (queues, now) = queues();
+    let first = head_of(&queues, "a");
+    let [mut second, mut third, mut fourth] = behind(&queues, [2, 3, 4]);
+    assert_eq!(looks(&queues, now), "nothing");
     drop(first);
-    assert_eq!(looks(&lines, now), "for now");
-    assert_eq!(looks(&lines, now + PICK_UP_TIMEOUT - INSTANT), "for now");
-    assert!(third.turn().now_or_never().is_none());
-    assert_eq!(looks(&lines, now + PICK_UP_TIMEOUT), "too long");
+    assert_eq!(looks(&queues, now), "for now");
+    assert_eq!(looks(&queues, now + PICK_UP_TIMEOUT - INSTANT), "for now");
+    assert!(third.received().now_or_never().is_none());
+    assert_eq!(looks(&queues, now + PICK_UP_TIMEOUT), "too long");
     let in_front = asks(&mut third).expect("its turn");
     // Polled at last, it is the first waiter.
     assert!(asks(&mut second).is_none());
-    assert_eq!(looks(&lines, now + PICK_UP_TIMEOUT), "nothing");
+    assert_eq!(looks(&queues, now + PICK_UP_TIMEOUT), "nothing");
     drop(in_front);
     assert!(asks(&mut fourth).is_none());
     let in_front = asks(&mut second).expect("its turn again");
     drop(in_front);
     drop(asks(&mut fourth).expect("its turn"));
-    assert!(lines.try_join("a").is_some(), "the line is empty");
+    assert!(queues.try_join("a").is_some(), "the line is empty");
 }
 
 /// Red without: what `reclaim_all` looks for, or the line made anew in `pick_up`.
 #[test]
 fn a_lock_that_no_process_picks_up_is_taken_back_without_another_waiter() {
-    let (lines, now) = lines();
-    let first = head_of(&lines, "a");
-    let [mut second] = behind(&lines, [2]);
+    let (queues, now) = queues();
+    let first = head_of(&queues, "a");
+    let [mut second] = behind(&queues, [2]);
     let Next::Hand(waiter) = first.next(now, |_| true) else { panic!("one waits") };
     assert_eq!(waiter.hand("lock"), Ok(()));
-    assert!(lines.reclaim_all(now).is_empty());
-    let mut taken = lines.reclaim_all(now + PICK_UP_TIMEOUT);
+    assert!(queues.reclaim_all(now).is_empty());
+    let mut taken = queues.reclaim_all(now + PICK_UP_TIMEOUT);
     assert!(matches!(taken.pop(), Some(Received::Lock("lock"))) && taken.is_empty());
-    assert!(lines.reclaim_all(now + SECOND).is_empty());
+    assert!(queues.reclaim_all(now + SECOND).is_empty());
     drop(first);
-    let (again, _) = lines.try_join("a").expect("the line is empty");
+    let (again, _) = queues.try_join("a").expect("the line is empty");
     drop(again);
     let in_front = asks(&mut second).expect("the queue is empty");
-    assert!(lines.try_join("a").is_none(), "it is ahead");
+    assert!(queues.try_join("a").is_none(), "it is ahead");
     drop(in_front);
 }
 
 /// Red without: the look at `fits` in `next`, or what `hand` sends.
 #[test]
 fn a_lock_is_handed_to_the_first_in_the_queue_if_it_fits_and_to_no_other() {
-    let (lines, now) = lines();
-    let first = head_of(&lines, "a");
+    let (queues, now) = queues();
+    let first = head_of(&queues, "a");
     assert_eq!(hands(&first, now), Err(false), "nobody waits");
-    let [mut second, mut third] = behind(&lines, [2, 3]);
+    let [mut second, mut third] = behind(&queues, [2, 3]);
     assert!(matches!(first.next(now, |wants| *wants == 3), Next::Store { contended: false }));
     let Next::Hand(waiter) = first.next(now, |wants| *wants == 2) else { panic!("it fits") };
     assert_eq!(waiter.hand("lock"), Ok(()));
-    assert!(matches!(second.turn().now_or_never(), Some(Received::Lock("lock"))));
+    assert!(matches!(second.received().now_or_never(), Some(Received::Lock("lock"))));
     assert!(asks(&mut third).is_none());
 }
 
 /// Red without: either limit in `next`, or the count of it.
 #[test]
 fn while_another_process_waits_a_lock_is_handed_off_so_often_and_so_long() {
-    let (lines, now) = lines();
-    let first = head_of(&lines, "a");
-    let _places = behind(&lines, [2, 3, 4, 5, 6, 7, 8, 9]);
+    let (queues, now) = queues();
+    let first = head_of(&queues, "a");
+    let _places = behind(&queues, [2, 3, 4, 5, 6, 7, 8, 9]);
     first.granted(false, (), now);
     assert_eq!([(); 3].map(|()| hands(&first, now)), [Ok(2), Ok(3), Ok(4)], "nobody else waits");
     assert!(
-        lines.contended(Some("b"), now).is_empty() && lines.contended(Some("a"), now).is_empty()
+        queues.contended(Some("b"), now).is_empty() && queues.contended(Some("a"), now).is_empty()
     );
     // Said again, it is the same wish.
-    assert!(lines.contended(None, now + SECOND * 9).is_empty());
+    assert!(queues.contended(None, now + SECOND * 9).is_empty());
     assert_eq!(hands(&first, now + SECOND * 10 - INSTANT), Ok(5));
     assert_eq!(hands(&first, now + SECOND * 10), Err(true), "for so long");
     assert_eq!(hands(&first, now), Ok(6));
@@ -186,9 +186,9 @@ fn while_another_process_waits_a_lock_is_handed_off_so_often_and_so_long() {
 /// Red without: `contended` noted in `granted`, or taken back in `leave`.
 #[test]
 fn a_grant_that_says_that_others_wait_begins_to_count() {
-    let (lines, now) = lines();
-    let first = head_of(&lines, "a");
-    let [mut second, _third] = behind(&lines, [2, 3]);
+    let (queues, now) = queues();
+    let first = head_of(&queues, "a");
+    let [mut second, _third] = behind(&queues, [2, 3]);
     first.granted(true, (), now);
     assert_eq!(hands(&first, now + SECOND * 10), Err(true));
     drop(first);
@@ -199,124 +199,134 @@ fn a_grant_that_says_that_others_wait_begins_to_count() {
 /// Red without: what is kept in `keep`, or taken in `join` and `try_join`.
 #[test]
 fn a_kept_lock_goes_to_the_next_call() {
-    let (lines, now) = lines();
-    assert_eq!(head_of(&lines, "a").keep("lock", now + SECOND), Ok(()));
-    let Joined::Head(again, Some("lock")) = lines.join("a", 0, None) else { panic!("it was kept") };
-    assert_eq!(again.keep("lock", now + SECOND), Ok(()));
-    let (again, kept) = lines.try_join("a").expect("nobody has it");
+    let (queues, now) = queues();
+    assert_eq!(head_of(&queues, "a").cache("lock", now + SECOND), Ok(()));
+    let Joined::Head(again, Some("lock")) = queues.join("a", 0, None) else {
+        panic!("it was kept")
+    };
+    assert_eq!(again.cache("lock", now + SECOND), Ok(()));
+    let (again, kept) = queues.try_join("a").expect("nobody has it");
     assert_eq!(kept, Some("lock"));
-    assert!(matches!(lines.kept("a", now), CachedLock::Gone), "it is taken");
-    let _place = behind(&lines, [2]);
+    assert!(matches!(queues.cached("a", now), CachedLock::Gone), "it is taken");
+    let _place = behind(&queues, [2]);
     drop(again);
 }
 
 /// Red without: either look in `keep`.
 #[test]
 fn no_lock_is_kept_from_one_a_waiter_here_or_elsewhere() {
-    let (lines, now) = lines();
-    let first = head_of(&lines, "a");
-    let [mut second] = behind(&lines, [2]);
-    assert_eq!(first.keep("lock", now + SECOND), Err("lock"));
+    let (queues, now) = queues();
+    let first = head_of(&queues, "a");
+    let [mut second] = behind(&queues, [2]);
+    assert_eq!(first.cache("lock", now + SECOND), Err("lock"));
     let in_front = asks(&mut second).expect("its turn");
     in_front.granted(true, (), now);
-    assert_eq!(in_front.keep("lock", now + SECOND), Err("lock"));
-    assert!(matches!(lines.kept("a", now), CachedLock::Gone));
+    assert_eq!(in_front.cache("lock", now + SECOND), Err("lock"));
+    assert!(matches!(queues.cached("a", now), CachedLock::Gone));
 }
 
 /// Red without: the comparison in `kept`, or the line taken out behind it.
 #[test]
 fn a_lock_is_kept_until_its_time_and_not_at_it() {
-    let (lines, now) = lines();
-    assert!(matches!(lines.kept("a", now), CachedLock::Gone));
-    assert_eq!(head_of(&lines, "a").keep("lock", now + SECOND), Ok(()));
-    let CachedLock::Until(until) = lines.kept("a", now + SECOND - INSTANT) else { panic!("early") };
+    let (queues, now) = queues();
+    assert!(matches!(queues.cached("a", now), CachedLock::Gone));
+    assert_eq!(head_of(&queues, "a").cache("lock", now + SECOND), Ok(()));
+    let CachedLock::Until(until) = queues.cached("a", now + SECOND - INSTANT) else {
+        panic!("early")
+    };
     assert_eq!(until, now + SECOND);
-    assert!(matches!(lines.kept("a", now + SECOND), CachedLock::Over("lock")));
-    assert!(matches!(lines.kept("a", now + SECOND), CachedLock::Gone));
-    drop(head_of(&lines, "a"));
+    assert!(matches!(queues.cached("a", now + SECOND), CachedLock::Over("lock")));
+    assert!(matches!(queues.cached("a", now + SECOND), CachedLock::Gone));
+    drop(head_of(&queues, "a"));
 }
 
 /// Red without: the looks of `take_cached` at the name and at what is kept.
 #[test]
 fn a_lock_that_is_wanted_elsewhere_is_given_up_where_it_is_only_kept() {
-    let (lines, now) = lines();
-    let keep = |name, lock| assert_eq!(head_of(&lines, name).keep(lock, now + SECOND), Ok(()));
-    let busy = head_of(&lines, "busy");
+    let (queues, now) = queues();
+    let keep = |name, lock| assert_eq!(head_of(&queues, name).cache(lock, now + SECOND), Ok(()));
+    let busy = head_of(&queues, "busy");
     keep("b", "lock of b");
     keep("a", "lock of a");
-    assert_eq!(lines.contended(Some("a"), now), ["lock of a"]);
+    assert_eq!(queues.contended(Some("a"), now), ["lock of a"]);
     assert!(
-        lines.contended(Some("a"), now).is_empty() && lines.contended(Some("busy"), now).is_empty()
+        queues.contended(Some("a"), now).is_empty()
+            && queues.contended(Some("busy"), now).is_empty()
     );
     keep("a", "lock of a");
-    assert_eq!(lines.contended(None, now), ["lock of a", "lock of b"]);
+    assert_eq!(queues.contended(None, now), ["lock of a", "lock of b"]);
     keep("a", "lock of a");
     keep("b", "lock of b");
-    assert_eq!(lines.take_cached(Some("b")), ["lock of b"]);
-    assert!(lines.take_cached(Some("busy")).is_empty() && lines.take_cached(Some("b")).is_empty());
-    assert_eq!(lines.take_cached(None), ["lock of a"]);
-    assert!(matches!(lines.join("busy", 0, None), Joined::Waiting(_)), "somebody has it");
-    assert_eq!(busy.keep("lock", now + SECOND), Err("lock"), "it is wanted");
+    assert_eq!(queues.take_cached(Some("b")), ["lock of b"]);
+    assert!(
+        queues.take_cached(Some("busy")).is_empty() && queues.take_cached(Some("b")).is_empty()
+    );
+    assert_eq!(queues.take_cached(None), ["lock of a"]);
+    assert!(matches!(queues.join("busy", 0, None), Joined::Waiting(_)), "somebody has it");
+    assert_eq!(busy.cache("lock", now + SECOND), Err("lock"), "it is wanted");
 }
 
 /// The waiter that is to get a lease past the head.
-fn passes(lines: &WaitQueue, now: Instant) -> Option<SelectedWaiter<u32, &'static str>> {
-    let before = lines.may_pass_head("a", now, |_| true)?;
-    lines.pass("a", before, now, |_| true)
+fn passes(queues: &WaitQueue, now: Instant) -> Option<SelectedWaiter<u32, &'static str>> {
+    let before = queues.may_pass_head("a", now, |_| true)?;
+    queues.pass("a", before, now, |_| true)
 }
 
 /// Red without: the look at those called in `leave`; `leave_without_head` in `ask_next`; the look at turns that
 /// lie ready in `forget_if_over`, or the new head in `join`, in `try_join` and in `pick_up`.
 #[test]
 fn a_lease_on_its_way_past_the_head_finds_its_waiter_also_when_the_head_has_gone() {
-    let (lines, now) = lines();
-    let head = head_of(&lines, "a");
-    let [mut gets] = behind(&lines, [2]);
-    let called = passes(&lines, now).unwrap();
+    let (queues, now) = queues();
+    let head = head_of(&queues, "a");
+    let [mut gets] = behind(&queues, [2]);
+    let called = passes(&queues, now).unwrap();
     assert_eq!(*called.wants(), 2);
     drop(head);
     called.hand("a lease").unwrap();
     // No caller is before those who come now.
-    let head = head_of(&lines, "a");
+    let head = head_of(&queues, "a");
     drop(head);
-    let (head, _) = lines.try_join("a").expect("nobody is ahead");
-    let [waits] = behind(&lines, [3]);
+    let (head, _) = queues.try_join("a").expect("nobody is ahead");
+    let [waits] = behind(&queues, [3]);
     drop((waits, head));
-    assert!(matches!(gets.turn().now_or_never(), Some(Received::Lock("a lease"))));
-    assert_eq!(lines.signs("a"), None, "it is gone");
+    assert!(matches!(gets.received().now_or_never(), Some(Received::Lock("a lease"))));
+    assert_eq!(queues.signs("a"), None, "it is gone");
 
-    let head = head_of(&lines, "a");
-    let [mut loses] = behind(&lines, [2]);
-    passes(&lines, now).unwrap().hand("a lease").unwrap();
+    let head = head_of(&queues, "a");
+    let [mut loses] = behind(&queues, [2]);
+    passes(&queues, now).unwrap().hand("a lease").unwrap();
     drop(head);
-    assert!(matches!(lines.look("a", now), Unclaimed::ForNow));
+    assert!(matches!(queues.check_unclaimed("a", now), Unclaimed::ForNow));
     let later = now + PICK_UP_TIMEOUT;
-    assert!(matches!(lines.look("a", later), Unclaimed::TooLong(Received::Lock("a lease"))));
+    assert!(matches!(
+        queues.check_unclaimed("a", later),
+        Unclaimed::TooLong(Received::Lock("a lease"))
+    ));
     drop(asks(&mut loses).expect("nobody is before it"));
-    assert_eq!(lines.signs("a"), None, "it is gone");
+    assert_eq!(queues.signs("a"), None, "it is gone");
 }
 
 /// Red without: `forget_if_over` in the drop of a place.
 #[test]
 fn a_waiter_that_is_gone_when_the_lease_comes_leaves_no_line() {
-    let (lines, now) = lines();
-    let head = head_of(&lines, "a");
-    let [gone] = behind(&lines, [2]);
-    let called = passes(&lines, now).unwrap();
+    let (queues, now) = queues();
+    let head = head_of(&queues, "a");
+    let [gone] = behind(&queues, [2]);
+    let called = passes(&queues, now).unwrap();
     drop((head, gone));
     assert_eq!(called.hand("a lease"), Err("a lease"));
-    assert_eq!(lines.signs("a"), None, "it is gone");
+    assert_eq!(queues.signs("a"), None, "it is gone");
 }
 
 /// Red without: either limit in `admits_past_head`, the count in `pass`, or its new beginning in `was_granted` and nowhere else;
 /// the look at the head's answer; the moment of grace.
 #[test]
 fn so_many_get_in_past_a_head_before_a_lease_goes_to_the_store() {
-    let (lines, now) = lines();
-    let head = head_of(&lines, "a");
+    let (queues, now) = queues();
+    let head = head_of(&queues, "a");
     head.learned(());
-    let mut waiting = behind(&lines, [1, 2, 3, 4, 5, 6, 7, 8]);
-    let got = |now| passes(&lines, now).map(|called| *called.wants());
+    let mut waiting = behind(&queues, [1, 2, 3, 4, 5, 6, 7, 8]);
+    let got = |now| passes(&queues, now).map(|called| *called.wants());
     assert_eq!([got(now), got(now), got(now)], [Some(1), Some(2), None]);
     // For a moment, until the store has granted that lease.
     let later = now + SECOND;
@@ -324,9 +334,9 @@ fn so_many_get_in_past_a_head_before_a_lease_goes_to_the_store() {
     drop(head);
     let head = asks(&mut waiting[3]).expect("it is the next head");
     assert_eq!(got(later), None, "one that gives up changes nothing");
-    lines.was_granted("a");
+    queues.was_granted("a");
     assert_eq!([got(later), got(later + SECOND * 10)], [Some(5), None]);
-    lines.was_granted("a");
+    queues.was_granted("a");
     assert_eq!([got(later), got(later), got(later)], [Some(6), Some(7), Some(8)], "no answer yet");
     drop(head);
 }
@@ -334,11 +344,11 @@ fn so_many_get_in_past_a_head_before_a_lease_goes_to_the_store() {
 /// Red without: the comparison with `before`.
 #[test]
 fn a_lease_goes_to_no_process_that_came_too_late_for_its_number() {
-    let (lines, now) = lines();
-    let _head = head_of(&lines, "a");
-    let [early] = behind(&lines, [1]);
-    let before = lines.may_pass_head("a", now, |_| true).unwrap();
+    let (queues, now) = queues();
+    let _head = head_of(&queues, "a");
+    let [early] = behind(&queues, [1]);
+    let before = queues.may_pass_head("a", now, |_| true).unwrap();
     drop(early);
-    let _late = behind(&lines, [2]);
-    assert!(lines.pass("a", before, now, |_| true).is_none());
+    let _late = behind(&queues, [2]);
+    assert!(queues.pass("a", before, now, |_| true).is_none());
 }

@@ -15,14 +15,14 @@ pub(super) struct QueuedWaiter<W> {
 
 impl<W> QueuedWaiter<W> {
     /// Tells it that its turn lies ready. One that is gone has passed it on.
-    pub(super) fn tell(self) {
+    pub(super) fn notify(self) {
         self.turn.send(()).ok();
     }
 }
 
 /// A place behind others. Dropped, it is given up, together with what was handed there.
 pub(crate) struct Waiter<W, T, K = ()> {
-    pub(super) lines: Arc<WaitQueues<W, T, K>>,
+    pub(super) queues: Arc<WaitQueues<W, T, K>>,
     pub(super) name: Name,
     pub(super) id: u64,
     pub(super) wants: W,
@@ -41,10 +41,10 @@ pub(crate) enum Received<W, T, K = ()> {
 
 impl<W: Clone, T, K> Waiter<W, T, K> {
     /// Waits for the turn; nothing is lost if this is dropped.
-    pub(crate) async fn turn(&mut self) -> Received<W, T, K> {
+    pub(crate) async fn received(&mut self) -> Received<W, T, K> {
         loop {
             if (&mut self.turn).await.is_err() {
-                // A waiter is only taken out of the line to be told.
+                // A waiter is only taken out of the queue to be told.
                 std::future::pending::<()>().await;
             }
             if let Some(came) = self.pick_up() {
@@ -64,11 +64,11 @@ impl<W: Clone, T, K> Waiter<W, T, K> {
         K: Clone,
     {
         let (tells, changed) = oneshot::channel();
-        if let Some(line) = self.lines.by_name(&self.name).lines.get_mut(&self.name) {
-            if let Some((known, _)) = &line.known {
+        if let Some(queue) = self.queues.by_name(&self.name).queues.get_mut(&self.name) {
+            if let Some((known, _)) = &queue.known {
                 return Ok(known.clone());
             }
-            line.known_waiters.push(tells);
+            queue.known_waiters.push(tells);
         }
         Err(changed)
     }
@@ -76,30 +76,30 @@ impl<W: Clone, T, K> Waiter<W, T, K> {
     /// Picks the turn up. If it went on to others because it lay there for too long, waits again, in
     /// front of those who came later, unless all of them are gone.
     fn pick_up(&mut self) -> Option<Received<W, T, K>> {
-        let lines = self.lines.clone();
-        let mut by_name = lines.by_name(&self.name);
+        let queues = self.queues.clone();
+        let mut by_name = queues.by_name(&self.name);
         if let Some(granted) = by_name.probes.remove(&self.id) {
             return Some(Received::Probe(self.id, Some(granted)));
         }
         if let Some(turn) = by_name.pick_up(&self.name, self.id) {
-            return Some(lines.came(self.name.clone(), turn));
+            return Some(queues.received(self.name.clone(), turn));
         }
-        let kept = match by_name.lines.get_mut(&self.name) {
+        let kept = match by_name.queues.get_mut(&self.name) {
             None => None,
-            Some(line) if line.kept.is_some() => line.kept.take(),
-            Some(line) if line.has_no_head() => None,
+            Some(queue) if queue.kept.is_some() => queue.kept.take(),
+            Some(queue) if queue.has_no_head() => None,
             Some(_) => {
                 let (sender, turn) = oneshot::channel();
                 let id = by_name.number();
                 (self.id, self.turn) = (id, turn);
                 let waiter = QueuedWaiter { id, wants: self.wants.clone(), turn: sender };
-                if let Some(line) = by_name.lines.get_mut(&self.name) {
-                    line.waiting.push_front(waiter);
+                if let Some(queue) = by_name.queues.get_mut(&self.name) {
+                    queue.waiting.push_front(waiter);
                 }
                 return None;
             }
         };
-        let head = lines.head(&mut by_name, &self.name);
+        let head = queues.head(&mut by_name, &self.name);
         // Not while the lines are locked. It was kept for one who wants it on options of its own.
         drop(by_name);
         drop(kept);
@@ -109,29 +109,29 @@ impl<W: Clone, T, K> Waiter<W, T, K> {
 
 impl<W, T, K> Drop for Waiter<W, T, K> {
     fn drop(&mut self) {
-        let mut by_name = self.lines.by_name(&self.name);
+        let mut by_name = self.queues.by_name(&self.name);
         by_name.probes.remove(&self.id);
-        let Some(line) = by_name.lines.get_mut(&self.name) else { return };
-        if let Some(at) = line.waiting.iter().position(|waiter| waiter.id == self.id) {
-            let left = line.waiting.remove(at);
+        let Some(queue) = by_name.queues.get_mut(&self.name) else { return };
+        if let Some(at) = queue.waiting.iter().position(|waiter| waiter.id == self.id) {
+            let left = queue.waiting.remove(at);
             // Not while the lines are locked: dropping it wakes the task that waits.
             drop(by_name);
             drop(left);
             return;
         }
         // A holder that is about to hand the lock over then sees that this waiter is gone.
-        if line.unselect(self.id) {
+        if queue.unselect(self.id) {
             by_name.forget_if_over(&self.name);
         }
         if let Some(turn) = by_name.pick_up(&self.name, self.id) {
             drop(by_name);
-            drop(self.lines.came(self.name.clone(), turn));
+            drop(self.queues.received(self.name.clone(), turn));
         }
     }
 }
 
 impl<W, T, K> fmt::Debug for Waiter<W, T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Place").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Waiter").field("name", &self.name).finish_non_exhaustive()
     }
 }

@@ -85,7 +85,7 @@ impl HeldLease {
                         held = guard.into_held()?;
                     }
                     Next::Store { contended: true } => return Some(held),
-                    Next::Store { contended: false } => return held.keep(head, now),
+                    Next::Store { contended: false } => return held.cache(head, now),
                 },
             }
         }
@@ -155,7 +155,7 @@ impl HeldLease {
     }
 
     /// Keeps the lock in this process for a while, if that is wished and no caller waits for it.
-    fn keep(self: Box<Self>, head: Head, now: Instant) -> Option<Box<Self>> {
+    fn cache(self: Box<Self>, head: Head, now: Instant) -> Option<Box<Self>> {
         let Some(fencing) = self.last.handed_off() else { return Some(self) };
         let Some(until) = self.frame.core().watchdog.cache_until(self.claim().key().name(), now)
         else {
@@ -164,7 +164,7 @@ impl HeldLease {
         // For its holder it ends here; the next hold lies ready.
         let ttl = self.frame.hold().ttl();
         let kept = self.next_hold(fencing, ttl, None, now).into_guard();
-        head.keep(kept, until).err().and_then(LockGuard::into_held)
+        head.cache(kept, until).err().and_then(LockGuard::into_held)
     }
 
     /// Whether who wants the lock with these options, alone or to read, can have it without asking the store.
