@@ -71,7 +71,7 @@ fn the_place_in_front_goes_on_to_those_who_are_left_in_their_order() {
     drop(fifth);
     let (in_front, kept) = queues.try_join("a").expect("the line is empty");
     assert!(kept.is_none());
-    assert!(format!("{in_front:?}").starts_with(r#"Ahead { name: "a""#));
+    assert!(format!("{in_front:?}").starts_with(r#"Head { name: "a""#));
 }
 
 /// Red without: the `Drop` of a place that was told.
@@ -80,7 +80,7 @@ fn a_turn_that_no_process_takes_goes_to_the_next() {
     let (queues, now) = queues();
     let first = head_of(&queues, "a");
     let [second, mut third] = behind(&queues, [2, 3]);
-    assert!(format!("{second:?}").starts_with(r#"Place { name: "a""#));
+    assert!(format!("{second:?}").starts_with(r#"Waiter { name: "a""#));
     drop(first);
     drop(second);
     let in_front = asks(&mut third).expect("its turn");

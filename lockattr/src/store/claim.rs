@@ -1,11 +1,11 @@
 //! Which caller asks for what.
 
 use std::fmt::{self, Debug};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
 
-use super::{LockKey, Sharing, Subscriber, Waiting};
+use super::attempts::Attempts;
+use super::queued_state::QueuedState;
+use super::{LockKey, Sharing, Subscriber};
 use crate::lock::key::{in_one_order, named};
 use crate::lock::token::OwnerToken;
 use crate::platform::entropy::random_bits;
@@ -29,32 +29,16 @@ pub struct Claim {
     value: String,
     /// The value that replaces `value` once the claim shares a lock that it had alone.
     shared_value: OnceLock<String>,
-    /// Zero unless it may wait in the store's queue. Then twice the TTL in milliseconds; the lowest bit is
-    /// set if its turn is only told to it.
-    queued: AtomicU64,
-    /// Which of several servers have answered its release, a bit for each, and whether any of them
-    /// loudly.
-    released_on: AtomicU64,
-    attempts: Mutex<Attempts>,
+    /// Whether it may wait in the store's queue.
+    pub(super) queued: QueuedState,
+    /// Its attempts, where it asks several servers of which each decides for itself.
+    pub(super) attempts: Attempts,
     /// As whom it waits in the queue, if it is one of several attempts, or a part.
     queued_as: Option<Arc<Self>>,
 }
 
 /// Between the token and the label of a claim that shares its lock.
 const SHARED: &str = " mode=shared ";
-
-/// In [`Claim::released_on`].
-const NOTIFIED: u64 = 1 << 63;
-
-/// The attempts of a claim that asks each time as another owner.
-#[derive(Default)]
-struct Attempts {
-    begun: bool,
-    /// None for the first, which is the claim itself.
-    last: Option<Arc<Claim>>,
-    /// Whether the last may have something still.
-    queued: bool,
-}
 
 impl Claim {
     /// A claim with an owner token of its own, and a label that names the caller. It stands alone: no
@@ -115,8 +99,8 @@ impl Claim {
         value: String,
         queued_as: Option<Arc<Self>>,
     ) -> Self {
-        let (shared_value, queued, attempts, released_on) = Default::default();
-        Self { keys, token, sharing, value, shared_value, queued, released_on, attempts, queued_as }
+        let (shared_value, queued, attempts) = Default::default();
+        Self { keys, token, sharing, value, shared_value, queued, attempts, queued_as }
     }
 
     /// The same acquisition of some of its keys.
@@ -124,6 +108,19 @@ impl Claim {
     pub(crate) fn part(self: &Arc<Self>, keys: Box<[LockKey]>) -> Self {
         let value = self.value.clone();
         Self::owned_by(self.token, keys.into(), self.sharing, value, Some(self.clone()))
+    }
+
+    /// The same acquisition by another owner, which waits in the queue in the place of this one.
+    pub(super) fn as_another_owner(self: &Arc<Self>) -> Self {
+        let label = self.value.split_once(' ').map_or("", |(_, label)| label);
+        let token = OwnerToken::random(self.token.subscriber());
+        let value = [&token.to_string(), " ", label].concat();
+        Self::owned_by(token, self.keys.clone(), self.sharing, value, Some(self.clone()))
+    }
+
+    /// As whom it waits in the queue: notifications for it go to that claim.
+    pub(crate) fn queued_as(&self) -> &Self {
+        self.queued_as.as_deref().unwrap_or(self)
     }
 
     /// What is asked for; the first of them, where there are several.
@@ -180,84 +177,6 @@ impl Claim {
     /// The keys as an error names them.
     pub(crate) fn named(&self) -> String {
         named(&self.keys)
-    }
-
-    /// The claim as another owner than last time, for a store whose servers may execute what one
-    /// attempt asked after they have executed what a later one did: itself the first time, then one
-    /// with a new token, that waits in the queue in the same place.
-    pub(crate) fn next_attempt(self: &Arc<Self>) -> Arc<Self> {
-        let mut attempts = self.attempts();
-        attempts.queued = true;
-        if !std::mem::replace(&mut attempts.begun, true) {
-            return self.clone();
-        }
-        let label = self.value.split_once(' ').map_or("", |(_, label)| label);
-        let token = OwnerToken::random(self.token.subscriber());
-        let value = [&token.to_string(), " ", label].concat();
-        let keys = self.keys.clone();
-        let next = Self::owned_by(token, keys, self.sharing, value, Some(self.clone()));
-        attempts.last.insert(Arc::new(next)).clone()
-    }
-
-    /// The attempt that was begun last: whose the lock is, if it was granted.
-    pub(crate) fn last_attempt(self: &Arc<Self>) -> Arc<Self> {
-        self.attempts().last.clone().unwrap_or_else(|| self.clone())
-    }
-
-    /// The same, unless it has nothing any more: there was none, or it was given back.
-    pub(crate) fn queued_attempt(self: &Arc<Self>) -> Option<Arc<Self>> {
-        let queued = self.attempts().queued;
-        queued.then(|| self.last_attempt())
-    }
-
-    /// What its last attempt may have got was given back.
-    pub(crate) fn end_attempt(&self) {
-        self.attempts().queued = false;
-    }
-
-    /// This one of several servers has answered its release.
-    pub(crate) fn note_released(&self, node: usize, quietly: bool) {
-        let notified = if quietly { 0 } else { NOTIFIED };
-        self.released_on.fetch_or((1 << node) | notified, Ordering::AcqRel);
-    }
-
-    /// Whether this one has, and if so, whether that was quiet.
-    pub(crate) fn released_on(&self, node: usize) -> Option<bool> {
-        let bits = self.released_on.load(Ordering::Acquire);
-        (bits & (1 << node) != 0).then_some(bits & NOTIFIED == 0)
-    }
-
-    /// As whom it waits in the queue: notifications for it go to that claim.
-    pub(crate) fn queued_as(&self) -> &Self {
-        self.queued_as.as_deref().unwrap_or(self)
-    }
-
-    /// It may wait in the store's queue from now on.
-    pub(crate) fn enters_queue(&self, ttl: Duration, waiting: Waiting) {
-        let halves = u64::try_from(ttl.as_millis()).map_or(u64::MAX, |ms| ms.saturating_mul(2));
-        let told = u64::from(waiting != Waiting::Queued);
-        self.queued_as().queued.store((halves & !1) | told, Ordering::Release);
-    }
-
-    /// Its turn has come: it does not wait in the queue any more. One that is asked to come and take
-    /// several locks may do so in another line still.
-    pub(crate) fn left_queue(&self) {
-        if self.queued.load(Ordering::Acquire) & 1 == 0 {
-            self.queued.store(0, Ordering::Release);
-        }
-    }
-
-    /// What it asked for, and how it waits, where it may still wait in the queue.
-    pub(crate) fn queued(&self) -> Option<(Duration, Waiting)> {
-        let halves = self.queued_as().queued.load(Ordering::Acquire);
-        let told = halves & 1 == 1;
-        let waiting = if told { Waiting::Told { again: true } } else { Waiting::Queued };
-        (halves > 0).then(|| (Duration::from_millis(halves / 2), waiting))
-    }
-
-    fn attempts(&self) -> MutexGuard<'_, Attempts> {
-        // Nothing in there can panic half-way, so a poisoned lock is still good.
-        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

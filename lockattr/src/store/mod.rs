@@ -32,6 +32,7 @@ pub use crate::engines::zookeeper::ZookeeperStore;
 #[cfg(any(feature = "redis", feature = "mysql"))]
 pub(crate) mod answers;
 mod any;
+mod attempts;
 mod claim;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod connection_for;
@@ -44,6 +45,7 @@ pub(crate) mod last_answer;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
 mod notifications;
 pub(crate) mod queue;
+mod queued_state;
 mod request;
 #[cfg(any(
     feature = "redis",

@@ -3,6 +3,8 @@
 
 // Public where the simulation of clients and servers uses it (`sim.rs`).
 #![cfg_attr(not(feature = "__sim"), allow(unreachable_pub))]
+// The other engines need a part of it.
+#![cfg_attr(not(feature = "redis"), allow(dead_code))]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};

@@ -9,9 +9,10 @@ use futures_util::FutureExt;
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, timeout_at};
 
+use super::Watchdog;
+use super::losses::lose;
 use super::queue::MIN_RETRY_PAUSE;
 use super::releases::PendingRelease;
-use super::{Watchdog, lose};
 use crate::observe;
 use crate::store::{ReleaseOutcome, RenewOutcome, RenewRequest, StoreError};
 

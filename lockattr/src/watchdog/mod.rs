@@ -9,6 +9,7 @@ mod early_losses;
 mod known_runners;
 mod last_resort;
 mod leases;
+mod losses;
 mod new_leases;
 mod own_runtime;
 mod pending_acquires;
@@ -17,39 +18,34 @@ mod queues;
 mod recheck_timers;
 mod releases;
 mod runtime_check;
+mod send_later;
+mod shutdown;
 mod task;
 
 use std::fmt;
-use std::future::poll_fn;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::Instant;
 
 use crate::lease::LeaseState;
 use crate::platform::process::Process;
 use crate::platform::sync::SHARDS;
-use crate::store::{AnyStore, OwnerToken, ReleaseRequest};
+use crate::store::AnyStore;
 use crate::{Error, LostReason};
-use batch::send_releases;
 use early_losses::EarlyLosses;
 use known_runners::KnownRunners;
-use new_leases::{NewLeases, place};
+use losses::lose;
+use new_leases::NewLeases;
 use own_runtime::OwnRuntime;
 use pending_acquires::PendingAcquires;
 use queue::Queue;
 pub(crate) use queues::Queues;
-use releases::PendingRelease;
 use runtime_check::check_runtime;
 use task::Runner;
-
-/// The clock must not overflow, whatever limit was asked for.
-const LONGEST_SHUTDOWN: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Watches the holds of one manager.
 pub(crate) struct Watchdog {
@@ -224,193 +220,11 @@ impl Watchdog {
         }
     }
 
-    /// Whether the claim with this token has its lock.
-    pub(crate) fn holds(&self, token: OwnerToken) -> bool {
-        let (holds, now) = (self.leases().leases.of(token), Instant::now());
-        holds.iter().any(|hold| hold.is_kept(now))
-    }
-
-    /// Whether the claim with this token had its lock and has it no more, though its holder has not let go
-    /// of it yet.
-    pub(crate) fn has_lost(&self, token: OwnerToken) -> bool {
-        let (holds, now) = (self.leases().leases.of(token), Instant::now());
-        !holds.is_empty() && holds.iter().all(|hold| !hold.is_kept(now))
-    }
-
-    /// The store says by itself that the claim with this token has lost its lock.
-    pub(crate) fn lost(&self, token: OwnerToken) {
-        // Before the look: a lease that comes behind it finds the loss.
-        self.early_losses.note(token);
-        let holds = self.leases().leases.lose_all_of(token);
-        if !holds.is_empty() {
-            self.early_losses.forget(token);
-        }
-        // Not while the queue is locked: the caller that is woken may want it.
-        holds.iter().for_each(|hold| lose(hold));
-    }
-
-    /// The lease of the claim with this token is over, for its holder as for the store.
-    #[cfg(feature = "testing")]
-    pub(crate) fn expired(&self, token: OwnerToken) {
-        let holds = self.leases().leases.of(token);
-        holds.iter().for_each(|hold| hold.lose(LostReason::Expired));
-    }
-
-    /// Returns once nothing is to be given back any more.
-    #[cfg(feature = "testing")]
-    pub(crate) async fn all_released(&self) {
-        self.until(|queue| queue.releases.all_settled()).await;
-    }
-
-    /// Gives a lock back that no caller waits for, until its lease has ended by itself.
-    pub(crate) fn release_later(
-        self: &Arc<Self>,
-        lock: ReleaseRequest,
-        until: Instant,
-        held: bool,
-    ) {
-        if !self.is_of_this_process() {
-            return;
-        }
-        let now = Instant::now();
-        self.queue().release(PendingRelease::new(lock, until, held, now), now);
-        self.ensure_driven();
-    }
-
-    /// Undoes what the store may have done for a claim for `ttl` whose caller gave up: until it answers, or
-    /// the claim's entry and a lease that was granted to it have ended by themselves.
-    pub(crate) fn undo(self: &Arc<Self>, lock: ReleaseRequest, ttl: Duration) {
-        let now = Instant::now();
-        let release = PendingRelease::new(lock, now + ttl, false, now);
-        let lasts = self.store.entry_lifetime(ttl);
-        self.queue().release(release.at_least_for(lasts), now);
-        self.ensure_driven();
-    }
-
-    /// Tries the releases again that got no answer, now.
-    pub(crate) fn retry_now(self: &Arc<Self>) {
-        {
-            let mut queue = self.queue();
-            queue.retry_now();
-            queue.wake();
-        }
-        self.ensure_driven();
-    }
-
-    /// Hands a release to the store's client and leaves its answer to the task: when this returns, every
-    /// later command for the key comes after it. Whether it waits for its answer.
-    pub(crate) async fn release_in_background(
-        self: &Arc<Self>,
-        lock: ReleaseRequest,
-        until: Instant,
-        held: bool,
-    ) -> bool {
-        let runtime = match Handle::try_current() {
-            Ok(runtime) if Runner::start(self, &runtime).is_ok() => runtime.id(),
-            _ => {
-                self.release_later(lock, until, held);
-                return false;
-            }
-        };
-        let releases = vec![PendingRelease::new(lock, until, held, Instant::now())];
-        self.queue().releases.sent_by_caller();
-        let mut under_way = send_releases(self.clone(), releases);
-        let sent = poll_fn(|context| Poll::Ready(under_way.as_mut().poll(context)));
-        let waits = sent.await.is_pending();
-        if waits {
-            let refused = self.queue().adopt(runtime, under_way);
-            // Back into the queue with it.
-            drop(refused);
-            self.ensure_driven();
-        }
-        waits
-    }
-
     /// Ensures that what lies in the queue is done: here, or elsewhere, or by a thread.
     fn ensure_driven(self: &Arc<Self>) {
         if self.start().is_err() {
             self.start_last_resort();
             self.wait_for_own_runtime();
-        }
-    }
-
-    /// Whether nothing more may be acquired.
-    pub(crate) fn is_shut_down(&self) -> bool {
-        self.new_leases.is_shut_down()
-    }
-
-    /// Lets the tasks end once nothing is held or to be released.
-    pub(crate) fn close(&self) {
-        if !self.is_of_this_process() {
-            return;
-        }
-        {
-            self.awaited.store(true, Ordering::SeqCst);
-            let mut queue = self.queue();
-            queue.closing = true;
-            queue.wake();
-        }
-        // Not while the queue is locked: they go into it.
-        self.queues.release_cached();
-        self.settled.notify_waiters();
-        self.wait_for_own_runtime();
-    }
-
-    /// Returns once nothing more may be acquired.
-    pub(crate) async fn stopped(&self) {
-        let mut stopped = pin!(self.stopped[place()].notified());
-        // Listen first, look second: a shutdown in between is then not missed.
-        stopped.as_mut().enable();
-        if !self.is_shut_down() {
-            stopped.await;
-        }
-    }
-
-    /// Grants nothing more, signals every holder, waits up to `limit` for them to let go, lets go
-    /// for them, and waits as long again for the store.
-    pub(crate) async fn shut_down(self: &Arc<Self>, limit: Duration) {
-        if let Err(error) = self.check_process() {
-            tracing::error!(%error, "nothing is shut down");
-            return;
-        }
-        self.close();
-        let holds = {
-            self.new_leases.shut_down();
-            self.leases().leases.all()
-        };
-        // Not while the queue is locked: the caller that is woken may want it.
-        holds.iter().for_each(|hold| hold.lose(LostReason::ShutDown));
-        self.stopped.iter().for_each(Notify::notify_waiters);
-        if let Err(error) = self.start() {
-            tracing::error!(%error, "nothing can be waited for");
-            return;
-        }
-        let limit = limit.min(LONGEST_SHUTDOWN);
-        let let_go = |queue: &Queue| queue.leases.is_empty() && self.pending_acquires.none();
-        timeout(limit, self.until(let_go)).await.ok();
-        let deadline = Instant::now() + limit;
-        let abandoned = self.leases().leases.abandon();
-        if !abandoned.is_empty() {
-            tracing::warn!(count = abandoned.len(), "released locks whose holders did not stop");
-            for hold in abandoned {
-                let lock = ReleaseRequest::new(hold.claim().clone());
-                self.release_later(lock, hold.store_lets_go_at(), true);
-            }
-        }
-        // A caller that lets go from here on does so in time or not at all.
-        timeout_at(deadline, self.until(|queue| queue.releases.all_settled())).await.ok();
-        self.queue().wake();
-    }
-
-    async fn until(&self, done: impl Fn(&Queue) -> bool) {
-        self.awaited.store(true, Ordering::SeqCst);
-        loop {
-            let mut settled = pin!(self.settled.notified());
-            settled.as_mut().enable();
-            if done(&self.leases()) {
-                return;
-            }
-            settled.await;
         }
     }
 
@@ -451,16 +265,6 @@ fn forked() -> Error {
          threads it needs: connect one in this process, on a runtime that was started after the fork"
             .into(),
     )
-}
-
-/// Tells a holder that the store has its lock no more.
-fn lose(hold: &LeaseState) {
-    // Not where it is being released: that may have overtaken a renewal.
-    if hold.is_kept(Instant::now()) {
-        let key = hold.claim().key().as_str();
-        tracing::warn!(key, "the lease was lost: the store no longer has it as ours");
-    }
-    hold.lose(LostReason::Taken);
 }
 
 impl fmt::Debug for Watchdog {

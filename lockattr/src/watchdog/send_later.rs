@@ -1,0 +1,81 @@
+//! Releases that no caller waits for: queued, or sent and left to the task.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+
+use super::Watchdog;
+use super::batch::send_releases;
+use super::releases::PendingRelease;
+use super::task::Runner;
+use crate::store::ReleaseRequest;
+
+impl Watchdog {
+    /// Gives a lock back that no caller waits for, until its lease has ended by itself.
+    pub(crate) fn release_later(
+        self: &Arc<Self>,
+        lock: ReleaseRequest,
+        until: Instant,
+        held: bool,
+    ) {
+        if !self.is_of_this_process() {
+            return;
+        }
+        let now = Instant::now();
+        self.queue().release(PendingRelease::new(lock, until, held, now), now);
+        self.ensure_driven();
+    }
+
+    /// Undoes what the store may have done for a claim for `ttl` whose caller gave up: until it answers, or
+    /// the claim's entry and a lease that was granted to it have ended by themselves.
+    pub(crate) fn undo(self: &Arc<Self>, lock: ReleaseRequest, ttl: Duration) {
+        let now = Instant::now();
+        let release = PendingRelease::new(lock, now + ttl, false, now);
+        let lasts = self.store.entry_lifetime(ttl);
+        self.queue().release(release.at_least_for(lasts), now);
+        self.ensure_driven();
+    }
+
+    /// Tries the releases again that got no answer, now.
+    pub(crate) fn retry_now(self: &Arc<Self>) {
+        {
+            let mut queue = self.queue();
+            queue.retry_now();
+            queue.wake();
+        }
+        self.ensure_driven();
+    }
+
+    /// Hands a release to the store's client and leaves its answer to the task: when this returns, every
+    /// later command for the key comes after it. Whether it waits for its answer.
+    pub(crate) async fn release_in_background(
+        self: &Arc<Self>,
+        lock: ReleaseRequest,
+        until: Instant,
+        held: bool,
+    ) -> bool {
+        let runtime = match Handle::try_current() {
+            Ok(runtime) if Runner::start(self, &runtime).is_ok() => runtime.id(),
+            _ => {
+                self.release_later(lock, until, held);
+                return false;
+            }
+        };
+        let releases = vec![PendingRelease::new(lock, until, held, Instant::now())];
+        self.queue().releases.sent_by_caller();
+        let mut under_way = send_releases(self.clone(), releases);
+        let sent = poll_fn(|context| Poll::Ready(under_way.as_mut().poll(context)));
+        let waits = sent.await.is_pending();
+        if waits {
+            let refused = self.queue().adopt(runtime, under_way);
+            // Back into the queue with it.
+            drop(refused);
+            self.ensure_driven();
+        }
+        waits
+    }
+}

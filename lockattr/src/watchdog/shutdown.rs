@@ -1,0 +1,106 @@
+//! The end of a manager: nothing more is acquired, holders are notified, and what they hold is released.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::Watchdog;
+use super::new_leases::place;
+use super::queue::Queue;
+use crate::LostReason;
+use crate::store::ReleaseRequest;
+
+/// The clock must not overflow, whatever limit was asked for.
+const LONGEST_SHUTDOWN: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+impl Watchdog {
+    /// Whether nothing more may be acquired.
+    pub(crate) fn is_shut_down(&self) -> bool {
+        self.new_leases.is_shut_down()
+    }
+
+    /// Lets the tasks end once nothing is held or to be released.
+    pub(crate) fn close(&self) {
+        if !self.is_of_this_process() {
+            return;
+        }
+        {
+            self.awaited.store(true, Ordering::SeqCst);
+            let mut queue = self.queue();
+            queue.closing = true;
+            queue.wake();
+        }
+        // Not while the queue is locked: they go into it.
+        self.queues.release_cached();
+        self.settled.notify_waiters();
+        self.wait_for_own_runtime();
+    }
+
+    /// Returns once nothing more may be acquired.
+    pub(crate) async fn stopped(&self) {
+        let mut stopped = pin!(self.stopped[place()].notified());
+        // Listen first, look second: a shutdown in between is then not missed.
+        stopped.as_mut().enable();
+        if !self.is_shut_down() {
+            stopped.await;
+        }
+    }
+
+    /// Grants nothing more, signals every holder, waits up to `limit` for them to let go, lets go
+    /// for them, and waits as long again for the store.
+    pub(crate) async fn shut_down(self: &Arc<Self>, limit: Duration) {
+        if let Err(error) = self.check_process() {
+            tracing::error!(%error, "nothing is shut down");
+            return;
+        }
+        self.close();
+        let holds = {
+            self.new_leases.shut_down();
+            self.leases().leases.all()
+        };
+        // Not while the queue is locked: the caller that is woken may want it.
+        holds.iter().for_each(|hold| hold.lose(LostReason::ShutDown));
+        self.stopped.iter().for_each(Notify::notify_waiters);
+        if let Err(error) = self.start() {
+            tracing::error!(%error, "nothing can be waited for");
+            return;
+        }
+        let limit = limit.min(LONGEST_SHUTDOWN);
+        let let_go = |queue: &Queue| queue.leases.is_empty() && self.pending_acquires.none();
+        timeout(limit, self.until(let_go)).await.ok();
+        let deadline = Instant::now() + limit;
+        let abandoned = self.leases().leases.abandon();
+        if !abandoned.is_empty() {
+            tracing::warn!(count = abandoned.len(), "released locks whose holders did not stop");
+            for hold in abandoned {
+                let lock = ReleaseRequest::new(hold.claim().clone());
+                self.release_later(lock, hold.store_lets_go_at(), true);
+            }
+        }
+        // A caller that lets go from here on does so in time or not at all.
+        timeout_at(deadline, self.until(|queue| queue.releases.all_settled())).await.ok();
+        self.queue().wake();
+    }
+
+    pub(super) async fn until(&self, done: impl Fn(&Queue) -> bool) {
+        self.awaited.store(true, Ordering::SeqCst);
+        loop {
+            let mut settled = pin!(self.settled.notified());
+            settled.as_mut().enable();
+            if done(&self.leases()) {
+                return;
+            }
+            settled.await;
+        }
+    }
+
+    /// Returns once nothing is to be given back any more.
+    #[cfg(feature = "testing")]
+    pub(crate) async fn all_released(&self) {
+        self.until(|queue| queue.releases.all_settled()).await;
+    }
+}
