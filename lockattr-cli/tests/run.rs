@@ -73,7 +73,6 @@ async fn a_waiter_runs_when_the_first_has_ended() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: `signals.next()` beside the acquire in `run.rs`.
 #[tokio::test]
 async fn a_process_that_is_notified_to_end_while_it_waits_leaves_the_queue() {
     let (server, url) = server().await;
@@ -111,7 +110,6 @@ async fn the_lease_is_renewed_while_the_command_runs() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: the code for `Error::Store` in `failure.rs`.
 #[tokio::test]
 async fn a_store_that_is_down_is_not_a_lock_that_is_busy() {
     let (server, url) = server().await;

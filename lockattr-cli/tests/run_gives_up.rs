@@ -15,7 +15,6 @@ use crate::support::{SOON, at_once, lockattr, said};
 /// How long it tries by itself.
 const LEAVES_WITHIN: Duration = Duration::from_secs(10);
 
-/// Red without: `leave` in `run.rs`; the place remains for as long as its session, which is a minute.
 #[tokio::test]
 async fn a_process_that_waited_in_vain_has_left_the_queue() {
     let etcd = Etcd::start().await;
@@ -34,7 +33,6 @@ async fn a_process_that_waited_in_vain_has_left_the_queue() {
     assert_eq!(etcd.left().await, Vec::<String>::new());
 }
 
-/// Red without: `leave` in `run.rs`.
 #[tokio::test]
 async fn a_lock_whose_grant_was_never_heard_of_is_given_back() {
     let server = RedisServer::start().await;
@@ -50,7 +48,6 @@ async fn a_lock_whose_grant_was_never_heard_of_is_given_back() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: `leave` in `bench.rs`, before the error is reported.
 #[tokio::test]
 async fn a_bench_that_fails_leaves_nothing() {
     let server = RedisServer::start().await;
@@ -65,7 +62,6 @@ async fn a_bench_that_fails_leaves_nothing() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: `signals` in `leave` of `store.rs`.
 #[tokio::test]
 async fn a_process_that_is_notified_twice_to_end_does_not_wait_for_a_store_that_is_away() {
     let server = RedisServer::start().await;
@@ -92,8 +88,6 @@ async fn a_process_that_is_notified_twice_to_end_does_not_wait_for_a_store_that_
 }
 
 /// Its command ignores SIGTERM, so that it would tell that it was started.
-///
-/// Red without: `ensure_held` in `run/supervision.rs`.
 #[tokio::test]
 async fn a_run_that_stood_still_past_its_lease_does_not_start_the_command() {
     let server = RedisServer::start().await;

@@ -16,7 +16,6 @@ const STUBBORN: &str = "trap '' TERM; sleep 1000 & echo $$ $!; while :; do sleep
 /// The command ends when it is asked to, and its child does not.
 const STUBBORN_CHILD: &str = "(trap '' TERM; exec sleep 1000) & echo $$ $!; wait";
 
-/// Red without: `lost` in `run/supervision.rs`, or `killpg` with the number of the command alone.
 #[tokio::test]
 async fn a_lease_that_is_taken_away_ends_the_command_and_its_children() {
     for (script, kill_after) in [(TWO, "1m"), (STUBBORN, "200ms"), (STUBBORN_CHILD, "200ms")] {
@@ -46,7 +45,6 @@ async fn a_lease_that_is_taken_away_ends_the_command_and_its_children() {
     }
 }
 
-/// Red without: `guard.lost()` in `run/supervision.rs`.
 #[tokio::test]
 async fn a_store_that_is_away_for_too_long_ends_the_command() {
     let (server, url) = server().await;
@@ -57,7 +55,6 @@ async fn a_store_that_is_away_for_too_long_ends_the_command() {
     two.end().await;
 }
 
-/// Red without: `guard.lost()` in `run/supervision.rs`.
 #[tokio::test]
 async fn a_command_that_runs_for_longer_than_it_may_is_ended() {
     let (server, url) = server().await;
@@ -68,7 +65,6 @@ async fn a_command_that_runs_for_longer_than_it_may_is_ended() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: the leash, or its own limit, which is half of a TTL.
 #[tokio::test]
 async fn a_run_that_is_killed_takes_its_command_along() {
     for script in [TWO, STUBBORN, STUBBORN_CHILD] {
@@ -94,7 +90,6 @@ async fn a_leash_outside_of_a_run_ends_no_process() {
     assert_eq!(node.line().await, "2");
 }
 
-/// Red without: what a release answers.
 #[tokio::test]
 async fn a_lease_that_was_lost_without_a_word_is_notified_at_the_end() {
     let (server, _) = server().await;
@@ -106,7 +101,6 @@ async fn a_lease_that_was_lost_without_a_word_is_notified_at_the_end() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: its exit code where the release was not answered.
 #[tokio::test]
 async fn a_store_that_is_away_at_the_end_hides_no_exit_code() {
     let (server, _) = server().await;

@@ -39,7 +39,6 @@ async fn a_command_that_a_signal_ends_has_the_code_of_shells() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: `ignored` in `run/signals.rs`.
 #[tokio::test]
 async fn nohup_is_nohup_for_the_command_as_well() {
     let (server, url) = server().await;
@@ -55,7 +54,6 @@ async fn nohup_is_nohup_for_the_command_as_well() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: `Foreground`; the command is stopped when it reads.
 #[tokio::test]
 async fn the_command_reads_from_the_terminal_and_ctrl_c_is_for_it() {
     let (server, url) = server().await;
@@ -78,7 +76,6 @@ async fn the_command_reads_from_the_terminal_and_ctrl_c_is_for_it() {
     terminal.shows("\negein end egein").await;
 }
 
-/// Red without: `pass_on` in `run/foreground.rs`.
 #[tokio::test]
 async fn ctrl_c_ends_the_script_around_a_run_as_well() {
     let (server, url) = server().await;

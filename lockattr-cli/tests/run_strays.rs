@@ -27,7 +27,6 @@ fn straying(url: &str, words: &[&str], leaves: &[&str], script: &str) -> Command
     command
 }
 
-/// Red without: `to_strays` in `run/reach.rs`.
 #[tokio::test]
 async fn a_lease_that_is_taken_away_ends_a_command_that_has_left_its_group() {
     for leaves in LEAVES {
@@ -44,7 +43,6 @@ async fn a_lease_that_is_taken_away_ends_a_command_that_has_left_its_group() {
     }
 }
 
-/// Red without: the command's number, told to its leash in `run/group.rs`.
 #[tokio::test]
 async fn a_run_that_is_killed_takes_a_command_along_that_has_left_its_group() {
     for leaves in LEAVES {
@@ -69,7 +67,6 @@ async fn a_run_that_is_killed_takes_a_command_along_that_has_left_its_group() {
     }
 }
 
-/// Red without: `to_strays` in `run/reach.rs`, and for SIGINT in `run/leash.rs`.
 #[tokio::test]
 async fn a_signal_is_passed_on_once_to_a_command_that_has_left_its_group() {
     for (name, signal) in [
@@ -94,7 +91,6 @@ async fn a_signal_is_passed_on_once_to_a_command_that_has_left_its_group() {
     }
 }
 
-/// Red without: `relay` in `run/leash.rs`: the leash is alone in the group that has the terminal.
 #[tokio::test]
 async fn ctrl_c_is_for_a_command_that_has_left_its_group_as_well() {
     let (server, url) = server().await;
@@ -108,7 +104,6 @@ async fn ctrl_c_is_for_a_command_that_has_left_its_group_as_well() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: `left_behind` in `run/reach.rs`, which asks about the command's own group.
 #[tokio::test]
 async fn what_a_command_leaves_behind_in_a_group_of_its_own_is_notified() {
     let (server, url) = server().await;
@@ -123,7 +118,6 @@ async fn what_a_command_leaves_behind_in_a_group_of_its_own_is_notified() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: the signal handlers in `end` of `run/supervision.rs`.
 #[tokio::test]
 async fn a_process_that_ends_for_want_of_a_lease_hears_signals_still() {
     let (server, url) = server().await;
@@ -141,8 +135,6 @@ async fn a_process_that_ends_for_want_of_a_lease_hears_signals_still() {
 
 /// A command that has ended and is kept from being seen to, as by a debugger, stands for all that
 /// SIGKILL does not end: one that sleeps in a file system that is away, or runs as somebody else.
-///
-/// Red without: `DIES_WITHIN` in `run/supervision.rs`.
 #[tokio::test]
 async fn a_command_that_nothing_ends_is_not_waited_for() {
     let (server, url) = server().await;

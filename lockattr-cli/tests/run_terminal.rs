@@ -7,7 +7,6 @@ use nix::unistd::{Pid, getpgid};
 use crate::support::{SOON, running, send, server, state};
 use crate::terminal::Terminal;
 
-/// Red without: `is_shared` in `run/foreground.rs`, which asks where the output goes.
 #[tokio::test]
 async fn a_command_whose_output_goes_to_a_file_reads_from_the_terminal() {
     let (server, url) = server().await;
@@ -35,8 +34,6 @@ async fn a_command_whose_output_goes_to_a_file_reads_from_the_terminal() {
 }
 
 /// Its shell gives what it starts a mask of its own.
-///
-/// Red without: `Place::Back` in `run/group.rs`; the command stands still forever.
 #[tokio::test]
 async fn a_command_that_shares_the_terminal_reads_nothing_and_goes_on() {
     let (server, url) = server().await;
@@ -50,7 +47,6 @@ async fn a_command_that_shares_the_terminal_reads_nothing_and_goes_on() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: SIGCONT in `pass_on` of `run/reach.rs`.
 #[tokio::test]
 async fn a_command_that_stands_still_is_ended_by_a_signal() {
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT] {
@@ -64,7 +60,6 @@ async fn a_command_that_stands_still_is_ended_by_a_signal() {
     }
 }
 
-/// Red without: `unstopped` around the start of the leash in `run/group.rs`.
 #[tokio::test]
 async fn the_leash_is_not_stopped_with_a_command_that_reads_in_the_background() {
     for signal in ["TTIN", "TTOU"] {
@@ -84,7 +79,6 @@ async fn the_leash_is_not_stopped_with_a_command_that_reads_in_the_background() 
     }
 }
 
-/// Red without: `unstopped` in `failure.rs`: `lockattr run` itself stands still forever.
 #[tokio::test]
 async fn a_terminal_that_stops_who_writes_in_the_background_stops_no_run() {
     let (server, url) = server().await;

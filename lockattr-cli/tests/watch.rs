@@ -67,7 +67,6 @@ async fn a_pipe_gets_lines_in_words_and_a_store_that_comes_back_is_watched_on() 
     assert_eq!(node.finish().await.code(), Some(0));
 }
 
-/// Red without: the signals in `watch/screen.rs`.
 #[tokio::test]
 async fn a_view_that_is_notified_to_end_leaves_the_terminal_as_it_was() {
     let (_server, url) = server().await;

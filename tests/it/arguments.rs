@@ -27,7 +27,6 @@ fn sold_stream<'a>(
     Box::pin(stream::iter(items.iter().copied().map(Ok)))
 }
 
-/// Red without: the key inside of what `when` decides.
 #[tokio::test]
 async fn a_key_is_not_evaluated_where_when_is_false() {
     let manager = manager();
@@ -144,7 +143,6 @@ impl Job {
     }
 }
 
-/// Red without: the `let` for each parameter, or for `self`, in `owned.rs`.
 #[tokio::test]
 async fn every_argument_is_dropped_before_the_release_and_in_the_order_of_rust() {
     let (manager, dropped) = (manager(), Dropped::default());

@@ -70,7 +70,6 @@ async fn sell(id: u64, inside: &AtomicUsize, ran: &AtomicUsize) -> Result<(), Er
     Ok(())
 }
 
-/// Red without: the comparison in `Locks::acquire`.
 #[tokio::test(start_paused = true)]
 async fn of_eight_callers_two_get_in_and_the_rest_are_notified_who_holds() {
     let manager = manager();
@@ -262,7 +261,6 @@ async fn unprintable_key(part: Unprintable) -> Result<(), Error> {
     Ok(())
 }
 
-/// Red without: `check_ttl`. On a paused clock, or a lease of 10 ms is lost on a busy machine.
 #[tokio::test(start_paused = true)]
 async fn bad_values_at_run_time_are_refused_with_a_sentence() {
     let test = async {

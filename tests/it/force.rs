@@ -44,7 +44,6 @@ async fn what_is_held_under_the_managers_own_prefix_is_listed_by_key() {
     assert_eq!(other.held_locks().await.unwrap(), []);
 }
 
-/// Red without: `is_note` in `held_locks`.
 #[tokio::test(start_paused = true)]
 async fn what_those_who_wait_leave_for_the_search_of_circles_is_no_ones_lock() {
     let store = Arc::new(MemoryStore::new());

@@ -210,7 +210,6 @@ fn key_and_template_give_the_values_back() {
     });
 }
 
-/// Red without: the escapes of `KeyBuilder::placeholder`.
 #[test]
 fn no_two_value_lists_meet_on_one_key() {
     let rig = Rig::new();

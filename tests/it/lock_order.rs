@@ -45,7 +45,6 @@ async fn two_orders_of_annotated_functions_are_notified_once_with_all_four_place
     assert!(inversion.templates().eq(["order:<id>", "product:<id>"]), "{said}");
 }
 
-/// Red without: the check of `lock_order`, and that of `is_once`.
 #[tokio::test]
 async fn it_is_not_checked_where_no_process_wants_it_nor_where_no_process_waits() {
     let off = manager("check_lock_order=false");
@@ -116,8 +115,6 @@ async fn nests(
 }
 
 /// The other way would end both by their wait budget.
-///
-/// Red without: `search` in `acquire_unobserved`.
 #[tokio::test(start_paused = true)]
 async fn a_deadlock_inside_one_process_is_found_within_a_second() {
     let manager = manager("detect_deadlocks=true");
@@ -146,7 +143,6 @@ async fn a_waiter_long_for_somebody_who_works_is_in_no_circle() {
     assert!(waited >= 28 * SECOND, "{waited:?}");
 }
 
-/// Red without: permits left out.
 #[tokio::test(start_paused = true)]
 async fn a_process_that_holds_a_permit_of_which_there_are_more_blocks_no_process_forever() {
     let manager = manager("detect_deadlocks=true");
@@ -172,7 +168,6 @@ async fn a_process_that_holds_a_permit_of_which_there_are_more_blocks_no_process
     one.expect("and then the lock");
 }
 
-/// Red without: `ensure_held` in `look_at_order`, or in `holds_up_others`.
 #[tokio::test(start_paused = true)]
 async fn a_task_that_went_on_behind_its_hold_is_inside_of_nothing() {
     let manager = manager("detect_deadlocks=true&lock_order=true");

@@ -54,7 +54,6 @@ async fn inner() -> Result<(u32, u64), Error> {
     Ok(here())
 }
 
-/// Red without: `chain::find`.
 #[tokio::test]
 async fn nested_calls_enter_three_deep_through_other_functions_and_a_trait_object() {
     with_manager(|manager| async move {
@@ -75,7 +74,6 @@ async fn exclusive(inside: &AtomicUsize) -> Result<u32, Error> {
     Ok(here().0)
 }
 
-/// Red without: the gate of a frame.
 #[tokio::test(start_paused = true)]
 async fn branches_of_a_join_take_turns_inside_and_outside_a_holder() {
     with_manager(|manager| async move {

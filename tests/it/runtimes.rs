@@ -29,8 +29,6 @@ fn is_free(manager: &LockManager, key: &str) -> bool {
 }
 
 /// The watchdog's task goes down with its runtime before it could send anything.
-///
-/// Red without: the thread of the last resort.
 #[test]
 fn what_a_runtime_leaves_behind_is_given_back_when_it_ends() {
     let manager = Scripted::new().manager();
@@ -39,8 +37,6 @@ fn what_a_runtime_leaves_behind_is_given_back_when_it_ends() {
 }
 
 /// A guard inside a task is dropped with it, after the watchdog's task or before.
-///
-/// Red without: the thread of the last resort.
 #[test]
 fn tasks_that_end_with_their_runtime_give_back_what_they_hold() {
     let store = Scripted::new();
@@ -61,7 +57,6 @@ fn tasks_that_end_with_their_runtime_give_back_what_they_hold() {
     }
 }
 
-/// Red without: the thread of the last resort, where there is no runtime to start a task on.
 #[test]
 fn a_guard_that_outlives_its_runtime_gives_back_when_it_is_dropped() {
     let manager = Scripted::new().manager();
@@ -71,8 +66,6 @@ fn a_guard_that_outlives_its_runtime_gives_back_when_it_is_dropped() {
 }
 
 /// What was sent and not answered when the runtime ended is sent once more, whichever process sent it.
-///
-/// Red without: `Unanswered`, which puts a batch back that is dropped on its way.
 #[test]
 fn a_release_under_way_when_its_runtime_ends_is_sent_again() {
     for background in [false, true] {
@@ -94,7 +87,6 @@ fn a_release_under_way_when_its_runtime_ends_is_sent_again() {
     }
 }
 
-/// Red without: the limit on how long a runtime's end is held up.
 #[test]
 fn a_store_that_is_gone_does_not_hold_up_the_end_of_a_runtime_for_long() {
     let store = Scripted::new();
@@ -122,8 +114,6 @@ fn a_store_that_is_gone_does_not_hold_up_the_end_of_a_runtime_for_long() {
 }
 
 /// A paused clock ends with its runtime; what it had put off is due at once then.
-///
-/// Red without: `hurry` in the watchdog's queue.
 #[test]
 fn what_a_paused_clock_put_off_is_not_put_off_forever() {
     let store = Scripted::new();
@@ -151,8 +141,6 @@ fn drive(runtime: &Runtime) {
 
 /// A waiter stays behind on a runtime that is not driven any more, and its turn comes: it gets the lock
 /// from hand to hand, or, with a lease of another length, has to ask for it.
-///
-/// Red without: what is taken back in `turn_of`.
 #[test]
 fn a_waiter_on_a_runtime_that_is_not_driven_holds_up_no_process() {
     for ttl in [600, 300] {
@@ -179,7 +167,6 @@ fn a_waiter_on_a_runtime_that_is_not_driven_holds_up_no_process() {
     }
 }
 
-/// Red without: `look_at_all` beside the renewals.
 #[test]
 fn a_lock_that_was_handed_to_a_runtime_that_is_not_driven_goes_back() {
     let store = Scripted::new();
@@ -201,7 +188,6 @@ fn a_lock_that_was_handed_to_a_runtime_that_is_not_driven_goes_back() {
     assert!(is_free(&manager, "a"));
 }
 
-/// Red without: `Runner::start`, called by every acquire, looking at what lies in the queue.
 #[test]
 fn the_next_runtime_renews_what_an_ended_one_still_holds() {
     let store = Scripted::new();
@@ -222,8 +208,6 @@ fn the_next_runtime_renews_what_an_ended_one_still_holds() {
 }
 
 /// Without timers no lease could be renewed, and no loss be told.
-///
-/// Red without: the question in `lacks`.
 #[test]
 fn a_runtime_without_timers_is_refused() {
     let bare = Builder::new_current_thread().build().unwrap();
@@ -242,8 +226,6 @@ fn a_runtime_without_timers_is_refused() {
 
 /// A runtime without I/O has no sockets, and panics when one is made. No server is there: it is
 /// refused before one is looked for.
-///
-/// Red without: the question for I/O in `lacks`.
 #[test]
 fn a_runtime_without_io_is_refused_by_stores_that_need_it() {
     let urls = [
@@ -299,8 +281,6 @@ fn nothing_panics_outside_a_runtime() {
 }
 
 /// As in a `#[tokio::test]` whose assertion fails: the runtime is dropped by the panic.
-///
-/// Red without: the thread of the last resort, also during a panic.
 #[test]
 fn a_main_that_panics_gives_back_what_it_holds() {
     let manager = Scripted::new().manager();
@@ -317,8 +297,6 @@ fn a_main_that_panics_gives_back_what_it_holds() {
 }
 
 /// Each of them is waited for, however long the thread has lived for the others.
-///
-/// Red without: the thread's being given up only by the process that waited in vain.
 #[test]
 fn runtimes_that_end_one_after_the_other_are_each_waited_for() {
     let store = Scripted::new();
@@ -338,8 +316,6 @@ fn runtimes_that_end_one_after_the_other_are_each_waited_for() {
 }
 
 /// A manager that is gone leaves nothing behind once the last of its locks is released.
-///
-/// Red without: a wake-up for the task when a hold is forgotten.
 #[tokio::test(start_paused = true)]
 async fn the_watchdog_ends_with_the_last_guard_of_a_manager_that_is_gone() {
     for by_hand in [true, false] {
@@ -365,7 +341,6 @@ impl Wake for DropsWhenWoken {
     }
 }
 
-/// Red without: signalling holds only while the queue is not locked.
 #[test]
 fn a_process_that_learns_of_a_loss_may_drop_its_guard_there_and_then() {
     let (tell, told) = mpsc::channel();

@@ -27,7 +27,6 @@ fn is_taken(guard: &LockGuard) -> bool {
     matches!(guard.ensure_held(), Err(Error::Lost { reason: LostReason::Taken, .. }))
 }
 
-/// Red without: an answer for each lease of a batch.
 #[tokio::test]
 async fn of_ten_thousand_leases_the_stolen_and_the_deleted_are_notified_and_the_others_live_on() {
     let server = RedisServer::start().await;
@@ -59,8 +58,6 @@ async fn of_ten_thousand_leases_the_stolen_and_the_deleted_are_notified_and_the_
 }
 
 /// However their ends are spread: renewals that are nearly due travel along with one that is.
-///
-/// Red without: `EARLY`.
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_leases_are_renewed_in_few_batches() {
     let store = Scripted::new();

@@ -73,21 +73,17 @@ async fn bodies_then_releases(ttl: Duration) {
     assert_eq!(other.holder("job").await.unwrap(), None);
 }
 
-/// Red without: the wait for the bodies before what is left is released.
 #[tokio::test(start_paused = true)]
 async fn the_lock_of_a_body_that_tidies_up_is_released_after_it_and_not_before() {
     bodies_then_releases(60 * SECOND).await;
 }
 
 /// The lease is shorter than what the body needs, so somebody has to renew it meanwhile.
-///
-/// Red without: `Hold::is_kept`, where the renewals look.
 #[tokio::test(start_paused = true)]
 async fn the_lock_of_a_body_that_tidies_up_for_longer_than_its_lease_is_kept_for_it() {
     bodies_then_releases(SECOND).await;
 }
 
-/// Red without: the signal to every hold.
 #[tokio::test(start_paused = true)]
 async fn it_signals_waits_and_releases() {
     let manager = manager();
@@ -116,8 +112,6 @@ async fn it_signals_waits_and_releases() {
 }
 
 /// No process can let go of a leaked guard.
-///
-/// Red without: the release of what its holders did not let go of.
 #[tokio::test(start_paused = true)]
 async fn forgotten_guards_are_released_when_the_limit_is_over() {
     let events = capture_events();
@@ -139,7 +133,6 @@ async fn forgotten_guards_are_released_when_the_limit_is_over() {
     assert_eq!(events.all().len(), 1, "{:?}", events.all());
 }
 
-/// Red without: the signal to every hold.
 #[tokio::test(start_paused = true)]
 async fn a_nested_call_is_notified_with_the_call_around_it_and_the_lock_is_released_once() {
     let store = Scripted::new();
@@ -169,7 +162,6 @@ async fn a_nested_call_is_notified_with_the_call_around_it_and_the_lock_is_relea
     assert_eq!(manager.holder("job").await.unwrap(), None);
 }
 
-/// Red without: the wait for the tasks that release.
 #[tokio::test(start_paused = true)]
 async fn it_waits_for_releases_that_are_under_way() {
     let store = Scripted::new();
@@ -184,7 +176,6 @@ async fn it_waits_for_releases_that_are_under_way() {
     assert_eq!(started.elapsed().as_secs(), 1);
 }
 
-/// Red without: the end of the watchdog's task when there is nothing left to do.
 #[tokio::test(start_paused = true)]
 async fn with_nothing_held_it_takes_no_time() {
     let started = Instant::now();

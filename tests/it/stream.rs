@@ -35,7 +35,6 @@ fn rows(manager: &LockManager, count: u32) -> impl Stream<Item = Result<u32, Err
     })
 }
 
-/// Red without: the release after the last item, before the end is notified.
 #[tokio::test(start_paused = true)]
 async fn the_lock_is_held_from_the_first_poll_until_the_stream_ends() {
     let store = Scripted::new();
@@ -119,7 +118,6 @@ fn shown(items: &[Result<u32, Error>]) -> String {
     items.iter().map(show).collect::<Vec<_>>().join(" ")
 }
 
-/// Red without: the question to the clock before each poll, in `Held::poll_body`.
 #[tokio::test(start_paused = true)]
 async fn a_lost_lease_ends_the_stream_at_once_or_is_notified_after_it_or_not_at_all() {
     let manager = manager();
@@ -165,7 +163,6 @@ fn depths(manager: &LockManager) -> impl Stream<Item = Result<u32, Error>> {
     stream::once(async move { Ok(here) }).chain(stream::once(nested(manager)))
 }
 
-/// Red without: `Place::run` around each poll, and around the function's body.
 #[tokio::test]
 async fn what_the_stream_calls_is_nested_in_it_and_what_its_consumer_calls_is_not() {
     let manager = manager();
@@ -194,7 +191,6 @@ fn instead(manager: &LockManager, first: u32) -> impl Stream<Item = Result<u32, 
     stream::iter([Ok(first), Ok(first + 1)])
 }
 
-/// Red without: `ItemsOf`, which finds out whether the items have room for an outage.
 #[tokio::test]
 async fn a_busy_stream_is_empty_or_another_and_an_outage_learns_where_there_is_room() {
     let store = Scripted::new();

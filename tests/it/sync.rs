@@ -96,7 +96,6 @@ fn inner() -> Result<(u32, FencingToken), Error> {
     Ok(depth_and_token())
 }
 
-/// Red without: `Place::run` around the body.
 #[test]
 fn nested_plain_functions_enter_again_under_the_same_token() {
     let manager = manager();
@@ -107,8 +106,6 @@ fn nested_plain_functions_enter_again_under_the_same_token() {
     assert!(manager.holder_blocking("stock").unwrap().is_none());
 }
 
-/// Red without: the chain that goes along to the manager's runtime, where the part of the keys that is
-/// held already is entered again.
 #[test]
 fn of_several_keys_those_that_the_chain_has_are_entered_again() {
     let manager = manager();
@@ -155,7 +152,6 @@ fn outlives(lease: &lockattr::Lease) -> &'static str {
     "done"
 }
 
-/// Red without: `judge` in `run_blocking`.
 #[test]
 fn a_lease_that_was_lost_under_a_plain_body_comes_out_after_it() {
     let manager = manager();
@@ -194,7 +190,6 @@ fn a_panic_goes_on_and_leaves_nothing_locked() {
     assert!(lockattr::current().is_none());
 }
 
-/// Red without: `resume_unwind` in `block_on`.
 #[test]
 fn a_store_that_panics_panics_here_and_the_next_call_is_served() {
     let store = Scripted::new();

@@ -44,7 +44,6 @@ async fn a_lease_without_renewal_is_lost_at_its_deadline_less_drift() {
     assert_eq!(manager.holder("job").await.unwrap(), None);
 }
 
-/// Red without: the comparison of tokens in `Locks::release`.
 #[tokio::test(start_paused = true)]
 async fn a_leaked_lease_does_not_come_back_when_another_has_it() {
     let manager = manager();

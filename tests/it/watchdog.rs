@@ -53,7 +53,6 @@ async fn short_leases_are_renewed_in_time_and_not_in_a_spin() {
     assert!((200..=400).contains(&batches), "{batches} batches in a second");
 }
 
-/// Red without: the tenth in `granted_before`.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_no_process_renews_is_whole_however_long_its_claim_waited() {
     let store = Scripted::new();
@@ -81,7 +80,6 @@ async fn a_renewal_without_an_answer_is_unknown_not_lost() {
     }
 }
 
-/// Red without: the time for the next try that `Leases::due` sets at once.
 #[tokio::test(start_paused = true)]
 async fn a_hanging_renewal_is_tried_again_beside_itself() {
     let store = Scripted::new();
@@ -91,7 +89,6 @@ async fn a_hanging_renewal_is_tried_again_beside_itself() {
     guard.ensure_held().unwrap();
 }
 
-/// Red without: the timers of the watchdog and of `Hold::ended`.
 #[tokio::test(start_paused = true)]
 async fn a_hanging_store_delays_no_deadline() {
     let store = Scripted::new();
@@ -275,8 +272,6 @@ async fn a_release_is_not_tried_for_longer_than_the_lease_would_have_lasted() {
 }
 
 /// The store may have taken the longer lease, so it is that one which has to be given back.
-///
-/// Red without: `asking_for` in `Lease::extend`.
 #[tokio::test(start_paused = true)]
 async fn the_lease_of_an_extend_without_an_answer_is_given_back_too() {
     let store = Scripted::new();
@@ -294,8 +289,6 @@ async fn the_lease_of_an_extend_without_an_answer_is_given_back_too() {
 }
 
 /// A renewal beside a longer `extend` must not shorten it, nor one that failed lengthen anything.
-///
-/// Red without: `lengthen` standing behind the answer.
 #[tokio::test(start_paused = true)]
 async fn an_extend_that_fails_lengthens_no_later_renewal() {
     let store = Scripted::new();
@@ -368,8 +361,6 @@ fn a_loss_is_signalled_where_no_watchdog_is_awake() {
 }
 
 /// Refused at once, and while the watchdog sleeps.
-///
-/// Red without: a wake-up for a release that is to be tried again.
 #[tokio::test(start_paused = true)]
 async fn a_background_release_that_is_refused_at_once_is_tried_again_soon() {
     let store = Scripted::new();
@@ -382,8 +373,6 @@ async fn a_background_release_that_is_refused_at_once_is_tried_again_soon() {
 }
 
 /// What the second try does not find was most likely taken away by the first.
-///
-/// Red without: `held` being forgotten for a second try.
 #[tokio::test(start_paused = true)]
 async fn a_release_whose_answer_was_lost_is_not_told_as_a_lost_lock() {
     for background in [false, true] {
@@ -404,7 +393,6 @@ async fn a_release_whose_answer_was_lost_is_not_told_as_a_lost_lock() {
     }
 }
 
-/// Red without: the time that a release is given to be answered.
 #[tokio::test(start_paused = true)]
 async fn a_hanging_release_is_tried_again() {
     let store = Scripted::new();

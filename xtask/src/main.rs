@@ -9,8 +9,8 @@ mod child;
 mod ci;
 #[cfg(test)]
 mod dependencies;
-mod guards;
 mod install;
+mod mutants;
 mod newest;
 mod recordings;
 mod servers;
@@ -37,9 +37,9 @@ cargo xtask deep
 cargo xtask bless
     Accepts what the compiler now says to the wrong programs (tests/ui/fail/*.stderr) and what the
     attribute now expands to. Read the diff before you commit it.
-cargo xtask guards [WORD…]
-    Takes each guard in tests/mutants/ out of a copy of the code and sees its tests fail; with WORDs,
-    only the guards and tests that have one in their name. Some twenty seconds each.
+cargo xtask mutants [WORD…]
+    Applies each edit in tests/mutants/ to a copy of the code and sees its tests fail; with WORDs,
+    only the mutants and tests that have one in their name. Some twenty seconds each.
 cargo xtask soak [--minutes N] [--seed S] [--on NAME,…]
     Random faults over random work of several processes, on every topology or those named, for two
     minutes by default; judges what they wrote down. A round that fails prints the command that has
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
         "newest" if rest.is_empty() => test::newest(),
         "deep" if rest.is_empty() => test::deep(),
         "bless" if rest.is_empty() => bless::run(),
-        "guards" => guards::run(rest),
+        "mutants" => mutants::run(rest),
         "ci" => ci::run(rest),
         "soak" => soak::run(rest),
         "table" if rest.is_empty() => table::run(),

@@ -102,7 +102,6 @@ fn looks(queues: &WaitQueue, at: Instant) -> &'static str {
     }
 }
 
-/// Red without: the age in `is_left_lying`, or `push_front` for one that comes too late.
 #[test]
 fn a_turn_that_is_not_picked_up_goes_on_to_the_next() {
     let (queues, now) = queues();

@@ -31,8 +31,6 @@ fn watched(watchdog: &Watchdog) -> (Arc<LeaseState>, u64) {
 }
 
 /// The last holder has found its lease good and lets go of it. The loss is notified before the next one has it.
-///
-/// Red without: `is_lost` in `Watchdog::hand_off`. No caller then tells the next one before its renewal.
 #[tokio::test(start_paused = true)]
 async fn a_loss_between_two_holders_is_notified_to_the_second() {
     let store = AnyStore::new(MemoryStore::new());

@@ -18,7 +18,6 @@ const FREE: Scenario = Scenario::of("acquire: a free lock", |world| {
 })
 .ends("ok", 3, 119);
 
-/// Red without: an acquire that gives back, when it is dropped, what may have been granted.
 #[test]
 fn an_acquire_of_a_free_lock_leaves_nothing() {
     FREE.sweep();
@@ -34,7 +33,6 @@ const WAITS: Scenario = Scenario::of("acquire: waits until another lets go", |wo
 })
 .ends("ok", 4, 113);
 
-/// Red without: counting as granted what was asked and not yet answered.
 #[test]
 fn an_acquire_that_waits_for_another_leaves_nothing() {
     WAITS.sweep();
@@ -48,7 +46,6 @@ const GIVES_UP: Scenario = Scenario::of("acquire: gives up after its retries", |
 })
 .ends("contended", 3, 116);
 
-/// Red without: comparing the token of a release with the holder's, in the memory store.
 #[test]
 fn an_acquire_that_gives_up_leaves_nothing() {
     GIVES_UP.sweep();
@@ -63,7 +60,6 @@ const OUT_OF_TIME: Scenario = Scenario::of("acquire: gives up when its time is o
 })
 .ends("contended", 3, 85);
 
-/// Red without: comparing the token of a release with the holder's, in the memory store.
 #[test]
 fn an_acquire_whose_time_is_over_leaves_nothing() {
     OUT_OF_TIME.sweep();
@@ -77,7 +73,6 @@ const TRY: Scenario = Scenario::of("try_acquire: a free lock", |world| {
 })
 .ends("ok", 3, 89);
 
-/// Red without: an acquire that gives back, when it is dropped, what may have been granted.
 #[test]
 fn a_try_acquire_leaves_nothing() {
     TRY.sweep();
@@ -91,7 +86,6 @@ const TRY_BUSY: Scenario = Scenario::of("try_acquire: another holds", |world| {
 })
 .ends("ok", 2, 73);
 
-/// Red without: comparing the token of a release with the holder's, in the memory store.
 #[test]
 fn a_try_acquire_of_a_busy_lock_leaves_nothing() {
     TRY_BUSY.sweep();
@@ -105,7 +99,6 @@ const ADOPTED: Scenario = Scenario::of("acquire: adopts a grant whose answer was
 })
 .ends("ok", 6, 243);
 
-/// Red without: remembering an unanswered attempt when a later one is not even sent.
 #[test]
 fn an_acquire_whose_first_answer_was_lost_leaves_nothing() {
     ADOPTED.sweep();
@@ -119,7 +112,6 @@ const LAPSED: Scenario = Scenario::of("acquire: takes a grant over that came too
 })
 .ends("ok", 6, 240);
 
-/// Red without: giving back a grant that came too late when no process takes it over.
 #[test]
 fn an_acquire_whose_first_grant_came_too_late_leaves_nothing() {
     LAPSED.sweep();
@@ -134,7 +126,6 @@ const INSIDE_ANOTHER: Scenario = Scenario::of("acquire: a second key inside a ho
 })
 .ends("ok", 2, 99);
 
-/// Red without: counting as granted what was asked and not yet answered.
 #[test]
 fn an_acquire_of_a_second_key_leaves_only_the_first() {
     INSIDE_ANOTHER.sweep();
@@ -157,7 +148,6 @@ const TURN: Scenario = Scenario::of("acquire, nested: waits for its turn", |worl
 })
 .ends("ok", 1, 31);
 
-/// Red without: the turn that passes on when it is dropped.
 #[test]
 fn a_nested_acquire_that_waits_for_its_turn_leaves_the_hold_and_the_turn() {
     TURN.sweep();
@@ -168,7 +158,6 @@ const NO_TURN: Scenario = Scenario::of("acquire, nested: gives up on its turn", 
 })
 .ends("contended", 1, 31);
 
-/// Red without: the turn that passes on when it is dropped.
 #[test]
 fn a_nested_acquire_that_gives_up_leaves_the_hold_and_the_turn() {
     NO_TURN.sweep();

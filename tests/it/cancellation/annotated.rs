@@ -24,7 +24,6 @@ const JOB: Scenario =
     Scenario::of("annotated", |world| Box::pin(async move { Case::of(world.ours.scope(job(ID))) }))
         .ends("ok", 7, 203);
 
-/// Red without: waiting for the answer before a lock counts as given back.
 #[test]
 fn an_annotated_call_leaves_nothing() {
     JOB.sweep();
@@ -39,7 +38,6 @@ const BUSY: Scenario = Scenario::of("annotated: waits until another lets go", |w
 })
 .ends("ok", 8, 219);
 
-/// Red without: an acquire that gives back, when it is dropped, what may have been granted.
 #[test]
 fn an_annotated_call_that_waits_for_another_leaves_nothing() {
     BUSY.sweep();
@@ -60,7 +58,6 @@ const RUNS: Scenario = Scenario::of("annotated, on_busy = skip: runs", |world| {
 })
 .ends("ok", 7, 179);
 
-/// Red without: giving back once more what a failed release may have left.
 #[test]
 fn an_annotated_call_that_might_be_skipped_leaves_nothing() {
     RUNS.sweep();
@@ -75,7 +72,6 @@ const SKIPPED: Scenario = Scenario::of("annotated, on_busy = skip: skipped", |wo
 })
 .ends("ok", 2, 73);
 
-/// Red without: comparing the token of a release with the holder's, in the memory store.
 #[test]
 fn an_annotated_call_that_is_skipped_leaves_nothing() {
     SKIPPED.sweep();
@@ -94,7 +90,6 @@ const NESTED: Scenario = Scenario::of("annotated: nested, released in the backgr
 })
 .ends("ok", 8, 232);
 
-/// Red without: seeing a release in the background through.
 #[test]
 fn a_nested_annotated_call_leaves_nothing() {
     NESTED.sweep();
@@ -109,7 +104,6 @@ const JOINED: Scenario = Scenario::of("annotated: two calls joined", |world| {
 })
 .ends("ok", 10, 252);
 
-/// Red without: counting as granted what was asked and not yet answered.
 #[test]
 fn two_annotated_calls_joined_leave_nothing() {
     JOINED.sweep();
@@ -125,7 +119,6 @@ const TURNS: Scenario = Scenario::of("annotated: two calls that take turns insid
 })
 .ends("ok", 10, 285);
 
-/// Red without: the turn that passes on when it is dropped.
 #[test]
 fn two_annotated_calls_that_take_turns_leave_nothing() {
     TURNS.sweep();
@@ -146,7 +139,6 @@ const EXTENDS: Scenario =
     })
     .ends("ok", 8, 308);
 
-/// Red without: trying a release again that failed.
 #[test]
 fn an_annotated_boxed_future_leaves_nothing() {
     EXTENDS.sweep();
@@ -168,7 +160,6 @@ const UNLOCKED: Scenario = Scenario::of("annotated, on_unavailable = run_unlocke
 })
 .ends("ok", 5, 207);
 
-/// Red without: remembering an unanswered attempt when a later one is not even sent.
 #[test]
 fn an_annotated_call_that_runs_without_its_lock_leaves_nothing() {
     UNLOCKED.sweep();

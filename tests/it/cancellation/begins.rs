@@ -66,7 +66,6 @@ async fn points(handed_over: bool) -> usize {
     panic!("the body never begins");
 }
 
-/// Red without: `begins` in `body::enter`, where `hold_at_least` begins to count.
 #[tokio::test(start_paused = true)]
 async fn what_is_dropped_before_its_body_begins_is_not_held_at_least() {
     assert!(points(false).await >= 2, "a fresh acquire has its points");

@@ -23,7 +23,6 @@ const AWAITED: Scenario = Scenario::of("with_lock", |world| {
 })
 .ends("ok", 8, 245);
 
-/// Red without: waiting for the answer before a lock counts as given back.
 #[test]
 fn a_body_and_its_awaited_release_leave_nothing() {
     AWAITED.sweep();
@@ -39,7 +38,6 @@ const BACKGROUND: Scenario = Scenario::of("with_lock: released in the background
 })
 .ends("ok", 7, 212);
 
-/// Red without: seeing a release in the background through.
 #[test]
 fn a_body_and_its_release_in_the_background_leave_nothing() {
     BACKGROUND.sweep();
@@ -63,7 +61,6 @@ const RENEWED: Scenario = Scenario::of("with_lock: a body of several renewals", 
 })
 .ends("ok", 19, 745);
 
-/// Red without: a guard that gives its lock back when it is dropped.
 #[test]
 fn a_body_that_is_dropped_during_a_renewal_leaves_nothing() {
     RENEWED.sweep();
@@ -85,7 +82,6 @@ const CANCELLED: Scenario = Scenario::of("with_lock: lost, and cancelled", |worl
 })
 .ends("lost", 9, 278);
 
-/// Red without: a guard that gives its lock back when it is dropped.
 #[test]
 fn a_body_that_is_cancelled_by_its_loss_leaves_nothing() {
     CANCELLED.sweep();
@@ -104,7 +100,6 @@ const ERROR: Scenario = Scenario::of("with_lock: lost to another, an error", |wo
 })
 .ends("lost", 11, 297);
 
-/// Red without: comparing the token of a release with the holder's, in the memory store.
 #[test]
 fn a_body_that_goes_on_after_its_loss_leaves_the_next_holder_alone() {
     ERROR.sweep();
@@ -120,7 +115,6 @@ const IGNORED: Scenario = Scenario::of("with_lock: lost, and ignored", |world| {
 })
 .ends("ok", 11, 305);
 
-/// Red without: counting as granted what was asked and not yet answered.
 #[test]
 fn a_body_that_ignores_its_loss_leaves_nothing() {
     IGNORED.sweep();
@@ -139,7 +133,6 @@ const EXTENDED: Scenario = Scenario::of("with_lock: extended by its body", |worl
 })
 .ends("ok", 8, 308);
 
-/// Red without: giving back once more what a failed release may have left.
 #[test]
 fn a_body_that_extends_its_lease_leaves_nothing() {
     EXTENDED.sweep();
@@ -160,7 +153,6 @@ const NESTED: Scenario = Scenario::of("with_lock: nested", |world| {
 })
 .ends("ok", 8, 245);
 
-/// Red without: running the body as a part of its hold.
 #[test]
 fn a_nested_body_leaves_nothing() {
     NESTED.sweep();
@@ -180,7 +172,6 @@ const TWO_KEYS: Scenario = Scenario::of("with_lock: a second key inside", |world
 })
 .ends("ok", 10, 433);
 
-/// Red without: trying a release again that failed.
 #[test]
 fn a_body_that_holds_two_locks_leaves_neither() {
     TWO_KEYS.sweep();
@@ -203,7 +194,6 @@ const TURNS: Scenario = Scenario::of("with_lock: two branches that take turns in
 })
 .ends("ok", 8, 245);
 
-/// Red without: the turn that passes on when it is dropped.
 #[test]
 fn branches_that_take_turns_leave_nothing() {
     TURNS.sweep();
@@ -222,7 +212,6 @@ const BY_HAND: Scenario = Scenario::of("acquire, scope, extend, release by hand"
 })
 .ends("ok", 9, 293);
 
-/// Red without: waking the watchdog for a release.
 #[test]
 fn a_lock_taken_by_hand_leaves_nothing() {
     BY_HAND.sweep();

@@ -19,7 +19,6 @@ const EXTEND: Scenario = Scenario::of("extend", |world| {
 })
 .ends("ok", 2, 73);
 
-/// Red without: trying a renewal again beside itself.
 #[test]
 fn an_extend_leaves_the_hold() {
     EXTEND.sweep();
@@ -40,7 +39,6 @@ const LOST: Scenario = Scenario::of("lost: by `max_hold`", |world| {
 })
 .ends("ok", 2, 67);
 
-/// Red without: trying a renewal again beside itself.
 #[test]
 fn waiting_for_a_loss_leaves_the_hold() {
     LOST.sweep();
@@ -64,7 +62,6 @@ const LOST_BY_RELEASE: Scenario = Scenario::of("lost: by the guard's drop", |wor
 })
 .ends("ok", 1, 31);
 
-/// Red without: telling the leases that are still around of the release.
 #[test]
 fn waiting_for_a_release_leaves_nothing() {
     LOST_BY_RELEASE.sweep();
@@ -79,7 +76,6 @@ const HOLDER: Scenario = Scenario::of("holder", |world| {
 })
 .ends("ok", 2, 73);
 
-/// Red without: trying a renewal again beside itself.
 #[test]
 fn a_look_at_the_holder_leaves_the_hold() {
     HOLDER.sweep();
@@ -101,7 +97,6 @@ const GUARD_SCOPE: Scenario = Scenario::of("LockGuard::scope", |world| {
 })
 .ends("ok", 2, 47);
 
-/// Red without: the turn that passes on when it is dropped.
 #[test]
 fn a_scope_of_a_guard_leaves_the_hold_and_the_turn() {
     GUARD_SCOPE.sweep();
@@ -118,7 +113,6 @@ const INHERIT: Scenario = Scenario::of("inherit", |world| {
 })
 .ends("ok", 2, 47);
 
-/// Red without: taking the call chain along into an heir.
 #[test]
 fn an_heir_leaves_the_hold_and_the_turn() {
     INHERIT.sweep();
@@ -132,7 +126,6 @@ const RELEASE: Scenario = Scenario::of("release", |world| {
 })
 .ends("ok", 2, 73);
 
-/// Red without: waiting for the answer before a lock counts as given back.
 #[test]
 fn a_release_leaves_nothing() {
     RELEASE.sweep();
@@ -148,7 +141,6 @@ const LATE_RELEASE: Scenario = Scenario::of("release: another has it already", |
 })
 .ends("lost", 2, 73);
 
-/// Red without: comparing the token of a release with the holder's, in the memory store.
 #[test]
 fn a_release_of_what_is_lost_leaves_the_other_holder_alone() {
     LATE_RELEASE.sweep();
@@ -167,7 +159,6 @@ const DROP: Scenario = Scenario::of("drop of a guard while it is renewed", |worl
 })
 .ends("ok", 5, 137);
 
-/// Red without: telling the watchdog that a hold has ended.
 #[test]
 fn a_guard_that_is_dropped_during_its_renewal_leaves_nothing() {
     DROP.sweep();
@@ -178,7 +169,6 @@ const MANAGER_SCOPE: Scenario = Scenario::of("LockManager::scope", |world| {
 })
 .ends("ok", 7, 221);
 
-/// Red without: giving back once more what a failed release may have left.
 #[test]
 fn a_scope_of_a_manager_leaves_nothing() {
     MANAGER_SCOPE.sweep();
@@ -192,7 +182,6 @@ const CONNECT: Scenario = Scenario::of("connect", |world| {
 })
 .ends("ok", 2, 73);
 
-/// Red without: asking the store when a manager connects.
 #[test]
 fn a_connect_leaves_nothing() {
     CONNECT.sweep();

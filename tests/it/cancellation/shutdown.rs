@@ -27,7 +27,6 @@ const HELD: Scenario = Scenario::of("shutdown: a guard that stays", |world| {
 })
 .ends("ok", 2, 76);
 
-/// Red without: telling the holders of a shutdown before waiting for them.
 #[test]
 fn a_shutdown_with_a_guard_that_stays_has_told_it() {
     HELD.sweep();
@@ -50,7 +49,6 @@ const RUNNING: Scenario = Scenario::of("shutdown: a body that stops", |world| {
 })
 .ends("ok", 1, 51);
 
-/// Red without: refusing every acquire once a shutdown has begun.
 #[test]
 fn a_shutdown_has_told_the_bodies() {
     RUNNING.sweep();
@@ -67,8 +65,6 @@ const ASKING: Scenario = Scenario::of("shutdown: an acquire on its way", |world|
 })
 .ends("ok", 2, 69);
 
-/// Red without: telling those who ask, and refusing a grant that arrives all the same; waiting for
-/// them.
 #[test]
 fn a_shutdown_has_told_those_who_still_ask() {
     ASKING.sweep();
@@ -82,7 +78,6 @@ const RELEASING: Scenario = Scenario::of("shutdown: a release on its way", |worl
 })
 .ends("ok", 1, 40);
 
-/// Red without: trying a release again that failed.
 #[test]
 fn a_shutdown_leaves_the_releases_under_way_alone() {
     RELEASING.sweep();

@@ -19,8 +19,6 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Two holders at once end their process with a word about it, and so the test.
-///
-/// Red without: the owner token that a release compares.
 pub(super) async fn a_counter_of_three_processes_loses_nothing_while_their_networks_fail<
     E: Engine,
 >(

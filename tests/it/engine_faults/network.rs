@@ -17,14 +17,12 @@ enum Failure {
     Silent,
 }
 
-/// Red without: the clock's part in the hold's check.
 pub(super) async fn a_holder_that_is_cut_off_has_lost_before_the_next_gets_in<E: Engine>(
     case: Case<'_, E>,
 ) {
     away(case, Failure::Cut).await;
 }
 
-/// Red without: the clock's part in the hold's check.
 pub(super) async fn a_holder_whose_network_is_silent_has_lost_before_the_next_gets_in<E: Engine>(
     case: Case<'_, E>,
 ) {
@@ -73,8 +71,6 @@ async fn away<E: Engine>(case: Case<'_, E>, failure: Failure) {
 }
 
 /// It has been told nothing: neither that it is next, nor that the lock is free.
-///
-/// Red without: asking again when the connection is back.
 pub(super) async fn a_waiter_that_is_cut_off_gets_in_when_the_network_is_back<E: Engine>(
     case: Case<'_, E>,
 ) {
@@ -94,7 +90,6 @@ pub(super) async fn a_waiter_that_is_cut_off_gets_in_when_the_network_is_back<E:
     case.nothing_left().await;
 }
 
-/// Red without: wait budget that covers outages, and an end of it.
 pub(super) async fn a_waiter_that_is_cut_off_gives_up_in_its_time_and_leaves_nothing<E: Engine>(
     case: Case<'_, E>,
 ) {
@@ -126,7 +121,6 @@ pub(super) async fn a_waiter_that_is_cut_off_gives_up_in_its_time_and_leaves_not
     case.nothing_left().await;
 }
 
-/// Red without: the release after an acquire that got no answer.
 pub(super) async fn an_acquire_without_an_answer_leaves_nothing<E: Engine>(case: Case<'_, E>) {
     let wires = Wires::before(case.engine).await;
     let manager = case.manager_over(&wires).await;
@@ -143,8 +137,6 @@ pub(super) async fn an_acquire_without_an_answer_leaves_nothing<E: Engine>(case:
 }
 
 /// Executed, or not even heard.
-///
-/// Red without: trying a release again.
 pub(super) async fn a_release_without_an_answer_frees_the_lock<E: Engine>(case: Case<'_, E>) {
     let wires = Wires::before(case.engine).await;
     let manager = case.manager_over(&wires).await;
@@ -166,7 +158,6 @@ pub(super) async fn a_release_without_an_answer_frees_the_lock<E: Engine>(case: 
     }
 }
 
-/// Red without: the release that follows an acquire whose caller is gone.
 pub(super) async fn a_caller_dropped_while_nothing_passes_leaves_nothing<E: Engine>(
     case: Case<'_, E>,
 ) {

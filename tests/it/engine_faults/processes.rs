@@ -7,7 +7,6 @@ use tokio::time::{Instant, sleep};
 
 use super::{Case, LIMIT, SLACK, TTL, gets_in_within, short, works};
 
-/// Red without: the time left that a refused acquire returns.
 pub(super) async fn the_lock_of_a_killed_holder_is_the_next_ones_when_its_lease_has_ended<
     E: Engine,
 >(
@@ -33,9 +32,6 @@ pub(super) async fn the_lock_of_a_killed_holder_is_the_next_ones_when_its_lease_
 }
 
 /// Its turn comes, and no process is there to take it.
-///
-/// Red without: the number of those who heard a grant, and the word to the next in the queue that a lease
-/// ends sooner than the one before.
 pub(super) async fn the_first_in_the_queue_that_was_killed_is_passed_over<E: Engine>(
     case: Case<'_, E>,
 ) {
@@ -56,7 +52,6 @@ pub(super) async fn the_first_in_the_queue_that_was_killed_is_passed_over<E: Eng
     case.nothing_left().await;
 }
 
-/// Red without: the clock's part in the hold's check.
 pub(super) async fn a_holder_that_stood_still_past_its_lease_writes_no_more<E: Engine>(
     case: Case<'_, E>,
 ) {

@@ -8,7 +8,6 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{Case, LIMIT, SLACK, TTL, connected, short, works};
 
-/// Red without: leases that are on the disk before they are answered.
 pub(super) async fn a_restart_under_a_holder_and_waiters_makes_no_second_holder<E: Engine>(
     case: Case<'_, E>,
 ) {
@@ -47,7 +46,6 @@ pub(super) async fn a_restart_under_a_holder_and_waiters_makes_no_second_holder<
     case.nothing_left().await;
 }
 
-/// Red without: the timer of `Hold::ended`.
 pub(super) async fn servers_that_stand_still_are_an_outage_and_no_loss_of_order<E: Engine>(
     case: Case<'_, E>,
 ) {

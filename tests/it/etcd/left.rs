@@ -5,7 +5,6 @@ use lockattr_tests::{Engine, Etcd, eventually};
 
 use super::{SOON, manager};
 
-/// Red without: taking the lease back.
 #[tokio::test]
 async fn a_store_that_is_gone_leaves_no_key_and_no_lease() {
     let etcd = Etcd::start().await;
@@ -18,7 +17,6 @@ async fn a_store_that_is_gone_leaves_no_key_and_no_lease() {
     eventually(SOON, "the session is taken back", nothing).await;
 }
 
-/// Red without: a thread of the store's own.
 #[test]
 fn a_session_outlives_the_runtime_that_opened_it() {
     let runtime = || tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();

@@ -45,7 +45,6 @@ async fn all_get_in(mut held: LockGuard, waiters: Vec<Waiter>) {
     held.release().await.unwrap();
 }
 
-/// Red without: going to another member.
 #[tokio::test]
 async fn a_leader_that_is_killed_takes_no_lock_and_no_place_in_the_queue_along() {
     let etcd = Etcd::start().await;
@@ -64,7 +63,6 @@ async fn a_leader_that_is_killed_takes_no_lock_and_no_place_in_the_queue_along()
     assert_eq!(etcd.left().await, [""; 0]);
 }
 
-/// Red without: the end of what watches a member that is left.
 #[tokio::test]
 async fn a_leader_that_stands_still_takes_no_lock_and_no_place_in_the_queue_along() {
     let etcd = Etcd::start().await;

@@ -23,7 +23,6 @@ async fn with_users() -> Etcd {
     etcd
 }
 
-/// Red without: authenticating again when a token is unknown.
 #[tokio::test]
 async fn a_user_with_the_least_rights_locks_also_after_its_token_has_ended() {
     let etcd = with_users().await;

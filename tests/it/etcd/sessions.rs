@@ -9,7 +9,6 @@ use tokio::time::timeout;
 
 use super::{SOON, TTL, acquire, claim, manager, patient, release};
 
-/// Red without: the watch of the session's key.
 #[tokio::test]
 async fn a_session_that_is_revoked_by_hand_is_lost_at_once() {
     let etcd = Etcd::start().await;
@@ -33,8 +32,6 @@ async fn a_session_that_is_revoked_by_hand_is_lost_at_once() {
 }
 
 /// Where an election let an old session live for longer than its store believed in it.
-///
-/// Red without: taking the last entry of a token for the claim's (`sequenced/queue_order.rs`).
 #[tokio::test]
 async fn an_entry_of_an_earlier_session_is_not_taken_for_ours() {
     let etcd = Etcd::shared().await;

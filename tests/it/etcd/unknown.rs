@@ -9,7 +9,6 @@ use super::{SOON, acquire, claim, release};
 
 const QUICK: &str = "response_timeout=300ms&connect_timeout=300ms&heartbeat=60s";
 
-/// Red without: taking an entry for ours that is there already under our token and session.
 #[tokio::test]
 async fn an_entry_whose_answer_was_lost_is_found_again() {
     let etcd = Etcd::shared().await;
@@ -40,8 +39,6 @@ async fn an_entry_whose_answer_was_lost_is_found_again() {
 }
 
 /// The member that was asked stands still, another is asked to forget it, and then the first goes on.
-///
-/// Red without: the comparison with the revision of the session's key.
 #[tokio::test]
 async fn a_question_that_arrives_after_its_release_makes_no_entry() {
     let etcd = Etcd::start().await;

@@ -25,7 +25,6 @@ async fn works(manager: &LockManager) {
     asked.expect("it is free").release().await.unwrap();
 }
 
-/// Red without: the second try on a fresh connection (`first` in `lane.rs`).
 #[tokio::test]
 async fn a_connection_that_was_ended_while_idle_costs_no_process_an_error() {
     let database = Database::new().await;
@@ -51,8 +50,6 @@ async fn a_connection_that_was_ended_while_idle_costs_no_process_an_error() {
 
 /// What the server was asked before it stood still, it may do when it goes on: then the release must
 /// come after it.
-///
-/// Red without: the release on the way out (`manager/asking.rs`).
 #[tokio::test]
 async fn an_acquire_without_an_answer_is_undone_when_the_server_goes_on() {
     let server = MariaDb::start().await;
@@ -74,8 +71,6 @@ async fn an_acquire_without_an_answer_is_undone_when_the_server_goes_on() {
 
 /// The same where the way to the server stood still, on one connection: a release over another may be
 /// quicker than that.
-///
-/// Red without: the end of the session that was left (`end` in `connect.rs`).
 #[tokio::test]
 async fn what_arrives_behind_its_release_is_not_done() {
     let server = MariaDb::start().await;
@@ -134,8 +129,6 @@ async fn way_to(server: String) -> (String, watch::Sender<Held>) {
 }
 
 /// What was committed is there still; and a release on a connection that died is sent again.
-///
-/// Red without: the second try on a fresh connection (`first` in `lane.rs`).
 #[tokio::test]
 async fn a_lock_outlives_a_restart_of_the_server() {
     let server = MariaDb::start().await;
@@ -155,7 +148,6 @@ async fn a_lock_outlives_a_restart_of_the_server() {
     nothing_left(&server).await;
 }
 
-/// Red without: `mail.interrupted()`, by which those who wait ask again.
 #[tokio::test]
 async fn a_waiter_outlives_a_restart_of_the_server() {
     let server = MariaDb::start().await;

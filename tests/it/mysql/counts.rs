@@ -12,8 +12,6 @@ async fn next(manager: &LockManager) -> FencingToken {
 }
 
 /// A backup from before the first lock was restored.
-///
-/// Red without: the clock in the counter (`last + 1` alone, from 1 on).
 #[tokio::test]
 async fn a_counter_that_is_lost_goes_on_by_the_clock() {
     let database = Database::new().await;
@@ -25,8 +23,6 @@ async fn a_counter_that_is_lost_goes_on_by_the_clock() {
 }
 
 /// The counter is where the server's clock was before it went back.
-///
-/// Red without: `last + 1` in `acquire.sql`.
 #[tokio::test]
 async fn a_clock_that_goes_back_does_not_take_the_counter_along() {
     let database = Database::new().await;

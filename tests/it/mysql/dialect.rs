@@ -9,8 +9,6 @@ use tokio::time::sleep;
 use super::LIMIT;
 
 /// Modes that change what SQL means, another time zone, the strictest isolation, and a binary log.
-///
-/// Red without: what each connection sets first (`session_settings` in `config.rs`).
 #[tokio::test]
 async fn a_server_that_is_set_otherwise_makes_no_difference() {
     let server = MariaDb::with(&[
@@ -49,9 +47,6 @@ async fn a_server_that_is_set_otherwise_makes_no_difference() {
 
 /// A waiter is asking one question all the time, which may take longer than such a limit: with leases
 /// it is a `SELECT`, which both servers limit; with `lock=session` a `CALL`, which only MariaDB does.
-///
-/// Red without: `max_statement_time` in `session_settings` (`config.rs`) on MariaDB, and
-/// `max_execution_time` on MySQL: then its place in the line is lost each second.
 #[tokio::test]
 async fn a_waiter_stays_in_the_queue_where_the_server_limits_statements() {
     // In seconds there, in milliseconds here.

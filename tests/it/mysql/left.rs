@@ -8,7 +8,6 @@ use tokio::time::sleep;
 
 use super::{Database, LIMIT};
 
-/// Red without: `sweep.sql` (its call in `lane.rs`).
 #[tokio::test]
 async fn what_no_process_comes_back_for_is_swept() {
     let database = Database::new().await;
@@ -32,8 +31,6 @@ async fn what_no_process_comes_back_for_is_swept() {
 }
 
 /// A process was told something while it died.
-///
-/// Red without: `clear_up` with each heartbeat (in `post.rs`).
 #[tokio::test]
 async fn what_came_for_a_process_that_is_gone_goes_while_another_listens() {
     let database = Database::new().await;
@@ -65,7 +62,6 @@ async fn a_lease_that_is_over_is_taken_over() {
     database.holds_nothing().await;
 }
 
-/// Red without: a transaction that begins anew after a deadlock (`DEADLOCK` in `lane.rs`).
 #[tokio::test]
 async fn claims_for_crossing_keys_neither_fail_nor_leave_anything() {
     let database = Database::new().await;

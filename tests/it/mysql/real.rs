@@ -18,9 +18,6 @@ async fn server() -> Option<MariaDb> {
 }
 
 /// Both forms make their tables, lock, hand off, and count.
-///
-/// Red without: a digest that MySQL still has (`MAKES` in `schema.rs`): with `MD5`, every question ends
-/// in "FUNCTION … does not exist".
 #[tokio::test]
 async fn mysql_itself_locks_with_leases_and_with_sessions() {
     let Some(server) = server().await else { return };

@@ -7,7 +7,6 @@ use lockattr::{Error, LockManager, LockOptions};
 
 use super::{Database, LIMIT};
 
-/// Red without: `advice` in `connect.rs`; and without a right in the docs' list.
 #[tokio::test]
 async fn a_user_who_may_not_create_learns_what_to_run_and_works_then() {
     let database = Database::new().await;
@@ -43,8 +42,6 @@ async fn a_user_who_may_not_create_learns_what_to_run_and_works_then() {
 }
 
 /// Two users, neither of whom may `KILL` the other's queries: the docs promise ten seconds.
-///
-/// Red without: the end of the sleep (`SLEEPS` in `post.rs`).
 #[tokio::test]
 async fn a_process_that_may_not_be_woken_looks_by_itself_in_time() {
     let database = Database::new().await;

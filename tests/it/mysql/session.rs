@@ -23,7 +23,6 @@ async fn holders(database: &Database) -> Vec<i64> {
     ids.into_iter().filter(|&id| id > 0).collect()
 }
 
-/// Red without: the look at the connection in a renewal.
 #[tokio::test]
 async fn a_lock_whose_connection_is_ended_is_lost() {
     let database = Database::new().await;
@@ -105,7 +104,6 @@ async fn a_waiter_is_notified_in_the_order_of_the_server() {
     eventually(LIMIT, "nobody has it", free).await;
 }
 
-/// Red without: the end of the session that waits (`Session::end`): the server would give it the lock.
 #[tokio::test]
 async fn a_waiter_that_gives_up_waits_no_more_on_the_server() {
     let database = Database::new().await;

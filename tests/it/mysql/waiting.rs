@@ -11,8 +11,6 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{Database, LIMIT};
 
 /// Twenty processes' worth of waiters, each with four connections.
-///
-/// Red without: the long sleep (`SLEEPS` in `post.rs`).
 #[tokio::test]
 async fn twenty_waiters_ask_nothing_while_nothing_changes() {
     let server = MariaDb::with(&[]).await;
@@ -53,7 +51,6 @@ async fn twenty_waiters_ask_nothing_while_nothing_changes() {
     eventually(LIMIT, "nothing is left", empty).await;
 }
 
-/// Red without: the question whether anybody hears it (`IS_USED_LOCK` in `serve.sql`).
 #[tokio::test]
 async fn a_waiter_that_was_killed_is_passed_over_at_once() {
     let database = Database::new().await;
@@ -104,8 +101,6 @@ async fn a_process_that_is_next_is_notified_at_once() {
 }
 
 /// The sleeping connection is ended, as by an administrator: the waiters get in the queue again.
-///
-/// Red without: `mail.interrupted()` where a listening task ends.
 #[tokio::test]
 async fn a_waiter_whose_listening_connection_is_ended_listens_again() {
     let database = Database::new().await;

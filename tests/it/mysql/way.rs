@@ -15,8 +15,6 @@ async fn over(wire: &Wire, database: &Database, settings: &str) -> LockManager {
 }
 
 /// A ping that is late is no reason to let go of the connection, which is the lock.
-///
-/// Red without: the wait budget of a ping while something is held (`Session::answers`).
 #[tokio::test]
 async fn a_slow_ping_costs_no_process_its_session_lock() {
     let database = Database::new().await;
@@ -40,8 +38,6 @@ async fn a_slow_ping_costs_no_process_its_session_lock() {
 }
 
 /// Its next renewal is forty seconds away.
-///
-/// Red without: `Subscriber::lost` where a session ends (`Drop` in `session.rs`).
 #[tokio::test]
 async fn the_end_of_a_session_is_notified_with_the_next_heartbeat() {
     let database = Database::new().await;
@@ -62,9 +58,6 @@ async fn the_end_of_a_session_is_notified_with_the_next_heartbeat() {
 }
 
 /// The server has granted it, the connection ends before it reports it, and there is no other.
-///
-/// Red without: the first error, where a second connection fails (`Worker::answer`). Then
-/// it counts as never sent, and the lease stays for a minute.
 #[tokio::test]
 async fn a_lease_whose_grant_was_cut_off_is_given_back() {
     let database = Database::new().await;

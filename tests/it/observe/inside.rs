@@ -114,7 +114,6 @@ fn heard_during<F: Future<Output = ()>>(
     ends.recv_timeout(LIMIT).expect("it hangs, or it panicked")
 }
 
-/// Red without: the warning of `settle_release` outside of the queue.
 #[test]
 fn a_subscriber_may_take_a_lock_in_the_middle_of_an_event() {
     let heard = heard_during(each_kind_of_end);
@@ -126,7 +125,6 @@ fn a_subscriber_may_take_a_lock_in_the_middle_of_an_event() {
     }
 }
 
-/// Red without: the event of `named_manager` outside of the names.
 #[test]
 fn a_subscriber_may_install_the_manager_that_is_missed() {
     let heard = heard_during(|_store, _manager| async {

@@ -156,8 +156,6 @@ async fn by_hand(manager: LockManager, wait: Duration, begun: Begun) -> Result<(
 }
 
 /// Its caller's code is the body. Nothing enters the span there.
-///
-/// Red without: the clock in `body::enter`.
 #[tokio::test]
 async fn no_guard_is_returned_on_a_lease_that_has_ended() {
     for wait in [NO_TIME, TIME] {
@@ -175,7 +173,6 @@ fn options(wait: Duration, on_lost: OnLost) -> LockOptions {
     LockOptions::new().ttl(TTL).wait(wait).on_lost(on_lost)
 }
 
-/// Red without: the clock in `body::enter`, or its place behind the span.
 #[tokio::test]
 async fn no_body_of_with_lock_begins_on_a_lease_that_has_ended() {
     for on_lost in [OnLost::Cancel, OnLost::Error, OnLost::Ignore] {
@@ -190,7 +187,6 @@ async fn no_body_of_with_lock_begins_on_a_lease_that_has_ended() {
     }
 }
 
-/// Red without: the clock in `body::enter`, or its place behind the span.
 #[test]
 fn no_body_of_with_lock_blocking_begins_on_a_lease_that_has_ended() {
     for on_lost in [OnLost::Error, OnLost::Ignore] {
@@ -225,7 +221,6 @@ async fn of_two(manager: LockManager, wait: Duration, begun: Begun) -> Result<()
     begun.here()
 }
 
-/// Red without: the clock in `body::enter`, or the lock that is acquired again.
 #[tokio::test]
 async fn no_annotated_body_begins_on_a_lease_that_has_ended() {
     each(cancelled).await;
@@ -246,7 +241,6 @@ fn plain_ignored(manager: LockManager, wait: Duration, begun: Begun) -> Result<(
     begun.here()
 }
 
-/// Red without: the clock in `body::enter`, or the lock that is acquired again.
 #[test]
 fn no_plain_body_begins_on_a_lease_that_has_ended() {
     each_blocking(plain);
@@ -278,7 +272,6 @@ async fn first(stream: impl Stream<Item = Result<(), Error>>) -> Result<(), Erro
     items.into_iter().collect()
 }
 
-/// Red without: the clock in `body::enter`, or the lock that is acquired again.
 #[tokio::test]
 async fn no_stream_begins_on_a_lease_that_has_ended() {
     each(async |manager, wait, begun| first(streamed(manager, wait, begun)).await).await;
@@ -286,8 +279,6 @@ async fn no_stream_begins_on_a_lease_that_has_ended() {
 }
 
 /// Made while it was held, and not polled before its lease had ended.
-///
-/// Red without: `enter` in `Held::poll_body`.
 #[tokio::test]
 async fn a_stream_that_was_made_in_time_and_is_polled_late_is_lost() {
     let polled = AtomicU32::new(0);
@@ -318,8 +309,6 @@ async fn nested(manager: &LockManager, begun: &Begun) -> Result<(), Error> {
 }
 
 /// A scope cannot refuse: its code finds no lease, and what it calls is lost.
-///
-/// Red without: `without_lease` in `scope.rs`.
 #[tokio::test]
 async fn a_scope_on_a_lease_that_has_ended_runs_as_no_holder() {
     let (manager, events, begun) = (manager(), capture_events(), Begun::default());

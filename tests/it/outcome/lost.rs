@@ -69,8 +69,6 @@ fn long(ran: &Cell<bool>, end: End) -> Body<'_> {
     })
 }
 
-/// Red without: the loss as a branch of the body's poll (`cancel`), the loss as the release's
-/// answer (`error`), the event in its place (`ignore`).
 #[tokio::test(start_paused = true)]
 async fn a_body_that_still_runs_at_the_loss_is_dropped_or_told_or_believed() {
     for end in End::BOTH {
@@ -93,7 +91,6 @@ async fn a_body_that_still_runs_at_the_loss_is_dropped_or_told_or_believed() {
     }
 }
 
-/// Red without: `max_hold` as the cap of renewals.
 #[tokio::test(start_paused = true)]
 async fn a_body_that_exceeds_max_hold_is_dropped_or_told_or_believed() {
     for end in End::BOTH {
@@ -119,8 +116,6 @@ async fn a_body_that_exceeds_max_hold_is_dropped_or_told_or_believed() {
 
 /// The body came to its end in time; that the lock had been taken away meanwhile is found out by
 /// the release.
-///
-/// Red without: the loss as the release's answer.
 #[tokio::test(start_paused = true)]
 async fn a_loss_that_only_the_release_finds_out_is_notified_all_the_same() {
     for end in End::BOTH {
@@ -165,7 +160,6 @@ async fn a_body_that_ends_within_its_lease_is_believed_whatever_on_lost_says() {
     }
 }
 
-/// Red without: the loss as a branch of the body's poll.
 #[tokio::test(start_paused = true)]
 async fn a_lost_body_is_dropped_and_its_key_is_free_for_others() {
     struct Dropped<'a>(&'a Cell<bool>);

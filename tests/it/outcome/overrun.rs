@@ -18,8 +18,6 @@ fn fixed(ttl: Duration) -> LockOptions {
 }
 
 /// A body that never awaits cannot be dropped; what it returns is still no success.
-///
-/// Red without: the loss as the release's answer.
 #[tokio::test]
 async fn a_body_that_overran_without_awaiting_is_lost_not_ok() {
     let manager = manager();
@@ -43,8 +41,6 @@ async fn a_body_that_overran_without_awaiting_is_lost_not_ok() {
 
 /// A process that slept past its deadline wakes up with everything ready at once: its timers, and
 /// what the body waited for. The body must not be the first to run.
-///
-/// Red without: the look at the clock before each poll of the body.
 #[tokio::test]
 async fn no_line_after_the_next_await_runs_as_holder_once_the_lease_has_lapsed() {
     let manager = manager();

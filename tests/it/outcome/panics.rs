@@ -53,7 +53,6 @@ async fn outer(manager: LockManager) -> Result<u32, Error> {
     annotated(manager.clone()).await
 }
 
-/// Red without: the release by the guard's drop.
 #[tokio::test(start_paused = true)]
 async fn a_panicking_body_frees_its_lock_at_once_and_its_payload_is_carried_on() {
     let manager = manager();
@@ -75,8 +74,6 @@ async fn a_panicking_body_frees_its_lock_at_once_and_its_payload_is_carried_on()
 }
 
 /// Whatever it is, and also where somebody catches it on the way.
-///
-/// Red without: the release by the guard's drop.
 #[test]
 fn a_panic_that_is_caught_around_the_call_has_its_own_payload() {
     let runtime = Builder::new_current_thread().enable_time().build().unwrap();
@@ -91,8 +88,6 @@ fn a_panic_that_is_caught_around_the_call_has_its_own_payload() {
 
 /// A nested call that panicked gives its turn back; the hold around it goes on, and is released
 /// once, by its owner.
-///
-/// Red without: the turn's return by drop.
 #[tokio::test(start_paused = true)]
 async fn a_nested_panic_that_is_caught_leaves_the_outer_call_holding() {
     let store = Scripted::new();
@@ -132,8 +127,6 @@ fn is_the_bomb(thrown: &dyn Any) -> bool {
 }
 
 /// The body's locals are dropped at its end, with the call, or by a loss.
-///
-/// Red without: the release by the guard's drop.
 #[tokio::test(start_paused = true)]
 async fn a_destructor_that_panics_in_the_body_frees_the_lock_too() {
     let manager = manager();

@@ -17,7 +17,6 @@ async fn in_background(manager: &LockManager, end: End) -> Result<u32, Failure> 
     end.outcome()
 }
 
-/// Red without: the warning in place of the release's error.
 #[tokio::test(start_paused = true)]
 async fn a_release_without_an_answer_is_one_warning_that_names_the_key() {
     for fate in [Fate::Refused, Fate::AnswerLost] {
@@ -40,8 +39,6 @@ async fn a_release_without_an_answer_is_one_warning_that_names_the_key() {
 }
 
 /// No process waits for the answer of a release in the background, so it is remarkable only if it never comes.
-///
-/// Red without: the release that is tried again.
 #[tokio::test(start_paused = true)]
 async fn a_background_release_without_an_answer_is_made_up_for_without_a_word() {
     for end in End::BOTH {
@@ -57,7 +54,6 @@ async fn a_background_release_without_an_answer_is_made_up_for_without_a_word() 
     }
 }
 
-/// Red without: the warning when a release is given up.
 #[tokio::test(start_paused = true)]
 async fn a_release_that_is_never_answered_learns_when_it_is_given_up() {
     let events = capture_events();

@@ -10,8 +10,6 @@ async fn token(manager: &LockManager) -> u64 {
 }
 
 /// As far as the numbers tell, a sequence that is ahead of the clock is a clock that went back.
-///
-/// Red without: `nextval` in `lockattr_count_1`.
 #[tokio::test]
 async fn tokens_grow_when_the_clock_goes_back() {
     let database = Database::new().await;
@@ -31,8 +29,6 @@ async fn tokens_grow_when_the_clock_goes_back() {
 }
 
 /// A restored backup, or a standby that had not got the last of them.
-///
-/// Red without: `setval` in `lockattr_count_1`.
 #[tokio::test]
 async fn tokens_grow_when_the_database_has_forgotten_the_last_of_them() {
     let database = Database::new().await;

@@ -23,9 +23,6 @@ async fn strict(database: &Database, isolation: &str) -> [String; 2] {
 }
 
 /// A release that waits for the claim that gets in the queue has to find it there.
-///
-/// Red without: `read committed` in the settings of a session: then the release looks at the tables
-/// as they were before it waited.
 #[tokio::test]
 async fn sessions_see_what_was_committed_while_they_waited_whatever_the_role_has_set() {
     for isolation in ["repeatable read", "serializable"] {

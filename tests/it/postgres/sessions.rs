@@ -6,7 +6,6 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-/// Red without: the batch (one statement for each lease).
 #[tokio::test]
 async fn all_leases_are_renewed_by_one_statement() {
     let database = Database::new().await;
@@ -25,8 +24,6 @@ async fn all_leases_are_renewed_by_one_statement() {
     database.has_nothing_left().await;
 }
 
-/// Red without: the advisory lock of a session's place: then the acquire that lay in its socket is
-/// executed when it goes on, behind the release that another session has executed by then.
 #[tokio::test]
 async fn what_a_session_was_asked_that_stood_still_is_not_done_behind_its_release() {
     let database = Database::new().await;
@@ -55,8 +52,6 @@ async fn what_a_session_was_asked_that_stood_still_is_not_done_behind_its_releas
 
 /// To see whether a waiter's session is still there, others try to share the advisory lock of its place. A
 /// transaction that has just done so, as a release does, is not the session that a new one has to end.
-///
-/// Red without: the mode of the lock that `take_slot_lock` looks for.
 #[tokio::test]
 async fn a_new_session_ends_no_process_that_looks_whether_the_one_before_it_lives() {
     let database = Database::new().await;
@@ -111,7 +106,6 @@ async fn what_a_frozen_server_was_asked_is_undone_when_it_thaws() {
     }
 }
 
-/// Red without: tables that are written to disk (`unlogged` ones are empty after a crash).
 #[tokio::test]
 async fn a_lock_outlives_a_crash_of_the_server() {
     let server = PostgresServer::start().await;
@@ -131,7 +125,6 @@ async fn a_lock_outlives_a_crash_of_the_server() {
     assert!(server.left().await.is_empty());
 }
 
-/// Red without: `statement_timeout` in the settings of a session.
 #[tokio::test]
 async fn the_server_gives_up_what_we_give_up_waiting_for() {
     let database = Database::new().await;
@@ -156,7 +149,6 @@ async fn the_server_gives_up_what_we_give_up_waiting_for() {
     database.has_nothing_left().await;
 }
 
-/// Red without: a new connection after an error that reports it (`ANEW`).
 #[tokio::test]
 async fn tables_that_were_dropped_are_made_again() {
     let database = Database::new().await;

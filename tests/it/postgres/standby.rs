@@ -8,8 +8,6 @@ use super::*;
 
 /// What was asked is committed here, and waits for the standby: who ends that session makes it visible
 /// at once, a lock that a failover would forget.
-///
-/// Red without: the sessions that are passed over (`take_slot_lock` in `session.rs`).
 #[tokio::test]
 async fn a_grant_that_the_standby_does_not_have_is_not_hurried() {
     let server = PostgresServer::start().await;

@@ -6,7 +6,6 @@ use lockattr::store::PostgresStore;
 
 use super::*;
 
-/// Red without: the advisory lock around the migration.
 #[tokio::test]
 async fn many_make_the_tables_at_once() {
     for _ in 0..3 {
@@ -30,8 +29,6 @@ async fn many_make_the_tables_at_once() {
 }
 
 /// No rights are given here but those that the docs name.
-///
-/// Red without: the advice in the error of one who may not.
 #[tokio::test]
 async fn a_user_who_may_not_make_tables_learns_of_the_migration_and_needs_few_rights() {
     let database = Database::new().await;
@@ -73,7 +70,6 @@ async fn a_user_who_may_not_make_tables_learns_of_the_migration_and_needs_few_ri
     database.has_nothing_left().await;
 }
 
-/// Red without: `lockattr_sweep_1`.
 #[tokio::test]
 async fn leases_that_no_process_comes_back_for_go_away() {
     let database = Database::new().await;

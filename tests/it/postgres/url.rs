@@ -49,7 +49,6 @@ fn what_libpq_takes_is_taken() {
     }
 }
 
-/// Red without: the password's own `%` escapes, of which libpq's quotes are none.
 #[tokio::test]
 async fn users_passwords_and_options_reach_the_server() {
     let server = PostgresServer::shared().await;
@@ -65,7 +64,6 @@ async fn users_passwords_and_options_reach_the_server() {
     assert!(named.query_one(who, &[]).await.unwrap().get::<_, i64>(0) >= 2);
 }
 
-/// Red without: `refuses`.
 #[tokio::test]
 async fn names_that_no_index_takes_are_refused_and_the_longest_others_work() {
     let database = Database::new().await;

@@ -57,7 +57,6 @@ async fn waiting_costs_no_statements_while_nothing_changes() {
     database.has_nothing_left().await;
 }
 
-/// Red without: `lockattr_hears_1` in `lockattr_serve_1`.
 #[tokio::test]
 async fn heads_of_the_queue_that_were_killed_are_passed_over_at_once() {
     let database = Database::new().await;
@@ -87,9 +86,6 @@ async fn heads_of_the_queue_that_were_killed_are_passed_over_at_once() {
 }
 
 /// Claims for two of a few keys each, in any order, from several managers, beside claims for one.
-///
-/// Red without: `lockattr_needed_1` in `lockattr_guard_1` (the server then finds deadlocks, each a
-/// second later).
 #[tokio::test]
 async fn claims_that_overlap_never_meet_in_a_deadlock() {
     let database = Database::new().await;
@@ -125,7 +121,6 @@ async fn claims_that_overlap_never_meet_in_a_deadlock() {
     assert_eq!(database.number(deadlocks).await, 0, "deadlocks");
 }
 
-/// Red without: `ask_all_again` when the connection that listens is lost.
 #[tokio::test]
 async fn a_waiter_outlives_the_end_of_every_session() {
     let database = Database::new().await;

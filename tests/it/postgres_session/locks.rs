@@ -159,8 +159,6 @@ async fn hold_at_least_keeps_it_taken_by_this_process() {
 }
 
 /// No process renews it, and its process lives: the server would keep it forever.
-///
-/// Red without: the keeper of each session.
 #[tokio::test]
 async fn a_lease_that_is_not_renewed_ends_though_its_connection_lives() {
     let database = Database::new().await;

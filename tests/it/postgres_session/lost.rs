@@ -10,7 +10,6 @@ use super::{Database, PATIENT, SOON, acquire, is_free, manager};
 const END_ALL: &str = "select pg_terminate_backend(pid) from pg_stat_activity
     where pid <> pg_backend_pid() and datname = current_database()";
 
-/// Red without: `Subscriber::lost` when a session ends. Then it learns by a renewal, 20 s later.
 #[tokio::test]
 async fn the_end_of_its_connection_is_notified_at_once() {
     let database = Database::new().await;
@@ -28,7 +27,6 @@ async fn the_end_of_its_connection_is_notified_at_once() {
     database.nobody_locks().await;
 }
 
-/// Red without: asking again when the statement that waits is ended.
 #[tokio::test]
 async fn a_waiter_stands_in_the_queue_again_after_its_connection_ended() {
     let database = Database::new().await;
@@ -47,9 +45,6 @@ async fn a_waiter_stands_in_the_queue_again_after_its_connection_ended() {
 }
 
 /// A waiter reads its grant together with the end of its connection: it has had the lock, and has lost it.
-///
-/// Red without: the look at the session behind `hold` in `granted`. The waiter then believes in its lock until the next
-/// renewal, 20 s later.
 #[tokio::test]
 async fn a_grant_that_comes_with_the_end_of_its_connection_is_none() {
     let database = Database::new().await;
@@ -115,8 +110,6 @@ async fn a_killed_process_does_not_stand_in_the_queue() {
     database.nobody_locks().await;
 }
 
-/// Red without: the message to the log that makes the number durable. (Whether a crash would forget it
-/// depends on what the server has written by itself; so many as here it has not.)
 #[tokio::test]
 async fn fencing_tokens_grow_over_a_crash_of_the_server() {
     let server = PostgresServer::start().await;
@@ -162,8 +155,6 @@ fn a_runtime_that_ends_takes_its_locks_along() {
 }
 
 /// The role, or the database, says that commits need not be on the disk.
-///
-/// Red without: `synchronous_commit` in the settings of a session (`begin` in `advisory/session.rs`).
 #[tokio::test]
 async fn fencing_tokens_grow_over_a_crash_where_commits_do_not_wait() {
     let server = PostgresServer::start().await;

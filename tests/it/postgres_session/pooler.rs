@@ -39,7 +39,6 @@ async fn is_refused(mode: &str, size: usize, settings: &str) {
     }
 }
 
-/// Red without: `pooler::refuse`.
 #[tokio::test]
 async fn transaction_mode_is_refused_whatever_the_pool() {
     for size in [1, 2, 20] {
@@ -56,7 +55,6 @@ async fn statement_mode_is_refused() {
     }
 }
 
-/// Red without: more than one round of questions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn transaction_mode_is_refused_while_others_come_and_go() {
     let server = PostgresServer::shared().await;

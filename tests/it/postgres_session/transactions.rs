@@ -13,7 +13,6 @@ async fn both(database: &Database, query: &str) -> [LockManager; 2] {
     [database.leases(query).await, database.sessions(query).await]
 }
 
-/// Red without: the advisory lock of the transaction, the functions' look at it, and the lease before.
 #[tokio::test]
 async fn it_is_released_by_commit_and_never_before() {
     let database = Database::new().await;
@@ -42,7 +41,6 @@ async fn it_is_released_by_commit_and_never_before() {
     }
 }
 
-/// Red without: the message at commit (then it takes a second).
 #[tokio::test]
 async fn a_commit_wakes_a_waiter_at_once_and_a_rollback_soon() {
     let database = Database::new().await;
@@ -136,7 +134,6 @@ async fn two_transactions_take_turns() {
     }
 }
 
-/// Red without: leases that the store grants each time. Then one of this process hands it on.
 #[tokio::test]
 async fn those_of_its_own_process_are_kept_out_too() {
     let database = Database::new().await;
@@ -180,7 +177,6 @@ async fn a_transaction_that_is_dropped_gives_it_back() {
     }
 }
 
-/// Red without: looking for the transaction's lock in the store's database.
 #[tokio::test]
 async fn a_transaction_in_another_database_is_refused() {
     let (database, other) = (Database::new().await, Database::new().await);
@@ -265,8 +261,6 @@ async fn two_that_lock_crosswise_do_not_wait_forever() {
 }
 
 /// Its first statement, which waits for the lock, decides what it sees: data from before it had it.
-///
-/// Red without: the look at `transaction_isolation` (`transaction.rs`).
 #[tokio::test]
 async fn a_transaction_that_would_see_what_was_before_is_refused() {
     let database = Database::new().await;
@@ -292,8 +286,6 @@ async fn a_transaction_that_would_see_what_was_before_is_refused() {
 }
 
 /// Nothing is waited for, and so the transaction goes on.
-///
-/// Red without: `retry` in `acquire_in`, in the server's own line.
 #[tokio::test]
 async fn one_that_asks_once_does_not_wait() {
     let database = Database::new().await;

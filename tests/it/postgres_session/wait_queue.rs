@@ -9,9 +9,6 @@ use tokio::time::{Instant, timeout};
 use super::{Database, PATIENT, SOON, acquire, is_free, manager};
 
 /// It asks for the lock on one connection, and whether it waits in the queue on another; the second fails.
-///
-/// Red without: giving the place up then (`wait.rs`). Its error says that nothing was asked, so that
-/// no process comes back for it: it would be granted the lock, and no process know.
 #[tokio::test]
 async fn a_process_that_does_not_know_whether_it_stands_in_the_queue_leaves_it() {
     let database = Database::new().await;
@@ -39,8 +36,6 @@ async fn a_process_that_does_not_know_whether_it_stands_in_the_queue_leaves_it()
 }
 
 /// The name goes into a message to the holder, which has a longest.
-///
-/// Red without: `Store::refuses` of such names.
 #[tokio::test]
 async fn names_that_no_message_carries_are_refused_and_the_longest_others_work() {
     let database = Database::new().await;
@@ -59,8 +54,6 @@ async fn names_that_no_message_carries_are_refused_and_the_longest_others_work()
 }
 
 /// Longer than any of them waits; but what the first began serves the others.
-///
-/// Red without: a task that connects (`sessions.rs`), and not the first caller.
 #[tokio::test]
 async fn callers_with_a_short_timeout_get_a_connection_in_the_end() {
     let database = Database::new().await;

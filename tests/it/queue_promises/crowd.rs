@@ -14,8 +14,6 @@ const CROWD: usize = 60;
 
 /// All of them hear that the lock is taken, and none that the store is away: a question of each in its last
 /// moment would come back too late.
-///
-/// Red without: what waiters know of each other's questions (`last_word`).
 pub(super) async fn callers_whose_wait_ends_together_are_all_contended<T: Topology>(
     case: Case<'_, T>,
 ) {
@@ -67,8 +65,6 @@ pub(super) async fn all_are_contended(
 
 /// The caller that asked for both gives up, and the other asks in its last moment, over a network that is slower
 /// than that: it reports what both have known all the time.
-///
-/// Red without: what is known where a question gets the least time (`known_before`).
 pub(super) async fn a_caller_that_asks_in_its_last_moment_is_contended<T: Topology>(
     case: Case<'_, T>,
 ) {
@@ -92,8 +88,6 @@ pub(super) async fn a_caller_that_asks_in_its_last_moment_is_contended<T: Topolo
 
 /// `wait = "0s"` asks once, as `retry = 0` does: it is no limit for the answer. Where there is none, that is
 /// an outage all the same.
-///
-/// Red without: the look at the start in `Attempts::cut`.
 pub(super) async fn a_call_that_does_not_wait_gets_its_answer_over_a_slow_network<T: Topology>(
     case: Case<'_, T>,
 ) {
@@ -116,8 +110,6 @@ pub(super) async fn a_call_that_does_not_wait_gets_its_answer_over_a_slow_networ
 }
 
 /// Readers of one process that waited for a writer get in together.
-///
-/// Red without: the head that goes when it was granted a lock that can be shared (`granted` in `asking.rs`).
 pub(super) async fn readers_of_one_process_enter_together_when_the_writer_has_gone<T: Topology>(
     case: Case<'_, T>,
 ) {

@@ -8,8 +8,6 @@ use super::*;
 
 /// A reader holds, and a writer that waits for it is killed: the next reader is kept out for as long as the
 /// writer's entry lasts, and not for as long as there are readers.
-///
-/// Red without: the end of a waiter's record (`waits_for` in `lock.lua`, `lasts` in `enter.lua`).
 pub(super) async fn a_killed_writer_keeps_readers_out_for_a_ttl_at_most<T: Topology>(
     case: Case<'_, T>,
 ) {
@@ -26,8 +24,6 @@ pub(super) async fn a_killed_writer_keeps_readers_out_for_a_ttl_at_most<T: Topol
 
 /// A killed process waited for `a` and `b`, and `b` is held: `a` is free. In a cluster: both in one slot, and
 /// in two.
-///
-/// Red without: the end of a waiter's record (`waits_for` in `lock.lua`, `lasts` in `enter.lua`).
 pub(super) async fn a_killed_waiter_for_two_keys_keeps_the_free_one_for_a_ttl_at_most<
     T: Topology,
 >(
@@ -54,8 +50,6 @@ pub(super) async fn a_killed_waiter_for_two_keys_keeps_the_free_one_for_a_ttl_at
 }
 
 /// Twenty waiters of a process that is stopped cost the time of one grant.
-///
-/// Red without: one entry of a process for a key (`queue_for`), or the end of its record.
 pub(super) async fn a_stopped_process_costs_one_ttl_however_many_waiters_it_has<T: Topology>(
     case: Case<'_, T>,
 ) {

@@ -6,9 +6,6 @@ use tokio::task::JoinSet;
 use super::*;
 
 /// Ten callers give up while their network is cut. When it is back, nothing of them is in the way.
-///
-/// Red without: one entry of a process for a key (`queue_for`), or the undo after its lease
-/// (`at_least_for`).
 pub(super) async fn waiters_that_gave_up_while_they_were_cut_off_cost_no_process_anything<
     T: Topology,
 >(
@@ -45,8 +42,6 @@ pub(super) async fn waiters_that_gave_up_while_they_were_cut_off_cost_no_process
 }
 
 /// The waiter that would hear of a shorter lease has given up: the one behind looks by itself.
-///
-/// Red without: the looks of each waiter (`look_after`).
 pub(super) async fn a_killed_holder_behind_a_waiter_that_gave_up_costs_one_ttl<T: Topology>(
     case: Case<'_, T>,
 ) {

@@ -11,7 +11,6 @@ fn managers() -> [LockManager; 2] {
     [(); 2].map(|()| LockManager::builder().store(store.clone()).build().unwrap())
 }
 
-/// Red without: what waiters know of each other's questions (`last_word`).
 #[tokio::test]
 async fn callers_whose_wait_ends_together_are_all_contended() {
     let [first, next] = managers();
@@ -19,7 +18,6 @@ async fn callers_whose_wait_ends_together_are_all_contended() {
     assert_eq!(first.held_locks().await.unwrap(), []);
 }
 
-/// Red without: the head that goes when it was granted a lock that can be shared (`granted` in `asking.rs`).
 #[tokio::test]
 async fn readers_of_one_process_enter_together_when_the_writer_has_gone() {
     let [first, next] = managers();

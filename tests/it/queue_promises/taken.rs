@@ -8,8 +8,6 @@ use super::*;
 
 /// Another program deletes what the holder has: the waiter looks after a `retry_delay`, and not after 15
 /// seconds.
-///
-/// Red without: `recheck_every` in `look_after`, or the waiter's own entry in its question.
 pub(super) async fn a_lock_that_was_deleted_by_hand_is_the_waiters_within_its_retry_delay<
     T: Topology,
 >(
@@ -20,8 +18,6 @@ pub(super) async fn a_lock_that_was_deleted_by_hand_is_the_waiters_within_its_re
 }
 
 /// The same by `force_release`.
-///
-/// Red without: the queue that is served by it (`force_release.lua`), or `recheck_every` in `look_after`.
 pub(super) async fn a_lock_that_an_operator_released_is_the_waiters_within_its_retry_delay<
     T: Topology,
 >(

@@ -96,7 +96,6 @@ async fn gone_while_waiting() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: further attempts after one that got an error.
 #[tokio::test]
 async fn gone_and_back_while_waiting() {
     let server = RedisServer::start().await;
@@ -112,7 +111,6 @@ async fn gone_and_back_while_waiting() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: the timers of the watchdog and of `Hold::ended`.
 #[tokio::test]
 async fn gone_while_holding() {
     let server = RedisServer::start().await;
@@ -138,7 +136,6 @@ async fn gone_while_holding() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: an error being unknown and no loss.
 #[tokio::test]
 async fn frozen_while_holding_and_thawed_before_the_deadline() {
     let server = RedisServer::start().await;
@@ -186,7 +183,6 @@ async fn an_acquire_without_an_answer_is_undone() {
     works_again(&manager).await;
 }
 
-/// Red without: the heartbeat.
 #[tokio::test]
 async fn a_link_that_is_dead_without_a_word_is_replaced() {
     let server = RedisServer::start().await;
@@ -291,8 +287,6 @@ async fn an_impatient_caller_does_not_end_the_connect_for_the_others() {
 }
 
 /// After a failover the old address may answer as a replica, forever.
-///
-/// Red without: leaving a server that calls itself a replica.
 #[tokio::test]
 async fn a_server_that_became_a_replica_is_left() {
     let server = RedisServer::start().await;
@@ -333,8 +327,6 @@ fn a_connect_on_a_runtime_that_no_process_drives_holds_up_no_other() {
 }
 
 /// What was not sent needs no undoing, and a failure to connect is not repeated for each caller.
-///
-/// Red without: telling what was not sent from what got no answer.
 #[tokio::test]
 async fn an_outage_is_no_storm() {
     let server = RedisServer::start().await;

@@ -13,8 +13,6 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// A computation's thread is its runtime's only one: nothing renews, and no process is notified in time.
 /// The clock knows as soon as it is asked, and a successor is left alone.
-///
-/// Red without: the clock's part in the hold's check.
 #[tokio::test(flavor = "current_thread")]
 async fn a_body_that_keeps_the_only_thread_for_longer_than_its_lease_has_lost_it() {
     for on_lost in [OnLost::Cancel, OnLost::Error] {
@@ -102,7 +100,6 @@ fn compute_until_told(told: &Arc<()>) {
     }
 }
 
-/// Red without: the renewals.
 #[test]
 fn a_thread_that_is_kept_busy_does_not_stop_the_renewals_of_others() {
     let beside = Beside::new();
@@ -120,8 +117,6 @@ fn a_thread_that_is_kept_busy_does_not_stop_the_renewals_of_others() {
 
 /// The computation is a body's, and begins as soon as its lock is granted: what the grant set in
 /// motion on that thread must get away from it, and so must the thread's part in the runtime.
-///
-/// Red without: the pause after a grant that woke the watchdog.
 #[test]
 fn a_body_that_computes_from_its_first_line_does_not_stop_the_renewals_of_others() {
     let beside = Beside::new();

@@ -29,7 +29,6 @@ async fn tokens(nodes: &mut [Node], count: usize) -> Vec<u64> {
     tokens
 }
 
-/// Red without: the server's clock in `count.lua`.
 #[tokio::test]
 async fn a_thousand_acquisitions_of_four_processes_across_a_flush_and_a_restart_without_data() {
     let server = RedisServer::start().await;
@@ -49,7 +48,6 @@ async fn a_thousand_acquisitions_of_four_processes_across_a_flush_and_a_restart_
     assert_nothing_left(&server).await;
 }
 
-/// Red without: the last token in `count.lua`.
 #[tokio::test]
 async fn a_token_is_the_servers_clock_or_one_more_than_the_last() {
     let server = RedisServer::start().await;
@@ -69,8 +67,6 @@ async fn a_token_is_the_servers_clock_or_one_more_than_the_last() {
 }
 
 /// Lua counts in doubles, which have every whole number up to 2⁵³ and no odd one beyond.
-///
-/// Red without: the word beside the number in `acquire.lua` (twice the number, and one more).
 #[tokio::test]
 async fn a_number_in_the_last_half_of_what_a_double_can_count_is_given_once() {
     let server = RedisServer::start().await;

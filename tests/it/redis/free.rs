@@ -90,7 +90,6 @@ impl Claims {
     }
 }
 
-/// Red without: `take_free`.
 #[tokio::test]
 async fn a_free_lock_takes_no_script_but_the_first_one_of_a_connection() {
     let server = RedisServer::start().await;
@@ -114,8 +113,6 @@ async fn a_free_lock_takes_no_script_but_the_first_one_of_a_connection() {
 }
 
 /// A lease ends while a claim waits. The lock is no process's then, and the key is there still: no newcomer overtakes.
-///
-/// Red without: `kept` in the life of the key (`set_marked`).
 #[tokio::test]
 async fn a_lock_with_a_waiter_is_never_absent() {
     let server = RedisServer::start().await;
@@ -138,7 +135,6 @@ async fn a_lock_with_a_waiter_is_never_absent() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: the end inside the mark that a renewal moves (`renew.lua`), or the comparison with it there.
 #[tokio::test]
 async fn a_renewal_moves_the_end_that_the_mark_says_and_never_back() {
     let server = RedisServer::start().await;
@@ -166,7 +162,6 @@ async fn a_renewal_moves_the_end_that_the_mark_says_and_never_back() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: what `secure` does where no queue is left.
 #[tokio::test]
 async fn the_last_waiter_that_leaves_takes_the_mark_with_it() {
     let server = RedisServer::start().await;
@@ -189,8 +184,6 @@ async fn the_last_waiter_that_leaves_takes_the_mark_with_it() {
 
 /// A claim for two keys waits for the one, and the other is free: a reservation keeps it from being taken by a
 /// command that knows no queue. A reservation is no holder's lock.
-///
-/// Red without: the reservation in `secure`, or `touched` where a claim is queued.
 #[tokio::test]
 async fn a_free_key_of_a_claim_that_waits_is_reserved_and_held_by_no_process() {
     let server = RedisServer::start().await;
@@ -216,8 +209,6 @@ async fn a_free_key_of_a_claim_that_waits_is_reserved_and_held_by_no_process() {
 
 /// Those that share a lock leave it while a claim waits that wants it alone: the process that leaves last, and
 /// whether or not anybody is served then, a newcomer finds the key.
-///
-/// Red without: the reservation in `secure`.
 #[tokio::test]
 async fn sharers_that_leave_in_silence_leave_a_reservation_for_the_waiter() {
     let server = RedisServer::start().await;
@@ -238,8 +229,6 @@ async fn sharers_that_leave_in_silence_leave_a_reservation_for_the_waiter() {
 }
 
 /// Another program compares and deletes what it wrote. So its value stays as it is, the waiter.
-///
-/// Red without: `is_ours` in `secure` or in `acquire_one.lua`.
 #[tokio::test]
 async fn the_value_of_another_program_is_never_marked() {
     let server = RedisServer::start().await;
@@ -260,8 +249,6 @@ async fn the_value_of_another_program_is_never_marked() {
 }
 
 /// A holder that no process told of the waiter deletes by a plain command, in vain: the script hands off.
-///
-/// Red without: the script's say behind a deletion that failed (`Deleted::AskTheScript`).
 #[tokio::test]
 async fn a_plain_release_of_a_marked_lock_hands_it_on() {
     let server = RedisServer::start().await;
@@ -282,8 +269,6 @@ async fn a_plain_release_of_a_marked_lock_hands_it_on() {
 }
 
 /// A shared lock lives on for its queue, and no longer: other programs find the key gone when its last lease ends.
-///
-/// Red without: what `secure` does to a shared lock without a queue.
 #[tokio::test]
 async fn a_shared_lock_whose_waiter_left_ends_with_its_lease() {
     let server = RedisServer::start().await;
@@ -298,7 +283,6 @@ async fn a_shared_lock_whose_waiter_left_ends_with_its_lease() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: a first write that such a server takes (`lengthen` in `renew.lua`), in both modes.
 #[tokio::test]
 async fn a_server_without_memory_renews_what_others_wait_for() {
     let server = RedisServer::start().await;
@@ -326,8 +310,6 @@ async fn a_server_without_memory_renews_what_others_wait_for() {
 }
 
 /// A question that its caller gave up may come late, when the lease was extended already.
-///
-/// Red without: the later end, or `GT`, in `take` (`holders.lua`).
 #[tokio::test]
 async fn a_question_that_comes_late_shortens_no_lease() {
     const SHORT: Duration = Duration::from_secs(5);

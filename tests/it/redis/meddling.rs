@@ -43,7 +43,6 @@ pub(super) async fn is_renewed(guard: &LockGuard, ttl: Duration, times: usize) {
     }
 }
 
-/// Red without: the loss that `NotHeld` is (`settle_renewal`).
 #[tokio::test]
 async fn a_flush_learns_by_the_next_renewal_and_the_next_holder_is_left_alone() {
     let server = RedisServer::start().await;
@@ -66,8 +65,6 @@ async fn a_flush_learns_by_the_next_renewal_and_the_next_holder_is_left_alone() 
 }
 
 /// The server is killed and comes back empty, all within the lease.
-///
-/// Red without: the server's clock in `count.lua` (a counter alone starts again).
 #[tokio::test]
 async fn a_restart_without_data_learns_by_the_next_renewal_and_tokens_go_on() {
     let server = RedisServer::start().await;
@@ -83,7 +80,6 @@ async fn a_restart_without_data_learns_by_the_next_renewal_and_tokens_go_on() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: the dead connection being used no more (`Link::forget`).
 #[tokio::test]
 async fn a_restart_with_data_within_the_lease_costs_nothing() {
     let server = RedisServer::start().await;
@@ -99,7 +95,6 @@ async fn a_restart_with_data_within_the_lease_costs_nothing() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: `pcall` in `holders.lua` (`call` makes an error of it, and so unknown).
 #[tokio::test]
 async fn a_key_that_became_something_else_than_a_string_is_lost_and_left_alone() {
     let server = RedisServer::start().await;
@@ -117,7 +112,6 @@ async fn a_key_that_became_something_else_than_a_string_is_lost_and_left_alone()
     assert_nothing_left(&server).await;
 }
 
-/// Red without: the comparison in `renew.lua` that also takes -1, "no end", for too short.
 #[tokio::test]
 async fn a_key_made_endless_gets_its_end_back_by_the_next_renewal_or_is_released() {
     let server = RedisServer::start().await;
@@ -140,7 +134,6 @@ async fn a_key_made_endless_gets_its_end_back_by_the_next_renewal_or_is_released
     assert_nothing_left(&server).await;
 }
 
-/// Red without: `PEXPIRE` in `renew.lua`.
 #[tokio::test]
 async fn a_key_whose_end_was_brought_forward_is_renewed_or_lost() {
     let server = RedisServer::start().await;
@@ -164,8 +157,6 @@ async fn a_key_whose_end_was_brought_forward_is_renewed_or_lost() {
 
 /// A server's clock that jumps ahead ends every lease at once. A test cannot set that clock, so the
 /// ends are set back instead, which to the server is the same.
-///
-/// Red without: the loss that `NotHeld` is (`settle_renewal`).
 #[tokio::test]
 async fn a_server_clock_that_jumps_ahead_loses_all_leases_and_no_more() {
     let server = RedisServer::start().await;
@@ -189,8 +180,6 @@ async fn a_server_clock_that_jumps_ahead_loses_all_leases_and_no_more() {
 
 /// A server's clock that jumps back an hour makes every lease that much longer: those who hold go
 /// on, and a release frees at once. (What a crashed holder leaves behind stays for that hour.)
-///
-/// Red without: `DEL` in `delete.lua`, `release_one.lua` and `release.lua`.
 #[tokio::test]
 async fn a_server_clock_that_jumps_back_delays_no_release() {
     let server = RedisServer::start().await;

@@ -64,7 +64,6 @@ async fn scripts_of_a_round(manager: &LockManager, cli: &Cli) -> u64 {
     scripts(cli).await - before
 }
 
-/// Red without: `give_back_free`.
 #[tokio::test]
 async fn the_usual_release_takes_no_script() {
     for newer in newer() {

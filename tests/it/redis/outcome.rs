@@ -19,7 +19,6 @@ async fn panicking_in_background(manager: LockManager) -> Result<(), Error> {
     panic!("a bug in the body");
 }
 
-/// Red without: the release by the guard's drop.
 #[tokio::test]
 async fn a_panicking_body_leaves_nothing() {
     let server = RedisServer::start().await;
@@ -53,7 +52,6 @@ async fn fails_without_a_store(manager: &LockManager, server: &RedisServer) -> R
     Err(Failure::Own)
 }
 
-/// Red without: the warning in place of the release's error.
 #[tokio::test]
 async fn the_bodys_error_wins_over_the_releases_which_is_one_warning() {
     let server = RedisServer::start().await;
@@ -101,8 +99,6 @@ async fn believed(manager: &LockManager, cli: &Cli) -> Result<u32, Failure> {
 
 /// Found out by the next renewal, long before the body would end; and the holder now
 /// keeps it.
-///
-/// Red without: the loss that a renewal's answer tells.
 #[tokio::test]
 async fn a_lock_taken_away_under_a_body_is_notified_as_on_lost_says_and_left_to_the_process_that_has_it()
  {

@@ -58,7 +58,6 @@ async fn holder(url: String) -> Node {
     node
 }
 
-/// Red without: the TTL in the command that sets the lock.
 #[tokio::test]
 async fn the_lock_of_a_killed_process_is_free_after_its_ttl_and_not_before() {
     let server = RedisServer::start().await;
@@ -68,8 +67,6 @@ async fn the_lock_of_a_killed_process_is_free_after_its_ttl_and_not_before() {
 }
 
 /// A leaked guard is held, and renewed, for as long as its process lives.
-///
-/// Red without: renewals that go on whether or not somebody still looks at the lease.
 #[tokio::test]
 async fn a_forgotten_guard_is_renewed_until_its_process_is_killed() {
     let server = RedisServer::start().await;
@@ -106,8 +103,6 @@ async fn a_process_killed_while_it_waits_leaves_nothing() {
 }
 
 /// The grant is on its way to it, and it will never know.
-///
-/// Red without: the TTL in the command that sets the lock.
 #[tokio::test]
 async fn a_process_killed_before_it_learns_of_its_grant_holds_for_a_ttl() {
     let server = RedisServer::start().await;
@@ -125,8 +120,6 @@ async fn a_process_killed_before_it_learns_of_its_grant_holds_for_a_ttl() {
 }
 
 /// It had begun to release, and nothing of that reached the server.
-///
-/// Red without: the TTL in the command that sets the lock.
 #[tokio::test]
 async fn a_process_killed_while_its_release_gets_nowhere_holds_for_a_ttl() {
     let server = RedisServer::start().await;
@@ -157,8 +150,6 @@ async fn a_process_killed_after_its_release_was_executed_holds_nothing() {
 }
 
 /// The example `graceful`, as a person runs it: Ctrl-C in the middle of its work.
-///
-/// Red without: the signal of a shutdown to every hold.
 #[tokio::test]
 async fn the_graceful_example_ends_well_when_it_is_interrupted() {
     let server = RedisServer::start().await;

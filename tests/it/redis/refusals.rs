@@ -87,8 +87,6 @@ async fn outlived(
 
 /// A restart with data after a power cut: the lease is in the append-only file, and a renewal that
 /// meets a server still reading it is no loss.
-///
-/// Red without: trying a renewal again long before the deadline (`Watched::again`).
 #[tokio::test]
 async fn while_it_loads_its_data_after_a_crash() {
     let server = RedisServer::builder()
@@ -124,7 +122,6 @@ async fn while_it_loads_its_data_after_a_crash() {
     outlived(&server, &manager, &["LOADING"], refuse, mend).await;
 }
 
-/// Red without: an error being unknown and no loss (`Err` beside `NotHeld` in `settle_renewal`).
 #[tokio::test]
 async fn while_it_is_a_replica() {
     let server = RedisServer::start().await;
@@ -134,8 +131,6 @@ async fn while_it_is_a_replica() {
     outlived(&server, &manager(&server).await, &["READONLY"], refuse, mend).await;
 }
 
-/// Red without: further attempts after one that got an error (`Refusal::Unknown` in
-/// `wait_and_ask`).
 #[tokio::test]
 async fn while_it_is_busy_with_a_script_that_does_not_end() {
     let server = RedisServer::builder().line("busy-reply-threshold 50").start().await;
@@ -153,8 +148,6 @@ async fn while_it_is_busy_with_a_script_that_does_not_end() {
 }
 
 /// Even `PING` is refused then. A refusal is a sign of life, so the connections stay.
-///
-/// Red without: an error being an answer to the heartbeat (`Watch::answers`).
 #[tokio::test]
 async fn while_it_cannot_save() {
     let server = RedisServer::builder().line("save 3600 1000000").start().await;
@@ -182,8 +175,6 @@ async fn while_it_cannot_save() {
 }
 
 /// The old password, after it was changed and the connections made with it were closed.
-///
-/// Red without: the address being shown without its password (`redacted` in `Config::read`).
 #[tokio::test]
 async fn while_its_password_is_another() {
     let events = capture_events_from(Level::TRACE);
@@ -201,7 +192,6 @@ async fn while_its_password_is_another() {
     assert!(!events.all().is_empty() && !events.contains("s3cret"), "{:?}", events.all());
 }
 
-/// Red without: `invoke_async` in `RedisStore::invoke`, which loads what the server does not know.
 #[tokio::test]
 async fn scripts_forgotten_between_any_two_commands_are_loaded_again_for_batches_as_well() {
     let server = RedisServer::start().await;

@@ -117,7 +117,6 @@ async fn a_release_in_the_background_is_seen_through_and_keeps_its_place() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: the release of a guard that is dropped.
 #[tokio::test]
 async fn ten_thousand_dropped_guards_are_gone_soon() {
     let server = RedisServer::start().await;

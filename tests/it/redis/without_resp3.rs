@@ -56,7 +56,6 @@ async fn granted(waiter: JoinHandle<Result<LockGuard, lockattr::Error>>) -> Lock
     timeout(LIMIT, waiter).await.expect("told at once").unwrap().unwrap()
 }
 
-/// Red without: the second connection (`Listener`).
 #[tokio::test]
 async fn a_waiter_is_notified_over_a_second_connection() {
     let world = world().await;
@@ -71,7 +70,6 @@ async fn a_waiter_is_notified_over_a_second_connection() {
     assert_nothing_left(&world.server).await;
 }
 
-/// Red without: forgetting the first connection when the second one ends.
 #[tokio::test]
 async fn a_grant_that_was_told_while_that_was_cut_is_found() {
     let world = world().await;

@@ -19,7 +19,6 @@ fn claim(named: &str) -> std::sync::Arc<Claim> {
     std::sync::Arc::new(Claim::new(LockKey::new("lock:", "stock").unwrap(), &label))
 }
 
-/// Red without: the first look at all of them (`Round::poll_next` stops at the first answer).
 #[tokio::test(start_paused = true)]
 async fn all_are_asked_also_when_a_majority_answers_at_once() {
     let scene = Scene::of(5);
@@ -34,7 +33,6 @@ async fn all_are_asked_also_when_a_majority_answers_at_once() {
     }
 }
 
-/// Red without: a majority being enough (all, in `Quorum::majority`).
 #[tokio::test(start_paused = true)]
 async fn two_of_five_that_hang_cost_no_time() {
     let scene = Scene::of(5);
@@ -74,7 +72,6 @@ async fn three_of_five_that_are_down_are_an_outage_and_no_body_runs() {
     }
 }
 
-/// Red without: the second condition in `Votes::are_contention`.
 #[tokio::test(start_paused = true)]
 async fn an_outage_is_no_contention_though_one_node_says_held() {
     let scene = Scene::of(5);
@@ -103,7 +100,6 @@ async fn contention_names_the_holder_that_the_nodes_name() {
     assert_eq!(holder.unwrap().service.as_deref(), Some("first"));
 }
 
-/// Red without: `give_back`.
 #[tokio::test(start_paused = true)]
 async fn what_a_refused_claim_got_is_given_back() {
     let scene = Scene::of(5);
@@ -122,7 +118,6 @@ async fn what_a_refused_claim_got_is_given_back() {
     }
 }
 
-/// Red without: the nodes that are silent in `Votes::may_have_granted`.
 #[tokio::test(start_paused = true)]
 async fn what_a_refused_claim_got_without_an_answer_is_given_back_too() {
     let scene = Scene::of(3);
@@ -138,8 +133,6 @@ async fn what_a_refused_claim_got_without_an_answer_is_given_back_too() {
 }
 
 /// A majority of the *configured* nodes, not of those that answer.
-///
-/// Red without: a majority being needed (one less, in `Quorum::majority`).
 #[tokio::test(start_paused = true)]
 async fn a_renewal_takes_a_majority_of_all_nodes() {
     let scene = Scene::of(5);
@@ -205,8 +198,6 @@ async fn batches_are_counted_claim_by_claim() {
 }
 
 /// Three nodes with two permits each have six: with two for each holder, three would be in.
-///
-/// Red without: more than a majority for permits in `Quorum::needed`.
 #[tokio::test(start_paused = true)]
 async fn permits_take_more_than_a_majority() {
     use lockattr::store::{Sharing, Subscriber};

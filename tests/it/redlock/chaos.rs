@@ -40,7 +40,6 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|value| value.parse().expect(name))
 }
 
-/// Red without: a majority being needed (one less, in `Quorum::majority`).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[allow(clippy::print_stdout, reason = "the seed, for who wants to see the same faults again")]
 async fn nodes_cut_and_healed_at_random_under_load() {

@@ -67,8 +67,6 @@ async fn nodes_that_agree_are_asked_once() {
 
 /// The counterexample to the greatest of the answers: counters of 5, 0 and 0; one client locks on A
 /// and B and gets 6, the next on B and C and gets 2.
-///
-/// Red without: the write-back (`Votes::number`).
 #[tokio::test(start_paused = true)]
 async fn counters_that_differ_do_not_let_a_token_go_back() {
     for far in 0..3 {
@@ -86,7 +84,6 @@ async fn counters_that_differ_do_not_let_a_token_go_back() {
     }
 }
 
-/// Red without: the write-back (`Votes::number`).
 #[tokio::test(start_paused = true)]
 async fn a_number_that_reached_no_majority_is_not_issued() {
     let scene = Scene::of(3);
@@ -112,8 +109,6 @@ async fn a_number_that_reached_no_majority_is_not_issued() {
 
 /// A node whose answer was lost may have granted after somebody else was issued the number that is
 /// written back to it.
-///
-/// Red without: `votes.granted()` in `issue` (all nodes are written to, and counted).
 #[tokio::test(start_paused = true)]
 async fn a_node_whose_answer_was_lost_does_not_count_for_the_write_back() {
     let scene = Scene::of(3);
@@ -127,8 +122,6 @@ async fn a_node_whose_answer_was_lost_does_not_count_for_the_write_back() {
 
 /// Each attempt is another owner: what a server executes of an earlier one when a later one holds
 /// neither frees nor takes anything of its own.
-///
-/// Red without: a new owner for each attempt (`Claim::next_attempt`).
 #[tokio::test(start_paused = true)]
 async fn a_request_of_an_earlier_attempt_that_comes_late_harms_no_later_one() {
     let scene = Scene::of(3);
@@ -183,8 +176,6 @@ async fn tokens_grow_while_other_keys_count_on_single_nodes() {
 }
 
 /// A node that lost its counter is made up for by the clock in the hint, and by the others.
-///
-/// Red without: the clock in the hint.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_forgot_its_counter_does_not_let_a_token_go_back() {
     let scene = Scene::of(3);
@@ -201,8 +192,6 @@ async fn a_node_that_forgot_its_counter_does_not_let_a_token_go_back() {
 
 /// Two who share a lock hold it on the same nodes at the same time. What was given to one here and to
 /// the other there must not become the number of both.
-///
-/// Red without: the recount (in `issue`, the write-back for all).
 #[tokio::test(start_paused = true)]
 async fn two_who_share_a_lock_and_overtake_each_other_have_different_tokens() {
     for sharing in [Sharing::Shared, Sharing::Permits(2)] {
@@ -239,8 +228,6 @@ async fn two_who_share_a_lock_and_overtake_each_other_have_different_tokens() {
 
 /// As after a client whose clock was years ahead, before hints had a bound: the nodes have counted far
 /// beyond every clock, and each to another number.
-///
-/// Red without: `tell` in `recount` (no two nodes give one number any more).
 #[tokio::test(start_paused = true)]
 async fn counters_that_are_years_ahead_still_number_who_shares_a_lock() {
     let scene = Scene::of(3);

@@ -29,7 +29,6 @@ async fn cycle(manager: &LockManager) {
     guard.release().await.unwrap();
 }
 
-/// Red without: a majority being enough (all, in `Quorum::majority`).
 #[tokio::test]
 async fn two_of_five_may_be_down_and_come_back() {
     let servers = five_of_our_own().await;
@@ -51,7 +50,6 @@ async fn two_of_five_may_be_down_and_come_back() {
     assert_nothing_left(&servers).await;
 }
 
-/// Red without: a majority being enough (all, in `Quorum::majority`).
 #[tokio::test]
 async fn two_of_five_may_stand_still_and_go_on() {
     let servers = Independents::start(5).await;
@@ -69,7 +67,6 @@ async fn two_of_five_may_stand_still_and_go_on() {
     assert_nothing_left(&servers).await;
 }
 
-/// Red without: a majority being needed (one less, in `Quorum::majority`).
 #[tokio::test]
 async fn three_of_five_down_or_still_are_an_outage_in_time_and_no_body_runs() {
     for killed in [true, false] {
@@ -95,8 +92,6 @@ async fn three_of_five_down_or_still_are_an_outage_in_time_and_no_body_runs() {
 }
 
 /// The lease is kept by a majority, and lost in time without one.
-///
-/// Red without: a majority being enough (all, in `Quorum::majority`).
 #[tokio::test]
 async fn a_holder_keeps_its_lease_while_three_are_up_and_learns_in_time_when_they_are_not() {
     let servers = five_of_our_own().await;
@@ -121,8 +116,6 @@ async fn a_holder_keeps_its_lease_while_three_are_up_and_learns_in_time_when_the
 }
 
 /// One that came back empty would make a second majority with the two that the holder never had.
-///
-/// Red without: `grants.check` in `Node::acquire`.
 #[tokio::test]
 async fn a_server_that_came_back_empty_grants_nothing_until_the_longest_lease_is_over() {
     let servers = Independents::start(5).await;
@@ -176,8 +169,6 @@ fn patient_again() -> LockOptions {
 
 /// At one of them a claim that waits may be told nothing as yet and so does not ask there, but over
 /// the other connection it gives back: by then it has the lock from the others, and has worked.
-///
-/// Red without: the release behind an answer that came late (`see_through_late`).
 #[tokio::test]
 async fn an_acquire_that_is_executed_after_its_release_is_undone() {
     let servers = Independents::start(5).await;
@@ -273,8 +264,6 @@ async fn an_acquire_is_one_command_to_each_server() {
 }
 
 /// A lost lease is a lost lease here too.
-///
-/// Red without: the certain no in `Ballot::outcome`.
 #[tokio::test]
 async fn a_majority_that_forgot_the_lock_learns_by_the_next_renewal() {
     let servers = Independents::start(3).await;

@@ -60,14 +60,12 @@ async fn depths_of_heir_and_next(later: Duration) -> (u32, u32) {
     .await
 }
 
-/// Red without: `is_over` in `chain::find`.
 #[tokio::test(start_paused = true)]
 async fn the_heir_of_a_call_that_returned_takes_turns_with_the_next() {
     // What it entered by is over, so it enters by what is around that.
     assert_eq!(depths_of_heir_and_next(SECOND).await, (2, 2));
 }
 
-/// Red without: `_around` of a `Turn`.
 #[tokio::test(start_paused = true)]
 async fn an_heir_inside_keeps_the_next_out_after_its_call_returned() {
     assert_eq!(depths_of_heir_and_next(SECOND / 4).await, (3, 2));

@@ -49,7 +49,6 @@ async fn a_key_that_is_lost_while_another_is_waited_for_keeps_the_body_from_star
     locks.assert_nothing_left().await;
 }
 
-/// Red without: `stands_beside`, or what is beside in `ensure_held` or `ended`.
 #[tokio::test(start_paused = true)]
 async fn a_body_has_lost_all_with_a_key_that_was_entered_again() {
     let locks = TestLocks::new();
@@ -85,8 +84,6 @@ async fn a_lease_tells_of_the_loss_of_a_key_that_was_entered_again() {
 
 /// Two branches, each of which wants a key of both holds: with another order for each they would wait
 /// for each other.
-///
-/// Red without: the sort in `in_chain`.
 #[tokio::test(start_paused = true)]
 async fn branches_enter_the_holds_around_them_in_one_order() {
     let locks = TestLocks::new();
@@ -116,8 +113,6 @@ async fn branches_enter_the_holds_around_them_in_one_order() {
 
 /// Two of the keys are taken by branches of the call's own body, one after the other; the call waits for
 /// both, and for a third key, within one budget.
-///
-/// Red without: `Terms::after` in `acquire_all_on`.
 #[tokio::test(start_paused = true)]
 async fn a_call_for_several_keys_has_one_wait_budget() {
     let locks = TestLocks::new();

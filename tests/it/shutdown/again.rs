@@ -13,7 +13,6 @@ async fn free(manager: &LockManager) -> bool {
     manager.holder("job").await.unwrap().is_none()
 }
 
-/// Red without: the end of the watchdog's task when there is nothing left to do.
 #[tokio::test(start_paused = true)]
 async fn a_second_one_takes_no_time_and_does_no_harm() {
     let manager = manager();
@@ -30,7 +29,6 @@ async fn a_second_one_takes_no_time_and_does_no_harm() {
     assert!(matches!(refused, Err(Error::ShutDown { .. })));
 }
 
-/// Red without: the wait for the bodies before what is left is released.
 #[tokio::test(start_paused = true)]
 async fn of_two_at_once_both_return_after_everything_is_released() {
     for later in [Duration::ZERO, SECOND, 3 * SECOND] {
@@ -56,8 +54,6 @@ async fn of_two_at_once_both_return_after_everything_is_released() {
 }
 
 /// A caller whose wait budget ended has stopped the granting all the same, and the next one finishes.
-///
-/// Red without: the signal to every hold before the wait.
 #[tokio::test(start_paused = true)]
 async fn one_that_was_dropped_while_it_waited_for_bodies_is_taken_up_by_the_next() {
     let (manager, diary) = (manager(), Diary::default());
@@ -74,7 +70,6 @@ async fn one_that_was_dropped_while_it_waited_for_bodies_is_taken_up_by_the_next
     assert!(is_shut_down(&body.await.unwrap()));
 }
 
-/// Red without: the wait for the tasks that release.
 #[tokio::test(start_paused = true)]
 async fn one_that_was_dropped_while_it_released_is_taken_up_by_the_next() {
     let store = Scripted::new();
@@ -94,8 +89,6 @@ async fn one_that_was_dropped_while_it_released_is_taken_up_by_the_next() {
 
 /// A runtime that stands still has nothing of this manager's in its hands, so there is nothing to
 /// wait for.
-///
-/// Red without: waiting for what is owed, and not for the tasks.
 #[test]
 fn a_runtime_that_no_process_drives_does_not_hold_it_up() {
     let runtime =

@@ -19,8 +19,6 @@ fn deaf() -> LockOptions {
 
 /// As long for the bodies, and as long again for the store (less the last pause between two tries);
 /// not a moment more.
-///
-/// Red without: the deadline of each of the two waits.
 #[tokio::test(start_paused = true)]
 async fn bodies_that_do_not_stop_and_a_store_that_does_not_answer_take_two_limits() {
     for fate in [Fate::Hangs, Fate::Refused] {
@@ -46,8 +44,6 @@ async fn bodies_that_do_not_stop_and_a_store_that_does_not_answer_take_two_limit
 }
 
 /// The store comes back within the second limit.
-///
-/// Red without: the release that is tried again.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_comes_back_in_time_gets_its_releases() {
     let store = Scripted::new();
@@ -62,8 +58,6 @@ async fn a_store_that_comes_back_in_time_gets_its_releases() {
 }
 
 /// With a limit of zero it still tells everybody and sends the releases.
-///
-/// Red without: the release of what its holders did not let go of.
 #[tokio::test(start_paused = true)]
 async fn without_any_wait_budget_the_bodies_are_notified_all_the_same() {
     let builder = LockManager::builder().url("memory://?shutdown_timeout=0s");
@@ -78,8 +72,6 @@ async fn without_any_wait_budget_the_bodies_are_notified_all_the_same() {
 }
 
 /// A server that stands still takes everything and answers nothing; a dead one refuses.
-///
-/// Red without: the deadline of each of the two waits.
 #[tokio::test]
 async fn it_ends_within_its_limits_though_redis_is_gone() {
     for frozen in [true, false] {
@@ -113,8 +105,6 @@ async fn it_ends_within_its_limits_though_redis_is_gone() {
 }
 
 /// Hundreds of locks in the hands of bodies, guards and no process: one call, and nothing is left.
-///
-/// Red without: the release of what its holders did not let go of.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_leaves_nothing_in_redis() {
     let server = RedisServer::start().await;

@@ -19,8 +19,6 @@ fn waiter(manager: &LockManager, key: &'static str) -> JoinHandle<Result<LockGua
 }
 
 /// The holder takes its time, so the shutdown does too; the waiters need not.
-///
-/// Red without: the look at `stopped` beside every acquisition.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_in_its_pause_is_refused_at_once() {
     let manager = manager();
@@ -43,8 +41,6 @@ async fn a_waiter_in_its_pause_is_refused_at_once() {
 }
 
 /// What the hanging attempt may have been granted is undone.
-///
-/// Red without: the look at `stopped` beside every acquisition.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_whose_store_does_not_answer_is_refused_at_once() {
     let store = Scripted::new();
@@ -64,8 +60,6 @@ async fn a_waiter_whose_store_does_not_answer_is_refused_at_once() {
 
 /// A grant that is there, but not yet looked at, when the manager shuts down is no grant: no process
 /// would tell its body to stop.
-///
-/// Red without: the look at the shutdown after the grant; the signal to a hold watched after it.
 #[tokio::test(start_paused = true)]
 async fn a_grant_that_arrives_with_the_shutdown_is_given_back() {
     let store = Scripted::new();
@@ -87,8 +81,6 @@ async fn a_grant_that_arrives_with_the_shutdown_is_given_back() {
 }
 
 /// One branch is inside, the other waits for its turn: both are notified, and no process waits for a pause.
-///
-/// Red without: the end of the hold beside the wait for a turn.
 #[tokio::test(start_paused = true)]
 async fn a_nested_call_that_waits_for_its_turn_is_notified_at_once() {
     let manager = manager();

@@ -68,8 +68,6 @@ pub(super) async fn a_deadlock_of_two_processes_is_broken_and_named(store: AnySt
 }
 
 /// The process that left it is gone, and another has its lock.
-///
-/// Red without: `is_his`.
 pub(super) async fn a_note_that_is_left_is_not_believed(store: AnyStore) {
     let (here, there) = (process(&store, "here"), process(&store, "there"));
     let works = there.acquire("b", PATIENT).await.expect("free");

@@ -39,7 +39,6 @@ fn read(closing: Closing) -> impl Stream<Item = Result<u32, Error>> + Send {
     })
 }
 
-/// Red without: `PinnedDrop` of `LockedStream`.
 #[tokio::test(start_paused = true)]
 async fn what_a_stream_that_is_dropped_half_way_does_then_is_done_under_its_lock() {
     let (manager, (closed, closings)) = (manager(), channel());
@@ -51,7 +50,6 @@ async fn what_a_stream_that_is_dropped_half_way_does_then_is_done_under_its_lock
     eventually(SECOND, "given back", async || is_free(&manager).await).await;
 }
 
-/// Red without: `drop_inside` when it has ended.
 #[tokio::test]
 async fn what_a_stream_that_has_ended_does_when_it_is_dropped_is_done_under_its_lock() {
     let (manager, (closed, closings)) = (manager(), channel());

@@ -39,8 +39,6 @@ fn assert_refused<T: std::fmt::Debug>(outcome: Result<T, Error>) {
 }
 
 /// Where a thread that waits would stop tasks.
-///
-/// Red without: `may_wait`.
 #[test]
 fn on_a_thread_that_runs_tasks_a_plain_function_says_what_to_do_instead() {
     for runtime in runtimes() {
@@ -87,7 +85,6 @@ fn a_task_that_was_refused_goes_on() {
     }
 }
 
-/// Red without: the budget as the sign of a task; a handle alone is there in all of these.
 #[test]
 fn where_blocking_is_allowed_a_plain_function_waits_for_its_lock() {
     for runtime in runtimes() {
@@ -125,7 +122,6 @@ fn count_both() -> Result<u32, Error> {
     count()
 }
 
-/// Red without: `try_enter_again` before `may_wait`.
 #[tokio::test]
 async fn a_nested_plain_call_needs_no_waiting_and_is_allowed_everywhere() {
     let manager = LockManager::connect("memory://").await.unwrap();
@@ -150,7 +146,6 @@ fn count_at_once() -> Result<u32, Error> {
     Ok(lockattr::current().expect("under a lock").depth())
 }
 
-/// Red without: `Place::run` in `inherit_blocking`.
 #[tokio::test]
 async fn a_closure_takes_the_chain_along_into_a_blocking_thread_if_told_so() {
     let manager = LockManager::connect("memory://").await.unwrap();

@@ -30,7 +30,6 @@ fn is_free(store: &Arc<Scripted>, key: &str) -> bool {
     runtime.block_on(store.holder(key)).is_none()
 }
 
-/// Red without: `drive_own`'s end.
 #[test]
 fn the_thread_ends_with_the_manager() {
     let store = Scripted::new();
@@ -62,8 +61,6 @@ fn a_guard_that_outlives_its_manager_is_renewed_and_given_back() {
 }
 
 /// The process may end with the next line.
-///
-/// Red without: `wait_for_own_runtime` in `ensure_driven`.
 #[test]
 fn a_guard_dropped_on_a_plain_thread_is_given_back_when_the_drop_returns() {
     let store = Scripted::new();
@@ -75,7 +72,6 @@ fn a_guard_dropped_on_a_plain_thread_is_given_back_when_the_drop_returns() {
     }
 }
 
-/// Red without: `wait_for_own_runtime` in `close`.
 #[test]
 fn a_manager_dropped_on_a_plain_thread_waits_for_its_releases_in_the_background() {
     let store = Scripted::new();
@@ -100,8 +96,6 @@ fn a_lock_that_lingers_is_given_back_with_its_manager() {
 }
 
 /// A second for all of them; a hundred if it were for each.
-///
-/// Red without: `vain`.
 #[test]
 fn a_store_that_is_gone_does_not_hold_up_drops_on_a_plain_thread_for_long() {
     let store = Scripted::new();

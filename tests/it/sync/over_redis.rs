@@ -77,8 +77,6 @@ async fn a_thread_that_computes_for_longer_than_its_lease_keeps_it() {
 }
 
 /// A guard dropped in the last line of a program without a runtime.
-///
-/// Red without: `wait_for_own_runtime`.
 #[tokio::test]
 async fn a_plain_program_that_ends_has_given_its_locks_back() {
     let server = RedisServer::start().await;

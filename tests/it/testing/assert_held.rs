@@ -34,7 +34,6 @@ fn said(code: impl FnOnce()) -> String {
     panic.downcast_ref::<String>().expect("a sentence").clone()
 }
 
-/// Red without: `follower` in the key's builder: the shelf's `/` is escaped in neither or both.
 #[tokio::test(start_paused = true)]
 async fn inside_of_the_hold_it_passes_with_the_attributes_own_escaping() {
     TestLocks::new().scope(deduct(42, "a:b/%")).await.unwrap();
@@ -118,7 +117,6 @@ async fn any_hold_of_any_manager_will_do() {
     assert!(held("x").is_none());
 }
 
-/// Red without: `is_over`.
 #[tokio::test(start_paused = true)]
 async fn a_task_that_outlived_the_hold_is_not_under_the_lock() {
     let locks = TestLocks::new();

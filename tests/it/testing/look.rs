@@ -23,7 +23,6 @@ async fn pack(id: u64, locks: &TestLocks) -> Result<(), Error> {
     Ok(())
 }
 
-/// Red without: `Wait::inside`, or `is_nested`.
 #[tokio::test(start_paused = true)]
 async fn each_acquisition_is_recorded_with_what_became_of_it() {
     let locks = TestLocks::new();
@@ -53,7 +52,6 @@ async fn each_acquisition_is_recorded_with_what_became_of_it() {
     );
 }
 
-/// Red without: `observed.waits()` in `stand_in_line`, or in the loop of `wait_and_ask`.
 #[tokio::test(start_paused = true)]
 async fn those_who_wait_are_seen_in_their_order_whichever_line_they_stand_in() {
     let locks = TestLocks::new();
@@ -86,7 +84,6 @@ async fn those_who_wait_are_seen_in_their_order_whichever_line_they_stand_in() {
     locks.assert_nothing_left().await;
 }
 
-/// Red without: `observed.waits()` in `enter_again`.
 #[tokio::test(start_paused = true)]
 async fn a_nested_call_that_waits_for_its_turn_is_seen_to_wait() {
     let locks = TestLocks::new();
@@ -104,7 +101,6 @@ async fn a_nested_call_that_waits_for_its_turn_is_seen_to_wait() {
     assert!(both.await.is_ok());
 }
 
-/// Red without: `Outcome::Cancelled` in the drop of what is recorded.
 #[tokio::test(start_paused = true)]
 async fn a_caller_who_goes_away_is_recorded_as_such() {
     let locks = TestLocks::new();
@@ -119,7 +115,6 @@ async fn a_caller_who_goes_away_is_recorded_as_such() {
     assert_eq!((held.waited, held.held), (Duration::ZERO, Some(SECOND)));
 }
 
-/// Red without: `seat.lost` in `given_back`.
 #[tokio::test(start_paused = true)]
 async fn a_loss_that_only_the_release_finds_out_is_recorded() {
     let locks = TestLocks::new();
@@ -150,7 +145,6 @@ async fn an_acquisition_of_several_keys_is_one_and_waits_for_each() {
     locks.assert_nothing_left().await;
 }
 
-/// Red without: any part of `left`.
 #[tokio::test(start_paused = true)]
 async fn what_is_left_is_named() {
     let locks = TestLocks::new();

@@ -60,7 +60,6 @@ async fn an_outage_that_is_over_before_the_deadline_costs_nothing() {
     locks.assert_nothing_left().await;
 }
 
-/// Red without: `timeout` in `Weather::Hanging`.
 #[tokio::test(start_paused = true)]
 async fn a_request_that_hangs_fails_after_a_second_and_had_no_effect() {
     let locks = TestLocks::new();
@@ -82,7 +81,6 @@ async fn a_request_that_hangs_fails_after_a_second_and_had_no_effect() {
     locks.assert_nothing_left().await;
 }
 
-/// Red without: `request()` in `Weather::AnswersLost`.
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_may_leave_a_lock_that_is_given_back_later() {
     let locks = TestLocks::new();
@@ -95,7 +93,6 @@ async fn a_lost_answer_may_leave_a_lock_that_is_given_back_later() {
     locks.assert_nothing_left().await;
 }
 
-/// Red without: `ask_all_again` in `mend`, or the network between the locks and the subscribers.
 #[tokio::test(start_paused = true)]
 async fn what_became_free_while_the_store_was_cut_off_is_held_as_soon_as_it_is_mended() {
     let locks = TestLocks::new();
@@ -115,7 +112,6 @@ async fn what_became_free_while_the_store_was_cut_off_is_held_as_soon_as_it_is_m
     locks.assert_nothing_left().await;
 }
 
-/// Red without: `failing` in `next`, or its counting down.
 #[tokio::test(start_paused = true)]
 async fn so_many_requests_fail_and_the_next_gets_through() {
     let locks = TestLocks::new();
@@ -146,7 +142,6 @@ async fn a_slow_store_takes_its_time_and_its_requests_are_counted() {
     locks.assert_nothing_left().await;
 }
 
-/// Red without: `survey` or `evict` of the scripted store.
 #[tokio::test(start_paused = true)]
 async fn what_an_operator_asks_goes_through_the_network_too() {
     let locks = TestLocks::new();

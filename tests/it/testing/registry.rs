@@ -63,7 +63,6 @@ fn of_this_file() -> Vec<&'static AnnotatedLock> {
     registry().into_iter().filter(|lock| lock.file == file!()).collect()
 }
 
-/// Red without: `linkme` keeping what no process calls, the whole of `register!`, or `written`.
 #[test]
 fn the_registry_lists_every_annotated_function_as_it_is_written() {
     // Nothing is called; that they are here is enough.

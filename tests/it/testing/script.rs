@@ -9,7 +9,6 @@ use tokio::time::{Instant, sleep};
 
 use super::{SECOND, deduct, outcomes};
 
-/// Red without: `take` in `hold_with`.
 #[tokio::test(start_paused = true)]
 async fn what_somebody_else_holds_is_contended_and_names_him() {
     let locks = TestLocks::new();
@@ -30,7 +29,6 @@ async fn what_somebody_else_holds_is_contended_and_names_him() {
     locks.assert_nothing_left().await;
 }
 
-/// Red without: `let_go` in `Other::drop`.
 #[tokio::test(start_paused = true)]
 async fn what_somebody_else_lets_go_goes_to_the_first_in_the_queue() {
     let locks = TestLocks::new();
@@ -60,7 +58,6 @@ async fn what_somebody_else_lets_go_goes_to_the_first_in_the_queue() {
     locks.assert_nothing_left().await;
 }
 
-/// Red without: `.after(after)` in `let_go`.
 #[tokio::test(start_paused = true)]
 async fn what_somebody_else_releases_later_is_held_then() {
     let locks = TestLocks::new();
@@ -81,7 +78,6 @@ async fn take_a_slot() -> Result<(), Error> {
     Ok(())
 }
 
-/// Red without: `sharing` given to `other`.
 #[tokio::test(start_paused = true)]
 async fn somebody_else_reads_or_takes_a_permit() {
     let locks = TestLocks::new();
@@ -99,7 +95,6 @@ async fn somebody_else_reads_or_takes_a_permit() {
     locks.assert_nothing_left().await;
 }
 
-/// Red without: `noticed` telling anybody.
 #[tokio::test(start_paused = true)]
 async fn a_body_whose_lock_is_stolen_is_cancelled_at_its_next_renewal_or_at_once() {
     for (noticed, after) in [(false, 5 * SECOND + SECOND / 3), (true, 2 * SECOND)] {
@@ -173,7 +168,6 @@ async fn until_it_notices_both_believe_and_the_later_token_is_greater() {
     locks.assert_nothing_left().await;
 }
 
-/// Red without: `expired` told to the watchdogs.
 #[tokio::test(start_paused = true)]
 async fn an_expired_lease_goes_to_the_next_in_the_queue_and_its_holder_knows() {
     let locks = TestLocks::new();
@@ -196,7 +190,6 @@ async fn an_expired_lease_goes_to_the_next_in_the_queue_and_its_holder_knows() {
     locks.assert_nothing_left().await;
 }
 
-/// Red without: `serve` in `end`.
 #[tokio::test(start_paused = true)]
 async fn what_expires_of_somebody_else_goes_to_the_next_at_once() {
     let locks = TestLocks::new();
@@ -215,7 +208,6 @@ async fn what_expires_of_somebody_else_goes_to_the_next_at_once() {
     locks.assert_nothing_left().await;
 }
 
-/// Red without: forgetting the subscribers of managers that are gone.
 #[tokio::test(start_paused = true)]
 async fn a_process_that_ended_in_the_queue_is_passed_over() {
     let locks = TestLocks::new();
@@ -245,7 +237,6 @@ async fn invoice(id: u64) -> Result<u64, Error> {
     Ok(id)
 }
 
-/// Red without: `has_all_names` in `scope_of_all`.
 #[tokio::test(start_paused = true)]
 async fn a_scope_stands_in_for_managers_that_are_asked_for_by_name() {
     let locks = TestLocks::new();

@@ -196,8 +196,6 @@ async fn what_stays_taken_does_not_linger() {
 
 /// Handed off inside the process, to a call that is gone before it is polled again: its job ran zero
 /// times.
-///
-/// Red without: `begins` in `body::enter`, where `hold_at_least` begins to count.
 #[tokio::test(start_paused = true)]
 async fn a_process_that_is_handed_the_lock_and_never_begins_keeps_it_for_no_time() {
     let store = Scripted::new();
@@ -231,8 +229,6 @@ async fn a_process_that_is_handed_the_lock_and_never_begins_keeps_it_for_no_time
 }
 
 /// What no clock could count is refused.
-///
-/// Red without: the comparison with `LONGEST_LEAST`.
 #[tokio::test]
 async fn no_hold_at_least_is_so_long_that_it_would_be_ignored() {
     let manager = Scripted::new().manager();

@@ -59,8 +59,6 @@ async fn without_another_process_there_is_no_bound() {
 }
 
 /// Each learns that the other waits, although that asks just after the lock was granted.
-///
-/// Red without: keeping in `Head::granted` what was told before the grant was looked at.
 #[tokio::test(start_paused = true)]
 async fn two_processes_take_turns() {
     let store = Scripted::new();

@@ -153,8 +153,6 @@ fn those_on_another_runtime_are_handed_the_lock_of_one_that_ends() {
 
 /// The store's connection ends, and with it the lock, before the caller has read that it was granted. It asks again,
 /// as the process that loses a lock before the body begins.
-///
-/// Red without: `EarlyLosses`. The caller then has a lock that is another's, until the next renewal.
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_is_lost_before_its_caller_knows_is_acquired_again() {
     let store = Scripted::new();

@@ -39,7 +39,6 @@ async fn both(manager: &LockManager) -> ([LockGuard; 2], Asking) {
     ([one, two], asks(manager, permits(2)).await)
 }
 
-/// Red without: `hand_on` of `Way::Permit`; `number_of_all`; the next way in `hand_permit`.
 #[tokio::test(start_paused = true)]
 async fn permits_are_handed_off_under_numbers_that_grow() {
     let store = Scripted::new();
@@ -78,8 +77,6 @@ async fn permits_are_handed_off_under_numbers_that_grow() {
 }
 
 /// Others may be granted a permit between two hand-offs, and each number is asked for.
-///
-/// Red without: `asks_for_number`; the count in `is_all_of`.
 #[tokio::test(start_paused = true)]
 async fn with_a_permit_elsewhere_each_number_is_asked_for() {
     let store = Scripted::new();
@@ -111,7 +108,6 @@ async fn with_a_permit_elsewhere_each_number_is_asked_for() {
     assert_eq!(here.holder("a").await.unwrap(), None);
 }
 
-/// Red without: the count in `lets_past`, or in `pass`; its new beginning there.
 #[tokio::test(start_paused = true)]
 async fn so_many_get_in_past_one_that_asks_and_then_one_lease_goes_to_the_store() {
     for limit in [0, 1, 3] {
@@ -146,7 +142,6 @@ async fn so_many_get_in_past_one_that_asks_and_then_one_lease_goes_to_the_store(
     }
 }
 
-/// Red without: the release of a permit for which there is no number; the permit's way in a dropped release.
 #[tokio::test(start_paused = true)]
 async fn without_a_number_a_permit_goes_back_to_the_store() {
     for fate in [Fate::Refused, Fate::AnswerLost, Fate::Hangs] {
@@ -171,8 +166,6 @@ async fn without_a_number_a_permit_goes_back_to_the_store() {
 }
 
 /// Another process may have a greater number when it comes.
-///
-/// Red without: the comparison with `before` in `pass`.
 #[tokio::test(start_paused = true)]
 async fn a_process_that_comes_after_the_number_does_not_get_it() {
     let store = Scripted::new();
@@ -194,8 +187,6 @@ async fn a_process_that_comes_after_the_number_does_not_get_it() {
 }
 
 /// Callers that give up while they ask the store, one after the other, leave the limits as they are.
-///
-/// Red without: the count that stays when another caller asks the store (`begin`).
 #[tokio::test(start_paused = true)]
 async fn those_that_give_up_keep_no_other_process_out() {
     for (wait, every) in [(100, 4), (15, 4), (500, 3)] {
@@ -225,8 +216,6 @@ async fn those_that_give_up_keep_no_other_process_out() {
 }
 
 /// Keys may have any names: two of them are not one whose name reads like theirs.
-///
-/// Red without: the queues of their own that callers for several keys have (`several`).
 #[tokio::test(start_paused = true)]
 async fn a_process_that_wants_two_keys_is_not_handed_a_permit_of_one_that_reads_like_both() {
     let store = Scripted::new();
@@ -248,7 +237,6 @@ async fn a_process_that_wants_two_keys_is_not_handed_a_permit_of_one_that_reads_
     drop(timeout(SECOND, both).await.expect("its turn does not come").unwrap());
 }
 
-/// Red without: each of the conditions in `fits_permit` and `suits`.
 #[tokio::test(start_paused = true)]
 async fn a_process_that_wants_it_on_other_terms_asks_the_store() {
     let others = [permits(3), permits(2).ttl(60 * SECOND), permits(2).renew(false)];
@@ -302,8 +290,6 @@ async fn waiters_that_are_gone_are_passed_over() {
 }
 
 /// A permit that was handed to a waiter which no process polls goes on to the next, and is not renewed forever.
-///
-/// Red without: the look at `askers` behind the renewals.
 #[tokio::test(start_paused = true)]
 async fn a_permit_that_no_process_picks_up_goes_on() {
     let store = Scripted::new();

@@ -46,8 +46,6 @@ async fn inside<const N: usize>(manager: &LockManager) -> [LockGuard; N] {
     all(readers.try_into().unwrap()).await
 }
 
-/// Red without: `Together::begin` in `pass_on`; `let_in_more` behind it; the count in `leave`; the numbers of
-/// the readers in what the last one hands off.
 #[tokio::test(start_paused = true)]
 async fn readers_behind_a_writer_get_in_together_and_the_next_writer_after_all_of_them() {
     let store = Scripted::new();
@@ -85,8 +83,6 @@ async fn readers_behind_a_writer_get_in_together_and_the_next_writer_after_all_o
 }
 
 /// A writer that waits is not overtaken, neither by a reader that comes nor by one that asks only once.
-///
-/// Red without: the look at the writers that wait (`a_writer_waits`).
 #[tokio::test(start_paused = true)]
 async fn behind_a_writer_no_other_gets_in() {
     let store = Scripted::new();
@@ -114,8 +110,6 @@ async fn behind_a_writer_no_other_gets_in() {
 
 /// The last writer that waits gives up, or its future is dropped: no process is in the way of other readers any more, in
 /// this process or another.
-///
-/// Red without: the look in the drop of `Leaves`; `let_in` there; `share` there.
 #[tokio::test(start_paused = true)]
 async fn readers_behind_a_writer_that_gives_up_get_in() {
     for is_dropped in [false, true] {
@@ -152,8 +146,6 @@ async fn readers_behind_a_writer_that_gives_up_get_in() {
 
 /// From when another process wants the lock, those that come here wait behind it; it waits for those inside, and for the
 /// writer that came before it, as the limits have it.
-///
-/// Red without: the look at `contended` in `WaitQueues::next`.
 #[tokio::test(start_paused = true)]
 async fn another_process_waits_for_those_before_it_and_for_no_others() {
     for mode in [Mode::Exclusive, Mode::Shared] {
@@ -187,7 +179,6 @@ async fn another_process_waits_for_those_before_it_and_for_no_others() {
     }
 }
 
-/// Red without: the lease that each reader's hold looks at (`Hold::check` and `Hold::ended`).
 #[tokio::test(start_paused = true)]
 async fn a_lost_lease_ends_all_who_have_it() {
     let store = Scripted::new();
@@ -305,8 +296,6 @@ async fn a_shutdown_ends_all_and_waits_for_the_last() {
 }
 
 /// Though its lease is exclusive, a reader has no more than a shared lock.
-///
-/// Red without: `Hold::sharing`.
 #[tokio::test(start_paused = true)]
 async fn inside_of_a_reader_no_process_enters_alone() {
     let store = Scripted::new();
@@ -352,8 +341,6 @@ async fn a_reader_on_terms_of_its_own_asks_the_store() {
 }
 
 /// More than there are numbers for.
-///
-/// Red without: the end of the numbers in `Numbers::next`.
 #[tokio::test(start_paused = true)]
 async fn thousands_of_readers_and_writers_and_the_tokens_still_grow() {
     let store = Scripted::new();
@@ -382,7 +369,6 @@ async fn thousands_of_readers_and_writers_and_the_tokens_still_grow() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// Red without: `contended`, which Redis tells an exclusive holder; the look at it in `WaitQueues::next`.
 #[tokio::test]
 async fn over_redis_readers_cost_few_commands_and_another_process_gets_its_turn() {
     let server = RedisServer::start().await;

@@ -26,7 +26,6 @@ fn reads() -> LockOptions {
     patient().mode(Mode::Shared)
 }
 
-/// Red without: `look_soon`, or `share` in the look; the place that is given up in `share`.
 #[tokio::test(start_paused = true)]
 async fn readers_that_no_writer_waits_behind_share_the_lock_with_everybody() {
     let store = Scripted::new();
@@ -62,8 +61,6 @@ async fn readers_that_no_writer_waits_behind_share_the_lock_with_everybody() {
 
 /// The store learns of it late, or does not answer: the lease is renewed for its readers meanwhile, and those of others
 /// wait no longer than until the next renewal.
-///
-/// Red without: `renew_again` behind a renewal without an answer; the value that the store knows the claim by until then.
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_fails_makes_the_lock_a_shared_one_later() {
     for fates in [
@@ -109,8 +106,6 @@ async fn readers_that_leave_at_once_leave_nothing() {
 }
 
 /// The writer that waits behind them then waits in the store's queue, where it comes after those before it.
-///
-/// Red without: the look at `EXCLUSIVE_FOR` in `look`; `looks_later` in `let_in_more`, or in `look`.
 #[tokio::test(start_paused = true)]
 async fn readers_that_stay_share_the_lock_although_a_writer_waits() {
     let store = Scripted::new();
@@ -138,8 +133,6 @@ async fn readers_that_stay_share_the_lock_although_a_writer_waits() {
 }
 
 /// A writer that no process polls keeps other processes out no longer than one that waits.
-///
-/// Red without: the same as above.
 #[tokio::test(start_paused = true)]
 async fn readers_share_the_lock_although_a_writer_is_not_polled_any_more() {
     for is_forgotten in [false, true] {
@@ -164,8 +157,6 @@ async fn readers_share_the_lock_although_a_writer_is_not_polled_any_more() {
 
 /// A process that lets readers in may compute for long afterwards, and no process drives its runtime meanwhile. Perhaps no process has the
 /// manager any more either, as soon as the reader has its lock.
-///
-/// Red without: `looks_later` in `let_in_more`; `share` there if that is refused.
 #[test]
 fn readers_share_the_lock_although_the_writer_before_them_computes() {
     for is_gone in (0..30).map(|n| n % 2 == 0) {

@@ -155,8 +155,6 @@ async fn inside_an_exclusive_hold_those_that_share_are_in_together() {
 }
 
 /// A reader waits in one queue with those that want the lock alone.
-///
-/// Red without: the line that shared callers join in `queue_for` (it waits in the store behind both).
 #[tokio::test(start_paused = true)]
 async fn exclusive_and_shared_callers_of_one_process_get_in_in_the_order_they_came() {
     let store = Scripted::new();

@@ -206,8 +206,6 @@ async fn callers_behind_a_silent_asker_hear_what_one_of_them_learns() {
 }
 
 /// The same for several keys, and the one that asks for all gets them: the others are contended by it.
-///
-/// Red without: `learned_for_all` in `granted`.
 #[tokio::test(start_paused = true)]
 async fn callers_behind_a_silent_asker_hear_that_one_of_them_got_in() {
     let store = Scripted::new();
@@ -235,8 +233,6 @@ async fn callers_behind_a_silent_asker_hear_that_one_of_them_got_in() {
 }
 
 /// The one that asks for all is dropped before it has an answer: another of them asks.
-///
-/// Red without: the end of `AsksForAll`.
 #[tokio::test(start_paused = true)]
 async fn callers_behind_a_silent_asker_ask_again_when_the_one_that_asked_for_them_is_dropped() {
     let store = Scripted::new();
@@ -264,8 +260,6 @@ async fn callers_behind_a_silent_asker_ask_again_when_the_one_that_asked_for_the
 
 /// A reader asks in the place of another, which has gone when the answer comes: a reader that came after a
 /// writer of another process does not get in before it.
-///
-/// Red without: the look at the other's hold when the question is sent (`is_beside` in `ask_for`).
 #[tokio::test(start_paused = true)]
 async fn readers_of_a_process_do_not_pass_a_writer_by_following_one_another() {
     let store = Scripted::new();

@@ -6,7 +6,6 @@ use lockattr_tests::{Engine, Wires};
 
 use super::*;
 
-/// Red without: `adopt` in `engines/zookeeper/entries.rs` (a second entry stands behind the first).
 #[tokio::test]
 async fn a_lost_create_reply_is_found_again() {
     let ensemble = ZooKeeper::start().await;
@@ -38,8 +37,6 @@ async fn a_lost_create_reply_is_found_again() {
 }
 
 /// Two entries whose outcome is unknown, and one of them is removed by hand before they are found.
-///
-/// Red without: `adopt` removing the other one.
 #[tokio::test]
 async fn a_part_of_an_unknown_outcome_is_not_taken_for_the_whole() {
     let ensemble = ZooKeeper::start().await;
@@ -82,7 +79,6 @@ async fn a_part_of_an_unknown_outcome_is_not_taken_for_the_whole() {
     nothing_is_left(&ensemble, &url).await;
 }
 
-/// Red without: `leave` looking for the token where no entry is known.
 #[tokio::test]
 async fn a_lost_create_reply_is_undone_by_a_release() {
     let ensemble = ZooKeeper::start().await;
@@ -110,8 +106,6 @@ async fn a_lost_create_reply_is_undone_by_a_release() {
 }
 
 /// The node of an earlier session, which the servers are about to remove, is not ours (CURATOR-604).
-///
-/// Red without: `find` comparing the session.
 #[tokio::test]
 async fn an_entry_of_an_earlier_session_is_not_taken_for_ours() {
     let ensemble = ZooKeeper::shared().await;
@@ -145,7 +139,6 @@ async fn an_entry_of_an_earlier_session_is_not_taken_for_ours() {
     nothing_is_left(ensemble, &url).await;
 }
 
-/// Red without: the release that a dropped acquisition sends finding what it made.
 #[tokio::test]
 async fn an_acquisition_dropped_at_any_point_leaves_nothing() {
     let ensemble = ZooKeeper::shared().await;

@@ -8,8 +8,6 @@ use super::*;
 
 /// The followers elect another while the leader stands still; the process that is connected to it hears
 /// nothing, and who holds is `Lost` before another gets in.
-///
-/// Red without: `confirm` being a write (as a read, a follower without a leader would answer it).
 #[tokio::test]
 async fn a_frozen_leader_loses_no_ones_lock_to_another() {
     let ensemble = ZooKeeper::start().await;
@@ -55,8 +53,6 @@ async fn a_frozen_leader_loses_no_ones_lock_to_another() {
 
 /// A follower whose leader and fellow stand still goes on answering reads for a while. No process holds
 /// by its word.
-///
-/// Red without: `confirm` being a write.
 #[tokio::test]
 async fn one_server_alone_proves_nothing() {
     let ensemble = ZooKeeper::start().await;
@@ -83,7 +79,6 @@ async fn one_server_alone_proves_nothing() {
     nothing_is_left(&ensemble, &ensemble.url()).await;
 }
 
-/// Red without: the client being told all servers of the URL.
 #[tokio::test]
 async fn a_server_that_dies_under_its_clients_costs_no_process_a_lock() {
     let ensemble = ZooKeeper::start().await;
@@ -107,8 +102,6 @@ async fn a_server_that_dies_under_its_clients_costs_no_process_a_lock() {
 
 /// Sessions outlive their servers, and begin anew when these are back; one that its store gave up
 /// meanwhile is closed then, and no process waits for its time to be over.
-///
-/// Red without: `close` in `store/zookeeper/session.rs`.
 #[tokio::test]
 async fn a_session_given_up_in_an_outage_is_in_no_ones_way_after_it() {
     let ensemble = ZooKeeper::start().await;

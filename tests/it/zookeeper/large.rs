@@ -7,8 +7,6 @@ fn names(n: usize) -> Vec<String> {
     (0..n).map(|nth| format!("a-name-of-twenty-{nth:03}")).collect()
 }
 
-/// Red without: `refuses` in `engines/zookeeper/size.rs` (the servers close the connection, of all that
-/// is locked over it).
 #[tokio::test]
 async fn a_claim_that_no_server_takes_is_refused_and_costs_no_process_the_connection() {
     let ensemble = ZooKeeper::shared().await;
@@ -25,8 +23,6 @@ async fn a_claim_that_no_server_takes_is_refused_and_costs_no_process_the_connec
 }
 
 /// So are their renewals and releases.
-///
-/// Red without: `refuses` counting what one entry takes (with two thirds of it, the servers refuse).
 #[tokio::test]
 async fn the_largest_claim_that_is_not_refused_is_taken_and_renewed() {
     let ensemble = ZooKeeper::shared().await;

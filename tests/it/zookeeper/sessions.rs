@@ -6,8 +6,6 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// Red without: `session_ended` in `engines/sequenced/shared.rs` telling the subscriber (the next renewal
-/// would, a third of the TTL later).
 #[tokio::test]
 async fn a_session_that_the_servers_end_is_lost_at_once_and_the_next_gets_in() {
     let ensemble = ZooKeeper::shared().await;
@@ -41,7 +39,6 @@ async fn a_session_that_the_servers_end_is_lost_at_once_and_the_next_gets_in() {
     nothing_is_left(ensemble, &url).await;
 }
 
-/// Red without: waiting claims of a session that is over being told to ask again.
 #[tokio::test]
 async fn a_waiter_when_its_session_ends_gets_in_the_queue_again() {
     let ensemble = ZooKeeper::shared().await;
@@ -68,7 +65,6 @@ async fn a_waiter_when_its_session_ends_gets_in_the_queue_again() {
     nothing_is_left(ensemble, &url).await;
 }
 
-/// Red without: `confirm` asking whether the entry is there.
 #[tokio::test]
 async fn an_entry_that_is_removed_by_hand_is_lost_at_the_next_renewal() {
     let ensemble = ZooKeeper::shared().await;
@@ -84,7 +80,6 @@ async fn an_entry_that_is_removed_by_hand_is_lost_at_the_next_renewal() {
     nothing_is_left(ensemble, &url).await;
 }
 
-/// Red without: `Thread` ending only when the session is closed.
 #[tokio::test]
 async fn a_manager_that_is_dropped_closes_its_session() {
     let ensemble = ZooKeeper::shared().await;
@@ -108,8 +103,6 @@ async fn a_manager_that_is_dropped_closes_its_session() {
 }
 
 /// ZooKeeper's client has one thread for all connections of a process, and a fork does not copy it.
-///
-/// Red without: `check_not_forked` (the copy's calls end in `Store`, forever).
 #[tokio::test]
 async fn a_manager_that_is_made_in_the_copy_of_a_process_is_refused() {
     let ensemble = ZooKeeper::shared().await;

@@ -32,7 +32,6 @@ fn what_makes_no_sense_is_refused_with_a_sentence() {
     assert!(!format!("{store:?}").contains("s3cret"));
 }
 
-/// Red without: the comparison with the negotiated timeout in `store/zookeeper/session.rs`.
 #[tokio::test]
 async fn a_session_shorter_than_asked_for_is_refused_and_the_sentence_says_what_to_set() {
     let ensemble = ZooKeeper::shared().await;
@@ -50,7 +49,6 @@ async fn a_ttl_beyond_half_a_session_is_refused() {
     assert!(LockManager::connect(&format!("{url}?ttl=11s&session_timeout=22s")).await.is_ok());
 }
 
-/// Red without: `as_mode` choosing the ACL.
 #[tokio::test]
 async fn a_process_that_logs_in_keeps_others_out() {
     let ensemble = ZooKeeper::shared().await;
@@ -73,8 +71,6 @@ async fn a_process_that_logs_in_keeps_others_out() {
 }
 
 /// Nothing above the node that the URL names is of any concern.
-///
-/// Red without: `ping` looking at the chroot.
 #[tokio::test]
 async fn the_root_may_be_closed_to_readers() {
     let ensemble = ZooKeeper::start().await;
@@ -89,7 +85,6 @@ async fn the_root_may_be_closed_to_readers() {
     nothing_is_left(&ensemble, &url).await;
 }
 
-/// Red without: the parents being made anew when they vanish.
 #[tokio::test]
 async fn parents_come_and_go_with_what_is_locked() {
     let ensemble = ZooKeeper::shared().await;

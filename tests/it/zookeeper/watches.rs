@@ -9,8 +9,6 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// Red without: `blockers` for exclusive claims naming one before it only, in
-/// `engines/sequenced/queue_order.rs` (make it `Some(0)`: all watch the first).
 #[tokio::test]
 async fn a_release_wakes_one_of_a_hundred() {
     let ensemble = ZooKeeper::start().await;
@@ -51,8 +49,6 @@ async fn a_release_wakes_one_of_a_hundred() {
 
 /// Newer servers do not tell what becomes of a node that the client may not read (CVE-2024-23944): then the
 /// change is seen when the claim asks again, as it does every 15 s.
-///
-/// Red without: `gone` asking only whether the entry is there (it asked again and again, at once).
 #[tokio::test]
 async fn an_entry_that_may_not_be_read_is_waited_for_too() {
     let ensemble = ZooKeeper::start().await;
@@ -79,7 +75,6 @@ async fn an_entry_that_may_not_be_read_is_waited_for_too() {
     nothing_is_left(&ensemble, &url).await;
 }
 
-/// Red without: a task being ended with its place (`Task`'s `Drop` in `engines/sequenced/claim_record.rs`).
 #[tokio::test]
 async fn a_waiter_that_gives_up_takes_its_watch_back() {
     let ensemble = ZooKeeper::start().await;

@@ -35,19 +35,16 @@ fn say(line: &str) {
     println!("{line}");
 }
 
-/// Red without: the end of a queue entry whose process asks no more.
 #[test]
 fn a_process_that_is_gone_costs_no_more_than_its_lease_however_many_waiters_it_had() {
     plays(Scene::WaitersLeave);
 }
 
-/// Red without: the difference between a store that has much to do and one that is out.
 #[test]
 fn a_crowd_that_gives_up_at_once_learns_of_no_outage() {
     plays(Scene::ACrowdGivesUp);
 }
 
-/// Red without: `hold_at_least` counted only for a body that began.
 #[test]
 fn a_caller_that_is_dropped_while_the_lock_is_handed_to_it_keeps_nothing() {
     plays(Scene::CallersAreDropped);

@@ -109,7 +109,6 @@ mod tests {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
-    /// Red without: `leaving` in `enters`.
     #[tokio::test(start_paused = true)]
     async fn a_process_that_enters_a_line_comes_behind_those_who_leave_it() {
         let order = RequestOrder::default();

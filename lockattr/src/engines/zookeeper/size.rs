@@ -78,7 +78,6 @@ mod tests {
         assert!(refused.starts_with("200 keys"), "{refused}");
     }
 
-    /// Red without: `batches` counting entries, and no claims.
     #[test]
     fn a_batch_has_so_many_entries_and_at_least_a_claim() {
         let (token, sharing) = (OwnerToken::random(1), Sharing::Exclusive);

@@ -55,8 +55,6 @@ fn was_woken(wake: &Arc<Notify>) -> bool {
 }
 
 /// Work put down between a task's last look and its end would otherwise find it still there.
-///
-/// Red without: `leave_if_done` taking the task off in the same breath.
 #[test]
 fn a_task_that_may_leave_is_gone_at_once() {
     let (mut queue, runtime) = (Queue::default(), some_runtime());
@@ -88,7 +86,6 @@ fn a_task_stays_while_a_lease_is_held_or_a_lock_is_owed() {
     assert!(queue.leave_if_done(runtime));
 }
 
-/// Red without: the look in `leave` whose the place is.
 #[test]
 fn a_task_that_has_left_takes_no_successor_along() {
     let runtime = some_runtime();

@@ -92,8 +92,6 @@ async fn works(
 
 /// One master dies, one dies while its replica has not what it did last, and one stands still and goes
 /// on: with `replicas=1`, so that nothing that was granted is forgotten.
-///
-/// Red without: the comparison of the store (`admits` in `holders.lua`, `NX` in `enter.lua` and in `pair`).
 #[tokio::test]
 #[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
 async fn no_process_writes_with_a_smaller_token_while_masters_fail_under_load() {

@@ -5,7 +5,6 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-/// Red without: a batch for each slot.
 #[tokio::test]
 #[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
 async fn a_thousand_leases_over_all_nodes_are_renewed() {
@@ -32,7 +31,6 @@ async fn sent(cli: &Cli) -> u64 {
     cli.commandstats().await.get("evalsha").copied().unwrap_or_default()
 }
 
-/// Red without: the message by which a release hands the lock over (`spublish.lua`).
 #[tokio::test]
 #[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
 async fn a_hand_off_between_processes_costs_two_commands_here_too() {
@@ -66,8 +64,6 @@ async fn a_hand_off_between_processes_costs_two_commands_here_too() {
 }
 
 /// One node forgets everything: its locks are lost, and no others.
-///
-/// Red without: the answer `NotHeld` to a renewal.
 #[tokio::test]
 async fn a_node_that_forgets_loses_its_own_locks_only() {
     let cluster = Cluster::start().await;

@@ -22,7 +22,6 @@ async fn first_acquire(manager: &LockManager, key: &str) -> Duration {
     }
 }
 
-/// Red without: the new map after a connection was lost.
 #[tokio::test]
 #[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
 async fn a_master_that_dies_costs_a_failover_and_no_lease() {
@@ -100,21 +99,17 @@ async fn those_in_the_queue_get_in(stands_still: bool) {
     assert_no_trace(&cluster).await;
 }
 
-/// Red without: the notice to waiters that messages may be lost (`Ears::missed`).
 #[tokio::test]
 async fn those_in_the_queue_at_a_master_that_dies_get_in_at_the_next() {
     those_in_the_queue_get_in(false).await;
 }
 
-/// Red without: the notice to waiters that messages may be lost (`Ears::missed`).
 #[tokio::test]
 async fn those_in_the_queue_at_a_master_that_stands_still_get_in_at_the_next() {
     those_in_the_queue_get_in(true).await;
 }
 
 /// The old master keeps its connections, and takes the channels.
-///
-/// Red without: the notice to waiters that messages may be lost (`Ears::missed`).
 #[tokio::test]
 async fn those_in_the_queue_at_a_master_that_was_replaced_in_peace_get_in() {
     let cluster = Cluster::start().await;
@@ -134,8 +129,6 @@ async fn those_in_the_queue_at_a_master_that_was_replaced_in_peace_get_in() {
     assert_no_trace(&cluster).await;
 }
 
-/// Red without: the look at all nodes before anything is taken, together with the release of what was
-/// taken before one that is away.
 #[tokio::test]
 async fn a_shard_that_is_gone_is_an_error_in_time_and_no_harm_to_the_others() {
     let cluster = Cluster::builder()

@@ -22,7 +22,6 @@ async fn is_counted(cluster: &Cluster, slot: u16) {
     eventually(LIMIT, "the replica counts", counted).await;
 }
 
-/// Red without: `WAIT`'s answer being looked at (`reply.replicated?`).
 #[tokio::test]
 async fn a_shard_without_its_replica_grants_nothing_and_the_others_do() {
     let cluster = Cluster::start().await;
@@ -55,8 +54,6 @@ async fn a_shard_without_its_replica_grants_nothing_and_the_others_do() {
 
 /// Halfway, the lock is at its new node already, and the slot is not: `ASK`, and the replica of the
 /// new node is the one that counts.
-///
-/// Red without: `ASKING` before the renewal; and without `WAIT`'s answer being looked at.
 #[tokio::test]
 async fn a_lease_whose_slot_is_on_its_way_counts_with_the_replica_of_the_new_node() {
     let cluster = Cluster::start().await;
@@ -96,8 +93,6 @@ async fn a_lease_whose_slot_is_on_its_way_counts_with_the_replica_of_the_new_nod
 /// The promise: of all acquisitions that were answered before their master was killed, each is at
 /// the new master. Counted over a failover of each master, in each of them at least 35; in all but
 /// the first the replica is cut off for a tenth of a second before, and acquisitions go on.
-///
-/// Red without: the wait for replicas (`needed` in `Replicas::invoke`).
 #[tokio::test]
 async fn no_lock_is_lost_when_a_master_is_killed_right_after_the_acquire() {
     let cluster = Cluster::start().await;

@@ -12,7 +12,6 @@ async fn is_renewed_at(node: &RedisServer, key: &str) {
     eventually(LIMIT, "it is renewed", async || cli.pttl(&name).await > 2_800).await;
 }
 
-/// Red without: the redirection by `MOVED`.
 #[tokio::test]
 async fn a_slot_that_moves_takes_the_lease_along() {
     let cluster = Cluster::start().await;
@@ -33,8 +32,6 @@ async fn a_slot_that_moves_takes_the_lease_along() {
 }
 
 /// Halfway, the lock is at its new node already, and the slot is not: for longer than a TTL.
-///
-/// Red without: `ASKING` before the renewal; and red if every renewal names the counter.
 #[tokio::test]
 async fn a_lease_is_renewed_while_its_slot_is_on_its_way() {
     let cluster = Cluster::start().await;
@@ -63,8 +60,6 @@ async fn a_lease_is_renewed_while_its_slot_is_on_its_way() {
 }
 
 /// The server takes the channel from those who wait, and no other process tells them.
-///
-/// Red without: the new connection for a channel that was taken (`is_taken`).
 #[tokio::test]
 async fn a_slot_that_moves_takes_those_in_the_queue_along() {
     let cluster = Cluster::start().await;
@@ -98,8 +93,6 @@ async fn a_slot_that_moves_takes_those_in_the_queue_along() {
 }
 
 /// Half of the keys here, half there: no process can be served, and no process is forgotten.
-///
-/// Red without: the pause after `TRYAGAIN`.
 #[tokio::test]
 async fn a_caller_that_asks_while_the_keys_are_on_their_way_gets_in_afterwards() {
     let cluster = Cluster::start().await;
@@ -121,8 +114,6 @@ async fn a_caller_that_asks_while_the_keys_are_on_their_way_gets_in_afterwards()
 }
 
 /// A key with an empty hash tag is hashed whole, in Rust, in Lua and by the server.
-///
-/// Red without: that rule in `hash_tag`.
 #[tokio::test]
 async fn an_empty_hash_tag_is_none() {
     let cluster = Cluster::shared().await;

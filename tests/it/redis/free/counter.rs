@@ -11,7 +11,6 @@ async fn counts_by_script(cli: &Cli, manager: &LockManager) -> bool {
     calls(cli, "incr").await == before
 }
 
-/// Red without: the comparison in `counters::counts`.
 #[tokio::test]
 async fn a_counter_that_was_lost_is_raised_to_the_clock() {
     let server = RedisServer::start().await;
@@ -32,8 +31,6 @@ async fn a_counter_that_was_lost_is_raised_to_the_clock() {
 
 /// A proxy may put another server in the place of one whose last numbers it has not got, without anybody's
 /// noticing.
-///
-/// Red without: `seen` in `counters::counts`.
 #[tokio::test]
 async fn a_number_that_was_seen_before_is_none() {
     let server = RedisServer::start().await;
@@ -48,8 +45,6 @@ async fn a_number_that_was_seen_before_is_none() {
 }
 
 /// A restart, or a failover, comes with a new connection.
-///
-/// Red without: `is_raised` in `Node::take`.
 #[tokio::test]
 async fn a_new_connection_counts_by_a_script_first() {
     let server = RedisServer::start().await;
@@ -68,7 +63,6 @@ async fn a_new_connection_counts_by_a_script_first() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: `clear` in the watch of a connection.
 #[tokio::test]
 async fn a_heartbeat_later_a_script_counts_again() {
     let server = RedisServer::start().await;
@@ -81,8 +75,6 @@ async fn a_heartbeat_later_a_script_counts_again() {
 }
 
 /// A right more, and a free lock costs less; without it all is well.
-///
-/// Red without: what is remembered of a refusal (`Raised::doubts`).
 #[tokio::test]
 async fn a_user_who_may_not_count_asks_scripts() {
     let rights = crate::redis::RIGHTS.replace(" +incr ", " ");

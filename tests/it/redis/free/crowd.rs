@@ -50,7 +50,6 @@ fn assert_numbered(tokens: &[Vec<u64>]) {
     assert_eq!(all.len(), tokens.iter().map(Vec::len).sum::<usize>());
 }
 
-/// Red without: the `INCRBY` of `Combined::of`, the difference in `numbered`, or the common run of `delete.lua`.
 #[tokio::test]
 async fn one_number_is_counted_for_all_that_ask_together() {
     const TIMES: usize = 10;
@@ -70,8 +69,6 @@ async fn one_number_is_counted_for_all_that_ask_together() {
 }
 
 /// The server forgets the script that gives locks back.
-///
-/// Red without: the second try in `Node::delete`.
 #[tokio::test]
 async fn a_crowd_survives_that_the_server_forgets_its_scripts() {
     let server = RedisServer::start().await;
@@ -89,8 +86,6 @@ async fn give_back_together(held: Vec<LockGuard>) -> Vec<Result<(), Error>> {
 }
 
 /// Other programs write over one lock and make a list of another, while a crowd gives back what it holds.
-///
-/// Red without: the comparison in `delete.lua`, or its `pcall` around `GET`.
 #[tokio::test]
 async fn what_happens_to_one_lock_of_a_crowd_is_notified_to_its_holder_alone() {
     const WRITTEN: usize = 20;
@@ -116,8 +111,6 @@ async fn what_happens_to_one_lock_of_a_crowd_is_notified_to_its_holder_alone() {
 }
 
 /// A user may take one of the locks and not give it back: the server refuses each script that names it.
-///
-/// Red without: the second way for a caller whose crowd got an error (`Node::delete`).
 #[tokio::test]
 async fn a_lock_that_its_user_may_not_delete_keeps_no_other() {
     const FORBIDDEN: usize = 20;
@@ -140,8 +133,6 @@ async fn a_lock_that_its_user_may_not_delete_keeps_no_other() {
 }
 
 /// A claim asks for a lock behind the command that gives it back, and both are in one pipeline.
-///
-/// Red without: the deletions in front of a pipeline (`Combined::of`).
 #[tokio::test]
 async fn a_lock_that_is_given_back_is_taken_again_by_the_same_pipeline() {
     let server = RedisServer::start().await;
@@ -168,8 +159,6 @@ async fn a_lock_that_is_given_back_is_taken_again_by_the_same_pipeline() {
 }
 
 /// A process that gives up while its command lies there, is on its way, or is answered.
-///
-/// Red without: the undo of an unanswered acquisition.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_waiter_that_gives_up_in_a_crowd_leaves_nothing() {
     let server = RedisServer::start().await;
@@ -206,8 +195,6 @@ async fn a_waiter_that_gives_up_in_a_crowd_leaves_nothing() {
 
 /// The proxy holds back the number of a batch until it cuts the connection: each cut loses a whole batch that the
 /// server may have executed.
-///
-/// Red without: the error in `Combined::tell`, if a lost batch is answered with a number instead.
 #[tokio::test]
 async fn a_crowd_whose_connection_is_cut_goes_on_over_the_next() {
     let server = RedisServer::start().await;
@@ -229,8 +216,6 @@ async fn a_crowd_whose_connection_is_cut_goes_on_over_the_next() {
 }
 
 /// A user who may count by one and not by many.
-///
-/// Red without: what is remembered of a refusal (`Raised::doubts`).
 #[tokio::test]
 async fn a_crowd_that_may_not_count_asks_scripts() {
     let rights = crate::redis::RIGHTS.replace(" +incrby", "");
@@ -241,8 +226,6 @@ async fn a_crowd_that_may_not_count_asks_scripts() {
 }
 
 /// A kept lock that does not fit is given back before the store is asked for the next one.
-///
-/// Red without: `send_first` in `Node::send`.
 #[tokio::test]
 async fn a_release_in_a_crowd_is_sent_before_a_script_that_comes_later() {
     let server = RedisServer::start().await;

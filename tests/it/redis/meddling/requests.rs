@@ -18,8 +18,6 @@ const QUICK: &str = "response_timeout=200ms&connect_timeout=200ms&heartbeat=300m
 const RELEASES: [&str; 3] = ["evalsha", "delex", "delifeq"];
 
 /// Our wall clock may say what it likes: the server learns how long, never until when.
-///
-/// Red without: `millis(ttl)` in `request::renew` being a length (were it an instant).
 #[tokio::test]
 async fn no_command_carries_the_time_of_day() {
     let server = RedisServer::builder().line("slowlog-log-slower-than 0").start().await;
@@ -53,8 +51,6 @@ async fn no_command_carries_the_time_of_day() {
 }
 
 /// The server has the request, and closes the connection instead of answering it.
-///
-/// Red without: the dead connection being used no more (`Link::forget`).
 #[tokio::test]
 async fn connections_killed_under_an_acquire_a_renewal_and_a_release() {
     let server = RedisServer::start().await;
@@ -88,8 +84,6 @@ async fn connections_killed_under_an_acquire_a_renewal_and_a_release() {
 
 /// A silent server. Of a lease that ends meanwhile the timer tells, not the answer that comes too
 /// late; a longer one goes on.
-///
-/// Red without: the deadline in `Hold::check`.
 #[tokio::test]
 async fn a_pause_longer_than_one_lease_and_shorter_than_another() {
     let server = RedisServer::start().await;
@@ -111,8 +105,6 @@ async fn a_pause_longer_than_one_lease_and_shorter_than_another() {
 
 /// During a failover that somebody ordered, the server takes every write and answers none, while it
 /// answers all else.
-///
-/// Red without: the undoing of an acquire that got no answer (`Asking::drop`).
 #[tokio::test]
 async fn a_pause_of_writes() {
     let server = RedisServer::start().await;
@@ -135,7 +127,6 @@ async fn a_pause_of_writes() {
     assert_nothing_left_within(&server, LIMIT / 2).await;
 }
 
-/// Red without: the comparison in `delete.lua`, `release_one.lua` and `release.lua`.
 #[tokio::test]
 async fn a_release_sent_again_after_its_answer_was_lost_does_not_free_the_next_holder() {
     let server = RedisServer::start().await;
@@ -163,7 +154,6 @@ async fn a_release_sent_again_after_its_answer_was_lost_does_not_free_the_next_h
     assert_nothing_left(&server).await;
 }
 
-/// Red without: `renew.lua` comparing, and only making longer what is there (were it a `SET`).
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_renewal_that_races_a_release_resurrects_nothing() {
     let server = RedisServer::start().await;

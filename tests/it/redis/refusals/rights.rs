@@ -14,7 +14,6 @@ async fn server_with_a_user() -> RedisServer {
     RedisServer::builder().user("locker", "s3cret", RIGHTS).start().await
 }
 
-/// Red without: the release that goes on trying (`Owned::drop`).
 #[tokio::test]
 async fn while_its_user_may_run_no_scripts() {
     let server = server_with_a_user().await;
@@ -27,9 +26,6 @@ async fn while_its_user_may_run_no_scripts() {
 }
 
 /// A lock that cannot be read is unknown: neither another's, nor lost.
-///
-/// Red without: the error of `GET` being passed on by the scripts, unless it says that the key
-/// holds something else than a string.
 #[tokio::test]
 async fn a_lock_that_may_not_be_read_is_neither_contended_nor_lost() {
     let server = server_with_a_user().await;
@@ -44,7 +40,6 @@ async fn a_lock_that_may_not_be_read_is_neither_contended_nor_lost() {
     outlived(&server, &manager, &FORBIDDEN, refuse, mend).await;
 }
 
-/// Red without: an error being told to the caller (`Refusal::Unknown`, were it `Held`).
 #[tokio::test]
 async fn what_a_user_may_not_do_is_notified_and_locks_nothing() {
     let events = capture_events_from(Level::TRACE);

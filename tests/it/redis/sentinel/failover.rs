@@ -13,7 +13,6 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{LIMIT, long, replicated, waits};
 
-/// Red without: the question to the sentinels each time it connects (`Server::find`).
 #[tokio::test]
 async fn a_lease_that_was_replicated_goes_on_at_the_new_master() {
     let sentinels = Sentinels::start().await;
@@ -45,8 +44,6 @@ async fn a_lease_that_was_replicated_goes_on_at_the_new_master() {
 
 /// What asynchronous replication can lose, and what is left then: the holder is notified, and the
 /// tokens grow.
-///
-/// Red without: the token's comparison by a renewal (`holder == value` in `renew.lua`).
 #[tokio::test]
 async fn a_lock_that_its_replicas_never_got_is_lost_and_its_holder_told_in_time() {
     let sentinels = Sentinels::start().await;
@@ -79,8 +76,6 @@ async fn a_lock_that_its_replicas_never_got_is_lost_and_its_holder_told_in_time(
 
 /// What asynchronous replication can lose besides: the lock is taken, by no process, until its lease
 /// ends. No release waits for a replica, with `replicas=1` neither.
-///
-/// Red without: the end of every lease in the store itself (`PX` in `enter.lua` and in `pair`).
 #[tokio::test]
 async fn a_release_that_its_replicas_never_got_costs_the_rest_of_the_lease() {
     let sentinels = Sentinels::start().await;
@@ -105,8 +100,6 @@ async fn a_release_that_its_replicas_never_got_costs_the_rest_of_the_lease() {
     assert_nothing_left(&sentinels).await;
 }
 
-/// Red without: those in the queue being told to ask again when their connection is gone
-/// (`Post::interrupted`).
 #[tokio::test]
 async fn a_waiter_in_the_queue_gets_in_at_the_new_master() {
     let sentinels = Sentinels::start().await;
@@ -136,8 +129,6 @@ async fn a_waiter_in_the_queue_gets_in_at_the_new_master() {
 
 /// One failover after another, under load: no process is inside with somebody else, and nothing that
 /// was counted under a lock that was held to its end is lost.
-///
-/// Red without: the comparison of the store (`admits` in `holders.lua`, `NX` in `enter.lua` and in `pair`).
 #[tokio::test]
 async fn no_two_hold_at_once_while_masters_die_under_load() {
     let sentinels = Sentinels::builder().replicas(3).start().await;

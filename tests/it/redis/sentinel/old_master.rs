@@ -7,9 +7,6 @@ use tokio::time::timeout;
 use super::{LIMIT, long, replicated, stands_in_line, waits};
 
 /// A question that it has not answered is asked of the new one; what it answers when it thaws does not count.
-///
-/// Red without: the end of such a question (`until_left`), or the look at whether the connection was left
-/// (`is_left` in `Link::note`).
 #[tokio::test]
 async fn what_a_thawed_master_answers_does_not_count() {
     let sentinels = Sentinels::start().await;
@@ -66,7 +63,6 @@ async fn is_left_by_one_a_waiter(sentinels: &Sentinels, url: String) {
     assert_nothing_left(sentinels).await;
 }
 
-/// Red without: the task that listens to the sentinels (`Sentinels::follow`).
 #[tokio::test]
 async fn it_is_left_as_soon_as_a_sentinel_says_so() {
     let sentinels = Sentinels::start().await;
@@ -74,7 +70,6 @@ async fn it_is_left_as_soon_as_a_sentinel_says_so() {
     is_left_by_one_a_waiter(&sentinels, url).await;
 }
 
-/// Red without: the look now and then (`timeout` in `Follower::look`).
 #[tokio::test]
 async fn it_is_left_after_a_heartbeat_where_no_message_of_the_sentinels_comes() {
     let sentinels = Sentinels::start().await;

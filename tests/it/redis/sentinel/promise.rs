@@ -17,8 +17,6 @@ const TTL: Duration = Duration::from_secs(30);
 /// The promise: of all acquisitions that were answered before their master was killed, each is at
 /// the new master. Counted over four failovers, in each of them at least 25. In every other the
 /// replicas are cut off for a tenth of a second before the kill, and acquisitions go on.
-///
-/// Red without: the wait for replicas (`needed` in `Replicas::invoke`).
 #[tokio::test]
 async fn no_lock_is_lost_when_the_master_is_killed_right_after_the_acquire() {
     let sentinels = Sentinels::start().await;

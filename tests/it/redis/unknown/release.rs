@@ -6,7 +6,6 @@ use lockattr_tests::{Fault, capture_events, eventually};
 
 use super::{LIMIT, LONG, World, faults};
 
-/// Red without: the guard going on after its own release got no answer.
 #[tokio::test]
 async fn a_release_without_an_answer_is_notified_and_made_up_for() {
     join_all(faults().into_iter().map(|(fault, effective)| async move {
@@ -25,8 +24,6 @@ async fn a_release_without_an_answer_is_notified_and_made_up_for() {
 }
 
 /// The caller has its value already, so the manager retries it.
-///
-/// Red without: trying a release again.
 #[tokio::test]
 async fn a_release_in_the_background_or_by_drop_is_seen_through() {
     let cases = faults().into_iter().flat_map(|(fault, _)| [(fault.clone(), false), (fault, true)]);
@@ -45,7 +42,6 @@ async fn a_release_in_the_background_or_by_drop_is_seen_through() {
     .await;
 }
 
-/// Red without: the branch of `judge` for an error of the store.
 #[tokio::test]
 async fn what_the_body_returned_is_not_hidden_by_its_release() {
     let events = capture_events();
@@ -58,7 +54,6 @@ async fn what_the_body_returned_is_not_hidden_by_its_release() {
     world.ends_well().await;
 }
 
-/// Red without: the comparison in `delete.lua`, `release_one.lua` and `release.lua`.
 #[tokio::test]
 async fn a_release_that_arrives_again_frees_no_others_lock() {
     let world = World::new().await;

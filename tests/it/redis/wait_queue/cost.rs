@@ -46,7 +46,6 @@ async fn commands_per_hand_off(managers: usize) -> f64 {
     f64::from(commands) / f64::from(u32::try_from(hand_offs).unwrap())
 }
 
-/// Red without: a look at the message before the store is asked.
 #[tokio::test]
 #[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
 async fn a_hand_off_between_processes_costs_two_commands_whatever_their_number() {
@@ -88,8 +87,6 @@ async fn looks_in_a_second(tasks: usize, place: usize) -> f64 {
 
 /// One question each `retry_delay`, if it is the head of the queue; each other waits the longer the more
 /// are before it. A slow machine asks later, and never more often.
-///
-/// Red without: one asker for all callers of a process, or the number before it in `look_after`.
 #[tokio::test]
 #[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
 async fn a_process_that_waits_looks_once_in_a_retry_delay_however_many_tasks_wait() {

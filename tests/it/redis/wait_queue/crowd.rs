@@ -10,8 +10,6 @@ const CROWD: usize = 10_000;
 
 /// All of them are refused because the lock is taken, and their process asks the store no more often than for
 /// one of them.
-///
-/// Red without: what waiters know of each other's questions (`last_word`).
 #[tokio::test]
 async fn ten_thousand_callers_whose_wait_ends_together_are_all_contended() {
     let modes =
@@ -42,8 +40,6 @@ async fn ten_thousand_callers_whose_wait_ends_together_are_all_contended() {
 }
 
 /// Readers of one process that waited for a writer get in together, though only one of them was queued.
-///
-/// Red without: the head that goes when it was granted a lock that can be shared (`granted` in `asking.rs`).
 #[tokio::test]
 async fn readers_of_one_process_enter_together_when_the_writer_has_gone() {
     let server = RedisServer::start().await;
@@ -71,8 +67,6 @@ async fn readers_of_one_process_enter_together_when_the_writer_has_gone() {
 
 /// A writer of another process waits behind forty readers of one: they had their place together, and get in
 /// together, before it.
-///
-/// Red without: the claim in whose place they ask (`is_beside` in `acquire.lua`).
 #[tokio::test]
 async fn readers_of_one_process_share_its_place_before_a_writer_that_came_later() {
     let shared = LockOptions::new().mode(Mode::Shared);
@@ -109,8 +103,6 @@ async fn readers_of_one_process_share_its_place_before_a_writer_that_came_later(
 }
 
 /// `wait = "0s"` asks once, as `retry = 0` does: it is no limit for the answer.
-///
-/// Red without: the look at the start in `Attempts::cut`.
 #[tokio::test]
 async fn a_call_that_does_not_wait_gets_its_answer_from_a_slow_server() {
     let server = RedisServer::start().await;
@@ -131,8 +123,6 @@ async fn a_call_that_does_not_wait_gets_its_answer_from_a_slow_server() {
 }
 
 /// The wait is over before the answer comes, and the server answers others meanwhile: it is busy, not away.
-///
-/// Red without: the look at `answered_since`.
 #[tokio::test]
 async fn a_late_answer_from_a_server_that_answers_others_is_contention() {
     let server = RedisServer::start().await;

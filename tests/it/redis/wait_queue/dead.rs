@@ -33,8 +33,6 @@ async fn more_wait(cli: &Cli, count: usize) {
 
 /// A reader holds, and a writer that waits for it is killed: the next reader is kept out for as long as the
 /// writer's entry lasts, and not for as long as there are readers.
-///
-/// Red without: the end of a waiter's record (`waits_for` in `lock.lua`, `lasts` in `enter.lua`).
 #[tokio::test]
 async fn a_killed_writer_keeps_readers_out_for_a_ttl_at_most() {
     let server = RedisServer::start().await;
@@ -50,8 +48,6 @@ async fn a_killed_writer_keeps_readers_out_for_a_ttl_at_most() {
 }
 
 /// A killed process waited for `a` and `b`, and `b` is held: `a` is free.
-///
-/// Red without: the end of a waiter's record (`waits_for` in `lock.lua`, `lasts` in `enter.lua`).
 #[tokio::test]
 async fn a_killed_waiter_for_two_keys_keeps_the_free_one_for_a_ttl_at_most() {
     let server = RedisServer::start().await;
@@ -68,8 +64,6 @@ async fn a_killed_waiter_for_two_keys_keeps_the_free_one_for_a_ttl_at_most() {
 }
 
 /// Twenty waiters of a process that is stopped cost the time of one grant.
-///
-/// Red without: one entry of a process for a key (`queue_for`), or the end of its record.
 #[tokio::test]
 async fn a_stopped_process_costs_one_ttl_however_many_waiters_it_has() {
     let orders = ["exclusive a", "permits=1 a", "shared a", "exclusive a b"];
@@ -99,8 +93,6 @@ async fn a_stopped_process_costs_one_ttl_however_many_waiters_it_has() {
 
 /// A process has the lock, waits for it in another way, and is stopped: its lease ends, and what its waiters
 /// are granted then ends a TTL after it was stopped too.
-///
-/// Red without: the time for which a claim has been silent (`lease_of` in `lease.lua`).
 #[tokio::test]
 async fn a_stopped_process_that_holds_and_waits_costs_one_ttl() {
     // Readers of the holder's process wait inside of it, and have no entry.
@@ -129,8 +121,6 @@ async fn a_stopped_process_that_holds_and_waits_costs_one_ttl() {
 }
 
 /// Ten callers give up while their network is cut. When it is back, nothing of them is in the way.
-///
-/// Red without: one entry of a process for a key (`queue_for`), or the undo after its lease (`at_least_for`).
 #[tokio::test]
 async fn waiters_that_gave_up_while_they_were_cut_off_cost_no_process_anything() {
     let server = RedisServer::start().await;
@@ -171,8 +161,6 @@ async fn waiters_that_gave_up_while_they_were_cut_off_cost_no_process_anything()
 }
 
 /// The waiter that would hear of a shorter lease has given up: the one behind looks by itself.
-///
-/// Red without: the looks of each waiter (`look_after`).
 #[tokio::test]
 async fn a_killed_holder_behind_a_waiter_that_gave_up_costs_one_ttl() {
     let server = RedisServer::start().await;
@@ -203,8 +191,6 @@ async fn a_killed_holder_behind_a_waiter_that_gave_up_costs_one_ttl() {
 }
 
 /// A tool that hears every channel makes no dead process look alive for longer than its entry lasts.
-///
-/// Red without: the end of a waiter's record (`waits_for` in `lock.lua`, `lasts` in `enter.lua`).
 #[tokio::test]
 async fn dead_waiters_cost_one_ttl_while_a_monitor_hears_every_channel() {
     let server = RedisServer::start().await;
@@ -229,8 +215,6 @@ async fn dead_waiters_cost_one_ttl_while_a_monitor_hears_every_channel() {
 }
 
 /// Another program deletes the key: the waiter looks after a `retry_delay`, and not after 15 seconds.
-///
-/// Red without: `recheck_every` in `look_after`, or the waiter's own entry in its question.
 #[tokio::test]
 async fn a_lock_that_was_deleted_by_hand_is_the_waiters_within_its_retry_delay() {
     let server = RedisServer::start().await;

@@ -37,8 +37,6 @@ impl Scene {
 }
 
 /// The lock is gone too: its holder learns by its next renewal, the others by their timers.
-///
-/// Red without: the timer of those in the queue.
 #[tokio::test]
 async fn a_flush_leaves_no_process_standing() {
     let Scene { server, cli, witness, holder, crowds } = Scene::set(SHORT).await;
@@ -49,8 +47,6 @@ async fn a_flush_leaves_no_process_standing() {
 }
 
 /// Only the line is gone, and its holder goes on and lets go in its own time.
-///
-/// Red without: the timer of those in the queue.
 #[tokio::test]
 async fn a_line_that_was_deleted_is_stood_in_again() {
     let Scene { server, cli, witness, holder, crowds } = Scene::set(SHORT).await;
@@ -63,8 +59,6 @@ async fn a_line_that_was_deleted_is_stood_in_again() {
 }
 
 /// The connections end with the server, and that they notice at once.
-///
-/// Red without: the question that all ask again when their connection was interrupted.
 #[tokio::test]
 async fn a_restart_without_data_leaves_no_process_standing() {
     let Scene { server, witness, holder, crowds, .. } = Scene::set(LONG).await;
@@ -74,7 +68,6 @@ async fn a_restart_without_data_leaves_no_process_standing() {
     Scene::ends(server, witness, Vec::new()).await;
 }
 
-/// Red without: the client's loading of scripts that the server does not know.
 #[tokio::test]
 async fn scripts_that_were_forgotten_while_somebody_waits_are_loaded_by_the_release() {
     let Scene { server, cli, witness, holder, crowds } = Scene::set(LONG).await;

@@ -17,8 +17,6 @@ async fn until_in_line<F: Future>(waiter: Pin<&mut F>, cli: &Cli, count: usize) 
 }
 
 /// Its grant is in the store, and has been told to its subscriber or is just being told.
-///
-/// Red without: what an acquisition gives back when it is dropped.
 #[tokio::test]
 async fn a_waiter_dropped_at_the_moment_of_its_grant_passes_it_on() {
     for told in [false, true] {
@@ -52,7 +50,6 @@ async fn a_waiter_dropped_at_the_moment_of_its_grant_passes_it_on() {
     }
 }
 
-/// Red without: what an acquisition gives back when it is dropped.
 #[tokio::test]
 async fn a_waiter_that_gives_up_or_is_dropped_leaves_its_place_in_the_queue() {
     let server = RedisServer::start().await;
@@ -85,8 +82,6 @@ async fn a_waiter_that_gives_up_or_is_dropped_leaves_its_place_in_the_queue() {
 }
 
 /// The request that takes it out of the line is lost in several ways, and made up for.
-///
-/// Red without: releases that are tried again.
 #[tokio::test]
 async fn a_waiter_whose_request_to_leave_is_lost_leaves_all_the_same() {
     for fault in [Fault::SwallowRequest, Fault::CutBefore, Fault::HalfOpen] {

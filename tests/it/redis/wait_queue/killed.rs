@@ -32,8 +32,6 @@ async fn listeners(server: &RedisServer, count: usize) {
 }
 
 /// Those in the queue have never been told anything: they look when the lease is over that they heard of.
-///
-/// Red without: the time left that a refused acquire returns.
 #[tokio::test]
 async fn the_queue_moves_on_within_the_ttl_of_a_holder_that_was_killed() {
     let server = RedisServer::start().await;
@@ -58,8 +56,6 @@ async fn the_queue_moves_on_within_the_ttl_of_a_holder_that_was_killed() {
 }
 
 /// No process hears their grants, so these are the next one's.
-///
-/// Red without: the number of those who heard a grant.
 #[tokio::test]
 async fn heads_of_the_queue_that_were_killed_are_passed_over_at_once() {
     let server = RedisServer::start().await;
@@ -84,7 +80,6 @@ async fn heads_of_the_queue_that_were_killed_are_passed_over_at_once() {
     assert_no_trace(&server).await;
 }
 
-/// Red without: the number of those who heard a grant.
 #[tokio::test]
 async fn a_lock_whose_whole_queue_was_killed_is_free_as_soon_as_it_is_released() {
     let server = RedisServer::start().await;
@@ -102,8 +97,6 @@ async fn a_lock_whose_whole_queue_was_killed_is_free_as_soon_as_it_is_released()
 }
 
 /// The holder and the first in the queue die together, on one machine.
-///
-/// Red without: the time left that a refused acquire returns.
 #[tokio::test]
 async fn a_holder_and_the_head_of_its_queue_that_were_killed_together_cost_one_ttl() {
     let server = RedisServer::start().await;
@@ -122,8 +115,6 @@ async fn a_holder_and_the_head_of_its_queue_that_were_killed_together_cost_one_t
 }
 
 /// What those behind heard of is the lease of the first holder, which is a long one.
-///
-/// Red without: the word to the next in the queue that a lease ends sooner than the one before.
 #[tokio::test]
 async fn the_queue_moves_on_within_short_ttls_that_come_after_a_long_one() {
     let server = RedisServer::start().await;

@@ -28,8 +28,6 @@ async fn dead_entries(cli: &Cli, count: usize) {
 }
 
 /// Ten thousand processes died in the queue: the next caller gets in at once, by many short runs.
-///
-/// Red without: the budget in `waiter_in`.
 #[tokio::test]
 async fn no_run_walks_through_ten_thousand_dead_entries() {
     let server = RedisServer::start().await;
@@ -55,7 +53,6 @@ async fn no_run_walks_through_ten_thousand_dead_entries() {
     assert_no_trace(&server).await;
 }
 
-/// Red without: the limit of keys (`MOST_KEYS`).
 #[tokio::test]
 async fn a_call_for_a_thousand_keys_costs_a_few_calls_for_each() {
     let server = RedisServer::start().await;
@@ -88,8 +85,6 @@ async fn a_call_for_a_thousand_keys_costs_a_few_calls_for_each() {
 
 /// A claim for a thousand keys is first in the queues of all but one: a release finds that out once, and not
 /// once for each key.
-///
-/// Red without: what `comes_next` remembers (`behind`), or what `could_have` does (`admitted`).
 #[tokio::test]
 async fn a_claim_for_a_thousand_keys_behind_another_costs_a_few_calls_for_each() {
     let server = RedisServer::start().await;

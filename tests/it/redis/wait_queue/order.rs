@@ -10,8 +10,6 @@ use super::killed::held;
 use super::*;
 
 /// Each is known to wait in the queue before the next one comes.
-///
-/// Red without: the line's order.
 #[tokio::test]
 async fn managers_get_in_in_the_order_in_which_they_came() {
     let server = RedisServer::start().await;
@@ -38,7 +36,6 @@ async fn managers_get_in_in_the_order_in_which_they_came() {
     assert_no_trace(&server).await;
 }
 
-/// Red without: the line's order.
 #[tokio::test]
 async fn processes_get_in_in_the_order_in_which_they_came() {
     let server = RedisServer::start().await;
@@ -69,8 +66,6 @@ async fn processes_get_in_in_the_order_in_which_they_came() {
 }
 
 /// Behind a holder elsewhere: the first asks the store, the others stand behind it.
-///
-/// Red without: the order of those behind.
 #[tokio::test]
 async fn tasks_of_a_process_get_in_in_the_order_in_which_they_came() {
     let server = RedisServer::start().await;

@@ -41,8 +41,6 @@ async fn is_shared(server: &RedisServer) {
 }
 
 /// More of them than one run of a script serves.
-///
-/// Red without: `serve` in `renew.lua`; the `+` behind its answers; `take` there.
 #[tokio::test]
 async fn readers_of_many_processes_that_wait_are_let_in_by_the_renewal() {
     let server = RedisServer::start().await;
@@ -75,7 +73,6 @@ async fn readers_of_many_processes_that_wait_are_let_in_by_the_renewal() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: the first `PEXPIRE` (in `lengthen`) behind `least < 0` in `renew.lua`.
 #[tokio::test]
 async fn a_server_without_memory_shares_the_lock_all_the_same() {
     let server = RedisServer::start().await;
@@ -95,8 +92,6 @@ async fn a_server_without_memory_shares_the_lock_all_the_same() {
 }
 
 /// The server hears that the readers share the lock together with its release, or after it.
-///
-/// Red without: `value_alone` in `release.lua`.
 #[tokio::test]
 async fn a_reader_that_leaves_before_the_server_knows_that_it_shares_leaves_nothing() {
     let server = RedisServer::start().await;
@@ -112,8 +107,6 @@ async fn a_reader_that_leaves_before_the_server_knows_that_it_shares_leaves_noth
 }
 
 /// A reader extends the lease while it becomes a shared one.
-///
-/// Red without: `lengthen` behind `least < 0` in `renew.lua`, which never shortens a lease.
 #[tokio::test]
 async fn what_a_reader_has_extended_meanwhile_is_not_shortened() {
     let server = RedisServer::start().await;

@@ -22,7 +22,6 @@ async fn granted(waiter: JoinHandle<LockGuard>) -> LockGuard {
     timeout(SOON, waiter).await.expect("its turn has come").unwrap()
 }
 
-/// Red without: a line that is served for as long as the lock admits who is next.
 #[tokio::test]
 async fn readers_at_the_head_of_the_queue_enter_together() {
     let server = RedisServer::start().await;
@@ -57,8 +56,6 @@ async fn readers_at_the_head_of_the_queue_enter_together() {
 }
 
 /// Neither by a waiter nor by one who only asks once.
-///
-/// Red without: a look at the line before a free lock is taken.
 #[tokio::test]
 async fn a_writer_in_the_queue_is_not_overtaken_by_readers_that_come_later() {
     let server = RedisServer::start().await;
@@ -80,7 +77,6 @@ async fn a_writer_in_the_queue_is_not_overtaken_by_readers_that_come_later() {
     assert_no_trace(&server).await;
 }
 
-/// Red without: a line that is served when a permit is given back.
 #[tokio::test]
 async fn a_permit_that_is_given_back_goes_to_the_head_of_the_queue() {
     let server = RedisServer::start().await;
@@ -107,7 +103,6 @@ async fn a_permit_that_is_given_back_goes_to_the_head_of_the_queue() {
     assert_no_trace(&server).await;
 }
 
-/// Red without: an end of its own for each share.
 #[tokio::test]
 async fn a_holder_of_a_permit_that_was_killed_frees_its_own_after_its_ttl_and_no_more() {
     let server = RedisServer::start().await;
@@ -131,7 +126,6 @@ async fn a_holder_of_a_permit_that_was_killed_frees_its_own_after_its_ttl_and_no
     assert_no_trace(&server).await;
 }
 
-/// Red without: an end of its own for each share.
 #[tokio::test]
 async fn a_reader_that_was_killed_is_waited_for_until_its_ttl_ends_and_no_longer() {
     let server = RedisServer::start().await;

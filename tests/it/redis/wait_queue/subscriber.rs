@@ -28,8 +28,6 @@ impl End {
 }
 
 /// Their turns come while no process can tell them: none is left standing.
-///
-/// Red without: the question that all ask again when their connection was interrupted.
 #[tokio::test]
 async fn grants_published_while_the_connections_of_the_waiters_are_gone_leave_no_process_standing()
 {
@@ -67,8 +65,6 @@ async fn grants_published_while_the_connections_of_the_waiters_are_gone_leave_no
 }
 
 /// No connection ends: the one message is missing, and it is unknown.
-///
-/// Red without: the timer of those in the queue.
 #[tokio::test]
 async fn a_grant_that_is_lost_on_its_way_costs_no_more_than_a_ttl() {
     let server = RedisServer::start().await;
@@ -94,8 +90,6 @@ async fn a_grant_that_is_lost_on_its_way_costs_no_more_than_a_ttl() {
 
 /// Its lease has ended, the lock is another's, and the question whether it still waits was sent after
 /// the grant: so it is older than that question, though it is read later.
-///
-/// Red without: the server's clock, by which the grant is as old as it is (`no_later_than` in `mail.rs`).
 #[tokio::test]
 async fn a_grant_that_comes_after_its_lease_and_after_a_later_question_is_none() {
     let server = RedisServer::start().await;

@@ -5,8 +5,6 @@ use crate::FencingToken;
 use crate::store::{AnyStore, MemoryStore, RedlockStore};
 
 /// Servers that number what was written do not skip a number because another store gave it.
-///
-/// Red without: `fence_is_beyond` in `renew_all` (a majority would be told to know a number that it does not).
 #[tokio::test(start_paused = true)]
 async fn a_number_beyond_its_own_is_not_promised() {
     let here = Fixture::new();
@@ -24,7 +22,6 @@ async fn a_number_beyond_its_own_is_not_promised() {
     here.nothing_is_left();
 }
 
-/// Red without: the least of the nodes' in `RedlockStore::new`.
 #[tokio::test(start_paused = true)]
 async fn a_quorum_takes_no_longer_lease_than_each_of_its_stores() {
     let here = Fixture::new();

@@ -15,7 +15,6 @@ async fn loses_a_part(here: &Fixture, waiter: &Arc<Claim>) -> Notification {
     .await
 }
 
-/// Red without: the place staying in `wait`.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_that_lost_a_part_gives_back_the_rest() {
     let here = Fixture::new();
@@ -26,7 +25,6 @@ async fn a_waiter_that_lost_a_part_gives_back_the_rest() {
     here.nothing_is_left();
 }
 
-/// Red without: the removal of the rest before it enters anew.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_that_lost_a_part_does_not_wait_for_itself() {
     let here = Fixture::new();
@@ -38,7 +36,6 @@ async fn a_waiter_that_lost_a_part_does_not_wait_for_itself() {
     here.nothing_is_left();
 }
 
-/// Red without: `abandon` in `wait`.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_whose_manager_is_gone_leaves_nothing_of_what_is_left() {
     let mut here = Fixture::new();
@@ -52,7 +49,6 @@ async fn a_waiter_whose_manager_is_gone_leaves_nothing_of_what_is_left() {
     here.nothing_is_left();
 }
 
-/// Red without: `Claims::lost` in `stay`.
 #[tokio::test(start_paused = true)]
 async fn hold_at_least_keeps_no_part_of_what_was_taken() {
     let here = Fixture::new();

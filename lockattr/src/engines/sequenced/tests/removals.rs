@@ -4,9 +4,6 @@ use super::*;
 use crate::store::MAX_RECHECK;
 
 /// A process stood still until a question without an answer had to be undone, and then asks again.
-///
-/// Red without: `asks` refusing a claim that leaves (it found the entry that was about to be removed,
-/// and had the lock beside the next in the queue).
 #[tokio::test(start_paused = true)]
 async fn what_is_being_removed_is_not_taken_over() {
     let here = Fixture::new();
@@ -28,7 +25,6 @@ async fn what_is_being_removed_is_not_taken_over() {
     here.nothing_is_left();
 }
 
-/// Red without: `left` comparing which removal was answered.
 #[tokio::test(start_paused = true)]
 async fn a_late_answer_to_a_removal_forgets_no_later_place() {
     let here = Fixture::new();
@@ -48,7 +44,6 @@ async fn a_late_answer_to_a_removal_forgets_no_later_place() {
     here.nothing_is_left();
 }
 
-/// Red without: `leave` waking the timer.
 #[tokio::test(start_paused = true)]
 async fn what_a_failed_release_leaves_is_removed_in_time() {
     let here = Fixture::new();
@@ -65,7 +60,6 @@ async fn what_a_failed_release_leaves_is_removed_in_time() {
     here.nothing_is_left();
 }
 
-/// Red without: `sent` on what `ask` answers once there is an entry.
 #[tokio::test(start_paused = true)]
 async fn a_refused_claim_that_could_not_leave_is_not_forgotten() {
     let here = Fixture::new();
@@ -82,8 +76,6 @@ async fn a_refused_claim_that_could_not_leave_is_not_forgotten() {
 }
 
 /// The answer came when its lease was over, and the removal of what it had made failed.
-///
-/// Red without: the place that `undo_late_entries` gives it.
 #[tokio::test(start_paused = true)]
 async fn what_was_made_too_late_is_removed_until_it_is_gone() {
     let here = Fixture::new();

@@ -27,13 +27,11 @@ async fn looks_and_is_granted(waiting: Waiting) {
     here.nothing_is_left();
 }
 
-/// Red without: `queue_or_remove` leaving a grant alone.
 #[tokio::test(start_paused = true)]
 async fn an_older_look_takes_no_grant_back_from_a_waiter() {
     looks_and_is_granted(Waiting::Queued).await;
 }
 
-/// Red without: `queue_or_remove` doing so.
 #[tokio::test(start_paused = true)]
 async fn an_older_look_takes_no_grant_back_from_who_asks_a_last_time() {
     looks_and_is_granted(Waiting::Not).await;

@@ -1,11 +1,11 @@
-//! A copy of the project to take guards out of: what is being worked on is never touched.
+//! A copy of the project to apply mutants to: what is being worked on is never touched.
 
 use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::guard::Guard;
+use super::mutant::Mutant;
 use crate::child;
 use crate::newest::Newest;
 
@@ -14,7 +14,7 @@ pub(crate) struct Tree {
     newest: Vec<Newest>,
 }
 
-/// What a test said to a missing guard.
+/// What a test says to a mutant.
 pub(crate) enum Outcome {
     Red,
     Green,
@@ -42,7 +42,7 @@ impl Tree {
     /// Copies what git knows or would take, as it lies there, and nothing else. Tests there find these
     /// servers.
     pub(crate) fn copied(newest: Vec<Newest>) -> Result<Self, String> {
-        let root = child::root().join("target/guards/tree");
+        let root = child::root().join("target/mutants/tree");
         let files = Command::new("git")
             .args(["ls-files", "--cached", "--others", "--exclude-standard"])
             .current_dir(child::root())
@@ -63,10 +63,10 @@ impl Tree {
         Ok(Self { root, newest })
     }
 
-    /// Runs `test` without `guard`, and puts that back.
-    pub(crate) fn without(&self, guard: &Guard, test: &str) -> Result<Outcome, String> {
+    /// Runs `test` with `mutant`, and restores the code.
+    pub(crate) fn with(&self, mutant: &Mutant, test: &str) -> Result<Outcome, String> {
         let mut originals = Vec::new();
-        for (file, text) in guard.taken_out(&self.root)? {
+        for (file, text) in mutant.applied(&self.root)? {
             originals.push((file, self.read(file)?));
             self.write(file, &text)?;
         }
@@ -103,7 +103,7 @@ impl Tree {
         };
         let mut cargo = child::cargo(&["test", "--all-features"]);
         cargo.args(target).args(["--", "--exact", name]);
-        cargo.env("CARGO_TARGET_DIR", child::root().join("target/guards"));
+        cargo.env("CARGO_TARGET_DIR", child::root().join("target/mutants"));
         cargo.envs(self.newest.iter().map(Newest::named));
         let output = cargo.current_dir(&self.root).output().map_err(|e| format!("cargo: {e}"))?;
         let said = String::from_utf8_lossy(&output.stdout);

@@ -1,4 +1,4 @@
-//! A guard as it is written down: which code prevents what, and which tests miss it.
+//! A mutant as it is written down: an edit that takes out code, and the tests that notice it.
 //!
 //! ```text
 //! test: it::redis::away::an_acquire_without_an_answer_is_undone
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use super::DIRECTORY;
 use crate::child;
 
-pub(crate) struct Guard {
+pub(crate) struct Mutant {
     /// Its file and its number in there.
     pub(crate) name: String,
     pub(crate) tests: Vec<String>,
@@ -39,58 +39,58 @@ enum Part {
     Without,
 }
 
-impl Guard {
+impl Mutant {
     pub(crate) fn read_all() -> Result<Vec<Self>, String> {
         let directory = child::root().join(DIRECTORY);
         let entries = fs::read_dir(&directory).map_err(|e| format!("{DIRECTORY}: {e}"))?;
         let mut files: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
         files.sort();
-        let mut guards = Vec::new();
+        let mut mutants = Vec::new();
         for file in files {
             let text = fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
             let name = file.file_stem().unwrap_or_default().to_string_lossy();
             for (number, block) in text.split_terminator("===\n").enumerate() {
-                guards.push(Self::parse(format!("{name} {}", number + 1), block)?);
+                mutants.push(Self::parse(format!("{name} {}", number + 1), block)?);
             }
         }
-        Ok(guards)
+        Ok(mutants)
     }
 
     fn parse(name: String, block: &str) -> Result<Self, String> {
-        let mut guard = Self { name, tests: Vec::new(), edits: Vec::new() };
+        let mut mutant = Self { name, tests: Vec::new(), edits: Vec::new() };
         let mut part = Part::Head;
         for line in block.split_inclusive('\n') {
-            match (line.trim_end(), guard.edits.last_mut()) {
+            match (line.trim_end(), mutant.edits.last_mut()) {
                 ("--- with", Some(_)) => part = Part::With,
                 ("--- without", Some(_)) => part = Part::Without,
                 (head, _) if head.starts_with("file: ") => {
                     let file = head["file: ".len()..].to_owned();
                     let (with, without) = (String::new(), String::new());
-                    guard.edits.push(Edit { file, with, without });
+                    mutant.edits.push(Edit { file, with, without });
                     part = Part::Head;
                 }
                 (_, Some(edit)) if matches!(part, Part::With) => edit.with += line,
                 (_, Some(edit)) if matches!(part, Part::Without) => edit.without += line,
                 (head, _) if head.starts_with("test: ") => {
-                    guard.tests.push(head["test: ".len()..].to_owned());
+                    mutant.tests.push(head["test: ".len()..].to_owned());
                 }
                 ("", _) => {}
                 (head, _) if head.starts_with('#') => {}
-                (other, _) => return Err(format!("{}: what is {other:?}?", guard.name)),
+                (other, _) => return Err(format!("{}: what is {other:?}?", mutant.name)),
             }
         }
-        if guard.tests.is_empty() || guard.edits.is_empty() {
-            return Err(format!("{}: a guard needs a test and a file", guard.name));
+        if mutant.tests.is_empty() || mutant.edits.is_empty() {
+            return Err(format!("{}: a mutant needs a test and a file", mutant.name));
         }
-        Ok(guard)
+        Ok(mutant)
     }
 
     pub(crate) fn concerns(&self, word: &str) -> bool {
         self.name.contains(word) || self.tests.iter().any(|test| test.contains(word))
     }
 
-    /// The files below `root` without this guard: their names and their texts.
-    pub(crate) fn taken_out(&self, root: &Path) -> Result<Vec<(&str, String)>, String> {
+    /// The files below `root` with this mutant: their names and their texts.
+    pub(crate) fn applied(&self, root: &Path) -> Result<Vec<(&str, String)>, String> {
         let mut files: Vec<(&str, String)> = Vec::new();
         for Edit { file, with, without } in &self.edits {
             let text = match files.iter().position(|(name, _)| name == file) {

@@ -1,0 +1,51 @@
+//! `cargo xtask mutants`: applies each mutant to a copy of the code, and sees the tests fail that have to
+//! notice it.
+
+mod mutant;
+mod tree;
+
+use crate::newest;
+use mutant::Mutant;
+use tree::Tree;
+
+/// The folder of the mutants.
+const DIRECTORY: &str = "tests/mutants";
+
+/// All mutants, or those that have one of `words` in their name or in that of a test.
+pub(crate) fn run(words: &[String]) -> Result<(), String> {
+    let mut mutants = Mutant::read_all()?;
+    mutants.retain(|mutant| words.is_empty() || words.iter().any(|word| mutant.concerns(word)));
+    // Some mutants are noticed on these servers only.
+    let tree = Tree::copied(newest::obtain().into_iter().flatten().collect())?;
+    let mut unseen = Vec::new();
+    for mutant in &mutants {
+        for test in &mutant.tests {
+            let outcome = tree.with(mutant, test)?;
+            eprintln!("xtask: with {}: {test} {outcome}", mutant.name);
+            if !outcome.is_red() {
+                unseen.push(format!("\n  {}: {test} {outcome}", mutant.name));
+            }
+        }
+    }
+    if !unseen.is_empty() {
+        return Err(format!("not noticed:{}", unseen.concat()));
+    }
+    eprintln!("xtask: {} mutants, each noticed by its tests", mutants.len());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Mutant;
+    use crate::child;
+
+    /// Cheap enough for every run: code that changes takes its mutants along.
+    #[test]
+    fn every_mutant_is_still_in_the_code() {
+        let (mutants, root) = (Mutant::read_all().unwrap(), child::root());
+        assert!(!mutants.is_empty());
+        let errors: Vec<_> =
+            mutants.iter().filter_map(|mutant| mutant.applied(root).err()).collect();
+        assert!(errors.is_empty(), "{}", errors.join("\n"));
+    }
+}
