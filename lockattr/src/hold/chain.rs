@@ -89,6 +89,7 @@ impl ChainPosition {
     }
 
     /// Inside these entries, the last of them innermost, and inside of what this code is inside of.
+    #[inline]
     pub(crate) fn inside(entries: impl IntoIterator<Item = Arc<Frame>>) -> Self {
         let enter =
             |around, entry| Some(Arc::new(ChainLink { entry, without_lease: false, around }));

@@ -19,6 +19,7 @@ pin_project! {
 
 impl<B: Future> Stage<B> {
     /// Puts the body in its place, if it waits.
+    #[inline]
     pub(crate) fn begin(mut self: Pin<&mut Self>, place: ChainPosition) {
         if let StageProj::Waits { body } = self.as_mut().project()
             && let Some(body) = body.take()
@@ -28,6 +29,7 @@ impl<B: Future> Stage<B> {
     }
 
     /// Polls the body that has begun.
+    #[inline]
     pub(crate) fn poll_begun(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<B::Output> {
         match self.project() {
             StageProj::Runs { body } => body.poll(context),

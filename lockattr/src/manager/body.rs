@@ -65,6 +65,8 @@ enum BodyState {
 }
 
 /// Runs `body` under the lock that it begins with; where it has none, in the call chain as it is.
+// Inline, or the body would be copied once more.
+#[inline]
 pub(crate) fn run<B: Future>(start: Start, body: B) -> Run<B> {
     let body = match start {
         Start::Unlocked => Stage::Runs { body: ChainPosition::here().run_future(body) },
