@@ -1,4 +1,4 @@
-//! What the program is asked for: by a person, or by itself when it starts itself again.
+//! The command line, as a user or the program itself, when it starts itself again, passes it.
 
 use std::time::Duration;
 
@@ -10,42 +10,39 @@ usage: cargo bench -p lockattr-benches [-- [row NAME]... [--seconds N]]
 rows: uncontended, keys, hot-key, processes, modes, growth, cores, wait, reentry, attribute, leases,
       quorum, postgres, mysql, zookeeper, etcd, engines, recovery";
 
-/// How long each way is measured in each row, over all rounds, unless said otherwise.
+/// How long each way is measured in each row, over all rounds, by default.
 const SECONDS: f64 = 2.0;
 
-/// In less, a waiter that polls every 200 ms is not seen at all.
+/// In less time a waiter that polls every 200 ms may acquire nothing.
 const LEAST_SECONDS: f64 = 1.0;
 
-/// What the words come to.
 pub(crate) struct CommandLine {
     pub(crate) mode: Mode,
     pub(crate) rows: Vec<Row>,
     pub(crate) seconds: Duration,
 }
 
-/// Which of its parts this process plays.
 pub(crate) enum Mode {
-    /// The one that a person started.
+    /// The process that the user started.
     Rows,
-    /// One process of a fleet; the rest of the words are its own.
+    /// One process of a fleet, with its own arguments.
     Worker(Vec<String>),
-    /// Ten thousand leases, in a process of their own for the sake of their memory.
+    /// Ten thousand leases, in their own process, so that its memory can be measured.
     Leases { arrival: String },
-    /// One that holds a lock until it is killed.
+    /// Holds a lock until it is killed.
     Hold { url: String, key: String },
-    /// So many times the same work, for valgrind to count.
+    /// Repeats the same work, for valgrind to count.
     Instructions { of: Counted, count: u64 },
 }
 
 impl CommandLine {
-    /// Reads all words, and refuses those it does not know.
     pub(crate) fn read(words: &[String]) -> Result<Self, String> {
         let mut read = Self { mode: Mode::Rows, rows: Vec::new(), seconds: seconds(SECONDS) };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let mut next = || words.next().ok_or(format!("`{word}` says nothing more"));
             match word.as_str() {
-                // What `cargo bench` says to every bench.
+                // `cargo bench` passes this to every bench.
                 "--bench" => {}
                 "row" => read.rows.push(Row::named(next()?)?),
                 "--seconds" => read.seconds = read_seconds(next()?)?,

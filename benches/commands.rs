@@ -1,9 +1,9 @@
-//! What a server is asked: the commands that clients send, apart from the calls that scripts make.
+//! Counts what a server executes: the commands of clients, apart from the calls of scripts.
 //!
-//! No count that a server keeps tells the two apart. `INFO commandstats` and
-//! `total_commands_processed` have the calls of scripts in them, on Redis 7.0 and 8.6 and on Valkey
-//! 9.1 alike, and our library sends `SET` and also calls it. `MONITOR` names the client that sent
-//! each command, or `lua`. It slows the server down, so no process takes a time while it runs.
+//! No counter of the server separates the two. `INFO commandstats` and `total_commands_processed`
+//! include the calls of scripts, on Redis 7.0 and 8.6 and on Valkey 9.1 alike, and lockattr sends
+//! `SET` and also calls it in scripts. `MONITOR` names the client that sent each command, or `lua`.
+//! It slows the server down, so no time is measured while it runs.
 
 use std::time::Duration;
 
@@ -12,26 +12,25 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
-/// The last thing that a [`Monitor`] hears.
+/// The last command that a [`Monitor`] reads.
 const END: &str = "bench:the-count-ends";
 
-/// What a server was asked.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked {
-    /// Commands that clients sent.
+    /// Commands of clients.
     pub(crate) sent: u64,
-    /// Calls that scripts made.
+    /// Calls of scripts.
     pub(crate) called: u64,
 }
 
-/// Counts what a server is asked, from [`begin`](Self::begin) until [`end`](Self::end).
+/// Counts what a server executes, from [`begin`](Self::begin) until [`end`](Self::end).
 pub(crate) struct Monitor {
     cli: Cli,
     counting: JoinHandle<Asked>,
 }
 
 impl Monitor {
-    /// Every command that is sent after this is counted, whichever process sends it.
+    /// Counts every command that is sent from now on, by any client.
     pub(crate) async fn begin(server: &RedisServer) -> Self {
         let cli = server.cli().await;
         let mut stream = TcpStream::connect(server.addr()).await.expect("the server listens");
@@ -40,18 +39,18 @@ impl Monitor {
         let mut line = Vec::new();
         lines.read_until(b'\n', &mut line).await.expect("the server answers");
         assert_eq!(line, b"+OK\r\n", "`MONITOR` is refused");
-        // In a task of its own: what no process reads would pile up in the server.
+        // In its own task: unread output would accumulate in the server.
         Self { cli, counting: tokio::spawn(count(lines)) }
     }
 
-    /// What was asked until now.
     pub(crate) async fn end(self) -> Asked {
         self.cli.query::<()>(&["ECHO", END]).await;
         self.counting.await.expect("counting does not panic")
     }
 }
 
-/// Reads lines such as `+1795380733.92 [0 127.0.0.1:3507] "get" "a"` or `+1795380733.92 [0 lua] …`.
+/// Parses lines such as `+1795380733.92 [0 127.0.0.1:3507] "get" "a"` or `+1795380733.92 [0 lua]
+/// …`.
 async fn count(mut lines: BufReader<TcpStream>) -> Asked {
     let (mut asked, mut line) = (Asked::default(), Vec::new());
     let end = format!("\"{END}\"\r\n");
@@ -70,7 +69,7 @@ async fn count(mut lines: BufReader<TcpStream>) -> Asked {
     }
 }
 
-/// How long the server's process has computed so far, in and out of the kernel.
+/// The CPU time of the server's process so far, user and system.
 pub(crate) async fn server_cpu(cli: &Cli) -> Duration {
     let mut total = Duration::ZERO;
     for field in ["used_cpu_user", "used_cpu_sys"] {

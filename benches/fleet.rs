@@ -1,4 +1,5 @@
-//! The processes of one peer in one row: started together, told to go together, added up.
+//! The processes of one peer in one row: starts them, runs rounds in all of them, and adds the
+//! results.
 
 mod cores;
 mod process;
@@ -16,10 +17,8 @@ use crate::peers::Peer;
 pub(crate) use cores::Cores;
 use process::Process;
 
-/// How many fleets there were.
 static STARTED: AtomicU64 = AtomicU64::new(0);
 
-/// How many processes with what to do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     pub(crate) processes: usize,
@@ -28,18 +27,17 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// On whichever cores the system chooses.
+    /// On any cores, as the system chooses.
     pub(crate) fn new(processes: usize, load: Load) -> Self {
         Self { processes, load, cores: Cores::Any }
     }
 
-    /// Whether anybody has to wait for another.
     pub(crate) fn is_contended(self) -> bool {
         self.load.keys == Keys::One && self.processes * self.load.tasks > 1
     }
 }
 
-/// Processes that wait for their orders.
+/// Processes that wait for orders.
 pub(crate) struct Fleet<'a> {
     pub(crate) peer: Peer,
     pub(crate) size: Size,
@@ -48,17 +46,15 @@ pub(crate) struct Fleet<'a> {
     server: &'a RedisServer,
 }
 
-/// What one round of a whole fleet came to.
 pub(crate) struct Round {
-    /// Of all its processes, without their `order`.
+    /// The sum of all its processes, without their `order`.
     pub(crate) outcome: Outcome,
-    /// That the server has computed.
     pub(crate) server: Duration,
-    /// How often the next to acquire was another: another process of several, else another task.
+    /// How often the next holder was another process, or another task if there is one process.
     pub(crate) hand_offs: u64,
 }
 
-/// What was asked of the server in a round that no process timed.
+/// What the server executed in a round that is not timed.
 pub(crate) struct Counted {
     pub(crate) asked: Asked,
     pub(crate) acquisitions: u64,
@@ -66,14 +62,14 @@ pub(crate) struct Counted {
 }
 
 impl<'a> Fleet<'a> {
-    /// Starts them all, and returns once they have warmed up.
+    /// Starts all processes, and returns when they have warmed up.
     pub(crate) async fn start(
         peer: Peer,
         server: &'a RedisServer,
         size: Size,
     ) -> Result<Self, String> {
-        // Each its own key: a lease that one of them leaves behind is no other's trouble. With `linger` a worker that
-        // is killed always leaves one, which the next of its kind would wait for.
+        // Each fleet has its own key, so that a lease left behind does not delay the next fleet.
+        // With `linger` a worker that is killed always leaves one.
         let nth = STARTED.fetch_add(1, Ordering::Relaxed);
         let key = format!("bench:{}:{nth}", peer.name().replace(' ', "-"));
         size.cores.keep_server(server.pid());
@@ -83,7 +79,6 @@ impl<'a> Fleet<'a> {
         Ok(Self { peer, size, processes, cli: server.cli().await, server })
     }
 
-    /// One round.
     pub(crate) async fn go(&mut self, window: Duration) -> Result<Round, String> {
         let before = server_cpu(&self.cli).await;
         let (outcome, hand_offs) = self.work(window).await?;
@@ -91,7 +86,7 @@ impl<'a> Fleet<'a> {
         Ok(Round { outcome, server, hand_offs })
     }
 
-    /// One round in which each command is counted, which makes it a slow one.
+    /// Runs one round in which each command is counted, which slows it down.
     pub(crate) async fn count(&mut self, window: Duration) -> Result<Counted, String> {
         let monitor = Monitor::begin(self.server).await;
         let worked = self.work(window).await;
@@ -100,7 +95,7 @@ impl<'a> Fleet<'a> {
         Ok(Counted { asked, acquisitions: outcome.all, hand_offs })
     }
 
-    /// Has all processes work, and adds up what came of it, and the hand-offs.
+    /// Runs all processes, and adds their results and the hand-offs.
     async fn work(&mut self, window: Duration) -> Result<(Outcome, u64), String> {
         let rounds = self.processes.iter_mut().map(|process| process.go(window));
         let outcomes = try_join_all(rounds).await?;
@@ -113,7 +108,7 @@ impl<'a> Fleet<'a> {
     }
 }
 
-/// Merges the acquisitions of all processes by their numbers, and counts where the process changes.
+/// Merges the acquisitions of all processes by their numbers, and counts the changes of process.
 fn changes(outcomes: &[Outcome]) -> u64 {
     let mut order: Vec<(u64, usize)> = Vec::new();
     for (process, outcome) in outcomes.iter().enumerate() {

@@ -1,9 +1,9 @@
-//! How many instructions a piece of work takes, counted by valgrind: the same in every run, where
-//! nanoseconds are not.
+//! Counts the instructions of a piece of work with valgrind. The count is the same in every run,
+//! unlike a time.
 //!
 //! This program runs itself under callgrind, once with some repetitions and once with three times
-//! as many. The difference is the work alone: no start, no first connection, and no function has to
-//! be found by its name in what the compiler left.
+//! as many. The difference is the work alone, without the start and the first connection. No
+//! function has to be found by name in the compiled program.
 
 use std::process::{Command, Stdio};
 
@@ -13,12 +13,11 @@ use tokio::runtime::Builder;
 use crate::pairs::Pair;
 use crate::repeated::Work;
 
-/// What is counted.
 #[derive(Clone, Debug)]
 pub(crate) enum Counted {
     /// In memory.
     Work(Work),
-    /// By a server at this URL, whose own instructions are not counted.
+    /// With a server at this URL, whose own instructions are not counted.
     Pair(Pair, String),
 }
 
@@ -30,7 +29,7 @@ impl Counted {
         }
     }
 
-    /// By its name and, where it asks a server, `url=…`.
+    /// Parses its name and, if it uses a server, `url=…`.
     pub(crate) fn read(name: &str, url: Option<String>) -> Result<Self, String> {
         match (Pair::named(name), url) {
             (Some(pair), Some(url)) => Ok(Self::Pair(pair, url)),
@@ -39,16 +38,16 @@ impl Counted {
         }
     }
 
-    /// For one of it; or why they cannot be counted.
+    /// The instructions for one repetition; or why they cannot be counted.
     pub(crate) fn count(&self) -> Result<f64, String> {
-        // Fewer of what takes longer: some ten million instructions each.
+        // Fewer repetitions of longer work: some ten million instructions each.
         let few = if matches!(self, Self::Work(_)) { 2_000 } else { 500 };
         let more = self.under_callgrind(3 * few)?;
         let few_took = self.under_callgrind(few)?;
         Ok(more.saturating_sub(few_took) as f64 / (2 * few) as f64)
     }
 
-    /// What runs under valgrind. One thread.
+    /// Runs under valgrind, on one thread.
     pub(crate) fn execute(self, count: u64) -> Result<(), String> {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {

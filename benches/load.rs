@@ -1,5 +1,5 @@
-//! The work that is measured: tasks that take a lock, hold it for the body's time, and take it
-//! again.
+//! The work that is measured: tasks that acquire a lock, hold it for the body's time, and acquire
+//! it again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,46 +12,39 @@ use tokio::time::{Instant, sleep};
 use crate::outcome::Outcome;
 use crate::peers::Client;
 
-/// Before a round counts: what a round before it has left cold, is warm again.
+/// The time before a round counts, which warms up what has become cold since the last round.
 const RUN_IN: Duration = Duration::from_millis(20);
 
-/// What each process of a row does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub(crate) tasks: usize,
     pub(crate) keys: Keys,
     /// How long the lock is held; zero does not even sleep.
     pub(crate) body: Duration,
-    /// Whether the order of all acquisitions is wanted.
+    /// Whether to record the order of all acquisitions.
     pub(crate) ordered: bool,
 }
 
-/// Who wants what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keys {
-    /// All tasks the same key.
     One,
-    /// Each task a key of its own.
     Each,
 }
 
 impl Load {
-    /// One hot key.
     pub(crate) fn hot(tasks: usize) -> Self {
         Self { tasks, keys: Keys::One, body: Duration::ZERO, ordered: false }
     }
 
-    /// As many keys as tasks.
     pub(crate) fn spread(tasks: usize) -> Self {
         Self { keys: Keys::Each, ..Self::hot(tasks) }
     }
 
-    /// How many keys one process wants.
     pub(crate) fn key_count(self) -> usize {
         if self.keys == Keys::One { 1 } else { self.tasks }
     }
 
-    /// For the command line of a worker; [`from_words`](Self::from_words) reads them.
+    /// The arguments of a worker, which [`from_words`](Self::from_words) parses.
     pub(crate) fn to_words(self) -> [String; 4] {
         let keys = if self.keys == Keys::One { "one" } else { "each" };
         let order = if self.ordered { "ordered" } else { "any-order" };
@@ -72,7 +65,7 @@ impl Load {
         })
     }
 
-    /// Does it for `window`, and a little before and after.
+    /// Runs the tasks for `window`, and a little before and after.
     pub(crate) async fn run(
         self,
         client: &Arc<Client>,
@@ -103,19 +96,17 @@ impl Load {
     }
 }
 
-/// One that wants the lock again and again.
 pub(crate) struct Task {
     load: Load,
     from: Instant,
     until: Instant,
     number: usize,
-    /// Who of this process had the lock last.
+    /// The task of this process that last held the lock.
     last: Arc<AtomicUsize>,
     asked: Instant,
     noted: Noted,
 }
 
-/// What a task notes of its acquisitions.
 #[derive(Default)]
 struct Noted {
     counted: u64,
@@ -123,7 +114,7 @@ struct Noted {
     hand_offs: u64,
     bodies: Duration,
     order: Vec<u64>,
-    /// In nanoseconds. A histogram for each task would compute more, as it grows, than a lock does.
+    /// In nanoseconds. A growing histogram for each task would cost more than the lock.
     waits: Vec<u64>,
 }
 
@@ -148,7 +139,7 @@ impl Task {
         }
     }
 
-    /// Adds what it has to tell, once no process is measured any more.
+    /// Adds its results, after the measurement.
     fn tell(self, total: &mut Outcome) {
         let Noted { counted, all, hand_offs, bodies, mut order, waits } = self.noted;
         total.counted.push(counted);
@@ -159,18 +150,17 @@ impl Task {
         waits.iter().for_each(|&nanos| total.record_wait(nanos, 1));
     }
 
-    /// How many acquisitions it has behind it, and its own number: who does something every few
-    /// acquisitions does not do it at the same time as all other tasks.
+    /// The number of its acquisitions so far, plus its own number, so that tasks that do something
+    /// every few acquisitions do not all do it at once.
     pub(crate) fn nth(&self) -> u64 {
         self.noted.all + self.number as u64
     }
 
-    /// The body: what happens while the lock is held. `number` is the fencing token, from who has
-    /// one.
+    /// The body under the lock. `number` is the fencing token, if the peer has one.
     pub(crate) async fn inside(&mut self, number: Option<u64>) {
         let held = Instant::now();
         self.noted.all += 1;
-        // No other process is here, as long as all want the same key.
+        // No other task is here, if all use the same key.
         if self.last.swap(self.number, Ordering::Relaxed) != self.number {
             self.noted.hand_offs += 1;
         }
@@ -191,8 +181,8 @@ impl Task {
     }
 }
 
-/// Nanoseconds of the clock that all processes share, for the process that has no fencing tokens: as only
-/// one holds the lock at a time, the order of these is the order of the acquisitions.
+/// Nanoseconds of the clock that all processes share, for peers without fencing tokens. Only one
+/// process holds the lock at a time, so their order is the order of the acquisitions.
 fn monotonic() -> u64 {
     let time = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every system has this clock");
     Duration::from(time).as_nanos() as u64

@@ -1,4 +1,4 @@
-//! What the rounds of one peer come to, and how it stands beside another.
+//! The results of one peer over its rounds, and how it compares with another.
 
 use std::time::Duration;
 
@@ -9,32 +9,29 @@ use crate::outcome::Outcome;
 use crate::peers::Peer;
 use crate::spread::Spread;
 
-/// A peer in a row, over all rounds.
 pub(crate) struct Measured {
     pub(crate) peer: Peer,
     pub(crate) size: Size,
-    /// Acquisitions a second.
+    /// Acquisitions per second.
     pub(crate) rate: Spread,
     /// Of all rounds together, in nanoseconds.
     pub(crate) waits: Histogram<u64>,
-    /// Hand-offs a second.
+    /// Hand-offs per second.
     pub(crate) hand_offs: Spread,
     /// Commands for each acquisition, and for each hand-off.
     pub(crate) commands: Spread,
     pub(crate) commands_per_hand_off: Spread,
-    /// Calls that scripts make for each acquisition, and for each hand-off.
+    /// Calls of scripts for each acquisition, and for each hand-off.
     pub(crate) calls: Spread,
     pub(crate) calls_per_hand_off: Spread,
-    /// Microseconds that the server computes for each acquisition.
+    /// The server's CPU time for each acquisition, in microseconds.
     pub(crate) server: Spread,
-    /// What the task with the least got, over what the one with the most got.
+    /// The acquisitions of the task with the fewest over those of the task with the most.
     pub(crate) share: Spread,
-    /// How long the lock was held, on average.
     pub(crate) body: Duration,
     each: Each,
 }
 
-/// Figures of each round, in the order of the rounds.
 struct Each {
     rates: Vec<f64>,
     hand_off_rates: Vec<f64>,
@@ -43,7 +40,6 @@ struct Each {
 }
 
 impl Measured {
-    /// Of rounds that were timed, and of others that were counted.
     pub(crate) fn of(
         peer: Peer,
         size: Size,
@@ -76,12 +72,12 @@ impl Measured {
         })
     }
 
-    /// Whether anybody has to wait for another, and hands off what no other process has meanwhile.
+    /// Whether the lock passes between callers that compete for it.
     pub(crate) fn is_contended(&self) -> bool {
         self.size.is_contended() && self.peer.is_exclusive()
     }
 
-    /// How much quicker than `other`, round by round: neighbours had the same machine.
+    /// How much faster than `other`, round by round: neighbouring rounds had the same conditions.
     pub(crate) fn over(&self, other: &Self) -> Spread {
         ratios(&self.each.rates, &other.each.rates)
     }
@@ -91,17 +87,16 @@ impl Measured {
         ratios(&self.each.hand_off_rates, &other.each.hand_off_rates)
     }
 
-    /// How much more the server computes for an acquisition than with `other`.
+    /// The ratio of the server's CPU time for an acquisition to that of `other`.
     pub(crate) fn server_over(&self, other: &Self) -> Spread {
         ratios(&self.each.server, &other.each.server)
     }
 
-    /// How much more the server computes for a hand-off than for an acquisition of `other`.
+    /// The ratio of the server's CPU time for a hand-off to that for an acquisition of `other`.
     pub(crate) fn hand_off_server_over(&self, other: &Self) -> Spread {
         ratios(&self.each.server_per_hand_off, &other.each.server)
     }
 
-    /// So much of the waits were not longer.
     pub(crate) fn wait(&self, quantile: f64) -> Duration {
         Duration::from_nanos(self.waits.value_at_quantile(quantile))
     }
@@ -125,7 +120,7 @@ fn rate(round: &Round) -> f64 {
     acquired as f64 / round.outcome.window.as_secs_f64()
 }
 
-/// Of all that was acquired, as many as of what is counted.
+/// The hand-offs among the acquisitions that count, estimated from their share of all acquisitions.
 fn hand_off_rate(round: &Round) -> f64 {
     rate(round) * per(round.hand_offs, round.outcome.all)
 }

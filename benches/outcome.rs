@@ -1,27 +1,27 @@
-//! What one round came to in one process, and its way home through a pipe.
+//! The result of one round in one process, and how it travels through a pipe.
 
 use std::fmt::{self, Write};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// What a process has to tell after a round.
+/// The result of a process after a round.
 ///
-/// Only what was acquired within the window is counted as speed; `all` has the run-in before it and
-/// what was still waited for at its end, because the server has counted the commands of those too.
+/// Only acquisitions within the window count for the speed. `all` includes those before the window
+/// and those still waiting at its end, because the server has counted their commands too.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) window: Duration,
-    /// Acquired within the window, by each task.
     pub(crate) counted: Vec<u64>,
     pub(crate) all: u64,
-    /// Of all, those that had another task before them; means nothing where each has its own key.
+    /// Those of all that followed another task's acquisition; meaningless if each task has its own
+    /// key.
     pub(crate) hand_offs: u64,
-    /// Nanoseconds from asking until holding, of all that was asked for within the window.
+    /// Nanoseconds from request to acquisition, for all requests within the window.
     pub(crate) waits: Histogram<u64>,
-    /// Of the bodies within the window: a body that sleeps for 1 ms takes longer.
+    /// The bodies within the window; one that sleeps for 1 ms takes longer.
     pub(crate) bodies: Duration,
-    /// Numbers that put the acquisitions of all processes in order.
+    /// Numbers that order the acquisitions of all processes.
     pub(crate) order: Vec<u64>,
 }
 
@@ -38,12 +38,11 @@ impl Outcome {
         }
     }
 
-    /// So many waits of the same length.
     pub(crate) fn record_wait(&mut self, nanos: u64, count: u64) {
         self.waits.record_n(nanos, count).expect("a histogram that grows");
     }
 
-    /// Takes in what another task, process or round has to tell, but for its `order`.
+    /// Adds the result of another task, process or round, except its `order`.
     pub(crate) fn add(&mut self, other: &Self) {
         self.counted.extend(&other.counted);
         self.all += other.all;
@@ -52,7 +51,7 @@ impl Outcome {
         self.bodies += other.bodies;
     }
 
-    /// Takes in one of the lines that it is printed as; `false` at the last.
+    /// Parses one of the lines that `Display` prints; `false` at the last.
     pub(crate) fn read(&mut self, line: &str) -> Result<bool, String> {
         let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
         let numbers: Result<Vec<u64>, _> = rest.split_whitespace().map(str::parse).collect();
@@ -71,7 +70,6 @@ impl Outcome {
     }
 }
 
-/// The lines that [`Outcome::read`] takes.
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "tasks{}", joined(&self.counted))?;
@@ -88,7 +86,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Three digits of every value, however large.
+/// Three significant digits for every value.
 fn new_histogram() -> Histogram<u64> {
     Histogram::new(3).expect("three digits are allowed")
 }

@@ -1,10 +1,10 @@
-//! The time that this very process has computed.
+//! The CPU time of this process.
 
 use std::time::Duration;
 
 use nix::sys::resource::{UsageWho, getrusage};
 
-/// By all of its threads together, in and out of the kernel.
+/// User and system time of all its threads.
 pub(crate) fn own_cpu() -> Duration {
     let usage = getrusage(UsageWho::RUSAGE_SELF).expect("the system keeps account of us");
     let (user, system) = (usage.user_time(), usage.system_time());

@@ -1,4 +1,4 @@
-//! An acquire and a release of a lock that no other process wants, on a Redis: by us, and by bare commands.
+//! An acquire and a release of an uncontended lock on Redis, with lockattr and with bare commands.
 
 use std::hint::black_box;
 
@@ -6,10 +6,9 @@ use lockattr::{LockManager, LockOptions, Release};
 
 use crate::peers::Bare;
 
-/// So many keys in turn: neither always the same nor ever a new one.
+/// How many keys are used in turn: neither always the same one nor always a new one.
 const KEYS: u64 = 64;
 
-/// Who does it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pair {
     Ours,
@@ -33,7 +32,6 @@ impl Pair {
         Self::ALL.into_iter().find(|pair| pair.name() == name)
     }
 
-    /// Does it so many times, one after another.
     pub(crate) async fn repeat(self, url: &str, count: u64) -> Result<(), String> {
         let keys = (0..count).map(|n| black_box(format!("pair:{}", n % KEYS)));
         match self {

@@ -1,4 +1,4 @@
-//! All ways of taking a lock that are compared: ours, bare commands, other crates, other languages.
+//! All compared ways to acquire a lock: lockattr, bare commands, other crates, other languages.
 
 mod bare;
 mod ours;
@@ -17,28 +17,25 @@ use rlock::Rlock;
 use rslock::Rslock;
 use scripts::Script;
 
-/// Everybody's lease: the default of ours, and long enough that no process renews in a round.
+/// The lease of all peers: lockattr's default, and long enough that none is renewed in a round.
 const TTL: Duration = Duration::from_secs(10);
 
-/// The other pause between two attempts that a polling crate is measured with, beside its own
-/// default.
+/// A second pause between two attempts for polling crates, beside their own default.
 const QUICK: Duration = Duration::from_millis(1);
 
-/// A way of taking a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
-    /// Ours, as it comes.
     Ours,
-    /// Ours, not waiting for the answer to a release.
+    /// lockattr without waiting for the answer to a release.
     Background,
-    /// Ours, keeping a lease for a moment after the last release.
+    /// lockattr with a lease cached for a moment after the last release.
     Linger,
-    /// Ours, four holders at once.
+    /// lockattr with four holders at once.
     Permits,
-    /// Ours, three readers to one writer.
+    /// lockattr with three readers to one writer.
     Mixed,
-    /// `SET NX PX` and a script that compares and deletes, over one connection; asks every
-    /// millisecond while refused.
+    /// `SET NX PX` and a script that compares and deletes, over one connection; retries every
+    /// millisecond.
     Bare,
     Rslock,
     RslockQuick,
@@ -50,14 +47,14 @@ pub(crate) enum Peer {
     RedisSemaphore,
 }
 
-/// The Rust crates that do the same, with their own pauses and with short ones.
+/// The Rust crates with the same purpose, with their own pauses and with short ones.
 pub(crate) const CRATES: [Peer; 4] =
     [Peer::Rslock, Peer::RslockQuick, Peer::Rlock, Peer::RlockQuick];
 
-/// Those of them that are quickest where many want one key: by acquisitions, and by hand-offs.
+/// The fastest of them with one contended key: by acquisitions, and by hand-offs.
 pub(crate) const BEST_CRATES: [Peer; 2] = [Peer::Rslock, Peer::RslockQuick];
 
-/// Clients of other languages, where they can be run.
+/// Clients of other languages, if they are installed.
 pub(crate) const LANGUAGES: [Peer; 2] = [Peer::RedisPy, Peer::RedisSemaphore];
 
 impl Peer {
@@ -76,7 +73,6 @@ impl Peer {
         Self::RedisSemaphore,
     ];
 
-    /// As it stands in tables, files and plots.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ours => "lockattr",
@@ -99,17 +95,15 @@ impl Peer {
         known.ok_or_else(|| format!("no peer is called `{name}`"))
     }
 
-    /// Whether one of the crates that [`CRATES`] has.
     pub(crate) fn is_crate(self) -> bool {
         CRATES.contains(&self)
     }
 
-    /// Whether only one holds the lock at a time.
     pub(crate) fn is_exclusive(self) -> bool {
         !matches!(self, Self::Permits | Self::Mixed)
     }
 
-    /// The program that its processes are: this one again, or an interpreter with a script.
+    /// The program of its processes: this one again, or an interpreter with a script.
     pub(crate) fn program(self) -> Result<Command, String> {
         match self {
             Self::RedisPy => Ok(Script::PYTHON.command()),
@@ -124,7 +118,6 @@ impl Peer {
     }
 }
 
-/// A peer, connected.
 pub(crate) enum Client {
     Ours(Ours),
     Bare(Bare),
@@ -133,7 +126,6 @@ pub(crate) enum Client {
 }
 
 impl Client {
-    /// The connection that one process has.
     pub(crate) async fn connect(peer: Peer, url: &str) -> Result<Self, String> {
         Ok(match peer {
             Peer::Ours => Self::Ours(Ours::connect(url, Kind::Plain).await?),
@@ -152,7 +144,6 @@ impl Client {
         })
     }
 
-    /// Takes the lock, runs the task's body, gives the lock back.
     pub(crate) async fn hold(&self, key: &str, task: &mut Task) -> Result<(), String> {
         match self {
             Self::Ours(ours) => ours.hold(key, task).await,

@@ -1,5 +1,4 @@
-//! Work that is a matter of nanoseconds and asks no server: done again and again, and timed in
-//! short turns.
+//! Work of some nanoseconds that uses no server: repeated, and timed in short turns.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -7,18 +6,17 @@ use std::time::Duration;
 use lockattr::{Error, LockManager, LockOptions, distributed_lock};
 use tokio::time::Instant;
 
-/// Short, so that a disturbance of the machine spoils one turn of many.
+/// Short, so that a disturbance of the machine spoils only one turn of many.
 const TURN: Duration = Duration::from_millis(10);
 
-/// So many keys in turn: neither always the same nor ever a new one.
+/// How many keys are used in turn: neither always the same one nor always a new one.
 const KEYS: u64 = 64;
 
-/// One of the works. All use the manager that is the default where they run.
+/// The kinds of work. All use the current default manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// An annotated function.
     Annotated,
-    /// What it comes down to, written by hand.
+    /// What its expansion does, written by hand.
     ByHand,
     /// `with_lock` by the holder of the same key.
     Reentry,
@@ -43,7 +41,6 @@ impl Work {
         known.ok_or_else(|| format!("no work is called `{name}`"))
     }
 
-    /// Does it so many times.
     pub(crate) async fn repeat(self, manager: &LockManager, count: u64) -> Result<(), Error> {
         match self {
             Self::Annotated => {
@@ -80,7 +77,7 @@ impl Work {
         Ok(())
     }
 
-    /// Nanoseconds for one, over some milliseconds.
+    /// Nanoseconds for one repetition, over some milliseconds.
     async fn turn(self, manager: &LockManager, count: u64) -> Result<f64, Error> {
         let started = Instant::now();
         self.repeat(manager, count).await?;
@@ -88,7 +85,8 @@ impl Work {
     }
 }
 
-/// Does each for `time`, in turns ABBA…: the nanoseconds that one took, for each turn of each.
+/// Repeats each for `time`, in turns ABBA…. Returns the nanoseconds of one repetition for each turn
+/// of each.
 pub(crate) async fn alternate<const N: usize>(
     works: [Work; N],
     manager: &LockManager,
@@ -96,7 +94,7 @@ pub(crate) async fn alternate<const N: usize>(
 ) -> Result<Vec<[f64; N]>, Error> {
     let mut counts = [100; N];
     for (count, work) in counts.iter_mut().zip(works) {
-        // The first turns warm up, and tell how many fill a turn.
+        // The first turns warm up, and determine how many repetitions fill a turn.
         for _ in 0..3 {
             let nanos = work.turn(manager, *count).await?;
             *count = (TURN.as_nanos() as f64 / nanos).max(1.0) as u64;

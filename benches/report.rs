@@ -1,4 +1,4 @@
-//! What a person sees while it runs, and what is left in files: tables, and figures beside bars.
+//! The output: tables, and figures beside their bars, on the terminal and in files.
 
 mod bar;
 mod csv;
@@ -17,18 +17,14 @@ use csv::Csv;
 pub(crate) use plot::{Line, Plot};
 use table::{figure, head, line};
 
-/// The columns of `measures.csv`.
 const MEASURES: &str = "row,server,peer,cores,processes,tasks,keys,rate,rate_min,rate_max,\
     wait_p50_ns,wait_p99_ns,wait_max_ns,commands,calls,server_us,hand_offs,commands_per_hand_off,\
     share_min_max,body_ns";
 
-/// The columns of `latencies.csv`.
 const LATENCIES: &str = "row,what,work,count,p50_ns,p90_ns,p99_ns,max_ns";
 
-/// The columns of `bars.csv`.
 const BARS: &str = "row,server,what,value,min,max,unit,bar,met";
 
-/// What stands in the tables.
 const LEGEND: &str = "\
 a second: acquisitions, median of the rounds
 hand-offs: those of them that had another before (another process of several, else another task)
@@ -38,10 +34,9 @@ calls: made by scripts for an acquisition
 share: what the task with the least got over what the one with the most got
 server: what it computes for an acquisition";
 
-/// Prints, and writes what it has printed.
 pub(crate) struct Report {
     row: &'static str,
-    /// The one that is measured now; empty for none in particular.
+    /// The server that is being measured; empty for none in particular.
     server: String,
     measures: Csv,
     bars: Csv,
@@ -52,7 +47,7 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn new() -> Self {
-        // What a person needs to judge the spread of what follows.
+        // The number of cores helps to judge the spread of the figures.
         let cores = std::thread::available_parallelism().map_or(0, usize::from);
         let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         println!("{cores} cores; load before we begin: {}", load.trim_end());
@@ -63,7 +58,7 @@ impl Report {
         Self { row, server, measures, bars, latencies, missed, missing }
     }
 
-    /// A new row begins; what earlier runs said of it is forgotten.
+    /// Begins a row, and drops the results of earlier runs.
     pub(crate) fn row(&mut self, row: &'static str, title: &str) {
         println!("\n{row}: {title}");
         self.row = row;
@@ -73,7 +68,6 @@ impl Report {
         self.latencies.forget(row);
     }
 
-    /// What follows is measured on this server.
     pub(crate) fn server(&mut self, name: &str) {
         if self.server != name {
             println!("  on {name}:");
@@ -81,19 +75,17 @@ impl Report {
         }
     }
 
-    /// A server that cannot be started here: said once, and again at the end.
+    /// Reports a server that cannot be started, now and again at the end.
     pub(crate) fn no_server(&mut self, why: &str) {
         if self.missing.insert(why.to_owned()) {
             println!("  not present: {why}");
         }
     }
 
-    /// A peer that cannot be measured.
     pub(crate) fn not_present(&mut self, peer: Peer, why: &str) {
         println!("  {:<22}not present: {why}", peer.name());
     }
 
-    /// What was measured in one place.
     pub(crate) fn table(&mut self, all: &[Measured]) {
         println!("{}", head());
         for measured in all {
@@ -118,7 +110,7 @@ impl Report {
         }
     }
 
-    /// How long one kind of work took, each time, in nanoseconds.
+    /// How long each repetition of some work took, in nanoseconds.
     pub(crate) fn latency(&mut self, what: &str, work: &str, taken: &Histogram<u64>) {
         let [p50, p90, p99, max] = [0.5, 0.9, 0.99, 1.0].map(|q| taken.value_at_quantile(q));
         let [a, b, c, d] = [p50, p90, p99, max].map(|nanos| figure(nanos as f64 / 1e3));
@@ -129,12 +121,10 @@ impl Report {
         self.latencies.push(self.row, &fields);
     }
 
-    /// Something worth a line of its own.
     pub(crate) fn note(&mut self, text: &str) {
         println!("  {text}");
     }
 
-    /// A figure beside its bar.
     pub(crate) fn bar(&mut self, what: &str, value: impl Into<Spread>, unit: &str, bar: Bar) {
         let value = value.into();
         let met = if bar.is_met(value.median) { "met" } else { "NOT MET" };
@@ -145,12 +135,11 @@ impl Report {
         }
     }
 
-    /// A figure that no process has set a bar for.
     pub(crate) fn figure(&mut self, what: &str, value: impl Into<Spread>, unit: &str) {
         self.push_figure(what, value.into(), unit, ("", ""));
     }
 
-    /// Prints and keeps it; the line that was printed.
+    /// Prints and records a figure; returns the printed line.
     fn push_figure(
         &mut self,
         what: &str,
@@ -174,7 +163,6 @@ impl Report {
         line
     }
 
-    /// Draws what [`Plot`] says, into `results/`.
     pub(crate) fn plot(&mut self, plot: &Plot<'_>) {
         let path = csv::results().join(plot.file);
         if let Err(error) = plot.draw(&path) {
@@ -182,7 +170,7 @@ impl Report {
         }
     }
 
-    /// Writes the files, and says what is below its bar.
+    /// Writes the files, and lists the figures below their bars.
     pub(crate) fn finish(mut self) {
         self.measures.write();
         self.bars.write();

@@ -1,4 +1,4 @@
-//! The same rounds for all, in turn, so that noise meets all alike.
+//! Runs the same rounds for all peers in turn, so that noise affects all alike.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use crate::measured::Measured;
 use crate::peers::Peer;
 use crate::report::Report;
 
-/// At least, however long a round is: fewer have no middle.
+/// The least number of rounds, however long they are: fewer have no useful median.
 const ROUNDS: u32 = 5;
 
-/// How often each is counted, and for how long at most: the numbers hardly differ from round to
-/// round, whatever the machine does meanwhile.
+/// How often each peer is counted, and for how long at most. The counts hardly differ from round to
+/// round, whatever the load of the machine.
 const COUNTS: u32 = 3;
 const COUNTED: Duration = Duration::from_millis(100);
 
-/// Measures each of `peers` for `time`, in rounds ABBA… of about `round`; who cannot be measured is
-/// named.
+/// Measures each of `peers` for `time`, in rounds ABBA… of about `round`, and reports those that
+/// cannot be measured.
 ///
-/// Short rounds meet the same noise; long ones are for those who wait long.
+/// Short rounds see the same noise; long ones are for peers with long waits.
 pub(crate) async fn compare(
     report: &mut Report,
     server: &RedisServer,
@@ -32,7 +32,6 @@ pub(crate) async fn compare(
     compare_ways(report, &ways, times).await
 }
 
-/// A peer that is measured, at what size, and where.
 #[derive(Clone, Copy)]
 pub(crate) struct Way<'a> {
     pub(crate) peer: Peer,
@@ -40,7 +39,7 @@ pub(crate) struct Way<'a> {
     pub(crate) server: &'a RedisServer,
 }
 
-/// The same for peers with sizes or servers of their own. What comes back is in the order of `ways`.
+/// The same for peers with different sizes or servers. The result has the order of `ways`.
 pub(crate) async fn compare_ways(
     report: &mut Report,
     ways: &[Way<'_>],
@@ -55,7 +54,7 @@ pub(crate) async fn compare_ways(
     }
     let count = (time.div_duration_f64(round) as u32).max(ROUNDS);
     for _ in 0..count {
-        // A process that came last comes first next time, so that no process always follows the same.
+        // The last comes first next time, so that no peer always follows the same one.
         fleets.reverse();
         let mut going = Vec::new();
         for (place, mut fleet, mut rounds) in fleets {

@@ -1,4 +1,4 @@
-//! The rows: one for each line of what the project promises about its speed.
+//! The rows: one for each promise of the project about its speed.
 
 mod attribute;
 mod cores;
@@ -26,7 +26,6 @@ use crate::measured::Measured;
 use crate::peers::Peer;
 use crate::report::Report;
 
-/// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Row {
     Uncontended,
@@ -99,7 +98,7 @@ impl Row {
         known.ok_or_else(|| format!("no row is called `{name}`"))
     }
 
-    /// Measures each way in it for `time`.
+    /// Measures each way of the row for `time`.
     pub(crate) async fn measure(self, report: &mut Report, time: Duration) {
         match self {
             Self::Uncontended => uncontended::measure(report, time).await,
@@ -124,18 +123,17 @@ impl Row {
     }
 }
 
-/// What was measured of one peer, if it could be.
 fn of(all: &[Measured], peer: Peer) -> Option<&Measured> {
     all.iter().find(|measured| measured.peer == peer)
 }
 
-/// The best of the Rust crates, by a figure of which more is better.
+/// The best of the Rust crates by `figure`; more is better.
 fn best_crate(all: &[Measured], figure: impl Fn(&Measured) -> f64) -> Option<&Measured> {
     let crates = all.iter().filter(|measured| measured.peer.is_crate());
     crates.max_by(|a, b| figure(a).total_cmp(&figure(b)))
 }
 
-/// Counts the instructions of each, and says how many, or why it cannot.
+/// Counts and prints the instructions of each, or why they cannot be counted.
 fn note_instructions<const N: usize>(report: &mut Report, works: [Counted; N]) -> [Option<f64>; N] {
     works.map(|work| match work.count() {
         Ok(count) => {

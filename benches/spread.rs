@@ -1,6 +1,6 @@
 //! A figure that was measured several times.
 
-/// The middle of several values, and how far they lie apart.
+/// The median of several values, and their range.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -9,7 +9,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// `None` of nothing.
+    /// `None` without values.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
@@ -18,7 +18,7 @@ impl Spread {
     }
 }
 
-/// What was counted once, or exactly.
+/// A figure that was counted once, or exactly.
 impl From<f64> for Spread {
     fn from(value: f64) -> Self {
         Self { median: value, min: value, max: value }

@@ -1,4 +1,4 @@
-//! What ways of locking took that had turns in one run.
+//! The times of several ways of locking in one run.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use crate::report::Report;
 use crate::spread::Spread;
 
-/// What one way took, in nanoseconds: all of it, and the medians of the rounds.
+/// The times of one way in nanoseconds: all of them, and the medians of the rounds.
 pub(crate) struct Taken {
     all: Histogram<u64>,
     medians: Vec<f64>,
@@ -27,13 +27,13 @@ impl Taken {
         self.all.value_at_quantile(quantile) as f64 / 1e3
     }
 
-    /// Round by round, because both met the same noise.
+    /// Round by round, because both saw the same noise.
     pub(crate) fn over(&self, other: &Self) -> Spread {
         let ratios = self.medians.iter().zip(&other.medians).map(|(one, other)| one / other);
         Spread::of(ratios).expect("there was a round")
     }
 
-    /// A line behind a name that is so wide.
+    /// Prints a line after a name of this width.
     pub(crate) fn note(&self, report: &mut Report, name: &str, width: usize) {
         let [p50, p99] = [0.5, 0.99].map(|quantile| self.micros(quantile));
         report.note(&format!("{name:<width$} p50 {p50:>8.1} us   p99 {p99:>8.1} us"));

@@ -1,4 +1,4 @@
-//! One process of a fleet: connects, waits for its orders on stdin, answers on stdout.
+//! One process of a fleet: connects, waits for orders on stdin, and answers on stdout.
 //!
 //! ```text
 //! PROGRAM worker PEER URL KEY TASKS one|each BODY-IN-MICROSECONDS ordered|any-order
@@ -7,7 +7,7 @@
 //!    → the lines of an `Outcome`     or `failed WHY`
 //! ```
 //!
-//! It may be told to go any number of times, and ends with its stdin.
+//! It accepts any number of `go` orders, and ends with its stdin.
 
 use std::io::{BufRead, Write, stdin, stdout};
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use tokio::runtime::Runtime;
 use crate::load::Load;
 use crate::peers::{Client, Peer};
 
-/// The first connection, the scripts, the allocator: none of that is measured.
+/// Excludes the first connection, the scripts and the allocator from the measurement.
 const WARM_UP: Duration = Duration::from_millis(50);
 
-/// Follows its instructions until no more come.
+/// Executes orders until stdin ends.
 pub(crate) fn main(words: &[String]) {
-    // As `#[tokio::main]` makes it: what a program has that asks for nothing special.
+    // As `#[tokio::main]` creates it, like most programs.
     let runtime = Runtime::new().expect("a runtime");
     let prepared = read(words).and_then(|asked| {
         let client = runtime.block_on(asked.prepare())?;
@@ -36,7 +36,7 @@ pub(crate) fn main(words: &[String]) {
             return;
         }
     };
-    // Who does not listen any more has ended, and then so do we.
+    // If the reader is gone, its process has ended, and this one ends too.
     let mut heard = say("ready\n");
     for line in stdin().lock().lines() {
         let line = line.unwrap_or_default();
@@ -53,7 +53,6 @@ pub(crate) fn main(words: &[String]) {
     }
 }
 
-/// What the words ask for.
 struct Asked {
     peer: Peer,
     url: String,
@@ -70,7 +69,7 @@ fn read(words: &[String]) -> Result<Asked, String> {
 }
 
 impl Asked {
-    /// Connects, and acquires for a while on a key that no other process wants.
+    /// Connects, and acquires for a while on a key of its own.
     async fn prepare(&self) -> Result<Arc<Client>, String> {
         let client = Arc::new(Client::connect(self.peer, &self.url).await?);
         let own = format!("{}:warm:{}", self.key, std::process::id());
@@ -79,7 +78,6 @@ impl Asked {
     }
 }
 
-/// Whether it could be said.
 fn say(text: &str) -> bool {
     let mut stdout = stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_ok()

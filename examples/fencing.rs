@@ -1,9 +1,10 @@
-//! The last line of defence: a row that refuses a holder which slept past its lease.
+//! Fencing tokens: a database row rejects the write of a holder that was paused past its lease.
 //!
-//! A second process takes the lock, reads the stock and is stopped (SIGSTOP), as by a long pause of its
-//! machine. Its lease ends; this process gets the lock and writes. Then the other one goes on as if
-//! no time had passed, and writes what it had computed. No lock can keep that write back: it may be
-//! in the network already. The row can, because it knows the fencing token of who wrote it last.
+//! A second process takes the lock, reads the stock and is stopped (SIGSTOP), as by a long pause of
+//! its machine. Its lease ends, and this process gets the lock and writes. Then the second process
+//! continues as if no time had passed, and writes what it computed. No lock can stop that write,
+//! which may already be in the network. The row can, because it stores the fencing token of its
+//! last writer.
 //!
 //! ```text
 //! DATABASE_URL=postgres://postgres@127.0.0.1/postgres \
@@ -24,14 +25,16 @@ use tokio_postgres::{Client, NoTls};
 const KEY: &str = "product:42";
 const TTL: Duration = Duration::from_secs(1);
 
-/// The row keeps the greatest token that has written it. `<`, so that one acquisition writes once: a write that is sent again
-/// because its answer was lost does not count twice.
+/// The row stores the greatest token that has written it. The comparison is `<`, so that one
+/// acquisition writes once: a write that is repeated because its answer was lost does not count
+/// twice.
 const WRITE: &str =
     "UPDATE fencing_example SET quantity = $1, fence = $2 WHERE id = 42 AND fence < $2 AND $1 >= 0";
 
 type Anything = Box<dyn Error + Send + Sync>;
 
-/// Writes the stock as who holds the lock under `token`; whether the row took it.
+/// Writes the stock as the holder of the lock under `token`. Returns whether the row accepted the
+/// write.
 async fn write(rows: &Client, quantity: i32, token: FencingToken) -> Result<bool, Anything> {
     Ok(rows.execute(WRITE, &[&quantity, &i64::from(token)]).await? == 1)
 }
@@ -41,14 +44,14 @@ async fn quantity(rows: &Client) -> Result<i32, Anything> {
     Ok(row.try_get(0)?)
 }
 
-/// What it is like to be the other process.
+/// The process that is stopped.
 async fn sleeper(manager: &LockManager, rows: &Client) -> Result<(), Anything> {
     let guard = manager.acquire(KEY, LockOptions::new().ttl(TTL)).await?;
     let (token, seen) = (guard.fencing_token(), quantity(rows).await?);
     println!(
         "sleeper: holds {KEY} under token {token}, sees {seen} in stock, and begins to compute"
     );
-    // Here it is stopped, and does not notice.
+    // SIGSTOP arrives here; the process does not notice.
     sleep(TTL / 2).await;
     match write(rows, seen - 3, token).await? {
         true => println!("sleeper: has written {}", seen - 3),
@@ -61,7 +64,7 @@ async fn sleeper(manager: &LockManager, rows: &Client) -> Result<(), Anything> {
     Ok(())
 }
 
-/// And the one that comes when the lease of the other is over.
+/// The process that gets the lock when the lease of the stopped one has ended.
 async fn successor(
     manager: &LockManager,
     rows: &Client,
@@ -77,7 +80,7 @@ async fn successor(
     let (token, seen) = (guard.fencing_token(), quantity(rows).await?);
     println!("next:    holds {KEY} under token {token}, sees {seen} in stock");
     if !write(rows, seen - 5, token).await? {
-        return Err("the row refused who holds the lock".into());
+        return Err("the row rejected the current holder".into());
     }
     println!("next:    has written {}", seen - 5);
     guard.release().await?;
@@ -91,7 +94,7 @@ async fn successor(
     Ok(())
 }
 
-/// `kill -STOP`, `kill -CONT`.
+/// Runs `kill -STOP` or `kill -CONT`.
 async fn signal(child: &Child, name: &str) -> Result<(), Anything> {
     let id = child.id().ok_or("the sleeper has ended")?.to_string();
     let sent = Command::new("kill").args([name, &id]).status().await?;
@@ -104,7 +107,7 @@ async fn main() -> Result<(), Anything> {
         .map_err(|_| "set DATABASE_URL, like postgres://postgres@127.0.0.1/postgres")?;
     let (rows, connection) = tokio_postgres::connect(&database, NoTls).await?;
     tokio::spawn(connection);
-    // The lock may be in any store; the row is what counts.
+    // The lock may be in any store; the row is in PostgreSQL.
     let url = std::env::var("LOCKATTR_URL").unwrap_or(database);
     let manager = LockManager::connect(&url).await?;
 

@@ -1,4 +1,4 @@
-//! A fleet on one machine: this program once more, in several processes at a time.
+//! Starts this program again, in several processes at a time: a fleet on one machine.
 
 use std::error::Error;
 use std::process::Stdio;
@@ -9,13 +9,13 @@ use tokio::task::JoinSet;
 
 pub(crate) type Anything = Box<dyn Error + Send + Sync>;
 
-/// Whether the locks stay inside of this process, so that its nodes have to be tasks.
+/// Whether the locks exist only in this process, so that the nodes have to be tasks.
 pub(crate) fn is_memory(url: &str) -> bool {
     url.starts_with("memory:")
 }
 
-/// Runs this program once for each node, `PROGRAM NODE ARGUMENTS…`, all at once. What they say is
-/// repeated here, as it comes, and returned.
+/// Runs this program once for each node, `PROGRAM NODE ARGUMENTS…`, all at once. Prints their
+/// output as it comes, and returns it.
 pub(crate) async fn run(nodes: &[&str], arguments: &[String]) -> Result<Vec<String>, Anything> {
     let mut fleet = JoinSet::new();
     for node in nodes {

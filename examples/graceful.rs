@@ -1,5 +1,5 @@
-//! A service that ends well: on Ctrl-C nothing more is granted, running jobs are notified, and every
-//! lock is given back before the process is gone.
+//! Graceful shutdown: on Ctrl-C nothing more is granted, running jobs are notified, and every lock
+//! is released before the process exits.
 //!
 //! ```text
 //! cargo run --example graceful                                         # then press Ctrl-C
@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 const SHOPS: [&str; 2] = ["Oslo", "Lima"];
 
-/// Counts a shop's stock. There is nothing to tidy up: told to stop, it is dropped at its await.
+/// Counts a shop's stock. It needs no cleanup: at shutdown it is cancelled at its await.
 #[distributed_lock(key = "stock:<shop>")]
 async fn count_stock(worker: usize, shop: &str) -> Result<(), Error> {
     println!("worker {worker}: counts the stock of {shop}");
@@ -23,8 +23,8 @@ async fn count_stock(worker: usize, shop: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Packs a shop's parcels. One that is half packed must be closed first, so it is not dropped but
-/// asks, and the lock is given back only after it.
+/// Packs a shop's parcels. A half-packed parcel must be closed first, so the function is not
+/// cancelled but checks the lease, and the lock is released only when it returns.
 #[distributed_lock(key = "parcels:<shop>", on_lost = error, lease = lease)]
 async fn pack_parcels(worker: usize, shop: &str) -> Result<(), Error> {
     for parcel in 1..=4 {
@@ -41,7 +41,8 @@ async fn pack_parcels(worker: usize, shop: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// One job after the other, each worker beginning with another one, until none is granted.
+/// Runs one job after the other, until the manager grants no more locks. Each worker begins with a
+/// different job.
 async fn work(worker: usize) {
     for round in worker.. {
         let shop = SHOPS[round / 2 % SHOPS.len()];
@@ -52,10 +53,11 @@ async fn work(worker: usize) {
         match done {
             Ok(()) => {}
             Err(Error::ShutDown { key }) => {
-                println!("worker {worker}: goes home, {key} was not granted any more");
+                println!("worker {worker} stops: {key} was not granted");
                 return;
             }
-            // Somebody else's turn, a lease cut short, a store that is away: the next job.
+            // The lock is held elsewhere, or the lease was lost, or the store is down: try the next
+            // job.
             Err(error) => println!("worker {worker}: {error}"),
         }
     }
@@ -71,11 +73,11 @@ async fn main() -> Result<(), Error> {
         if let Err(error) = ctrl_c().await {
             println!("no Ctrl-C to wait for ({error}), so that was all");
         }
-        println!("shutting down: nothing more is granted, and whoever holds is told");
+        println!("shutting down: nothing more is granted, and holders are notified");
         manager.shutdown().await;
         println!("all released");
     };
-    // Biased: it listens to Ctrl-C before the workers say their first word.
+    // Biased, so that the Ctrl-C handler is installed before a worker prints.
     tokio::join!(biased; end_well, work(1), work(2), work(3));
     for shop in SHOPS {
         for key in [format!("stock:{shop}"), format!("parcels:{shop}")] {

@@ -1,4 +1,4 @@
-//! An attribute of one's own, with the defaults of the house: `house/lib.rs` is all of it.
+//! A team's own attribute with default options; `house/lib.rs` defines it.
 //!
 //! ```sh
 //! cargo run --example house
@@ -15,7 +15,7 @@ async fn ship(id: u64) -> Result<String, Error> {
     Ok(format!("{} shipped, with {} s left", lease.key(), lease.remaining().as_secs()))
 }
 
-/// The nightly report may take longer; its manager is the house's all the same.
+/// The nightly report may take longer. It uses the same manager.
 #[orders_lock(key = "report", ttl = "120s", on_busy = skip)]
 fn report() -> Option<String> {
     let lease = lockattr::current().expect("the attribute holds it");

@@ -1,4 +1,4 @@
-//! A job longer than its lease: the watchdog renews it, and tells when it cannot.
+//! A job longer than its lease: the watchdog renews it, and signals when it cannot.
 //!
 //! ```text
 //! cargo run --example long_job
@@ -14,14 +14,14 @@ use lockattr::{Error, LockManager, LockOptions, distributed_lock};
 async fn import() -> Result<u32, Error> {
     for chunk in 1..=4 {
         tokio::time::sleep(Duration::from_millis(500)).await;
-        // A step that cannot be undone asks first.
+        // Check the lease before a step that cannot be undone.
         lease.ensure_held()?;
         println!("  chunk {chunk} written, the lease runs for {:?} more", lease.remaining());
     }
     Ok(4)
 }
 
-/// The same, but no process may hold the lock for more than a second.
+/// The same, but `max_hold` limits the hold to a second.
 #[distributed_lock(key = "import", ttl = "500ms", max_hold = "1s")]
 async fn capped_import() -> Result<u32, Error> {
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -51,7 +51,7 @@ async fn main() -> Result<(), Error> {
         () = tokio::time::sleep(Duration::from_secs(5)) => println!("  never printed"),
     }
     if let Err(error) = guard.release().await {
-        println!("  and the release says so too: {error}");
+        println!("  and the release reports it too: {error}");
     }
     manager.shutdown().await;
     Ok(())

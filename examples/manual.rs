@@ -1,4 +1,4 @@
-//! The lease by hand: acquire, look, extend, release, and what contention says.
+//! The lease without the attribute: acquire, check, extend, release, and the contention error.
 //!
 //! ```text
 //! cargo run --example manual
@@ -19,7 +19,7 @@ async fn main() -> Result<(), Error> {
     println!("holding {} with fencing token {}", guard.key(), guard.fencing_token());
     println!("may rely on it for {:?}", guard.remaining());
 
-    // Before anything that cannot be undone: ask the clock, not the store.
+    // Before a step that cannot be undone: this checks the clock, without a request to the store.
     guard.ensure_held()?;
 
     guard.extend(Duration::from_secs(30)).await?;
@@ -35,7 +35,8 @@ async fn main() -> Result<(), Error> {
         Some(_) => println!("unexpected: granted twice"),
     }
 
-    // `Ok` means that it was ours to the end; dropping the guard would release it unasked.
+    // `Ok` means that the lock was held to the end. Dropping the guard would release it without
+    // that check.
     guard.release().await?;
     println!("free again: {:?}", manager.holder("report:2026-11").await?);
     Ok(())

@@ -1,4 +1,4 @@
-//! A nightly job on three nodes: each of them starts it, one of them runs it, all know who did.
+//! A nightly job on three nodes: each starts it, one runs it, and all know which one did.
 //!
 //! ```text
 //! cargo run --example nightly                                        # three tasks, in memory
@@ -20,17 +20,18 @@ use tokio::time::sleep;
 const NODES: [&str; 3] = ["node-1", "node-2", "node-3"];
 const NIGHT: &str = "2026-11-20";
 
-/// By how much the clocks of two nodes differ: the job starts there so much later. It takes less.
+/// By how much the clocks of two nodes differ: the second node starts the job this much later. The
+/// job is shorter.
 const SKEW: Duration = Duration::from_millis(500);
 
-/// Sends the night's invoices, once in the fleet; `None` on the nodes that came second.
+/// Sends the night's invoices, once in the fleet; `None` on the nodes that did not run it.
 ///
-/// * `wait = "0s", on_busy = skip`: who comes second has nothing to wait for.
-/// * `hold_at_least`: more than the clocks differ and less than a day. Without it, the node whose
-///   clock is last would find the lock free again, and send everything a second time.
-/// * `max_hold`: a job that hangs is dropped at its await; the next night is not its prisoner.
-/// * `ttl`: for so long no process takes over from a node that died. Its successor begins anew, so what is
-///   sent has to be marked as sent, invoice by invoice.
+/// * `wait = "0s", on_busy = skip`: a node that finds the lock held does not wait.
+/// * `hold_at_least`: more than the clocks differ and less than a day. Without it, the node with
+///   the latest clock would find the lock free again, and send everything a second time.
+/// * `max_hold`: a job that hangs is cancelled at its await, and does not block the next night.
+/// * `ttl`: how long no other node takes over from a node that crashed. Its successor starts from
+///   the beginning, so each invoice has to be marked when it is sent.
 #[distributed_lock(
     key = "nightly:invoices:<night>",
     wait = "0s",
@@ -45,7 +46,7 @@ async fn send_invoices(night: &str, node: &str) -> Result<Option<u32>, Error> {
     Ok(Some(1200))
 }
 
-/// Two o'clock at night on one node.
+/// One node at two o'clock at night.
 async fn two_o_clock(manager: LockManager, node: &str) -> Result<(), Error> {
     let late = NODES.iter().take_while(|name| **name != node).count();
     sleep(SKEW * u32::try_from(late).unwrap_or_default()).await;
@@ -53,7 +54,7 @@ async fn two_o_clock(manager: LockManager, node: &str) -> Result<(), Error> {
         Some(invoices) => println!("{node}: {invoices} invoices sent"),
         None => match manager.holder(format!("nightly:invoices:{NIGHT}")).await? {
             Some(holder) => println!("{node}: nothing to do, this night is that of {holder}"),
-            None => println!("{node}: nothing to do, and who did it is gone"),
+            None => println!("{node}: nothing to do, and the node that did it has exited"),
         },
     }
     manager.shutdown().await;

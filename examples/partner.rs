@@ -1,8 +1,8 @@
-//! A client that a partner allows few calls: `permits` holds the whole fleet to them.
+//! A partner's API with a limit on calls: `permits` keeps the whole fleet within it.
 //!
-//! The partner takes three calls at once and refuses the fourth. Three nodes have eight questions each.
-//! Once they just ask, once under the lock: then at most three calls are under way, and, by
-//! `hold_at_least`, at most three begin in a tenth of a second.
+//! The partner accepts three concurrent calls and rejects a fourth. Three nodes have eight
+//! questions each. First they call without a lock, then with it: at most three calls are then in
+//! progress, and, because of `hold_at_least`, at most three begin in a tenth of a second.
 //!
 //! ```text
 //! cargo run --example partner                                        # three tasks, in memory
@@ -26,7 +26,7 @@ use tokio::time::Instant;
 
 const NODES: [&str; 3] = ["node-1", "node-2", "node-3"];
 
-/// All nodes at once: processes, or tasks where the locks are in memory.
+/// Runs all nodes at once: processes, or tasks if the locks are in memory.
 async fn all_nodes(url: &str, partner: SocketAddr, limited: bool) -> Result<(), Anything> {
     if !fleet::is_memory(url) {
         fleet::run(&NODES, &[partner.to_string(), limited.to_string()]).await?;

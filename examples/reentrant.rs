@@ -1,4 +1,5 @@
-//! Nested calls enter again, branches take turns, a spawned task does not inherit.
+//! Reentrancy: nested calls enter again, concurrent branches take turns, a spawned task does not
+//! inherit the lock.
 //!
 //! ```text
 //! cargo run --example reentrant
@@ -12,7 +13,7 @@ use lockattr::{Error, LockManager, distributed_lock};
 #[distributed_lock(key = "account:<id>")]
 async fn close(id: u64) -> Result<(), Error> {
     show("close");
-    // The same key three levels down: no deadlock, and no question to the store.
+    // The same key three levels down: no deadlock, and no request to the store.
     transfer_rest(id).await?;
 
     println!("two branches of a join! are two claimants; they take turns:");

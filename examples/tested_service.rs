@@ -1,8 +1,8 @@
 //! A service and its own tests: `cargo test -p lockattr-examples --example tested_service`.
 //!
-//! The tests need no Redis and pass no time: `lockattr::testing` plays the other nodes, the thief and
-//! the outage, and the clock is paused. `cargo run --example tested_service` only sells something, with
-//! a store in memory, and prints what an operator wants to know: what is locked where.
+//! The tests need no Redis and no real time: `lockattr::testing` simulates other nodes, a lost
+//! lease and an outage, and the clock is paused. `cargo run --example tested_service` sells an
+//! item, with a store in memory, and prints the locks of the program for an operator.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 #[derive(Debug)]
 enum OrderError {
     SoldOut,
-    /// Somebody who has the lock now has written already.
+    /// A later holder of the lock has written already.
     Stale,
     Lock(Error),
 }
@@ -50,10 +50,10 @@ impl From<Error> for OrderError {
     }
 }
 
-/// Sells what is in stock.
+/// Sells items from the stock.
 struct Shop {
     stock: Stock,
-    /// How long the warehouse takes to say yes.
+    /// How long the warehouse takes to confirm.
     warehouse: Duration,
 }
 
@@ -67,7 +67,7 @@ impl Shop {
     }
 }
 
-/// What would be a table: who writes must have the lock, and not have had it too long ago.
+/// In place of a database table: it rejects a writer whose fencing token is out of date.
 #[derive(Clone, Default)]
 struct Stock {
     rows: Arc<Mutex<HashMap<u64, Row>>>,
@@ -155,8 +155,8 @@ mod tests {
         locks.assert_nothing_left().await;
     }
 
-    /// The lock is gone, the sale does not know yet, and the next one has written: only the fencing
-    /// token keeps the late write out.
+    /// The lock is lost, the sale does not know it yet, and the next holder has written. Only the
+    /// fencing token rejects the late write.
     #[tokio::test(start_paused = true)]
     async fn a_late_write_is_refused_by_its_token() {
         let (locks, slow) = shop(2 * SECOND);
@@ -202,7 +202,7 @@ mod tests {
         guard.scope(write).await.unwrap();
     }
 
-    /// A process that adds a lock, or changes one, has to say so here.
+    /// A change to a lock of this program has to be repeated here.
     #[test]
     fn the_locks_of_this_program_are_these() {
         let locks: Vec<_> = registry().iter().map(|lock| (lock.template, lock.options)).collect();

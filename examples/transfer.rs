@@ -1,7 +1,7 @@
-//! Transfers between accounts, in both directions at once: `keys` takes both or none.
+//! Transfers between accounts, in both directions at once: `keys` locks both accounts or none.
 //!
-//! The bank keeps each account in a file of its own: like two services, or two databases, they know
-//! no transaction that spans both. Once without the lock, once with it.
+//! The bank keeps each account in its own file. As with two services or two databases, no
+//! transaction spans both. Once without the lock, once with it.
 //!
 //! ```text
 //! cargo run --example transfer                                       # four tasks, in memory
@@ -24,10 +24,10 @@ use tokio::time::sleep;
 const BRANCHES: [&str; 4] = ["1", "2", "3", "4"];
 const ACCOUNTS: usize = 5;
 const TRANSFERS: usize = 50;
-/// A hundred on each, in cents.
+/// The initial balance of each account, in cents.
 const OPENING: i64 = 10_000;
 
-/// A directory with a file for each account, and the cents on it in the file.
+/// A directory with a file for each account, which contains its balance in cents.
 #[derive(Clone)]
 struct Bank(PathBuf);
 
@@ -37,7 +37,7 @@ impl Bank {
         cents.trim().parse().map_err(io::Error::other)
     }
 
-    /// By way of another file, so that no process reads half a number.
+    /// Writes to a temporary file and renames it, so that no reader sees a partial number.
     fn write(&self, account: usize, cents: i64) -> io::Result<()> {
         static LAST: AtomicUsize = AtomicUsize::new(0);
         let last = LAST.fetch_add(1, Ordering::Relaxed);
@@ -59,15 +59,16 @@ enum TransferError {
     Bank(#[from] io::Error),
 }
 
-/// Moves the money, or as much of it as there is. All transfers take their two locks as one, so none
-/// holds one account and waits for another; those of other accounts go on beside it.
+/// Moves the money, or as much of it as there is. All transfers acquire both locks as one, so none
+/// holds one account while it waits for another. Transfers of other accounts run in parallel.
 #[distributed_lock(keys = ["account:<from>", "account:<to>"], wait = "60s")]
 async fn transfer(bank: &Bank, from: usize, to: usize, cents: i64) -> Result<(), TransferError> {
     Ok(move_money(bank, from, to, cents).await?)
 }
 
 async fn move_money(bank: &Bank, from: usize, to: usize, cents: i64) -> io::Result<()> {
-    // The keys of one account and itself are one key: the lock would be acquired, and the sums would be wrong.
+    // With one account the two keys are equal, so the lock would be acquired, and the sums would be
+    // wrong.
     if from == to {
         return Ok(());
     }
@@ -79,7 +80,7 @@ async fn move_money(bank: &Bank, from: usize, to: usize, cents: i64) -> io::Resu
     bank.write(to, gets + cents)
 }
 
-/// One branch at work. Every other transfer goes back the way that the one before came.
+/// One branch at work. Every second transfer goes in the opposite direction.
 async fn branch(bank: Bank, branch: usize, locked: bool) -> Result<(), TransferError> {
     for number in 0..TRANSFERS {
         let (one, other) = ((number / 2 + branch) % ACCOUNTS, (number / 2 + 1) % ACCOUNTS);
@@ -93,7 +94,7 @@ async fn branch(bank: Bank, branch: usize, locked: bool) -> Result<(), TransferE
     Ok(())
 }
 
-/// All branches at once: processes, or tasks where the locks are in memory.
+/// Runs all branches at once: processes, or tasks if the locks are in memory.
 async fn all_branches(url: &str, bank: &Bank, locked: bool) -> Result<(), Anything> {
     if !fleet::is_memory(url) {
         let arguments = [bank.0.display().to_string(), locked.to_string()];

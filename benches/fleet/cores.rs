@@ -1,18 +1,17 @@
-//! Who runs on which core, where it decides more than the lock does.
+//! Assigns processes to cores, for rows where that matters more than the lock.
 //!
-//! One task that asks and waits is quickest where the server sits on the same core: neither has to
-//! be woken on another. Left to itself the system changes its mind from round to round, and the
-//! figures with it, by a factor of three.
+//! One task with one request at a time is fastest if the server runs on the same core: neither has
+//! to be woken on another. Without an assignment the system changes its choice from round to round,
+//! and the figures change by a factor of three.
 
-/// Where the processes of a row run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cores {
-    /// Wherever the system likes.
+    /// On any core, as the system chooses.
     Any,
     /// The server on one core, the workers on another: each round trip wakes both, as over a
     /// network.
     Apart,
-    /// All on one: what counts is how much they compute.
+    /// All on one core, so that only CPU time counts.
     One,
 }
 
@@ -33,7 +32,7 @@ impl Cores {
         }
     }
 
-    /// To be called before the process starts threads.
+    /// Call this before the process starts threads.
     pub(super) fn keep_worker(self, process: u32) {
         if self != Self::Any {
             keep(process, 0);
@@ -41,7 +40,7 @@ impl Cores {
     }
 }
 
-/// Where there is none, as on a machine of one core, the system chooses.
+/// Keeps the system's choice if the core is not available, for example on a machine with one core.
 #[cfg(target_os = "linux")]
 fn keep(process: u32, core: usize) {
     use nix::sched::{CpuSet, sched_setaffinity};
@@ -52,6 +51,6 @@ fn keep(process: u32, core: usize) {
     cores.set(core).and_then(|()| sched_setaffinity(process, &cores)).ok();
 }
 
-/// Only Linux lets a process be kept.
+/// Only Linux supports this.
 #[cfg(not(target_os = "linux"))]
 fn keep(_process: u32, _core: usize) {}

@@ -1,4 +1,4 @@
-//! One worker process, as its owner sees it: an order in, lines out.
+//! One worker process, as the fleet sees it: it writes orders and reads lines.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use super::Size;
 use crate::outcome::Outcome;
 use crate::peers::Peer;
 
-/// Beyond the time of a round: what was still waited for at its end has to come in.
+/// The time after a round for acquisitions that were waiting at its end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Ends with this value, and with its stdin should this program be killed.
+/// A worker that ends when this value is dropped, and also with its stdin if this program is
+/// killed.
 pub(super) struct Process {
-    /// Held to be killed with this value.
     _child: Child,
     stdin: ChildStdin,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Process {
-    /// Starts it, and returns once it is ready; or why it cannot be.
+    /// Starts the process, and returns when it is ready; an error if it cannot be measured.
     pub(super) async fn start(
         peer: Peer,
         url: &str,
@@ -47,7 +47,6 @@ impl Process {
         }
     }
 
-    /// Has it work for so long, and hears what came of it.
     pub(super) async fn go(&mut self, window: Duration) -> Result<Outcome, String> {
         let order = format!("go {}\n", window.as_micros());
         self.stdin.write_all(order.as_bytes()).await.map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! The floor: `SET NX PX` and a script that compares and deletes, with nothing but the client.
+//! The lower bound: `SET NX PX` and a script that compares and deletes, with only the client.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -47,7 +47,7 @@ impl Bare {
         done.map_err(|error| error.to_string())
     }
 
-    /// The same for a key that no other process wants, and with nothing in between.
+    /// The same for an uncontended key, without a body.
     pub(crate) async fn pair(&self, key: &str) -> Result<(), String> {
         let done: RedisResult<bool> = async {
             let mut connection = self.connection.clone();
@@ -64,7 +64,7 @@ impl Bare {
         }
     }
 
-    /// No random number: as little as can be done.
+    /// Without a random number, to keep the bound as low as possible.
     fn token(&self) -> u64 {
         self.tokens.fetch_add(1, Ordering::Relaxed)
     }

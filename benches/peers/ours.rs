@@ -1,4 +1,4 @@
-//! The library itself, by what the attribute comes down to.
+//! lockattr, called as the attribute's expansion calls it.
 
 use std::time::Duration;
 
@@ -6,35 +6,31 @@ use lockattr::{LockManager, LockOptions, Mode, Release};
 
 use crate::load::Task;
 
-/// Longer than any round: no process gives up.
+/// Longer than any round, so that no call gives up.
 const WAIT: Duration = Duration::from_secs(60);
 
-/// Longer than the pause between two acquisitions of one task, however busy the machine is.
+/// Longer than the pause between two acquisitions of one task, even on a busy machine.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// How it is set.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     Plain,
     Background,
     Linger,
-    /// So many holders at once.
     Permits,
-    /// Some read, some write.
     Mixed,
 }
 
-/// How many hold at once, where several may.
+/// The number of holders, if several are allowed.
 const PERMITS: u32 = 4;
 
-/// One of so many acquisitions of a task writes, the others read.
+/// One of this many acquisitions of a task writes, the others read.
 const WRITES: u64 = 4;
 
-/// A manager, and what each acquisition asks of it.
 pub(crate) struct Ours {
     manager: LockManager,
     options: LockOptions,
-    /// What some acquisitions ask instead: those that write.
+    /// The options of acquisitions that write.
     writes: Option<LockOptions>,
 }
 

@@ -8,7 +8,7 @@ use rlock::async_lock::RLock;
 use super::TTL;
 use crate::load::Task;
 
-/// Its manager, asking again after 100 ms as it does by itself, or after another pause.
+/// Its manager, which retries after its default of 100 ms or after another pause.
 pub(crate) struct Rlock {
     manager: RLock,
     options: AcquireOptions,

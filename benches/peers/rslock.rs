@@ -1,4 +1,4 @@
-//! The crate `rslock`, the one that is used most.
+//! The crate `rslock`, the most popular one.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use rslock::LockManager;
 use super::TTL;
 use crate::load::Task;
 
-/// Its own default, how often one `lock` tries; `acquire` calls that again forever.
+/// Its default number of attempts of one `lock`; `acquire` repeats that without end.
 const TRIES: u32 = 3;
 
-/// Its manager, with the pause of its own (up to 200 ms) or another.
+/// Its manager, with its default pause (up to 200 ms) or another.
 ///
 /// It draws whole milliseconds, from zero to less than the pause: with 1 ms it does not pause at
-/// all, and is as quick as it can be.
+/// all, and is as fast as it can be.
 pub(crate) struct Rslock(LockManager);
 
 impl Rslock {

@@ -1,6 +1,6 @@
-//! Peers of other languages: programs beside this file that speak as our own workers do.
+//! Peers of other languages: programs in this directory with the protocol of `worker.rs`.
 //!
-//! They are measured where they can be run, and named as not present where not:
+//! Peers that are not installed are listed as not present. To install them:
 //!
 //! ```text
 //! python3 -m venv benches/peers/venv
@@ -12,9 +12,8 @@ use std::path::Path;
 
 use tokio::process::Command;
 
-/// An interpreter and what it runs.
 pub(super) struct Script {
-    /// Tried first, beneath this directory.
+    /// Tried first, relative to this directory.
     own: Option<&'static str>,
     program: &'static str,
     file: &'static str,

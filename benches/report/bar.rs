@@ -1,8 +1,7 @@
-//! What a figure is held to.
+//! The bars that figures are compared with.
 
 use std::fmt;
 
-/// What a figure should be.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Bar {
     AtLeast(f64),

@@ -3,14 +3,13 @@
 use std::fs;
 use std::path::PathBuf;
 
-/// Where everything is written.
 pub(super) fn results() -> PathBuf {
     let results = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("results");
     fs::create_dir_all(&results).expect("results/ can be made");
     results
 }
 
-/// One file. Its first column is the name of the row that a line belongs to.
+/// One file. Its first column is the name of the line's row.
 pub(super) struct Csv {
     path: PathBuf,
     head: &'static str,
@@ -18,7 +17,7 @@ pub(super) struct Csv {
 }
 
 impl Csv {
-    /// With what the file has already; a row that is measured again takes its lines' place.
+    /// Reads the existing file. A row that is measured again replaces its lines.
     pub(super) fn open(name: &str, head: &'static str) -> Self {
         let path = results().join(name);
         let text = fs::read_to_string(&path).unwrap_or_default();
@@ -29,7 +28,7 @@ impl Csv {
         Self { lines: old.collect(), path, head }
     }
 
-    /// Forgets what earlier runs said of `row`.
+    /// Drops the lines of `row` from earlier runs.
     pub(super) fn forget(&mut self, row: &str) {
         self.lines.retain(|(of, _)| of != row);
     }
@@ -39,7 +38,7 @@ impl Csv {
         self.lines.push((row.to_owned(), format!("{row},{}", fields.join(","))));
     }
 
-    /// Rows in the order of their names, so that a run of one row changes only its lines.
+    /// Sorts the rows by name, so that a run of one row changes only its lines.
     pub(super) fn write(&mut self) {
         self.lines.sort_by(|(a, _), (b, _)| a.cmp(b));
         let lines: Vec<&str> = self.lines.iter().map(|(_, line)| line.as_str()).collect();

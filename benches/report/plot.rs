@@ -1,4 +1,4 @@
-//! Lines over logarithmic axes, as SVG that can be read on white and on black.
+//! Line plots with logarithmic axes, as SVG for light and dark backgrounds.
 
 use std::error::Error;
 use std::path::Path;
@@ -8,12 +8,11 @@ use plotters::prelude::*;
 use crate::measured::Measured;
 use crate::peers::Peer;
 
-/// Neither white nor black: the page's own background shows through.
+/// Visible on white and on black, because the background is transparent.
 const INK: RGBColor = RGBColor(128, 136, 146);
 const SIZE: (u32, u32) = (760, 420);
 const FONT: &str = "sans-serif";
 
-/// One picture.
 pub(crate) struct Plot<'a> {
     pub(crate) file: &'a str,
     pub(crate) title: &'a str,
@@ -22,7 +21,6 @@ pub(crate) struct Plot<'a> {
     pub(crate) lines: Vec<Line>,
 }
 
-/// One of those that are compared.
 #[derive(Clone)]
 pub(crate) struct Line {
     name: &'static str,
@@ -35,16 +33,16 @@ impl Line {
         Self { name: peer.name(), style: style(peer), points: Vec::new() }
     }
 
-    /// One that is no peer, in the `nth` of a few colors.
+    /// A line that is not a peer's, in the `nth` of a few colors.
     pub(crate) fn named(name: &'static str, nth: usize, points: Vec<(f64, f64)>) -> Self {
         Self { name, style: (COLORS[nth % COLORS.len()], 2), points }
     }
 
-    /// One more point, if the peer was measured there.
+    /// Adds a point, if the peer was measured there.
     pub(crate) fn push(&mut self, x: usize, all: &[Measured], y: impl Fn(&Measured) -> f64) {
         let measured = all.iter().find(|measured| measured.peer.name() == self.name);
         let point = measured.map(|measured| (x as f64, y(measured)));
-        // A logarithm knows no zero.
+        // Zero has no logarithm.
         self.points.extend(point.filter(|&(_, y)| y > 0.0));
     }
 }
@@ -87,7 +85,7 @@ impl Plot<'_> {
         Ok(())
     }
 
-    /// Beside the picture, in the order in which the lines end.
+    /// Beside the plot, in the order in which the lines end.
     fn name_lines(
         &self,
         root: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
@@ -108,7 +106,6 @@ impl Plot<'_> {
         Ok(())
     }
 
-    /// From the least to the greatest, both ways.
     fn ranges(&self) -> Option<(std::ops::Range<f64>, std::ops::Range<f64>)> {
         let points = || self.lines.iter().flat_map(|line| line.points.iter().copied());
         let (xs, ys) = (points().map(|(x, _)| x), points().map(|(_, y)| y));
@@ -120,7 +117,8 @@ impl Plot<'_> {
     }
 }
 
-/// For those that are no peers: to be told apart on white and on black, and by most eyes.
+/// Colors for lines that are not peers': distinct on white and on black, and for most color-blind
+/// readers.
 const COLORS: [RGBColor; 7] = [
     RGBColor(47, 129, 247),
     RGBColor(217, 95, 2),
@@ -131,8 +129,8 @@ const COLORS: [RGBColor; 7] = [
     RGBColor(128, 136, 146),
 ];
 
-/// The same peer looks the same everywhere: ours broad, a crate with its own pause darker than with
-/// a short one.
+/// Each peer looks the same in all plots: lockattr's line is broad, and a crate with its own pause
+/// is darker than with a short one.
 fn style(peer: Peer) -> (RGBColor, u32) {
     match peer {
         Peer::Ours | Peer::Background | Peer::Linger | Peer::Permits | Peer::Mixed => {

@@ -1,10 +1,9 @@
-//! How measures and figures are laid out for a person.
+//! The layout of measures and figures on the terminal.
 
 use std::time::Duration;
 
 use crate::measured::Measured;
 
-/// The line over [`line`]s.
 pub(super) fn head() -> String {
     format!(
         "  {:<22}{:>10}{:>20}{:>12}{:>10}{:>10}{:>10}{:>10}{:>12}{:>8}{:>8}{:>11}",
@@ -23,7 +22,6 @@ pub(super) fn head() -> String {
     )
 }
 
-/// One peer.
 pub(super) fn line(measured: &Measured) -> String {
     let Measured { peer, rate, server, .. } = measured;
     let range = format!("{} to {}", figure(rate.min), figure(rate.max));
@@ -42,12 +40,12 @@ pub(super) fn line(measured: &Measured) -> String {
     )
 }
 
-/// Means nothing where no process waits for another.
+/// Blank unless callers compete for a lock.
 fn if_contended(measured: &Measured, value: f64) -> String {
     if measured.is_contended() { figure(value) } else { String::new() }
 }
 
-/// Three digits that mean something, or all before the point.
+/// Three significant digits, or all digits before the point.
 pub(super) fn figure(value: f64) -> String {
     let digits = match value.abs() {
         0.0 => 0,

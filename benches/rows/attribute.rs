@@ -1,4 +1,4 @@
-//! What the attribute adds to the call that it comes down to, on the store that costs least.
+//! What the attribute adds to its expansion written by hand, on the cheapest store.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
         let Spread { median, min, max } = nanos;
         report.note(&format!("{:<10} {median:.0} ns, from {min:.0} to {max:.0}", work.name()));
     }
-    // Turn by turn: neighbours had the same machine.
+    // Turn by turn: neighbouring turns had the same conditions.
     if let Some(ratio) = Spread::of(turns.iter().map(|[annotated, by_hand]| annotated / by_hand)) {
         let percent = |ratio: f64| 100.0 * (ratio - 1.0);
         let Spread { median, min, max } = ratio;

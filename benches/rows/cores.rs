@@ -1,5 +1,5 @@
-//! Whether a second core helps: tasks with a key each in memory, on one worker thread and on two, with
-//! one manager for all of them and with two.
+//! Whether a second core helps: tasks with a key each in memory, on one worker thread and on two,
+//! with one manager for all of them and with two.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,13 +16,13 @@ use crate::spread::Spread;
 
 const TASKS: usize = 64;
 
-/// Short, in turn for all: noise comes and goes.
+/// Short and in turn, because noise comes and goes.
 const ROUND: Duration = Duration::from_millis(200);
 
 /// Worker threads, and managers that share the tasks.
 const WAYS: [(usize, usize); 4] = [(1, 1), (2, 1), (1, 2), (2, 2)];
 
-/// A runtime of its own, with managers that know no other.
+/// A runtime, with its own managers.
 struct Way {
     threads: usize,
     managers: Vec<LockManager>,
@@ -30,21 +30,21 @@ struct Way {
     rounds: Vec<Round>,
 }
 
-/// What a round came to.
 #[derive(Clone, Copy)]
 struct Round {
-    /// Acquisitions a second.
+    /// Acquisitions per second.
     rate: f64,
-    /// How many cores this process had: where others want the second one as well, it cannot help.
+    /// How many cores this process had. A second core that is busy with other processes cannot
+    /// help.
     cores: f64,
 }
 
-/// A way, by its number of threads and of managers.
+/// The result of a way with this number of threads and of managers.
 type Done = (usize, usize, Vec<Round>);
 
 pub(super) async fn measure(report: &mut Report, time: Duration) {
     report.row("cores", "64 tasks with a key each, in memory, on one core and on two");
-    // A runtime neither works nor ends inside of another.
+    // A runtime can neither run nor be dropped inside another.
     let measured = tokio::task::spawn_blocking(move || in_turn(time)).await;
     let all = measured.expect("no panic");
     for (threads, managers, rounds) in &all {
@@ -64,7 +64,7 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
     }
 }
 
-/// Those with the same managers stand beside each other.
+/// Ways with the same managers are neighbours.
 fn in_turn(time: Duration) -> Vec<Done> {
     let mut ways = WAYS.map(Way::new);
     for way in &ways {
@@ -76,7 +76,7 @@ fn in_turn(time: Duration) -> Vec<Done> {
             let round = way.round();
             way.rounds.push(round);
         }
-        // A process that came last comes first next time, so that no process always follows the same.
+        // The last comes first next time, so that no way always follows the same one.
         ways.reverse();
     }
     let done = |way: Way| (way.threads, way.managers.len(), way.rounds);
@@ -118,7 +118,7 @@ impl Way {
     }
 }
 
-/// Takes the lock and gives it back until `until`, and adds to `count` how often.
+/// Acquires and releases the lock until `until`, and adds the number of acquisitions to `count`.
 async fn take_turns(
     manager: LockManager,
     key: String,
@@ -129,7 +129,7 @@ async fn take_turns(
     while Instant::now() < until {
         manager.with_lock(key.as_str(), LockOptions::new(), async |_| {}).await?;
         taken += 1;
-        // In memory nothing is waited for, and no other process of this thread would have a turn.
+        // The memory store never waits, so without this no other task of the thread would run.
         if taken % 16 == 0 {
             tokio::task::yield_now().await;
         }

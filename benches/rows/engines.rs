@@ -1,5 +1,4 @@
-//! All engines beside each other: acquiring and releasing alone, and handing over between two
-//! processes.
+//! All engines: acquire and release of an uncontended lock, and hand-off between two processes.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex};
@@ -12,28 +11,28 @@ use tokio::time::{Instant, sleep};
 
 use crate::report::{Line, Plot, Report};
 
-/// Short, in turn for all: noise comes and goes.
+/// Short and in turn, because noise comes and goes.
 const ROUND: Duration = Duration::from_millis(200);
 
-/// Keys in turn, so that no line is the same twice.
+/// The number of keys used in turn, so that no key is used twice in a row.
 const KEYS: u64 = 64;
 
-/// How long a holder holds, so that the next waits in the queue for certain.
+/// How long a holder holds, so that the next one is certainly queued.
 const HELD: Duration = Duration::from_millis(5);
 
-/// Beyond any lease.
+/// Longer than any lease.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The points of the plot: one of so many takes longer.
+/// The points of the plot: one acquisition of this many takes longer.
 const ONE_OF: [f64; 8] = [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 
-/// One engine, and two managers there: two processes, as the store sees them.
+/// One engine with two managers, which the store sees as two processes.
 struct Contender {
     name: &'static str,
     managers: [LockManager; 2],
     alone: Histogram<u64>,
     handed: Histogram<u64>,
-    /// Ends with it.
+    /// Stops when it is dropped.
     _server: Box<dyn Any>,
 }
 
@@ -53,7 +52,7 @@ impl Contender {
     }
 }
 
-/// Acquires and releases, in a task of its own, as a service handles a request.
+/// Acquires and releases in its own task, as a service handles a request.
 async fn alone(manager: &LockManager) -> Histogram<u64> {
     let manager = manager.clone();
     let work = async move {
@@ -75,7 +74,7 @@ async fn alone(manager: &LockManager) -> Histogram<u64> {
     tokio::spawn(work).await.expect("no panic")
 }
 
-/// Two processes that take turns: from the moment that one lets go until the other holds.
+/// Two processes that take turns: the time from one's release until the other holds the lock.
 async fn handed(managers: &[LockManager; 2]) -> Histogram<u64> {
     let (ends, let_go) = (Instant::now() + ROUND, Arc::new(Mutex::new(None::<Instant>)));
     let both = managers.clone().map(|manager| {
@@ -91,7 +90,8 @@ async fn handed(managers: &[LockManager; 2]) -> Histogram<u64> {
                 }
                 sleep(HELD).await;
                 *let_go.lock().expect("no panic") = Some(Instant::now());
-                // One that got no answer is tried again: the next one waits for that.
+                // A release without an answer is retried in the background, and the next holder
+                // waits for it.
                 guard.release().await.ok();
             }
             taken
@@ -119,13 +119,13 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
     let mut all: Vec<Contender> = engines!(contenders);
     let rounds = (time.as_nanos() / ROUND.as_nanos()).max(3);
     for contender in &mut all {
-        // What is connected and compiled at first is not measured.
+        // Connections and compilation at the start are not measured.
         contender.round().await;
         contender.alone.reset();
         contender.handed.reset();
     }
     for _ in 0..rounds {
-        // A process that came last comes first next time, so that no process always follows the same.
+        // The last comes first next time, so that no engine always follows the same one.
         all.reverse();
         for contender in &mut all {
             contender.round().await;
@@ -149,7 +149,7 @@ fn plot(
 ) {
     let lines = all.iter().enumerate().map(|(nth, one)| {
         let taken = which(one);
-        // More than were measured would be the same one again and again.
+        // Points beyond the number of measurements would all be the same.
         let known = ONE_OF.iter().filter(|&&of| of <= taken.len() as f64);
         let micros = |of: f64| taken.value_at_quantile(1.0 - 1.0 / of) as f64 / 1e3;
         Line::named(one.name, nth, known.map(|&of| (of, micros(of))).collect())

@@ -1,4 +1,4 @@
-//! etcd beside its own lock service, which is what the clients in Rust call: `v3lock`, with a lease
+//! etcd, compared with its own lock service, which the Rust clients call: `v3lock`, with a lease
 //! granted once.
 
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use crate::spread::Spread;
 
 const ROUND: Duration = Duration::from_millis(200);
 
-/// How long the lock is held before it is handed off: `v3lock` watches from a revision that is
-/// past, and etcd serves such a watch every 100 ms.
+/// How long the lock is held before the hand-off. `v3lock` watches from a past revision, and etcd
+/// serves such a watch every 100 ms.
 const HOLDS: [(&str, Duration); 2] =
     [("5 ms", Duration::from_millis(5)), ("150 ms", Duration::from_millis(150))];
 
@@ -58,7 +58,6 @@ struct Unlock {
 #[derive(Clone, PartialEq, Message)]
 struct Done {}
 
-/// The service, as one client sees it.
 struct Service {
     channel: Channel,
     lease: i64,
@@ -95,7 +94,6 @@ where
     answer.await.expect("an answer").into_inner()
 }
 
-/// Who takes locks and gives them back.
 #[derive(Clone)]
 enum Client {
     Ours(LockManager),
@@ -127,13 +125,12 @@ impl Held {
     }
 }
 
-/// One of the two, as two clients of it that have nothing in common.
+/// One of the two ways, with two independent clients.
 struct Pair {
     name: &'static str,
     clients: [Client; 2],
 }
 
-/// What rounds of one of them came to.
 #[derive(Default)]
 struct Taken {
     all: Option<Histogram<u64>>,
@@ -214,7 +211,7 @@ async fn uncontended(pair: &Pair) -> Histogram<u64> {
     taken
 }
 
-/// From the word that gives the lock back until the other has it.
+/// From the release until the other client has the lock.
 async fn hand_offs(pair: &Pair, hold: Duration) -> Histogram<u64> {
     let mut taken = Histogram::new(3).expect("three digits");
     let key = format!("{}:wanted", pair.name);

@@ -1,4 +1,5 @@
-//! How the cost of an acquisition grows: with the waiters on its key, and with the keys that are held.
+//! How the cost of an acquisition grows with the waiters on its key, and with the number of held
+//! keys.
 
 mod held;
 mod waiters;
@@ -11,7 +12,8 @@ use waiters::Crowd;
 
 const WAITERS: [usize; 5] = [1, 10, 100, 1_000, 10_000];
 
-/// What counts as flat: noise, the depth of a sorted set and the processor's caches take their part.
+/// What counts as constant: noise, the depth of a sorted set and the processor's caches all add
+/// something.
 const FLAT_TIME: Bar = Bar::AtMost(1.5);
 const FLAT_COMMANDS: Bar = Bar::AtMost(1.1);
 
@@ -23,7 +25,7 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
     }
 }
 
-/// Each number on a server of its own: nothing is left there of those before.
+/// Each number of waiters has a new server, without data of the others.
 async fn by_waiters(report: &mut Report, engine: Engine, time: Duration) {
     let mut all = Vec::new();
     for waiting in WAITERS {
@@ -40,7 +42,7 @@ async fn by_waiters(report: &mut Report, engine: Engine, time: Duration) {
         ));
         all.push((waiting, cost));
     }
-    // One that waits alone has often not come back when the holder lets go: then there is no
+    // A single waiter often has not asked again when the holder releases. Then there is no
     // hand-off, which is cheaper for another reason.
     let [_, (few, least), more @ ..] = all.as_slice() else { return };
     for (waiting, cost) in more {

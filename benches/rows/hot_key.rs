@@ -1,4 +1,4 @@
-//! Tasks of one process that all want the same key.
+//! Tasks of one process that all use the same key.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::servers::Engine;
 
 const WAITERS: [usize; 3] = [2, 16, 64];
 
-/// The number that the bars are about; on the newest servers there is no other.
+/// The number of tasks that the bars apply to; on the newest servers it is the only one.
 const JUDGED: usize = 16;
 
-/// Longer than the longest pause of anybody.
+/// Longer than the longest pause of any peer.
 const ROUND: Duration = Duration::from_millis(400);
 
 pub(super) async fn measure(report: &mut Report, time: Duration) {
@@ -64,8 +64,8 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
 
 fn judge(report: &mut Report, all: &[Measured]) {
     let Some(ours) = of(all, Peer::Ours) else { return };
-    // A task that takes the lock back before any other has asked again is quick, and hands nothing
-    // over: hence both.
+    // A task that reacquires the lock before any other has asked is fast, but hands nothing off.
+    // Hence both figures.
     if let Some(best) = best_crate(all, |measured| measured.rate.median) {
         let what = format!("acquisitions, over the best crate's ({})", best.peer.name());
         report.bar(&what, ours.over(best), "x", Bar::AtLeast(20.0));

@@ -1,4 +1,4 @@
-//! Tasks of one process with a key each: no process waits, all share the connections.
+//! Tasks of one process with a key each: no task waits for a lock, and all share the connections.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::servers::{Engine, Started};
 
 const KEYS: [usize; 4] = [1, 16, 64, 256];
 
-/// Those that the bars are about; on the newest servers there are no others.
+/// The numbers of tasks that the bars apply to; on the newest servers they are the only ones.
 const SOME: usize = 16;
 const MANY: usize = 256;
 

@@ -1,4 +1,4 @@
-//! What it costs to hold ten thousand leases, and to drop them all at once.
+//! The cost of holding ten thousand leases, and of dropping them all at once.
 
 mod bare;
 mod gauge;
@@ -21,19 +21,19 @@ use crate::report::{Bar, Report};
 
 const LEASES: usize = 10_000;
 
-/// The manager's default, and by what part of it leases are renewed.
+/// The manager's default, and the fraction of it after which leases are renewed.
 const TTL: Duration = Duration::from_secs(10);
 const RENEWED_AFTER: Duration = TTL.checked_div(3).unwrap();
 
-/// How the leases are acquired. Each is measured in a process of its own: the memory of one would
-/// be there for the next.
+/// How the leases are acquired. Each way has its own process, because the memory of one would
+/// remain for the next.
 const ARRIVALS: [&str; 2] = ["at-once", "spread"];
 
-/// What a figure's line begins with, on its way from that process to the report.
+/// The prefix of a line with a figure, in the output of that process.
 const FIGURE: &str = "figure";
 
-/// Starts this program for each arrival, and prints what it says. Each lease is renewed three times
-/// at least.
+/// Starts this program for each way, and prints its output. Each lease is renewed at least three
+/// times.
 pub(super) async fn compare(report: &mut Report, time: Duration) {
     report.row("leases", "ten thousand, held");
     let seconds = time.max(TTL).as_secs_f64().to_string();
@@ -62,13 +62,13 @@ pub(super) async fn compare(report: &mut Report, time: Duration) {
     }
 }
 
-/// One arrival, in the process that [`compare`] has started for it.
+/// Measures one way, in the process that [`compare`] has started for it.
 pub(crate) async fn measure(arrival: &str, time: Duration) {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     let store = Counted::new(RedisStore::open(&server.url()).expect("a good URL"));
     let manager = LockManager::builder().store(store.clone()).build().expect("good settings");
-    // The connections and the watchdog are there before anything is counted.
+    // Creates the connections and the watchdog before the measurement.
     for n in 0..100 {
         drop(manager.acquire(format!("warm:{n}"), LockOptions::new()).await);
     }
@@ -144,7 +144,7 @@ async fn acquire_at_once(manager: &LockManager, guards: &mut Vec<LockGuard>) {
     }
 }
 
-/// Evenly over the time between two renewals: then so are these.
+/// Evenly over the time between two renewals, so that the renewals are even too.
 async fn acquire_spread(manager: &LockManager, guards: &mut Vec<LockGuard>) {
     let started = Instant::now();
     let mut pause = interval(Duration::from_millis(1));
@@ -156,7 +156,7 @@ async fn acquire_spread(manager: &LockManager, guards: &mut Vec<LockGuard>) {
     }
 }
 
-/// Waits for the server to have no more than so many keys.
+/// Waits until the server has at most `count` keys.
 async fn until_keys(cli: &lockattr_tests::Cli, count: usize) {
     while cli.query::<usize>(&["DBSIZE"]).await > count {
         sleep(Duration::from_millis(1)).await;
@@ -177,7 +177,7 @@ fn row(what: &str, value: &str, beside: &str) {
     println!("{what:<44}{value:>12}   {beside}");
 }
 
-/// Something that has a bar, for the report.
+/// Prints a figure with a bar, for the report.
 fn figure(what: &str, value: f64, unit: &str, at_most: f64) {
     println!("{FIGURE}\t{what}\t{value}\t{unit}\t{at_most}");
 }

@@ -1,4 +1,4 @@
-//! One key of one process in each mode: one holder at a time, four of them, readers and writers.
+//! One key of one process in each mode: one holder at a time, four holders, readers and writers.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::servers::Engine;
 const TASKS: usize = 16;
 const PEERS: [Peer; 3] = [Peer::Ours, Peer::Permits, Peer::Mixed];
 
-/// Longer than what is left of one peer when the next begins.
+/// Longer than what a peer leaves behind for the next.
 const ROUND: Duration = Duration::from_millis(400);
 
 pub(super) async fn measure(report: &mut Report, time: Duration) {

@@ -1,4 +1,4 @@
-//! MariaDB: leases and session locks beside what its client does by hand, in the same run.
+//! MariaDB: leases and session locks, compared with SQL sent by hand, in the same run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,22 +14,22 @@ use tokio::time::{Instant, sleep};
 use crate::report::{Bar, Report};
 use crate::taken::in_turn;
 
-/// Short, in turn for all: noise comes and goes.
+/// Short and in turn, because noise comes and goes.
 const ROUND: Duration = Duration::from_millis(50);
 
-/// Hand-offs in one round, and how long the next one may take to be in the queue.
+/// Hand-offs in one round, and how long the next waiter may take to be queued.
 const HAND_OFFS: usize = 10;
 const IN_LINE: Duration = Duration::from_millis(3);
 
 const KEYS: u64 = 64;
 
-/// Two clients that take locks and give them back, in one way.
+/// Two clients that acquire and release locks in one way.
 enum Way {
     Ours([LockManager; 2]),
     /// `GET_LOCK` and `RELEASE_LOCK`.
     GetLock([Arc<Mutex<Conn>>; 2]),
-    /// A table with a unique key, an owner and an end: inserted or taken over, and deleted. It tells
-    /// no process, so there is no hand-off.
+    /// A table with a unique key, an owner and an expiry: a row is inserted or taken over, and
+    /// deleted. It notifies no waiter, so there is no hand-off.
     Table(Arc<Mutex<Conn>>),
 }
 
@@ -44,7 +44,7 @@ impl Way {
         Arc::new(Self::Ours([connect().await, connect().await]))
     }
 
-    /// Takes a lock that is free, and gives it back.
+    /// Acquires and releases an uncontended lock.
     async fn cycle(&self, key: u64) {
         let key = format!("key:{key}");
         match self {
@@ -66,7 +66,7 @@ impl Way {
         }
     }
 
-    /// From the call that gives a lock back to the moment in which the other has it.
+    /// From the release until the other client has the lock.
     async fn hand_off(&self) -> Duration {
         match self {
             Self::Ours([one, other]) => {
@@ -117,7 +117,7 @@ async fn give(connection: &mut Conn, key: &str) {
     assert_eq!(gave, Some(1));
 }
 
-/// In a task of its own, as a service handles a request.
+/// In its own task, as a service handles a request.
 async fn cycles(way: &Arc<Way>) -> Histogram<u64> {
     let way = way.clone();
     let work = async move {

@@ -1,4 +1,4 @@
-//! PostgreSQL: beside a session's advisory lock and beside a bare row, on `tokio-postgres`.
+//! PostgreSQL, compared with a session's advisory lock and with a bare row, on `tokio-postgres`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,17 +13,18 @@ use tokio_postgres::{Client, NoTls, Statement};
 use crate::report::{Bar, Report};
 use crate::spread::Spread;
 
-/// Short, in turn for all: noise comes and goes.
+/// Short and in turn, because noise comes and goes.
 const ROUND: Duration = Duration::from_millis(100);
 
-/// Who takes a lock and gives it back, over a connection of its own.
+/// A way to acquire and release a lock, over its own connection.
 enum Way {
     Ours(LockManager),
-    /// Two statements: `pg_advisory_lock`, which waits on the server, and `pg_advisory_unlock`. It ends
-    /// with its connection, has no TTL, no number, and writes nothing.
+    /// Two statements: `pg_advisory_lock`, which waits on the server, and `pg_advisory_unlock`. The
+    /// lock ends with its connection, has neither TTL nor number, and writes nothing.
     Advisory(Bare),
-    /// Two statements: a row is inserted unless it is there, and deleted. The least for a lock that
-    /// outlives its connection and its server; a refused caller polls.
+    /// Two statements: a row is inserted unless it exists, and deleted. The minimum for a lock that
+    /// outlives its connection and its server. There is no queue: a failed insert has to be
+    /// retried.
     Row(Bare),
 }
 
@@ -86,7 +87,7 @@ impl Way {
     }
 }
 
-/// So often in a second all of them together, each in a task of its own.
+/// The rate of all together, each in its own task.
 async fn round(ways: &[Arc<Way>]) -> f64 {
     let (mut tasks, count) = (JoinSet::new(), Arc::<AtomicU64>::default());
     let began = Instant::now();
@@ -103,7 +104,7 @@ async fn round(ways: &[Arc<Way>]) -> f64 {
     count.load(Ordering::Relaxed) as f64 / began.elapsed().as_secs_f64()
 }
 
-/// All in turn, ABBA…, for `time` each: the rates of their rounds.
+/// All in turn, ABBA…, for `time` each. Returns the rates of their rounds.
 async fn in_turn<const N: usize>(ways: [&[Arc<Way>]; N], time: Duration) -> [Vec<f64>; N] {
     let mut all = ways.map(|_| Vec::new());
     for way in ways {
@@ -119,7 +120,7 @@ async fn in_turn<const N: usize>(ways: [&[Arc<Way>]; N], time: Duration) -> [Vec
     all
 }
 
-/// Round by round, because both met the same noise.
+/// Round by round, because both saw the same noise.
 fn over(ours: &[f64], theirs: &[f64]) -> Spread {
     Spread::of(ours.iter().zip(theirs).map(|(one, other)| one / other)).expect("there was a round")
 }

@@ -1,5 +1,5 @@
-//! Processes that all want the same key, and what each change of hands costs the server: commands,
-//! calls in the scripts, time.
+//! Processes that all use the same key, and the cost of each hand-off for the server: commands,
+//! calls of scripts, CPU time.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use crate::report::{Bar, Line, Plot, Report};
 use crate::rounds::{Way, compare, compare_ways};
 use crate::servers::Engine;
 
-/// With one task each, so that all wait but the one that holds: every acquisition is a hand-off, as
-/// long as somebody is in the queue when it ends.
+/// With one task each, so that all but the holder wait. Every acquisition is a hand-off as long as
+/// a waiter is queued when the hold ends.
 const WAITING: [usize; 3] = [2, 16, 64];
 
-/// Whatever their number.
+/// The same bound for all of them.
 const COMMANDS: Bar = Bar::AtMost(2.2);
 const CALLS: Bar = Bar::AtMost(14.0);
 const SERVER: Bar = Bar::AtMost(3.0);
 
-/// Longer than the longest pause of anybody.
+/// Longer than the longest pause of any peer.
 const ROUND: Duration = Duration::from_millis(400);
 
 pub(super) async fn measure(report: &mut Report, time: Duration) {
@@ -53,7 +53,8 @@ fn with_crates() -> Vec<Peer> {
     [&[Peer::Ours][..], &CRATES].concat()
 }
 
-/// How the crates fare does not depend on the server: elsewhere the best have to do.
+/// The result of the crates does not depend on the server, so on other servers only the best ones
+/// run.
 fn with_the_best() -> Vec<Peer> {
     [&[Peer::Ours][..], &BEST_CRATES].concat()
 }
@@ -75,7 +76,7 @@ async fn four_by_four(report: &mut Report, engine: Engine, time: Duration) {
     report.bar(what, ours.commands_per_hand_off, "", COMMANDS);
 }
 
-/// So many processes that wait, and one that has it.
+/// `waiting` processes that wait, and one holder.
 async fn one_each(
     report: &mut Report,
     engine: Engine,
@@ -97,11 +98,11 @@ async fn one_each(
     all
 }
 
-/// What the server computes for a hand-off, beside a pair of bare commands that no other process is in the
-/// way of: both come one at a time.
+/// The server's CPU time for a hand-off, compared with a pair of uncontended bare commands: both
+/// come one at a time.
 ///
-/// All on one core. Elsewhere a server that has nothing to do for a moment sleeps, and to wake it
-/// takes it two or three times what a pair does.
+/// All processes are on one core. On its own core an idle server sleeps, and waking it costs two or
+/// three times as much as a pair.
 async fn hand_off(report: &mut Report, engine: Engine, waiting: usize, time: Duration) {
     let Some(started) = engine.start(report).await else { return };
     report.note(&format!("{waiting} processes that wait, and bare commands alone, on one core"));

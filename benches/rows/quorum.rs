@@ -1,5 +1,5 @@
-//! A majority of five servers: beside one of them, beside `rslock` on the same five, with two away,
-//! and over a network.
+//! A majority of five servers, compared with one of them and with `rslock` on the same five; with
+//! two of them down, and over a network.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,14 +12,13 @@ use tokio::time::Instant;
 use crate::report::{Bar, Report};
 use crate::taken::{self, Taken};
 
-/// Short, in turn for all: noise comes and goes.
+/// Short and in turn, because noise comes and goes.
 const ROUND: Duration = Duration::from_millis(50);
 const NETWORK: Duration = Duration::from_micros(500);
 const LIMIT: Duration = Duration::from_secs(20);
-/// Keys in turn, so that no counter is the same twice.
+/// The number of keys used in turn, so that no counter is used twice in a row.
 const KEYS: u64 = 64;
 
-/// Who takes a lock and gives it back.
 enum Way {
     Ours(LockManager),
     Rslock(rslock::LockManager),
@@ -30,7 +29,6 @@ impl Way {
         Arc::new(Self::Ours(LockManager::connect(url).await.expect("the servers answer")))
     }
 
-    /// How long it took to have it.
     async fn hold(&self, key: u64) -> Duration {
         let began = Instant::now();
         match self {
@@ -53,7 +51,7 @@ impl Way {
     }
 }
 
-/// In a task of its own, as a service handles a request.
+/// In its own task, as a service handles a request.
 async fn round(way: &Arc<Way>) -> Histogram<u64> {
     let way = way.clone();
     let holds = async move {
@@ -120,7 +118,7 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
     }
 }
 
-/// A millisecond there and back between us and each of them.
+/// A network with a round-trip time of a millisecond to each server.
 async fn over_a_network(report: &mut Report, servers: &Independents, time: Duration) {
     let five = Way::to(&(servers.url_through_proxies().await + "?durable=true")).await;
     let proxies = servers.proxies().await;

@@ -1,4 +1,4 @@
-//! How long no process holds a lock after its holder, its servers or its network have failed, beside
+//! How long a lock has no holder after its holder, its servers or its network have failed, beside
 //! what the engine promises.
 
 use std::time::Duration;
@@ -12,18 +12,17 @@ use tokio::time::{Instant, sleep};
 use crate::report::{Bar, Report};
 use crate::spread::Spread;
 
-/// Of each fault on each engine.
+/// For each fault on each engine.
 const RUNS: usize = 5;
 
-/// Beyond everything that is promised.
+/// Longer than every promise.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Until a waiter waits in the queue, and longer than a renewal takes to come round.
+/// Until the waiter is queued, and longer than the interval between renewals.
 const SETTLED: Duration = Duration::from_millis(900);
 
 const KEY: &str = "recovery";
 
-/// What fails.
 #[derive(Clone, Copy)]
 enum Fault {
     Killed,
@@ -42,7 +41,8 @@ impl Fault {
         }
     }
 
-    /// From the fault, or from the servers' first answer after it, until the next one holds.
+    /// From the fault, or from the servers' first answer after it, until the next holder has the
+    /// lock.
     async fn happens<E: Engine>(self, server: &E) -> Duration {
         let waiter = LockManager::connect(server.url()).await.expect("the servers answer");
         match self {
@@ -63,7 +63,7 @@ impl Fault {
                 let next = waits(waiter).await;
                 server.restart().await;
                 let since = Instant::now();
-                // Where it cannot be told at once, it is notified later.
+                // A release that cannot be sent now is retried in the background.
                 held.release().await.ok();
                 got_in(next).await - since
             }
@@ -83,13 +83,14 @@ impl Fault {
     }
 }
 
-/// A process that waits in the queue, and reports when it acquired the lock.
+/// Starts a waiter, which returns the instant of its acquisition.
 async fn waits(manager: LockManager) -> JoinHandle<Instant> {
     let waiting = tokio::spawn(async move {
         let options = LockOptions::new().wait(PATIENCE);
         let guard = manager.acquire(KEY, options).await.expect("its turn comes");
         let got_in = Instant::now();
-        // One that got no answer is tried again: the next one waits for that.
+        // A release without an answer is retried in the background, and the next holder waits for
+        // it.
         guard.release().await.ok();
         got_in
     });
@@ -101,7 +102,7 @@ async fn got_in(next: JoinHandle<Instant>) -> Instant {
     next.await.expect("no panic")
 }
 
-/// The process that is killed: says `held`, and holds.
+/// The process that is killed: prints `held`, and holds the lock.
 pub(crate) async fn hold(url: &str, key: &str) {
     let manager = LockManager::connect(url).await.expect("the servers answer");
     let _held = manager.acquire(key, LockOptions::new().wait(PATIENCE)).await.expect("its turn");

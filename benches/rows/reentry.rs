@@ -1,4 +1,4 @@
-//! A holder that calls itself: nothing is asked of the server, and it takes nanoseconds.
+//! Nested calls of a holder: they take nanoseconds and send nothing to the server.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::spread::Spread;
 
 const WORKS: [Work; 2] = [Work::Reentry, Work::AnnotatedReentry];
 
-/// Done in milliseconds: no renewal comes between.
+/// Takes milliseconds, so no renewal comes between.
 const NESTED: u64 = 10_000;
 
 pub(super) async fn measure(report: &mut Report, time: Duration) {
@@ -30,7 +30,7 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
     let within = manager.with_lock("reentry", LockOptions::new(), async |_| {
         let monitor = Monitor::begin(&server).await;
         for work in WORKS {
-            // Inside a hold, the hold of the work itself is a nested one as well.
+            // Inside a hold, the hold of the work itself is nested as well.
             manager.scope(work.repeat(&manager, NESTED)).await.expect("nobody else");
         }
         monitor.end().await.sent

@@ -1,4 +1,4 @@
-//! One task that acquires and releases a key that no other process wants.
+//! One task that acquires and releases an uncontended key.
 
 use std::time::Duration;
 
@@ -12,15 +12,14 @@ use crate::report::{Bar, Report};
 use crate::rounds::compare;
 use crate::servers::{Engine, Started};
 
-/// The crates once each: their pauses make no difference here.
+/// Each crate once: the pauses make no difference here.
 const PEERS: [Peer; 6] =
     [Peer::Bare, Peer::Ours, Peer::Background, Peer::Linger, Peer::Rslock, Peer::Rlock];
 
-/// Where the servers differ: `linger` asks them nothing.
+/// Where the servers differ; `linger` sends them nothing.
 const ON_THE_NEWEST: [Peer; 3] = [Peer::Bare, Peer::Ours, Peer::Background];
 
-/// The server is elsewhere, or computes in turn with us. The second tells what is computed, with less
-/// noise.
+/// The server on another core, and on the same core. The second measures CPU time, with less noise.
 const PLACES: [Place; 2] = [
     Place {
         cores: Cores::Apart,
@@ -34,14 +33,14 @@ const PLACES: [Place; 2] = [
     },
 ];
 
-/// Where the server runs, and how many times as fast as bare commands we are to be there.
+/// Where the server runs, and the promised rate relative to bare commands.
 struct Place {
     cores: Cores,
     note: &'static str,
     bars: [(Peer, f64); 3],
 }
 
-/// Short: only ratios are of interest, and noise comes and goes.
+/// Short, because only ratios matter, and noise comes and goes.
 const ROUND: Duration = Duration::from_millis(50);
 
 pub(super) async fn measure(report: &mut Report, time: Duration) {
@@ -70,7 +69,7 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
     }
 }
 
-/// What our side computes, the Redis client included.
+/// The instructions of the client side, the Redis client included.
 fn instructions(report: &mut Report, started: &Started) {
     let pairs = [Pair::Ours, Pair::Background, Pair::Bare];
     let counted = pairs.map(|pair| Counted::Pair(pair, started.server.url()));

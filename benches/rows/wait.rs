@@ -1,4 +1,4 @@
-//! How long one waits whose turn comes after all others': the tail, not the mean.
+//! How long the last waiter waits: the tail, not the mean.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::servers::Engine;
 const TASKS: usize = 8;
 const BODY: Duration = Duration::from_millis(1);
 
-/// Long: a wait that the end of a round cuts short is none of theirs.
+/// Long, because a wait that is cut off by the end of a round would not count.
 const ROUND: Duration = Duration::from_secs(1);
 
 pub(super) async fn measure(report: &mut Report, time: Duration) {
@@ -39,7 +39,8 @@ fn judge(report: &mut Report, all: &[Measured]) {
         report.note(&format!("the best Rust peer's p99: {best:.1} ms"));
     }
     if let Some(ours) = of(all, Peer::Ours) {
-        // A timer of 1 ms fires at the tick after it; the turn of each is as long as it was.
+        // A timer of 1 ms fires at the following tick, so each turn is as long as the measured
+        // body.
         let turns = ours.body * TASKS as u32;
         report
             .note(&format!("a body of {BODY:?} took {:.2?}; eight of them {turns:.2?}", ours.body));

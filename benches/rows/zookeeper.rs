@@ -1,4 +1,4 @@
-//! ZooKeeper: beside the recipe for a lock that its Rust client has, on the same three servers.
+//! ZooKeeper, compared with the lock recipe of its Rust client, on the same three servers.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,13 +12,13 @@ use zookeeper_client::{Acls, Client, CreateMode, LockOptions as TheirOptions, Lo
 use crate::report::{Bar, Report};
 use crate::taken::Taken;
 
-/// Short, in turn for both: noise comes and goes.
+/// Short and in turn, because noise comes and goes.
 const ROUND: Duration = Duration::from_millis(200);
 
-/// How long a holder holds, so that the next waits in the queue for certain.
+/// How long a holder holds, so that the next one is certainly queued.
 const HELD: Duration = Duration::from_millis(5);
 
-/// Who takes a lock and gives it back, as two processes.
+/// A way to acquire and release a lock, as two processes.
 #[derive(Clone)]
 enum Way {
     Ours(LockManager),
@@ -26,7 +26,7 @@ enum Way {
 }
 
 impl Way {
-    /// Holds it for `held`; how long it took to have it, and when that was, and to give it back.
+    /// Holds the lock for `held`. Returns how long the acquire, the hand-off and the whole hold took.
     async fn hold(&self, key: &str, held: Duration, let_go: &Mutex<Option<Instant>>) -> Held {
         let began = Instant::now();
         match self {
@@ -48,7 +48,7 @@ impl Way {
                 let had = note(began, let_go);
                 pause(held).await;
                 leaves(let_go);
-                // Dropped, it would be given back by a task, and no process knew when.
+                // Its drop would release the lock in a task, at an unknown time.
                 let path = lock.lock_path().to_owned();
                 std::mem::forget(lock);
                 client.delete(&path, None).await.expect("ours");
@@ -58,11 +58,10 @@ impl Way {
     }
 }
 
-/// How long it took.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     acquire: Duration,
-    /// Since the one before let go.
+    /// Since the release of the previous holder.
     handed: Option<Duration>,
     whole: Duration,
 }
@@ -92,7 +91,7 @@ fn histogram(times: impl Iterator<Item = Duration>) -> Histogram<u64> {
     round
 }
 
-/// As many as there are ways take turns at one key, each in a task of its own, as services do.
+/// All ways take turns at one key, each in its own task, as services do.
 async fn round(ways: &[Way], key: &str, held: Duration) -> Vec<Held> {
     let (ends, let_go) = (Instant::now() + ROUND, Arc::new(Mutex::new(None)));
     let tasks: Vec<_> = ways
@@ -128,7 +127,7 @@ pub(super) async fn measure(report: &mut Report, time: Duration) {
     }
     let rounds = (time.as_nanos() / ROUND.as_nanos()).max(3);
     let mut taken = [&ours, &theirs].map(|ways| (ways, [(); 3].map(|()| Taken::new())));
-    // Java compiles as it goes.
+    // Warms up the JIT compiler of the server.
     for _ in 0..10 {
         for (ways, _) in &taken {
             round(&ways[..1], "alone", Duration::ZERO).await;

@@ -1,10 +1,10 @@
-//! The house's own attribute: `#[distributed_lock]` with defaults that are decided in one place.
+//! A team's own attribute: `#[distributed_lock]` with shared defaults.
 
 use proc_macro::TokenStream;
 use quote::quote;
 
-/// Locks as all order services do: by the manager `orders`, for half a minute, and not waiting longer
-/// than a customer does. What is written at the function goes before.
+/// The defaults of all order services: the manager `orders`, a lease of half a minute, and a wait
+/// no longer than a customer's. Options at the function override them.
 #[proc_macro_attribute]
 pub fn orders_lock(options: TokenStream, item: TokenStream) -> TokenStream {
     let options = proc_macro2::TokenStream::from(options);

@@ -1,5 +1,5 @@
-//! A flash sale: one hundred buyers, sixty pieces, and a stock that is read, slept on and written
-//! back. Once without the lock, once with it.
+//! A flash sale: one hundred buyers, sixty items, and a stock that is read and written back after a
+//! pause. Once without the lock, once with it.
 //!
 //! ```text
 //! cargo run --example inventory                                        # tasks, in memory
@@ -18,7 +18,7 @@ use shelf::Shelf;
 use shop::Shop;
 use tokio::time::Instant;
 
-/// Pieces on the shelf.
+/// Items in stock.
 const STOCK: i64 = 60;
 /// Processes (tasks on `memory://`), and buyers in each.
 const SHOPS: usize = 4;
@@ -31,7 +31,7 @@ async fn main() -> Result<(), shop::Failure> {
     manager.install()?;
     let shelf = Shelf::open(&url).await?;
 
-    // A child process of the sale: one shop full of buyers.
+    // In a child process of the sale: the buyers of one shop.
     if let Some(way) = std::env::args().nth(1) {
         let way = Way::parse(&way).ok_or("usage: inventory [with|without]")?;
         shop::serve_parent(&shelf, way).await?;

@@ -1,4 +1,4 @@
-//! What a person sees: two bars while it runs, one table when it is over.
+//! The output: two progress bars during the sales, and a table at the end.
 
 use std::time::Duration;
 
@@ -7,7 +7,6 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use crate::sale::{Outcome, Way};
 use crate::{BUYERS, SHOPS, STOCK};
 
-/// The bars of both sales.
 pub(crate) struct Report {
     without: ProgressBar,
     with: ProgressBar,
@@ -40,7 +39,6 @@ impl Report {
     }
 }
 
-/// One sale in figures.
 pub(crate) struct Column {
     sold: i64,
     left: i64,

@@ -1,4 +1,4 @@
-//! The function of the whole story: take one piece off the shelf.
+//! The sale: takes one item out of the stock.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use tokio::time::Instant;
 
 use crate::shelf::Shelf;
 
-/// What the buyers of one shop share.
+/// The product that all buyers want.
 pub(crate) const PRODUCT: u64 = 42;
 
-/// Whether the sale is protected.
+/// Whether the sale uses the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Without,
@@ -34,14 +34,12 @@ impl Way {
     }
 }
 
-/// How it went for one buyer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     pub(crate) sold: bool,
     pub(crate) took: Duration,
 }
 
-/// Why a piece was not sold.
 #[derive(Debug)]
 pub(crate) enum OrderError {
     Lock(lockattr::Error),
@@ -81,16 +79,16 @@ pub(crate) async fn buy(shelf: &Shelf, way: Way) -> Result<Outcome, OrderError> 
     Ok(Outcome { sold, took: started.elapsed() })
 }
 
-/// One line makes the difference.
+/// The attribute is the only difference between the two ways.
 #[distributed_lock(key = "product:<id>", ttl = "10s", wait = "60s", retry_delay = "40ms")]
 async fn deduct(id: u64, shelf: &Shelf) -> Result<bool, OrderError> {
     let sold = take_one(shelf).await?;
-    // The lease is still ours, or the call would not have come this far.
+    // The lease is valid, or the body would not run.
     debug_assert_eq!(lockattr::current().map(|lease| lease.depth()), Some(1));
     Ok(sold)
 }
 
-/// Reads the stock, thinks, and writes it back: what every shop does somewhere.
+/// Reads the stock, pauses, and writes it back.
 async fn take_one(shelf: &Shelf) -> Result<bool, OrderError> {
     let pieces = shelf.pieces().await?;
     if pieces == 0 {

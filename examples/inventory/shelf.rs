@@ -1,4 +1,4 @@
-//! The stock: a number in memory, or a key in the Redis that also keeps the locks.
+//! The stock: a number in memory, or a key in the Redis server that also stores the locks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -8,8 +8,8 @@ use redis::{AsyncCommands, RedisResult};
 
 const KEY: &str = "inventory:pieces";
 
-/// Where the pieces are counted. It can only be read and written, not decremented: that is the
-/// point of the sale.
+/// The storage of the stock. It can be read and written, but not decremented atomically, which is
+/// what makes the lock necessary.
 #[derive(Clone)]
 pub(crate) enum Shelf {
     Memory(Arc<AtomicI64>),
@@ -21,7 +21,7 @@ impl Shelf {
         if url.starts_with("memory:") {
             return Ok(Self::Memory(Arc::default()));
         }
-        // The query is lockattr's.
+        // The query belongs to lockattr.
         let server = url.split('?').next().unwrap_or(url);
         Ok(Self::Redis(redis::Client::open(server)?.get_multiplexed_async_connection().await?))
     }

@@ -1,4 +1,4 @@
-//! One shop full of buyers: a process of its own on Redis, a group of tasks in memory.
+//! One shop full of buyers: a process on Redis, a group of tasks in memory.
 
 use std::error::Error;
 use std::process::Stdio;
@@ -15,7 +15,7 @@ use crate::{BUYERS, SHOPS};
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
-/// A shop that waits for the doors to open.
+/// A shop that is ready to open.
 pub(crate) enum Shop {
     Tasks(Shelf, Way),
     Process(Box<Child>, Lines<BufReader<ChildStdout>>),
@@ -36,7 +36,7 @@ impl Shop {
         Ok(Self::Process(Box::new(child), lines))
     }
 
-    /// Waits until the shop is ready to open.
+    /// Waits until the shop is ready.
     async fn ready(&mut self) -> Result<(), Failure> {
         if let Self::Process(_, lines) = self {
             lines.next_line().await?.ok_or("a shop did not start")?;
@@ -44,11 +44,11 @@ impl Shop {
         Ok(())
     }
 
-    /// Opens the doors and reports each buyer.
+    /// Opens the shop and reports the result of each buyer.
     async fn run(self, outcomes: mpsc::UnboundedSender<Outcome>) -> Result<(), Failure> {
         match self {
             Self::Tasks(shelf, way) => {
-                // No process listens any more only if another shop failed, and that is what is reported.
+                // The receiver is gone only if another shop failed; that error is reported.
                 crowd(&shelf, way, |outcome| _ = outcomes.send(outcome)).await
             }
             Self::Process(mut child, mut lines) => {
@@ -67,7 +67,7 @@ impl Shop {
     }
 }
 
-/// Opens all shops at once and collects what became of every buyer.
+/// Opens all shops at once and collects the results of all buyers.
 pub(crate) async fn run_all(
     mut shops: Vec<Shop>,
     tick: impl Fn(),
@@ -92,7 +92,8 @@ pub(crate) async fn run_all(
     Ok(outcomes)
 }
 
-/// The child's side: says that it is ready, waits for the doors, and reports a line a buyer.
+/// The child's side: prints that it is ready, waits for the start, and prints a line for each
+/// buyer.
 pub(crate) async fn serve_parent(shelf: &Shelf, way: Way) -> Result<(), Failure> {
     println!("ready");
     BufReader::new(tokio::io::stdin()).lines().next_line().await?;

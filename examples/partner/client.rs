@@ -1,4 +1,4 @@
-//! A client: it asks under a permit, if it keeps to the agreement.
+//! The client: calls the partner with or without a permit.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::fleet::Anything;
 
-/// What the partner allows.
+/// The number of concurrent calls that the partner accepts.
 pub(crate) const AT_ONCE: u32 = 3;
 const QUESTIONS: usize = 8;
 
@@ -22,10 +22,11 @@ enum AskError {
     Partner(#[from] io::Error),
 }
 
-/// Asks, as one of three in the whole fleet. The permit stays taken for a tenth of a second even if the
-/// answer comes sooner: that makes a rate of the limit, thirty calls in a second at most.
+/// Calls the partner with one of the fleet's three permits. The permit stays held for a tenth of a
+/// second even if the answer comes sooner, which also limits the rate: at most thirty calls in a
+/// second.
 ///
-/// A caller that asks under the same key has to name the same number of permits.
+/// All callers of the same key have to state the same number of permits.
 #[distributed_lock(key = "partner", permits = AT_ONCE, hold_at_least = "100ms", wait = "30s")]
 async fn ask_in_turn(partner: SocketAddr, question: &str) -> Result<String, AskError> {
     Ok(ask(partner, question).await?)
@@ -39,7 +40,7 @@ async fn ask(partner: SocketAddr, question: &str) -> io::Result<String> {
     Ok(answer)
 }
 
-/// One node with its questions, all at once, as the requests of its own users would come.
+/// One node, which asks all its questions at once, as the requests of its users would.
 pub(crate) async fn node(name: &str, partner: SocketAddr, limited: bool) -> Result<(), Anything> {
     let mut questions = JoinSet::new();
     for number in 0..QUESTIONS {

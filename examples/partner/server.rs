@@ -1,4 +1,4 @@
-//! The partner: answers as many as it allows, and refuses the others.
+//! The partner: answers as many calls as it allows, and rejects the others.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,17 +13,15 @@ use tokio::time::sleep;
 
 use super::client::AT_ONCE;
 
-/// How long it thinks about a question.
 const THINKS: Duration = Duration::from_millis(30);
 
-/// Listens until dropped.
+/// Runs until it is dropped.
 pub(crate) struct Partner {
     address: SocketAddr,
     book: Arc<Book>,
     listens: JoinHandle<()>,
 }
 
-/// What it has seen.
 #[derive(Default)]
 struct Book {
     calls: AtomicU32,
@@ -50,7 +48,7 @@ impl Partner {
         self.address
     }
 
-    /// How many calls there were, how many at once, and how many it refused.
+    /// The number of calls, the most at once, and the number that it rejected.
     pub(crate) fn seen(&self) -> (u32, u32, u32) {
         let Book { calls, most, refused, .. } = &*self.book;
         (calls.load(SeqCst), most.load(SeqCst), refused.load(SeqCst))
@@ -78,7 +76,7 @@ impl Book {
             self.refused.fetch_add(1, SeqCst);
             "too many\n"
         };
-        // Before the answer: who has it may let the next one ask.
+        // Before the answer, because its receiver may start the next call.
         self.now.fetch_sub(1, SeqCst);
         stream.write_all(answer.as_bytes()).await
     }

@@ -72,7 +72,7 @@ fn check_permits(permits: Option<&Expr>, mistakes: &mut Mistakes) {
     if let Some(Constant::Positive(Lit::Int(number))) = permits.map(constant)
         && number.base10_digits() == "0"
     {
-        let sentence = "`permits` is 0, so that nobody could ever hold the lock: write \
+        let sentence = "`permits` is 0, so the lock could never be held: write \
                         `permits = 1` or more";
         mistakes.push(Error::new(number.span(), sentence));
     }

@@ -36,7 +36,7 @@ async fn granted(options: LockOptions) {
 /// Red without: the arm for 0 in `LockOptions::sharing`.
 #[tokio::test(start_paused = true)]
 async fn a_semaphore_without_permits_is_refused() {
-    let sentence = "`permits` is 0, so that nobody could ever hold the lock: write 1 or more";
+    let sentence = "`permits` is 0, so the lock could never be held: write 1 or more";
     refused(LockOptions::new().permits(0), sentence).await;
     for permits in [1, 2, u32::MAX] {
         granted(LockOptions::new().permits(permits)).await;

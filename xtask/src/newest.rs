@@ -1,5 +1,5 @@
-//! The newest servers in Debian, beside the system's own: unpacked from Debian's packages into
-//! `target/servers/`, and not installed.
+//! The newest servers in Debian, beside the system's own: unpacks their packages into
+//! `target/servers/`, without installing them.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -11,28 +11,27 @@ use crate::{child, install, servers};
 
 const SCRIPT: &str = include_str!("newest.sh");
 
-/// After so long there may be newer ones.
+/// After this time there may be newer packages.
 const LASTS: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Servers that are downloaded together.
 struct Group {
-    /// What the script calls them, and their directory in `target/servers/`.
+    /// Their name in the script, and their directory in `target/servers/`.
     name: &'static str,
     servers: &'static [Server],
 }
 
-/// One server of a group.
 struct Server {
     called: &'static str,
     program: &'static str,
-    /// The variable that names it to the tests.
+    /// The environment variable that names the server for the tests that need it.
     variable: &'static str,
-    /// The variable by which all tests run on it.
+    /// The environment variable that makes all tests use it.
     chosen_by: &'static str,
     tests: Tests,
 }
 
-/// Which tests a newer server makes a difference to, by their names.
+/// The tests for which a newer server makes a difference, by their names.
 #[derive(Clone, Copy)]
 enum Tests {
     Of(&'static str),
@@ -86,22 +85,22 @@ const GROUPS: [Group; 2] = [
 pub(crate) struct Newest {
     server: &'static Server,
     pub(crate) program: PathBuf,
-    /// What it says of itself.
+    /// The version that it reports.
     pub(crate) version: String,
 }
 
 impl Newest {
-    /// What the environment of the tests has to say of it.
+    /// The environment variable for the tests, and its value.
     pub(crate) fn named(&self) -> (&'static str, &Path) {
         (self.server.variable, &self.program)
     }
 
-    /// The variable by which all tests run on it.
+    /// The environment variable that makes all tests use it.
     pub(crate) fn chosen_by(&self) -> &'static str {
         self.server.chosen_by
     }
 
-    /// Which tests run on it, in the words of the test program.
+    /// The tests to run on it, as filters of the test program.
     pub(crate) fn tests(&self) -> Vec<&'static str> {
         match self.server.tests {
             Tests::Of(name) => vec![name],
@@ -110,7 +109,7 @@ impl Newest {
     }
 }
 
-/// Each of them, or why it cannot be fetched here.
+/// Each newest server, or why it is not available.
 pub(crate) fn obtain() -> Vec<Result<Newest, String>> {
     GROUPS.iter().flat_map(Group::obtain).collect()
 }
@@ -125,7 +124,7 @@ impl Group {
         } else {
             match self.download(&directory) {
                 Ok(()) => self.present(&directory),
-                // Those of last week are better than none.
+                // Last week's packages are better than none.
                 Err(_) if usable => old,
                 Err(reason) => {
                     self.servers.iter().map(|it| Err(format!("{}: {reason}", it.called))).collect()
@@ -184,7 +183,8 @@ impl Group {
     }
 }
 
-/// PostgreSQL refuses root. Where the tests run as root, another user starts it, and so has to reach it.
+/// PostgreSQL refuses to run as root. If the tests run as root, another user starts it and needs
+/// access to it.
 fn reached_by_others(newest: Newest) -> Result<Newest, String> {
     let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
     let closed = |path: &&Path| path.metadata().is_ok_and(|file| file.mode() & 0o001 == 0);

@@ -1,5 +1,5 @@
-//! `cargo xtask test`: the servers first, then every test there is but what takes minutes. `cargo xtask newest`: those that start
-//! servers, on the newest of them. `cargo xtask deep`: what takes minutes.
+//! `cargo xtask test`: downloads the servers, then runs all tests but those that take minutes. `cargo xtask newest`:
+//! the tests that start servers, on the newest ones. `cargo xtask deep`: the tests that take minutes.
 
 use std::process::Command;
 
@@ -7,13 +7,13 @@ use crate::newest::{self, Newest};
 use crate::steps::Steps;
 use crate::{again, child, servers};
 
-/// The tests of models that visit many states, by parts of their names: `deep` runs them.
+/// Tests of models with many states, by parts of their names; `deep` runs them.
 const MANY_STATES: [&str; 3] = ["holds", "past::", "retries::"];
 
-/// How many worlds of each sort are simulated beside the other tests.
+/// How many worlds of each kind to simulate beside the other tests.
 const FEW_WORLDS: &str = "60";
 
-/// How many tests of `it` run at a time for each core: most of them wait for servers.
+/// How many tests of `it` run at a time for each core; most of them wait for servers.
 const FOR_EACH_CORE: usize = 3;
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
@@ -30,9 +30,10 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Every test but the deep ones. Which were red once.
+/// Runs all tests but the deep ones. Returns those that failed once.
 ///
-/// One program after the other: beside those that compute, more tests of servers were red on two cores than time was saved.
+/// One program after the other: in parallel with tests that compute, more tests of servers failed on two cores than
+/// time was saved.
 fn all(newest: &[Result<Newest, String>], steps: &mut Steps) -> Result<Vec<String>, String> {
     let run = || {
         let mut tests = tests(newest);
@@ -57,7 +58,6 @@ fn all(newest: &[Result<Newest, String>], steps: &mut Steps) -> Result<Vec<Strin
     Ok(rare)
 }
 
-/// `cargo xtask newest`.
 pub(crate) fn newest() -> Result<(), String> {
     servers::ensure_all()?;
     let newest = newest::obtain();
@@ -68,7 +68,8 @@ pub(crate) fn newest() -> Result<(), String> {
     Ok(())
 }
 
-/// `cargo xtask deep`: all models in all their states but those of hours, and as many simulated worlds as the tests say.
+/// `cargo xtask deep`: all models with all their states, except those that take hours, and as many simulated worlds as
+/// the tests define.
 pub(crate) fn deep() -> Result<(), String> {
     let mut steps = Steps::default();
     let deep = |test: &str| {
@@ -88,17 +89,16 @@ fn report(rare: &[String]) {
     }
 }
 
-/// Cargo's tests, all with the same features, or all would be built again.
+/// Cargo's tests, always with the same features, because otherwise everything is rebuilt.
 fn tests(newest: &[Result<Newest, String>]) -> Command {
     let mut tests = child::cargo(&["test", "--workspace", "--all-features"]);
-    // Some tests are of what only the newest servers can do.
+    // Some tests need features of the newest servers.
     tests.envs(newest.iter().flatten().map(Newest::named));
     in_parallel(&mut tests);
     tests
 }
 
-/// Most tests wait for servers, not for a core: as many as there are cores leave half of the time
-/// unused.
+/// Most tests wait for servers, not for a core, so one test for each core would leave half of the time unused.
 pub(crate) fn in_parallel(tests: &mut Command) {
     if std::env::var_os("RUST_TEST_THREADS").is_none() {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -106,8 +106,7 @@ pub(crate) fn in_parallel(tests: &mut Command) {
     }
 }
 
-/// The tests that start servers, once on each of the newest; all of them, and then the verdict.
-/// Which were red once.
+/// Runs the tests that start servers once on each of the newest. Returns those that failed once, after all have run.
 fn on_newest(newest: &[Result<Newest, String>], steps: &mut Steps) -> Result<Vec<String>, String> {
     let (mut rare, mut failures) = (Vec::new(), Vec::new());
     for found in newest {
@@ -118,7 +117,7 @@ fn on_newest(newest: &[Result<Newest, String>], steps: &mut Steps) -> Result<Vec
                 continue;
             }
         };
-        // A caller that asks for another server has an answer now.
+        // If the environment chooses a server, all tests run on it anyway.
         if std::env::var_os(this.chosen_by()).is_some() {
             continue;
         }
@@ -139,7 +138,7 @@ fn on_newest(newest: &[Result<Newest, String>], steps: &mut Steps) -> Result<Vec
     if failures.is_empty() { Ok(rare) } else { Err(failures.join("\n")) }
 }
 
-/// Cargo takes one filter before its `--`; the tests take any number behind it.
+/// Cargo takes one filter before its `--`; the tests take any number after it.
 fn arranged(words: &[String]) -> Vec<&str> {
     let option = words.iter().position(|word| word.starts_with('-')).unwrap_or(words.len());
     let (filters, options) = words.split_at(option);

@@ -1,4 +1,4 @@
-//! A server where many other keys are held: does a lock cost more there?
+//! The cost of a lock on a server where many other keys are held.
 
 use std::time::Duration;
 
@@ -15,17 +15,17 @@ use crate::servers::Engine;
 const FEW: usize = 1_000;
 const MANY: usize = 1_000_000;
 
-/// Filled by so many commands in one write.
+/// The number of commands in one write.
 const AT_A_TIME: usize = 10_000;
 
-/// Longer than the bench runs: none of them ends meanwhile.
+/// Longer than the bench runs, so that none expires.
 const HELD_FOR: Duration = Duration::from_secs(3_600);
 
 const TASKS: usize = 16;
 const ROUND: Duration = Duration::from_millis(200);
 
-/// Two servers in turn, one with few keys and one with many, and bare commands beside us on both:
-/// what a large table costs anybody is not ours.
+/// Alternates between two servers, one with few keys and one with many, and runs bare commands on
+/// both, whose cost with many keys is not lockattr's.
 pub(super) async fn measure(report: &mut Report, engine: Engine, time: Duration) {
     let Some(few) = engine.start(report).await else { return };
     let Some(many) = engine.start(report).await else { return };
@@ -51,7 +51,7 @@ pub(super) async fn measure(report: &mut Report, engine: Engine, time: Duration)
     report.bar(&what, ours_many.commands.median / ours_few.commands.median, "x", FLAT_COMMANDS);
 }
 
-/// Keys as our locks are called, with values as our holders write them: 32 digits and a label.
+/// Keys and values as lockattr writes them: 32 digits and a label.
 async fn fill(url: &str, count: usize) -> RedisResult<()> {
     let mut connection = Client::open(url)?.get_multiplexed_async_connection().await?;
     for from in (0..count).step_by(AT_A_TIME) {

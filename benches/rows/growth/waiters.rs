@@ -1,9 +1,9 @@
-//! Many that want one key, each with an entry of its own in the server's queue.
+//! Many waiters on one key, each with its own entry in the server's queue.
 //!
-//! Each is a manager with one task. To the server a manager is a process: it has a subscriber, a channel
-//! and an entry of its own. But all of them are in this process and ask through one store, hence
-//! over a few connections: ten thousand processes would not fit on the machine. What is measured is
-//! the server and what it is asked, which does not depend on who shares a connection.
+//! Each is a manager with one task. A server sees a manager as a process: it has a subscription, a
+//! channel and an entry of its own. But all of them are in this process and share the few
+//! connections of one store, because ten thousand processes would not fit on the machine. The row
+//! measures the server and the requests to it, which do not depend on shared connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,25 +20,24 @@ use crate::spread::Spread;
 
 const KEY: &str = "growth";
 
-/// No process gives up, however many come before.
+/// Long enough for all waiters before it.
 const WAIT: Duration = Duration::from_secs(300);
 
-/// So many come at a time: all at once, some of them would not be answered in time.
+/// The number of waiters that join at a time. If all joined at once, some would time out.
 const AT_A_TIME: usize = 250;
 
-/// For all of them to come, or to have their turns and go.
+/// How long all may take to join, or to acquire once more and leave.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Between two looks.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The middle of so many windows is taken: a disturbance spoils one of them.
+/// The number of windows, of which the median counts: a disturbance spoils one of them.
 const WINDOWS: u32 = 5;
 
-/// Before it counts.
+/// The time before it counts.
 const RUN_IN: Duration = Duration::from_millis(100);
 
-/// All that want the key, one of which has it.
+/// All managers that compete for the key; one of them holds it.
 pub(super) struct Crowd<'a> {
     server: &'a RedisServer,
     tasks: JoinSet<Result<(), Error>>,
@@ -48,21 +47,21 @@ pub(super) struct Crowd<'a> {
 #[derive(Default)]
 struct Shared {
     acquired: AtomicU64,
-    /// Who has had the lock now does not come back.
+    /// Holders that have released do not ask again.
     ends: AtomicBool,
 }
 
-/// What one acquisition takes; of the rate, how many there are in a second.
+/// The cost of one acquisition; `rate` is acquisitions per second.
 pub(super) struct Cost {
     pub(super) rate: f64,
-    /// Microseconds that the server computes.
+    /// The server's CPU time in microseconds.
     pub(super) server: f64,
     pub(super) commands: f64,
     pub(super) calls: f64,
 }
 
 impl<'a> Crowd<'a> {
-    /// Returns once so many wait and one has it, and they have begun to take turns.
+    /// Returns when `waiting` managers wait, one holds the lock, and they have begun to take turns.
     pub(super) async fn gather(server: &'a RedisServer, waiting: usize) -> Self {
         let store = Arc::new(RedisStore::open(&server.url()).expect("a good URL"));
         let manager = || LockManager::builder().store(store.clone()).wait(WAIT).build();
@@ -82,7 +81,8 @@ impl<'a> Crowd<'a> {
         crowd
     }
 
-    /// Timed for `time`, in several windows, and after that counted for a while.
+    /// Measures the time for `time`, in several windows, and after that counts commands for a
+    /// while.
     pub(super) async fn measure(&self, time: Duration) -> Cost {
         let cli = self.server.cli().await;
         let (mut rates, mut servers) = (Vec::new(), Vec::new());
@@ -111,8 +111,7 @@ impl<'a> Crowd<'a> {
         self.shared.acquired.load(Ordering::Relaxed)
     }
 
-    /// Each has its turn once more, and goes: what is left over would disturb those who are measured
-    /// next.
+    /// Each acquires once more and leaves, because leftovers would disturb the next measurement.
     pub(super) async fn leave(mut self) -> Result<(), String> {
         self.shared.ends.store(true, Ordering::Relaxed);
         let all = async {
@@ -126,7 +125,7 @@ impl<'a> Crowd<'a> {
     }
 }
 
-/// Takes the lock and gives it back until the crowd ends, beginning with what it has.
+/// Acquires and releases the lock until the crowd ends, beginning with `held`.
 async fn take_turns(
     manager: LockManager,
     mut held: Option<LockGuard>,
@@ -145,7 +144,7 @@ async fn take_turns(
     }
 }
 
-/// Returns when the queue has so many entries. It is the only sorted set there, whatever its name.
+/// Returns when the queue has `count` entries. It is the only sorted set on the server.
 async fn until_queued(cli: &Cli, count: usize) {
     let since = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! The counterpart: the same keys kept alive and deleted by hand, with nothing but the client.
+//! The comparison: the same keys renewed and deleted by hand, with only the client.
 
 use std::time::Duration;
 
@@ -8,7 +8,6 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::gauge::Cost;
 
-/// Keys and their values, as the leases had them.
 pub(crate) struct Bare {
     connection: MultiplexedConnection,
     keys: Vec<String>,
@@ -16,18 +15,17 @@ pub(crate) struct Bare {
     ttl: Duration,
 }
 
-/// How the renewals travelled, to send as many in the same way.
+/// How the renewals were batched, to send as many in the same way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     pub(crate) every: Duration,
-    /// Renewals at each time.
+    /// Renewals in each interval.
     pub(crate) renewals: usize,
-    /// Of which so many in one script.
+    /// How many of them are in one script.
     pub(crate) in_one_script: usize,
 }
 
 impl Bare {
-    /// Takes note of what the server has under `keys`.
     pub(crate) async fn note(url: &str, keys: Vec<String>, ttl: Duration) -> RedisResult<Self> {
         let client = Client::open(url)?;
         let mut connection = client.get_multiplexed_async_connection().await?;
@@ -35,7 +33,6 @@ impl Bare {
         Ok(Self { connection, keys, values, ttl })
     }
 
-    /// Sets them all, for longer than the bench runs.
     pub(crate) async fn set(&mut self) -> RedisResult<()> {
         for (keys, values) in self.keys.chunks(1_000).zip(self.values.chunks(1_000)) {
             let mut pipe = redis::pipe();
@@ -47,7 +44,7 @@ impl Bare {
         Ok(())
     }
 
-    /// Keeps them alive by the script that renews leases: one pipeline at each time.
+    /// Renews them with the script that renews leases: one pipeline in each interval.
     pub(crate) async fn renew_by_script(&mut self, pace: Pace, time: Duration) -> Cost {
         let script = Script::new(concat!(
             include_str!("../../../lockattr/src/engines/redis/count.lua"),
@@ -75,7 +72,8 @@ impl Bare {
         .await
     }
 
-    /// Keeps them alive by bare `PEXPIRE`s, whichever process has them: one pipeline at each time.
+    /// Renews them with bare `PEXPIRE`s, without a check of the owner: one pipeline in each
+    /// interval.
     pub(crate) async fn renew_by_pexpire(&mut self, pace: Pace, time: Duration) -> Cost {
         self.keep(pace, time, |bare, from, count| {
             let ttl = bare.ttl.as_millis() as u64;
@@ -109,7 +107,7 @@ impl Bare {
         .await
     }
 
-    /// Deletes them all in one pipeline; how long that takes.
+    /// Deletes all keys in one pipeline; returns how long that takes.
     pub(crate) async fn delete(&mut self) -> RedisResult<Duration> {
         let started = Instant::now();
         let mut pipe = redis::pipe();

@@ -1,5 +1,5 @@
-//! What is measured, and where it is read: this process from the system, its commands from the
-//! server, its batches from a store in between.
+//! The sources of the measurements: the system for this process, the server for its commands, and a
+//! counting store for its batches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,27 +16,26 @@ use tokio::time::Instant;
 
 use crate::own_cpu::own_cpu;
 
-/// What this process has allocated and not freed, in bytes.
+/// The bytes that this process has allocated and not freed.
 ///
-/// By the allocator's own account: what the system counts as resident has the rest of half-empty
-/// pages in it, of which two runs never have the same.
+/// From the allocator's own statistics. The resident size includes the unused parts of pages, and
+/// differs from run to run.
 pub(crate) fn allocated() -> usize {
     epoch::advance().expect("statistics are compiled in");
     stats::allocated::read().expect("statistics are compiled in")
 }
 
-/// What of it the allocator keeps in memory, in bytes, with its half-empty pages.
+/// The resident bytes of the allocator, with partly used pages.
 pub(crate) fn resident() -> usize {
     epoch::advance().expect("statistics are compiled in");
     stats::resident::read().expect("statistics are compiled in")
 }
 
-/// How often the server was asked to run a script.
+/// How many scripts the server was asked to run.
 pub(crate) async fn scripts(cli: &Cli) -> u64 {
     cli.commandstats().await.get("evalsha").copied().unwrap_or_default()
 }
 
-/// What a stretch of time cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
     pub(crate) time: Duration,
@@ -44,20 +43,19 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    /// Of running `work`.
     pub(crate) async fn of(work: impl Future<Output = ()>) -> Self {
         let (started, before) = (Instant::now(), own_cpu());
         work.await;
         Self { time: started.elapsed(), cpu: own_cpu() - before }
     }
 
-    /// Of one core, in percent.
+    /// In percent of one core.
     pub(crate) fn percent(self) -> f64 {
         100.0 * self.cpu.as_secs_f64() / self.time.as_secs_f64()
     }
 }
 
-/// A store that counts what it is asked to renew.
+/// A store that counts its renewals.
 #[derive(Debug)]
 pub(crate) struct Counted {
     store: RedisStore,
@@ -70,7 +68,7 @@ impl Counted {
         Arc::new(Self { store, calls: AtomicU64::new(0), renewals: AtomicU64::new(0) })
     }
 
-    /// How often it was asked, and for how many renewals.
+    /// The number of requests, and of renewals in them.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.calls.load(Ordering::Relaxed), self.renewals.load(Ordering::Relaxed))
     }

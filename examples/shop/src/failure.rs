@@ -1,4 +1,4 @@
-//! What can go wrong with an order, and how HTTP reports it.
+//! The errors of an order, and their HTTP statuses.
 
 use std::error::Error;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 pub(crate) type Anything = Box<dyn Error + Send + Sync>;
 
-/// Why there is no order.
+/// Why an order failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OrderError {
     #[error(transparent)]
@@ -32,27 +32,28 @@ pub(crate) enum OrderError {
 }
 
 impl OrderError {
-    /// The status, a word for programs, and when to come again.
+    /// The status, an error code for programs, and when to retry.
     fn answer(&self) -> (StatusCode, &'static str, Option<Duration>) {
         const SECOND: Duration = Duration::from_secs(1);
         match self {
-            // Another call holds the product's lock, and this one has waited as long as it may. The customer
-            // can try again.
+            // Another call holds the product's lock, and this call's wait has timed out. The
+            // customer can retry.
             Self::Lock(LockError::Contended { .. } | LockError::Deadlock { .. }) => {
                 (StatusCode::CONFLICT, "busy", Some(SECOND))
             }
-            // We end; another instance will take it.
+            // This instance is shutting down; another will accept the order.
             Self::Lock(LockError::ShutDown { .. }) => {
                 (StatusCode::SERVICE_UNAVAILABLE, "ending", Some(SECOND))
             }
             Self::Lock(LockError::Store { .. }) | Self::Database(_) | Self::Pool(_) => {
                 (StatusCode::SERVICE_UNAVAILABLE, "unavailable", Some(5 * SECOND))
             }
-            // It is unknown whether the order was written: no reason to send it again unseen.
+            // The order may or may not have been written, so the client must not retry without
+            // checking.
             Self::Lock(LockError::Lost { .. }) => (StatusCode::INTERNAL_SERVER_ERROR, "lost", None),
-            // Certainly not written.
+            // The order was certainly not written.
             Self::Overtaken(_) => (StatusCode::INTERNAL_SERVER_ERROR, "overtaken", None),
-            // A mistake in this program.
+            // A bug in this program.
             Self::Lock(_) => (StatusCode::INTERNAL_SERVER_ERROR, "wrong", None),
             Self::NoSuchProduct(_) => (StatusCode::NOT_FOUND, "no_such_product", None),
             Self::SoldOut { .. } => (StatusCode::CONFLICT, "sold_out", None),
@@ -64,7 +65,7 @@ impl OrderError {
 impl IntoResponse for OrderError {
     fn into_response(self) -> Response {
         let (status, word, retry_after) = self.answer();
-        // What a customer need not know: who holds a lock, and where the database is.
+        // The response hides internal details: the holder of a lock, the address of the database.
         let mut said = status.canonical_reason().unwrap_or_default().to_owned();
         if status.is_server_error() {
             tracing::error!(error = %self, status = status.as_u16(), "an order failed");
@@ -96,7 +97,7 @@ mod tests {
         assert_eq!(after.map(|after| after.as_secs()), retry_after);
     }
 
-    /// What the tests with servers cannot make happen at will.
+    /// Errors that the tests with servers cannot produce at will.
     #[test]
     fn each_refusal_of_a_lock_has_a_status_that_says_what_to_do() {
         let key = || "product:7".to_owned();

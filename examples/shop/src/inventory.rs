@@ -1,4 +1,4 @@
-//! The functions of the whole program that need a lock: what changes the stock of a product.
+//! The functions of this program that need a lock: those that change the stock of a product.
 
 use std::time::Duration;
 
@@ -8,22 +8,22 @@ use serde::Serialize;
 use crate::failure::OrderError;
 use crate::stock::Stock;
 
-/// An order that was taken.
+/// An accepted order.
 #[derive(Debug, Serialize)]
 pub(crate) struct Order {
     pub(crate) product: i64,
     pub(crate) quantity: i32,
-    /// What is left of the product.
+    /// The remaining stock of the product.
     pub(crate) left: i32,
-    /// The fencing token it was written under.
+    /// The fencing token under which it was written.
     pub(crate) fence: u64,
 }
 
-/// Takes pieces of a product off the stock: it is read, packed from, and written back.
+/// Takes items of a product out of the stock: reads it, packs the order, and writes it back.
 ///
-/// Under the lock no two do that at once. If the lease is lost on the way the body is dropped, and the
-/// transaction with it. If even that comes too late, because the process stood still, the row refuses
-/// the write: it knows the fencing token of who wrote last.
+/// The lock allows one such call at a time. If the lease is lost meanwhile, the body is cancelled
+/// and its transaction rolled back. If even that comes too late, because the process was paused,
+/// the row rejects the write: it stores the fencing token of its last writer.
 #[distributed_lock(key = "product:<product>", ttl = "10s", wait = "2s", lease = lease)]
 pub(crate) async fn deduct(
     stock: &Stock,
@@ -38,9 +38,9 @@ pub(crate) async fn deduct(
     if there < quantity {
         return Err(OrderError::SoldOut { product, left: there });
     }
-    // The printer, the other service, the long computation.
+    // Stands for printing, another service, or a long computation.
     tokio::time::sleep(packing).await;
-    // The last moment at which it costs nothing to stop.
+    // The last moment at which the order can still be abandoned.
     lease.ensure_held()?;
     let (left, token) = (there - quantity, lease.fencing_token());
     if !stock.write(product, left, token, Some(quantity)).await? {
@@ -49,7 +49,7 @@ pub(crate) async fn deduct(
     Ok(Order { product, quantity, left, fence: token.get() })
 }
 
-/// Counts a product anew. The same key: not while somebody takes from it.
+/// Sets the stock of a product. It has the same key, so no order changes the stock meanwhile.
 #[distributed_lock(key = "product:<product>", ttl = "10s", wait = "2s", lease = lease)]
 pub(crate) async fn count(stock: &Stock, product: i64, quantity: i32) -> Result<(), OrderError> {
     if quantity < 0 {

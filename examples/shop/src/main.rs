@@ -1,5 +1,5 @@
-//! A shop on the web: its stock in PostgreSQL, its locks there or in Redis, more of it on as many
-//! machines as one likes.
+//! A web shop: its stock is in PostgreSQL, its locks there or in Redis, and it runs on any number
+//! of machines.
 //!
 //! ```text
 //! DATABASE_URL=postgres://postgres@127.0.0.1/postgres LOCKATTR_URL=redis://127.0.0.1/ \
@@ -33,13 +33,14 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use settings::Settings;
 
-/// For how long orders may go on after the signal to end: less than the process that sent it gives us.
+/// How long orders may go on after the signal to stop: less than the grace period of the
+/// orchestrator.
 const DRAINS_WITHIN: Duration = Duration::from_secs(15);
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let settings = Settings::from_env()?;
-    // Before the manager: it tells the recorder that it finds what its metrics are.
+    // Before the manager, which describes its metrics to the recorder.
     let metrics = telemetry::start(&settings.log)?;
     let stock = stock::Stock::open(&settings.database).await?;
     let locks = LockManager::builder().url(&settings.locks).service("shop").connect().await?;
@@ -60,13 +61,13 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         served = serves => served?,
         () = too_long => tracing::warn!("some requests take too long, and lose their locks"),
     }
-    // Only now, or all orders under way would lose their locks. What is held is given back.
+    // Only now, or all orders in progress would lose their locks. Remaining locks are released.
     locks.shutdown().await;
     tracing::info!("goodbye");
     Ok(())
 }
 
-/// SIGTERM, as orchestrators send it, or Ctrl-C.
+/// Waits for SIGTERM, which orchestrators send, or for Ctrl-C.
 async fn told_to_end() {
     let told = async |kind| match signal(kind) {
         Ok(mut signals) => _ = signals.recv().await,

@@ -1,4 +1,4 @@
-//! Which request does what.
+//! The HTTP routes.
 
 use std::time::Duration;
 
@@ -17,7 +17,6 @@ use crate::failure::OrderError;
 use crate::inventory::{self, Order};
 use crate::stock::Stock;
 
-/// What all requests share.
 #[derive(Clone)]
 pub(crate) struct Shop {
     pub(crate) stock: Stock,
@@ -35,7 +34,7 @@ pub(crate) fn all(shop: Shop) -> Router {
     Router::new()
         .route("/products/{product}", get(left).put(count))
         .route("/products/{product}/orders", post(order))
-        // Not in the span below: asked every few seconds, they would fill the log.
+        // Without the tracing span: frequent health checks would fill the log.
         .route_layer(middleware::from_fn(traced))
         .route("/health", get(health))
         .route("/metrics", get(metrics))
@@ -69,7 +68,7 @@ async fn order(
     Ok((StatusCode::CREATED, Json(order)))
 }
 
-/// Whether it can take orders: for a load balancer. Asks the store about a lock that no process has.
+/// Health check for a load balancer: asks the lock store about a lock that is never held.
 async fn health(State(shop): State<Shop>) -> Result<&'static str, OrderError> {
     shop.locks.holder("health").await?;
     shop.stock.is_there().await?;
@@ -80,7 +79,7 @@ async fn metrics(State(shop): State<Shop>) -> String {
     shop.metrics.render()
 }
 
-/// Everything that a request says is said inside of a span of its own, its locks included.
+/// Runs each request in a tracing span, which its lock events belong to.
 async fn traced(request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let span = tracing::info_span!("request", method = %request.method(), path);

@@ -1,4 +1,4 @@
-//! What the environment says.
+//! The settings from environment variables.
 
 use std::env::{self, VarError};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The stock in PostgreSQL: rows that refuse a holder who came too late.
+//! The stock in PostgreSQL: rows that reject the write of a former holder.
 
 use deadpool_postgres::{Manager, Pool, PoolError};
 use lockattr::FencingToken;
@@ -6,7 +6,7 @@ use tokio_postgres::NoTls;
 
 use crate::failure::Anything;
 
-/// `fence` is the greatest fencing token under which a row was written.
+/// `fence` is the greatest fencing token under which the row was written.
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS shop_stock
         (product bigint PRIMARY KEY, quantity int NOT NULL, fence bigint NOT NULL);
@@ -14,30 +14,31 @@ const TABLES: &str = "
         (product bigint NOT NULL, quantity int NOT NULL, fence bigint NOT NULL,
          at timestamptz NOT NULL DEFAULT now())";
 
-/// Each hold writes once, under a token of its own: `<`, so that no write counts twice.
+/// Each hold writes once, under its own token. The comparison is `<`, so that no write counts
+/// twice.
 const WRITE: &str = "
     INSERT INTO shop_stock AS row (product, quantity, fence) VALUES ($1, $2, $3)
     ON CONFLICT (product) DO UPDATE SET quantity = $2, fence = $3 WHERE row.fence < $3";
 
 const ORDER: &str = "INSERT INTO shop_orders (product, quantity, fence) VALUES ($1, $2, $3)";
 
-/// Connections; cheap to clone.
+/// A connection pool; cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Stock(Pool);
 
 impl Stock {
     pub(crate) async fn open(url: &str) -> Result<Self, Anything> {
-        // Enough for all requests that hold a lock; those that wait for one need none.
+        // Enough for all requests that hold a lock; waiting ones need no connection.
         let pool = Pool::builder(Manager::new(url.parse()?, NoTls)).max_size(16).build()?;
         let connection = pool.get().await?;
-        // One instance at a time: `IF NOT EXISTS` alone is no protection against another that does it.
+        // One instance at a time, because concurrent `IF NOT EXISTS` statements can fail.
         let alone = "BEGIN; SELECT pg_advisory_xact_lock(hashtext('shop'))";
         connection.batch_execute(&format!("{alone}; {TABLES}; COMMIT")).await?;
         drop(connection);
         Ok(Self(pool))
     }
 
-    /// How many there are of a product, if we know it.
+    /// The stock of a product, if the product is known.
     pub(crate) async fn quantity(&self, product: i64) -> Result<Option<i32>, PoolError> {
         let connection = self.0.get().await?;
         let ask =
@@ -45,8 +46,8 @@ impl Stock {
         Ok(connection.query_opt(&ask, &[&product]).await?.map(|row| row.get(0)))
     }
 
-    /// Writes what is left of a product, and the order that it is less by, as who holds its lock under
-    /// `token`. Whether the row took it.
+    /// Writes the remaining stock and the order, as the holder of the lock under `token`. Returns
+    /// whether the row accepted the write.
     pub(crate) async fn write(
         &self,
         product: i64,
@@ -56,7 +57,7 @@ impl Stock {
     ) -> Result<bool, PoolError> {
         let mut connection = self.0.get().await?;
         let token = i64::from(token);
-        // Dropped on the way, it is rolled back.
+        // If dropped before the commit, it is rolled back.
         let both = connection.transaction().await?;
         if both.execute(WRITE, &[&product, &quantity, &token]).await? == 0 {
             return Ok(false);

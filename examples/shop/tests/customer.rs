@@ -1,4 +1,4 @@
-//! Who speaks HTTP with the shop: one request, one answer.
+//! An HTTP client of the shop: one request, one answer.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ impl Answer {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The word for programs in a refusal.
+    /// The error code in a rejection.
     pub(crate) fn error(&self) -> String {
         self.json()["error"].as_str().unwrap_or_default().to_owned()
     }

@@ -1,4 +1,4 @@
-//! docs/grafana/: every name in a query is one that the shop prints.
+//! Checks that the shop exports every name in the queries of docs/grafana/.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::customer::{count, get, order};
 use crate::running::Servers;
 
-/// What an expression is made of besides metrics and labels.
+/// The words of an expression that are neither metrics nor labels.
 const LANGUAGE: [&str; 10] = [
     "by",
     "clamp_min",
@@ -27,7 +27,7 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Every string under one of these names, however deep.
+/// All strings under one of these names, at any depth.
 fn strings<'a>(value: &'a Value, names: &[&str], found: &mut Vec<&'a str>) {
     match value {
         Value::Object(fields) => {
@@ -43,7 +43,7 @@ fn strings<'a>(value: &'a Value, names: &[&str], found: &mut Vec<&'a str>) {
     }
 }
 
-/// The names in an expression: what is quoted, in brackets or a variable of the dashboard is no name.
+/// The names in an expression, without quoted or bracketed text and dashboard variables.
 fn names(expression: &str) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();
     let mut rest = expression;
@@ -65,12 +65,12 @@ fn names(expression: &str) -> BTreeSet<&str> {
     found
 }
 
-/// How long the word is that `rest` begins with.
+/// The length of the word at the start of `rest`.
 fn word(rest: &str) -> usize {
     rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len())
 }
 
-/// The metrics in what the shop prints, and their labels.
+/// The metrics that the shop exports, and their labels.
 fn printed(text: &str) -> BTreeSet<&str> {
     let samples = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     let mut found = BTreeSet::new();
@@ -78,7 +78,7 @@ fn printed(text: &str) -> BTreeSet<&str> {
         let (metric, rest) = sample.split_at(sample.find(['{', ' ']).expect("a value"));
         found.insert(metric);
         if let Some(labels) = rest.strip_prefix('{') {
-            // Between the quoted values stand the names.
+            // The names are outside the quotes.
             let outside = labels.split('"').step_by(2);
             found.extend(outside.filter_map(|part| part.trim_start_matches(',').strip_suffix('=')));
         }
@@ -86,7 +86,7 @@ fn printed(text: &str) -> BTreeSet<&str> {
     found
 }
 
-/// Expressions of the alerts: one line, or those that are indented below.
+/// The expressions of the alerts: one line, or the indented lines below.
 fn alerts(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut lines = text.lines().peekable();
@@ -101,7 +101,7 @@ fn alerts(text: &str) -> Vec<String> {
     found
 }
 
-/// Red without: any metric or label in a query being there under that name.
+/// Red without: any metric or label that a query names.
 #[tokio::test]
 async fn the_dashboard_and_the_alerts_ask_for_what_there_is() {
     let servers = Servers::start().await;
@@ -127,7 +127,7 @@ async fn the_dashboard_and_the_alerts_ask_for_what_there_is() {
             asked_for.insert(name);
         }
     }
-    // And every metric there is has a place on the dashboard.
+    // The dashboard also shows every exported metric.
     let ours = printed.iter().filter(|name| name.starts_with("lockattr_"));
     for metric in ours
         .filter(|name| !name.ends_with("_sum") && !name.ends_with("wait_duration_seconds_count"))

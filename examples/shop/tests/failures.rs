@@ -1,4 +1,4 @@
-//! Orders that cannot be taken, and what the customer is asked to do.
+//! Orders that fail, and the answers that customers get.
 
 use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{assert_nothing_left, eventually};

@@ -1,5 +1,5 @@
-//! The shop as a program among real servers: what customers get, what the rows and the lock store hold
-//! afterwards, and what it says of itself.
+//! Runs the shop as a program with real servers, and checks its answers, the rows, the lock store,
+//! and its logs and metrics.
 
 mod customer;
 mod dashboard;

@@ -1,12 +1,12 @@
-//! Orders that go well.
+//! Orders that succeed.
 
 use lockattr_tests::{PostgresServer, assert_nothing_left, eventually};
 
 use crate::customer::{Answer, count, get, order};
 use crate::running::{SOON, Servers, Shop};
 
-/// Orders one piece of product 7 for each of so many customers, half of them at either instance.
-/// How many had each status.
+/// Orders one item of product 7 for each customer, half of them at either instance. Returns how
+/// many got each status.
 async fn rush(shops: &[Shop; 2], customers: usize) -> Vec<(u16, Option<String>, usize)> {
     let mut at_once = tokio::task::JoinSet::new();
     for customer in 0..customers {
@@ -19,7 +19,7 @@ async fn rush(shops: &[Shop; 2], customers: usize) -> Vec<(u16, Option<String>, 
     answers.chunk_by(PartialEq::eq).map(|same| (same[0].0, same[0].1.clone(), same.len())).collect()
 }
 
-/// So many customers were told that the stock is sold out.
+/// The entry for this many customers who found the stock sold out.
 fn sold_out(customers: usize) -> (u16, Option<String>, usize) {
     (409, Some("sold_out".to_owned()), customers)
 }
@@ -52,7 +52,7 @@ async fn without_a_url_for_the_locks_they_are_in_the_same_database() {
     eventually(SOON, "nothing is left", nothing).await;
 }
 
-/// Red without: the time that orders under way are given to end.
+/// Red without: the time that orders in progress have to finish.
 #[tokio::test]
 async fn an_order_under_way_is_finished_when_the_shop_is_notified_to_end() {
     let servers = Servers::start().await;

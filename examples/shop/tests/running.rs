@@ -1,4 +1,4 @@
-//! A shop that runs, and the servers that it uses.
+//! A running shop, and its servers.
 
 use std::process::Command;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::customer::{Answer, count, order};
 
 pub(crate) const SOON: Duration = Duration::from_secs(10);
 
-/// The servers of one test: a Redis of its own, a database of its own.
+/// The servers of one test: its own Redis and its own database.
 pub(crate) struct Servers {
     pub(crate) redis: RedisServer,
     pub(crate) url: String,
@@ -31,12 +31,13 @@ impl Servers {
         Self { redis: RedisServer::start().await, url, database }
     }
 
-    /// An instance whose locks are in Redis, and that packs an order in so many milliseconds.
+    /// An instance whose locks are in Redis, and that packs an order in `packing` milliseconds.
     pub(crate) async fn shop(&self, packing: u32) -> Shop {
         self.shop_with(packing, &[("LOCKATTR_URL", &self.redis.url())]).await
     }
 
-    /// One with these variables instead; without a `LOCKATTR_URL` its locks are in the database.
+    /// The same with these environment variables instead; without a `LOCKATTR_URL` its locks are in
+    /// the database.
     pub(crate) async fn shop_with(&self, packing: u32, variables: &[(&str, &str)]) -> Shop {
         let mut command = Command::new(env!("CARGO_BIN_EXE_shop"));
         command.env_remove("LOCKATTR_URL").env_remove("SHOP_LOG");
@@ -52,7 +53,8 @@ impl Servers {
         }
     }
 
-    /// An order at this shop for one of twenty pieces of product 7, which has its lock by now.
+    /// Sends an order for one of twenty items of product 7. Returns when it holds the product's
+    /// lock.
     pub(crate) async fn order_under_way(&self, shop: &Shop) -> JoinHandle<Answer> {
         assert_eq!(count(&shop.address, 7, 20).await.status, 204);
         let address = shop.address.clone();
@@ -67,7 +69,7 @@ impl Servers {
         PostgresServer::shared().await.client_of(&self.database).await
     }
 
-    /// How many of a product the row says there are, and how many the orders are for.
+    /// The stock of a product, and the number of items in its orders.
     pub(crate) async fn stock_and_sold(&self, product: i64) -> (i32, i64) {
         let ask = "select quantity, (select coalesce(sum(quantity), 0) from shop_orders
                    where product = $1) from shop_stock where product = $1";
@@ -77,7 +79,7 @@ impl Servers {
 }
 
 impl Shop {
-    /// Told to end, it says a few last words, and ends well.
+    /// Stops the shop. Returns the rest of its log, and checks that it exited with success.
     pub(crate) async fn end(mut self) -> Vec<Value> {
         self.process.interrupt_signal();
         let mut said = Vec::new();
@@ -89,7 +91,6 @@ impl Shop {
     }
 }
 
-/// A line of its log.
 pub(crate) fn line(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }

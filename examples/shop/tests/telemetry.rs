@@ -1,4 +1,4 @@
-//! What the shop says of itself: its log, and its metrics.
+//! The shop's log and its metrics.
 
 use serde_json::Value;
 

@@ -41,7 +41,7 @@ impl Change {
         let (event, holder) = match self.event {
             Event::Held => ("held", "by"),
             Event::Taken => ("taken", "by"),
-            Event::HandedOver => ("handed over", "to"),
+            Event::HandedOver => ("handed off", "to"),
             Event::Released => ("released", "by"),
         };
         let mut line = format!(
@@ -121,7 +121,7 @@ mod tests {
         expect![[r#"
             1970-01-01T00:00:01Z held        a by x:1
             1970-01-01T00:00:01Z held        b by x:1
-            1970-01-01T00:00:02Z handed over b to y:2 from x:1
+            1970-01-01T00:00:02Z handed off b to y:2 from x:1
             1970-01-01T00:00:02Z taken       c by z
             1970-01-01T00:00:03Z released    a by x:1
             1970-01-01T00:00:04Z released    b by y:2

@@ -317,7 +317,7 @@ fn options_that_exclude_each_other() {
             "empty placeholder `<>` in the key: write what to put there, as in `<id>`",
             keys,
             sharing,
-            "`permits` is 0, so that nobody could ever hold the lock: write `permits = 1` or more",
+            "`permits` is 0, so the lock could never be held: write `permits = 1` or more",
         ],
     );
 }
@@ -327,7 +327,7 @@ fn a_semaphore_has_a_permit() {
     for none in ["0", "0u32", "0x0", "00", "0_0"] {
         check(
             &format!("key = \"s\", permits = {none}"),
-            &["`permits` is 0, so that nobody could ever hold the lock: write `permits = 1` or \
+            &["`permits` is 0, so the lock could never be held: write `permits = 1` or \
                more"],
         );
     }

@@ -223,7 +223,7 @@ impl Store for MysqlStore {
             Locks::Leases(leases) => leases.held_locks(prefix).await,
             Locks::Sessions(_) => {
                 let sentence = "the locks of sessions have no names at the server, which keeps digests \
-                                of them: ask who has one of them by its key, or leave `lock=session` \
+                                of them: look up the holder of one lock by its key, or leave `lock=session` \
                                 out of the URL and lock by leases";
                 Err(StoreError::new(sentence).not_sent())
             }

@@ -1,4 +1,4 @@
-//! One hold of one lock: until when it is valid, and how it ended. No I/O.
+//! The state of one hold of a lock: until when it is valid, and how it ended. No I/O.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::platform::process::Process;
 use crate::store::{Claim, Sharing};
 use crate::{Error, FencingToken, LostReason};
 
-/// What a hold is made of when its acquisition was answered.
+/// What an answered acquisition provides for a hold.
 #[derive(Debug)]
 pub(crate) struct GrantedLease {
     pub(crate) claim: Arc<Claim>,
     pub(crate) fencing: FencingToken,
-    /// Just before the request was sent: everything is counted from there, because the store may
-    /// have started to count at any time after.
+    /// Just before the request was sent. All times count from here, because the store may have
+    /// started the lease at any time after.
     pub(crate) asked: Instant,
     pub(crate) ttl: Duration,
     pub(crate) renew: bool,
@@ -29,7 +29,8 @@ pub(crate) struct GrantedLease {
 #[derive(Debug)]
 pub(crate) struct LeaseState {
     claim: Arc<Claim>,
-    /// The lease, where several of this process have it together: it ends for all of them at once.
+    /// The shared lease, if several callers of this process hold it together. It ends for all of
+    /// them at once.
     within: Option<Arc<LeaseState>>,
     fencing: FencingToken,
     asked: Instant,
@@ -39,13 +40,13 @@ pub(crate) struct LeaseState {
     ttl: AtomicU64,
     /// The conservative deadline, in nanoseconds after `asked`; only grows.
     valid_for: AtomicU64,
-    /// When the store would let go, in nanoseconds after `asked`; only grows.
+    /// When the lease ends in the store, in nanoseconds after `asked`; only grows.
     lasts: AtomicU64,
-    /// The same if every `extend` had been answered; only grows.
+    /// The same if every `extend` had succeeded; only grows.
     may_last: AtomicU64,
     phase: AtomicU8,
     ended: Notify,
-    /// The one that has the lock: a fork of it does not.
+    /// The process that holds the lock; a fork of it does not.
     process: Process,
 }
 
@@ -77,8 +78,8 @@ impl LeaseState {
         }
     }
 
-    /// The next hold of the same lease, which begins now and is renewed: no process has asked the store
-    /// for it.
+    /// The next hold of the same lease. It begins now and is renewed, although the store was not
+    /// asked for it.
     pub(crate) fn handed_off(
         &self,
         fencing: FencingToken,
@@ -107,8 +108,8 @@ impl LeaseState {
         }
     }
 
-    /// The hold of one reader, which has the lease together with others since now. Until when it is valid,
-    /// and whether it is lost, the lease says.
+    /// The hold of one reader of a shared lease. The lease determines its deadline and whether it
+    /// is lost.
     pub(crate) fn together(lease: &Arc<Self>, fencing: FencingToken, now: Instant) -> Self {
         let hold = lease.handed_off(fencing, lease.ttl(), None, now);
         Self { within: Some(lease.clone()), ..hold }
@@ -118,12 +119,12 @@ impl LeaseState {
         &self.claim
     }
 
-    /// In which mode its holder has the lock. A reader may have it under a lease that is exclusive.
+    /// The mode in which the holder has the lock. A reader may hold it under an exclusive lease.
     pub(crate) fn sharing(&self) -> Sharing {
         if self.within.is_some() { Sharing::Shared } else { self.claim.sharing() }
     }
 
-    /// What the store knows of it.
+    /// The state of the lease in the store.
     fn lease(&self) -> &Self {
         self.within.as_deref().unwrap_or(self)
     }
@@ -132,18 +133,18 @@ impl LeaseState {
         self.fencing
     }
 
-    /// What its times are counted from: before its request was sent.
+    /// The instant from which its times count.
     pub(crate) fn asked(&self) -> Instant {
         self.asked
     }
 
-    /// The conservative deadline: from here on no process may believe that the lock is ours.
+    /// The conservative deadline: from here on no process may assume that it holds the lock.
     pub(crate) fn valid_until(&self) -> Instant {
         let lease = self.lease();
         lease.asked + Duration::from_nanos(lease.valid_for.load(Ordering::Acquire))
     }
 
-    /// `Ok` while the lease is ours; the clock decides, not the timer that should have fired.
+    /// `Ok` while the lease is valid. The clock decides, not the timer that should have fired.
     pub(crate) fn check(&self, now: Instant) -> Result<(), LostReason> {
         if !self.is_of_this_process() {
             return Err(LostReason::Forked);
@@ -166,7 +167,7 @@ impl LeaseState {
         }
     }
 
-    /// How it ended, where that is known without asking the clock.
+    /// How it ended, as far as that is known without the clock.
     pub(crate) fn ended_by(&self) -> Option<LostReason> {
         match self.phase.load(Ordering::Acquire) {
             HELD => self.within.as_ref()?.ended_by(),
@@ -174,19 +175,18 @@ impl LeaseState {
         }
     }
 
-    /// Whether the lock is this process's, and not that of one that it was forked from.
+    /// Whether this process holds the lock, and not its parent.
     pub(crate) fn is_of_this_process(&self) -> bool {
         self.process.is_current()
     }
 
-    /// Tells that the deadline has passed, if it has.
     pub(crate) fn signal_end(&self) {
-        // The check does.
+        // `check` signals it.
         let _told = self.check(Instant::now());
     }
 
-    /// Whether the store is to keep the lock for us: also while a shutdown waits for its holder,
-    /// who has been told to stop but may take its time.
+    /// Whether the store should keep the lock: also while a shutdown waits for the holder, which
+    /// was notified and may need some time.
     pub(crate) fn is_kept(&self, now: Instant) -> bool {
         let phase = self.phase.load(Ordering::Acquire);
         (phase == HELD || phase == SHUT_DOWN) && now < self.valid_until()
@@ -201,7 +201,7 @@ impl LeaseState {
         Error::Lost { key: self.claim.named(), reason }
     }
 
-    /// The lease has ended, for all who have it. Who only gives its own hold back says
+    /// Ends the lease for all holders. A holder that only releases its own hold calls
     /// [`end`](Self::end).
     pub(crate) fn lose(&self, reason: LostReason) {
         if let Some(lease) = &self.within {
@@ -210,7 +210,7 @@ impl LeaseState {
         self.end(reason);
     }
 
-    /// Ends the hold and wakes every process that waits for that; the first reason stands.
+    /// Ends the hold and wakes all tasks that wait for that. The first reason stays.
     pub(crate) fn end(&self, reason: LostReason) {
         let phase = match reason {
             LostReason::Expired => EXPIRED,
@@ -227,9 +227,9 @@ impl LeaseState {
         }
     }
 
-    /// How the hold ended, when it has: by its signal or by its deadline.
+    /// Waits for the end of the hold, by its signal or by its deadline.
     ///
-    /// The timer is this call's own, not the watchdog's: that may live on a runtime that is busy.
+    /// The timer belongs to this call and not to the watchdog, whose runtime may be busy.
     pub(crate) async fn ended(self: Arc<Self>) -> LostReason {
         let Some(lease) = &self.within else { return self.ended_alone().await };
         let reason = tokio::select! {
@@ -243,7 +243,7 @@ impl LeaseState {
 
     async fn ended_alone(self: Arc<Self>) -> LostReason {
         let mut signal = pin!(self.ended.notified());
-        // Listen first, look second: an end in between is then not missed.
+        // Register first, check second, so that an end in between is not missed.
         signal.as_mut().enable();
         loop {
             if let Err(reason) = self.check(Instant::now()) {
@@ -257,7 +257,6 @@ impl LeaseState {
         }
     }
 
-    /// How long a renewal sent at `now` shall make the lease.
     pub(crate) fn renewal_ttl(&self, now: Instant) -> Duration {
         self.at_most(self.ttl(), now)
     }
@@ -275,16 +274,15 @@ impl LeaseState {
         if let Some(lease) = &self.within {
             return lease.renewed(asked, ttl);
         }
-        // A lease that lapsed meanwhile stays lost: somebody may have been told so.
+        // A lease that expired meanwhile stays lost: a caller may have learned of it.
         if self.is_kept(Instant::now()) {
-            // It may have been sent for the hold before this one, of the same lease.
+            // The renewal may have been sent for the previous hold of the same lease.
             let until = |ttl| nanos((asked + ttl).saturating_duration_since(self.asked));
             self.lasts.fetch_max(until(ttl), Ordering::AcqRel);
             self.valid_for.fetch_max(until(validity(ttl)), Ordering::AcqRel);
         }
     }
 
-    /// Makes every later renewal at least `ttl` long.
     pub(crate) fn lengthen(&self, ttl: Duration) {
         self.lease().ttl.fetch_max(nanos(ttl), Ordering::AcqRel);
     }
@@ -296,38 +294,36 @@ impl LeaseState {
         lease.may_last.fetch_max(nanos(lasts), Ordering::AcqRel);
     }
 
-    /// By when the store has let go by itself, if no command reaches it any more.
+    /// When the lease has ended in the store, if no further command reaches it.
     pub(crate) fn store_lets_go_at(&self) -> Instant {
         let ttl = self.ttl();
         let may_last = Duration::from_nanos(self.may_last.load(Ordering::Acquire));
-        // A whole TTL past the deadline: a renewal under way may still have reached the store.
+        // A whole TTL past the deadline: a renewal in flight may still have reached the store.
         (self.asked + may_last).max(self.valid_until()) + ttl
     }
 
-    /// How long each renewal makes the lease.
     pub(crate) fn ttl(&self) -> Duration {
         Duration::from_nanos(self.lease().ttl.load(Ordering::Acquire))
     }
 
-    /// When a lease just renewed at `asked` for `ttl` wants to be renewed again; `None` if never.
+    /// When to renew a lease that was just renewed at `asked` for `ttl`; `None` if never.
     pub(crate) fn renew_at(&self, asked: Instant, ttl: Duration) -> Option<Instant> {
         (self.renew && !self.capped()).then(|| asked + ttl / 3)
     }
 
-    /// Whether the lease already lasts as long as `max_hold` lets it.
+    /// Whether the lease already lasts as long as `max_hold` allows.
     fn capped(&self) -> bool {
         let lasts = Duration::from_nanos(self.lasts.load(Ordering::Acquire));
         self.max_hold.is_some_and(|max_hold| lasts >= max_hold)
     }
 }
 
-/// What of a TTL may be relied on: less 1 % and 2 ms for clocks that run at different speeds, as
-/// in Redlock.
+/// The part of a TTL that is reliable: less 1 % and 2 ms for clocks of different speeds, as in
+/// Redlock.
 pub(crate) fn validity(ttl: Duration) -> Duration {
     ttl.saturating_sub(ttl / 100 + Duration::from_millis(2))
 }
 
-/// What ended a hold that is in this phase.
 fn reason(phase: u8) -> LostReason {
     match phase {
         RELEASED => LostReason::Released,

@@ -1,4 +1,4 @@
-//! What a hold says at the very instants where it turns: no store, no timer, and no waiting.
+//! The state of a hold just before and after each change: no store, no timer, no waiting.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,6 @@ fn granted() -> GrantedLease {
     GrantedLease { claim, fencing, asked: Instant::now(), ttl: TTL, renew: true, max_hold: None }
 }
 
-/// A hold of ten seconds, and when it was asked for.
 fn hold() -> (LeaseState, Instant) {
     let granted = granted();
     let asked = granted.asked;
@@ -69,7 +68,7 @@ fn a_hold_tells_the_first_reason_of_its_end() {
         hold.lose(reason);
         hold.lose(later);
         assert_eq!(hold.check(asked), Err(reason));
-        // The store keeps it for one whom a shutdown only told to stop.
+        // The store keeps it for a holder that a shutdown has only notified.
         assert_eq!(hold.is_kept(asked), reason == LostReason::ShutDown);
         assert!(!hold.is_kept(asked + VALID));
     }
@@ -101,7 +100,7 @@ fn a_lease_wants_to_be_renewed_after_a_third_of_it() {
     assert_eq!(fixed.renew_at(sent, TTL), None);
 }
 
-/// Red without: `fetch_max` in `renewed`, or the place from which it counts.
+/// Red without: `fetch_max` in `renewed`, or the instant from which it counts.
 #[tokio::test(start_paused = true)]
 async fn a_renewal_counts_from_before_it_was_sent_and_never_shortens() {
     let (hold, asked) = hold();
@@ -124,7 +123,7 @@ fn every_later_renewal_is_as_long_as_the_longest_that_was_asked_for() {
     assert_eq!((hold.ttl(), hold.renewal_ttl(asked)), (TTL * 2, TTL * 2));
 }
 
-/// Red without: the TTL that `store_lets_go_at` adds, or what `asking_for` notes.
+/// Red without: the TTL that `store_lets_go_at` adds, or what `asking_for` records.
 #[test]
 fn the_store_has_let_go_when_the_longest_lease_it_was_asked_for_is_over() {
     let (hold, asked) = hold();
@@ -135,7 +134,7 @@ fn the_store_has_let_go_when_the_longest_lease_it_was_asked_for_is_over() {
     assert_eq!(hold.valid_until(), asked + VALID, "nobody has answered");
 }
 
-/// Red without: `saturating_duration_since(now)` in `handed_off`, or what it is taken from.
+/// Red without: `saturating_duration_since(now)` in `handed_off`, or its receiver.
 #[test]
 fn a_process_that_is_handed_a_lease_has_what_is_left_of_it() {
     let (hold, asked) = hold();
@@ -153,8 +152,8 @@ fn a_process_that_is_handed_a_lease_has_what_is_left_of_it() {
     assert_eq!(lapsed.check(asked + TTL), Err(LostReason::Expired));
 }
 
-/// A task whose runtime does not drive its timers (their worker may be in a long computation) is
-/// notified all the same.
+/// A waiter learns of the deadline even if its runtime does not drive its timers, for example
+/// because the worker that has them is in a long computation.
 ///
 /// Red without: `signal_end`, or the `notify_waiters` of `lose`.
 #[test]
@@ -172,7 +171,7 @@ fn a_deadline_is_signalled_to_a_waiter_where_no_timer_fires() {
     let waker = Waker::from(told.clone());
     let mut ended = Box::pin(hold.clone().ended());
     assert!(ended.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-    // The clock goes on with the first poll; no second one is needed.
+    // The first poll advances the clock; no second one is needed.
     assert!(advance(VALID).now_or_never().is_none());
     assert_eq!(Instant::now(), hold.valid_until());
     assert!(!told.0.load(Ordering::Acquire), "nobody drives that timer");

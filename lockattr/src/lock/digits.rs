@@ -1,6 +1,6 @@
-//! Numbers as text, without the machinery of `format!`: a lock's value is written for each acquisition.
+//! Formats numbers without `format!`, because every acquisition writes a lock's value.
 
-/// A number in digits, at the end of a buffer that holds any.
+/// A number in digits, at the end of a buffer.
 pub(crate) struct Digits<const N: usize> {
     buffer: [u8; N],
     begins: usize,
@@ -8,7 +8,6 @@ pub(crate) struct Digits<const N: usize> {
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// All thirty-two hexadecimal digits.
 pub(crate) fn hex(number: u128) -> Digits<32> {
     let mut buffer = [b'0'; 32];
     for (digits, byte) in buffer.chunks_exact_mut(2).zip(number.to_be_bytes()) {
@@ -18,7 +17,6 @@ pub(crate) fn hex(number: u128) -> Digits<32> {
     Digits { buffer, begins: 0 }
 }
 
-/// As few decimal digits as it takes.
 pub(crate) fn decimal(mut number: u64) -> Digits<20> {
     let (mut buffer, mut begins) = ([b'0'; 20], 20);
     for digit in buffer.iter_mut().rev() {
@@ -44,7 +42,7 @@ impl<const N: usize> Digits<N> {
 mod tests {
     use super::{decimal, hex};
 
-    /// Red without: the halves of a byte in `hex`; `rev`, or counting in `begins`, in `decimal`.
+    /// Red without: the halves of a byte in `hex`; `rev`, or the updates of `begins`, in `decimal`.
     #[test]
     fn they_are_what_format_writes() {
         for number in [0, 1, 9, 10, 1_700_000_000_123, u64::MAX] {

@@ -1,4 +1,4 @@
-//! What can go wrong, named by what the caller does next.
+//! Errors, named by what the caller does next.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -10,18 +10,18 @@ use tokio::time::Instant;
 use crate::Holder;
 use crate::lock::holder::rounded;
 
-/// Why a lock was not had, or not kept.
+/// Why a lock was not acquired, or was lost.
 ///
 /// | variant | what to do |
 /// |---|---|
-/// | [`Contended`](Self::Contended) | try later; `holder` tells who has it |
-/// | [`Deadlock`](Self::Deadlock) | give back what is held, try again; and take the locks in one order |
+/// | [`Contended`](Self::Contended) | try later; `holder` names the holder |
+/// | [`Deadlock`](Self::Deadlock) | release what is held, and try again; take the locks in one order |
 /// | [`Lost`](Self::Lost) | stop, and check what the work has done so far |
-/// | [`Store`](Self::Store) | look at the store |
+/// | [`Store`](Self::Store) | check the store |
 /// | [`ShutDown`](Self::ShutDown) | nothing: the process is on its way out |
 /// | [`Reentered`](Self::Reentered), [`NoManager`](Self::NoManager), [`InvalidKey`](Self::InvalidKey), [`InvalidOptions`](Self::InvalidOptions) | fix the program |
 ///
-/// An outage is never reported as contention, nor the other way round. No variant ever carries a
+/// An outage is never reported as contention, nor contention as an outage. No variant carries a
 /// password.
 ///
 /// ```
@@ -46,65 +46,65 @@ use crate::lock::holder::rounded;
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Another holder had the lock after the last attempt: try later.
+    /// Another holder had the lock at the last attempt: try later.
     #[error("`{key}` is held by {}; gave up after {attempts} attempt{} in {}",
         Named(holder.as_deref()), if *attempts == 1 { "" } else { "s" }, rounded(*waited))]
     Contended {
-        /// What was asked for.
+        /// The key or keys of the call.
         key: String,
         /// How often the lock was asked for.
         attempts: u32,
         /// How long the call waited.
         waited: Duration,
-        /// Who holds it, where the store could say.
+        /// The holder, if the store knows it.
         holder: Option<Box<Holder>>,
     },
-    /// The call waits for others that wait, in the end, for what its own call chain holds. Only where
-    /// [`deadlocks`](crate::LockManagerBuilder::detect_deadlocks) are looked for, and for one of the circle:
-    /// the others go on when this one has given back what it holds.
+    /// The call waits in a cycle: in the end, for a lock that its own call chain holds. Only with
+    /// [`detect_deadlocks`](crate::LockManagerBuilder::detect_deadlocks), and for one call of the
+    /// cycle: the others go on when this one has released what it holds.
     #[error("{}", Circle { circle, holds })]
     Deadlock {
-        /// What was asked for.
+        /// The key or keys of the call.
         key: String,
-        /// What stands in the way, from `key` on: each lock, and who holds it and waits for the next.
+        /// The locks of the cycle, from `key` on: each with its holder, which waits for the next.
         circle: Vec<(String, Holder)>,
-        /// What the last of them waits for, and this call chain holds.
+        /// The lock that the last of them waits for, and this call chain holds.
         holds: String,
     },
-    /// The lease ended while the work went on: stop, and check what it has done. It may also have ended
-    /// before the work began, and then the work has not begun.
+    /// The lease ended while the work went on: stop, and check what it has done. If the lease ended
+    /// before the work began, the work has not begun.
     #[error("the lease on `{key}` was lost: {reason}; stop, and check what the work has done")]
     Lost {
-        /// What was held.
+        /// The key or keys of the lock.
         key: String,
         /// How it ended.
         reason: LostReason,
     },
-    /// The store could not be asked, so it is unknown who holds the lock: look at the store.
+    /// The store could not be asked, so the holder is unknown: check the store.
     #[error("{}: {source}", NotAsked(key))]
     Store {
-        /// What was asked for; empty where the store was contacted for no key, as by
+        /// The key or keys of the call; empty if the store was contacted for no key, as by
         /// [`connect`](crate::LockManager::connect).
         key: String,
-        /// What the store, or the way to it, answered.
+        /// What the store, or the connection to it, answered.
         source: StoreError,
     },
-    /// A nested call asked for a key its own call chain holds, with `reentrant = false`.
+    /// A nested call asked for a key that its own call chain holds, with `reentrant = false`.
     #[error(
-        "`{key}` is already held by this call chain, and `reentrant = false` forbids to enter again"
+        "`{key}` is already held by this call chain, and `reentrant = false` forbids entering it again"
     )]
     Reentered {
-        /// What is held.
+        /// The key or keys of the lock.
         key: String,
     },
     /// The manager is shutting down and grants nothing more.
     #[error("`{key}` was not acquired: the lock manager is shut down")]
     ShutDown {
-        /// What was asked for.
+        /// The key or keys of the call.
         key: String,
     },
-    /// No manager is installed, or none under the name that `manager = "…"` asks for; an error
-    /// event then tells the name. Call [`LockManager::install`](crate::LockManager::install) or
+    /// No manager is installed, or none under the name in `manager = "…"`; an error event then
+    /// contains the name. Call [`LockManager::install`](crate::LockManager::install) or
     /// [`install_as`](crate::LockManager::install_as) at start-up, or run inside
     /// [`LockManager::scope`](crate::LockManager::scope).
     #[error(
@@ -120,7 +120,7 @@ pub enum Error {
     InvalidOptions(String),
 }
 
-/// How a lease ended before its holder was done.
+/// How a lease ended before its holder released it.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -140,22 +140,23 @@ pub enum Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LostReason {
-    /// It ran out: no renewal came through in time, or the process slept, or it was not renewed.
+    /// It expired: no renewal succeeded in time, or the process was suspended, or it was not to be
+    /// renewed.
     Expired,
-    /// The store says that it is not ours any more: deleted, flushed, or taken by another.
+    /// The store reports another holder or none: the lock was deleted, flushed, or taken.
     Taken,
     /// It was held as long as `max_hold` allows.
     MaxHold,
     /// The manager is shutting down.
     ShutDown,
-    /// The hold that this one is nested in was released.
+    /// The outer hold of this nested one was released.
     Released,
-    /// This process was forked from the one that has the lock, which it did not take along.
+    /// This process was forked from the holder, and a fork does not inherit locks.
     Forked,
 }
 
 impl Error {
-    /// The same of a call that began at `began`, and may have waited before.
+    /// Adds the waiting time of a call that began at `began`, and may have waited before.
     pub(crate) fn waited_since(self, began: Instant) -> Self {
         match self {
             Self::Contended { key, attempts, holder, .. } => {
@@ -170,7 +171,7 @@ impl fmt::Display for LostReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Expired => "it ran out before it was renewed",
-            Self::Taken => "the store no longer has it as ours",
+            Self::Taken => "the store no longer has this process as its holder",
             Self::MaxHold => "it was held as long as `max_hold` allows",
             Self::ShutDown => "the lock manager is shutting down",
             Self::Released => "the hold around it was released",
@@ -179,7 +180,7 @@ impl fmt::Display for LostReason {
     }
 }
 
-/// What a store answered when it could not answer: it is unknown whether the command took effect.
+/// The error of a store that could not answer. The command may or may not have taken effect.
 ///
 /// ```
 /// use lockattr::store::StoreError;
@@ -196,19 +197,19 @@ pub struct StoreError {
 }
 
 impl StoreError {
-    /// An error in one clause. It must not carry a password.
+    /// An error with a message of one clause, which must not contain a password.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), not_sent: false, invalid: false, source: None }
     }
 
-    /// Says that the command certainly did not reach the store, so that there is nothing to undo.
+    /// Marks that the command certainly did not reach the store, so that there is nothing to undo.
     #[must_use]
     pub fn not_sent(mut self) -> Self {
         self.not_sent = true;
         self
     }
 
-    /// Marks the error as final: no retry connects, because the URL is wrong.
+    /// Marks that no retry will succeed, because the URL is wrong.
     #[must_use]
     pub(crate) fn invalid(mut self) -> Self {
         self.invalid = true;
@@ -219,7 +220,8 @@ impl StoreError {
         self.not_sent
     }
 
-    /// Takes that back: what was asked before did reach the store, so that there is something to undo.
+    /// Reverts [`not_sent`](Self::not_sent): an earlier command did reach the store, so there is
+    /// something to undo.
     #[cfg(any(feature = "zookeeper", feature = "etcd"))]
     #[must_use]
     pub(crate) fn sent(mut self) -> Self {

@@ -1,4 +1,4 @@
-//! Fencing tokens: numbers that only grow, so that a resource can refuse a holder that slept.
+//! Fencing tokens: numbers that only grow, so that a resource can reject a holder that was paused.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use crate::platform::entropy::since_1970;
 
-/// Bits left free below the store's counter, for hand-offs that do not ask the store.
+/// Low bits of a token that the store's counter leaves free, for hand-offs that do not ask the
+/// store.
 pub(crate) const HAND_OVER_BITS: u32 = 10;
 
-/// How far ahead of a store's clock and counter a hint may be, in microseconds: an hour. A clock may be
-/// years ahead, and a counter never goes back.
+/// How far a hint may be ahead of a store's clock and counter, in microseconds: an hour. A clock
+/// may be wrong by years, and a counter never goes back.
 pub(crate) const FARTHEST_HINT: u64 = 3_600_000_000;
 
 /// 2024-01-01T00:00:00Z in seconds since 1970: where the counters of all stores begin.
@@ -18,9 +19,9 @@ const EPOCH: Duration = Duration::from_secs(1_704_067_200);
 
 /// The number of one acquisition: greater than that of every earlier acquisition of the same key.
 ///
-/// Send it along with every write and let the resource refuse a smaller one than it has seen
-/// (Kleppmann, *How to do distributed locking*, 2016): then a holder that was paused past its
-/// lease can do no harm. It is positive and fits a signed 64-bit column.
+/// Send it along with every write, and let the resource reject a number smaller than the greatest
+/// that it has seen (Kleppmann, *How to do distributed locking*, 2016). A holder that was paused
+/// past its lease then does no harm. The number is positive and fits a signed 64-bit column.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -44,28 +45,28 @@ pub struct FencingToken(u64);
 
 impl FencingToken {
     /// Makes the token of an acquisition from the store's counter, which is at least the
-    /// microseconds since 2024-01-01 and below 2⁵³. A store gives no number twice, up to that end.
+    /// microseconds since 2024-01-01 and below 2⁵³. A store gives each number at most once.
     ///
     /// The low ten bits stay free for hand-offs inside a process.
     pub const fn from_counter(counter: u64) -> Self {
         Self((counter << HAND_OVER_BITS) & (u64::MAX >> 1))
     }
 
-    /// The token of an acquisition, by a counter that a server told: none if it cannot be one, and
-    /// would become a number that is smaller than others, or is given twice.
+    /// The token for a counter that a server sent; `None` if the counter is not valid, and the
+    /// token would not be unique or not grow.
     #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
     pub(crate) fn read(counter: u64) -> Option<Self> {
         let token = Self::from_counter(counter);
         (counter > 0 && token.counter() == counter).then_some(token)
     }
 
-    /// The counter that [`from_counter`](Self::from_counter) made it of.
+    /// The counter that [`from_counter`](Self::from_counter) made it from.
     pub(crate) const fn counter(self) -> u64 {
         self.0 >> HAND_OVER_BITS
     }
 
-    /// The number of the next hold of the same lease, handed off inside this process; `None` if
-    /// the numbers that the store reserved for that are used up.
+    /// The number of the next hold of the same lease, handed off inside this process; `None` if the
+    /// numbers that the store reserved for hand-offs are used up.
     pub(crate) fn handed_off(self) -> Option<Self> {
         let next = self.0 + 1;
         (next & ((1 << HAND_OVER_BITS) - 1) != 0).then_some(Self(next))
@@ -77,24 +78,24 @@ impl FencingToken {
     }
 }
 
-/// The numbers of those who have one lease together: the greatest that was given.
+/// Gives numbers to the holders of one shared lease. It stores the last number given.
 #[derive(Debug)]
 pub(crate) struct Numbers(AtomicU64);
 
 impl Numbers {
-    /// Numbers that are greater than `last`, of the same lease.
+    /// Numbers greater than `last`, of the same lease.
     pub(crate) fn after(last: FencingToken) -> Self {
         Self(AtomicU64::new(last.0))
     }
 
-    /// The next number; none if those are used up that the store reserved.
+    /// The next number; `None` if those that the store reserved are used up.
     pub(crate) fn next(&self) -> Option<FencingToken> {
         let next = |last| FencingToken(last).handed_off().map(FencingToken::get);
         let last = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).ok()?;
         FencingToken(last).handed_off()
     }
 
-    /// The greatest that was given.
+    /// The greatest number given.
     pub(crate) fn last(&self) -> FencingToken {
         FencingToken(self.0.load(Ordering::Acquire))
     }
@@ -119,8 +120,8 @@ impl From<FencingToken> for i64 {
     }
 }
 
-/// What the clock shows in a counter. A counter that follows it where it can goes on in a store
-/// which forgot everything.
+/// The counter that the clock corresponds to. A counter that follows the clock still grows after
+/// its store lost its memory.
 pub(crate) fn clock() -> u64 {
     let now = since_1970().saturating_sub(EPOCH);
     u64::try_from(now.as_micros()).unwrap_or(u64::MAX)

@@ -1,10 +1,10 @@
-//! One lock that is held, as a list of all of them shows it.
+//! An entry in the list of held locks.
 
 use crate::{FencingToken, Holder};
 
-/// A lock that somebody holds: a line of what [`LockManager::held_locks`] lists.
+/// A held lock, as [`LockManager::held_locks`] lists it.
 ///
-/// A report, out of date as soon as it is made.
+/// It is a snapshot, and out of date as soon as it is made.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -29,22 +29,22 @@ use crate::{FencingToken, Holder};
 pub struct HeldLock {
     /// The key, without the manager's prefix.
     pub key: String,
-    /// Who has it; of several, the one whose lease ends first, where the store can tell.
+    /// The holder; of several, the one whose lease ends first, if the store knows that.
     pub holder: Holder,
-    /// How many have it: 1, or how many share it or have a permit.
+    /// The number of holders: 1, or how many share the lock or have a permit.
     pub holders: u32,
-    /// Whether it is held in a way that others can hold it too: shared, or by permits.
+    /// Whether others can hold it too: shared, or by permits.
     pub shared: bool,
-    /// How many wait in the store's queue for it: each process counts once, however many of its
-    /// tasks wait.
+    /// The length of the store's wait queue. Each process counts once, however many of its tasks
+    /// wait.
     pub waiting: u64,
-    /// The number of that holder's acquisition, where the store keeps it with the lock. Holds that
-    /// were handed off inside the holder's process have greater ones.
+    /// The number of that holder's acquisition, if the store keeps it with the lock. Holds that
+    /// were handed off inside the holder's process have greater numbers.
     pub fencing_token: Option<FencingToken>,
 }
 
 impl HeldLock {
-    /// A lock that one holder has alone, and no caller waits for; for a [`Store`](crate::store::Store).
+    /// A lock with one exclusive holder and no waiters; for a [`Store`](crate::store::Store).
     ///
     /// ```
     /// use lockattr::{HeldLock, Holder};

@@ -1,4 +1,4 @@
-//! Who holds a lock: the label that travels in the lock's value, and its reading.
+//! The holder of a lock: the label in the lock's value, and how it is parsed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,13 +9,13 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 use crate::lock::digits::decimal;
 use crate::platform::entropy::since_1970;
 
-/// What would break the `name=value` words of a label apart.
+/// Characters that would break the `name=value` words of a label.
 const RESERVED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'=');
 
-/// Who has a lock, since when, and for how long still.
+/// The holder of a lock, since when it holds it, and for how much longer.
 ///
-/// Everything is what the holder wrote about itself; a lock taken by a program that is not
-/// lockattr shows only `remaining`.
+/// All fields are what the holder wrote about itself. For a lock that another program took, only
+/// `remaining` is known.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -37,35 +37,34 @@ const RESERVED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'=');
 pub struct Holder {
     /// The service's name, as set on its manager; the program's name by default.
     pub service: Option<String>,
-    /// The host it runs on.
+    /// The host on which it runs.
     pub host: Option<String>,
     /// Its process id.
     pub process: Option<u32>,
-    /// The function that asked: the annotated one, or what [`LockOptions::function`] said.
+    /// The calling function: the annotated one, or the one that [`LockOptions::function`] named.
     ///
     /// [`LockOptions::function`]: crate::LockOptions::function
     pub function: Option<String>,
-    /// When it asked, by its own clock.
+    /// When it asked for the lock, by its own clock.
     pub since: Option<SystemTime>,
-    /// How long the lease still runs if no caller renews it; `None` if it never ends.
+    /// How long the lease still runs without a renewal; `None` if it never ends.
     pub remaining: Option<Duration>,
-    /// What it waits for, if this is a note about that.
+    /// What it waits for, if this was read from a deadlock-detection note.
     pub(crate) waits: Option<Box<Waits>>,
 }
 
-/// What a call waits for, as others can read it.
+/// What a call waits for, in a form that other processes can read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waits {
-    /// Of this call and no other.
+    /// Unique to this call.
     pub(crate) id: u64,
-    /// Since when it holds the lock at which the note lies, as that lock's own value says.
+    /// Since when it holds the lock to which the note belongs, as that lock's own value states.
     pub(crate) holds_since: u64,
-    /// The locks, as they are named in the store.
     pub(crate) names: Vec<String>,
 }
 
 impl Waits {
-    /// A word for a label, and the space before it.
+    /// A word for a label, with a leading space.
     pub(crate) fn word(&self) -> String {
         let names: Vec<_> = self.names.iter().map(|name| encoded(name)).collect();
         format!(" waits={}/{}/{}", self.id, self.holds_since, encoded(&names.join(" ")))
@@ -81,7 +80,7 @@ impl Waits {
 }
 
 impl Holder {
-    /// Reads the label out of a lock's value; words it does not know are passed over.
+    /// Parses the label in a lock's value, and skips unknown words.
     pub fn from_value(value: &str, remaining: Option<Duration>) -> Self {
         let mut holder = Self { remaining, ..Self::default() };
         for word in value.split(' ') {
@@ -89,7 +88,8 @@ impl Holder {
                 continue;
             };
             let value = percent_decode_str(value).decode_utf8_lossy();
-            // Others write labels too, and they stand in errors and logs: no line of their own there.
+            // Other programs write labels too, and these appear in errors and logs: none may start
+            // a line of its own.
             let value = value.replace(char::is_control, "\u{fffd}");
             match name {
                 "service" => holder.service = Some(value),
@@ -107,20 +107,20 @@ impl Holder {
         holder
     }
 
-    /// Since when it has the lock, in milliseconds as in its label; zero if that is not said.
+    /// Since when it has the lock, in milliseconds as in its label; zero if the label has no time.
     pub(crate) fn since_millis(&self) -> u64 {
         let since = self.since.and_then(|since| since.duration_since(SystemTime::UNIX_EPOCH).ok());
         since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// Whether two stores name the same holder: how long its lease runs differs from one to the
-    /// other.
+    /// Whether two stores name the same holder. The remaining lease time may differ from store to
+    /// store.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Self { remaining: None, ..self.clone() } == Self { remaining: None, ..other.clone() }
     }
 }
 
-/// One clause, as it stands in a contention error: `orders on web-3 (process 17) in shop::deduct`.
+/// One clause, as in a contention error: `orders on web-3 (process 17) in shop::deduct`.
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.service.as_deref().unwrap_or("another program"))?;
@@ -143,7 +143,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Whole milliseconds: more digits say nothing to a reader.
+/// Rounds to whole milliseconds for display.
 pub(crate) fn rounded(duration: Duration) -> humantime::FormattedDuration {
     let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     humantime::format_duration(Duration::from_millis(millis))
@@ -168,19 +168,20 @@ impl Identity {
         Self { words }
     }
 
-    /// A caller that asks now, for a lock's value.
+    /// The label of a call, for a lock's value.
     pub(crate) fn label(&self, function: Option<&str>) -> String {
         let mut label = String::with_capacity(self.room(function));
         self.write_label(&mut label, function);
         label
     }
 
-    /// How long a label gets, if nothing in the function's name has to be encoded.
+    /// The length of the label, if no character of the function's name has to be encoded.
     pub(crate) fn room(&self, function: Option<&str>) -> usize {
         self.words.len() + function.map_or(0, str::len) + 40
     }
 
-    /// Writes the label of the caller. What is the same for all locks was rendered once, so this only copies.
+    /// Appends the label of a call. The part that is the same for all locks was rendered once, so
+    /// this only copies.
     pub(crate) fn write_label(&self, label: &mut String, function: Option<&str>) {
         let since = u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX);
         for part in ["since=", decimal(since).as_str(), " ", &self.words] {
@@ -196,7 +197,7 @@ impl Identity {
     }
 }
 
-/// Whether [`encoded`] leaves it as it is: so it is with every path in Rust.
+/// Whether [`encoded`] leaves this byte alone, as it does for all bytes of a Rust path.
 fn stands_as_it_is(byte: u8) -> bool {
     byte.is_ascii_graphic() && byte != b'%' && byte != b'='
 }

@@ -1,13 +1,13 @@
-//! What is locked: the key a caller names, and the name it has in the store.
+//! Keys: what a caller locks, and the name of the lock in the store.
 
 use std::fmt;
 
 use crate::Error;
 
-/// Longest key, in bytes, after escaping and without the prefix.
+/// The longest key in bytes, after escaping and without the prefix.
 pub(crate) const MAX_KEY_BYTES: usize = 1024;
 
-/// A checked key and the prefix that keeps applications apart in one store.
+/// A checked key, and the prefix that separates applications in one store.
 ///
 /// ```
 /// use lockattr::store::LockKey;
@@ -24,7 +24,7 @@ pub struct LockKey {
 }
 
 impl LockKey {
-    /// Checks `key` and puts `prefix` before it.
+    /// Checks `key` and prepends `prefix`.
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ impl LockKey {
         Ok(Self { name: [prefix, key].concat().into(), prefix: prefix.len() })
     }
 
-    /// The lock that has this name in the store, prefix and all.
+    /// The lock with this name in the store, prefix included.
     pub(crate) fn named(name: &str) -> Self {
         Self { name: name.into(), prefix: 0 }
     }
@@ -59,15 +59,14 @@ impl LockKey {
     }
 }
 
-/// The one order in which everybody takes several keys, so that two calls that name them in other
-/// orders do not meet; equal ones count once.
+/// Sorts the keys and removes duplicates. All calls use this order, so that two calls that name the
+/// same keys cannot deadlock.
 pub(crate) fn in_one_order(mut keys: Vec<LockKey>) -> Vec<LockKey> {
     keys.sort_by(|one, other| one.name().cmp(other.name()));
     keys.dedup();
     keys
 }
 
-/// Several keys as an error names them.
 pub(crate) fn named(keys: &[LockKey]) -> String {
     keys.iter().map(LockKey::as_str).collect::<Vec<_>>().join(", ")
 }
@@ -88,7 +87,7 @@ impl fmt::Debug for LockKey {
 mod tests {
     use super::{LockKey, in_one_order};
 
-    /// Red without: the prefix kept apart from the key.
+    /// Red without: the prefix stored apart from the key.
     #[test]
     fn a_key_is_shown_to_people_without_its_prefix_and_to_the_store_with_it() {
         let key = LockKey::new("lock:", "product:42").unwrap();

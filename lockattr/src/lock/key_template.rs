@@ -1,19 +1,19 @@
-//! Renders a key template: text as it stands, placeholder values escaped.
+//! Renders a key template: its text unchanged, the values of placeholders escaped.
 //!
-//! A value is escaped so that it can hold neither the character that ends it in the template nor
-//! anything with a meaning of its own: two different argument lists never meet on one key, and no
-//! value moves a key to another Redis Cluster slot by bringing its own braces.
+//! An escaped value can contain neither the character that ends it in the template nor any other
+//! special character. So two different argument lists never give the same key, and no value moves a
+//! key to another Redis Cluster slot with braces of its own.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Write};
 
-/// Room for the values behind a text, so that most keys are written without being moved.
+/// Capacity reserved for values, so that most keys are written without a reallocation.
 const VALUES: usize = 40;
 
 /// Builds one key from the parts of its template.
 #[derive(Debug, Default)]
 pub struct KeyBuilder {
-    /// A text alone is not copied.
+    /// A text without values is borrowed.
     key: Cow<'static, str>,
     failed: bool,
 }
@@ -35,7 +35,7 @@ impl KeyBuilder {
         self
     }
 
-    /// The key so far, to be written on.
+    /// The key so far, as an owned string.
     fn written(&mut self) -> &mut String {
         if let Cow::Borrowed(text) = self.key {
             let mut key = String::with_capacity(text.len() + VALUES);
@@ -45,7 +45,7 @@ impl KeyBuilder {
         self.key.to_mut()
     }
 
-    /// Appends a placeholder's value, escaped; `next` is the character that follows it in the
+    /// Appends a placeholder's value, escaped. `next` is the character that follows it in the
     /// template.
     pub fn placeholder<T: Display + ?Sized>(mut self, value: &T, next: Option<char>) -> Self {
         let mut escaped = Escaped { key: self.written(), next };
@@ -59,14 +59,14 @@ impl KeyBuilder {
         self
     }
 
-    /// The key, or `None` if a value refused to print itself: half a value is another key.
+    /// The key, or `None` if the `Display` of a value failed: a partial value would be another key.
     #[inline]
     pub(crate) fn finish(self) -> Option<Cow<'static, str>> {
         (!self.failed).then_some(self.key)
     }
 }
 
-/// Percent-encodes what a value must not bring into a key, without a string in between.
+/// Percent-encodes the special characters of a value, without an intermediate string.
 struct Escaped<'a> {
     key: &'a mut String,
     next: Option<char>,
@@ -101,7 +101,7 @@ mod tests {
 
     use super::KeyBuilder;
 
-    /// Prints half of itself and refuses.
+    /// Its `Display` writes a part and then fails.
     struct Half;
 
     impl Display for Half {
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(key.as_deref(), Some("ab"));
     }
 
-    /// Red without: `failed` noted in either, or `finish` looking at it.
+    /// Red without: `failed` set in either, or checked in `finish`.
     #[test]
     fn a_value_that_refuses_to_print_itself_makes_no_key() {
         let key = || KeyBuilder::new().text("a:");

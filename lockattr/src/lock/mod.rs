@@ -1,4 +1,4 @@
-//! Values: keys, tokens, options, errors, and what a manager is set to. No I/O, no tasks.
+//! Values: keys, tokens, options, errors, and a manager's settings. No I/O, no tasks.
 
 pub(crate) mod digits;
 pub(crate) mod error;

@@ -1,4 +1,4 @@
-//! What one acquisition asks for, and which values make no sense.
+//! The options of one acquisition, and the checks of their values.
 
 mod choices;
 mod resolved;
@@ -12,17 +12,17 @@ use crate::lock::site::Site;
 pub use choices::{Mode, OnLost, Release};
 pub(crate) use resolved::ResolvedOptions;
 
-/// How long a lease may be: shorter than 10 ms no network can renew, longer than 30 days no caller
-/// waits for a crashed holder.
+/// Bounds of a lease: one shorter than 10 ms cannot be renewed over a network, and no caller waits
+/// 30 days for a crashed holder.
 const TTL: RangeInclusive<Duration> =
     Duration::from_millis(10)..=Duration::from_secs(30 * 24 * 60 * 60);
 
-/// What one acquisition asks for; what is not set comes from the manager.
+/// The options of one acquisition. The manager provides what is not set.
 ///
-/// The options are checked when they are used: those that make no sense are refused with
-/// [`Error::InvalidOptions`] and a sentence. A nested call that enters again has the lease that
-/// there is; of its options only the wait budget, `on_lost`, `reentrant`, `mode` and `permits` count, and
-/// the last two only in that what could never be granted inside is refused.
+/// Invalid options are rejected at their use, with [`Error::InvalidOptions`] and an explanation. A
+/// nested call that enters again uses the existing lease. Of its options only `wait`, `retry`,
+/// `retry_delay`, `on_lost`, `reentrant`, `mode` and `permits` count, and the last two only to
+/// reject a call that the lease could never serve.
 ///
 /// ```
 /// use std::time::Duration;
@@ -45,7 +45,7 @@ pub struct LockOptions {
     renew: bool,
     max_hold: Option<Duration>,
     hold_at_least: Option<Duration>,
-    /// What is not said depends on whether the body can be cancelled.
+    /// The default depends on whether the body can be cancelled.
     on_lost: Option<OnLost>,
     reentrant: bool,
     mode: Option<Mode>,
@@ -82,58 +82,60 @@ impl LockOptions {
         }
     }
 
-    /// Length of the lease: how long a crashed holder keeps others out. 10 ms to 30 days.
+    /// The length of the lease: how long a crashed holder blocks others. 10 ms to 30 days.
     pub const fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Some(ttl);
         self
     }
 
-    /// Retries after the first attempt: `retry(10)` is at most eleven attempts.
+    /// Retries after the first attempt: `retry(10)` makes at most eleven attempts.
     ///
-    /// Every store that comes with this crate keeps a wait queue: the call waits in it for as long as the attempts
-    /// would take, and is granted the lock in its turn. It asks now and then whether it was forgotten.
+    /// Every store of this crate keeps a wait queue: the call waits in it for as long as the
+    /// attempts would take, and is granted the lock in FIFO order. It asks again now and then, in
+    /// case a notification was lost.
     ///
-    /// `retry` × [`retry_delay`](Self::retry_delay) shorter than the TTL is allowed, but such a
-    /// wait budget cannot outlive a crashed holder.
+    /// `retry` × [`retry_delay`](Self::retry_delay) may be shorter than the TTL, but such a call
+    /// gives up before the lease of a crashed holder ends.
     pub const fn retry(mut self, retries: u32) -> Self {
         self.retry = Some(retries);
         self
     }
 
-    /// Longest pause between two attempts; each pause is a random half to whole of it. A call that
-    /// waits in the queue is handed the lock as soon as it is free, whatever the pause.
+    /// The longest pause between two attempts. Each pause is random, between half of it and all of
+    /// it. A queued call is handed the lock as soon as it is free, whatever the pause.
     pub const fn retry_delay(mut self, delay: Duration) -> Self {
         self.retry_delay = Some(delay);
         self
     }
 
-    /// Longest time to wait for the lock. With [`retry`](Self::retry) too, whichever ends first;
-    /// zero asks once. A store that does not answer gets at least a quarter of a second for it.
+    /// The longest time to wait for the lock. With [`retry`](Self::retry) too, the bound that is
+    /// reached first counts. Zero asks once. A store that does not answer gets at least a quarter
+    /// of a second.
     pub const fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self
     }
 
-    /// Whether the watchdog renews the lease while it is held (it does by default). Without, the
-    /// lease's end is the deadline of the work.
+    /// Whether the watchdog renews the lease while it is held; it does by default. Without renewals
+    /// the end of the lease is the deadline of the work.
     pub const fn renew(mut self, renew: bool) -> Self {
         self.renew = renew;
         self
     }
 
-    /// Longest time to hold the lock, however often it is renewed; then it is lost.
+    /// The longest time to hold the lock, renewals included. Then the lock is lost.
     pub const fn max_hold(mut self, max_hold: Duration) -> Self {
         self.max_hold = Some(max_hold);
         self
     }
 
-    /// Shortest time that the lock stays taken: after a shorter body, until this has passed.
+    /// The shortest time that the lock stays held: after a shorter body, the rest of this time.
     ///
-    /// For jobs that every node starts by its own clock: the node whose clock is late finds the
-    /// lock taken, however quickly the job was done. It counts from the first line of the body, or
-    /// from when [`acquire`](crate::LockManager::acquire) returns: a call that is dropped before that
-    /// keeps nothing taken. Refused where it is longer than [`max_hold`](Self::max_hold), than the TTL
-    /// without [`renew`](Self::renew), or than 366 days.
+    /// For jobs that every node starts by its own clock: a node whose clock is late finds the lock
+    /// held, however quickly the job ran. The time counts from the first line of the body, or from
+    /// when [`acquire`](crate::LockManager::acquire) returns; a call that is dropped earlier keeps
+    /// nothing held. It must not be longer than [`max_hold`](Self::max_hold), than 366 days, or
+    /// than the TTL without [`renew`](Self::renew).
     ///
     /// ```
     /// use std::time::Duration;
@@ -151,30 +153,30 @@ impl LockOptions {
     }
 
     /// What happens to the body of [`with_lock`](crate::LockManager::with_lock) or of an annotated
-    /// function when the lease is lost. A guard taken by hand tells through
-    /// [`lost`](crate::Lease::lost) instead. What runs on the calling thread cannot be cancelled: there
-    /// it is [`Error`](OnLost::Error) by default, and [`Cancel`](OnLost::Cancel) is refused.
+    /// function when the lease is lost. A guard that was acquired by hand signals through
+    /// [`lost`](crate::Lease::lost) instead. A body on the calling thread cannot be cancelled: its
+    /// default is [`Error`](OnLost::Error), and [`Cancel`](OnLost::Cancel) is rejected.
     pub const fn on_lost(mut self, on_lost: OnLost) -> Self {
         self.on_lost = Some(on_lost);
         self
     }
 
-    /// Whether the holder's own nested calls enter again (they do by default); `false` answers
-    /// them with [`Error::Reentered`] at once.
+    /// Whether the holder's own nested calls enter again; they do by default. With `false` they
+    /// fail with [`Error::Reentered`] at once.
     pub const fn reentrant(mut self, reentrant: bool) -> Self {
         self.reentrant = reentrant;
         self
     }
 
-    /// Makes a read/write lock of the key: many [`Shared`](Mode::Shared) holders, or one
-    /// [`Exclusive`](Mode::Exclusive) one as it is by default. Not beside
+    /// Makes the key a read/write lock: many [`Shared`](Mode::Shared) holders, or one
+    /// [`Exclusive`](Mode::Exclusive) holder, which is the default. Not together with
     /// [`permits`](Self::permits).
     pub const fn mode(mut self, mode: Mode) -> Self {
         self.mode = Some(mode);
         self
     }
 
-    /// Makes a semaphore of the key: at most this many holders at once, one at least. Not beside
+    /// Makes the key a semaphore with this many permits, at least one. Not together with
     /// [`mode`](Self::mode).
     ///
     /// ```
@@ -195,16 +197,14 @@ impl LockOptions {
         self
     }
 
-    /// Names the function that asks, for [`Holder`](crate::Holder); the attribute does it by
-    /// itself.
+    /// Names the calling function, for [`Holder`](crate::Holder). The attribute sets it.
     pub const fn function(mut self, function: &'static str) -> Self {
         self.function = Some(function);
         self
     }
 
-    /// What all locks of this kind are called together: what spans and metrics name, and what the
-    /// [order of locks](crate::LockManagerBuilder::lock_order) is about. The attribute does it by
-    /// itself, with its template.
+    /// The common name of all locks of this kind, for spans, metrics and the [lock-order
+    /// check](crate::LockManagerBuilder::check_lock_order). The attribute sets it to its template.
     ///
     /// ```
     /// use lockattr::LockOptions;
@@ -221,7 +221,7 @@ impl LockOptions {
     }
 }
 
-/// Refuses a TTL that no store takes, or that is beyond the `longest` of this one.
+/// Rejects a TTL that is out of bounds, or beyond the `longest` of this store.
 pub(crate) fn check_ttl(ttl: Duration, longest: Duration) -> Result<(), Error> {
     if !TTL.contains(&ttl) {
         return Err(refused(format!("`ttl` is {ttl:?}: it must be 10 ms to 30 days")));

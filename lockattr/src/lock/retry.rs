@@ -1,38 +1,35 @@
-//! How long to go on asking: pure, no clock of its own.
+//! How long an acquisition keeps asking: pure, without a clock of its own.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// No pause is longer, whatever was asked for: the clock must not overflow.
+/// The longest pause, whatever the options say, so that the clock cannot overflow.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// How long the only question of a call may take that does not wait; most stores give up earlier.
+/// How long the only request of a call without a wait may take; most stores give up earlier.
 const RESPONSE_TIME: Duration = Duration::from_secs(5);
 
-/// How long an acquisition goes on asking.
+/// How long an acquisition keeps asking.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitBudget {
     /// Retries after the first attempt; `None` for no such bound.
     pub(crate) retry: Option<u32>,
     /// Time from the first attempt; `None` for no such bound.
     pub(crate) wait: Option<Duration>,
-    /// Longest pause between attempts.
     pub(crate) delay: Duration,
 }
 
 impl WaitBudget {
-    /// Asks once.
     pub(crate) fn once(self) -> Self {
         Self { retry: Some(0), wait: None, ..self }
     }
 
-    /// Whether it asks once and never waits.
     pub(crate) fn is_once(&self) -> bool {
         self.retry == Some(0) || self.wait == Some(Duration::ZERO)
     }
 
-    /// Starts to count: the first attempt is about to be made.
+    /// Starts the clock, just before the first attempt.
     pub(crate) fn start(self, now: Instant) -> Attempts {
         let deadline = self.wait.and_then(|wait| now.checked_add(wait));
         let Self { retry, delay, .. } = self;
@@ -41,13 +38,13 @@ impl WaitBudget {
     }
 }
 
-/// The attempts of one acquisition: visibly bounded, and no pause after the last one.
+/// The attempts of one acquisition. They are bounded, and no pause follows the last one.
 #[derive(Debug)]
 pub(crate) struct Attempts {
     left: Option<u32>,
     most: Option<u32>,
     deadline: Option<Instant>,
-    /// Until when to wait in the queue, once that was asked.
+    /// How long to stay queued, once computed.
     wait_ends: Option<Instant>,
     delay: Duration,
     made: u32,
@@ -55,15 +52,14 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
-    /// Counts an attempt.
     pub(crate) fn begin(&mut self) {
         self.made = self.made.saturating_add(1);
     }
 
-    /// Until when to pause before the next attempt, or `None` if this was the last one.
+    /// The end of the pause before the next attempt, or `None` if this was the last one.
     ///
-    /// `random` is in `0..1`: half of every pause is random, so that callers that failed together
-    /// do not come back together.
+    /// `random` is in `0..1`. Half of every pause is random, so that callers that failed together
+    /// do not return together.
     pub(crate) fn pause(&mut self, now: Instant, random: f64) -> Option<Instant> {
         if let Some(left) = &mut self.left {
             *left = left.checked_sub(1)?;
@@ -75,24 +71,22 @@ impl Attempts {
         Some(self.deadline.map_or(wake, |deadline| deadline.min(wake)))
     }
 
-    /// Whether the first attempt is the last.
     pub(crate) fn is_once(&self) -> bool {
         self.left == Some(0) || self.deadline == Some(self.started)
     }
 
-    /// Whether it is worth while to wait in the queue.
     pub(crate) fn can_wait(&self, now: Instant) -> bool {
         !self.is_once() && self.wait_ends.is_none_or(|ends| now < ends)
     }
 
-    /// Until when to wait in the queue: the deadline, or for as long as the retries that are left would
-    /// take if each were refused. Standing in the queue asks all the time, and costs nothing.
+    /// How long to stay queued: until the deadline, or for as long as the remaining retries would
+    /// take if each failed.
     pub(crate) fn wait_ends(&mut self, now: Instant, random: f64) -> Instant {
         if let Some(ends) = self.wait_ends {
             return ends;
         }
         let retries = self.left.map(|left| {
-            // As many random pauses vary together.
+            // The sum of this many random pauses varies less.
             let pause = 0.75 + (random / 2.0 - 0.25) / f64::from(left.max(1)).sqrt();
             let pause = self.delay.min(LONGEST).mul_f64(pause);
             now + pause.saturating_mul(left).min(LONGEST)
@@ -101,8 +95,8 @@ impl Attempts {
         *self.wait_ends.insert(ends)
     }
 
-    /// When a waiter in the queue asks again if it gets no notification for `soon`; `None` if its
-    /// wait budget is spent.
+    /// When a queued claim asks again if it receives no notification within `soon`; `None` if its
+    /// wait budget is used up.
     pub(crate) fn recheck_at(
         &mut self,
         now: Instant,
@@ -113,7 +107,8 @@ impl Attempts {
         (now < ends).then(|| ends.min(now + soon))
     }
 
-    /// How often it was asked: as often as `retry` allows, where that was stood through in the queue.
+    /// The number of attempts to report: all that `retry` allows, if the claim stayed queued for
+    /// that long.
     pub(crate) fn made(&self, now: Instant) -> u32 {
         let waited_it_out =
             self.wait_ends.is_some_and(|ends| ends <= now && self.deadline != Some(ends));
@@ -122,7 +117,7 @@ impl Attempts {
             Some(most) => self.made.min(most),
             None => self.made,
         }
-        // One that waited behind another caller of its process asked through that one.
+        // A call that waited behind another caller of its process asked through that caller.
         .max(1)
     }
 
@@ -130,9 +125,9 @@ impl Attempts {
         now - self.started
     }
 
-    /// Until when an attempt that starts now may take: the deadline, but never less than `floor`,
-    /// or an attempt near the deadline could not be answered at all.
-    /// A call with `wait` zero asks once, and leaves the store the time that any answer may take.
+    /// How long an attempt that starts now may take: until the deadline, but at least `floor`, or
+    /// an attempt near the deadline could not be answered. A call with `wait` zero asks once, and
+    /// allows the store the time that any answer may take.
     pub(crate) fn response_deadline(&self, now: Instant, floor: Duration) -> Option<Instant> {
         self.deadline.map(|deadline| match deadline > self.started {
             true => deadline.max(now + floor),

@@ -1,4 +1,4 @@
-//! What a manager is set to: defaults, then the builder, then the URL's query.
+//! A manager's settings: defaults, then the builder, then the URL's query.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,18 +16,16 @@ pub(crate) struct Settings {
     pub(crate) retry: Option<u32>,
     pub(crate) retry_delay: Duration,
     pub(crate) shutdown_timeout: Duration,
-    /// How long a lock is kept in this process after its last holder.
+    /// How long a lock stays cached in this process after its last holder.
     pub(crate) linger: Duration,
-    /// How often, and for how long, a lock goes from hand to hand in this process while another
-    /// process waits for it. A permit is limited always.
+    /// How often, and for how long, this process hands a lock to its own callers while another process waits
+    /// for it. Permits always have these limits.
     pub(crate) max_handoffs: u32,
     pub(crate) max_handoff_time: Duration,
     pub(crate) server: ServerSettings,
-    /// The longest lease that the store takes.
     pub(crate) longest_ttl: Duration,
-    /// Enables lock-order checking.
     pub(crate) check_lock_order: bool,
-    /// Whether those who wait inside of a hold look for a deadlock of waiting.
+    /// Enables deadlock detection for calls that wait while their call chain holds a lock.
     pub(crate) detect_deadlocks: bool,
 }
 
@@ -52,18 +50,18 @@ impl Default for Settings {
     }
 }
 
-/// The names a URL's query may set, for the message about an unknown one.
+/// The names that a URL's query may set, for the message about an unknown one.
 pub(crate) const NAMES: &str = "`prefix`, `service`, `ttl`, `wait`, `retry`, `retry_delay`, `shutdown_timeout`, `linger`, \
      `max_handoffs`, `max_handoff_time`, `check_lock_order`, `detect_deadlocks`";
 
 impl Settings {
-    /// Takes one setting out of a URL's query; `false` if it is not a manager's.
+    /// Applies one setting of a URL's query; `false` if it is not a manager's.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidOptions`] if the value cannot be read.
     pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<bool, Error> {
-        // The second name of a pair is the one before 0.1.
+        // The second name of a pair is the one from before 0.1.
         match name {
             "prefix" => self.prefix = value.into(),
             "service" => self.service = Some(value.into()),
@@ -90,26 +88,26 @@ impl Settings {
     }
 }
 
-/// How a store talks to its server, where it has one.
+/// How a store talks to its server, if it has one.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerSettings {
-    /// None for as many as the store has by default.
+    /// `None` for the store's default.
     connections: Option<usize>,
     pub(crate) connect_timeout: Duration,
     pub(crate) response_timeout: Duration,
-    /// After this long without a reply, the server is asked whether it is still there.
+    /// After this long without an answer, the client checks whether the server is alive.
     pub(crate) heartbeat: Duration,
     /// How many replicas must have a lease before it counts.
     pub(crate) replicas: usize,
     pub(crate) tls: TlsFiles,
 }
 
-/// The files for connections with TLS, in PEM.
+/// The PEM files for connections with TLS.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TlsFiles {
-    /// The authorities that are trusted, in place of the system's.
+    /// The trusted authorities, in place of the system's.
     pub(crate) ca: Option<PathBuf>,
-    /// Our own certificate, and the key to it.
+    /// The client's own certificate, and its key.
     pub(crate) cert: Option<PathBuf>,
     pub(crate) key: Option<PathBuf>,
 }
@@ -132,16 +130,16 @@ impl ServerSettings {
         self.connections = Some(connections);
     }
 
-    /// Over how many connections a Redis server is asked. It executes one command at a time, and one connection
-    /// carries those of all tasks in few writes, where two need twice as many. But `WAIT` keeps a connection
-    /// waiting.
+    /// The number of connections to a Redis server. It executes one command at a time, and one connection
+    /// carries the commands of all tasks in few writes, where two need twice as many. But `WAIT` blocks its
+    /// connection.
     #[cfg(feature = "redis")]
     pub(crate) fn multiplexed(&self) -> usize {
         self.connections.unwrap_or(if self.replicas > 0 { 2 } else { 1 })
     }
 
-    /// Over how many connections a database is asked: each is a process or a thread there, and answers one
-    /// question at a time.
+    /// The number of connections to a database. Each is a process or a thread of the server, and answers one
+    /// request at a time.
     #[cfg(any(feature = "postgres", feature = "mysql"))]
     pub(crate) fn connections(&self) -> usize {
         self.connections.unwrap_or(2)
@@ -192,7 +190,7 @@ impl TlsFiles {
         Err(Error::InvalidOptions(sentence))
     }
 
-    /// Those that are set, by the names of their settings.
+    /// The files that are set, by the names of their settings.
     #[cfg(feature = "redis")]
     pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
         let all = [("ca", &self.ca), ("client_cert", &self.cert), ("client_key", &self.key)];
@@ -200,7 +198,7 @@ impl TlsFiles {
     }
 }
 
-/// Longer than anything here lasts, and no sum of a few of them is more than a clock can show.
+/// Longer than any real duration, and a sum of a few does not overflow a clock.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 fn check_longest(name: &str, time: Duration) -> Result<(), Error> {
@@ -210,7 +208,7 @@ fn check_longest(name: &str, time: Duration) -> Result<(), Error> {
     Ok(())
 }
 
-/// Reads `10s`, `500ms`, `1m30s`.
+/// Parses `10s`, `500ms`, `1m30s`.
 pub(crate) fn duration(name: &str, value: &str) -> Result<Duration, Error> {
     let duration = humantime::parse_duration(value).map_err(|_| {
         Error::InvalidOptions(format!(
@@ -221,14 +219,12 @@ pub(crate) fn duration(name: &str, value: &str) -> Result<Duration, Error> {
     Ok(duration)
 }
 
-/// Reads `true` or `false`.
 fn switch(name: &str, value: &str) -> Result<bool, Error> {
     value.parse().map_err(|_| {
         Error::InvalidOptions(format!("`{name}={value}` in the URL must be `true` or `false`"))
     })
 }
 
-/// Reads a whole number.
 fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Error> {
     value.parse().map_err(|_| {
         Error::InvalidOptions(format!("`{name}={value}` in the URL is not a whole number in range"))

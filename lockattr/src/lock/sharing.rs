@@ -9,11 +9,11 @@
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sharing {
-    /// With no other holder.
+    /// No other claim.
     #[default]
     Exclusive,
-    /// With any number of others that share.
+    /// Any number of other shared claims.
     Shared,
-    /// With others that take a permit, at most so many of them altogether.
+    /// Other claims that take a permit: at most this many permits in all.
     Permits(u32),
 }

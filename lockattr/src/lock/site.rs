@@ -1,12 +1,13 @@
-//! What kind of lock is asked for, and where in the code: the same for all keys of one template.
+//! The kind of lock that is asked for, and where in the code: the same for all keys of one
+//! template.
 
 use std::fmt;
 use std::panic::Location;
 
-/// A lock as the code names it: its template, and the place where it stands.
+/// A lock as the code names it: its template, and its place in the source.
 ///
-/// Of these there are as many as there are annotated functions, however many keys are locked: what
-/// metrics are labelled by, and what the order of locks is about.
+/// There are as many sites as annotated functions, however many keys are locked. So metrics have a
+/// label for each site, and the lock order is defined on sites.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Site {
     pub(crate) template: &'static str,

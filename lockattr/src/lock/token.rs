@@ -1,26 +1,26 @@
-//! The random value that proves a lease is ours.
+//! The owner token: the random value that proves ownership of a lease.
 
 use std::fmt;
 
 use crate::lock::digits::{Digits, hex};
 use crate::platform::entropy::random_bits;
 
-/// 128 random bits, new for every acquisition: only who knows them renews or releases.
+/// 128 random bits, new for every acquisition. A renewal or a release must present them.
 ///
-/// The first half is the same for all acquisitions of one manager: it names the
-/// [`Subscriber`](crate::store::Subscriber) where notifications about the claim go.
+/// The first half is the same for all acquisitions of one manager. It names the
+/// [`Subscriber`](crate::store::Subscriber) that receives the notifications for the claim.
 ///
-/// `Debug` does not show them, so that no log line becomes a key to somebody's lock.
+/// `Debug` does not show the bits, so that no log line allows a reader to release a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OwnerToken(u128);
 
 impl OwnerToken {
-    /// A token that no other caller has, of a claim whose notifications go to `inbox`.
+    /// A unique token, for a claim whose notifications go to `subscriber`.
     pub(crate) fn random(subscriber: u64) -> Self {
         Self((u128::from(subscriber) << 64) | u128::from(random_bits()))
     }
 
-    /// Reads what `Display` wrote: a store's messages name claims by it.
+    /// Parses what `Display` wrote: a store's messages name claims by it.
     ///
     /// ```
     /// use lockattr::store::{Claim, LockKey, OwnerToken};
@@ -31,30 +31,30 @@ impl OwnerToken {
     /// # Ok::<(), lockattr::Error>(())
     /// ```
     pub fn parse(digits: &str) -> Option<Self> {
-        // `from_str_radix` also takes a sign and capitals, and then one claim had several names.
+        // `from_str_radix` also accepts a sign and capitals, so that one token would have several
+        // texts.
         let ours = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         let digits = Some(digits).filter(|text| text.len() == 32 && text.bytes().all(ours))?;
         u128::from_str_radix(digits, 16).ok().map(Self)
     }
 
-    /// What `Display` writes.
     pub(crate) fn digits(self) -> Digits<32> {
         hex(self.0)
     }
 
-    /// Where notifications about the claim go.
+    /// The subscriber that receives the notifications for the claim.
     pub fn subscriber(self) -> u64 {
         // The upper half fits.
         (self.0 >> 64) as u64
     }
 
-    /// What claims are put in one order by, where any will do.
+    /// A total order on claims, where any order will do.
     pub(crate) fn order(self) -> u128 {
         self.0
     }
 }
 
-/// Thirty-two hexadecimal digits: what stands first in a lock's value.
+/// 32 hexadecimal digits, with which a lock's value begins.
 impl fmt::Display for OwnerToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.digits().as_str())
@@ -71,7 +71,7 @@ impl fmt::Debug for OwnerToken {
 mod tests {
     use super::OwnerToken;
 
-    /// Red without: the look at each digit in `parse`.
+    /// Red without: the check of each digit in `parse`.
     #[test]
     fn a_token_has_one_name_only() {
         let token = OwnerToken::random(0xabcd);
@@ -82,7 +82,7 @@ mod tests {
             assert_eq!(OwnerToken::parse(&other), None, "{other}");
         }
     }
-    /// Red without: the shift in `random`, or the digits kept out of `Debug`.
+    /// Red without: the shift in `random`, or `Debug` without the digits.
     #[test]
     fn a_token_names_its_subscriber_and_is_in_no_log() {
         let token = OwnerToken::random(0xabcd);

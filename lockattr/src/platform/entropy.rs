@@ -1,20 +1,19 @@
-//! What a process hears from the machine it runs on: chance, and what its calendar shows.
+//! Random bits and the wall clock.
 //!
-//! One place for both, so that a simulation can say them (`sim.rs`) and repeat a run.
+//! One place for both, so that a simulation can replace them (`simulated.rs`) and repeat a run.
 
 use std::cell::RefCell;
 use std::time::{Duration, SystemTime};
 
 use crate::platform::process::Process;
 
-/// Bits that no process can foresee.
 pub(crate) fn random_bits() -> u64 {
     #[cfg(feature = "__sim")]
     if let Some(bits) = crate::platform::simulated::said(|machine| machine.random_bits()) {
         return bits;
     }
     MADE_IN.with_borrow_mut(|made_in| {
-        // Its generator was copied with it, and gives what its parent's gives.
+        // A fork copied the generator with its state, so it would repeat the bits of its parent.
         if !made_in.is_current() && rand::rng().reseed().is_ok() {
             *made_in = Process::current();
         }
@@ -27,13 +26,12 @@ thread_local! {
     static MADE_IN: RefCell<Process> = RefCell::new(Process::current());
 }
 
-/// In `0..1`.
+/// A random number in `0..1`.
 pub(crate) fn random_fraction() -> f64 {
-    // As many bits as a fraction has.
+    // As many bits as the fraction of an `f64` has.
     (random_bits() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// How long ago 1970 began, by the calendar.
 pub(crate) fn since_1970() -> Duration {
     #[cfg(feature = "__sim")]
     if let Some(time) = crate::platform::simulated::said(|machine| machine.since_1970()) {

@@ -1,27 +1,27 @@
-//! Which process runs this code. A copy that `fork(2)` made has its parent's memory, and neither its
-//! threads nor connections of its own.
+//! Identifies the process that runs this code. A copy that `fork(2)` made has its parent's memory,
+//! but neither its threads nor connections of its own.
 
 use forkguard::Guard;
 
-/// The process in which this was made.
+/// The process in which this value was made.
 #[derive(Clone, Debug)]
 pub(crate) enum Process {
-    /// How often a fork had led to it: the C library counts, so a look costs no system call.
+    /// The number of forks that led to it. The C library counts them, so a check costs no system
+    /// call.
     Forks(Guard),
-    /// Its number, where nothing counts.
+    /// Its process id, where forks are not counted.
     Id(u32),
 }
 
 impl Process {
-    /// The one that runs this code.
     pub(crate) fn current() -> Self {
         Guard::try_new().map_or_else(|_| Self::Id(std::process::id()), Self::Forks)
     }
 
-    /// Whether this code still runs in that process, and not in one that was forked from it.
+    /// Whether this code still runs in that process, and not in a fork of it.
     pub(crate) fn is_current(&self) -> bool {
         match self {
-            // A look at the counter notes what it saw, and this is to stay as it was made.
+            // A check updates the counter that it was called on, and `self` must not change.
             Self::Forks(forks) => !forks.clone().detected_fork(),
             Self::Id(id) => *id == std::process::id(),
         }
@@ -32,7 +32,7 @@ impl Process {
 mod tests {
     use super::*;
 
-    /// What a fork does to it, `node fork` shows.
+    /// The behaviour after a fork is checked by `node fork`.
     #[test]
     fn a_process_knows_itself() {
         for process in [Process::current(), Process::Id(std::process::id())] {

@@ -1,15 +1,15 @@
-//! The machine of a simulated process: what `tests/sim` answers in place of the real one.
+//! The simulated machine that `tests/sim` puts in place of the real one.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// What the machine says under which a simulated process runs.
+/// The machine on which a simulated process runs.
 pub trait Machine {
-    /// For owner tokens, subscribers and pauses.
+    /// For owner tokens, subscriber numbers and pauses.
     fn random_bits(&self) -> u64;
 
-    /// The calendar.
+    /// The wall clock.
     fn since_1970(&self) -> Duration;
 }
 
@@ -17,7 +17,7 @@ thread_local! {
     static MACHINE: RefCell<Option<Rc<dyn Machine>>> = const { RefCell::new(None) };
 }
 
-/// From now on this machine speaks to all that runs on this thread; `None` for the real one.
+/// Sets the machine for all code on this thread; `None` for the real one.
 pub fn run_on(machine: Option<Rc<dyn Machine>>) {
     MACHINE.with(|current| current.replace(machine));
 }

@@ -1,13 +1,13 @@
-//! What `line.rs` and `gate.rs` are built of: by another name, so that a model checker can put its
-//! own in place.
+//! The synchronization primitives of the wait queues and of `hold/gate.rs`, under one name, so that
+//! a model checker can replace them.
 
 pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Quick, and seeded for each process. The names in a map are those that are locked now, so no process can fill
-/// it with names that were chosen to meet.
+/// Fast, and seeded for each process. A map contains only the names that are locked now, so no
+/// client can fill it with colliding names.
 pub(crate) use foldhash::quality::RandomState as NameHasher;
 pub(crate) use tokio::sync::{Semaphore, oneshot};
 pub(crate) use tokio::time::Instant;
 
-/// In so many parts lies what callers would meet at.
+/// The number of shards of data that callers would otherwise contend for.
 pub(crate) const SHARDS: usize = 64;

@@ -18,7 +18,7 @@ pub(crate) const PICK_UP_TIMEOUT: Duration = Duration::from_millis(100);
 pub(super) enum Handoff<T> {
     /// The lock, handed off.
     Lock(T),
-    /// The place of the head, with its number, to ask the store.
+    /// The role of the head, with its number: this waiter now asks the store.
     Ask(u64),
 }
 
@@ -34,15 +34,13 @@ pub(super) struct PendingHandoff<T> {
 #[derive(Debug)]
 #[must_use = "what was taken back goes on to the next when it is dropped"]
 pub(crate) enum Unclaimed<W, T, K = ()> {
-    /// There is none.
     Nothing,
-    /// There is one, and it may be picked up still.
+    /// A hand-off is pending, and its waiter has time left.
     ForNow,
-    /// It was taken back.
     TooLong(Received<W, T, K>),
 }
 
-/// A waiter that gets the lock.
+/// A waiter that was taken out of the queue to get the lock.
 pub(crate) struct SelectedWaiter<W, T, K = ()> {
     pub(super) queues: Arc<WaitQueues<W, T, K>>,
     pub(super) name: Name,
@@ -54,7 +52,7 @@ impl<W, T, K> SelectedWaiter<W, T, K> {
         &self.waiter.wants
     }
 
-    /// Hands it over; gives it back if the waiter is gone.
+    /// Hands the lock to the waiter, or returns it if the waiter is gone.
     pub(crate) fn hand(self, lock: T) -> Result<(), T> {
         let Self { queues, name, waiter } = self;
         {
@@ -93,7 +91,7 @@ impl<W, T, K> ByName<W, T, K> {
 }
 
 impl<W, T, K> WaitQueue<W, T, K> {
-    /// Whether this waiter was on its way to get the lock. It is no more.
+    /// Returns whether this waiter was selected to get the lock, and unselects it.
     pub(super) fn unselect(&mut self, id: u64) -> bool {
         let at = self.called.iter().position(|called| *called == id);
         at.map(|at| self.called.swap_remove(at)).is_some()
@@ -133,7 +131,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
         })
     }
 
-    /// The same for all locks: what was taken back of them.
+    /// The same for all locks.
     pub(crate) fn reclaim_all(self: &Arc<Self>, now: Instant) -> Vec<Received<W, T, K>> {
         let mut names = Vec::new();
         for shard in &self.shards {
@@ -143,7 +141,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
                 names.extend(handed.map(|(name, _)| name.clone()));
             }
         }
-        // A map's own order differs from run to run.
+        // Sorted, because the order of a map differs from run to run.
         names.sort();
         let looked = names.iter().map(|name| self.check_unclaimed(name, now));
         let taken = looked.filter_map(|lying| match lying {

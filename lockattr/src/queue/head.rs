@@ -1,4 +1,4 @@
-//! Being ahead of all others of this process: asking the store, or having the lock.
+//! The head of a wait queue: the caller of this process that asks the store, or holds the lock.
 
 use std::collections::hash_map::Entry;
 use std::fmt;
@@ -8,9 +8,9 @@ use super::waiter::QueuedWaiter;
 use super::{ByName, Limits, Name, WaitQueue, WaitQueues, wake};
 use crate::platform::sync::{Arc, Instant};
 
-/// Who is next when the one ahead is done.
+/// What follows when the head is done.
 pub(crate) enum Next<W, T, K = ()> {
-    /// This one gets the lock: its turn is to be told.
+    /// This waiter gets the lock.
     Hand(SelectedWaiter<W, T, K>),
     /// No caller who could have it from here; the next one, if any, asks the store.
     Store {
@@ -19,7 +19,8 @@ pub(crate) enum Next<W, T, K = ()> {
     },
 }
 
-/// Being ahead: asking the store, or having the lock. Dropped, the next one is ahead.
+/// The head of a wait queue. It asks the store, or holds the lock. When it is dropped, the next waiter
+/// becomes the head.
 pub(crate) struct Head<W, T, K = ()> {
     pub(super) queues: Arc<WaitQueues<W, T, K>>,
     pub(super) name: Name,
@@ -27,7 +28,7 @@ pub(crate) struct Head<W, T, K = ()> {
     pub(super) left: bool,
 }
 
-/// The place in front, as those see it who have the lock together. It is given up by the last of them.
+/// The head as seen by callers that hold the lock together. The last of them drops the head.
 pub(crate) struct SharedHead<W, T, K = ()> {
     queues: Arc<WaitQueues<W, T, K>>,
     name: Name,
@@ -35,8 +36,8 @@ pub(crate) struct SharedHead<W, T, K = ()> {
 }
 
 impl<W, T, K> Head<W, T, K> {
-    /// The store granted the lock, and said whether others waited then; of those that came since, this
-    /// process may have heard before. `ours` is what waiters here are to know of it.
+    /// The store granted the lock, and reported whether other claims waited at that moment; this process
+    /// may have been notified of later ones before. `ours` is what waiters here learn about the lock.
     pub(crate) fn granted(&self, contended: bool, ours: K, now: Instant) {
         let known_waiters = {
             let mut by_name = self.queues.by_name(&self.name);
@@ -49,7 +50,7 @@ impl<W, T, K> Head<W, T, K> {
         wake(known_waiters);
     }
 
-    /// The store answered that another process has the lock, or did not answer.
+    /// The store answered that another process holds the lock, or did not answer.
     pub(crate) fn learned(&self, known: K) {
         let known_waiters = {
             let mut by_name = self.queues.by_name(&self.name);
@@ -67,7 +68,7 @@ impl<W, T, K> Head<W, T, K> {
         }
     }
 
-    /// What this process knows of the lock, from the asker before.
+    /// What the previous head learned about the lock.
     pub(crate) fn known(&self) -> Option<K>
     where
         K: Clone,
@@ -81,8 +82,8 @@ impl<W, T, K> Head<W, T, K> {
         self.queues.next(&self.name, self.number, now, fits)
     }
 
-    /// Several have the lock together from now on: `ours` is what waiters here are to know of it, by which
-    /// others may be let in.
+    /// From now on several callers hold the lock together. From `ours`, waiters here learn how to join
+    /// them.
     pub(crate) fn shares(&self, ours: K) {
         if let Some(queue) = self.queues.by_name(&self.name).of(self) {
             queue.known = Some((ours, true));
@@ -90,7 +91,7 @@ impl<W, T, K> Head<W, T, K> {
         }
     }
 
-    /// What those who have the lock together see of this place.
+    /// The head as seen by callers that hold the lock together.
     pub(crate) fn front(&self) -> SharedHead<W, T, K> {
         SharedHead { queues: self.queues.clone(), name: self.name.clone(), number: self.number }
     }
@@ -106,14 +107,13 @@ impl<W, T, K> Head<W, T, K> {
                 Ok(())
             }
             _ => {
-                // Not while the lines are locked: the place is given up with `self`.
+                // The mutex is unlocked before `self` is dropped, which locks it.
                 drop(by_name);
                 Err(lock)
             }
         }
     }
 
-    /// The next one asks the store.
     fn leave(&mut self) {
         self.left = true;
         let waiter = {
@@ -142,7 +142,7 @@ impl<W, T, K> Head<W, T, K> {
 }
 
 impl<W, T, K> WaitQueues<W, T, K> {
-    /// Who gets the lock of this name next from the head of this number.
+    /// Selects the next holder after the head with this number.
     fn next(
         self: &Arc<Self>,
         name: &Name,

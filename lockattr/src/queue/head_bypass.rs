@@ -1,5 +1,5 @@
-//! Getting in past the head: one of several holders lets go of its lease, and hands it to a waiter of this
-//! process, while the head waits in the store's queue for another.
+//! Bypassing the head: while the head waits in the store's queue, one of several holders releases its lease and
+//! hands it to a waiter of this process.
 
 use std::time::Duration;
 
@@ -7,23 +7,24 @@ use super::handoff::SelectedWaiter;
 use super::{Limits, WaitQueue, WaitQueues};
 use crate::platform::sync::{Arc, Instant};
 
-/// How many callers got in past the heads since the store last granted this process a lease.
+/// How many callers bypassed the head since the store last granted this process a lease.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum HeadBypass {
-    /// So many, and since when.
+    /// The count, and the time of the first.
     Count(u32, Instant),
-    /// The limit was reached then, and one lease went to the store. After [`GRACE`] the others go there too.
+    /// The limit was reached at this instant, and one lease went to the store. After [`GRACE`] the others go there
+    /// too.
     Enough(Instant),
 }
 
-/// For so long after one lease went to the store, callers still get in past the head: a store nearby may grant that
-/// lease to the head. Later, somebody else may wait there, perhaps for all leases; over a slower network the other
-/// leases go there as well.
+/// For this long after one lease went to the store, callers still bypass the head: a store nearby may grant that
+/// lease to the head. Later, another process may wait there, perhaps for all leases. Over a slower network the
+/// other leases go to the store as well.
 const GRACE: Duration = Duration::from_millis(2);
 
 impl<W, T, K> WaitQueues<W, T, K> {
-    /// Whether the first waiter behind the head may have a lease past it, if it `fits`. If so, returns a bound:
-    /// all who wait now have smaller numbers, and all who come later do not.
+    /// Whether the first waiter behind the head may bypass it, if it `fits`. If so, returns a number that is
+    /// greater than those of all present waiters, and not greater than those of later ones.
     pub(crate) fn may_pass_head(
         &self,
         name: &str,
@@ -35,7 +36,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
         by_name.queues.get_mut(name)?.admits_past_head(self.limits, now, fits).then_some(next)
     }
 
-    /// Takes out the first waiter if its number is smaller than `before`: it gets in past the head.
+    /// Takes out the first waiter, which bypasses the head, if its number is smaller than `before`.
     pub(crate) fn pass(
         self: &Arc<Self>,
         name: &str,
@@ -58,7 +59,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
         Some(SelectedWaiter { queues: self.clone(), name: name.into(), waiter })
     }
 
-    /// The store granted a lease of this name: from now on as many may get in past the head as before.
+    /// The store granted a lease of this name, so the count of bypasses starts again.
     pub(crate) fn was_granted(&self, name: &str) {
         if let Some(queue) = self.by_name(name).queues.get_mut(name) {
             queue.past = None;
@@ -80,7 +81,7 @@ impl<W, T, K> WaitQueue<W, T, K> {
             None => limits.count > 0 || !self.is_answered,
             Some(HeadBypass::Enough(since)) => now.saturating_duration_since(since) < GRACE,
             Some(HeadBypass::Count(count, since)) => {
-                // Before its question is answered, the head may not be in the store's queue.
+                // Before its request is answered, the head may not be in the store's queue.
                 let is_over = (count >= limits.count && self.is_answered)
                     || now.saturating_duration_since(since) >= limits.time;
                 if is_over {

@@ -1,10 +1,10 @@
-//! The wait queues inside a process: of all callers that want the same lock, one asks the store. The
-//! others wait behind it, and a holder hands the lock to the next without asking the store (lock
-//! cohorting: Dice, Marathe, Shavit, `PPoPP` 2012). No I/O, and no clock of its own.
+//! The wait queues inside a process. Of all callers that want the same lock, the head of the queue asks the
+//! store. The others wait behind it, and a holder hands the lock to the next one without asking the store
+//! (lock cohorting: Dice, Marathe, Shavit, `PPoPP` 2012). No I/O, and no clock of its own.
 //!
-//! So a process has one entry in the store's wait queue for a lock, however many of its callers wait, and
-//! a waiter whose wait budget ends need not ask the store: what the asker learned last is
-//! [known](Waiter::known) to all of its queue.
+//! So a process has one entry in the store's wait queue for a lock, however many of its callers wait, and a
+//! waiter whose wait budget ends need not ask the store: all of its queue [knows](Waiter::known) what the head
+//! learned last.
 //!
 //! `W` is what a waiter wants, `T` what it is handed, `K` what is known of the lock: none of them is
 //! read here.
@@ -29,25 +29,22 @@ use head_bypass::HeadBypass;
 use waiter::QueuedWaiter;
 pub(crate) use waiter::{Received, Waiter};
 
-/// How far a lock goes from hand to hand inside a process while another process waits for it. A permit is
-/// limited always.
+/// How often, and for how long, a process hands a lock to its own callers while another process waits for it.
+/// Permits always have these limits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// At most so often.
     pub(crate) count: u32,
-    /// At most for so long.
     pub(crate) time: Duration,
 }
 
-/// All lines of a manager, by the names of the locks.
+/// All wait queues of a manager, by the names of the locks.
 pub(crate) struct WaitQueues<W, T, K = ()> {
-    /// Each has the names of one part, so that callers who want different locks seldom meet.
+    /// Each shard has its own mutex, so that callers of different locks seldom contend.
     shards: [Shard<W, T, K>; SHARDS],
     hasher: NameHasher,
     limits: Limits,
 }
 
-/// The lines of some names.
 type Shard<W, T, K> = Mutex<ByName<W, T, K>>;
 
 /// A name, shared by its queue and those who stand in it.
@@ -58,9 +55,8 @@ struct ByName<W, T, K> {
     /// Waiters that were taken out to ask the store beside the head, and with what they share their place.
     /// Not in their queue: that may be gone before they come to it.
     probes: HashMap<u64, K>,
-    /// Waiters and heads have numbers in one row.
+    /// The last number given. Waiters and heads are numbered together.
     last_id: u64,
-    /// How many turns were handed out that are not picked up yet.
     handed: usize,
 }
 
@@ -70,37 +66,37 @@ struct WaitQueue<W, T, K> {
     /// if a turn is on its way and else no caller is here.
     head: u64,
     waiting: VecDeque<QueuedWaiter<W>>,
-    /// Waiters that were taken out to get the lock, which is on its way. Several, where they share it.
+    /// Waiters that were taken out to get the lock. Several, if they share it.
     called: Vec<u64>,
-    /// Turns that lie ready for their waiters.
     handed: Vec<PendingHandoff<T>>,
     /// Since when another process waits, and how often the lock was handed off since.
     contended: Option<(Instant, u32)>,
-    /// Callers that get in past the head, which asks the store.
+    /// Callers that bypass the head while it asks the store.
     past: Option<HeadBypass>,
-    /// Whether the head has an answer, and so waits in the store's queue.
+    /// Whether the head has an answer, and so is in the store's queue.
     is_answered: bool,
     /// The lock, while no caller has it and it is kept for the next call; and until when.
     /// Boxed, because most lines are of locks that somebody has.
     kept: Option<Box<(T, Instant)>>,
-    /// What the head learned last, and whether that is that the lock is this process's own.
+    /// What the head learned last, and whether that is that this process holds the lock.
     known: Option<(K, bool)>,
-    /// Waiters that need to know, and wait until something is known.
+    /// Waiters to notify when something is known.
     known_waiters: Vec<oneshot::Sender<()>>,
-    /// What the waiters share that were here when it was granted, and the first number after theirs.
+    /// The claim that present waiters may be companions of since the last grant, and the first number after
+    /// theirs.
     companions: Option<(K, u64)>,
-    /// How often the head showed that it lives.
+    /// How often the head showed that it is alive.
     signs: u64,
-    /// How many callers have asked beside the head since it began to ask.
+    /// How many callers have asked in parallel with the head since it began to ask.
     probe_count: u32,
-    /// Whether a waiter asks for all, because the head says nothing.
+    /// Whether a waiter asks the store for the whole queue, because the head is silent.
     probed_for_all: bool,
 }
 
 /// The head of a queue that has none.
 const NO_HEAD: u64 = 0;
 
-/// So many callers at most ask beside a head that has no answer yet.
+/// How many callers at most ask in parallel with a head that has no answer yet.
 const MAX_PROBES: u32 = 32;
 
 impl<W, T, K> WaitQueue<W, T, K> {
@@ -123,7 +119,7 @@ impl<W, T, K> WaitQueue<W, T, K> {
         }
     }
 
-    /// Another head, which has not asked yet.
+    /// Installs another head, which has not asked yet.
     fn begin(&mut self, head: u64) {
         (self.head, self.is_answered) = (head, false);
     }
@@ -133,7 +129,7 @@ impl<W, T, K> WaitQueue<W, T, K> {
         self.head == NO_HEAD
     }
 
-    /// Takes note of what is known now; the waiters that are to be woken.
+    /// Records what is known now, and returns the waiters to wake.
     fn learns(&mut self, known: K, ours: bool) -> Vec<oneshot::Sender<()>> {
         self.known = Some((known, ours));
         self.signs += 1;
@@ -143,7 +139,7 @@ impl<W, T, K> WaitQueue<W, T, K> {
 }
 
 impl<W, T, K> ByName<W, T, K> {
-    /// A new number, larger than all before.
+    /// A new number, greater than all before.
     fn number(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
@@ -180,23 +176,18 @@ impl<W, T, K> ByName<W, T, K> {
     }
 }
 
-/// Where a newcomer stands.
 #[derive(Debug)]
 pub(crate) enum Joined<W, T, K = ()> {
-    /// In front of all others, with the lock if it was kept here.
+    /// It is the head, and has the lock if that was cached.
     Head(Head<W, T, K>, Option<T>),
-    /// Behind somebody.
+    /// It waits behind the head.
     Waiting(Waiter<W, T, K>),
 }
 
-/// What became of a lock that was kept.
 #[derive(Debug)]
 pub(crate) enum CachedLock<T> {
-    /// It was kept long enough.
     Over(T),
-    /// It is to be kept until then.
     Until(Instant),
-    /// It is kept no more.
     Gone,
 }
 
@@ -210,8 +201,8 @@ impl<W, T, K> WaitQueues<W, T, K> {
         Arc::new(Self { shards, hasher, limits })
     }
 
-    /// Joins the queue for the lock of this name. A caller that left it as its `number` to ask beside the
-    /// head comes back to where it was.
+    /// Joins the queue for the lock of this name. A caller that left the queue to ask in parallel with the head passes
+    /// its `number` to get its place back.
     pub(crate) fn join(
         self: &Arc<Self>,
         name: &str,
@@ -283,8 +274,8 @@ impl<W, T, K> WaitQueues<W, T, K> {
         Some((Head { queues: self.clone(), name, number, left: false }, kept))
     }
 
-    /// Whether a caller that could share the lock may ask the store beside the head: the head's first
-    /// question has no answer yet, and no caller waits behind it. Some may, and a crowd may not.
+    /// Whether a caller that could share the lock may ask the store in parallel with the head: the head's first request
+    /// has no answer yet, and no caller waits behind it. At most [`MAX_PROBES`] may.
     pub(crate) fn may_probe(&self, name: &str) -> bool {
         let queues = &mut self.by_name(name).queues;
         let Some(queue) = queues.get_mut(name) else { return false };
@@ -294,8 +285,8 @@ impl<W, T, K> WaitQueues<W, T, K> {
         may
     }
 
-    /// Whether a waiter may ask the store for all of its queue, because the head is silent: the first that
-    /// wants to know.
+    /// Whether a waiter may ask the store for its whole queue, because the head is silent. Only
+    /// the first caller of this method may.
     pub(crate) fn may_probe_for_all(&self, name: &str) -> bool {
         let queues = &mut self.by_name(name).queues;
         queues
@@ -303,7 +294,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
             .is_some_and(|queue| !std::mem::replace(&mut queue.probed_for_all, true))
     }
 
-    /// A caller learned this that asked beside the head.
+    /// Records what a caller that asked in parallel with the head has learned.
     pub(crate) fn learned(&self, name: &str, known: K) {
         self.learned_if(name, known, |_| true);
     }
@@ -337,8 +328,8 @@ impl<W, T, K> WaitQueues<W, T, K> {
         wake(known_waiters);
     }
 
-    /// The lock was granted in a mode that others can share. The waiters that are here now share its place
-    /// in the store's queue with `granted`; those that come later do not, or others would wait without end.
+    /// The lock was granted in a mode that others can share. The present waiters share the place of `granted`
+    /// in the store's queue. Later ones do not, or other processes would starve.
     pub(crate) fn share(&self, name: &str, granted: K) {
         let mut by_name = self.by_name(name);
         let next = by_name.last_id + 1;
@@ -347,7 +338,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
         }
     }
 
-    /// With what the waiter of this number shares its place.
+    /// The claim whose place the waiter of this number shares.
     pub(crate) fn companion(&self, name: &str, number: u64) -> Option<K>
     where
         K: Clone,
@@ -357,12 +348,12 @@ impl<W, T, K> WaitQueues<W, T, K> {
         companions.filter(|(_, next)| number < *next).map(|(granted, _)| granted.clone())
     }
 
-    /// What a waiter sees of the head: it changes as long as the head lives.
+    /// The head's number, and a counter that grows as long as the head is alive.
     pub(crate) fn signs(&self, name: &str) -> Option<(u64, u64)> {
         self.by_name(name).queues.get(name).map(|queue| (queue.head, queue.signs))
     }
 
-    /// Passes over a head that has shown no sign of life since these, and does not have the lock.
+    /// Replaces a head that has shown no sign of life since `signs`, and does not hold the lock.
     pub(crate) fn skip_silent_head(&self, name: &str, signs: (u64, u64)) {
         let waiter = {
             let mut by_name = self.by_name(name);
@@ -374,14 +365,14 @@ impl<W, T, K> WaitQueues<W, T, K> {
             queue.known = None;
             by_name.ask_next(name)
         };
-        // Not while the lines are locked: a waiter that is woken may want them.
+        // The mutex is unlocked first: the woken waiter may lock it.
         if let Some(waiter) = waiter {
             waiter.notify();
         }
     }
 
-    /// The lock was granted in a mode that others can share: the first `count` waiters that share the
-    /// place, and `can_share` the lock, try the store too, all at once.
+    /// The lock was granted in a mode that others can share. The first `count` waiters that share the place,
+    /// and can share the lock, ask the store too, all at once.
     pub(crate) fn send_probes(&self, name: &str, count: usize, can_share: impl Fn(&W) -> bool)
     where
         K: Clone,
@@ -401,8 +392,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
         probes.into_iter().for_each(QueuedWaiter::notify);
     }
 
-    /// Passes over a head whose lock is lost, as `lost` says of what is known: the first waiter asks the
-    /// store.
+    /// Replaces a head whose lock is lost according to `lost`. The first waiter then asks the store.
     pub(crate) fn skip_lost_head(&self, name: &str, lost: impl Fn(&K) -> bool) {
         let waiter = {
             let mut by_name = self.by_name(name);
@@ -413,7 +403,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
             queue.known = None;
             by_name.ask_next(name)
         };
-        // Not while the lines are locked: a waiter that is woken may want them.
+        // The mutex is unlocked first: the woken waiter may lock it.
         if let Some(waiter) = waiter {
             waiter.notify();
         }
@@ -425,8 +415,8 @@ impl<W, T, K> WaitQueues<W, T, K> {
         Head { queues: self.clone(), name: name.into(), number, left: false }
     }
 
-    /// Another process waits for the lock of this name, or, without a name, for any of them. Those
-    /// that were only kept are to be given back.
+    /// Another process waits for the lock of this name, or, without a name, for any of them. Returns the
+    /// cached ones, which the caller has to release.
     #[must_use = "they are not kept any more"]
     pub(crate) fn contended(&self, name: Option<&str>, now: Instant) -> Vec<T> {
         let note = |queue: &mut WaitQueue<W, T, K>| {
@@ -442,7 +432,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
         kept.into_iter().collect()
     }
 
-    /// The lock of this name, or, without a name, all of them, where they are only kept.
+    /// The cached lock of this name, or, without a name, all cached locks.
     #[must_use = "they are not kept any more"]
     pub(crate) fn take_cached(&self, name: Option<&str>) -> Vec<T> {
         match name {
@@ -451,7 +441,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
         }
     }
 
-    /// All locks that are only kept, and what else is to be done in the same step.
+    /// All cached locks; `also` runs in the same step.
     fn take_all_cached(
         &self,
         also: impl Fn(&mut HashMap<Name, WaitQueue<W, T, K>, NameHasher>),
@@ -462,7 +452,7 @@ impl<W, T, K> WaitQueues<W, T, K> {
             kept.extend(queues.extract_if(|_, queue| queue.kept.is_some()));
             also(queues);
         }
-        // A map's own order differs from run to run.
+        // Sorted, because the order of a map differs from run to run.
         kept.sort_by(|(one, _), (other, _)| one.cmp(other));
         kept.into_iter().filter_map(|(_, queue)| queue.kept).map(|kept| kept.0).collect()
     }
@@ -480,20 +470,18 @@ impl<W, T, K> WaitQueues<W, T, K> {
         }
     }
 
-    /// The lines of those names that stand with this one.
     fn by_name(&self, name: &str) -> MutexGuard<'_, ByName<W, T, K>> {
-        // The upper bits, because the maps go by the others. The remainder fits.
+        // The upper bits, because the maps use the others. The remainder fits.
         let shard = (self.hasher.hash_one(name) >> 32) as usize % SHARDS;
         locked(&self.shards[shard])
     }
 }
 
 fn locked<W, T, K>(shard: &Shard<W, T, K>) -> MutexGuard<'_, ByName<W, T, K>> {
-    // Nothing in there can panic half-way, so a poisoned lock is still good.
+    // No panic can leave this half-changed, so a poisoned mutex is safe to use.
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The lock of this name, where it is only kept.
 fn take_cached<W, T, K>(
     queues: &mut HashMap<Name, WaitQueue<W, T, K>, NameHasher>,
     name: &str,
@@ -502,10 +490,10 @@ fn take_cached<W, T, K>(
     queues.remove(name)?.kept.map(|kept| kept.0)
 }
 
-/// Not while the lines are locked: a waiter that is woken may want them.
+/// Only without the mutex: a woken waiter may lock it.
 fn wake(known_waiters: Vec<oneshot::Sender<()>>) {
     for one in known_waiters {
-        // One that has gone needs to know nothing.
+        // The receiver may be gone.
         let _gone: Result<(), ()> = one.send(());
     }
 }

@@ -1,5 +1,4 @@
-//! Who is next in the line of a process, and who goes without: one step after the other. What other
-//! orders of these steps come to, the models look at.
+//! The order of hand-offs in a wait queue, one step after the other. The models check other orders of these steps.
 
 use std::time::Duration;
 
@@ -45,7 +44,7 @@ fn asks(place: &mut Waiter<u32, &'static str>) -> Option<Head<u32, &'static str>
     }
 }
 
-/// The same for any that wants the lock: what the one that got it wanted.
+/// What the next holder wanted, or whether another process waits.
 fn hands(head: &Head<u32, &'static str>, now: Instant) -> Result<u32, bool> {
     match head.next(now, |_| true) {
         Next::Hand(waiter) => Ok(*waiter.wants()),
@@ -53,7 +52,7 @@ fn hands(head: &Head<u32, &'static str>, now: Instant) -> Result<u32, bool> {
     }
 }
 
-/// Red without: `leave`, the `Drop` that calls it, or the number of each place.
+/// Red without: `leave`, the `Drop` that calls it, or the number of each waiter.
 #[test]
 fn the_place_in_front_goes_on_to_those_who_are_left_in_their_order() {
     let (queues, _) = queues();
@@ -67,14 +66,14 @@ fn the_place_in_front_goes_on_to_those_who_are_left_in_their_order() {
     assert!(asks(&mut fourth).is_none());
     drop(in_front);
     drop(asks(&mut fourth).expect("its turn"));
-    // Told already, and gone before it looked.
+    // Woken already, and dropped before it was polled.
     drop(fifth);
     let (in_front, kept) = queues.try_join("a").expect("the line is empty");
     assert!(kept.is_none());
     assert!(format!("{in_front:?}").starts_with(r#"Head { name: "a""#));
 }
 
-/// Red without: the `Drop` of a place that was told.
+/// Red without: the `Drop` of a waiter that was woken.
 #[test]
 fn a_turn_that_no_process_takes_goes_to_the_next() {
     let (queues, now) = queues();
@@ -114,7 +113,7 @@ fn a_turn_that_is_not_picked_up_goes_on_to_the_next() {
     assert!(third.received().now_or_never().is_none());
     assert_eq!(looks(&queues, now + PICK_UP_TIMEOUT), "too long");
     let in_front = asks(&mut third).expect("its turn");
-    // Polled at last, it is the first waiter.
+    // The next poll puts it at the front.
     assert!(asks(&mut second).is_none());
     assert_eq!(looks(&queues, now + PICK_UP_TIMEOUT), "nothing");
     drop(in_front);
@@ -125,7 +124,7 @@ fn a_turn_that_is_not_picked_up_goes_on_to_the_next() {
     assert!(queues.try_join("a").is_some(), "the line is empty");
 }
 
-/// Red without: what `reclaim_all` looks for, or the line made anew in `pick_up`.
+/// Red without: what `reclaim_all` looks for, or the new queue in `pick_up`.
 #[test]
 fn a_lock_that_no_process_picks_up_is_taken_back_without_another_waiter() {
     let (queues, now) = queues();
@@ -145,7 +144,7 @@ fn a_lock_that_no_process_picks_up_is_taken_back_without_another_waiter() {
     drop(in_front);
 }
 
-/// Red without: the look at `fits` in `next`, or what `hand` sends.
+/// Red without: the call of `fits` in `next`, or what `hand` sends.
 #[test]
 fn a_lock_is_handed_to_the_first_in_the_queue_if_it_fits_and_to_no_other() {
     let (queues, now) = queues();
@@ -159,7 +158,7 @@ fn a_lock_is_handed_to_the_first_in_the_queue_if_it_fits_and_to_no_other() {
     assert!(asks(&mut third).is_none());
 }
 
-/// Red without: either limit in `next`, or the count of it.
+/// Red without: either limit in `next`, or the count.
 #[test]
 fn while_another_process_waits_a_lock_is_handed_off_so_often_and_so_long() {
     let (queues, now) = queues();
@@ -176,13 +175,13 @@ fn while_another_process_waits_a_lock_is_handed_off_so_often_and_so_long() {
     assert_eq!(hands(&first, now + SECOND * 10), Err(true), "for so long");
     assert_eq!(hands(&first, now), Ok(6));
     assert_eq!(hands(&first, now), Err(true), "so often");
-    // Asked anew, the store let the others pass; some of them still wait.
+    // After another request the store served the other processes; some of them still wait.
     first.granted(false, (), now + SECOND * 10);
     assert_eq!(hands(&first, now + SECOND * 19), Ok(7));
     assert_eq!(hands(&first, now + SECOND * 20), Err(true));
 }
 
-/// Red without: `contended` noted in `granted`, or taken back in `leave`.
+/// Red without: `contended` recorded in `granted`, or reset in `leave`.
 #[test]
 fn a_grant_that_says_that_others_wait_begins_to_count() {
     let (queues, now) = queues();
@@ -195,7 +194,7 @@ fn a_grant_that_says_that_others_wait_begins_to_count() {
     assert_eq!(hands(&in_front, now + SECOND * 10), Ok(3), "the store will say it again");
 }
 
-/// Red without: what is kept in `keep`, or taken in `join` and `try_join`.
+/// Red without: the cached lock in `keep`, or its removal in `join` and `try_join`.
 #[test]
 fn a_kept_lock_goes_to_the_next_call() {
     let (queues, now) = queues();
@@ -211,7 +210,7 @@ fn a_kept_lock_goes_to_the_next_call() {
     drop(again);
 }
 
-/// Red without: either look in `keep`.
+/// Red without: either condition in `keep`.
 #[test]
 fn no_lock_is_kept_from_one_a_waiter_here_or_elsewhere() {
     let (queues, now) = queues();
@@ -224,7 +223,7 @@ fn no_lock_is_kept_from_one_a_waiter_here_or_elsewhere() {
     assert!(matches!(queues.cached("a", now), CachedLock::Gone));
 }
 
-/// Red without: the comparison in `kept`, or the line taken out behind it.
+/// Red without: the comparison in `kept`, or the removal of the queue after it.
 #[test]
 fn a_lock_is_kept_until_its_time_and_not_at_it() {
     let (queues, now) = queues();
@@ -239,7 +238,7 @@ fn a_lock_is_kept_until_its_time_and_not_at_it() {
     drop(head_of(&queues, "a"));
 }
 
-/// Red without: the looks of `take_cached` at the name and at what is kept.
+/// Red without: the checks in `take_cached` of the name and of the cached lock.
 #[test]
 fn a_lock_that_is_wanted_elsewhere_is_given_up_where_it_is_only_kept() {
     let (queues, now) = queues();
@@ -271,8 +270,8 @@ fn passes(queues: &WaitQueue, now: Instant) -> Option<SelectedWaiter<u32, &'stat
     queues.pass("a", before, now, |_| true)
 }
 
-/// Red without: the look at those called in `leave`; `leave_without_head` in `ask_next`; the look at turns that
-/// lie ready in `forget_if_over`, or the new head in `join`, in `try_join` and in `pick_up`.
+/// Red without: the check of `called` in `leave`; `leave_without_head` in `ask_next`; the check of pending hand-offs in
+/// `forget_if_over`, or the new head in `join`, in `try_join` and in `pick_up`.
 #[test]
 fn a_lease_on_its_way_past_the_head_finds_its_waiter_also_when_the_head_has_gone() {
     let (queues, now) = queues();
@@ -305,7 +304,7 @@ fn a_lease_on_its_way_past_the_head_finds_its_waiter_also_when_the_head_has_gone
     assert_eq!(queues.signs("a"), None, "it is gone");
 }
 
-/// Red without: `forget_if_over` in the drop of a place.
+/// Red without: `forget_if_over` in the drop of a waiter.
 #[test]
 fn a_waiter_that_is_gone_when_the_lease_comes_leaves_no_line() {
     let (queues, now) = queues();
@@ -317,8 +316,8 @@ fn a_waiter_that_is_gone_when_the_lease_comes_leaves_no_line() {
     assert_eq!(queues.signs("a"), None, "it is gone");
 }
 
-/// Red without: either limit in `admits_past_head`, the count in `pass`, or its new beginning in `was_granted` and nowhere else;
-/// the look at the head's answer; the moment of grace.
+/// Red without: either limit in `admits_past_head`, the count in `pass`, or its reset in `was_granted` and nowhere
+/// else; the check of the head's answer; the grace period.
 #[test]
 fn so_many_get_in_past_a_head_before_a_lease_goes_to_the_store() {
     let (queues, now) = queues();
@@ -327,7 +326,7 @@ fn so_many_get_in_past_a_head_before_a_lease_goes_to_the_store() {
     let mut waiting = behind(&queues, [1, 2, 3, 4, 5, 6, 7, 8]);
     let got = |now| passes(&queues, now).map(|called| *called.wants());
     assert_eq!([got(now), got(now), got(now)], [Some(1), Some(2), None]);
-    // For a moment, until the store has granted that lease.
+    // During the grace period, until the store has granted that lease.
     let later = now + SECOND;
     assert_eq!([got(now), got(later)], [Some(3), None]);
     drop(head);

@@ -1,15 +1,15 @@
-//! Standing behind others of this process, and being told that the turn has come.
+//! Waiters behind the head of a wait queue, and how they learn of a hand-off.
 
 use std::fmt;
 
 use super::{Head, Name, WaitQueues};
 use crate::platform::sync::{Arc, oneshot};
 
-/// One who stands behind.
+/// A waiter, as its queue stores it.
 pub(super) struct QueuedWaiter<W> {
     pub(super) id: u64,
     pub(super) wants: W,
-    /// Told that its turn lies ready.
+    /// Notifies the waiter that a hand-off is pending.
     pub(super) turn: oneshot::Sender<()>,
 }
 
@@ -20,7 +20,8 @@ impl<W> QueuedWaiter<W> {
     }
 }
 
-/// A place behind others. Dropped, it is given up, together with what was handed there.
+/// A waiter, as its caller holds it. When it is dropped, it leaves the queue and passes on what it was
+/// handed.
 pub(crate) struct Waiter<W, T, K = ()> {
     pub(super) queues: Arc<WaitQueues<W, T, K>>,
     pub(super) name: Name,
@@ -29,13 +30,12 @@ pub(crate) struct Waiter<W, T, K = ()> {
     pub(super) turn: oneshot::Receiver<()>,
 }
 
-/// Whose turn has come.
 #[derive(Debug)]
 pub(crate) enum Received<W, T, K = ()> {
     Lock(T),
     Ask(Head<W, T, K>),
-    /// It asks beside the head, in the place of what it shares that with, and comes back with this number if
-    /// it is refused.
+    /// It asks the store in parallel with the head, as a companion of this claim. If it cannot acquire the lock, it
+    /// rejoins the queue with this number.
     Probe(u64, Option<K>),
 }
 
@@ -53,12 +53,12 @@ impl<W: Clone, T, K> Waiter<W, T, K> {
         }
     }
 
-    /// Its number: the smaller, the earlier.
+    /// Its number: smaller numbers come first.
     pub(crate) fn number(&self) -> u64 {
         self.id
     }
 
-    /// What is known of the lock in this process; if nothing is, what tells when that changes.
+    /// What is known about the lock in this process, or a receiver that is notified when that changes.
     pub(crate) fn known(&self) -> Result<K, oneshot::Receiver<()>>
     where
         K: Clone,
@@ -73,8 +73,8 @@ impl<W: Clone, T, K> Waiter<W, T, K> {
         Err(changed)
     }
 
-    /// Picks the turn up. If it went on to others because it lay there for too long, waits again, in
-    /// front of those who came later, unless all of them are gone.
+    /// Picks the hand-off up. If others got it because it was pending for too long, the waiter rejoins the
+    /// queue at the front, or becomes the head of an empty one.
     fn pick_up(&mut self) -> Option<Received<W, T, K>> {
         let queues = self.queues.clone();
         let mut by_name = queues.by_name(&self.name);

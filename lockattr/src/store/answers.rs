@@ -1,6 +1,7 @@
-//! What servers answer about many claims at once: a character each.
+//! The answers of servers about many claims at once: one character for each.
 
-/// Whether each claim had its locks. A "no" is a lost lock, so nothing else may be taken for one.
+/// Whether each claim still has its locks. Only `0` means a lost lock; any other character is an
+/// error.
 pub(crate) fn held_each(answers: &[u8]) -> Option<Vec<bool>> {
     let held = |answer: &u8| match answer {
         b'1' => Some(true),

@@ -1,4 +1,4 @@
-//! The adapter between [`Store`], whose methods are `async fn`, and a manager, which holds a store of any kind.
+//! The adapter between [`Store`], whose methods are `async fn`, and a manager, which holds any kind of store.
 
 use std::any::Any;
 use std::fmt::{self, Debug};
@@ -15,9 +15,9 @@ use super::{
 };
 use crate::{FencingToken, HeldLock, Holder};
 
-/// A store of any kind, behind one pointer. Cheap to clone: all clones are the same store.
+/// A store of any kind, behind one pointer. It is cheap to clone, and all clones are the same store.
 ///
-/// An `Arc` of any [`Store`] converts into it, so it seldom has to be named:
+/// An `Arc` of any [`Store`] converts into it, so code seldom has to name it:
 ///
 /// ```
 /// use lockattr::store::{AnyStore, MemoryStore, RedlockStore};
@@ -31,7 +31,7 @@ use crate::{FencingToken, HeldLock, Holder};
 pub struct AnyStore(Arc<dyn ErasedStore>);
 
 impl AnyStore {
-    /// The store, which nothing else holds.
+    /// Wraps a store.
     pub fn new(store: impl Store) -> Self {
         Self(Arc::new(store))
     }
@@ -62,7 +62,7 @@ macro_rules! erased {
         async { $($name:ident($($arg:ident: $type:ty),*) -> $answer:ty;)* }
         plain { $($plain:ident($($plain_arg:ident: $plain_type:ty),*) -> $plain_answer:ty;)* }
     ) => {
-        /// [`Store`] with boxed futures. Implement that one.
+        /// [`Store`] with boxed futures. Implement [`Store`] instead.
         #[doc(hidden)]
         #[allow(missing_docs, reason = "each method is that of `Store`")]
         pub trait ErasedStore: Any + Debug + Send + Sync {

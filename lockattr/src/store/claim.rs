@@ -12,7 +12,7 @@ use crate::platform::entropy::random_bits;
 
 /// Which caller asks for what: one acquisition, from its first attempt to its release.
 ///
-/// `Debug` shows the keys only: who reads the value could release the lock.
+/// `Debug` shows the keys only, because the value would allow a reader of the log to release the lock.
 ///
 /// ```
 /// use lockattr::store::{Claim, LockKey};
@@ -27,7 +27,7 @@ pub struct Claim {
     token: OwnerToken,
     sharing: Sharing,
     value: String,
-    /// The value that replaces `value` once the claim shares a lock that it had alone.
+    /// The value that replaces `value` once an exclusive claim becomes a shared one.
     shared_value: OnceLock<String>,
     /// Whether it may wait in the store's queue.
     pub(super) queued: QueuedState,
@@ -37,7 +37,7 @@ pub struct Claim {
     queued_as: Option<Arc<Self>>,
 }
 
-/// Between the token and the label of a claim that shares its lock.
+/// Separates the token from the label of a claim that shares its lock.
 const SHARED: &str = " mode=shared ";
 
 impl Claim {
@@ -50,7 +50,7 @@ impl Claim {
     /// A claim as the manager with this subscriber makes it: for `key` and all of `others` together,
     /// equal ones counted once, shared as `sharing` says.
     ///
-    /// For tests of a [`Store`](super::Store); the example stands at [`Subscriber`].
+    /// For tests of a [`Store`](super::Store). [`Subscriber`] has an example.
     pub fn of(
         subscriber: &Subscriber,
         key: LockKey,
@@ -62,7 +62,7 @@ impl Claim {
         Self::with(subscriber.id(), keys.into(), sharing, label)
     }
 
-    /// A claim of the manager with `inbox` for all of `keys`, of which there is at least one.
+    /// A claim of the manager with this subscriber for all of `keys`, of which there is at least one.
     pub(crate) fn with(
         subscriber: u64,
         keys: Arc<[LockKey]>,
@@ -72,7 +72,7 @@ impl Claim {
         Self::labelled(subscriber, keys, sharing, label.len(), |value| value.push_str(label))
     }
 
-    /// The same with a label that is written where it stays, of about this length.
+    /// The same; `label` writes a label of about this length into the value, without a copy.
     pub(crate) fn labelled(
         subscriber: u64,
         keys: Arc<[LockKey]>,
@@ -103,7 +103,7 @@ impl Claim {
         Self { keys, token, sharing, value, shared_value, queued, attempts, queued_as }
     }
 
-    /// The same acquisition of some of its keys.
+    /// The part of this acquisition that concerns `keys`.
     #[cfg(feature = "redis")]
     pub(crate) fn part(self: &Arc<Self>, keys: Box<[LockKey]>) -> Self {
         let value = self.value.clone();
@@ -128,18 +128,18 @@ impl Claim {
         &self.keys[0]
     }
 
-    /// All that is asked for: it is taken, renewed and given back as one.
+    /// All keys that it locks. They are acquired, renewed and released as one.
     pub fn keys(&self) -> &[LockKey] {
         &self.keys
     }
 
-    /// The same, for a claim that asks for them again.
+    /// The same, without a copy.
     pub(crate) fn shared_keys(&self) -> &Arc<[LockKey]> {
         &self.keys
     }
 
-    /// With whom the lock may be shared. This changes once at most: a claim that had its lock alone may
-    /// share it from then on, where the store [knows such claims](super::Store::supports_downgrade).
+    /// With whom the lock may be shared. This changes once at most: an exclusive claim may become a shared
+    /// one, if the store [supports that](super::Store::supports_downgrade).
     pub fn sharing(&self) -> Sharing {
         match self.shared_value.get() {
             Some(_) => Sharing::Shared,
@@ -147,25 +147,25 @@ impl Claim {
         }
     }
 
-    /// The claim has its lock alone, and shares it from now on. The store learns that with the next renewal.
+    /// Turns the exclusive claim into a shared one. The store learns that with the next renewal.
     pub(crate) fn share(&self) {
         let (token, label) = self.value.split_once(' ').unwrap_or((&self.value, ""));
         self.shared_value.get_or_init(|| [token, SHARED, label].concat());
     }
 
-    /// What proves the lock ours.
+    /// The token that proves ownership of the lock.
     pub fn token(&self) -> OwnerToken {
         self.token
     }
 
     /// What to store under the key: the token, then the holder's label, which
-    /// [`Holder::from_value`](crate::Holder::from_value) reads. The same as long as
-    /// [`sharing`](Self::sharing) is, so a store may compare it as a whole.
+    /// [`Holder::from_value`](crate::Holder::from_value) reads. It changes only when
+    /// [`sharing`](Self::sharing) does, so a store may compare it as a whole.
     pub fn value(&self) -> &str {
         self.shared_value.get().unwrap_or(&self.value)
     }
 
-    /// Its value, and whether it shares a lock that it had alone. One read, so the two agree.
+    /// The value, and whether the claim was exclusive and is now shared. One read, so the two agree.
     #[cfg(feature = "redis")]
     pub(crate) fn value_now(&self) -> (&str, bool) {
         match self.shared_value.get() {
@@ -174,7 +174,6 @@ impl Claim {
         }
     }
 
-    /// The keys as an error names them.
     pub(crate) fn named(&self) -> String {
         named(&self.keys)
     }

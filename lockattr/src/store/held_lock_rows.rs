@@ -1,24 +1,25 @@
-//! What is held, read from rows of a table: one for each holder.
+//! Builds the list of held locks from table rows, one row for each holder.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::{HeldLock, Holder};
 
-/// The rows read so far, by the keys of their locks.
+/// The rows read so far, by key.
 pub(crate) struct HeldLockRows<'a> {
     prefix: &'a str,
     by_key: BTreeMap<String, HeldLock>,
 }
 
 impl<'a> HeldLockRows<'a> {
-    /// Of locks whose names begin with `prefix`.
+    /// For locks whose names begin with `prefix`.
     pub(crate) fn of(prefix: &'a str) -> Self {
         Self { prefix, by_key: BTreeMap::new() }
     }
 
-    /// One holder of the lock of this name, whose lease has so many microseconds left; of several, the
-    /// one whose lease ends first comes first. Names that no process could ask for are passed over.
+    /// Adds one holder of the lock of this name, whose lease has `left` microseconds left. Of
+    /// several holders, the one whose lease ends first comes first. Names that are not valid keys
+    /// are skipped.
     pub(crate) fn add(&mut self, name: &[u8], value: &[u8], left: i64, shared: bool, waiting: i64) {
         let name = std::str::from_utf8(name).ok();
         let key = name.and_then(|name| name.strip_prefix(self.prefix));
@@ -38,12 +39,13 @@ impl<'a> HeldLockRows<'a> {
     }
 }
 
-/// A process that wrote this value, and whose lease has so many microseconds left, if that is known.
+/// The holder that wrote this value, and whose lease has `left` microseconds left, if that is
+/// known.
 pub(crate) fn holder_of(value: &[u8], left: Option<i64>) -> Holder {
     Holder::from_value(&String::from_utf8_lossy(value), left.map(from_micros))
 }
 
-/// What a server counts in microseconds; nothing is left of what is over.
+/// Converts a server's microseconds; a negative number means that no time is left.
 pub(crate) fn from_micros(left: i64) -> Duration {
     Duration::from_micros(u64::try_from(left).unwrap_or_default())
 }

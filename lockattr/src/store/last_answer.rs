@@ -1,11 +1,11 @@
-//! When a store's connection brought its last answer.
+//! When a store's connection last received an answer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::time::Instant;
 
-/// When the last answer came. A question without one, on a connection that has answered others meanwhile, met a
-/// busy server and no outage.
+/// The time of the last answer. A request without an answer met a busy server, and no outage, if the connection
+/// has received other answers since.
 #[derive(Debug)]
 pub(crate) struct LastAnswer {
     made: Instant,
@@ -18,12 +18,10 @@ impl LastAnswer {
         Self { made: Instant::now(), last: AtomicU64::new(0) }
     }
 
-    /// An answer has come.
     pub(crate) fn now(&self) {
         self.last.store(self.age(Instant::now()), Ordering::Relaxed);
     }
 
-    /// Whether one has come since then.
     pub(crate) fn since(&self, since: Instant) -> bool {
         self.last.load(Ordering::Relaxed) > self.age(since)
     }

@@ -109,7 +109,7 @@ pub use request::{AcquireRequest, ReleaseRequest, RenewRequest, Waiting};
 ///   that the command may or may not have taken effect. The caller then undoes an acquire, and tries a renewal again.
 /// * **Every method compares the owner token**, in one atomic step with what it changes.
 /// * **An acquire can be repeated.** If the lock already carries this claim's token, because an earlier answer was lost, the store
-///   grants it again, under the same number or a greater one, and the lease starts anew.
+///   grants it again, under the same number or a greater one, and the lease starts again.
 /// * **Fencing tokens only grow**, per key, across releases, expiries, and a store that lost its memory.
 /// * **A lease ends without a command**, `ttl` after the store received the request.
 /// * **No store retries or waits.** The manager does. A store with wait queues lets a claim [wait in one](Waiting::Queued), grants the
@@ -175,13 +175,14 @@ pub trait Store: Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if the store could not be asked about all of them, or cannot list locks. The default says that it
-    /// cannot.
+    /// [`StoreError`] if the store could not be asked about all of them, or cannot list locks. The default always
+    /// fails.
     fn held_locks(
         &self,
         _prefix: &str,
     ) -> impl Future<Output = Result<Vec<HeldLock>, StoreError>> + Send {
-        let sentence = "this store cannot list its locks: ask who has one of them by its key";
+        let sentence =
+            "this store cannot list its locks: look up the holder of one lock by its key";
         std::future::ready(Err(StoreError::new(sentence).not_sent()))
     }
 

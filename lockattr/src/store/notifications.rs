@@ -76,7 +76,7 @@ impl Notifications {
         // One whose manager is gone may still be listened for.
         let Some(subscriber) = self.subscribers.get(id) else { return };
         if self.read(&subscriber, message).is_none() {
-            tracing::warn!(subscriber = id, "a message that makes no sense was passed over");
+            tracing::warn!(subscriber = id, "ignored an invalid message");
         }
     }
 

@@ -1,37 +1,38 @@
-//! What the stores agree on that keep wait queues of their own: how long an entry lasts, and when its
-//! process looks again. `docs/queue.md` has the whole protocol.
+//! Timing that all stores with wait queues share: how long an entry lasts, and when a claim asks again.
+//! `docs/queue.md` has the whole protocol.
 
 use std::time::Duration;
 
-/// How long a queued claim waits at most before it asks again: the net under lost messages.
+/// How long a queued claim waits at most before it asks again, in case a notification was lost.
 pub(crate) const MAX_RECHECK: Duration = Duration::from_secs(15);
 
-/// How long an entry in a queue lasts after its process asked last. An entry is a lease: a process that
-/// was killed, stopped or cut off does not keep the others waiting for longer.
+/// How long an entry in a queue lasts after its process last asked. An entry is a lease: a process that was
+/// killed, stopped or cut off delays the others for no longer.
 ///
-/// As long as the lease it asks for, so that both cost the same; never less than a second, because a busy
-/// process asks late; never more than [`MAX_RECHECK`].
+/// It lasts as long as the lease that the claim asks for, so both cost the same; at least a second, because
+/// a busy process asks late; at most [`MAX_RECHECK`].
 pub(crate) fn entry_lifetime(ttl: Duration) -> Duration {
     ttl.clamp(LEAST, MAX_RECHECK)
 }
 
-/// No entry lasts for less.
+/// The shortest lifetime of an entry.
 const LEAST: Duration = Duration::from_secs(1);
 
-/// For how long a claim gets its locks by a message, when its process was `silent` for so long.
+/// The lease of a claim that is granted its locks by a notification, after its process was `silent` for so
+/// long.
 ///
-/// The process may have stopped right after it asked last. Whatever its claims are granted after that costs
-/// the others one TTL from then on, and no more.
+/// The process may have stopped right after it last asked. Whatever its claims are granted later delays the
+/// others by at most one TTL from then.
 pub(crate) fn lease_of(ttl: Duration, silent: Duration) -> Duration {
     ttl.min(ttl.max(LEAST).saturating_sub(silent))
 }
 
-/// After how long a queued claim asks again if it hears nothing: three times while its entry lasts.
+/// After how long a queued claim asks again without a notification: three times in the lifetime of its
+/// entry.
 ///
-/// The head of the queue (`ahead` is 0) also asks when the lease in its way ends by itself (`left`). A
-/// program that frees the lock without a word is noticed after `every`; the claims behind the head, of
-/// which each could only be served when those before it have gone, look the more seldom the more of them
-/// there are. A claim far back costs the store three looks in the life of its entry, and no more.
+/// The head of the queue (`ahead` is 0) also asks when the holder's lease ends (`left`), and after `every`,
+/// in case another program freed the lock without notifying. The claims behind it can only be served after
+/// those before them, so the interval grows with their place, up to a third of the entry's lifetime.
 pub(crate) fn recheck_after(
     ttl: Duration,
     ahead: u32,

@@ -1,4 +1,4 @@
-//! What a store is asked for a claim: to take its lock, to keep it, to give it back.
+//! The requests that a store receives for a claim: acquire, renew, release.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Claim, MAX_RECHECK};
 use crate::FencingToken;
 
-/// One lock to take.
+/// A request to acquire a lock.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -22,27 +22,27 @@ use crate::FencingToken;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AcquireRequest {
-    /// Whose it will be.
+    /// The claim that will hold it.
     pub claim: Arc<Claim>,
-    /// How long the lease shall run from now.
+    /// The length of the lease, from now.
     pub ttl: Duration,
-    /// What the claim does while the lock is another's.
+    /// What the claim does while another claim holds the lock.
     pub waiting: Waiting,
-    /// What the fencing counter becomes instead of the store's clock, in microseconds since 2024,
-    /// unless it is that far already: stores that are asked together give the same number then. A hint
-    /// that is more than an hour ahead of the store's clock and of its counter does not count.
+    /// Raises the fencing counter to this number of microseconds since 2024, in place of the store's clock,
+    /// unless the counter is already there. Stores that are asked together then give the same number. The
+    /// store ignores a hint that is more than an hour ahead of both its clock and its counter.
     pub hint: Option<u64>,
-    /// How often the caller wants to look while it waits, if it hears nothing: a store in which other
-    /// programs may free a lock without a word tells a claim at the head of its queue to ask again then.
-    /// A store whose locks nothing else can free may ignore it.
+    /// How often a waiting caller wants to ask again without a notification. Where other programs may free a
+    /// lock without notifying, the store tells the head of its queue to ask again after this time. Other
+    /// stores may ignore it.
     pub recheck_every: Duration,
-    /// A claim of the same process, with which it waited for a lock that both can share: as long as that one
-    /// holds the lock, this one is in its place, before claims that came after it.
+    /// A claim of the same process that waited for the same shareable lock. As long as it holds the lock,
+    /// this claim takes its place in the queue, before claims that came later.
     pub companion: Option<Arc<Claim>>,
 }
 
 impl AcquireRequest {
-    /// The lock of `claim`, for `ttl`, asked for once.
+    /// Asks once for the lock of `claim`, for `ttl`.
     pub fn new(claim: Arc<Claim>, ttl: Duration) -> Self {
         Self {
             claim,
@@ -54,28 +54,28 @@ impl AcquireRequest {
         }
     }
 
-    /// The same, but waiting for it.
+    /// Sets [`waiting`](field@AcquireRequest::waiting).
     #[must_use]
     pub fn waiting(mut self, waiting: Waiting) -> Self {
         self.waiting = waiting;
         self
     }
 
-    /// The same, but looking so often while it waits.
+    /// Sets [`recheck_every`](field@AcquireRequest::recheck_every).
     #[must_use]
     pub fn recheck_every(mut self, recheck_every: Duration) -> Self {
         self.recheck_every = recheck_every;
         self
     }
 
-    /// The same, in the place of a claim of its process that it waited with.
+    /// Sets [`companion`](field@AcquireRequest::companion).
     #[must_use]
     pub fn companion(mut self, companion: Option<Arc<Claim>>) -> Self {
         self.companion = companion;
         self
     }
 
-    /// The same, but counted by this clock.
+    /// Sets [`hint`](field@AcquireRequest::hint).
     #[must_use]
     pub fn hint(mut self, hint: u64) -> Self {
         self.hint = Some(hint);
@@ -83,7 +83,7 @@ impl AcquireRequest {
     }
 }
 
-/// What a claim does while its lock is another's.
+/// What a claim does while another claim holds its lock.
 ///
 /// ```
 /// use lockattr::store::Waiting;
@@ -93,39 +93,40 @@ impl AcquireRequest {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Waiting {
-    /// Nothing: it only asked.
+    /// It does not wait.
     #[default]
     Not,
-    /// It waits in the queue, and is granted the lock when its turn comes: its subscriber learns of it.
+    /// It joins the store's wait queue. The store grants it the lock when it becomes the head, and notifies
+    /// its subscriber.
     Queued,
-    /// It waits in the queue, and when its turn comes its subscriber is asked to ask again: what has to hold
-    /// several locks at once, in stores that know nothing of each other, comes and takes them.
+    /// It joins the store's wait queue. When it becomes the head, the store notifies its subscriber to ask
+    /// again. For claims that need locks of several independent stores at once.
     Told {
-        /// Whether it stood there before: where it does not any more, it has been told, and comes
-        /// before all who stand there.
+        /// Whether it was queued before. If it no longer is, it was notified, and comes before all queued
+        /// claims.
         again: bool,
     },
 }
 
-/// One lease to renew.
+/// A request to renew a lease.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RenewRequest {
-    /// Whose it is.
+    /// The claim that holds it.
     pub claim: Arc<Claim>,
-    /// How long it shall run from now.
+    /// The length of the lease, from now.
     pub ttl: Duration,
-    /// If the lease runs on, no later acquisition of its locks gets this number or a smaller one.
+    /// If the lease is renewed, every later acquisition of its locks gets a greater number than this one.
     pub fence: Option<FencingToken>,
 }
 
 impl RenewRequest {
-    /// The lease of `claim`, for `ttl`.
+    /// Renews the lease of `claim` for `ttl`.
     pub fn new(claim: Arc<Claim>, ttl: Duration) -> Self {
         Self { claim, ttl, fence: None }
     }
 
-    /// The same, and its number is `fence`: another store gave it.
+    /// Sets [`fence`](field@RenewRequest::fence) to a number that another store gave.
     #[must_use]
     pub fn fenced(mut self, fence: FencingToken) -> Self {
         self.fence = Some(fence);
@@ -133,33 +134,33 @@ impl RenewRequest {
     }
 }
 
-/// One lock to give back.
+/// A request to release a lock.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReleaseRequest {
-    /// Whose it is.
+    /// The claim that holds it.
     pub claim: Arc<Claim>,
-    /// How long it stays taken still: `hold_at_least` is not over. Zero to free it now.
+    /// How long the lock stays held: the rest of `hold_at_least`. Zero releases it now.
     pub after: Duration,
-    /// Whether no process is notified, and the claim keeps its place in the queue: the lock failed,
-    /// because other stores refused it.
+    /// Releases without notifying any waiter, and keeps the claim's place in the queue, because the claim
+    /// could not acquire the lock in enough other stores.
     pub quietly: bool,
 }
 
 impl ReleaseRequest {
-    /// The lock of `claim`, now.
+    /// Releases the lock of `claim` now.
     pub fn new(claim: Arc<Claim>) -> Self {
         Self { claim, after: Duration::ZERO, quietly: false }
     }
 
-    /// The same, but it stays taken for so long still, and then ends by itself.
+    /// Keeps the lock held for this long; then its lease ends.
     #[must_use]
     pub fn after(mut self, after: Duration) -> Self {
         self.after = after;
         self
     }
 
-    /// The same, but no process learns of it.
+    /// Sets [`quietly`](field@ReleaseRequest::quietly).
     #[must_use]
     pub fn without_notification(mut self) -> Self {
         self.quietly = true;

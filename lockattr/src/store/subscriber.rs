@@ -185,7 +185,7 @@ impl Subscriber {
         for shard in &self.subscribed {
             slots.extend(locked(shard).iter().map(|(token, slot)| (*token, slot.clone())));
         }
-        // A map's own order differs from run to run, and a simulated one is to be repeated.
+        // Sorted, because the order of a map differs from run to run, and a simulated run has to be repeatable.
         slots.sort_unstable_by_key(|(token, _)| token.order());
         let now = Instant::now();
         slots.iter().for_each(|(_, slot)| slot.put(Notification::AskAgain(now)));
@@ -225,7 +225,6 @@ impl Subscriber {
         }
     }
 
-    /// The part of the subscriptions in which that of this token lies.
     fn subscribed(
         &self,
         token: OwnerToken,
@@ -250,7 +249,7 @@ impl Subscriber {
 }
 
 fn locked(shard: &Shard) -> MutexGuard<'_, HashMap<OwnerToken, Arc<Slot>, NameHasher>> {
-    // Nothing in there can panic half-way, so a poisoned lock is still good.
+    // No panic can leave this half-changed, so a poisoned mutex is safe to use.
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

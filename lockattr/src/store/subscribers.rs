@@ -1,35 +1,32 @@
-//! The subscribers that a store tells, each for as long as its manager keeps it.
+//! The subscribers that a store notifies, each for as long as its manager keeps it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::Subscriber;
 
-/// The subscribers, by their numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers(Mutex<HashMap<u64, Weak<Subscriber>>>);
 
 impl Subscribers {
-    /// Adds one, and forgets those whose managers are gone.
+    /// Adds a subscriber, and removes those whose managers are gone.
     pub(crate) fn add(&self, subscriber: &Arc<Subscriber>) {
         let mut subscribers = self.lock();
         subscribers.retain(|_, subscriber| subscriber.strong_count() > 0);
         subscribers.insert(subscriber.id(), Arc::downgrade(subscriber));
     }
 
-    /// The one with this number, unless its manager is gone.
     pub(crate) fn get(&self, id: u64) -> Option<Arc<Subscriber>> {
         self.lock().get(&id).and_then(Weak::upgrade)
     }
 
-    /// All of them.
     #[cfg(any(feature = "redis", feature = "postgres", feature = "mysql"))]
     pub(crate) fn all(&self) -> Vec<Arc<Subscriber>> {
         self.lock().values().filter_map(Weak::upgrade).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Weak<Subscriber>>> {
-        // Nothing in there can panic half-way, so a poisoned lock is still good.
+        // No panic can leave this half-changed, so a poisoned mutex is safe to use.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! A store's URL, taken apart, and what of it may be shown.
+//! Parses the URL of a store, and decides which parts of it may be shown.
 
 use std::collections::HashSet;
 
@@ -7,11 +7,9 @@ use url::Url;
 use crate::Error;
 use crate::lock::settings;
 
-/// A store's URL, taken apart.
 pub(crate) struct StoreUrl {
-    /// One for each of its hosts, with all the rest but the query. There is at least one.
+    /// One for each host, without the query. There is at least one.
     pub(crate) urls: Vec<Url>,
-    /// The names and values of its query.
     pub(crate) query: Vec<(String, String)>,
 }
 
@@ -28,11 +26,11 @@ impl StoreUrl {
     }
 }
 
-/// The URL for each of the hosts, between which there are commas.
+/// One URL for each of the hosts, which commas separate.
 fn one_by_one(text: &str) -> Vec<String> {
     let start = text.find("://").map_or(0, |scheme| scheme + "://".len());
     let authority = text[start..].find(['/', '?', '#']).map_or(&text[start..], |end| {
-        // Within the text, as it was found there.
+        // In bounds, because `find` returned it.
         &text[start..start + end]
     });
     let login = authority.rfind('@').map_or(0, |at| at + 1);
@@ -41,14 +39,14 @@ fn one_by_one(text: &str) -> Vec<String> {
 }
 
 fn parse_one(text: &str) -> Result<(Url, Vec<(String, String)>), Error> {
-    // What stands before the query may hold a password, so the message quotes nothing.
+    // The text before the query may hold a password, so the message quotes nothing.
     let mut url = Url::parse(text).map_err(|error| {
         Error::InvalidOptions(format!(
             "the store's URL cannot be read ({error}): write it like `redis://127.0.0.1/`"
         ))
     })?;
-    // An `@` behind the host is the end of a password whose `/`, `?` or `#` was not encoded: then
-    // anything here may be a part of it.
+    // An `@` after the host ends a password whose `/`, `?` or `#` was not encoded. Any part of the
+    // text may then belong to the password.
     let behind = [Some(url.path()), url.query(), url.fragment()];
     if behind.into_iter().flatten().any(|part| part.contains('@')) {
         return Err(Error::InvalidOptions(
@@ -71,7 +69,7 @@ fn parse_one(text: &str) -> Result<(Url, Vec<(String, String)>), Error> {
     Ok((url, query))
 }
 
-/// The error for a setting that neither the manager nor the store knows. Does not quote what may
+/// The error for a setting that neither the manager nor the store knows. It does not quote what may
 /// be the rest of a password with an `&` in it.
 pub(crate) fn unknown_setting(query: &[(String, String)], name: &str, stores: &str) -> Error {
     let secret = query.iter().any(|(name, _)| name.ends_with("pass") || name == "password");
@@ -82,7 +80,7 @@ pub(crate) fn unknown_setting(query: &[(String, String)], name: &str, stores: &s
     ))
 }
 
-/// A URL fit to be shown: no user, no password, no query, and of a path only what cannot be one.
+/// The URL without user, password and query, and with a path only if that cannot be a password.
 pub(crate) fn redacted(text: &str) -> String {
     match StoreUrl::parse(text) {
         Ok(StoreUrl { urls, .. }) => shown(&urls),
@@ -90,7 +88,7 @@ pub(crate) fn redacted(text: &str) -> String {
     }
 }
 
-/// As [`redacted`], for one that was taken apart.
+/// As [`redacted`], for a parsed URL.
 pub(crate) fn shown(urls: &[Url]) -> String {
     let hosts: Vec<_> = urls.iter().map(host).collect();
     let (hosts, url) = (hosts.join(","), &urls[0]);
@@ -99,7 +97,6 @@ pub(crate) fn shown(urls: &[Url]) -> String {
     format!("{}://{hosts}{path}", url.scheme())
 }
 
-/// The host of a URL, and its port where one is named.
 fn host(url: &Url) -> String {
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     [url.host_str().unwrap_or_default(), &port].concat()

@@ -76,7 +76,7 @@ impl fmt::Display for Acquisition {
 /// use lockattr::LostReason;
 /// use lockattr::testing::Outcome;
 ///
-/// assert_eq!(Outcome::Lost(LostReason::Taken).to_string(), "lost: the store no longer has it as ours");
+/// assert_eq!(Outcome::Lost(LostReason::Taken).to_string(), "lost: the store no longer has this process as its holder");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -100,7 +100,7 @@ impl TestLocks {
         let key = self.key(key);
         let held = || self.at(Outcome::Held, key.as_str()).into_iter().next();
         let held = until(self.shared.record.changed(), held, || None).await;
-        held.unwrap_or_else(|| panic!("after {LONG_ENOUGH:?} nobody has `{key}`; {self:#?}"))
+        held.unwrap_or_else(|| panic!("after {LONG_ENOUGH:?} no caller holds `{key}`; {self:#?}"))
     }
 
     /// Waits until no caller has the lock: given back, as a dropped guard is a little later, or

@@ -1,4 +1,4 @@
-//! What the watchdog sends: batches of renewals and releases, and what their answers mean.
+//! The watchdog's batches of renewals and releases, and what their answers mean.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use super::releases::PendingRelease;
 use crate::observe;
 use crate::store::{ReleaseOutcome, RenewOutcome, RenewRequest, StoreError};
 
-/// A batch on its way, up to what its answers change.
+/// A batch in flight; the future also applies its answers.
 pub(super) type UnderWay = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 pub(super) fn send_renewals(watchdog: Arc<Watchdog>, batch: Vec<(u64, RenewRequest)>) -> UnderWay {
@@ -31,7 +31,7 @@ pub(super) fn send_renewals(watchdog: Arc<Watchdog>, batch: Vec<(u64, RenewReque
     })
 }
 
-/// Unconstrained, because the first poll has to send: tokio's budget must not hold it back.
+/// Unconstrained, because the first poll has to send: tokio's budget must not delay it.
 pub(super) fn send_releases(watchdog: Arc<Watchdog>, releases: Vec<PendingRelease>) -> UnderWay {
     let mut unanswered = Unanswered { watchdog, releases };
     Box::pin(unconstrained(async move {
@@ -40,7 +40,7 @@ pub(super) fn send_releases(watchdog: Arc<Watchdog>, releases: Vec<PendingReleas
         let locks: Vec<_> = releases.iter().map(|release| release.sent(asked)).collect();
         let store = &unanswered.watchdog.store;
         let answers = answers(async { store.release(&locks).await }, locks.len());
-        // A store that hangs is asked again, as long as there is something to ask for.
+        // If the store hangs, the request is repeated while there is something to release.
         let mut answers = match timeout_at(asked + time_to_answer(releases, asked), answers).await {
             Ok(answers) => answers,
             Err(_) => locks.iter().map(|_| Err(StoreError::new("it did not answer"))).collect(),
@@ -52,7 +52,7 @@ pub(super) fn send_releases(watchdog: Arc<Watchdog>, releases: Vec<PendingReleas
     }))
 }
 
-/// A third of the time that is left to release the last of them, or to take it out of a queue.
+/// A third of the time that remains to release the last of them, or to remove it from a queue.
 fn time_to_answer(releases: &[PendingRelease], now: Instant) -> Duration {
     let left = |release: &PendingRelease| match release.until.saturating_duration_since(now) {
         Duration::ZERO => release.gives_up.saturating_duration_since(now),
@@ -61,8 +61,8 @@ fn time_to_answer(releases: &[PendingRelease], now: Instant) -> Duration {
     (releases.iter().map(left).max().unwrap_or_default() / 3).max(MIN_RETRY_PAUSE)
 }
 
-/// Releases on their way. A runtime that ends drops them: they go back to the queue, because
-/// it is unknown whether they were still sent.
+/// Releases in flight. A runtime that ends drops them. They then go back to the queue, because they
+/// may not have been sent.
 struct Unanswered {
     watchdog: Arc<Watchdog>,
     releases: Vec<PendingRelease>,
@@ -79,8 +79,8 @@ impl Drop for Unanswered {
     }
 }
 
-/// An answer for each of `count`, also from a store that panics or answers too little: what it did
-/// is unknown then, and the others must not suffer.
+/// Exactly `count` answers, also from a store that panics or returns too few: the effect of those
+/// commands is unknown, and the other leases must not suffer.
 async fn answers<T>(
     asked: impl Future<Output = Vec<Result<T, StoreError>>>,
     count: usize,
@@ -102,7 +102,7 @@ impl Watchdog {
         asked: Instant,
     ) {
         let key = renewal.claim.key().as_str();
-        // Released meanwhile: the answer concerns no caller.
+        // The lock was released meanwhile.
         let Some(hold) = self.queue().leases.hold(id) else { return };
         match answer {
             Ok(RenewOutcome::Renewed) => {
@@ -112,7 +112,7 @@ impl Watchdog {
             }
             Ok(RenewOutcome::NotHeld) => {
                 observe::renewal("not_held");
-                // Looked up again: it may have been handed off.
+                // Read again, because the lease may have been handed off.
                 let hold = self.queue().leases.lose(id);
                 hold.iter().for_each(|hold| lose(hold));
             }
@@ -131,18 +131,15 @@ impl Watchdog {
                 observe::release("unknown");
                 tracing::debug!(key, %error, "a release got no answer; trying again");
                 let given_up = self.queue().release_again(release, Instant::now());
-                // Not while the queue is locked: the caller that learns of it may take a lock.
+                // Outside the queue's mutex: a subscriber of the event may take a lock.
                 if let Some(release) = given_up {
                     let key = release.lock.claim.key().as_str();
-                    tracing::warn!(
-                        key,
-                        "a release got no answer until the lease had ended by itself"
-                    );
+                    tracing::warn!(key, "a release got no answer before the lease expired");
                 }
                 return;
             }
             Ok(ReleaseOutcome::Released) => observe::release("released"),
-            // Of what was never ours, or lost before, that is nothing new.
+            // A lock that was never acquired, or was lost before, needs no warning.
             Ok(ReleaseOutcome::NotHeld) => {
                 if release.held {
                     observe::release("not_held");

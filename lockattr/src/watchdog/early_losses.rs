@@ -1,5 +1,5 @@
-//! Losses that a store tells before the lease is watched: the connection that had the lock has ended, and the caller
-//! has yet to read that it was granted.
+//! Losses that a store reports before the lease is watched: the connection that had the lock has
+//! ended, and the caller has not yet read its grant.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,40 +10,43 @@ use tokio::time::Instant;
 
 use crate::store::OwnerToken;
 
-/// A loss is remembered for so long at least. A caller that reads its grant later learns of the loss by a renewal.
+/// How long a loss is remembered at least. A caller that reads its grant later learns of the loss
+/// by a renewal.
 const REMEMBER_FOR: Duration = Duration::from_secs(60);
 
 /// The losses of leases that are not watched yet, by the claims' tokens.
 #[derive(Default)]
 pub(super) struct EarlyLosses {
-    /// Whether there are any. Mostly there are none, and no acquisition takes the mutex.
+    /// Whether there are any. Usually there are none, and then acquisitions need not lock the
+    /// mutex.
     any: AtomicBool,
     lost_at: Mutex<HashMap<OwnerToken, Instant>>,
 }
 
 impl EarlyLosses {
-    /// The claim with this token has lost what it was granted until now.
+    /// Records that the claim with this token has lost what it was granted until now.
     pub(super) fn note(&self, token: OwnerToken) {
         let mut lost_at = self.lost_at();
         lost_at.insert(token, Instant::now());
         self.any.store(true, Ordering::SeqCst);
     }
 
-    /// The lease of this claim is watched, and was told.
+    /// The lease of this claim is watched, and its loss was signalled.
     pub(super) fn forget(&self, token: OwnerToken) {
         let mut lost_at = self.lost_at();
         lost_at.remove(&token);
         self.any.store(!lost_at.is_empty(), Ordering::SeqCst);
     }
 
-    /// Whether the claim with this token has lost the lease that began at `began`. It is notified once.
+    /// Whether the claim with this token has lost the lease that began at `began`. Returns `true`
+    /// once for each loss.
     pub(super) fn take(&self, token: OwnerToken, began: Instant) -> bool {
         if !self.any.load(Ordering::SeqCst) {
             return false;
         }
         let now = Instant::now();
         let mut lost_at = self.lost_at();
-        // What was lost before this lease began was an earlier one.
+        // A loss before `began` was that of an earlier lease.
         let is_lost = lost_at.remove(&token).is_some_and(|lost_at| began <= lost_at);
         lost_at.retain(|_, lost_at| now < *lost_at + REMEMBER_FOR);
         self.any.store(!lost_at.is_empty(), Ordering::SeqCst);
@@ -51,7 +54,7 @@ impl EarlyLosses {
     }
 
     fn lost_at(&self) -> MutexGuard<'_, HashMap<OwnerToken, Instant>> {
-        // Nothing in there can panic half-way, so a poisoned lock is still good.
+        // No panic can leave this half-changed, so a poisoned mutex is safe to use.
         self.lost_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,5 +1,5 @@
-//! Whether a task drives the queue on some runtime, for calls that ask again and again: a thread remembers
-//! the answer, or all of them would meet at the queue's mutex.
+//! Caches for each thread whether a runtime has a watchdog task, because otherwise all calls would
+//! contend for the queue's mutex.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::runtime;
 
-/// What a thread remembers by.
+/// What identifies a thread's memory.
 pub(super) struct KnownRunners {
-    /// Of this watchdog and no other.
+    /// Identifies the watchdog.
     number: u64,
-    /// How many tasks have left: what was remembered before that counts no more.
+    /// How many tasks have left. It invalidates older memories.
     left: Arc<AtomicU64>,
 }
 
-/// That there was a task of a watchdog on a runtime, when so many had left.
+/// The watchdog and runtime that had a task, and how many tasks had left at that time.
 type Memory = (u64, runtime::Id, u64);
 
 thread_local! {
@@ -28,16 +28,16 @@ impl KnownRunners {
         Self { number: NUMBERS.fetch_add(1, Ordering::Relaxed), left }
     }
 
-    /// Whether there is a task on `runtime`, as this thread remembers or `looks` says.
+    /// Whether there is a task on `runtime`, as this thread remembers or `looks` returns.
     pub(super) fn on(&self, runtime: runtime::Id, looks: impl FnOnce() -> bool) -> bool {
-        // Read before the look: a task that leaves behind it is noticed the next time.
+        // Read before the check, so that a task that leaves after it is noticed the next time.
         let memory = (self.number, runtime, self.left.load(Ordering::SeqCst));
         if LAST.try_with(Cell::get) == Ok(Some(memory)) {
             return true;
         }
         let is_driven = looks();
         if is_driven {
-            // A thread that ends remembers nothing more.
+            // Fails on a thread that is ending.
             LAST.try_with(|last| last.set(Some(memory))).ok();
         }
         is_driven
@@ -58,7 +58,7 @@ mod tests {
         runtime.block_on(async { Handle::current().id() })
     }
 
-    /// Red without: any part of the memory, or the look at `is_driven` before it is kept.
+    /// Red without: any part of the memory, or the check of `is_driven` before it is stored.
     #[test]
     fn an_answer_is_remembered_for_its_watchdog_and_runtime_until_a_task_leaves() {
         let (here, there, left) = (some_runtime(), some_runtime(), Arc::<AtomicU64>::default());

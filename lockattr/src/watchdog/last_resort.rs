@@ -1,9 +1,9 @@
-//! Sends the releases that are left when no runtime is left to send them: a thread that lives for
-//! as long as there are any.
+//! Sends the remaining releases when no runtime is left to send them: a thread that lives as long
+//! as there are any.
 //!
 //! A runtime that ends drops its tasks, the watchdog's among them, and with them the guards that
-//! they hold. Who drops such a guard waits for the thread, because the process may be about to end
-//! as well; but not for long, because the store may be gone.
+//! they hold. The drop of such a guard waits for the thread, because the process may be about to
+//! end as well. It does not wait for long, because the store may be down.
 
 use std::sync::{Arc, PoisonError};
 use std::thread;
@@ -16,22 +16,23 @@ use super::Watchdog;
 use super::queue::Queue;
 use super::task::Runner;
 
-/// How long an ending runtime is held up by a store that does not answer.
+/// How long a store that does not answer may delay the end of a runtime.
 const MAX_DROP_DELAY: Duration = Duration::from_secs(1);
 
-/// The tasks of a runtime are dropped one by one: the next guard finds the thread still there.
+/// The tasks of a runtime are dropped one by one, so the thread waits a little for the next guard.
 const IDLE_BEFORE_EXIT: Duration = Duration::from_millis(50);
 
-/// The thread, while it lives.
+/// The state of the thread, while it lives.
 pub(super) struct LastResort {
-    /// The runtime that it has made for itself.
+    /// The runtime that the thread has created for itself.
     pub(super) runtime: Option<runtime::Id>,
-    /// Whether somebody has waited for it in vain: the next need not.
+    /// Whether an earlier wait has timed out. Later drops then do not wait.
     pub(super) timed_out_before: bool,
 }
 
 impl Watchdog {
-    /// Sends the releases that no task will, and waits for that a while.
+    /// Starts the thread for the releases that no task will send, and waits for it for a limited
+    /// time.
     pub(super) fn start_last_resort(self: &Arc<Self>) {
         let mut queue = self.queue();
         if !queue.needs_last_resort() {
@@ -42,7 +43,7 @@ impl Watchdog {
             let watchdog = self.clone();
             let thread = thread::Builder::new().name("lockattr-release".into());
             if let Err(error) = thread.spawn(move || watchdog.drive()) {
-                // Not while the queue is locked: the caller that learns of it may take a lock.
+                // Outside the queue's mutex: a subscriber of the event may take a lock.
                 drop(queue);
                 tracing::error!(%error, "no thread to release locks with");
                 return;
@@ -60,7 +61,6 @@ impl Watchdog {
         }
     }
 
-    /// What the thread does.
     fn drive(self: Arc<Self>) {
         let runtime = match Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
@@ -89,7 +89,7 @@ impl Watchdog {
             sleep(IDLE_BEFORE_EXIT).await;
             let mut queue = self.queue();
             if queue.releases.all_settled() {
-                // In the same breath, so that a caller that comes next starts another thread.
+                // In the same critical section, so that the next caller starts another thread.
                 queue.remove(runtime);
                 return;
             }

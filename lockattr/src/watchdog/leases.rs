@@ -1,4 +1,4 @@
-//! Which leases are watched, and when each is to be renewed. No I/O, and no clock of its own.
+//! The watched leases, and when each is to be renewed. No I/O, and no clock of its own.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use super::queue::MIN_RETRY_PAUSE;
 use crate::lease::LeaseState;
 use crate::store::{OwnerToken, RenewRequest};
 
-/// A renewal may come by this part of its TTL too early, to travel in one batch with others: a tenth
-/// of the time between two.
+/// The reciprocal of how much of its TTL a renewal may come too early, to travel in one batch with
+/// others: a tenth of the interval between two.
 const EARLY: u32 = 30;
 
 /// The leases, by number, and a timer for each.
@@ -24,17 +24,17 @@ pub(super) struct Leases {
 
 struct Watched {
     hold: Arc<LeaseState>,
-    /// When to renew; `None` if no more.
+    /// When to renew; `None` if never again.
     renew_at: Option<Instant>,
-    /// Whether it is to be renewed at `renew_at` even if an earlier renewal is answered meanwhile.
+    /// Whether to renew at `renew_at` even if the answer to an earlier renewal arrives before.
     is_urgent: bool,
-    /// The store has it no more. Who lets go of the lease meanwhile may not know, and hand it on.
+    /// The store no longer has the lease. A holder that hands it off at this moment may not know.
     is_lost: bool,
     timer: Instant,
 }
 
 impl Leases {
-    /// Watches a lease that was put down before.
+    /// Watches a lease that came from [`NewLeases`](super::new_leases::NewLeases).
     pub(super) fn watch(&mut self, Lease { id, hold, renew_at }: Lease) {
         let timer = earlier(renew_at, hold.valid_until());
         self.timers.insert((timer, id));
@@ -42,8 +42,8 @@ impl Leases {
             .insert(id, Watched { hold, renew_at, is_urgent: false, is_lost: false, timer });
     }
 
-    /// Watches the next hold of the same lease in place of the last one; whether it is to be
-    /// renewed now, because the last one was not.
+    /// Replaces the hold of a lease by the next one. Returns whether to renew it now, because the
+    /// last hold was not renewed.
     pub(super) fn hand_off(&mut self, id: u64, hold: &Arc<LeaseState>, now: Instant) -> bool {
         let Some(watched) = self.watched.get_mut(&id) else { return false };
         watched.hold = hold.clone();
@@ -54,26 +54,25 @@ impl Leases {
         is_due
     }
 
-    /// Forgets a hold that was given back.
     pub(super) fn forget(&mut self, id: u64) {
         if let Some(watched) = self.watched.remove(&id) {
             self.timers.remove(&(watched.timer, id));
         }
     }
 
-    /// A renewal sent at `asked` for `ttl` was answered: wait for the next one.
+    /// A renewal sent at `asked` for `ttl` was answered: schedules the next one.
     pub(super) fn renewed(&mut self, id: u64, asked: Instant, ttl: Duration) {
         let renew_at = self.watched.get(&id).and_then(|watched| watched.hold.renew_at(asked, ttl));
         self.set_renewal(id, renew_at);
     }
 
-    /// A renewal got no answer: unknown is not lost, so try again until the deadline.
+    /// A renewal got no answer. Its result is unknown, so it is tried again until the deadline.
     pub(super) fn renew_again(&mut self, id: u64, now: Instant) {
         let again = self.watched.get(&id).map(|watched| watched.again(now, 10));
         self.set_renewal(id, again);
     }
 
-    /// The store is to learn something with the next renewal: that is due now.
+    /// Makes a renewal due now, with which the store learns something.
     pub(super) fn renew_now(&mut self, id: u64, now: Instant) {
         self.set_renewal(id, Some(now));
         if let Some(watched) = self.watched.get_mut(&id) {
@@ -97,7 +96,7 @@ impl Leases {
         let Some(first) = first.and_then(|(_, id)| self.watched.get(id)) else {
             return (due, over);
         };
-        // Those that may come along with the first. Alone, each waits for its own time.
+        // Those that may travel with the first. A lease alone waits until its own time.
         let range = ..=(now + first.early(now), u64::MAX);
         let ripe: Vec<_> = self.timers.range(range).copied().collect();
         for (timer, id) in ripe {
@@ -111,7 +110,7 @@ impl Leases {
                 continue;
             }
             if watched.renew_at.is_some_and(|renew_at| renew_at <= timer) {
-                // The answer sets the next time; without one, this does.
+                // The answer sets the next time; this one counts if there is no answer.
                 watched.renew_at = Some(watched.again(now, 3));
                 watched.is_urgent = false;
                 let claim = watched.hold.claim().clone();
@@ -123,7 +122,6 @@ impl Leases {
         (due, over)
     }
 
-    /// When the next timer fires.
     pub(super) fn next(&self) -> Option<Instant> {
         self.timers.first().map(|(timer, _)| *timer)
     }
@@ -132,12 +130,12 @@ impl Leases {
         self.watched.get(&id).map(|watched| watched.hold.clone())
     }
 
-    /// The store has this lease no more: who has it, and is to be told.
+    /// The store no longer has this lease. Returns the hold to notify.
     pub(super) fn lose(&mut self, id: u64) -> Option<Arc<LeaseState>> {
         self.watched.get_mut(&id).map(Watched::lose)
     }
 
-    /// The store has nothing of the claim with this token any more: who has it, and is to be told.
+    /// The store has nothing more of the claim with this token. Returns the holds to notify.
     pub(super) fn lose_all_of(&mut self, token: OwnerToken) -> Vec<Arc<LeaseState>> {
         let of_it = |watched: &&mut Watched| watched.hold.claim().token() == token;
         self.watched.values_mut().filter(of_it).map(Watched::lose).collect()
@@ -147,7 +145,6 @@ impl Leases {
         self.watched.get(&id).is_some_and(|watched| watched.is_lost)
     }
 
-    /// Those of the claim with this token.
     pub(super) fn of(&self, token: OwnerToken) -> Vec<Arc<LeaseState>> {
         let holds = self.watched.values().map(|watched| &watched.hold);
         holds.filter(|hold| hold.claim().token() == token).cloned().collect()
@@ -157,7 +154,6 @@ impl Leases {
         in_order(self.watched.iter().map(|(id, watched)| (*id, watched.hold.clone())))
     }
 
-    /// Stops watching them all.
     pub(super) fn abandon(&mut self) -> Vec<Arc<LeaseState>> {
         self.timers.clear();
         in_order(self.watched.drain().map(|(id, watched)| (id, watched.hold)))
@@ -179,14 +175,14 @@ impl Watched {
         self.hold.renewal_ttl(now) / EARLY
     }
 
-    /// When to try again if nothing is heard: after a part of the time left.
+    /// When to try again without an answer: after a part of the remaining time.
     fn again(&self, now: Instant, part: u32) -> Instant {
         let left = self.hold.valid_until().saturating_duration_since(now);
         now + (left / part).max(MIN_RETRY_PAUSE)
     }
 }
 
-/// By their numbers: a map's own order differs from run to run.
+/// Sorted by number, because the order of a map differs from run to run.
 fn in_order(holds: impl Iterator<Item = (u64, Arc<LeaseState>)>) -> Vec<Arc<LeaseState>> {
     let mut holds: Vec<_> = holds.collect();
     holds.sort_by_key(|(id, _)| *id);

@@ -46,7 +46,10 @@ pub(super) fn lose(hold: &LeaseState) {
     // Not where it is being released: that may have overtaken a renewal.
     if hold.is_kept(Instant::now()) {
         let key = hold.claim().key().as_str();
-        tracing::warn!(key, "the lease was lost: the store no longer has it as ours");
+        tracing::warn!(
+            key,
+            "the lease was lost: the store no longer has this process as its holder"
+        );
     }
     hold.lose(LostReason::Taken);
 }

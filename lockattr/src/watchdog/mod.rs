@@ -1,8 +1,8 @@
-//! Renews leases, signals the lost ones, and gives dropped locks back: one task, none per lock.
+//! The watchdog: renews leases, signals lost ones, and releases dropped locks. One task, none for each lock.
 //!
-//! What it works on lies in the shared [`Queue`]; the task only drives it. A manager that serves
-//! several runtimes has such a task on each, over the same queue: a runtime that ends or is blocked
-//! takes its task along but not the work. Where no runtime is left, a thread does the rest.
+//! The work is in the shared [`Queue`]; the task only drives it. A manager that serves several runtimes has such a
+//! task on each, over the same queue. When a runtime ends or is blocked, another task does its work. When no runtime
+//! is left, a thread does the rest.
 
 mod batch;
 mod early_losses;
@@ -50,27 +50,27 @@ use task::Runner;
 /// Watches the holds of one manager.
 pub(crate) struct Watchdog {
     store: AnyStore,
-    /// How long a lock is kept in this process after its last holder.
+    /// How long a lock stays cached in this process after its last holder.
     linger: Duration,
     queues: Arc<dyn Queues>,
-    /// What the tasks have not seen yet.
+    /// Leases that no task has seen yet.
     new_leases: NewLeases,
     early_losses: EarlyLosses,
     queue: Mutex<Queue>,
-    /// Where there is a task that works on it.
+    /// The runtimes that have a task for it.
     known_runners: KnownRunners,
-    /// Acquisitions under way: what they may be granted is to be given back before the end.
+    /// Acquisitions in progress. A shutdown waits for them, because what they are granted has to be released.
     pending_acquires: PendingAcquires,
-    /// Whether anybody waits for holds and releases to be done with. Once it is so it stays so.
+    /// Whether any task or thread waits for holds and releases to settle. Never reset.
     awaited: AtomicBool,
-    /// Signalled when a hold or a release is done with.
+    /// Signalled when a hold or a release is settled.
     settled: Notify,
     /// The same, for threads.
     released: Condvar,
     /// Signalled when nothing more is granted. Several, because all acquisitions listen.
     stopped: [Notify; SHARDS],
     own_runtime: OwnRuntime,
-    /// The one that all of this works in.
+    /// The process that created it.
     process: Process,
 }
 
@@ -99,12 +99,12 @@ impl Watchdog {
         &self.store
     }
 
-    /// An error in a fork of the process that this was made in: there, nothing of it may be used.
+    /// An error in a fork of the process that created it, which may use nothing of it.
     fn check_process(&self) -> Result<(), Error> {
         if self.process.is_current() { Ok(()) } else { Err(forked()) }
     }
 
-    /// An error where the store cannot be asked: in a fork, or on a runtime that cannot reach it.
+    /// An error where the store cannot be asked: in a fork, or on a runtime without I/O.
     pub(crate) fn check_here(&self) -> Result<(), Error> {
         self.check_process()?;
         match Handle::try_current() {
@@ -115,12 +115,11 @@ impl Watchdog {
         }
     }
 
-    /// Whether this is the process that it was made in.
     pub(crate) fn is_of_this_process(&self) -> bool {
         self.process.is_current()
     }
 
-    /// Starts the task on this runtime, unless it runs; an error if there is none to run it on.
+    /// Starts the task on this runtime unless it runs; an error if there is no suitable runtime.
     pub(crate) fn start(self: &Arc<Self>) -> Result<(), Error> {
         self.check_process()?;
         let started = match Handle::try_current() {
@@ -130,12 +129,11 @@ impl Watchdog {
         started.map_err(|refusal| Error::InvalidOptions(refusal.into()))
     }
 
-    /// An acquisition begins.
     pub(crate) fn begin_acquire(&self) {
         self.pending_acquires.begin();
     }
 
-    /// An acquisition has ended: what it was granted is watched, or owed to the store.
+    /// An acquisition has ended: what it was granted is watched, or is queued for release.
     pub(crate) fn end_acquire(&self) {
         if self.is_of_this_process() {
             self.pending_acquires.end();
@@ -157,25 +155,25 @@ impl Watchdog {
         if wakes {
             self.queue().wake();
         }
-        // After that: a loss that comes now finds the lease.
+        // Only now, because a loss that comes from here on finds the lease.
         if self.early_losses.take(hold.claim().token(), asked) {
             lose(hold);
         }
         (id, wakes)
     }
 
-    /// Watches the next hold of a lease in place of the last one.
+    /// Replaces the hold of a lease by the next one.
     pub(crate) fn hand_off(&self, id: u64, hold: &Arc<LeaseState>, now: Instant) {
         if self.new_leases.hand_off(id, hold) {
             return;
         }
         let mut queue = if self.new_leases.has(id) { self.leases() } else { self.queue() };
-        // While it is locked, so that a shutdown either finds this hold or is seen here.
+        // Checked under the queue's mutex: a shutdown either finds this hold or is noticed here.
         if self.is_shut_down() {
             hold.lose(LostReason::ShutDown);
         }
         queue.hand_off(id, hold, now);
-        // A loss that was told to the last hold, when that was over already.
+        // A loss that only the last hold learned of, when it was already over.
         let is_lost = queue.leases.is_lost(id);
         drop(queue);
         if is_lost {
@@ -183,14 +181,14 @@ impl Watchdog {
         }
     }
 
-    /// Renews a lease now, because the store is to learn something with that.
+    /// Renews a lease now, because the store learns something with that.
     pub(crate) fn renew_now(&self, id: u64) {
         let mut queue = self.leases();
         queue.leases.renew_now(id, Instant::now());
         queue.wake();
     }
 
-    /// Until when a lock of this name may be kept in its line, if it may: its end is seen to.
+    /// Until when a lock of this name may be cached, if it may. Schedules its release.
     pub(crate) fn cache_until(&self, name: &str, now: Instant) -> Option<Instant> {
         let until = now.checked_add(self.linger).filter(|until| *until > now)?;
         self.queue().recheck_at(name, until).then_some(until)
@@ -201,15 +199,14 @@ impl Watchdog {
         self.queue().recheck_at(name, at)
     }
 
-    /// Gives a lock back that was kept long enough, and looks at readers.
+    /// Releases a lock that was cached for long enough, and admits readers.
     fn recheck(&self, name: &str) {
         if let Some(again) = self.queues.recheck(name) {
-            // If nothing is kept any more, its line is emptied.
+            // When the manager closes, it releases its cached locks itself.
             let _closing = self.queue().recheck_at(name, again);
         }
     }
 
-    /// Forgets a hold that was given back.
     pub(crate) fn forget(&self, id: u64) {
         if !self.new_leases.forget(id) {
             self.queue().leases.forget(id);
@@ -242,7 +239,7 @@ impl Watchdog {
         self.released.notify_all();
     }
 
-    /// The queue, which has all leases.
+    /// The queue, with all leases in it.
     fn leases(&self) -> MutexGuard<'_, Queue> {
         let mut queue = self.queue();
         for lease in self.new_leases.take() {
@@ -251,9 +248,9 @@ impl Watchdog {
         queue
     }
 
-    /// The queue, but for leases that no task has seen yet.
+    /// The queue, without leases that no task has seen yet.
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        // Nothing in the queue can panic half-way, so a poisoned lock is still good.
+        // No panic can leave the queue half-changed, so a poisoned mutex is safe to use.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,8 @@
-//! The leases that the task has not seen yet. Most are given back before it looks, and so never come to the
-//! queue, whose mutex all locks of a manager would meet at.
+//! Leases that the task has not seen yet. Most are released before its next check, and so never enter the
+//! queue, for whose mutex all locks of a manager would contend.
 //!
-//! Each thread puts leases down in a part of its own. A caller that looks at the queue takes them along first.
+//! Each thread stores leases in a shard of its own. Code that uses the queue's leases moves them there
+//! first.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -14,14 +15,14 @@ use crate::LostReason;
 use crate::lease::LeaseState;
 use crate::platform::sync::{NameHasher, SHARDS};
 
-/// Leases that were watched since the last look, and until when the tasks sleep.
+/// Leases that were watched since the last check, and until when the tasks sleep.
 pub(super) struct NewLeases {
     shards: [Mutex<Shard>; SHARDS],
-    /// A bit for each part in which something was put down since all were taken: most threads have none.
+    /// One bit for each shard that was used since all leases were taken: few threads use theirs.
     used: AtomicU64,
     made: Instant,
-    /// So many nanoseconds after `made`: only an earlier timer has to wake the tasks. All do while one of
-    /// them looks, or there is none.
+    /// In nanoseconds after `made`. Only an earlier timer has to wake the tasks; every timer does while a
+    /// task checks the queue, or there is no task.
     asleep_until: AtomicU64,
     /// Nothing more is granted.
     shut_down: AtomicBool,
@@ -33,7 +34,7 @@ struct Shard {
     last_id: u64,
 }
 
-/// One of them.
+/// A lease that is to be watched.
 pub(super) struct Lease {
     pub(super) id: u64,
     pub(super) hold: Arc<LeaseState>,
@@ -52,8 +53,8 @@ impl NewLeases {
         }
     }
 
-    /// Watches a hold acquired at `asked` for `ttl`; after a shutdown, tells it at once. Its number, and
-    /// whether the tasks are to be woken for it.
+    /// Watches a hold acquired at `asked` for `ttl`; after a shutdown, signals it at once. Returns the
+    /// lease's number, and whether the tasks are to be woken for it.
     pub(super) fn watch(
         &self,
         hold: &Arc<LeaseState>,
@@ -73,15 +74,15 @@ impl NewLeases {
             shard.leases.insert(id, Lease { id, hold, renew_at });
             (id, told)
         };
-        // Not while its part is locked: the caller that is woken may want it.
+        // Outside the shard's mutex: a woken task may lock it.
         if let Some(hold) = told {
             hold.lose(LostReason::ShutDown);
         }
         (id, self.after_made(timer) < self.asleep_until.load(Ordering::SeqCst))
     }
 
-    /// Watches the next hold of a lease in place of the last one; false if the tasks have seen the lease, or
-    /// it is not renewed yet.
+    /// Replaces the hold of a lease by the next one; `false` if the tasks have seen the lease, or it is not
+    /// renewed yet.
     pub(super) fn hand_off(&self, id: u64, hold: &Arc<LeaseState>) -> bool {
         let mut shard = self.shard_of(id);
         let lease = shard.leases.get_mut(&id).filter(|lease| lease.renew_at.is_some());
@@ -90,18 +91,17 @@ impl NewLeases {
         true
     }
 
-    /// Whether no task has seen this lease yet.
     pub(super) fn has(&self, id: u64) -> bool {
         self.shard_of(id).leases.contains_key(&id)
     }
 
-    /// Forgets a hold that was given back; false if the tasks have seen it.
+    /// Forgets a hold that was released; `false` if the tasks have seen it.
     pub(super) fn forget(&self, id: u64) -> bool {
         let lease = self.shard_of(id).leases.remove(&id);
         lease.is_some()
     }
 
-    /// Takes all of them, in the order in which each thread put them down.
+    /// Takes all leases, sorted by the order in which each thread stored them.
     pub(super) fn take(&self) -> Vec<Lease> {
         let mut all = Vec::new();
         let mut used = self.used.swap(0, Ordering::SeqCst);
@@ -114,18 +114,18 @@ impl NewLeases {
         all
     }
 
-    /// A task looks at what is due: from here on, each new lease wakes it.
+    /// A task checks what is due. From here on, each new lease wakes it.
     pub(super) fn looks(&self) {
         self.asleep_until.store(u64::MAX, Ordering::SeqCst);
     }
 
-    /// It has seen all that was put down before it looked, and sleeps until then.
+    /// The task has seen all leases stored before its check, and sleeps until then.
     pub(super) fn sleeps(&self, until: Option<Instant>) {
         let until = until.map_or(u64::MAX, |until| self.after_made(until));
         self.asleep_until.store(until, Ordering::SeqCst);
     }
 
-    /// Nothing more is granted: what is watched from here on is notified at once.
+    /// Nothing more is granted: holds watched from here on are signalled at once.
     pub(super) fn shut_down(&self) {
         self.shut_down.store(true, Ordering::SeqCst);
     }
@@ -134,10 +134,11 @@ impl NewLeases {
         self.shut_down.load(Ordering::SeqCst)
     }
 
-    /// Something is put down in this part, which is locked: who takes what is there sees that or waits.
+    /// Marks a locked shard as used. A thread that takes all leases sees the mark, or waits for the shard's
+    /// mutex.
     fn mark_used(&self, place: usize) {
         let bit = 1 << place;
-        // Mostly it is set, and then no thread takes the line from the others.
+        // Usually it is set, and then no thread takes the cache line from the others.
         if self.used.load(Ordering::SeqCst) & bit == 0 {
             self.used.fetch_or(bit, Ordering::SeqCst);
         }
@@ -145,7 +146,7 @@ impl NewLeases {
 
     fn after_made(&self, at: Instant) -> u64 {
         let after = at.saturating_duration_since(self.made).as_nanos();
-        // Later than any clock shows, it still is a time.
+        // Clamped: later than any clock reading, but distinct from `u64::MAX`.
         u64::try_from(after).unwrap_or(u64::MAX).min(u64::MAX - 1)
     }
 
@@ -155,18 +156,18 @@ impl NewLeases {
     }
 
     fn shard(&self, place: usize) -> MutexGuard<'_, Shard> {
-        // Nothing in there can panic half-way, so a poisoned lock is still good.
+        // No panic can leave this half-changed, so a poisoned mutex is safe to use.
         self.shards[place].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Where this thread puts leases down.
+/// The shard in which this thread stores leases.
 pub(super) fn place() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         static PLACE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS;
     }
-    // A thread that ends may have no place any more.
+    // Thread-local data may be gone on a thread that is ending.
     PLACE.try_with(|place| *place).unwrap_or_default()
 }
 

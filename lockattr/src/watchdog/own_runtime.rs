@@ -1,8 +1,8 @@
-//! The manager's own runtime, for threads that wait: one thread, started by the first of them, that ends
-//! once its manager is gone and nothing is held or owed any more.
+//! The manager's own runtime, for blocking callers: one thread. The first blocking call starts it, and it
+//! ends once its manager is gone and nothing is held or pending any more.
 //!
-//! What such a thread runs under its lock, it runs itself. Only what has to be asked of the store, and
-//! the renewals, happen here: so they go on however long the thread computes.
+//! The body under the lock runs on the calling thread. Only requests to the store and renewals run here,
+//! so they go on however long the body computes.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::mpsc::sync_channel;
@@ -18,20 +18,20 @@ use super::queue::Queue;
 use crate::Error;
 use crate::store::StoreError;
 
-/// How long a drop on such a thread waits for a store that does not answer: the process may be about to
-/// end, and no other caller would wait for this thread.
+/// How long a drop on such a thread waits for a store that does not answer. Without the wait, the process
+/// might end before this thread has released the lock.
 const MAX_DROP_DELAY: Duration = Duration::from_secs(1);
 
-/// The thread, while there is one.
+/// The thread, if there is one.
 #[derive(Default)]
 pub(super) struct OwnRuntime(Mutex<Own>);
 
 #[derive(Default)]
 struct Own {
     handle: Option<Handle>,
-    /// How many threads wait for something that runs there.
+    /// How many threads wait for a result from it.
     waiting: usize,
-    /// Whether somebody has waited in vain for what is owed: the next need not.
+    /// Whether an earlier wait for pending releases has timed out. Later drops then do not wait.
     timed_out_before: bool,
 }
 
@@ -44,14 +44,15 @@ impl OwnRuntime {
         self.own().handle.as_ref().map(Handle::id)
     }
 
-    /// Nothing is owed any more: a waiter next does so in hope.
+    /// Nothing is pending any more: drops may wait again.
     pub(super) fn settled(&self) {
         self.own().timed_out_before = false;
     }
 }
 
 impl Watchdog {
-    /// Runs `future` on the manager's own runtime, and waits for it on this thread. A panic goes on here.
+    /// Runs `future` on the manager's own runtime and blocks this thread until it is done. Propagates its
+    /// panic.
     pub(crate) fn block_on<F>(self: &Arc<Self>, key: &str, future: F) -> Result<F::Output, Error>
     where
         F: Future<Output: Send + 'static> + Send + 'static,
@@ -61,7 +62,7 @@ impl Watchdog {
         let (answer, answered) = sync_channel(1);
         handle.spawn(async move {
             let outcome = AssertUnwindSafe(future).catch_unwind().await;
-            // A waiter for it is there until it has come.
+            // The receiver exists until the answer has come.
             answer.send(outcome).ok();
         });
         let outcome = answered.recv();
@@ -74,7 +75,7 @@ impl Watchdog {
         }
     }
 
-    /// The runtime, which does not end before `waiting` is less again.
+    /// The runtime. It does not end before `waiting` is decremented.
     fn own_runtime(self: &Arc<Self>) -> Result<Handle, StoreError> {
         let mut own = self.own_runtime.own();
         let handle = match &own.handle {
@@ -99,7 +100,7 @@ impl Watchdog {
         Ok(handle)
     }
 
-    /// What the thread does: everything on it is a task.
+    /// Runs on the thread. All work is in tasks.
     fn drive_own(&self, runtime: &Runtime) {
         let id = runtime.handle().id();
         runtime.block_on(async {
@@ -109,7 +110,7 @@ impl Watchdog {
                 };
                 self.until(unused).await;
                 let mut own = self.own_runtime.own();
-                // A caller that comes next starts another.
+                // The next caller starts another thread.
                 if own.waiting == 0 {
                     own.handle = None;
                     return;
@@ -118,8 +119,8 @@ impl Watchdog {
         });
     }
 
-    /// Waits until what is owed is given back, if this thread is in no runtime and no runtime but its own
-    /// does it.
+    /// Waits until pending releases are settled, if this thread has no runtime and only the manager's own
+    /// runtime drives the queue.
     pub(super) fn wait_for_own_runtime(&self) {
         let Some(id) = self.own_runtime.id() else { return };
         if Handle::try_current().is_ok() || self.own_runtime.own().timed_out_before {

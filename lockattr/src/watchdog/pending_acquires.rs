@@ -1,15 +1,15 @@
-//! How many acquisitions are under way.
+//! Counts the acquisitions in progress.
 
 use std::sync::atomic::{AtomicIsize, Ordering};
 
 use super::new_leases::place;
 use crate::platform::sync::SHARDS;
 
-/// The acquisitions that are under way, counted where each thread does not disturb the others: one that ends
-/// on another thread than it began on makes one part less than nothing.
+/// The number of acquisitions in progress, counted in shards so that threads do not contend. An
+/// acquisition that ends on another thread than it began on makes one shard's count negative.
 pub(super) struct PendingAcquires([Count; SHARDS]);
 
-/// Alone in its cache line, and in the one that is fetched with it.
+/// Padded to its own cache line, and to the one that the prefetcher loads with it.
 #[repr(align(128))]
 #[derive(Default)]
 struct Count(AtomicIsize);
@@ -29,8 +29,8 @@ impl PendingAcquires {
         self.0[place()].0.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Whether none is under way. Asked after a shutdown: one that begins then ends at once, on the same
-    /// thread, so that it is counted in one part.
+    /// Whether no acquisition is in progress. Called after a shutdown: acquisitions that begin then
+    /// end at once, on the same thread, so that one shard counts both.
     pub(super) fn none(&self) -> bool {
         self.0.iter().map(|count| count.0.load(Ordering::SeqCst)).sum::<isize>() == 0
     }

@@ -1,7 +1,7 @@
-//! What the watchdog has to see to, and who drives it. No I/O, and no clock of its own.
+//! The watchdog's work, and the tasks that drive it. No I/O, and no clock of its own.
 //!
-//! Everything that decides whether a task is needed stands behind one mutex, this queue's, so that
-//! no work is put down between a task's last look and its end.
+//! One mutex, this queue's, guards everything that decides whether a task is needed. So no work is
+//! added between a task's last check and its end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,50 +20,48 @@ use super::releases::{PendingRelease, Releases};
 use crate::lease::LeaseState;
 use crate::store::RenewRequest;
 
-/// Shortest pause before a renewal or a release that got no answer is tried again.
+/// The shortest pause before an unanswered renewal or release is tried again.
 pub(super) const MIN_RETRY_PAUSE: Duration = Duration::from_millis(20);
 
-/// Everything the watchdog has to see to.
 #[derive(Default)]
 pub(super) struct Queue {
     pub(super) leases: Leases,
     pub(super) releases: Releases,
     pub(super) recheck_timers: RecheckTimers,
-    /// The tasks that drive this queue, one on each runtime that uses the manager: where one is
+    /// The tasks that drive this queue, one on each runtime that uses the manager. If one is
     /// blocked or gone, another goes on.
     runners: HashMap<runtime::Id, Arc<Notify>>,
-    /// How many of them have left, so that a thread may remember that there is one.
+    /// How many of them have left, for threads that remember that there is one.
     pub(super) left: Arc<AtomicU64>,
-    /// Until when they sleep, so that only an earlier timer has to wake them.
+    /// Until when they sleep. Only an earlier timer has to wake them.
     asleep_until: Option<Instant>,
-    /// What sends releases where no task does.
+    /// The thread that sends releases if no task does.
     pub(super) last_resort: Option<LastResort>,
-    /// No caller can acquire any more: the tasks end when there is nothing left to do.
+    /// Nothing can be acquired any more: the tasks end when no work is left.
     pub(super) closing: bool,
 }
 
-/// What is due now.
 pub(super) struct Due {
     pub(super) renewals: Vec<(u64, RenewRequest)>,
     /// Holds whose deadline has passed, to be signalled.
     pub(super) over: Vec<Arc<LeaseState>>,
     pub(super) releases: Vec<PendingRelease>,
     pub(super) adopted: Vec<UnderWay>,
-    /// Locks to look at: they may have been kept long enough, or their readers may have to share them.
+    /// Locks to check: their time in the cache may have ended, or their readers may have to share
+    /// them.
     pub(super) rechecks: Vec<Arc<str>>,
     /// When the next thing is due.
     pub(super) next: Option<Instant>,
 }
 
 impl Queue {
-    /// Watches the next hold of a lease in place of the last one.
     pub(super) fn hand_off(&mut self, id: u64, hold: &Arc<LeaseState>, now: Instant) {
         if self.leases.hand_off(id, hold, now) {
             self.wake();
         }
     }
 
-    /// Looks at this lock at `at` at the latest; `false` if the manager closes and no caller will look.
+    /// Schedules a check of this lock for `at` at the latest; `false` if the manager is closing.
     pub(super) fn recheck_at(&mut self, name: &str, at: Instant) -> bool {
         if self.closing {
             return false;
@@ -75,20 +73,17 @@ impl Queue {
         true
     }
 
-    /// Gives a lock back.
     pub(super) fn release(&mut self, release: PendingRelease, now: Instant) {
         self.releases.add(release, now);
         self.wake();
     }
 
-    /// Takes a release again that is owed still.
     pub(super) fn put_back(&mut self, release: PendingRelease, now: Instant) {
         self.releases.put_back(release, now);
         self.wake();
     }
 
-    /// Gives a lock back once more after no answer, unless its lease has ended by then: such a release is
-    /// returned.
+    /// Schedules an unanswered release again. Returns it if its lease has ended by then.
     pub(super) fn release_again(
         &mut self,
         release: PendingRelease,
@@ -99,8 +94,8 @@ impl Queue {
         given_up
     }
 
-    /// Lets the task on `runtime` see a release through that its caller has sent there; gives it
-    /// back if there is no such task.
+    /// Passes a release that its caller has sent on `runtime` to the task there; returns it if
+    /// there is no such task.
     pub(super) fn adopt(&mut self, runtime: runtime::Id, under_way: UnderWay) -> Option<UnderWay> {
         let Some(runner) = self.runners.get(&runtime) else { return Some(under_way) };
         self.releases.adopt(runtime, under_way);
@@ -108,7 +103,8 @@ impl Queue {
         None
     }
 
-    /// Takes out what is due, for the task on `runtime`, which is to look again after `rest` if nothing is.
+    /// Takes out what is due, for the task on `runtime`. Without a timer the task checks again
+    /// after `rest`.
     pub(super) fn due(
         &mut self,
         runtime: runtime::Id,
@@ -125,21 +121,20 @@ impl Queue {
         Due { renewals, over, releases, adopted, rechecks, next }
     }
 
-    /// Whether there are releases that no task sees to, but for the thread of the last resort.
+    /// Whether there are releases, and no task but possibly that of the last resort.
     pub(super) fn needs_last_resort(&self) -> bool {
         let last_resort = self.last_resort.as_ref().and_then(|thread| thread.runtime);
         let driven = self.runners.keys().any(|runtime| Some(*runtime) != last_resort);
         !self.releases.all_settled() && !driven
     }
 
-    /// Makes all releases due, whatever their time: it may be that of a clock that has ended with
+    /// Makes all releases due, whatever their time. The clock that it came from may have ended with
     /// its runtime.
     pub(super) fn retry_now(&mut self) {
         self.releases.retry_now();
         self.wake();
     }
 
-    /// Whether there is a task on `runtime`.
     pub(super) fn is_driven_by(&self, runtime: runtime::Id) -> bool {
         self.runners.contains_key(&runtime)
     }
@@ -149,7 +144,7 @@ impl Queue {
         self.runners.len() == 1 && self.is_driven_by(runtime)
     }
 
-    /// Notes a task on `runtime`, unless there is one; what wakes it.
+    /// Registers a task on `runtime`, unless there is one. Returns its wake-up signal.
     pub(super) fn enter(&mut self, runtime: runtime::Id) -> Option<Arc<Notify>> {
         if self.is_driven_by(runtime) {
             return None;
@@ -159,7 +154,7 @@ impl Queue {
         Some(wake)
     }
 
-    /// Lets the task on `runtime` end if there is nothing left to do for it.
+    /// Removes the task on `runtime` if no work is left; returns whether it did.
     pub(super) fn leave_if_done(&mut self, runtime: runtime::Id) -> bool {
         let leaves = self.closing && self.leases.next().is_none() && self.releases.all_settled();
         if leaves {
@@ -168,24 +163,24 @@ impl Queue {
         leaves
     }
 
-    /// The task on `runtime` that `wake` woke is gone; what was sent there and will not be answered.
+    /// The task on `runtime` with this wake-up signal has ended. Returns the releases sent there,
+    /// whose answers it will not receive.
     pub(super) fn leave(&mut self, runtime: runtime::Id, wake: &Arc<Notify>) -> Vec<UnderWay> {
-        // One that was done left before, and may have a successor.
+        // A task that was done left before, and may have a successor.
         if self.runners.get(&runtime).is_some_and(|other| !Arc::ptr_eq(other, wake)) {
             return Vec::new();
         }
         self.remove(runtime);
-        // Another may have slept because this one was awake.
+        // Another task may be asleep because this one was awake.
         self.wake();
         self.releases.adopted_on(runtime)
     }
 
-    /// Whether no task is left.
     pub(super) fn is_driven_by_none(&self) -> bool {
         self.runners.is_empty()
     }
 
-    /// Takes the task on `runtime` off, and with it the thread if it is that one's.
+    /// Removes the task on `runtime`, and the thread of the last resort if it is that one's.
     pub(super) fn remove(&mut self, runtime: runtime::Id) {
         self.runners.remove(&runtime);
         self.left.fetch_add(1, Ordering::SeqCst);

@@ -1,13 +1,13 @@
-//! When to look at a lock: one that is kept for the next call, or one that readers have together. No I/O,
-//! and no clock of its own.
+//! When to check a lock that is cached for the next call, or that readers hold together. No I/O, and no
+//! clock of its own.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use tokio::time::Instant;
 
-/// The names of the locks, with one timer for each. The timer may fire too early: a request for a later look
-/// does not move it.
+/// The names of the locks, with one timer for each. The timer may fire too early: a request for a later
+/// check does not move it.
 #[derive(Default)]
 pub(super) struct RecheckTimers {
     timers: BTreeSet<(Instant, Arc<str>)>,
@@ -15,7 +15,7 @@ pub(super) struct RecheckTimers {
 }
 
 impl RecheckTimers {
-    /// Looks after this lock at `at`, or earlier if that was said before.
+    /// Schedules a check of this lock for `at`, unless an earlier one is scheduled.
     pub(super) fn recheck_at(&mut self, name: &str, at: Instant) {
         let name = match self.names.get_key_value(name) {
             Some((_, before)) if *before <= at => return,
@@ -30,7 +30,6 @@ impl RecheckTimers {
         self.names.insert(name, at);
     }
 
-    /// Takes those out that are to be looked after now.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Arc<str>> {
         let mut due = Vec::new();
         while let Some((at, _)) = self.timers.first()
@@ -43,7 +42,6 @@ impl RecheckTimers {
         due
     }
 
-    /// When to look again.
     pub(super) fn next(&self) -> Option<Instant> {
         self.timers.first().map(|(at, _)| *at)
     }
@@ -59,7 +57,7 @@ mod tests {
 
     const LATER: Duration = Duration::from_secs(1);
 
-    /// Red without: the look in `recheck_at` whether it has an earlier timer, or the comparison in `due`.
+    /// Red without: the check in `recheck_at` for an earlier timer, or the comparison in `due`.
     #[test]
     fn a_kept_lock_is_looked_after_once_at_the_first_time_that_was_said() {
         let mut kept = RecheckTimers::default();

@@ -1,5 +1,4 @@
-//! Which locks are owed to the store: to be given back, or on their way there. No I/O, and no clock
-//! of its own.
+//! Pending releases: those to send, and those in flight. No I/O, and no clock of its own.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,20 +10,20 @@ use super::batch::UnderWay;
 use super::queue::MIN_RETRY_PAUSE;
 use crate::store::ReleaseRequest;
 
-/// Longest pause before a release is tried again: somebody may be waiting for it.
+/// The longest pause before a release is tried again: another process may wait for the lock.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// A lock to give back as soon as the store can be asked.
+/// A lock to release as soon as the store can be asked.
 #[derive(Clone, Debug)]
 pub(super) struct PendingRelease {
     pub(super) lock: ReleaseRequest,
-    /// Until when it stays taken, whenever that is sent.
+    /// Until when the lock stays held, whenever the release is sent.
     pub(super) stays_until: Option<Instant>,
-    /// When the lease has ended by itself. The first tries come by the time that is left until then.
+    /// When the lease ends. The time that is left until then determines the first retries.
     pub(super) until: Instant,
-    /// When there is nothing to give back any more: later, if the claim may be in a queue.
+    /// When to stop retrying: later than `until` if the claim may be in a queue.
     pub(super) gives_up: Instant,
-    /// Whether we believed to hold it: then it is remarkable if the store says otherwise.
+    /// Whether the process believed to hold it. Then it warns if the store answers otherwise.
     pub(super) held: bool,
 }
 
@@ -34,27 +33,25 @@ impl PendingRelease {
         Self { lock, stays_until, until, gives_up: until, held }
     }
 
-    /// The same, but tried for so much longer: the claim may be in a queue.
+    /// The same, retried for `longer`, because the claim may be in a queue.
     pub(super) fn at_least_for(mut self, longer: Duration) -> Self {
         self.gives_up += longer;
         self
     }
 
-    /// What to send at `now`.
     pub(super) fn sent(&self, now: Instant) -> ReleaseRequest {
         let stays = self.stays_until.map(|until| until.saturating_duration_since(now));
         self.lock.clone().after(stays.unwrap_or_default())
     }
 }
 
-/// The releases that are not settled.
 #[derive(Default)]
 pub(super) struct Releases {
-    /// By the time before which they are not sent.
+    /// Those not sent yet, by the earliest time at which to send them.
     waiting: BTreeMap<(Instant, u64), PendingRelease>,
-    /// Sent and left behind by their caller, with the runtime on which that was.
+    /// Those that a caller sent and left behind, with the runtime on which it did.
     adopted: Vec<(runtime::Id, UnderWay)>,
-    /// All of them: the above, and those that a task has under way.
+    /// The number of all: the above, and those that a task has in flight.
     unsettled: usize,
     /// Send all that wait now, whatever their time.
     retry_now: bool,
@@ -62,15 +59,14 @@ pub(super) struct Releases {
 }
 
 impl Releases {
-    /// Gives a lock back.
     pub(super) fn add(&mut self, release: PendingRelease, now: Instant) {
         self.unsettled += 1;
         self.insert(release, now);
     }
 
-    /// Takes one again that is owed still: not before `at`.
+    /// Puts a pending release back. It is not sent before `at`.
     pub(super) fn put_back(&mut self, mut release: PendingRelease, at: Instant) {
-        // If it is gone the next time, that may have been this time's doing.
+        // If the lock is gone the next time, this attempt may have released it.
         release.held = false;
         self.insert(release, at);
     }
@@ -80,8 +76,8 @@ impl Releases {
         self.waiting.insert((at, self.last_id), release);
     }
 
-    /// Gives a lock back once more after no answer, unless its lease has ended by then: such a release is
-    /// returned, and settled.
+    /// Schedules an unanswered release again. If its lease has ended by then, settles and returns
+    /// it.
     pub(super) fn again(
         &mut self,
         release: PendingRelease,
@@ -98,33 +94,31 @@ impl Releases {
         Some(release)
     }
 
-    /// One is about to be sent by its caller.
+    /// A caller is about to send a release itself.
     pub(super) fn sent_by_caller(&mut self) {
         self.unsettled += 1;
     }
 
-    /// Leaves to the task on `runtime` what its caller has sent there.
+    /// Passes a release that its caller has sent on `runtime` to the task there.
     pub(super) fn adopt(&mut self, runtime: runtime::Id, under_way: UnderWay) {
         self.adopted.push((runtime, under_way));
     }
 
-    /// What was adopted on `runtime`.
+    /// Takes out what was adopted on `runtime`.
     pub(super) fn adopted_on(&mut self, runtime: runtime::Id) -> Vec<UnderWay> {
         let on_it = self.adopted.extract_if(.., |(on, _)| *on == runtime);
         on_it.map(|(_, under_way)| under_way).collect()
     }
 
-    /// One is answered, or no longer worth a try.
+    /// A release was answered, or is given up.
     pub(super) fn settled(&mut self) {
         self.unsettled -= 1;
     }
 
-    /// Makes all that wait due.
     pub(super) fn retry_now(&mut self) {
         self.retry_now = !self.waiting.is_empty();
     }
 
-    /// Takes out what is due.
     pub(super) fn due(&mut self, now: Instant) -> Vec<PendingRelease> {
         let later = match std::mem::take(&mut self.retry_now) {
             true => BTreeMap::new(),
@@ -133,12 +127,11 @@ impl Releases {
         std::mem::replace(&mut self.waiting, later).into_values().collect()
     }
 
-    /// When the next one is due.
     pub(super) fn next(&self) -> Option<Instant> {
         self.waiting.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Whether none is to be sent, nor on its way.
+    /// Whether no release is waiting or in flight.
     pub(super) fn all_settled(&self) -> bool {
         self.unsettled == 0
     }

@@ -1,5 +1,5 @@
-//! What a tokio runtime must be able to do for a manager. There is no question for that: what it cannot
-//! do panics.
+//! Checks what a manager needs of its tokio runtime. Tokio has no query for that, and panics
+//! instead.
 
 use crate::store::AnyStore;
 use std::panic::catch_unwind;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-/// What to build the current runtime with, if it lacks what a manager with this store needs.
+/// What to enable on the current runtime, if it lacks what a manager with this store needs.
 pub(super) fn check_runtime(store: &AnyStore) -> Result<(), &'static str> {
     if catch_unwind(|| drop(sleep(Duration::ZERO))).is_err() {
         return Err(
@@ -23,7 +23,7 @@ pub(super) fn check_runtime(store: &AnyStore) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Whether a socket can be opened there; also yes where no socket can be opened at all.
+/// Whether the runtime can create a socket; also `true` if the system provides none at all.
 #[cfg(all(unix, any(feature = "redis", feature = "postgres", feature = "mysql")))]
 fn has_io() -> bool {
     catch_unwind(|| drop(tokio::net::UnixDatagram::unbound())).is_ok()

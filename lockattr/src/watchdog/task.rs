@@ -1,4 +1,4 @@
-//! The watchdog's task: takes out of the queue what is due, and sends it.
+//! The watchdog's task: takes what is due out of the queue, and sends it.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -16,27 +16,27 @@ use super::batch::{UnderWay, send_releases, send_renewals};
 use super::queue::Due;
 use super::runtime_check::check_runtime;
 
-/// So long the task sleeps when nothing is due, before it sleeps for good. A lease that has to be looked at
-/// later than that does not wake it, and is mostly given back before.
+/// How long the task sleeps when nothing is due, before it sleeps without a limit. A lease with a
+/// later timer does not wake the task, and usually is released before.
 const SHORT_SLEEP: Duration = Duration::from_secs(1);
 
-/// The running task; its end, however it comes, is noted.
+/// The running task. Its end is recorded, whatever the cause.
 pub(super) struct Runner {
     watchdog: Arc<Watchdog>,
     runtime: runtime::Id,
     wake: Arc<Notify>,
-    /// Whether it is the thread's, after which there is no other to turn to.
+    /// Whether it runs on the thread of the last resort, after which no other can take over.
     last_resort: bool,
 }
 
 impl Runner {
-    /// Starts the task on `runtime`, which is the current one, unless it runs there; an error if that
-    /// runtime lacks what it needs.
+    /// Starts the task on `runtime`, which is the current one, unless it runs there; an error if
+    /// that runtime lacks what it needs.
     pub(super) fn start(watchdog: &Arc<Watchdog>, runtime: &Handle) -> Result<(), &'static str> {
         if watchdog.is_driven_by(runtime.id()) {
             return Ok(());
         }
-        // Asked once for each runtime.
+        // Checked once for each runtime.
         check_runtime(&watchdog.store)?;
         if let Some(runner) = Self::enter(watchdog, runtime.id()) {
             runtime.spawn(runner.run());
@@ -44,8 +44,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Notes a task on `runtime`, unless there is one. Made before the task is spawned, so that a
-    /// runtime that drops it unpolled is noticed too.
+    /// Registers a task on `runtime`, unless there is one. Called before the task is spawned, so
+    /// that a runtime that drops it unpolled is noticed too.
     pub(super) fn enter(watchdog: &Arc<Watchdog>, runtime: runtime::Id) -> Option<Self> {
         let wake = watchdog.queue().enter(runtime)?;
         Some(Self { watchdog: watchdog.clone(), runtime, wake, last_resort: false })
@@ -59,7 +59,7 @@ impl Runner {
     pub(super) async fn run(self) {
         let watchdog = self.watchdog.clone();
         let mut works = pin!(self.work());
-        // What it has sent is the parent's to hear of, and what is due the parent's to send.
+        // In a fork, requests in flight and due work belong to the parent.
         let works = poll_fn(|context| match watchdog.is_of_this_process() {
             true => works.as_mut().poll(context),
             false => Poll::Pending,
@@ -74,12 +74,13 @@ impl Runner {
             let rest = (!has_rested).then_some(SHORT_SLEEP);
             let due = self.watchdog.due(self.runtime, rest);
             has_rested = false;
-            // Not while the queue is locked: the caller that is woken may want it.
+            // Outside the queue's mutex: a woken task may lock it.
             due.over.iter().for_each(|hold| hold.signal_end());
             due.rechecks.iter().for_each(|name| self.watchdog.recheck(name));
             under_way.extend(due.adopted);
             if !due.renewals.is_empty() {
-                // A lock that was handed to a waiter and is not picked up is not renewed without end.
+                // Else the lease of a lock that its waiter never picks up would be renewed without
+                // end.
                 self.watchdog.queues.reclaim_unclaimed();
                 under_way.push(send_renewals(self.watchdog.clone(), due.renewals));
             }
@@ -90,7 +91,7 @@ impl Runner {
                 return;
             }
             let next = due.next.unwrap_or_else(Instant::now);
-            // No branch waits for another: a store that hangs delays no deadline.
+            // No branch waits for another, so a store that hangs delays no deadline.
             tokio::select! {
                 biased;
                 Some(()) = under_way.next() => {}
@@ -102,14 +103,14 @@ impl Runner {
 }
 
 impl Watchdog {
-    /// Whether there is a task on `runtime`.
     pub(super) fn is_driven_by(&self, runtime: runtime::Id) -> bool {
         self.known_runners.on(runtime, || self.queue().is_driven_by(runtime))
     }
 
-    /// Takes out what is due, for the task on `runtime`, which is to look again after `rest` if nothing is.
+    /// Takes out what is due, for the task on `runtime`. Without a timer the task checks again
+    /// after `rest`.
     fn due(&self, runtime: runtime::Id, rest: Option<Duration>) -> Due {
-        // First that, so that a lease which comes behind the look wakes the task again.
+        // Set before the check, so that a lease that comes after it wakes the task again.
         self.new_leases.looks();
         let mut queue = self.leases();
         let due = queue.due(runtime, Instant::now(), rest);
@@ -124,7 +125,7 @@ impl Drop for Runner {
             return;
         }
         let unanswered = self.watchdog.queue().leave(self.runtime, &self.wake);
-        // They go back into the queue.
+        // Their drop puts the releases back into the queue.
         drop(unanswered);
         if self.watchdog.queue().is_driven_by_none() {
             self.watchdog.queues.release_cached();

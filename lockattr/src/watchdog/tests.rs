@@ -1,4 +1,4 @@
-//! What becomes of a loss that comes at a bad moment.
+//! Losses that are reported at a bad moment.
 
 use super::*;
 use crate::FencingToken;
@@ -7,7 +7,7 @@ use crate::store::{Claim, LockKey, MemoryStore, RenewOutcome, RenewRequest};
 
 const TTL: Duration = Duration::from_secs(30);
 
-/// The wait queues of a process in which no caller waits.
+/// The wait queues of a process without waiters.
 struct NoQueues;
 
 impl Queues for NoQueues {
@@ -20,7 +20,7 @@ impl Queues for NoQueues {
     fn release_cached(&self) {}
 }
 
-/// A hold that is watched, and its lease's number.
+/// A watched hold, and its lease's number.
 fn watched(watchdog: &Watchdog) -> (Arc<LeaseState>, u64) {
     let claim = Arc::new(Claim::new(LockKey::new("lock:", "a").unwrap(), ""));
     let (fencing, asked) = (FencingToken::from_counter(7), Instant::now());
@@ -30,12 +30,13 @@ fn watched(watchdog: &Watchdog) -> (Arc<LeaseState>, u64) {
     (hold, id)
 }
 
-/// The last holder has found its lease good and lets go of it. The loss is notified before the next one has it.
+/// The last holder has found its lease valid and hands it off. The next holder learns of the loss
+/// as soon as it has the lease.
 #[tokio::test(start_paused = true)]
 async fn a_loss_between_two_holders_is_notified_to_the_second() {
     let store = AnyStore::new(MemoryStore::new());
     let watchdog = Watchdog::new(store, Arc::new(NoQueues), Duration::ZERO);
-    // By the store itself, or by the answer to a renewal.
+    // Reported by the store, or by the answer to a renewal.
     for by_itself in [true, false] {
         let (last, id) = watched(&watchdog);
         let next = Arc::new(last.handed_off(last.fencing(), TTL, None, Instant::now()));

@@ -118,8 +118,8 @@ fn heard_during<F: Future<Output = ()>>(
 fn a_subscriber_may_take_a_lock_in_the_middle_of_an_event() {
     let heard = heard_during(each_kind_of_end);
     for event in [
-        "a release got no answer until the lease had ended by itself",
-        "the store no longer has it as ours",
+        "a release got no answer before the lease expired",
+        "the store no longer has this process as its holder",
     ] {
         assert!(heard.heard(event), "the test misses {event:?}");
     }

@@ -61,7 +61,7 @@ async fn a_release_that_is_never_answered_learns_when_it_is_given_up() {
     store.releases(&[Fate::Refused]);
     let outcome = in_background(&store.manager(), End::Failing).await;
     assert!(End::Failing.is(&outcome), "{outcome:?}");
-    let told = "a release got no answer until the lease had ended by itself";
+    let told = "a release got no answer before the lease expired";
     eventually(3 * 3600 * SECOND, "given up", async || events.contains(told)).await;
     assert_eq!(events.all().len(), 1, "{:?}", events.all());
 }

@@ -121,7 +121,7 @@ async fn a_loss_that_only_the_release_finds_out_is_recorded() {
     let guard = locks.manager().acquire("stock", LockOptions::new()).await.unwrap();
     let thief = locks.steal("stock");
     assert!(matches!(guard.release().await, Err(Error::Lost { .. })));
-    assert_eq!(outcomes(&locks), ["lost: the store no longer has it as ours"]);
+    assert_eq!(outcomes(&locks), ["lost: the store no longer has this process as its holder"]);
     drop(thief);
     locks.assert_nothing_left().await;
 }

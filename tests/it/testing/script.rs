@@ -116,7 +116,7 @@ async fn a_body_whose_lock_is_stolen_is_cancelled_at_its_next_renewal_or_at_once
         assert_eq!(locks.holder("product:42").unwrap().service.as_deref(), Some("another"));
         drop(thief);
         locks.assert_nothing_left().await;
-        assert_eq!(outcomes(&locks), ["lost: the store no longer has it as ours"]);
+        assert_eq!(outcomes(&locks), ["lost: the store no longer has this process as its holder"]);
     }
 }
 

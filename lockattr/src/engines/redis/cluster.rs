@@ -249,7 +249,7 @@ impl Cluster {
         }
         self.refresh().await?;
         self.known().owner(slot).ok_or_else(|| {
-            StoreError::new(format!("nobody in the cluster has slot {slot}")).not_sent()
+            StoreError::new(format!("no node of the cluster has slot {slot}")).not_sent()
         })
     }
 

@@ -1,9 +1,9 @@
-//! The options that are one of a few words, as types.
+//! Options with a fixed set of values.
 
 #[cfg(doc)]
 use crate::Error;
 
-/// Whom a lock keeps out: a read/write lock has many shared holders or one exclusive one.
+/// Which holders a lock excludes: a read/write lock has many shared holders or one exclusive one.
 ///
 /// ```
 /// use lockattr::{LockOptions, Mode};
@@ -15,10 +15,10 @@ use crate::Error;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Everybody else: one holder, and no shared ones beside it.
+    /// Excludes all other holders.
     #[default]
     Exclusive,
-    /// Exclusive holders only: others that ask for it shared hold it too.
+    /// Excludes exclusive holders only: other shared holders may hold the lock too.
     Shared,
 }
 
@@ -70,12 +70,12 @@ pub enum Release {
     /// Return when the store has answered.
     #[default]
     Await,
-    /// Return as soon as the release is sent: one round trip less. The manager sees it through,
-    /// and later commands for the key keep their order.
+    /// Return as soon as the release is sent: one round trip less. The manager completes it, and
+    /// later commands for the key keep their order.
     ///
-    /// Sent is what the store's client lets us know: its task, which writes to the connection, had its
-    /// turn before the call returns. On a runtime of one thread that is certain, unless the connection
-    /// takes no more. Where all of several threads are busy it may come a moment later, so a process that
-    /// is about to exit calls [`shutdown`](crate::LockManager::shutdown) first.
+    /// Before the call returns, the task of the store's client that writes to the connection has
+    /// run. On a single-threaded runtime the command is then sent, unless the connection accepts no
+    /// more data. If all threads of a larger runtime are busy, sending may happen a moment later.
+    /// So a process that is about to exit calls [`shutdown`](crate::LockManager::shutdown) first.
     Background,
 }

@@ -1,4 +1,4 @@
-//! Options with nothing left open, and which combinations make no sense.
+//! Options after the manager's defaults are applied, and the checks of their combinations.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::lock::settings::Settings;
 use crate::lock::site::Site;
 use crate::store::Sharing;
 
-/// `hold_at_least` may not be longer: some clock or store would overflow.
+/// The longest `hold_at_least`: beyond it, some clock or store would overflow.
 const MAX_HOLD_AT_LEAST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 impl LockOptions {
-    /// Fills in the manager's defaults and refuses what contradicts itself.
+    /// Applies the manager's defaults and rejects contradictions.
     pub(crate) fn resolve(&self, defaults: &Settings) -> Result<ResolvedOptions, Error> {
-        // The defaults were checked when the manager was made.
+        // The defaults were checked when the manager was built.
         let ttl = self.ttl.unwrap_or(defaults.ttl);
         if self.ttl.is_some() {
             check_ttl(ttl, defaults.longest_ttl)?;
@@ -59,7 +59,7 @@ impl LockOptions {
         })
     }
 
-    /// The same for a body that runs on the calling thread, where nothing can cancel it.
+    /// The same for a body on the calling thread, which cannot be cancelled.
     pub(crate) fn resolve_blocking(&self, defaults: &Settings) -> Result<ResolvedOptions, Error> {
         let on_lost = match self.on_lost {
             Some(OnLost::Cancel) => {
@@ -110,7 +110,7 @@ impl LockOptions {
                     .into(),
             )),
             (_, Some(0)) => Err(refused(
-                "`permits` is 0, so that nobody could ever hold the lock: write 1 or more".into(),
+                "`permits` is 0, so the lock could never be held: write 1 or more".into(),
             )),
             (None, Some(permits)) => Ok(Sharing::Permits(permits)),
             (Some(Mode::Shared), None) => Ok(Sharing::Shared),
@@ -119,7 +119,7 @@ impl LockOptions {
     }
 }
 
-/// Options with nothing left open.
+/// Options after the manager's defaults are applied.
 #[derive(Clone, Debug)]
 pub(crate) struct ResolvedOptions {
     pub(crate) ttl: Duration,
@@ -133,12 +133,13 @@ pub(crate) struct ResolvedOptions {
     pub(crate) release: Release,
     pub(crate) function: Option<&'static str>,
     pub(crate) site: Option<Site>,
-    /// The store grants it each time: it is neither had from another hold of this process nor handed off.
+    /// The store grants it each time: the process neither reuses another hold nor hands this one
+    /// off.
     pub(crate) by_store: bool,
 }
 
 impl ResolvedOptions {
-    /// What is left of them after the call has spent so long on waiting; `None` if it may not wait any
+    /// The options that remain after the call has waited for `spent`; `None` if it may not wait any
     /// more. Each `retry_delay` that was spent counts as a retry.
     pub(crate) fn rest(&self, spent: Duration) -> Option<Self> {
         let WaitBudget { retry, wait, delay } = self.wait_budget;
@@ -149,7 +150,7 @@ impl ResolvedOptions {
         (!wait_budget.is_once()).then(|| Self { wait_budget, ..self.clone() })
     }
 
-    /// The same, which may still ask once when nothing is left.
+    /// The same, but a call with nothing left may still ask once.
     pub(crate) fn after(&self, spent: Duration) -> Self {
         let once = || Self { wait_budget: self.wait_budget.once(), ..self.clone() };
         self.rest(spent).unwrap_or_else(once)

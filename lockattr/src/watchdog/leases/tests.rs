@@ -1,4 +1,5 @@
-//! When each lease is renewed, and with which others: on instants of our own, without a store.
+//! When each lease is renewed, and together with which others: with made-up instants, without a
+//! store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,13 +27,13 @@ fn watch(leases: &mut Leases, asked: Instant, ttl: Duration, renew: bool) -> u64
     id
 }
 
-/// The numbers of those to be renewed, and how many are over.
+/// The numbers of the leases to renew, and how many have ended.
 fn due(leases: &mut Leases, now: Instant) -> (Vec<u64>, usize) {
     let (due, over) = leases.due(now);
     (due.into_iter().map(|(id, _)| id).collect(), over.len())
 }
 
-/// Red without: any of the looks by number or by token.
+/// Red without: any of the searches by number or by token.
 #[test]
 fn each_lease_is_found_by_its_number_and_by_its_token_until_it_is_forgotten() {
     let (mut leases, now) = (Leases::default(), Instant::now());
@@ -74,7 +75,8 @@ fn a_renewal_comes_along_if_it_is_due_within_a_tenth_of_its_time() {
     let first = watch(&mut leases, now, TTL, true);
     let near = watch(&mut leases, now + SECOND, TTL, true);
     watch(&mut leases, now + SECOND + INSTANT, TTL, true);
-    // A tenth of a second is its own tenth: what the first may, it may not.
+    // A tenth of a second is the short lease's own tenth, so it may not come along, although the
+    // other may.
     let short = watch(&mut leases, due_at - SECOND * 4 / 5, SECOND * 3, true);
     let short_near = watch(&mut leases, due_at - SECOND * 9 / 10, SECOND * 3, true);
     assert_eq!(due(&mut leases, due_at), (vec![first, short_near, near], 0));
@@ -103,7 +105,7 @@ fn a_renewal_is_tried_again_by_a_part_of_the_time_that_is_left() {
     assert_eq!(due(&mut leases, sent + TTL / 3), (vec![id], 0));
 }
 
-/// Red without: the look in `due` whether it is kept.
+/// Red without: the check in `due` whether it is kept.
 #[test]
 fn a_lease_whose_deadline_has_passed_is_over_and_asked_for_no_more() {
     let (mut leases, now) = (Leases::default(), Instant::now());
@@ -118,7 +120,7 @@ fn a_lease_whose_deadline_has_passed_is_over_and_asked_for_no_more() {
     assert!(!leases.is_empty(), "its guard has not let go");
 }
 
-/// Red without: the look in `hand_off` at the last hold's renewal, or the time that it sets.
+/// Red without: the check in `hand_off` of the last hold's renewal, or the time that it sets.
 #[test]
 fn a_lease_that_was_not_renewed_is_so_at_once_when_it_is_handed_off() {
     let (mut leases, now) = (Leases::default(), Instant::now());
@@ -135,7 +137,7 @@ fn a_lease_that_was_not_renewed_is_so_at_once_when_it_is_handed_off() {
     assert!(!leases.hand_off(fixed + 1, &hold, now), "nobody has that number");
 }
 
-/// Red without: the look at `is_urgent` in `set_renewal`, or its end in `due`.
+/// Red without: the check of `is_urgent` in `set_renewal`, or its reset in `due`.
 #[test]
 fn a_renewal_that_is_due_now_does_not_wait_because_an_earlier_one_was_answered() {
     let (mut leases, now) = (Leases::default(), Instant::now());

@@ -1,4 +1,5 @@
-//! What the tasks have not seen yet, and who wakes them: on instants of our own, without a store.
+//! Leases that the tasks have not seen yet, and which of them wake a task: with made-up instants,
+//! without a store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,7 +56,7 @@ fn a_lease_is_seen_once_and_only_if_it_is_still_held() {
     assert!(new_leases.take().is_empty());
 }
 
-/// Red without: any of the looks in `hand_off`.
+/// Red without: any of the conditions in `hand_off`.
 #[test]
 fn a_lease_is_handed_off_unless_it_was_seen_or_has_to_be_renewed_now() {
     let (new_leases, now) = (NewLeases::new(), Instant::now());
@@ -73,7 +74,7 @@ fn a_lease_is_handed_off_unless_it_was_seen_or_has_to_be_renewed_now() {
     assert!(!new_leases.hand_off(id, &next), "the queue tells it");
 }
 
-/// Red without: the look at `shut_down` in `watch`.
+/// Red without: the check of `shut_down` in `watch`.
 #[test]
 fn after_a_shutdown_a_new_hold_is_lost_from_the_beginning() {
     let (new_leases, now) = (NewLeases::new(), Instant::now());

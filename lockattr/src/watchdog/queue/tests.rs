@@ -1,4 +1,4 @@
-//! Who is woken for what, and when a task may end: on instants of our own, without a store.
+//! What wakes which task, and when a task may end: with made-up instants, without a store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ fn hold(asked: Instant) -> Arc<LeaseState> {
     }))
 }
 
-/// Its number.
+/// Watches a hold; the lease's number.
 fn watch(queue: &mut Queue, hold: Arc<LeaseState>, asked: Instant) -> u64 {
     let (id, renew_at) = (7, hold.renew_at(asked, TTL));
     queue.leases.watch(Lease { id, hold, renew_at });
@@ -49,12 +49,12 @@ fn release(until: Instant) -> PendingRelease {
     PendingRelease::new(ReleaseRequest::new(claim()), until, true, until)
 }
 
-/// Whether it was woken since the last look.
 fn was_woken(wake: &Arc<Notify>) -> bool {
     wake.notified().now_or_never().is_some()
 }
 
-/// Work put down between a task's last look and its end would otherwise find it still there.
+/// Work added between a task's last check and its end would otherwise find the task still
+/// registered.
 #[test]
 fn a_task_that_may_leave_is_gone_at_once() {
     let (mut queue, runtime) = (Queue::default(), some_runtime());
@@ -69,7 +69,7 @@ fn a_task_that_may_leave_is_gone_at_once() {
     assert!(queue.enter(runtime).is_some(), "the next task starts");
 }
 
-/// Red without: any of the three looks in `leave_if_done`.
+/// Red without: any of the three conditions in `leave_if_done`.
 #[test]
 fn a_task_stays_while_a_lease_is_held_or_a_lock_is_owed() {
     let (mut queue, runtime, now) = (Queue::default(), some_runtime(), Instant::now());
@@ -132,7 +132,7 @@ fn with_nothing_due_a_task_rests_before_it_sleeps_for_good() {
     assert_eq!(queue.due(runtime, now, Some(SECOND)).next, Some(now + SECOND * 2));
 }
 
-/// Red without: `look_at`, `closing`, or the comparison, in `keeps`.
+/// Red without: `recheck_timers`, `closing`, or the comparison, in `recheck_at`.
 #[test]
 fn a_kept_lock_is_looked_after_in_time_unless_the_manager_is_closing() {
     let (mut queue, runtime, now) = (Queue::default(), some_runtime(), Instant::now());
@@ -190,7 +190,7 @@ fn the_last_resort_is_needed_where_something_is_owed_that_no_task_sees_to() {
     assert!(queue.last_resort.is_none() && queue.is_driven_by_none());
 }
 
-/// Red without: the hand-off to the leases, or the wake behind it.
+/// Red without: the hand-off to the leases, or the wake after it.
 #[test]
 fn a_lease_that_was_not_renewed_wakes_the_tasks_when_it_is_handed_off() {
     let (mut queue, runtime, now) = (Queue::default(), some_runtime(), Instant::now());

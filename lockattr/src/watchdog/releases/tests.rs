@@ -1,4 +1,4 @@
-//! Which releases are due when, and how many are owed: on instants of our own, without a store.
+//! Which releases are due when, and how many are pending: with made-up instants, without a store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn lock(key: &str) -> ReleaseRequest {
     ReleaseRequest::new(Arc::new(Claim::new(LockKey::new("lock:", key).unwrap(), "")))
 }
 
-/// A release that is worth a try until `until`.
+/// A release that is tried until `until`.
 fn release(key: &str, until: Instant) -> PendingRelease {
     PendingRelease::new(lock(key), until, true, until)
 }
@@ -68,7 +68,7 @@ fn what_a_caller_left_behind_is_adopted_where_it_was_sent() {
     assert!(releases.all_settled());
 }
 
-/// If it is gone the next time, that may have been the first time's doing.
+/// If the lock is gone the next time, the first attempt may have released it.
 ///
 /// Red without: `held = false` or `insert` in `put_back`.
 #[test]
@@ -117,7 +117,7 @@ fn a_release_is_not_tried_again_when_the_store_has_let_go_by_itself() {
     }
 }
 
-/// Red without: `retry_now`, or its look whether there is anything to hurry.
+/// Red without: `retry_now`, or its check whether any release waits.
 #[test]
 fn a_hurry_makes_all_due_that_wait_and_none_that_come_later() {
     let (mut releases, now) = (Releases::default(), Instant::now());
@@ -130,7 +130,7 @@ fn a_hurry_makes_all_due_that_wait_and_none_that_come_later() {
     assert!(releases.due(now).is_empty());
 }
 
-/// Red without: `stays_until`, or the time that `sent` takes off it.
+/// Red without: `stays_until`, or the time that `sent` subtracts.
 #[test]
 fn what_stays_taken_does_so_until_the_same_instant_whenever_it_is_sent() {
     let now = Instant::now();

@@ -34,7 +34,9 @@ impl Inner {
                 waits.give_up();
                 let limit = self.config.timing.response_timeout;
                 timeout(limit, waits.over()).await.map_err(|_| {
-                    StoreError::new(format!("it still stands in the server's line after {limit:?}"))
+                    StoreError::new(format!(
+                        "it is still in the server's wait queue after {limit:?}"
+                    ))
                 })?;
                 Ok(ReleaseOutcome::NotHeld)
             }
