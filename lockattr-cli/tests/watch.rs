@@ -59,7 +59,7 @@ async fn a_pipe_gets_lines_in_words_and_a_store_that_comes_back_is_watched_on() 
     command.stderr(std::process::Stdio::null());
     let mut node = Node::run(command);
     let line = node.line().await;
-    assert!(line.contains(" held        product:1 by orders@"), "{line}");
+    assert!(line.contains(" held       product:1 by orders@"), "{line}");
     server.restart().await;
     let line = node.line().await;
     assert!(line.contains(" released    product:1 by orders@"), "{line}");

@@ -45,7 +45,7 @@ impl Change {
             Event::Released => ("released", "by"),
         };
         let mut line = format!(
-            "{} {event:<11} {} {holder} {}",
+            "{} {event:<10} {} {holder} {}",
             at.unwrap_or_default(),
             self.lock.key,
             self.lock.holder.brief()
@@ -119,13 +119,13 @@ mod tests {
         look(&[], 4);
         let lines: Vec<_> = told.iter().map(Change::line).collect();
         expect![[r#"
-            1970-01-01T00:00:01Z held        a by x:1
-            1970-01-01T00:00:01Z held        b by x:1
+            1970-01-01T00:00:01Z held       a by x:1
+            1970-01-01T00:00:01Z held       b by x:1
             1970-01-01T00:00:02Z handed off b to y:2 from x:1
-            1970-01-01T00:00:02Z taken       c by z
-            1970-01-01T00:00:03Z released    a by x:1
-            1970-01-01T00:00:04Z released    b by y:2
-            1970-01-01T00:00:04Z released    c by z
+            1970-01-01T00:00:02Z taken      c by z
+            1970-01-01T00:00:03Z released   a by x:1
+            1970-01-01T00:00:04Z released   b by y:2
+            1970-01-01T00:00:04Z released   c by z
         "#]]
         .assert_eq(&(lines.join("\n") + "\n"));
         expect![[r#"{"at":"1970-01-01T00:00:02.000Z","event":"taken","key":"c","holder":{"service":"z","host":null,"process":null,"function":null},"holders":1,"shared":false,"since":null,"remaining_ms":8250,"waiting":0,"fencing_token":null}"#]].assert_eq(&serde_json::to_string(&told[3]).unwrap());
