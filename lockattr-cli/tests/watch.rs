@@ -62,7 +62,7 @@ async fn a_pipe_gets_lines_in_words_and_a_store_that_comes_back_is_watched_on() 
     assert!(line.contains(" held       product:1 by orders@"), "{line}");
     server.restart().await;
     let line = node.line().await;
-    assert!(line.contains(" released    product:1 by orders@"), "{line}");
+    assert!(line.contains(" released   product:1 by orders@"), "{line}");
     node.interrupt_signal();
     assert_eq!(node.finish().await.code(), Some(0));
 }
