@@ -1,4 +1,5 @@
-//! One real Redis: what stands in it, how it is reached, and what happens when it goes away.
+//! One real Redis: what a lock looks like in it, how it is reached, and what happens when it goes
+//! away.
 
 mod away;
 mod background;
@@ -30,7 +31,7 @@ mod without_resp3;
 
 pub(crate) use rights::RIGHTS;
 
-/// All that an error shows.
+/// All text that an error shows.
 fn told(error: &lockattr::Error) -> String {
     let mut told = format!("{error} {error:?}");
     let mut source = std::error::Error::source(error);

@@ -1,4 +1,4 @@
-//! A quorum of stores: what it does when some of them are away, hang, disagree, or come back empty.
+//! A quorum of stores, some of which are away, hang, disagree, or come back empty.
 
 mod answers;
 mod cancellation;
@@ -16,7 +16,7 @@ use lockattr::store::{AnyStore, RedlockStore};
 
 use crate::support::Scripted;
 
-/// Stores in memory that misbehave on order, and the managers over all of them.
+/// Stores in memory with faults on request, and managers over all of them.
 struct Scene {
     nodes: Vec<Arc<Scripted>>,
 }
@@ -30,7 +30,7 @@ impl Scene {
         self.store_of(0..self.nodes.len())
     }
 
-    /// A quorum that sees these nodes only; the others are down for it.
+    /// A quorum store that can reach only the nodes `seen`.
     fn store_of(&self, seen: impl IntoIterator<Item = usize>) -> Arc<RedlockStore> {
         let seen: Vec<_> = seen.into_iter().collect();
         let nodes = self.nodes.iter().enumerate().map(|(n, node)| match seen.contains(&n) {

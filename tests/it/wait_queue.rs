@@ -1,4 +1,4 @@
-//! Waiting in the queue inside a process, the hand-off there, and what keeps a lock beyond its holder.
+//! Local wait queues: order, hand-off inside a process, and what keeps a lock beyond its holder.
 
 mod at_least;
 mod bounds;
@@ -25,7 +25,7 @@ use crate::support::Scripted;
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 
-/// A manager of another process, over the same store.
+/// A manager that stands for another process, over the same store.
 fn on(store: &Arc<Scripted>) -> LockManagerBuilder {
     LockManager::builder().store(store.clone())
 }
@@ -34,7 +34,7 @@ fn patient() -> LockOptions {
     LockOptions::new().wait(3600 * SECOND)
 }
 
-/// Asks for the lock `a` in a task of its own, which waits when this returns.
+/// Asks for the lock `a` in a new task, and returns once that task waits.
 async fn asks(manager: &LockManager, options: LockOptions) -> Asking {
     let manager = manager.clone();
     let asking = tokio::spawn(async move {
@@ -45,7 +45,8 @@ async fn asks(manager: &LockManager, options: LockOptions) -> Asking {
     asking
 }
 
-/// What it gets, which is not only a last attempt when its wait budget has ended.
+/// The lock that `asking` gets, and when. Getting it must not depend on a last attempt at its
+/// timeout.
 async fn got(asking: Asking) -> (LockGuard, Instant) {
     let answer = timeout(600 * SECOND, asking).await.expect("its turn does not come");
     let (guard, at) = answer.unwrap();
@@ -54,17 +55,17 @@ async fn got(asking: Asking) -> (LockGuard, Instant) {
 
 type Asking = JoinHandle<(Result<LockGuard, Error>, Instant)>;
 
-/// On a paused clock: everybody has done what there is to do.
+/// On a paused clock: lets every task run until it is idle.
 async fn settle() {
     sleep(MS).await;
 }
 
-/// In which order locks were had, by whom.
+/// The names of the holders, in the order in which they acquired the lock.
 #[derive(Clone, Default)]
 struct Order(Arc<Mutex<Vec<String>>>);
 
 impl Order {
-    /// Has the lock `a` for a while, in a task of its own, which waits when this returns.
+    /// Holds the lock `a` for `time` in a new task, and returns once that task waits.
     async fn works(&self, manager: &LockManager, name: &str, time: Duration) {
         let (order, manager, name) = (self.clone(), manager.clone(), name.to_owned());
         tokio::spawn(async move {

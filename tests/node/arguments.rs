@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-/// What the node was told at its start.
+/// The arguments of a node.
 #[derive(Debug)]
 pub(crate) struct Arguments {
     verb: String,

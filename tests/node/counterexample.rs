@@ -1,18 +1,18 @@
-//! `node counterexample algorithm=… addrs=… key=… ttl=MILLISECONDS history=… process=N [clock=…] [now=…] [ledger=… fenced=BOOL]`: takes
-//! and gives a lock on order, by an algorithm of the counterexamples or by lockattr, and writes the history.
+//! `node counterexample algorithm=… addrs=… key=… ttl=MILLISECONDS history=… process=N [clock=…] [now=…] [ledger=… fenced=BOOL]`: acquires
+//! and releases a lock on order, by an algorithm of the counterexamples or by lockattr, and writes the history.
 //!
-//! | order | what is asked |
+//! | order | request |
 //! |---|---|
-//! | `acquire CHAIN` | the lock, once |
-//! | `check CHAIN` | whether it is still held, as far as the algorithm can tell by itself |
-//! | `renew CHAIN` | a longer lease |
-//! | `release CHAIN` | to give it back |
-//! | `read CHAIN` | all that is in the ledger, with the last fencing token |
-//! | `write CHAIN` | all that was read, and one more, without another look at the lease |
-//! | `add COUNT` | all of this together, so often, with wait budget |
+//! | `acquire CHAIN` | acquire the lock, in one attempt |
+//! | `check CHAIN` | whether it is still held, as far as the algorithm can tell |
+//! | `renew CHAIN` | extend the lease |
+//! | `release CHAIN` | release the lock |
+//! | `read CHAIN` | read the ledger, with the last fencing token |
+//! | `write CHAIN` | write what was read and one element more, without another check of the lease |
+//! | `add COUNT` | all of this, COUNT times, with retries |
 //!
-//! The answer is `yes`, `yes FENCE`, `no` or `unknown`. `clock` is how many milliseconds the client's
-//! clock is ahead; `now` is what it shows if it stands still.
+//! The answer is `yes`, `yes FENCE`, `no` or `unknown`. The client's clock is `clock`
+//! milliseconds ahead, or stands still at `now`.
 
 mod blind_watchdog;
 mod count_field;
@@ -36,7 +36,7 @@ use crate::arguments::Arguments;
 use desk::Desk;
 use server::Visit;
 
-/// What an algorithm was told, where it was told something.
+/// The answer that an algorithm got, if any.
 enum Told {
     /// Done, with its fencing token if it has one.
     Yes(Option<u64>),
@@ -45,18 +45,18 @@ enum Told {
 
 type Answer = Result<Told, Box<dyn Error>>;
 
-/// A lock as its article has it. Each chain is a thread of the article's program.
+/// A lock as its article describes it. Each chain is a thread of the article's program.
 trait Algorithm {
     async fn acquire(&mut self, chain: u32) -> Answer;
     async fn release(&mut self, chain: u32) -> Answer;
 
-    /// Most have none.
+    /// Most algorithms have none.
     async fn renew(&mut self, _chain: u32) -> Answer {
         Ok(Told::No)
     }
 
-    /// What the holder can know without asking: more than most articles ask of it, so that a holder
-    /// that was paused is not blamed for that.
+    /// What the holder can know without a request. Most articles do not require this check; it
+    /// keeps a paused holder from being blamed for the pause.
     fn check(&self, chain: u32) -> bool;
 }
 
@@ -98,7 +98,7 @@ async fn serve(lock: impl Algorithm, visit: &Visit, mut desk: Desk) -> Result<()
                 for _ in 0..number {
                     let Answered::Yes(fence) = recorded.patiently().await else { continue };
                     if desk.reads(fence.unwrap_or(0)) {
-                        // Others have their chance to come in between.
+                        // Other processes can get in between.
                         sleep(PAUSE).await;
                         desk.writes()?;
                     }
@@ -144,7 +144,7 @@ enum Answered {
     Unknown,
 }
 
-/// A lock whose calls are written down.
+/// A lock whose calls are recorded.
 struct Recorded<'a, A> {
     lock: A,
     recorder: Recorder,

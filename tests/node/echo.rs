@@ -1,4 +1,5 @@
-//! `node echo prefix=… times=…`: answers every line with itself. By it the harness tests itself.
+//! `node echo prefix=… times=…`: answers every line with the line itself. The harness' own tests
+//! use it.
 
 use std::error::Error;
 

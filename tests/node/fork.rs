@@ -1,12 +1,12 @@
-//! `node fork url=… [how=threads]`: makes a manager, holds `held`, forks, and lets the copy try what
-//! it must not be able to do. Both say on stdout how they fare; then the parent waits for the end of
-//! its stdin. Runs outside of any runtime, because that is where a fork belongs.
+//! `node fork url=… [how=threads]`: makes a manager, holds `held`, forks, and lets the child try
+//! what must fail there. Both print their results to stdout; then the parent waits for the end of
+//! its stdin. It forks outside any runtime, as a program should.
 //!
 //! | how | where it forks |
 //! |---|---|
-//! | `threads` | on a thread that waits, beside the manager's own |
-//! | `body` | the same, inside of a body under the lock |
-//! | `runtime` | in a task: the copy drives the copy of the runtime |
+//! | `threads` | on a waiting thread, beside the manager's own |
+//! | `body` | the same, inside a body under the lock |
+//! | `runtime` | in a task: the child drives its copy of the runtime |
 
 #![expect(
     clippy::disallowed_methods,
@@ -50,7 +50,7 @@ fn threads(url: &str) -> Outcome {
         say(&format!("copy ended: {ended:?}"))?;
         exit(0);
     }
-    // As the copy did: what chance gave one of them, it must not give the other.
+    // Made after the child's: the two processes must not draw the same random numbers.
     let other = LockManager::connect_blocking(url)?;
     std::mem::forget(other.acquire_blocking("parents", LockOptions::new())?);
     say(&format!("parent holds: {:?}", guard.ensure_held()))?;
@@ -78,7 +78,7 @@ fn copy_of_threads(url: &str, manager: LockManager, guard: LockGuard) -> Outcome
     say(&format!("copy installs once: {again}"))?;
     let held = own.try_acquire_blocking("held", LockOptions::new())?;
     say(&format!("copy finds it free: {}", held.is_some()))?;
-    // Stays in the store, for the test to look at.
+    // Stays in the store for the test's check.
     std::mem::forget(own.acquire_blocking("copys", LockOptions::new())?);
     Ok(())
 }
@@ -108,7 +108,7 @@ async fn in_a_runtime(url: &str) -> Outcome {
         let acquired = manager.acquire("other", LockOptions::new()).await;
         say(&format!("copy acquires: {acquired:?}"))?;
         drop((acquired, guard));
-        // Time for the copies of all tasks.
+        // Time for the copies of all tasks to run.
         sleep(Duration::from_millis(300)).await;
         say(&format!("copy waited: {}", waits.is_finished()))?;
         exit(0);
@@ -120,7 +120,7 @@ async fn in_a_runtime(url: &str) -> Outcome {
     say("parent released")
 }
 
-/// Forks; the parent goes on when its copy has ended, and the copy for a while at most.
+/// Forks; the parent continues when its child has ended, and the child waits for a limited time.
 fn is_parent() -> Outcome<bool> {
     match fork()? {
         Fork::Parent(copy) => {

@@ -3,9 +3,9 @@
 //! | order | what happens |
 //! |---|---|
 //! | `write` | the body answers `wrote`, without an await between the order and the answer |
-//! | `sleep` | the process stops itself (SIGSTOP) while the body awaits; when it goes on, the body's next order is there at once |
+//! | `sleep` | the process stops itself (SIGSTOP) while the body awaits; when it is continued, the body's next order is already there |
 //!
-//! With `on_lost=error` the body asks `ensure_held` before it writes. When the call has ended, its
+//! With `on_lost=error` the body calls `ensure_held` before it writes. When the call has ended, its
 //! outcome is the last answer: `ended well`, or `ended ERROR`.
 
 use std::error::Error;
@@ -34,7 +34,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
             Err(error) => say(&format!("ended {error}")),
         }
     };
-    // One task, so that the body is not being polled while an order is taken.
+    // One task, so that the body is not polled while an order is read.
     let (done, ()) = tokio::try_join!(async { Ok(job.await) }, take_orders(give))?;
     done?;
     manager.shutdown().await;
@@ -72,7 +72,7 @@ async fn take_orders(give: mpsc::Sender<()>) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Written when this returns, and never by a body that was dropped before.
+/// The line is written when this returns, and never for a body that was dropped before.
 fn say(line: &str) -> Result<(), Box<dyn Error>> {
     Ok(writeln!(std::io::stdout(), "{line}")?)
 }

@@ -1,11 +1,11 @@
-//! `node leave url=… [count=50] [how=bodies]`: takes the locks `0` to `COUNT - 1`, says `holding`,
-//! and on the next line, or the end of its stdin, returns from `main` without another word.
+//! `node leave url=… [count=50] [how=bodies]`: acquires the locks `0` to `COUNT - 1`, prints
+//! `holding`, and at the next line, or the end of its stdin, returns from `main` without a shutdown.
 //!
-//! | how | who holds |
+//! | how | the holders |
 //! |---|---|
 //! | `bodies` | spawned tasks inside an annotated function |
 //! | `guards` | spawned tasks that own a guard |
-//! | `forgotten` | no process: the guards were leaked |
+//! | `forgotten` | none: the guards were leaked |
 
 use std::error::Error;
 use std::future::pending;

@@ -1,16 +1,16 @@
-//! `node lock url=… [counter=…] [resource=…] [trust=ca.pem]`: takes and gives locks on order, and shuts down at the end.
+//! `node lock url=… [counter=…] [shelf=…] [trust=ca.pem]`: acquires and releases locks on order, and shuts down at the end.
 //!
 //! | order | answer |
 //! |---|---|
 //! | `acquire KEY` | `held TOKEN`, or `refused ERROR` |
 //! | `share KEY` | the same with `mode = shared` |
 //! | `permit KEY COUNT` | the same with `permits = COUNT` |
-//! | `crowd COUNT MODE KEY…` | `waits`: so many tasks want the keys at once, each gives them back; MODE as `mode` in the options, or `permits=COUNT` |
+//! | `crowd COUNT MODE KEY…` | `waits`: COUNT tasks acquire the keys at the same time, and each releases them; MODE as `mode` in the options, or `permits=COUNT` |
 //! | `release` | `released`, or `refused ERROR` |
 //! | `fence KEY COUNT` | COUNT lines, each the fencing token of one acquisition and release |
-//! | `add COUNT` | `added COUNT`: so often read the key `count` of `counter`, which is `url` by default, and written it back one higher, under a lock |
-//! | `write` | `written`, or `refused ERROR` where `ensure_held` says that the lock is not ours any more; on the `resource`, if one is given |
-//! | `left` | `left MILLISECONDS`: how long the lease is still good, or 0 |
+//! | `add COUNT` | `added COUNT`: under a lock, COUNT times read the key `count` of `counter`, which is `url` by default, and written it back incremented |
+//! | `write` | `written`, or `refused ERROR` if `ensure_held` fails; writes to the `shelf`, if one is given |
+//! | `left` | `left MILLISECONDS`: the time left of the lease, or 0 |
 
 use std::error::Error;
 use std::os::unix::process::CommandExt;
@@ -81,17 +81,17 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Where rustls looks for the certificates to trust, if it is set.
+/// The variable that tells rustls which certificates to trust.
 const CERTIFICATES: &str = "SSL_CERT_FILE";
 
-/// Starts this program again in its own place, because a process should not change its own
-/// environment. Returns only if that failed.
+/// Replaces the process by a new one of this program, because a process should not change its own
+/// environment. Returns only on failure.
 fn again_trusting(certificates: &str) -> std::io::Error {
     let program = std::env::current_exe().unwrap_or_else(|_| "node".into());
     Command::new(program).args(std::env::args_os().skip(1)).env(CERTIFICATES, certificates).exec()
 }
 
-/// Where locks are fought for: long wait budgets, short pauses.
+/// For contended locks: a long timeout and short pauses.
 fn patient() -> LockOptions {
     LockOptions::new().wait(Duration::from_secs(60)).retry_delay(Duration::from_millis(5))
 }
@@ -108,7 +108,7 @@ async fn acquire(
     }
 }
 
-/// Tasks that wait for the keys until they have had them.
+/// Tasks that wait for the keys until each has acquired them once.
 fn crowd(
     manager: &LockManager,
     count: usize,
@@ -124,7 +124,7 @@ fn crowd(
         let (manager, options) = (manager.clone(), options.clone());
         let keys: Vec<_> = keys.iter().map(ToString::to_string).collect();
         tokio::spawn(async move {
-            // The process may end before it has had them.
+            // The process may end before it acquires them.
             if let Ok(guard) = manager.acquire_all(keys, options).await {
                 drop(guard.release().await);
             }

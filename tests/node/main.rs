@@ -1,5 +1,5 @@
-//! One process of a fleet, for the tests: `node VERB name=value …`, orders on stdin, answers on
-//! stdout, ends with stdin.
+//! One process of a distributed program, for the tests: `node VERB name=value …`, orders on stdin,
+//! answers on stdout, ends with stdin.
 
 mod arguments;
 mod counterexample;
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(message) => return refuse(&message),
     };
-    // The one verb that is better off without a runtime's threads.
+    // The only verb that must run without the threads of a runtime.
     if arguments.verb() == "fork" {
         return ended(fork::run(&arguments));
     }

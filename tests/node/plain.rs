@@ -1,5 +1,5 @@
-//! `node plain url=…`: takes a lock on a thread that knows no runtime, drops the guard and ends the
-//! process in the next line.
+//! `node plain url=…`: acquires a lock on a thread outside any runtime, then drops the guard and
+//! ends the process at once.
 
 use std::error::Error;
 use std::process::exit;
@@ -17,7 +17,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let url: String = arguments.get_or("url", String::new())?;
     let program = move || -> Result<(), lockattr::Error> {
         let manager = LockManager::connect_blocking(&url)?;
-        // Forever: the test is about the guard's drop only.
+        // The manager is never dropped: only the guard's drop is tested.
         let manager = std::mem::ManuallyDrop::new(manager);
         drop(manager.acquire_blocking("plain", LockOptions::new())?);
         exit(0)

@@ -1,5 +1,5 @@
-//! `node server`: starts a Redis, says its process id and its socket, and stays. By it the harness
-//! tests its leash.
+//! `node server`: starts a Redis, prints its process id and its socket, and keeps running. The
+//! harness tests its leash with it.
 
 use std::error::Error;
 

@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// The same, now and then: long enough for the network to fail meanwhile.
 const LONG: Duration = Duration::from_millis(400);
 
-/// How many turns there are to a long one.
+/// One of so many turns is a long one.
 const NOW_AND_THEN: u64 = 10;
 
 pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
@@ -33,7 +33,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let mut orders = BufReader::new(stdin()).lines();
     let (added, over) = (Cell::new(0_u64), Cell::new(false));
     let mut turns = 0_u64;
-    // A turn that was begun is ended, so that the count is exact.
+    // A turn that has begun is completed, so that the count is exact.
     let working = async {
         while !over.get() {
             let pause = if turns % NOW_AND_THEN == NOW_AND_THEN - 1 { LONG } else { PAUSE };
@@ -65,7 +65,7 @@ async fn add(
     let guard = match manager.acquire(key, options).await {
         Ok(guard) => guard,
         Err(LockError::Contended { .. } | LockError::Store { .. }) => {
-            // An outage is answered at once.
+            // An outage is reported at once.
             sleep(PAUSE).await;
             return Ok(false);
         }

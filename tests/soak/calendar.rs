@@ -1,8 +1,8 @@
-//! The calendar of a process that works: it jumps when the driver reports it. The clock by which leases
-//! are counted does not.
+//! The wall clock of a worker process: it jumps when the driver orders that. The clock that
+//! measures leases does not.
 //!
-//! `libfaketime` would jump a whole process, and is not on every machine: so the runtime is notified
-//! another calendar in the one place where it asks for it.
+//! `libfaketime` would change the clock of a whole process, and is not installed everywhere. So the
+//! runtime gets another wall clock at the only place where it asks for one.
 
 use std::rc::Rc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -10,18 +10,17 @@ use std::time::{Duration, SystemTime};
 
 use lockattr::__sim::{Machine, run_on};
 
-/// By how many milliseconds it is ahead.
+/// By how many milliseconds the wall clock is ahead.
 static AHEAD: AtomicI64 = AtomicI64::new(0);
 
-/// Chance as it is, and a calendar that is wrong.
+/// The real random source, with a wrong wall clock.
 struct Wrong;
 
-/// The thread that calls this goes by the wrong calendar from now on.
+/// The calling thread uses the wrong wall clock from now on.
 pub(crate) fn is_wrong_here() {
     run_on(Some(Rc::new(Wrong)));
 }
 
-/// It jumps so many milliseconds.
 pub(crate) fn jumps(millis: i64) {
     AHEAD.fetch_add(millis, Ordering::Relaxed);
 }

@@ -1,11 +1,11 @@
-//! Where all chance comes from: one seed, and a stream of its own for each that draws.
+//! All randomness comes from one seed, with a separate stream for each user.
 
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// A stream of chance that depends on the seed and on who draws, and on nothing else.
+/// A random stream that depends on the seed and on `who`, and on nothing else.
 pub(crate) fn stream(seed: u64, who: &str) -> StdRng {
     // FNV-1a: the standard library's hashes may change with its version, and old seeds with them.
     let mut state = 0xcbf2_9ce4_8422_2325_u64;
@@ -15,12 +15,10 @@ pub(crate) fn stream(seed: u64, who: &str) -> StdRng {
     StdRng::seed_from_u64(state)
 }
 
-/// One of these.
 pub(crate) fn one_of<T: Copy>(random: &mut StdRng, choices: &[T]) -> T {
     choices[random.random_range(0..choices.len())]
 }
 
-/// So many milliseconds.
 pub(crate) fn millis(random: &mut StdRng, range: std::ops::Range<u64>) -> Duration {
     Duration::from_millis(random.random_range(range))
 }

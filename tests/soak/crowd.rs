@@ -1,7 +1,8 @@
 //! A process that only waits: `soak crowd url=… keys=…,… sharing=… tasks=… wait=…`.
 //!
-//! Says `ready`, and at a line has its tasks ask, whose waits all end in the same moment. Says
-//! `waiting` when all of them have asked, and in the end how they were answered.
+//! Prints `ready`. After one line of input its tasks ask for the locks, and all their waits end at
+//! the same moment. Prints `waiting` when all of them have asked, and finally how they were
+//! answered.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,10 +14,10 @@ use tokio::time::{Instant, sleep};
 
 use crate::worker::{say, value};
 
-/// What a process locks whose crowd has been answered.
+/// The lock that the process uses after its crowd has been answered.
 pub(crate) const ALIVE: &str = "plot:alive";
 
-/// How a lock is asked for, in one word.
+/// How a lock is shared, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sharing {
     Alone,
@@ -25,7 +26,6 @@ pub(crate) enum Sharing {
 }
 
 impl Sharing {
-    /// The same as options.
     pub(crate) fn options(self) -> LockOptions {
         match self {
             Self::Alone => LockOptions::new(),
@@ -34,7 +34,7 @@ impl Sharing {
         }
     }
 
-    /// The word: 0, or how many share it, or `u32::MAX` for any number.
+    /// As a word: 0, or how many share it, or `u32::MAX` for any number.
     pub(crate) fn word(self) -> u32 {
         match self {
             Self::Alone => 0,
@@ -52,21 +52,21 @@ impl Sharing {
     }
 }
 
-/// How a crowd was answered.
+/// The answers that a crowd got.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answers {
     pub(crate) granted: usize,
     pub(crate) contended: usize,
     pub(crate) failed: usize,
-    /// The first of those that failed.
+    /// The first error.
     pub(crate) error: String,
 }
 
-/// The whole life of the process.
+/// Runs the process.
 ///
 /// # Errors
 ///
-/// What it was told that makes no sense.
+/// Arguments that make no sense.
 pub(crate) async fn run(words: &[String]) -> Result<(), String> {
     let told: BTreeMap<&str, &str> = words.iter().filter_map(|word| word.split_once('=')).collect();
     let (url, keys): (String, String) = (value(&told, "url")?, value(&told, "keys")?);
@@ -79,7 +79,7 @@ pub(crate) async fn run(words: &[String]) -> Result<(), String> {
     let ends = Instant::now() + Duration::from_millis(wait);
     let asks = async || {
         let options = sharing.options().wait(ends.saturating_duration_since(Instant::now()));
-        // Dropped at once: it is given back.
+        // Released at once by the drop.
         manager.acquire_all(keys.split(','), options).await.map(drop)
     };
     let answers = join_all((0..tasks).map(|_| asks()));
@@ -108,10 +108,10 @@ pub(crate) async fn run(words: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Goes on using its connection: what the store still has for those who gave up reaches it.
+/// Keeps using its connection, so that notifications for callers that gave up still arrive.
 async fn lives(manager: &LockManager) {
     loop {
-        // An outage is over some time.
+        // An outage ends after some time.
         drop(manager.try_acquire(ALIVE, LockOptions::new()).await);
         sleep(Duration::from_millis(200)).await;
     }
@@ -123,7 +123,7 @@ impl Answers {
         format!("{granted} {contended} {failed} {error}")
     }
 
-    /// What a crowd has said.
+    /// Reads the line that a crowd prints.
     pub(crate) fn read(line: &str) -> Option<Self> {
         let mut words = line.splitn(4, ' ');
         let mut number = || words.next()?.parse().ok();

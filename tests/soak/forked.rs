@@ -1,7 +1,7 @@
 //! A process that forks while it holds a lock: `soak fork url=… key=…`.
 //!
-//! The copy tries what it must not be able to do. Both say a line for each thing that is wrong, and in the
-//! end the parent says `over`. Runs outside of any runtime, because that is where a fork belongs.
+//! The child tries what must fail there. Both print a line for each error, and at the end the
+//! parent prints `over`. The process forks outside any runtime, as a program should.
 
 #![expect(
     clippy::disallowed_methods,
@@ -18,20 +18,20 @@ use lockattr::{Error, LockGuard, LockManager, LockOptions};
 
 use crate::worker::{say, value};
 
-/// The last word of the parent.
+/// The last line of the parent.
 pub(crate) const OVER: &str = "over";
 
-/// How long the copy waits for the lock of its parent.
+/// How long the child waits for its parent's lock.
 const SOON: Duration = Duration::from_secs(2);
 
-/// A copy that takes longer hangs.
+/// A child that takes longer hangs.
 const COPY_ENDS_WITHIN: Duration = Duration::from_secs(20);
 
-/// The whole life of the process.
+/// Runs the process.
 ///
 /// # Errors
 ///
-/// What it was told that makes no sense, or what failed before it forked.
+/// Arguments that make no sense, or a failure before the fork.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let told: BTreeMap<&str, &str> = words.iter().filter_map(|word| word.split_once('=')).collect();
     let (url, key): (String, String) = (value(&told, "url")?, value(&told, "key")?);
@@ -53,7 +53,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// The copy has nothing of its parent's, and can lock with a manager of its own.
+/// The child holds nothing of its parent's, and can lock with its own manager.
 fn is_no_holder(
     url: &str,
     key: &str,
@@ -66,7 +66,7 @@ fn is_no_holder(
     wants(held.release_blocking().is_err(), "it gives back what its parent holds")?;
     let failed = |error: Error| error.to_string();
     let own = match LockManager::builder().url(url).build() {
-        // Its client has a thread that is in the parent.
+        // Its client has a thread, which exists only in the parent.
         Err(Error::InvalidOptions(_)) if url.starts_with("zookeeper:") => return Ok(()),
         own => own.map_err(failed)?,
     };
@@ -80,7 +80,7 @@ fn is_no_holder(
     other.release_blocking().map_err(failed)
 }
 
-/// The parent has what it had.
+/// The parent still holds its locks.
 fn goes_on(key: &str, manager: &LockManager, held: LockGuard) -> Result<(), String> {
     let failed = |error: Error| error.to_string();
     held.ensure_held().map_err(failed)?;
@@ -100,7 +100,7 @@ fn look(who: &str, found: Result<(), String>) {
     }
 }
 
-/// Only the thread that forked is in the copy.
+/// Only the forking thread exists in the child.
 fn ends_in_time() {
     drop(thread::spawn(|| {
         thread::sleep(COPY_ENDS_WITHIN);

@@ -1,7 +1,7 @@
-//! `cargo xtask soak`: random faults over random workloads, on every topology.
+//! `cargo xtask soak`: random faults and random workloads, on every topology.
 //!
-//! The faults and the work of each process are functions of the seed; how they meet on the clock is
-//! not, so a seed that failed once may have to be tried some times.
+//! The faults and the work of each process are functions of the seed, but their timing is not. A
+//! seed that failed once may need several runs to fail again.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 
 mod calendar;

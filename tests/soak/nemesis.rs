@@ -1,4 +1,4 @@
-//! Which faults come when: drawn from the seed, for each process and for the servers by themselves.
+//! The schedule of faults: drawn from the seed, separately for each process and for the servers.
 
 use std::time::Duration;
 
@@ -7,23 +7,22 @@ use rand::rngs::StdRng;
 
 use crate::chance::{millis, one_of, stream};
 
-/// One fault to come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Attack<K> {
     /// After so long without any.
     pub(crate) after: Duration,
     pub(crate) kind: K,
     pub(crate) lasts: Duration,
-    /// Which of several servers, slots or milliseconds: whatever its kind chooses by.
+    /// The random number by which the fault chooses a server, a slot or milliseconds.
     pub(crate) pick: usize,
 }
 
-/// What befalls one of the processes, or the network of one.
+/// A fault of one process, or of its network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Trouble {
     Killed,
     Stopped,
-    /// Its calendar jumps, by up to six hours.
+    /// Its wall clock jumps, by up to six hours.
     CalendarJumped,
     NetworkCut,
     NetworkSilent,
@@ -31,30 +30,30 @@ pub(crate) enum Trouble {
     RepliesSwallowed,
     AllSwallowed,
     NetworkSlow,
-    /// The way to one of several servers.
+    /// Cuts the connection to one of several servers.
     OneWayCut,
     OneWaySilent,
 }
 
-/// What befalls the servers.
+/// A fault of the servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Harm {
-    /// All of them are killed, and come back with their data.
+    /// All of them are killed, and restarted with their data.
     Restarted,
-    /// All of them stand still.
+    /// All of them are stopped.
     Frozen,
-    /// One of several is killed, and comes back with its data.
+    /// One of several is killed, and restarted with its data.
     OneKilled,
     OneFrozen,
     /// The master is killed, another takes its place, and it comes back as a replica.
     FailedOver,
-    /// The master stands still until another may have taken its place.
+    /// The master is stopped until another may have taken its place.
     MasterFrozen,
-    /// Another becomes the master while nothing is wrong with this one.
+    /// Another becomes the master although this one works.
     SwitchedOver,
-    /// A slot with locks goes to another master.
+    /// A slot with locks moves to another master.
     SlotMoved,
-    /// Every connection of a client is ended by the server.
+    /// The server ends all connections of its clients.
     ClientsKilled,
     /// The server forgets all scripts.
     ScriptsFlushed,
@@ -72,7 +71,7 @@ pub(crate) fn attacks<K: Copy>(
 
 fn attack<K: Copy>(random: &mut StdRng, kinds: &[K]) -> Attack<K> {
     let (after, kind) = (millis(random, 100..4500), one_of(random, kinds));
-    // Most are over before a lease of two seconds is, and some are not.
+    // Most end before a lease of two seconds does, some later.
     let long = random.random_ratio(1, 4);
     let lasts = if long { millis(random, 1500..4500) } else { millis(random, 20..1500) };
     Attack { after, kind, lasts, pick: random.random_range(0..1 << 20) }

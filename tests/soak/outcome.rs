@@ -1,4 +1,4 @@
-//! What came of a round, as people and as programs read it.
+//! The result of a round, for people and for programs.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// What a process found wrong by itself.
+/// An error that a process found itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Complaint {
     /// A promise was broken.
     Violation(String),
-    /// Somebody was not answered, or not let in.
+    /// A call was not answered, or a lock not acquired.
     Hung(String),
-    /// Something that should not happen in such a run at all.
+    /// Anything else that must not happen in such a run.
     Wrong(String),
 }
 
-/// Where the processes of a round put their complaints: one file, a line for each.
+/// The complaints of a round's processes: one file, a line for each.
 #[derive(Debug)]
 pub(crate) struct Complaints {
     path: PathBuf,
@@ -40,26 +40,26 @@ impl Complaints {
 
     pub(crate) fn read(directory: &Path) -> Vec<(u32, Complaint)> {
         let text = std::fs::read_to_string(directory.join("complaints.jsonl")).unwrap_or_default();
-        // The last line of a process that was killed may be cut short.
+        // The last line of a killed process may be cut short.
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 }
 
-/// How many there were of each.
+/// The number of operations with each result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Operations {
     pub(crate) acquired: u64,
     pub(crate) contended: u64,
     /// The store answered with an error, or the lease was over before the answer came.
     pub(crate) failed: u64,
-    /// No process heard an answer: dropped, or killed.
+    /// The answer did not arrive: the call was dropped, or its process killed.
     pub(crate) unknown: u64,
     pub(crate) reentered: u64,
     pub(crate) renewed: u64,
     pub(crate) released: u64,
     pub(crate) checked: u64,
     pub(crate) lost: u64,
-    /// Entries in all shelves.
+    /// Entries in all logs.
     pub(crate) added: u64,
 }
 
@@ -68,16 +68,17 @@ pub(crate) struct Operations {
 pub(crate) struct Outcome {
     pub(crate) topology: &'static str,
     pub(crate) seed: u64,
-    /// Of weather.
+    /// The time during which faults were injected.
     pub(crate) seconds: f64,
     pub(crate) operations: Operations,
     pub(crate) faults: BTreeMap<String, u64>,
     pub(crate) violations: Vec<String>,
     pub(crate) leaked: Vec<String>,
-    /// Places in the queue that went only with the time of their line: no finding, but worth a look.
+    /// Wait-queue entries that were removed only by the queue's own expiry: not a finding, but
+    /// worth a look.
     pub(crate) outlived: Vec<String>,
     pub(crate) hung: Vec<String>,
-    /// What went wrong with the round itself.
+    /// Failures of the round itself.
     pub(crate) wrong: Vec<String>,
     pub(crate) history: Option<PathBuf>,
     pub(crate) replay: Option<String>,

@@ -1,35 +1,35 @@
-//! What the command line asks for.
+//! The options of the command line.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::topology;
 
-/// One run's wishes.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// How long all rounds take together, about.
+    /// The approximate time for all rounds together.
     pub(crate) time: Duration,
     /// How long faults go on in one round, if it was said.
     pub(crate) nemesis: Option<Duration>,
     pub(crate) seed: u64,
     pub(crate) on: Vec<&'static str>,
-    /// How many topologies are at work at once.
+    /// How many topologies run at the same time.
     pub(crate) lanes: usize,
     pub(crate) workers: usize,
-    /// Where the history of a round that failed is left.
+    /// The directory for the history of a failed round.
     pub(crate) out: PathBuf,
 }
 
-/// What a round takes beside its weather: servers that start, peace at the end, and what is played in it.
+/// The rest of a round beside its faults: starting servers, the quiet phase at the end, and the
+/// plots in it.
 pub(crate) const AROUND: Duration = Duration::from_secs(24);
 
-/// The longest weather of one round: its history has to be read by people.
+/// The longest fault phase of one round: people have to read its history.
 const LONGEST: Duration = Duration::from_secs(60);
 
 const SHORTEST: Duration = Duration::from_secs(5);
 
-/// What can be written.
+/// The usage text.
 pub(crate) fn usage() -> String {
     format!(
         "soak [--minutes N] [--seed S] [--on NAME,…] [--seconds N] [--lanes N] [--workers N] [--out DIR]\n    \

@@ -1,7 +1,7 @@
-//! What random weather seldom brings together: in the peace after it, a process that only waits dies,
-//! stands still or is cut off while another process waits for the same lock, a crowd gives up all at
-//! once, a caller is dropped while the lock is handed to it, and a holder forks. None of it may cost the others more
-//! than the lease of who is gone.
+//! Situations that random faults seldom produce, played in the quiet phase: a process that only
+//! waits is killed, stopped or cut off while another process waits for the same lock; many callers
+//! give up at once; a caller is dropped while the lock is handed to it; a holder forks. None of
+//! this may cost the others more than the lease of the process that is gone.
 
 mod leave;
 
@@ -18,13 +18,13 @@ use crate::topology::Topology;
 use crate::workers::Faults;
 use leave::waiters_leave;
 
-/// What the machine may take beyond the lease of who is gone.
+/// What a busy machine may add to that lease.
 const SLACK: Duration = Duration::from_secs(6);
 
-/// How long those wait that are to see whether they get in.
+/// The wait of the callers that must get in.
 const PATIENT: Duration = Duration::from_secs(60);
 
-/// How many give up at once.
+/// How many callers give up at once.
 const CROWD: usize = 5000;
 
 /// The locks of the crowd, of the caller that is dropped, and of the process that forks.
@@ -33,10 +33,10 @@ const HANDED: &str = "plot:d";
 
 const FORKED: &str = "plot:e";
 
-/// For how long the lock would stay taken for a caller that is dropped.
+/// How long the lock would stay taken for a caller that is dropped.
 const AT_LEAST: Duration = Duration::from_secs(20);
 
-/// Plays all plots that this topology knows, counts them, and says what must not have been.
+/// Plays all plots that this topology supports. Returns their counts and the failures.
 pub(crate) async fn plays<T: Topology>(engine: &T, seed: u64) -> (Faults, Vec<String>) {
     let mut random = stream(seed, "plot");
     let (mut faults, mut found) = (Faults::new(), Vec::new());
@@ -55,8 +55,8 @@ pub(crate) async fn plays<T: Topology>(engine: &T, seed: u64) -> (Faults, Vec<St
     (faults, found)
 }
 
-/// A table keeps the row of a lease that has ended until another asks: also of what a crowd had that was
-/// killed just then.
+/// A table keeps the row of a lease that has ended until the next request, also for a crowd that
+/// was killed at that moment.
 async fn clear_up<T: Topology>(engine: &T) {
     let manager = manager(engine);
     if let Ok(last) = manager.acquire(ALIVE, LockOptions::new().wait(PATIENT)).await {
@@ -65,7 +65,7 @@ async fn clear_up<T: Topology>(engine: &T) {
     manager.shutdown().await;
 }
 
-/// How long a lock may stay out of reach of those who live.
+/// The longest time for which a live process may have to wait for a lock.
 fn bound<T: Topology>() -> Duration {
     T::GIVES_UP_WITHIN + SLACK
 }
@@ -79,7 +79,7 @@ fn manager<T: Topology>(engine: &T) -> LockManager {
     LockManager::builder().url(url).build().expect("its own URL")
 }
 
-/// This program, in another part.
+/// Starts this program with another verb.
 fn start(verb: &str, words: &[(&str, String)]) -> Node {
     let program = std::env::current_exe().expect("this program has a path");
     Node::start(&program.to_string_lossy(), verb, words)
@@ -102,7 +102,7 @@ async fn crowd<T: Topology>(
     assert_eq!(node.line().await, "ready");
     node.say("wait").await;
     assert_eq!(node.line().await, "waiting");
-    // For its questions to arrive.
+    // Time for its requests to arrive.
     sleep(Duration::from_millis(500)).await;
     node
 }
@@ -115,7 +115,7 @@ async fn a_crowd_gives_up<T: Topology>(engine: &T) -> Option<String> {
     let alone = (&[CROWDED][..], Sharing::Alone);
     let mut node = crowd::<T>(&wires, alone, CROWD, Duration::from_secs(3)).await;
     let said = node.line_within(PATIENT).await;
-    // It may be busy with its crowd still.
+    // It may still be busy with its crowd.
     node.kill();
     held.release().await.ok();
     holder.shutdown().await;
@@ -125,7 +125,7 @@ async fn a_crowd_gives_up<T: Topology>(engine: &T) -> Option<String> {
         .then(|| format!("{CROWD} give up at once, the lock is held, the server is well: {said:?}"))
 }
 
-/// Two ask in one task, and what is left of the other is dropped when the first is done.
+/// Two futures ask in one task, and the second is dropped when the first is done.
 async fn a_caller_is_dropped<T: Topology>(engine: &T) -> Option<String> {
     let (here, other) = (manager(engine), manager(engine));
     let works = here.with_lock(HANDED, LockOptions::new(), async |_| {
@@ -140,7 +140,7 @@ async fn a_caller_is_dropped<T: Topology>(engine: &T) -> Option<String> {
     let began = Instant::now();
     let waits = other.acquire(HANDED, LockOptions::new().wait(PATIENT));
     let finding = match timeout(bound::<T>(), waits).await {
-        // Some stores take no such long lease.
+        // Some stores refuse so long a lease.
         _ if matches!(ran, Err(Error::InvalidOptions(_))) => None,
         _ if !matches!(ran, Ok(false)) => Some(format!("in peace, {HANDED}: {ran:?}")),
         Ok(Ok(guard)) => {
@@ -156,7 +156,7 @@ async fn a_caller_is_dropped<T: Topology>(engine: &T) -> Option<String> {
     finding.map(|what| format!("a caller is dropped whose body never ran: {what}"))
 }
 
-/// A process holds a lock and forks: its copy does not hold it, and takes nothing away.
+/// A process holds a lock and forks: the child does not hold the lock, and does not release it.
 async fn a_holder_forks<T: Topology>(engine: &T) -> Option<String> {
     let words = [("url", engine.url_with(&settings::<T>())), ("key", FORKED.to_owned())];
     let mut node = start("fork", &words);

@@ -1,4 +1,4 @@
-//! One round on one topology: servers, processes, weather, peace, and the verdict.
+//! One round on one topology: servers, processes, faults, a quiet phase, and the verdict.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::verdict;
 use crate::worker::{KEYS, PERMITS, SEMAPHORE};
 use crate::workers::{Faults, Member};
 
-/// What a machine with other things to do may take beyond a promise.
+/// What a busy machine may add to a promised limit.
 const SLACK: Duration = Duration::from_secs(10);
 
 pub(crate) async fn run<T: Topology>(name: &'static str, plan: &Plan, seed: u64) -> Outcome {
@@ -77,7 +77,7 @@ pub(crate) async fn run<T: Topology>(name: &'static str, plan: &Plan, seed: u64)
     kept(outcome, plan, &directory)
 }
 
-/// One fault of the servers after the other; all is well at the end.
+/// Injects one server fault after the other; at the end all faults are repaired.
 async fn weather_of_servers<T: Topology>(engine: &T, seed: u64, until: Instant) -> Faults {
     let mut faults = Faults::new();
     for attack in attacks(seed, "servers", T::HARMS) {
@@ -92,8 +92,8 @@ async fn weather_of_servers<T: Topology>(engine: &T, seed: u64, until: Instant) 
     faults
 }
 
-/// What no other process holds any more can be acquired by a newcomer. It also clears up what
-/// processes were told that are gone.
+/// A new client must be able to acquire every lock that no process holds any more. That also
+/// removes grants to processes that are gone.
 async fn somebody_new_has_all<T: Topology>(engine: &T) -> Vec<String> {
     let limit = T::GIVES_UP_WITHIN + SLACK;
     let url = engine.url_with(&format!("{}&{}{}", T::SHORT, T::QUICK, T::SETTINGS));
@@ -124,7 +124,8 @@ async fn somebody_new_has_all<T: Topology>(engine: &T) -> Vec<String> {
     hung
 }
 
-/// What is in the store when all leases are over; and of that, what goes with the time of its line.
+/// What the store still has when all leases are over, and which of that is removed by the queue's
+/// own expiry.
 async fn left<T: Topology>(engine: &T) -> (Vec<String>, Vec<String>) {
     let left = left_after(engine, T::GIVES_UP_WITHIN + SLACK).await;
     let lines_only = left.iter().all(|line| line.starts_with("lockattr:line"));
@@ -148,13 +149,13 @@ async fn left_after(engine: &impl Engine, time: Duration) -> Vec<String> {
 
 fn directory(plan: &Plan, name: &str, seed: u64) -> PathBuf {
     let directory = plan.out.join(format!("{name}-{seed}"));
-    // What an earlier run of the same round has left would be judged with this one.
+    // Files from an earlier run of the same round would be judged with this one.
     std::fs::remove_dir_all(&directory).ok();
     std::fs::create_dir_all(&directory).expect("a directory for the history");
     directory.canonicalize().expect("it was just made")
 }
 
-/// Only what failed is of interest.
+/// Keeps the files of a failed round only.
 fn kept(mut outcome: Outcome, plan: &Plan, directory: &Path) -> Outcome {
     if outcome.is_clean() {
         std::fs::remove_dir_all(directory).ok();
@@ -167,7 +168,7 @@ fn kept(mut outcome: Outcome, plan: &Plan, directory: &Path) -> Outcome {
     outcome
 }
 
-/// The command that has the same weather and the same work again.
+/// The command that repeats the same faults and the same work.
 pub(crate) fn replay(plan: &Plan, topology: &str, seed: u64) -> String {
     format!(
         "cargo xtask soak --seed {seed} --on {topology} --seconds {} --workers {}",

@@ -1,4 +1,4 @@
-//! All rounds: one topology after the other, some side by side, until the time is over.
+//! All rounds: one topology after the other, some at the same time, until the time is over.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::{round, topology};
 
 /// # Errors
 ///
-/// Where a round was not clean, or could not be made.
+/// If a round was not clean, or failed to run.
 pub(crate) async fn run(plan: &Plan) -> Result<(), String> {
     println!(
         "soak: seed {}, {:?} of faults a round, on {}",
@@ -24,7 +24,7 @@ pub(crate) async fn run(plan: &Plan) -> Result<(), String> {
     );
     let (began, next) = (Instant::now(), RefCell::new(0_usize));
     let sums = RefCell::new(BTreeMap::<&str, Outcome>::new());
-    // Which round comes next: each topology in turn, and from the second time on with another seed.
+    // The next round: each topology in turn, with another seed each time around.
     let due = || {
         let mut next = next.borrow_mut();
         let (nth, on) = (*next, &plan.on);
@@ -59,7 +59,7 @@ pub(crate) async fn run(plan: &Plan) -> Result<(), String> {
     if clean { Ok(()) } else { Err("not clean; each finding stands above with its replay".into()) }
 }
 
-/// A harness that fails makes a round that did not happen, and that is a failure too.
+/// A round that the harness could not run is a failure too.
 async fn one(topology: &'static str, plan: &Plan, seed: u64) -> Outcome {
     let round = AssertUnwindSafe(topology::round_on(topology, plan, seed)).catch_unwind();
     round.await.unwrap_or_else(|payload| {

@@ -1,4 +1,4 @@
-//! The topologies, and what may be done to each of them: nothing that it does not promise to survive
+//! The topologies, and the faults for each: only those that it promises to survive
 //! (docs/which-store.md).
 
 mod cluster;
@@ -17,23 +17,24 @@ use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::round;
 
-/// Servers that can be harmed.
+/// Servers that can be disturbed.
 #[allow(async_fn_in_trait, reason = "one task asks")]
 pub(crate) trait Topology: Engine {
-    /// What its servers survive.
+    /// The faults that its servers survive.
     const HARMS: &'static [Harm];
 
-    /// What the processes that use it survive.
+    /// The faults that the processes that use it survive.
     const TROUBLES: &'static [Trouble] = NETWORK;
 
-    /// More settings of its URL.
+    /// More options of its URL.
     const SETTINGS: &'static str = "";
 
-    /// Whether all modes can be asked for, and several keys at once.
+    /// Whether all modes are supported, and several keys at once.
     const ALL_MODES: bool = true;
 
-    /// Whether an entry in a wait queue ends by itself when its process is killed, stopped or cut off, as
-    /// docs/queue.md has it. PostgreSQL and MySQL pass over a process that was killed, once its turn has come.
+    /// Whether a wait-queue entry expires when its process is killed, stopped or cut off, as
+    /// docs/queue.md describes. PostgreSQL and MySQL skip a killed process only when it reaches the
+    /// head.
     const ENTRIES_END: bool = true;
 
     /// How long a place in the queue may outlive its claim, where the store forgets those by a time of
@@ -44,7 +45,7 @@ pub(crate) trait Topology: Engine {
     async fn suffer(&self, attack: Attack<Harm>);
 }
 
-/// All that can happen to a process and its network.
+/// All faults of a process and its network.
 pub(crate) const NETWORK: &[Trouble] = &[
     Trouble::Killed,
     Trouble::Stopped,
@@ -62,15 +63,15 @@ pub(crate) const NETWORK: &[Trouble] = &[
 /// `QUEUE_LASTS` of the scripts.
 const REDIS_LINES_LAST: Duration = Duration::from_secs(16);
 
-/// What can happen to a process whose network is well.
+/// The faults of a process without those of its network.
 const PROCESS: &[Trouble] = &[Trouble::Killed, Trouble::Stopped, Trouble::CalendarJumped];
 
 macro_rules! topologies {
     ($($name:literal: $topology:ty),* $(,)?) => {
-        /// What `--on` takes.
+        /// The names that `--on` accepts.
         pub(crate) const NAMES: &[&str] = &[$($name),*];
 
-        /// One round on the topology of that name.
+        /// Runs one round on the topology of that name.
         pub(crate) async fn round_on(name: &'static str, plan: &Plan, seed: u64) -> Outcome {
             match name {
                 $($name => Box::pin(round::run::<$topology>(name, plan, seed)).await,)*

@@ -1,4 +1,4 @@
-//! The verdict on what the processes wrote down, and on what their locks guarded.
+//! The verdict on the recorded histories, and on the resources that the locks protected.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,13 +9,13 @@ use crate::outcome::Operations;
 use crate::worker::{KEYS, SEMAPHORE};
 use lockattr_tests::Resource;
 
-/// What there was, and what of it cannot have been.
+/// What was recorded, and which of it must not happen.
 pub(crate) struct Verdict {
     pub(crate) operations: Operations,
     pub(crate) violations: Vec<String>,
 }
 
-/// Judges all that a round has left in its directory.
+/// Judges all files that a round has left in its directory.
 pub(crate) fn of(directory: &Path) -> Verdict {
     let events = match read(directory.join("history.jsonl")) {
         Ok(events) => events,

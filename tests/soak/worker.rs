@@ -1,8 +1,8 @@
-//! One process that works: `soak worker url=… seed=… process=… directory=… modes=…`.
+//! One worker process: `soak worker url=… seed=… process=… directory=… modes=…`.
 //!
-//! Says `ready`, and works until a line comes that is not `clock MILLISECONDS`, at which its calendar
-//! jumps. Then it lets its turns end, has every lock once more,
-//! says `settled`, and ends with its stdin.
+//! Prints `ready`, and works until a line comes. Only a line `clock MILLISECONDS` does not end the
+//! work: it makes the wall clock jump. Then the process finishes its turns, acquires every lock
+//! once more, prints `settled`, and ends with its stdin.
 
 mod act;
 mod chain;
@@ -32,24 +32,23 @@ use lockattr_tests::Resource;
 use pulse::Pulse;
 use turn::Turn;
 
-/// All locks. The last one has permits, the others are had exclusively and shared.
+/// All locks. The last one has permits, the others are exclusive or shared.
 pub(crate) const KEYS: [&str; 6] = ["x0", "x1", "x2", "x3", "x4", "s0"];
 
-/// How many may have [`SEMAPHORE`] at once.
+/// How many may hold [`SEMAPHORE`] at once.
 pub(crate) const PERMITS: u32 = 2;
 
 pub(crate) const SEMAPHORE: usize = 5;
 
-/// What an order begins with to let the calendar jump.
+/// The prefix of the order to make the wall clock jump.
 pub(crate) const CLOCK: &str = "clock ";
 
-/// Tasks that take turns with locks.
+/// The number of tasks that work.
 const TASKS: usize = 6;
 
-/// How long an acquisition may take when nothing fails any more.
+/// The limit for acquiring any lock when there are no more faults.
 const PEACE: Duration = Duration::from_secs(30);
 
-/// What all tasks of the process share.
 struct World {
     manager: LockManager,
     recorder: Recorder,
@@ -60,11 +59,11 @@ struct World {
     over: AtomicBool,
 }
 
-/// The whole life of the process.
+/// Runs the process.
 ///
 /// # Errors
 ///
-/// What it was told that makes no sense.
+/// Arguments that make no sense.
 pub(crate) async fn run(words: &[String]) -> Result<(), String> {
     let told: BTreeMap<&str, &str> = words.iter().filter_map(|word| word.split_once('=')).collect();
     let directory: PathBuf = value(&told, "directory")?;
@@ -100,7 +99,7 @@ pub(crate) async fn run(words: &[String]) -> Result<(), String> {
     while let Some(ended) = tasks.join_next().await {
         ended.map_err(|error| format!("a task of process {process}: {error}"))?;
     }
-    // Without permits, the semaphore's key is none.
+    // Without permits there is no semaphore.
     for key in 0..if all_modes { KEYS.len() } else { SEMAPHORE } {
         peace(&world, key).await;
     }
@@ -112,7 +111,8 @@ pub(crate) async fn run(words: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// One task's turns, each drawn before it is taken: whatever becomes of one, the next is the same.
+/// Runs one task's turns. Each turn is drawn before it is taken, so its result does not change the
+/// next one.
 async fn works(world: Arc<World>, seed: u64, task: usize, all_modes: bool) {
     let mut random = stream(seed, &format!("task {task}"));
     while !world.over.load(Ordering::Relaxed) {
@@ -122,11 +122,11 @@ async fn works(world: Arc<World>, seed: u64, task: usize, all_modes: bool) {
     }
 }
 
-/// Nothing fails any more, so the lock can be acquired.
+/// There are no more faults, so the lock can be acquired.
 async fn peace(world: &World, key: usize) {
     let options = LockOptions::new().wait(PEACE);
     let options = if key == SEMAPHORE { options.permits(PERMITS) } else { options };
-    // A store that is still busy with an outage answers so, and is asked again.
+    // A store that is still recovering from an outage returns an error, and is asked again.
     let mut last = String::new();
     let had = async {
         loop {
@@ -155,6 +155,6 @@ pub(crate) fn value<T: FromStr>(told: &BTreeMap<&str, &str>, name: &str) -> Resu
 }
 
 pub(crate) fn say(line: &str) {
-    // The driver may be gone, and so will this process be.
+    // The driver may be gone, and then this process ends as well.
     writeln!(std::io::stdout(), "{line}").ok();
 }

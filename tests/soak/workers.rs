@@ -1,4 +1,4 @@
-//! The processes that work, and what befalls each of them.
+//! The worker processes, and the faults that hit each of them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::nemesis::{Trouble, attacks};
 use crate::topology::Topology;
 use crate::worker::CLOCK;
 
-/// The place of one process: who is killed there is replaced.
+/// One worker process; when it is killed, the next one takes its place.
 pub(crate) struct Member {
     nth: usize,
     seed: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Member {
     node: Node,
 }
 
-/// How many faults of each kind there were.
+/// The number of faults of each kind.
 pub(crate) type Faults = BTreeMap<String, u64>;
 
 impl Member {
@@ -101,21 +101,22 @@ impl Member {
         wires.pass().await;
     }
 
-    /// It lets its turns end and has all locks once more.
+    /// Tells the worker to finish its turns and to acquire every lock once more.
     ///
     /// # Errors
     ///
-    /// What became of it instead.
+    /// What it did instead.
     pub(crate) async fn settles(&mut self) -> Result<(), String> {
         self.node.say("enough").await;
-        // It answers when all locks were had, which may take longer than a node is waited for.
+        // It answers after it has acquired all locks, which may take longer than the usual limit
+        // for a node.
         match self.node.line_within(SETTLES_WITHIN).await.as_deref() {
             Some("settled") => Ok(()),
             answer => Err(format!("process {} says {answer:?}, and not `settled`", self.number())),
         }
     }
 
-    /// It shuts down and ends.
+    /// Shuts the worker down.
     ///
     /// # Errors
     ///
@@ -137,12 +138,12 @@ impl Member {
 /// The longest turn, then all locks one after the other.
 const SETTLES_WITHIN: Duration = Duration::from_secs(170);
 
-/// No other process of the round has it, in any life.
+/// A number that no other process of the round has, before or after a restart.
 fn number(nth: usize, lives: u32) -> u32 {
     lives * 100 + u32::try_from(nth).expect("few processes")
 }
 
-/// Short leases, some shorter than what the engine promises its time for.
+/// Short leases, some shorter than the one for which the engine promises its limit.
 fn ttl(short: &str, seed: u64, nth: usize) -> String {
     let mut random = stream(seed, &format!("ttl {nth}"));
     short.replace("ttl=2s", one_of(&mut random, &["ttl=2s", "ttl=1s", "ttl=600ms"]))

@@ -1,9 +1,8 @@
 //! The store in a MySQL or MariaDB database.
 //!
-//! The rules are procedures in the database, as they are scripts in Redis: what is asked is one
-//! `CALL`, in one trip, and no client keeps rows locked while it is slow. What only a quorum asks for
-//! is not among them: who is to be told waits in the queue, and hints, silence and numbers of other stores
-//! are passed over.
+//! The rules are stored procedures, as they are scripts in Redis: a request is one `CALL` in one
+//! round trip, and no slow client keeps rows locked. The procedures leave out what only a quorum
+//! needs: `Waiting::Told` means `Queued`; hints, silence and numbers of other stores are ignored.
 
 mod config;
 mod connect;
@@ -35,13 +34,13 @@ use config::Config;
 use leases::Leases;
 use sessions::Sessions;
 
-/// Longest name of a lock: prefix and key.
+/// Longest name of a lock (prefix and key), in bytes.
 const LONGEST_NAME: usize = 8192;
 
 /// Locks in a database of MySQL (8.0 and later) or MariaDB (10.6 and later).
 ///
-/// The same tests run on MySQL 9.7 and on MariaDB 10.11. On the older and newer versions of each it is
-/// written in the SQL that these have by their manuals.
+/// The test suite runs on MySQL 9.7 and on MariaDB 10.11. For the other versions, the SQL follows
+/// their manuals.
 ///
 /// Made by [`LockManager::connect`](crate::LockManager::connect) from a `mysql://` URL, or by hand:
 ///
@@ -54,88 +53,87 @@ const LONGEST_NAME: usize = 8192;
 /// ```
 ///
 /// A lock is a row of `lockattr_locks`, with its holder and the end of its lease by the server's
-/// clock. Those who wait are rows of `lockattr_line`; of a lock that no process has or waits for, nothing
-/// is left. What asks and changes is a stored procedure, so an acquisition, a release and a batch of
-/// renewals are one trip and one transaction each. For each of the first bytes of the locks' digests,
-/// `lockattr_fence` counts the fencing tokens, which never fall behind the server's clock: a restored
-/// backup does not take them back.
+/// clock. Waiters are rows of `lockattr_line`. A lock without holder and waiters leaves no row.
+/// Each request is a stored procedure, so an acquisition, a release and a batch of renewals are one
+/// round trip and one transaction each. `lockattr_fence` counts the fencing tokens, with one
+/// counter for each first byte of the locks' digests. The counters never fall behind the server's
+/// clock, so a restored backup does not take them back.
 ///
-/// # The tables
+/// # Tables
 ///
-/// The database must be there. The tables and procedures are made by the first client that connects, if its user has
-/// the rights (`CREATE` and `CREATE ROUTINE`); else by an administrator, with the `mysql` client, from
-/// [`MIGRATION`](Self::MIGRATION). They bear a version in their names where they can change, so that
-/// an older process works on beside a newer one. In either case a user of these rights is enough:
+/// The database must exist. The first client that connects creates the tables and procedures, if
+/// its user has the rights `CREATE` and `CREATE ROUTINE`. Otherwise, run
+/// [`MIGRATION`](Self::MIGRATION) with the `mysql` client as a user who has them. Names of what can
+/// change carry a version, so that an older process works beside a newer one. In either case these
+/// rights are enough for locking:
 ///
 /// ```text
 /// GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE ON shop.* TO locker
 /// ```
 ///
-/// With `binlog_format = STATEMENT` nothing can be locked: `ROW`, MySQL's default, or `MIXED`.
+/// With `binlog_format = STATEMENT` no lock can be acquired: use `ROW` (the default) or `MIXED`.
 ///
-/// # Waiters
+/// # Waiting
 ///
-/// MySQL cannot tell a client anything. So each process has two connections more (for each runtime):
-/// one sleeps on the server, in a query that the next message interrupts (`KILL QUERY`); the other says
-/// that somebody listens (`GET_LOCK`), and reads what came. A process that dies is passed over at
-/// once. A proxy that shares connections between clients must not stand in between.
+/// MySQL cannot push messages to a client. So each process has two more connections for each
+/// runtime. One sleeps on the server, in a query that the next message interrupts (`KILL QUERY`).
+/// The other marks the process as listening (`GET_LOCK`), and reads the messages. A process that
+/// has died is passed over at once. A proxy that shares connections between clients does not work.
 ///
-/// Every process should log in as the same user. Where the server refuses the `KILL`, because the users
-/// differ and the one that wakes has not the right `CONNECTION_ADMIN`, nothing is lost: a waiter looks
-/// by itself, and is notified after at most 10 seconds, instead of at once. The lease that it is given
-/// begins at the hand-off, so a TTL should be longer than that then: else it may end before anybody
-/// knows of it.
+/// All processes should log in as the same user. If the users differ and the waking one lacks the
+/// right `CONNECTION_ADMIN`, the server refuses the `KILL`. Then no message is lost, but a waiter
+/// that is granted a lock learns of it after up to 10 seconds instead of at once. Its lease begins
+/// at the hand-off and may end before its holder learns of it, so choose a TTL longer than that.
 ///
-/// While nothing happens, each connection is asked once per `heartbeat` whether it is still there, and
-/// the sleeping query is begun anew every 10 seconds; no process asks for a lock. What came for a process
-/// that is gone (a row of `lockattr_news`) is removed with the next `heartbeat` of any other, or when
-/// the next one begins to listen.
+/// While nothing changes, each connection checks the server once per `heartbeat`, and the sleeping
+/// query restarts every 10 seconds; no process polls for locks. A message for a process that is
+/// gone (a row of `lockattr_news`) is deleted with the next `heartbeat` of any other process, or
+/// when the next process begins to listen.
 ///
 /// # Durability and replicas
 ///
-/// What was granted is as durable as the server's commits are. With
-/// `innodb_flush_log_at_trx_commit` other than 1, a crash of the machine can forget a lock, which is
-/// then granted again; so can a failover to a replica that had not received it, with asynchronous
-/// replication. Its holder is notified [`Lost`](crate::Error::Lost) by its next renewal.
-/// [Fencing tokens](crate::FencingToken) grow over that as long as the servers' clocks are no further
-/// apart than it takes.
+/// A granted lock is as durable as the server's commits. With `innodb_flush_log_at_trx_commit`
+/// other than 1, a crash of the machine can lose a lock, which is then granted again. The same
+/// happens after a failover, with asynchronous replication, to a replica that had not received the
+/// lock. Its holder gets [`Lost`](crate::Error::Lost) from its next renewal. [Fencing
+/// tokens](crate::FencingToken) still grow, as long as the servers' clocks differ by less than the
+/// failover takes.
 ///
-/// The URL must lead to one primary. With Galera or group replication, send all of it to one node:
-/// `GET_LOCK` is each node's own, and two nodes that grant at the same time find out only at commit,
-/// where one of them fails.
+/// The URL must lead to one primary. With Galera or group replication, send all requests to one
+/// node: `GET_LOCK` is local to a node, and two nodes that grant the same lock find the conflict
+/// only at commit, where one of them fails.
 ///
 /// # Locks that belong to connections
 ///
-/// With `?lock=session` a lock is no row but a `GET_LOCK` of a connection of its own: it has no TTL, and
-/// ends with its connection, however long that takes to be noticed by the server. A waiter waits on
-/// the server, on a connection of its own, in the order that the server keeps. A key alone, exclusively:
+/// With `?lock=session` a lock is not a row but a `GET_LOCK` on a connection of its own. It has no
+/// TTL, and ends with its connection, as soon as the server notices. A waiter waits on the server,
+/// on a connection of its own, in the server's order. Only a single key can be locked, exclusively:
 /// shared locks, permits and several keys are [`InvalidOptions`](crate::Error::InvalidOptions).
 ///
 /// * Each holder and each waiter is a connection, which the server must allow (`max_connections`);
-///   `connections` is how many are kept while no process needs them.
-/// * A connection that is lost is a lock that is lost: its holder learns so by the next renewal, a third
-///   of the TTL later, or when the TTL is over without one. The server may need longer to notice, if
-///   the network is gone without a word, and grants the lock to no process until then.
-/// * `hold_at_least` ends with its process, `linger` with the first caller that asks in it, and the server does not
-///   tell the holder of a lock: only that it is held.
-/// * [`force_release`](crate::LockManager::force_release) ends the connection that has the lock, for which
-///   a user other than the holder's needs `CONNECTION_ADMIN`;
-///   [`held_locks`](crate::LockManager::held_locks) is refused, because the server knows digests and no
-///   names.
-/// * `GET_LOCK` counts nothing: the fencing tokens do, in `lockattr_fence`, one write each.
+///   `connections` is how many idle ones are kept.
+/// * A lock is lost with its connection. The holder learns of it at the next renewal, a third of
+///   the TTL later, or when the TTL ends without a renewal. If the network fails silently, the
+///   server may need longer to notice, and does not grant the lock until then.
+/// * `hold_at_least` ends with its process. `linger` ends with the first caller in that process
+///   that asks. The server does not report who holds a lock, only that it is held.
+/// * [`force_release`](crate::LockManager::force_release) ends the connection that holds the lock.
+///   Ending another user's connection needs `CONNECTION_ADMIN`.
+///   [`held_locks`](crate::LockManager::held_locks) is refused, because the server knows digests,
+///   not names.
+/// * `GET_LOCK` has no counter: fencing tokens come from `lockattr_fence`, at one write each.
 pub struct MysqlStore {
     config: Arc<Config>,
     locks: Locks,
 }
 
-/// What a lock is.
 enum Locks {
     Leases(Leases),
     Sessions(Arc<Sessions>),
 }
 
 impl MysqlStore {
-    /// What makes the tables and procedures, for the `mysql` client.
+    /// The SQL that creates the tables and procedures, for the `mysql` client.
     ///
     /// ```
     /// use lockattr::store::MysqlStore;
@@ -149,13 +147,14 @@ impl MysqlStore {
     /// ```
     pub const MIGRATION: &'static str = schema::MIGRATION;
 
-    /// The store that `url` names, `mysql://user:password@host:3306/database`; its query may set
-    /// `connections`, `connect_timeout`, `response_timeout`, `heartbeat`, and `lock=session`. Does not
-    /// contact the server.
+    /// Opens the store that `url` names, `mysql://user:password@host:3306/database`.
+    ///
+    /// The query may set `connections`, `connect_timeout`, `response_timeout`, `heartbeat` and
+    /// `lock=session`. Does not contact the server.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] if the URL makes no sense.
+    /// [`Error::InvalidOptions`] if the URL is invalid.
     pub fn open(url: &str) -> Result<Self, Error> {
         let StoreUrl { urls, query } = StoreUrl::parse(url)?;
         Self::at(urls, &query, ServerSettings::default())

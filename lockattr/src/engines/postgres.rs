@@ -1,6 +1,6 @@
 //! The store in a PostgreSQL database.
 //!
-//! A lock is a row with an end by the server's clock. What compares and changes in one step is a
+//! A lock is a row with an end by the server's clock. Each step that compares and changes is a
 //! function in the database: the rules of the Redis scripts, in PL/pgSQL.
 
 mod advisory;
@@ -46,16 +46,16 @@ use queries::{AcquireQuery, BatchItem, HolderQuery, Queries, Query};
 pub use transaction::PostgresTransaction;
 pub(crate) use transaction::{InTransactions, TAKEN, TOO_STRICT, in_transactions};
 
-/// Most claims in one statement: a longer one would keep too many locks from others.
+/// Most claims in one statement. A longer one would block too many locks for others.
 const BATCH: usize = 100;
 
-/// How often one is asked again.
+/// How often a conflicting statement is repeated.
 const TRIES: usize = 3;
 
-/// Longest name, in bytes: longer ones do not fit an index.
+/// Longest name, in bytes. A longer one does not fit an index.
 const LONGEST_NAME: usize = 2_000;
 
-/// All that the store keeps in the database.
+/// Everything that the store creates in the database.
 macro_rules! migration {
     () => {
         concat!(
@@ -75,78 +75,81 @@ macro_rules! migration {
 /// Locks in a PostgreSQL database (12 and later), over a small pool of connections.
 ///
 /// Made by [`LockManager::connect`](crate::LockManager::connect) from a `postgres://` or
-/// `postgresql://` URL, or by hand. A lock is a row in a table, whose lease ends by the server's clock.
-/// Taking it, giving it back and renewing all that are due is one statement each: a function in the
-/// database, so that no transaction is open while a client is slow. Who has to wait waits in a queue, a
-/// table too, and learns by `NOTIFY` that it has the lock; while nothing changes, nothing is asked but
-/// whether the server is there, each `heartbeat`.
+/// `postgresql://` URL, or by hand. A lock is a row in a table, whose lease ends by the server's
+/// clock. Acquiring and releasing are one statement each, and so is renewing all due leases. The
+/// statement calls a function in the database, so that no transaction is open while a client is
+/// slow. A caller that cannot acquire joins the wait queue, also a table, and a `NOTIFY` tells it
+/// that it has the lock. While nothing changes, each connection only checks the server once per
+/// `heartbeat`.
 ///
 /// # URL
 ///
-/// `postgres://user:password@host:5432/database?name=value`, with several hosts between commas, or a
-/// Unix socket's directory as `%2Fvar%2Frun%2Fpostgresql`. The query may set `connections`,
-/// `connect_timeout`, `response_timeout` and `heartbeat`, and of what libpq has `host`, `hostaddr`,
-/// `port`, `user`, `password`, `dbname`, `options`, `application_name`, `sslmode`,
-/// `sslnegotiation`, `channel_binding`, `target_session_attrs`, `load_balance_hosts`,
+/// `postgres://user:password@host:5432/database?name=value`, with several hosts separated by
+/// commas, or the directory of a Unix socket as `%2Fvar%2Frun%2Fpostgresql`. The query may set
+/// `connections`, `connect_timeout`, `response_timeout` and `heartbeat`, and these parameters of
+/// libpq: `host`, `hostaddr`, `port`, `user`, `password`, `dbname`, `options`, `application_name`,
+/// `sslmode`, `sslnegotiation`, `channel_binding`, `target_session_attrs`, `load_balance_hosts`,
 /// `keepalives`, `keepalives_idle`, `keepalives_interval`, `keepalives_retries` and
-/// `tcp_user_timeout`. Of several hosts the one is used that takes writes, unless
-/// `target_session_attrs` says otherwise. There is no TLS as yet, so `sslmode=require` is refused.
+/// `tcp_user_timeout`. Of several hosts, the store uses the one that accepts writes, unless
+/// `target_session_attrs` says otherwise. TLS is not supported yet, so `sslmode=require` is
+/// refused.
 ///
 /// A process has `connections` (2) sessions for each runtime that locks, and one more that listens.
-/// Where one is made, three more look for a moment whether a pooler is in between, at most once a
-/// minute: the server, or the pool, needs room for `connections` + 3.
+/// When a session is opened, at most once a minute, three more briefly probe for a pooler. So the
+/// server, or the pool, needs room for `connections` + 3.
 ///
 /// # Tables
 ///
-/// The first connection makes `lockattr_leases`, `lockattr_shares`, `lockattr_line`, the sequence
-/// `lockattr_fence` and functions whose names begin with `lockattr_`, in the first schema of the search
-/// path (`?options=-csearch_path%3Dlocks` for another). If its user may not, run
-/// [`MIGRATION`](Self::MIGRATION) as one who may, and give these rights:
+/// The first connection creates `lockattr_leases`, `lockattr_shares`, `lockattr_line`, the sequence
+/// `lockattr_fence` and functions whose names begin with `lockattr_`, in the first schema of the
+/// search path (`?options=-csearch_path%3Dlocks` for another). If its user lacks the rights, run
+/// [`MIGRATION`](Self::MIGRATION) as a user who has them, and grant these:
 ///
 /// ```text
 /// grant select, insert, update, delete on lockattr_leases, lockattr_shares, lockattr_line to app;
 /// grant usage, update on sequence lockattr_fence to app;
 /// ```
 ///
-/// A row is deleted when its lock is given back, and those of holders that died go little by little, so
-/// nothing but the sequence stays. The functions have the number of their version at the end of their
-/// names: programs of an older and a newer release lock side by side.
+/// A row is deleted when its lock is released. Rows of dead holders are deleted gradually, so only
+/// the sequence stays. The names of the functions end in their version: programs of an older and a
+/// newer release can lock side by side.
 ///
-/// As in every table of PostgreSQL, rows that were deleted take room until no transaction can see them
-/// any more. A key that is locked a thousand times a second gets slow while another transaction of
-/// the database is open for an hour.
+/// As in every table of PostgreSQL, deleted rows take up space until no transaction can see them. A
+/// key that is locked a thousand times a second becomes slow while another transaction of the
+/// database stays open for an hour.
 ///
-/// # What is promised when the server dies
+/// # Durability
 ///
-/// A lock is as durable as the database's commits are. With `synchronous_commit = on`, the default,
-/// it outlives a crash, and its holder renews it when the server is back. With `off`, what was granted
-/// in the last moments before a crash may be granted a second time; so may, after a failover to an
-/// asynchronous standby, what that had not got. A synchronous standby has all (`synchronous_commit`
-/// is `on` or stronger, and `synchronous_standby_names` is set). In each case [fencing
-/// tokens](crate::FencingToken) grow, as long as the servers' clocks are no further apart than the
-/// failover takes.
+/// A lock is as durable as the database's commits. With `synchronous_commit = on`, the default, it
+/// survives a crash, and its holder renews it when the server is back. With `off`, a lock granted
+/// in the last moments before a crash may be granted again. So may, after a failover to an
+/// asynchronous standby, a lock that the standby had not received. A synchronous standby has all
+/// locks (`synchronous_commit` is `on` or stronger, and `synchronous_standby_names` is set). In
+/// each case [fencing tokens](crate::FencingToken) grow, as long as the servers' clocks differ by
+/// less than the failover takes.
 ///
-/// # When a waiter dies
+/// # Dead waiters
 ///
-/// A waiter in the queue counts as there for as long as the server has the connection over which it
-/// listens. A process that is killed is passed over once the server has seen that connection close,
-/// mostly within milliseconds; a machine that vanished without a word, once three keepalives that the
-/// server sends each `heartbeat` had no answer. Where a lock becomes free before that, it is granted to
-/// the dead, and is free again when that lease, which no process renews, has ended: one `ttl` later.
+/// A waiter counts as alive while the server has the connection over which it listens. A killed
+/// process is passed over once the server has seen that connection close, mostly within
+/// milliseconds. A machine that vanished silently is passed over once three keepalives, which the
+/// server sends each `heartbeat`, had no answer. A lock that becomes free before that is granted to
+/// the dead waiter, and is free again when that lease ends without a renewal, one `ttl` later.
 ///
 /// # Poolers
 ///
-/// A session is this store's for as long as it is connected: it listens, holds advisory locks, and has
-/// prepared statements. So a pooler (`pgbouncer`) may be in between with `pool_mode = session` only.
+/// The store owns a session for as long as it is connected: the session listens, holds advisory
+/// locks, and has prepared statements. So a pooler (`pgbouncer`) must run with
+/// `pool_mode = session`.
 ///
 /// # Limits
 ///
 /// * A key has at most 2,000 bytes with its prefix.
-/// * PostgreSQL commits transactions that notify one after the other, in all databases of a server.
-/// * A lock that a [transaction](PostgresTransaction) has is not among
-///   [`held_locks`](crate::LockManager::held_locks), and is not taken from it by force.
-/// * It is not for a [`RedlockStore`](crate::store::RedlockStore): a waiter is granted the lock, and is not
-///   told to come.
+/// * PostgreSQL commits transactions that notify one at a time, across all databases of a server.
+/// * [`held_locks`](crate::LockManager::held_locks) does not list a lock that a
+///   [transaction](PostgresTransaction) holds, and `force_release` does not take it.
+/// * A [`RedlockStore`](crate::store::RedlockStore) cannot use it: the server grants a waiter the
+///   lock instead of notifying it to ask.
 ///
 /// ```
 /// use lockattr::store::PostgresStore;
@@ -162,9 +165,10 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// The tables and functions that the store makes when it first connects, in SQL. For databases
-    /// whose users may not make any: run it as one who may, beside programs that lock, any number of
-    /// times.
+    /// The tables and functions that the store creates when it first connects, in SQL.
+    ///
+    /// For databases whose users may not create them: run it as a user who may. It can run any
+    /// number of times, beside programs that lock.
     ///
     /// ```
     /// use lockattr::store::PostgresStore;
@@ -172,16 +176,16 @@ impl PostgresStore {
     /// assert!(PostgresStore::MIGRATION.contains("create table if not exists lockattr_leases"));
     /// ```
     ///
-    /// It is this:
+    /// Its text:
     ///
     #[doc = concat!("```sql\n", migration!(), "```")]
     pub const MIGRATION: &'static str = migration!();
 
-    /// The store that `url` names. Does not contact the server.
+    /// Opens the store that `url` names. Does not contact the server.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] if the URL makes no sense.
+    /// [`Error::InvalidOptions`] if the URL is invalid.
     pub fn open(url: &str) -> Result<Self, Error> {
         let StoreUrl { urls, mut query } = StoreUrl::parse(url)?;
         if LockKind::take(&mut query)? == Some(LockKind::Session) {
@@ -208,7 +212,7 @@ impl PostgresStore {
         })
     }
 
-    /// The connection for a key: all commands for one travel on the same, and so keep their order.
+    /// The connection for a key: always the same one, so that commands keep their order.
     fn slot(&self, key: &LockKey) -> &Arc<ConnectionSlot<Queries>> {
         &self.slots[self.slot_index(key)]
     }
@@ -221,7 +225,7 @@ impl PostgresStore {
         let AcquireRequest { claim, ttl, waiting, .. } = asked;
         let ear = match waiting {
             Waiting::Not => None,
-            // First of all: a grant that is delivered to no process would be passed on.
+            // Listen first: a grant for a process that does not listen would be passed on.
             Waiting::Queued | Waiting::Told { .. } => {
                 let ear = self.listener.subscribe(claim.token().subscriber()).await?;
                 claim.enters_queue(*ttl, *waiting);
@@ -239,8 +243,8 @@ impl PostgresStore {
         Ok(answer)
     }
 
-    /// Whether each claim had its locks: one statement for each connection and hundred, all at once,
-    /// and the answers back in the order of `items`.
+    /// Whether each claim held its locks, in the order of `items`. Sends one statement for each
+    /// connection and batch of `BATCH` claims, all at once.
     async fn run_batches<I: BatchItem>(&self, items: &[I]) -> Vec<Result<bool, StoreError>> {
         if let [item] = items {
             let held = in_one_step(self.slot(item.claim().key()), &[item][..]).await;
@@ -278,7 +282,7 @@ fn nonsense() -> StoreError {
     StoreError::new("the server's answer makes no sense")
 }
 
-/// Asks one statement; again if the server took it back because of another transaction.
+/// Runs one statement, and repeats it if it conflicted with another transaction.
 async fn in_one_step<Q: Query + ?Sized>(
     link: &Arc<ConnectionSlot<Queries>>,
     question: &Q,
@@ -336,7 +340,7 @@ impl Store for PostgresStore {
         force_released(answer).ok_or_else(nonsense)?
     }
 
-    /// Asks on every connection, so that the first locks need not wait for theirs.
+    /// Each connection is checked, so that the first locks need not wait for one.
     fn needs_io(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! Redis goes away and comes back: at start-up, while waiting, while holding.
+//! Redis goes away and comes back: at start-up, while a caller waits, while it holds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,10 +12,10 @@ use tokio::time::{Instant, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Nothing in this file may take longer; a hang is a failure, not a slow test.
+/// The limit for everything in this file: a hang is a failure, not a slow test.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Short limits, so that the tests need not wait long for errors that come by time.
+/// Short timeouts, so that the tests need not wait long for timeout errors.
 const QUICK: &str = "response_timeout=200ms&connect_timeout=200ms&heartbeat=300ms";
 
 async fn manager(url: &str) -> LockManager {
@@ -51,7 +51,7 @@ async fn not_there_at_start_up() {
     let error = timeout(LIMIT, LockManager::connect(&server.url())).await.expect("a hang");
     assert!(matches!(error, Err(Error::Store { .. })), "{error:?}");
 
-    // `build` lets a program start all the same, and work as soon as the server is there.
+    // `build` lets a program start without a server, and work as soon as the server is there.
     let manager = LockManager::builder().url(server.url_with(QUICK)).build().unwrap();
     refused_by_store(&manager, LockOptions::new().retry(2)).await;
     let waited = refused_by_store(&manager, LockOptions::new().wait(SECOND)).await;
@@ -136,12 +136,13 @@ async fn gone_while_holding() {
     assert_nothing_left(&server).await;
 }
 
+/// Red without: treating an error as unknown, not as a loss.
 #[tokio::test]
 async fn frozen_while_holding_and_thawed_before_the_deadline() {
     let server = RedisServer::start().await;
     let manager = manager(&server.url_with(QUICK)).await;
     let guard = manager.acquire("a", LockOptions::new().ttl(3 * SECOND)).await.unwrap();
-    // Longer than a renewal's turn and several response timeouts: unknown, but not lost.
+    // Longer than a renewal interval and several response timeouts: unknown, but not lost.
     server
         .while_stopped(async {
             eventually(LIMIT, "a renewal is overdue", async || guard.remaining() < SECOND).await;
@@ -191,7 +192,7 @@ async fn a_link_that_is_dead_without_a_word_is_replaced() {
     let manager = manager(&url).await;
     works_again(&manager).await;
     assert_eq!(proxy.connections(), 1);
-    // The old connection stays open and, having lost bytes, silent forever; new ones are served.
+    // The old connection stays open and, having lost bytes, silent forever; new ones work.
     proxy.swallow_replies();
     refused_by_store(&manager, LockOptions::new().retry(0)).await;
     proxy.pass();
@@ -216,7 +217,8 @@ async fn killed_connections_come_back_by_themselves() {
     assert_nothing_left(&server).await;
 }
 
-/// As in a program of `#[tokio::test]`s with one manager: each runtime ends, the manager stays.
+/// As in a program with several `#[tokio::test]`s and one manager: each runtime ends, the manager
+/// stays.
 #[test]
 fn one_manager_serves_one_runtime_after_the_other() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -243,7 +245,8 @@ fn one_manager_serves_one_runtime_after_the_other() {
     first.block_on(assert_nothing_left(&server));
 }
 
-/// Another runtime's end takes the watchdog's task along; who still holds is served on.
+/// The end of a runtime takes the watchdog's task along; leases of other runtimes are still
+/// renewed.
 #[test]
 fn a_runtime_that_ends_does_not_stop_the_renewals_of_another() {
     let runtime = || {
@@ -254,7 +257,7 @@ fn a_runtime_that_ends_does_not_stop_the_renewals_of_another() {
     let server = long.block_on(RedisServer::start());
     let manager = LockManager::builder().url(server.url()).build().unwrap();
     let ttl = LockOptions::new().ttl(Duration::from_millis(300));
-    // The watchdog starts where the first lock is taken.
+    // The watchdog starts on the runtime that takes the first lock.
     let first = short.block_on(manager.acquire("short", ttl.clone())).unwrap();
     let second = long.block_on(manager.acquire("long", ttl)).unwrap();
     drop(first);
@@ -269,7 +272,7 @@ fn a_runtime_that_ends_does_not_stop_the_renewals_of_another() {
     });
 }
 
-/// A connect that one caller does not wait for goes on for the others.
+/// A connect goes on for the other callers when one caller's timeout ends.
 #[tokio::test]
 async fn an_impatient_caller_does_not_end_the_connect_for_the_others() {
     let server = RedisServer::start().await;
@@ -286,7 +289,9 @@ async fn an_impatient_caller_does_not_end_the_connect_for_the_others() {
     assert_eq!(proxy.connections(), 1, "the same connect served both");
 }
 
-/// After a failover the old address may answer as a replica, forever.
+/// After a failover the old address may answer as a replica from then on.
+///
+/// Red without: leaving a server that reports itself a replica.
 #[tokio::test]
 async fn a_server_that_became_a_replica_is_left() {
     let server = RedisServer::start().await;
@@ -326,7 +331,9 @@ fn a_connect_on_a_runtime_that_no_process_drives_holds_up_no_other() {
     });
 }
 
-/// What was not sent needs no undoing, and a failure to connect is not repeated for each caller.
+/// A request that was not sent needs no undo, and a failed connect is not repeated for each caller.
+///
+/// Red without: telling requests that were not sent from those that got no answer.
 #[tokio::test]
 async fn an_outage_is_no_storm() {
     let server = RedisServer::start().await;

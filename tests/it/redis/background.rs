@@ -1,4 +1,4 @@
-//! `release = background`: the call returns when the release is sent, and not before.
+//! `release = background`: the call returns once the release is sent, and not before.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -17,7 +17,7 @@ async fn job(manager: &LockManager) -> Result<(), Error> {
     Ok(())
 }
 
-/// Asks the server on a connection of its own, without any runtime.
+/// Asks the server over a separate connection, without any runtime.
 fn is_locked(server: &mut TcpStream) -> bool {
     server.write_all(b"EXISTS lock:job\r\n").unwrap();
     let mut answer = [0; 4];
@@ -25,7 +25,9 @@ fn is_locked(server: &mut TcpStream) -> bool {
     &answer == b":1\r\n"
 }
 
-/// This thread computes from the return of the call on, and nothing else on its runtime has a turn.
+/// When the call returns, this thread begins to compute, and no other task of its runtime can run.
+///
+/// Red without: `others_had_their_turn`.
 #[tokio::test]
 async fn a_release_in_the_background_is_sent_when_the_call_returns() {
     let server = RedisServer::start().await;

@@ -1,4 +1,5 @@
-//! Threads of a runtime that are kept busy for longer than a lease: who loses it, and who must not.
+//! Runtime threads that are busy for longer than a lease: which locks are lost, and which must not
+//! be.
 
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -11,15 +12,17 @@ use tokio::time::Instant;
 const LIMIT: Duration = Duration::from_secs(20);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A computation's thread is its runtime's only one: nothing renews, and no process is notified in time.
-/// The clock knows as soon as it is asked, and a successor is left alone.
+/// A computation blocks the runtime's only thread, so nothing renews and no loss is reported in
+/// time. The clock shows the loss at the next check, and the successor is not disturbed.
+///
+/// Red without: the clock's part in the hold's check.
 #[tokio::test(flavor = "current_thread")]
 async fn a_body_that_keeps_the_only_thread_for_longer_than_its_lease_has_lost_it() {
     for on_lost in [OnLost::Cancel, OnLost::Error] {
         let server = RedisServer::start().await;
         let manager = LockManager::connect(&server.url()).await.unwrap();
         let mut successor = node!("lock", url = server.url_with("wait=15s&ttl=60s"));
-        // The node is there and connected before the clock starts to count.
+        // The node is started and connected before the lease begins.
         successor.say("fence b 1").await;
         successor.line().await;
         let ttl = SECOND / 2;
@@ -44,8 +47,8 @@ async fn a_body_that_keeps_the_only_thread_for_longer_than_its_lease_has_lost_it
     }
 }
 
-/// A runtime with two threads, seen from a runtime beside it: where one of the two is kept busy,
-/// the test itself must go on.
+/// A runtime with two threads, used from the test's own runtime: while one of the two is busy, the
+/// test itself must go on.
 struct Beside {
     observer: Runtime,
     server: RedisServer,
@@ -62,13 +65,14 @@ impl Beside {
         Self { observer, server, manager, two_threads: two_threads.unwrap() }
     }
 
-    /// Takes `key` on the two threads, with a lease of three seconds.
+    /// Takes `key` on that runtime, with a lease of three seconds.
     fn acquire(&self, key: &str) -> LockGuard {
         let options = LockOptions::new().ttl(3 * SECOND);
         self.two_threads.block_on(self.manager.acquire(key, options)).unwrap()
     }
 
-    /// Sees the lease age and come back, again and again. Only looks, so no watchdog starts here.
+    /// Waits until the lease has aged and been renewed, several times. Starts no watchdog on this
+    /// runtime.
     fn is_renewed_on(&self, lease: &Lease) {
         self.observer.block_on(async {
             for _ in 0..3 {
@@ -93,7 +97,7 @@ impl Beside {
     }
 }
 
-/// Keeps its thread until the test lets go of its part, or fails.
+/// Blocks its thread until the test drops its `Arc`, or fails.
 fn compute_until_told(told: &Arc<()>) {
     while Arc::strong_count(told) > 1 {
         std::hint::spin_loop();
@@ -115,8 +119,10 @@ fn a_thread_that_is_kept_busy_does_not_stop_the_renewals_of_others() {
     beside.release(guard);
 }
 
-/// The computation is a body's, and begins as soon as its lock is granted: what the grant set in
-/// motion on that thread must get away from it, and so must the thread's part in the runtime.
+/// The body computes as soon as its lock is granted. What the grant started on that thread must
+/// move to another thread, and so must that thread's duties for the runtime.
+///
+/// Red without: the pause after a grant that woke the watchdog.
 #[test]
 fn a_body_that_computes_from_its_first_line_does_not_stop_the_renewals_of_others() {
     let beside = Beside::new();
@@ -130,7 +136,7 @@ fn a_body_that_computes_from_its_first_line_does_not_stop_the_renewals_of_others
                 begin.send(()).unwrap();
                 compute_until_told(&told);
             };
-            // Due to be renewed before the other one, so the watchdog is woken for it.
+            // Due for renewal before the other lease, so the watchdog is woken for it.
             let short = LockOptions::new().ttl(SECOND / 2).on_lost(OnLost::Ignore);
             manager.with_lock("job", short, body).await
         })

@@ -1,5 +1,5 @@
-//! Every public future that asks a real Redis, dropped at each of its points: while everything is
-//! answered, and while one of its commands is kept on its way there or back.
+//! Every public future that sends a request to a real Redis, dropped at each of its await points:
+//! while all requests are answered, and while one is kept on its way there or back.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -13,18 +13,17 @@ use tokio::time::sleep;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Longer than any test: what is free was given back, and did not end by itself.
+/// Longer than any test: a lock that is free was released, and did not expire.
 const TTL: Duration = Duration::from_secs(60);
 
-/// A future that no process wakes for so long waits for what does not come. Were this too short, it
-/// would only be dropped earlier.
+/// A future that is not woken for so long is stuck. A shorter time would only drop it earlier.
 const STUCK: Duration = Duration::from_millis(150);
 
 type Swept = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
 
 type SetUp = fn(LockManager) -> Swept;
 
-/// What is kept on its way, by the name of the command.
+/// The command that is kept on its way, and how.
 type Kept = Option<(&'static str, Fault)>;
 
 struct World {
@@ -33,7 +32,7 @@ struct World {
     manager: LockManager,
 }
 
-/// How a future came to its end.
+/// How a future ended.
 #[derive(PartialEq)]
 enum End {
     Dropped,
@@ -50,8 +49,8 @@ impl World {
         Self { server, proxy, manager }
     }
 
-    /// Drops the futures that `set_up` makes after one poll, after two, and so on until they end by
-    /// themselves or are stuck, and looks each time at what is left. How often that was.
+    /// Drops the futures that `set_up` makes after one poll, after two, and so on, until they
+    /// complete or are stuck, and checks each time what is left. Returns the number of drops.
     async fn sweep(&self, kept: Kept, set_up: SetUp) -> usize {
         for polls in 1.. {
             if let Some((command, fault)) = &kept {
@@ -61,11 +60,11 @@ impl World {
             let end = poll_until(future.as_mut(), polls).await;
             let before = self.commands();
             drop(future);
-            // Requests kept on their way arrive now; replies may do so as well.
+            // Requests that were kept on their way arrive now; replies may do so as well.
             self.proxy.pass();
             assert_nothing_left_within(&self.server, LIMIT).await;
             let after = self.commands() - before;
-            // What was just sent is one trip; the release is the second.
+            // The request just sent is one round trip; the release is the second.
             assert!(after <= 2, "{after} commands after {polls} polls: {:?}", self.proxy.log());
             self.next_gets_in().await;
             if end != End::Dropped {
@@ -75,7 +74,7 @@ impl World {
         unreachable!("it is polled for ever");
     }
 
-    /// How many commands for locks have come so far.
+    /// The number of commands for locks so far.
     fn commands(&self) -> usize {
         ["acquire", "renew", "release"].map(|command| self.proxy.seen(command)).iter().sum()
     }
@@ -129,11 +128,10 @@ async fn nested(manager: LockManager) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is swept.
 struct Scenario {
     name: &'static str,
     set_up: SetUp,
-    /// Which of its commands are kept on their way, one after the other.
+    /// The commands that are kept on their way, one after the other.
     kept: &'static [&'static str],
 }
 
@@ -177,6 +175,7 @@ const FUTURES: &[Scenario] = &[
     of("holder", &["holder"], |m| Box::pin(async move { m.holder("a").await.map(drop) })),
 ];
 
+/// Red without: `Asking` and `Owned`, which release when they are dropped.
 #[tokio::test]
 #[expect(clippy::print_stdout, reason = "a table to read, with `--nocapture`")]
 async fn whatever_is_dropped_wherever_gives_back_within_two_round_trips() {
@@ -193,14 +192,14 @@ async fn whatever_is_dropped_wherever_gives_back_within_two_round_trips() {
         points += here;
     }
     println!("{points:>4} points  in all");
-    // Fewer would mean that futures were not swept; how many exactly is up to the network.
+    // Fewer points would mean that futures were not swept; the exact number depends on the network.
     assert!(points >= 60, "{points} points");
 }
 
-/// A future that only borrows its guard leaves the hold alone.
+/// A future that only borrows its guard does not end the hold.
 ///
-/// Red without: nothing; it shows that the sweep above does not pass because everything is given
-/// back at once.
+/// Red without: nothing; it shows that the sweep above does not pass because everything is released
+/// at once.
 #[tokio::test]
 async fn a_dropped_extend_leaves_its_hold_alone() {
     let world = World::new().await;

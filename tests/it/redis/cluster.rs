@@ -18,16 +18,16 @@ use lockattr_tests::{
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-/// For what needs no timer of anybody's but the heartbeat.
+/// For what needs no timer but the heartbeat.
 const SOON: Duration = Duration::from_secs(10);
 
 /// For what takes a failover or a TTL.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// So long that nothing here can wait for its end.
+/// Longer than any test here waits.
 const LONG: &str = "ttl=60s&wait=60s";
 
-/// A manager with connections and a subscriber of its own: all that the store can tell of a process.
+/// A manager with its own connections and subscription, which the store takes for a process.
 async fn manager(cluster: &Cluster, query: &str) -> LockManager {
     LockManager::connect(&cluster.url_with(query)).await.unwrap()
 }
@@ -36,7 +36,6 @@ async fn acquire(manager: &LockManager, key: &str) -> LockGuard {
     manager.acquire(key, LockOptions::new()).await.unwrap()
 }
 
-/// The name of the lock in the store.
 fn lock(key: &str) -> String {
     format!("lock:{key}")
 }
@@ -45,26 +44,26 @@ fn slot_of(cluster: &Cluster, key: &str) -> u16 {
     cluster.slot_of(&lock(key))
 }
 
-/// Which of the three masters and its replica has the lock of this key, as long as no slot moves.
+/// The index of the master that has this key's lock, and of its replica, as long as no slot moves.
 fn shard_of(cluster: &Cluster, key: &str) -> usize {
     (usize::from(slot_of(cluster, key)) * 3 + 2) / 16_384
 }
 
-/// From now on the replica has nothing of what its master does, which goes on for a tenth of a second.
+/// Cuts the replica off from its master, which goes on for a tenth of a second.
 async fn cut_off(master: &RedisServer, replica: &RedisServer) {
     let cli = master.cli().await;
     replica.stop_signal();
-    // What a socket holds would still arrive.
+    // Bytes in a socket's buffer would still arrive.
     cli.query::<u64>(&["CLIENT", "KILL", "TYPE", "replica"]).await;
     sleep(Duration::from_millis(100)).await;
 }
 
-/// A master that has not the slot of this key.
+/// A master that does not have this key's slot.
 async fn another_master<'a>(cluster: &'a Cluster, key: &str) -> &'a RedisServer {
     cluster.master_of((slot_of(cluster, key) + 8192) % 16384).await
 }
 
-/// So many keys, the locks of which are all at the master of the first, or none of them.
+/// `count` keys whose locks are at the master of `key`, or without `there`, at the other masters.
 async fn keys_beside(cluster: &Cluster, key: &str, there: bool, count: usize) -> Vec<String> {
     let master = cluster.node_of(&lock(key)).await.addr();
     let mut keys = Vec::new();
@@ -80,12 +79,12 @@ async fn keys_beside(cluster: &Cluster, key: &str, there: bool, count: usize) ->
     keys
 }
 
-/// What stands under a lock's name at the master of its slot.
+/// The value of a lock at the master of its slot.
 async fn value(cluster: &Cluster, key: &str) -> Option<String> {
     cluster.node_of(&lock(key)).await.cli().await.value(&lock(key)).await
 }
 
-/// How many wait in the queue for a lock.
+/// The number of waiters in a lock's wait queue.
 async fn queued(cluster: &Cluster, key: &str) -> usize {
     let line = match key.contains('{') {
         true => format!("lockattr:line:{}", lock(key)),
@@ -94,7 +93,7 @@ async fn queued(cluster: &Cluster, key: &str) -> usize {
     cluster.node_of(&line).await.cli().await.query(&["ZCARD", &line]).await
 }
 
-/// A process that waits for a lock, once it waits in the queue as the `place`th.
+/// A waiter for a lock, once it is the `place`th in the queue.
 async fn waiter(
     cluster: &Cluster,
     manager: &LockManager,
@@ -111,7 +110,8 @@ async fn granted(limit: Duration, waiter: JoinHandle<LockGuard>) -> LockGuard {
     timeout(limit, waiter).await.expect("its turn has come").unwrap()
 }
 
-/// Nothing stays on any node when all managers are gone: no lock, no line, no shard channel.
+/// Asserts that when all managers are gone, no node has a lock, a wait queue or a shard channel
+/// left.
 async fn assert_no_trace(cluster: &Cluster) {
     assert_nothing_left_within(cluster, LIMIT).await;
     assert_nobody_listens(cluster).await;

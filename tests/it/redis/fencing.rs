@@ -10,7 +10,7 @@ use lockattr::store::{
 use lockattr::{FencingToken, LockManager, LockOptions};
 use lockattr_tests::{Node, RedisServer, assert_nothing_left, eventually, node};
 
-/// The tokens of `count` acquisitions by every node, in the order in which they were granted.
+/// The tokens of `count` acquisitions by each node, in the order of the grants.
 async fn tokens(nodes: &mut [Node], count: usize) -> Vec<u64> {
     for node in nodes.iter_mut() {
         node.say(&format!("fence a {count}")).await;
@@ -21,7 +21,7 @@ async fn tokens(nodes: &mut [Node], count: usize) -> Vec<u64> {
         for _ in 0..count {
             own.push(node.line().await.parse().expect("a token"));
         }
-        // Its own acquisitions came one after the other.
+        // The node's own acquisitions came one after the other.
         assert!(own.is_sorted_by(|earlier, later| earlier < later), "{own:?}");
         tokens.extend(own);
     }
@@ -43,7 +43,8 @@ async fn a_thousand_acquisitions_of_four_processes_across_a_flush_and_a_restart_
 
     let all: Vec<_> = first.iter().chain(&second).chain(&third).copied().collect();
     assert_eq!(all.len(), 1000);
-    // Sorted within each phase, so this is also the order between them; and no number twice.
+    // Each phase is sorted, so this checks the order of the phases, and that no number occurs
+    // twice.
     assert!(all.is_sorted_by(|earlier, later| earlier < later));
     assert_nothing_left(&server).await;
 }
@@ -66,7 +67,9 @@ async fn a_token_is_the_servers_clock_or_one_more_than_the_last() {
     assert_eq!(cli.value("lockattr:fence").await.unwrap(), (ahead + 3).to_string());
 }
 
-/// Lua counts in doubles, which have every whole number up to 2⁵³ and no odd one beyond.
+/// Lua counts in doubles, which can hold every whole number up to 2⁵³ and no odd number beyond.
+///
+/// Red without: the mark beside the number in `acquire.lua` (twice the number, and one more).
 #[tokio::test]
 async fn a_number_in_the_last_half_of_what_a_double_can_count_is_given_once() {
     let server = RedisServer::start().await;
@@ -87,7 +90,7 @@ async fn a_number_in_the_last_half_of_what_a_double_can_count_is_given_once() {
     }
     let counter: u64 = 1 << 52;
     cli.query::<String>(&["SET", "lockattr:fence", &counter.to_string()]).await;
-    // The first lease ends by itself, and the one in front comes to ask, while another waits.
+    // The first lease ends by timeout, and the head asks again while another process waits.
     eventually(Duration::from_secs(10), "over", async || cli.held_value("lock:a").await.is_none())
         .await;
     let asked = AcquireRequest::new(next.clone(), 600 * ttl).waiting(Waiting::Queued);
@@ -100,7 +103,7 @@ async fn a_number_in_the_last_half_of_what_a_double_can_count_is_given_once() {
     assert_eq!(grant.fencing, FencingToken::from_counter(counter + 2));
     store.release(&[ReleaseRequest::new(last)]).await.remove(0).unwrap();
 
-    // And where a double ends, no number is given twice: none is given at all.
+    // At the limit of a double, no number is issued twice: none is issued at all.
     let end = (1_u64 << 53) - 2;
     cli.query::<String>(&["SET", "lockattr:fence", &end.to_string()]).await;
     let fencing = FencingToken::from_counter(end + 1);

@@ -1,10 +1,10 @@
-//! `fork(2)`: the copy of a process has nothing that its parent has, and takes nothing away.
+//! `fork(2)`: the child owns nothing of its parent's, and releases nothing.
 
 use std::time::Duration;
 
 use lockattr_tests::{Node, RedisServer, assert_nothing_left, node};
 
-/// Until the parent has nothing more to say.
+/// The lines of the parent until `last`.
 async fn said(node: &mut Node, last: &str) -> Vec<String> {
     let mut said = Vec::new();
     while said.last().is_none_or(|line: &String| !line.starts_with(last)) {
@@ -14,13 +14,16 @@ async fn said(node: &mut Node, last: &str) -> Vec<String> {
     said
 }
 
-/// What it said behind these words.
+/// The rest of the line that begins with `words`.
 fn told<'a>(said: &'a [String], words: &str) -> &'a str {
     let line = said.iter().find_map(|line| line.strip_prefix(words));
     line.unwrap_or_else(|| panic!("no `{words}` in {said:#?}"))
 }
 
-/// The copy has no threads but the one that forked, and its parent's connections.
+/// The child has only the thread that forked, and its parent's connections.
+///
+/// Red without: the check of the process in `Watchdog::block_on`, in `Hold::check`, in
+/// `Owned::leave_to_parent`, in `default_manager`, or in `random_bits`.
 #[tokio::test]
 async fn a_copy_is_refused_and_loses_nothing_of_its_parents() {
     let server = RedisServer::start().await;
@@ -55,6 +58,7 @@ async fn a_copy_is_refused_and_loses_nothing_of_its_parents() {
     assert_nothing_left(&server).await;
 }
 
+/// Red without: the check of the process in `Hold::check`.
 #[tokio::test]
 async fn a_copy_that_was_made_inside_of_a_body_learns_that_it_has_no_lock() {
     let server = RedisServer::start().await;
@@ -67,7 +71,10 @@ async fn a_copy_that_was_made_inside_of_a_body_learns_that_it_has_no_lock() {
     assert_nothing_left(&server).await;
 }
 
-/// A waiter of the parent's is copied too, and the task that renews and gives back.
+/// A waiter of the parent's is copied too, and so is the task that renews and releases.
+///
+/// Red without: the check of the process in `Watchdog::start`, in `Watchdog::release_later`, or in
+/// `Runner::run`.
 #[tokio::test]
 async fn a_copy_of_a_runtime_takes_and_gives_back_nothing() {
     let server = RedisServer::start().await;

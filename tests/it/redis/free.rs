@@ -1,5 +1,5 @@
-//! The free path: a lock that no process waits for is taken and given back by plain commands. What the scripts
-//! keep true for it, and when the plain commands do not count.
+//! The free path: an uncontended lock is acquired and released by plain commands. These tests check
+//! what the scripts guarantee for it, and when the plain commands are not used.
 
 mod counter;
 mod crowd;
@@ -15,10 +15,10 @@ use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{Cli, RedisServer, assert_nothing_left, eventually};
 use tokio::task::JoinHandle;
 
-/// Long before a lease of these tests ends, or a waiter looks by itself.
+/// Long before a lease of these tests ends, or a waiter asks again without a notification.
 const SOON: Duration = Duration::from_secs(10);
 
-/// So long that nothing here can wait for its end.
+/// Longer than any test here waits.
 const LONG: Duration = Duration::from_secs(60);
 
 async fn manager(server: &RedisServer, query: &str) -> LockManager {
@@ -50,7 +50,7 @@ async fn queued(cli: &Cli) -> usize {
     cli.query(&["ZCARD", "lockattr:line-of:{lock:a}"]).await
 }
 
-/// Claims as managers make them, each of a process of its own, over one store.
+/// Claims as managers make them, each of its own process, over one store.
 struct Claims {
     store: RedisStore,
     subscriber: Arc<Subscriber>,
@@ -79,7 +79,7 @@ impl Claims {
         matches!(answer, AcquireOutcome::Acquired { .. })
     }
 
-    /// Asks, and waits in the queue if it is refused.
+    /// Asks, and joins the wait queue if the claim is refused.
     async fn waits(&self, claim: &Arc<Claim>, ttl: Duration) -> bool {
         let asked = AcquireRequest::new(claim.clone(), ttl).waiting(Waiting::Queued);
         matches!(self.store.acquire(&asked).await.unwrap(), AcquireOutcome::Acquired { .. })
@@ -112,12 +112,15 @@ async fn a_free_lock_takes_no_script_but_the_first_one_of_a_connection() {
     assert_nothing_left(&server).await;
 }
 
-/// A lease ends while a claim waits. The lock is no process's then, and the key is there still: no newcomer overtakes.
+/// A lease ends while a claim waits. The lock then has no holder, but its key still exists, so no
+/// newcomer overtakes.
+///
+/// Red without: `kept` in the life of the key (`set_marked`).
 #[tokio::test]
 async fn a_lock_with_a_waiter_is_never_absent() {
     let server = RedisServer::start().await;
     let (cli, claims) = (server.cli().await, Claims::new(&server));
-    // The connection is raised, so that its questions for free locks are plain.
+    // The counter is raised on this connection, so its attempts on free locks are plain commands.
     let first = claims.claim(&["other"], Sharing::Exclusive);
     assert!(claims.asks(&first, LONG).await);
     let (holder, waits, newcomer) = (claims.exclusive(), claims.exclusive(), claims.exclusive());
@@ -135,6 +138,8 @@ async fn a_lock_with_a_waiter_is_never_absent() {
     assert_nothing_left(&server).await;
 }
 
+/// Red without: the end inside the mark that a renewal moves (`renew.lua`), or the comparison with
+/// it there.
 #[tokio::test]
 async fn a_renewal_moves_the_end_that_the_mark_says_and_never_back() {
     let server = RedisServer::start().await;
@@ -162,6 +167,7 @@ async fn a_renewal_moves_the_end_that_the_mark_says_and_never_back() {
     assert_nothing_left(&server).await;
 }
 
+/// Red without: what `secure` does where no wait queue is left.
 #[tokio::test]
 async fn the_last_waiter_that_leaves_takes_the_mark_with_it() {
     let server = RedisServer::start().await;
@@ -182,8 +188,10 @@ async fn the_last_waiter_that_leaves_takes_the_mark_with_it() {
     assert_nothing_left(&server).await;
 }
 
-/// A claim for two keys waits for the one, and the other is free: a reservation keeps it from being taken by a
-/// command that knows no queue. A reservation is no holder's lock.
+/// A claim waits for two keys, of which one is held. A reservation keeps the free one from being
+/// acquired by a command that knows no queue. A reservation has no holder.
+///
+/// Red without: the reservation in `secure`, or `touched` where a claim is queued.
 #[tokio::test]
 async fn a_free_key_of_a_claim_that_waits_is_reserved_and_held_by_no_process() {
     let server = RedisServer::start().await;
@@ -207,8 +215,10 @@ async fn a_free_key_of_a_claim_that_waits_is_reserved_and_held_by_no_process() {
     assert_nothing_left(&server).await;
 }
 
-/// Those that share a lock leave it while a claim waits that wants it alone: the process that leaves last, and
-/// whether or not anybody is served then, a newcomer finds the key.
+/// Shared holders leave the lock while an exclusive claim waits. Whichever leaves last, and whether
+/// or not a waiter is served then, a newcomer finds that the key exists.
+///
+/// Red without: the reservation in `secure`.
 #[tokio::test]
 async fn sharers_that_leave_in_silence_leave_a_reservation_for_the_waiter() {
     let server = RedisServer::start().await;
@@ -228,12 +238,15 @@ async fn sharers_that_leave_in_silence_leave_a_reservation_for_the_waiter() {
     assert_nothing_left(&server).await;
 }
 
-/// Another program compares and deletes what it wrote. So its value stays as it is, the waiter.
+/// Another program compares and deletes what it wrote, so its value is not changed, even if there
+/// are waiters.
+///
+/// Red without: `is_ours` in `secure` or in `acquire_one.lua`.
 #[tokio::test]
 async fn the_value_of_another_program_is_never_marked() {
     let server = RedisServer::start().await;
     let (cli, manager) = (server.cli().await, manager(&server, "retry_delay=20ms").await);
-    // One with an end, and one without; as long as a token, and as a token alone.
+    // One with an end and one without; one as long as a token, and one that is like a token alone.
     for (value, ends) in [("5f2b", true), (&"f".repeat(32), true), ("nobody's", false)] {
         let mut set = vec!["SET", "lock:a", value];
         set.extend(if ends { &["PX", "60000"][..] } else { &[] });
@@ -248,7 +261,10 @@ async fn the_value_of_another_program_is_never_marked() {
     }
 }
 
-/// A holder that no process told of the waiter deletes by a plain command, in vain: the script hands off.
+/// A holder that was not notified of the waiter tries a plain delete, which fails; the script then
+/// hands off.
+///
+/// Red without: the script behind a deletion that failed (`Deleted::AskTheScript`).
 #[tokio::test]
 async fn a_plain_release_of_a_marked_lock_hands_it_on() {
     let server = RedisServer::start().await;
@@ -268,7 +284,10 @@ async fn a_plain_release_of_a_marked_lock_hands_it_on() {
     assert_nothing_left(&server).await;
 }
 
-/// A shared lock lives on for its queue, and no longer: other programs find the key gone when its last lease ends.
+/// A shared lock outlives its leases only for its wait queue: otherwise other programs find the key
+/// gone when its last lease ends.
+///
+/// Red without: what `secure` does to a shared lock without a wait queue.
 #[tokio::test]
 async fn a_shared_lock_whose_waiter_left_ends_with_its_lease() {
     let server = RedisServer::start().await;
@@ -283,6 +302,8 @@ async fn a_shared_lock_whose_waiter_left_ends_with_its_lease() {
     assert_nothing_left(&server).await;
 }
 
+/// Red without: a first write that such a server accepts (`lengthen` in `renew.lua`), in both
+/// modes.
 #[tokio::test]
 async fn a_server_without_memory_renews_what_others_wait_for() {
     let server = RedisServer::start().await;
@@ -309,7 +330,9 @@ async fn a_server_without_memory_renews_what_others_wait_for() {
     assert_nothing_left(&server).await;
 }
 
-/// A question that its caller gave up may come late, when the lease was extended already.
+/// A request that its caller gave up may arrive late, when the lease has already been extended.
+///
+/// Red without: the later end, or `GT`, in `take` (`holders.lua`).
 #[tokio::test]
 async fn a_question_that_comes_late_shortens_no_lease() {
     const SHORT: Duration = Duration::from_secs(5);
@@ -324,7 +347,7 @@ async fn a_question_that_comes_late_shortens_no_lease() {
     assert_eq!(renewed(&alone).await, RenewOutcome::Renewed);
     assert!(claims.asks(&alone, SHORT).await, "it has it already");
     assert!(cli.pttl("lock:a").await > 50_000);
-    // The same where a claim waits for it.
+    // The same while a claim waits for it.
     let waits = claims.exclusive();
     assert!(!claims.waits(&waits, SHORT).await);
     assert!(claims.asks(&alone, SHORT).await);

@@ -1,4 +1,4 @@
-//! A thousand who want the same.
+//! A thousand callers that want the same lock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,6 +11,8 @@ use tokio::task::{JoinSet, yield_now};
 /// Far beyond what a busy machine needs.
 const LIMIT: Duration = Duration::from_secs(600);
 
+/// Red without: the wait queue in the process (`local_line`) and the store's comparison (`admits`
+/// in `holders.lua`, `NX` in `enter.lua` and in `pair`).
 #[tokio::test]
 async fn a_thousand_waiters_get_in_one_at_a_time_when_their_holder_lets_go() {
     let server = RedisServer::start().await;
@@ -43,7 +45,7 @@ async fn a_thousand_waiters_get_in_one_at_a_time_when_their_holder_lets_go() {
         assert_eq!(others.expect("got in"), 0, "not alone");
     }
     assert_eq!(done.load(Ordering::SeqCst), 1_000);
-    // From hand to hand: the store is asked again only when the numbers reserved for that end.
+    // Handed off locally: the store is asked again only when the reserved numbers run out.
     assert!(cli.commandstats().await["evalsha"] <= before + 4);
     assert_nothing_left(&server).await;
 }

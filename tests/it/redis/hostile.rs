@@ -1,8 +1,8 @@
-//! A server that answers anything: no process gets a lock, a renewal or a release by other words than those
-//! that mean it, nothing panics, and once it is honest again all goes on.
+//! A server that answers anything. Only the exact replies that mean a grant, a renewal or a release
+//! count as one, nothing panics, and once the server is honest again everything works.
 //!
-//! `LOCKATTR_HOSTILE_SEED` has it say the same again; `LOCKATTR_HOSTILE_ROUNDS` more of it. What is said
-//! to one key depends on the seed and the key alone, not on what else is under way.
+//! `LOCKATTR_HOSTILE_SEED` repeats a run's answers; `LOCKATTR_HOSTILE_ROUNDS` makes it longer. The
+//! answers about one key depend only on the seed and the key, not on what else is under way.
 
 mod answers;
 mod server;
@@ -17,24 +17,24 @@ use tokio::time::Instant;
 
 use server::Hostile;
 
-/// So many locks are asked for. Two of five are granted, and one of the others gets by mistake what a
-/// reader that is too kind takes for a grant.
+/// The number of locks that are requested. Two of five are granted; one of the others gets an
+/// answer that a lenient parser would take for a grant.
 const ROUNDS: u64 = 300;
 
-/// Short, because many an answer never comes.
+/// Short timeouts, because many answers never come.
 const URL: &str = "connections=2&connect_timeout=250ms&response_timeout=60ms&heartbeat=50ms";
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// What it relies on is `FencingToken::read` and `request::held`, which have tests of their own.
+/// The client relies on `FencingToken::read` and `request::held`, which have tests of their own.
 #[test]
 #[allow(clippy::print_stdout, reason = "the seed is for whoever reads what failed")]
 fn no_process_is_believed_to_hold_but_by_the_very_words() {
     let seed = number("LOCKATTR_HOSTILE_SEED").unwrap_or_else(rand::random);
     println!("LOCKATTR_HOSTILE_SEED={seed}");
-    // On threads of its own, so that a panic in any task can be told from those of other tests.
+    // On named threads, so that a panic in any task can be told from those of other tests.
     let panics = panics_on(THREADS);
     let mut runtime = Builder::new_multi_thread();
     let runtime = runtime.worker_threads(2).thread_name(THREADS).enable_all().build().unwrap();
@@ -45,7 +45,7 @@ fn no_process_is_believed_to_hold_but_by_the_very_words() {
 
 const THREADS: &str = "hostile";
 
-/// How many panics there are from now on, on threads of this name.
+/// Counts the panics from now on, on threads of this name.
 fn panics_on(name: &'static str) -> Arc<AtomicUsize> {
     let panics = Arc::<AtomicUsize>::default();
     let (counted, before) = (panics.clone(), std::panic::take_hook());
@@ -79,7 +79,7 @@ async fn is_asked(seed: u64) {
             assert!(server.said_yes("release", &key), "seed {seed}: {key} was not released");
         }
     }
-    // Else it has shown nothing.
+    // Otherwise the test has shown nothing.
     assert!(granted > 20 && extended > 2 && released > 2, "{granted} {extended} {released}");
 
     server.is_honest_now();
@@ -95,11 +95,11 @@ async fn works(manager: &LockManager) -> bool {
 }
 
 async fn asks(manager: &LockManager, key: &str) -> Option<LockGuard> {
-    // A lock for which it may wait in the queue now and then, so that messages are read as well.
+    // Some locks may wait in a queue, so that notifications are read as well.
     let wait = Duration::from_millis(if key.ends_with('7') { 100 } else { 0 });
     match manager.acquire(key, LockOptions::new().wait(wait)).await {
         Ok(guard) => Some(guard),
-        // The two that are meant for this: another has it, or it is unknown.
+        // The two expected errors: another client has the lock, or the outcome is unknown.
         Err(Error::Contended { .. } | Error::Store { .. }) => None,
         Err(error) => panic!("{error:?}"),
     }

@@ -1,4 +1,4 @@
-//! Somebody meddles with what we hold: with its key, its end, its server's data.
+//! Someone interferes with a held lock: its key, its end, or its server's data.
 
 mod requests;
 
@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 
 const TTL: Duration = Duration::from_secs(3);
 
-/// Nothing in this file may take longer; a hang is a failure, not a slow test.
+/// The limit for everything in this file: a hang is a failure, not a slow test.
 const LIMIT: Duration = Duration::from_secs(20);
 
 async fn manager(server: &RedisServer) -> LockManager {
@@ -25,15 +25,15 @@ async fn works_again(manager: &LockManager) {
     manager.acquire("again", LockOptions::new()).await.unwrap().release().await.unwrap();
 }
 
-/// Waits for the loss to be told, and checks by whom: by a renewal that found out (`Taken`), or by
-/// the deadline (`Expired`).
+/// Waits for the loss to be reported, and checks its reason: a renewal found out (`Taken`), or the
+/// deadline passed (`Expired`).
 async fn is_lost(guard: &LockGuard, expected: LostReason) {
     timeout(LIMIT, guard.lost()).await.expect("the loss is told");
     let Err(Error::Lost { key, reason }) = guard.ensure_held() else { panic!("{guard:?}") };
     assert_eq!((key.as_str(), reason), (guard.key(), expected));
 }
 
-/// Waits until the lease of `ttl` was renewed so often, by the watchdog alone.
+/// Waits until the watchdog alone has renewed the lease of `ttl` so often.
 pub(super) async fn is_renewed(guard: &LockGuard, ttl: Duration, times: usize) {
     let ends = || Instant::now() + guard.remaining();
     for _ in 0..times {
@@ -43,6 +43,7 @@ pub(super) async fn is_renewed(guard: &LockGuard, ttl: Duration, times: usize) {
     }
 }
 
+/// Red without: treating `NotHeld` as a loss (`settle_renewal`).
 #[tokio::test]
 async fn a_flush_learns_by_the_next_renewal_and_the_next_holder_is_left_alone() {
     let server = RedisServer::start().await;
@@ -80,6 +81,7 @@ async fn a_restart_without_data_learns_by_the_next_renewal_and_tokens_go_on() {
     assert_nothing_left(&server).await;
 }
 
+/// Red without: no longer using the dead connection (`Link::forget`).
 #[tokio::test]
 async fn a_restart_with_data_within_the_lease_costs_nothing() {
     let server = RedisServer::start().await;
@@ -95,6 +97,8 @@ async fn a_restart_with_data_within_the_lease_costs_nothing() {
     assert_nothing_left(&server).await;
 }
 
+/// Red without: `pcall` in `holders.lua` (`call` turns it into an error, and so into an unknown
+/// outcome).
 #[tokio::test]
 async fn a_key_that_became_something_else_than_a_string_is_lost_and_left_alone() {
     let server = RedisServer::start().await;
@@ -122,8 +126,9 @@ async fn a_key_made_endless_gets_its_end_back_by_the_next_renewal_or_is_released
     eventually(LIMIT, "it has an end again", async || cli.pttl("lock:a").await > 0).await;
     guard.release().await.unwrap();
 
-    // Without renewals it stays endless: the deadline holds for us, the key for the others, and
-    // a waiter sees why it takes so long. The release frees it all the same.
+    // Without renewals it stays endless: the deadline ends it for its holder, and the key exists
+    // for the others. A waiter's error shows why it takes so long. The release frees it all the
+    // same.
     let fixed = manager.acquire("a", lease(TTL / 6).renew(false)).await.unwrap();
     cli.query::<()>(&["PERSIST", "lock:a"]).await;
     is_lost(&fixed, LostReason::Expired).await;
@@ -143,7 +148,7 @@ async fn a_key_whose_end_was_brought_forward_is_renewed_or_lost() {
     eventually(LIMIT, "it is renewed", async || cli.pttl("lock:a").await > 2_000).await;
     guard.ensure_held().unwrap();
 
-    // Sooner than any renewal: who comes next gets in, and is not disturbed by who was there.
+    // Before any renewal: the next caller gets in, and the previous holder does not disturb it.
     cli.query::<()>(&["PEXPIRE", "lock:a", "1"]).await;
     let other = LockManager::connect(server.url()).await.unwrap();
     let next = other.acquire("a", lease(LIMIT)).await.unwrap();
@@ -155,8 +160,10 @@ async fn a_key_whose_end_was_brought_forward_is_renewed_or_lost() {
     assert_nothing_left(&server).await;
 }
 
-/// A server's clock that jumps ahead ends every lease at once. A test cannot set that clock, so the
-/// ends are set back instead, which to the server is the same.
+/// A jump ahead of a server's clock ends every lease at once. A test cannot set that clock, so it
+/// sets the ends back instead, which is the same to the server.
+///
+/// Red without: treating `NotHeld` as a loss (`settle_renewal`).
 #[tokio::test]
 async fn a_server_clock_that_jumps_ahead_loses_all_leases_and_no_more() {
     let server = RedisServer::start().await;
@@ -178,8 +185,10 @@ async fn a_server_clock_that_jumps_ahead_loses_all_leases_and_no_more() {
     assert_nothing_left(&server).await;
 }
 
-/// A server's clock that jumps back an hour makes every lease that much longer: those who hold go
-/// on, and a release frees at once. (What a crashed holder leaves behind stays for that hour.)
+/// A jump back by an hour of a server's clock makes every lease that much longer: holders go on,
+/// and a release frees at once. (What a crashed holder leaves stays for that hour.)
+///
+/// Red without: `DEL` in `delete.lua`, `release_one.lua` and `release.lua`.
 #[tokio::test]
 async fn a_server_clock_that_jumps_back_delays_no_release() {
     let server = RedisServer::start().await;

@@ -1,7 +1,7 @@
-//! Releases without a script, on servers that can compare and delete by themselves.
+//! Releases without a script, on servers with a command that compares and deletes.
 //!
 //! They need Redis 8.4 or Valkey 9.0: the programs that `LOCKATTR_NEWEST_REDIS` and
-//! `LOCKATTR_NEWEST_VALKEY` name. Where neither is set, these tests say so and look at nothing.
+//! `LOCKATTR_NEWEST_VALKEY` name. If neither is set, these tests print that and check nothing.
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::RIGHTS;
 
-/// Long before a lease of these tests ends, or a waiter asks again by itself.
+/// Long before a lease of these tests ends, or a waiter asks again without a notification.
 const SOON: Duration = Duration::from_secs(4);
 
 /// A server program, and its command.
@@ -56,8 +56,8 @@ async fn scripts(cli: &Cli) -> u64 {
     cli.commandstats().await.get("evalsha").copied().unwrap_or_default()
 }
 
-/// How many scripts it takes to take a lock and to give it back, where the connection has acquired before: none,
-/// or one.
+/// The number of scripts for one acquisition and release, where the connection has acquired before:
+/// none, or one.
 async fn scripts_of_a_round(manager: &LockManager, cli: &Cli) -> u64 {
     let before = scripts(cli).await;
     acquire(manager).await.release().await.unwrap();
@@ -79,8 +79,7 @@ async fn the_usual_release_takes_no_script() {
     }
 }
 
-/// Red without: the script's say where the server's command refuses (`AskTheScript`), and the
-/// comparison.
+/// Red without: the script where the server's command refuses (`AskTheScript`), and the comparison.
 #[tokio::test]
 async fn a_lock_that_is_not_ours_any_more_is_left_alone() {
     for newer in newer() {
@@ -89,7 +88,7 @@ async fn a_lock_that_is_not_ours_any_more_is_left_alone() {
         let others: [&[&str]; 3] = [
             &["DEL", "lock:a"],
             &["SET", "lock:a", "another's"],
-            // Of another type, as a shared lock is.
+            // Another type, as a shared lock has.
             &[
                 "EVAL",
                 "redis.call('DEL', KEYS[1]) redis.call('ZADD', KEYS[1], 1, 'x')",
@@ -111,9 +110,9 @@ async fn a_lock_that_is_not_ours_any_more_is_left_alone() {
     }
 }
 
-/// A process that holds the lock has not heard that somebody waits, and so gives it back in vain.
+/// The holder has not been notified of the waiter, so its plain release fails.
 ///
-/// Red without: the script's say behind a deletion that failed (`Deleted::AskTheScript`).
+/// Red without: the script behind a deletion that failed (`Deleted::AskTheScript`).
 #[tokio::test]
 async fn the_next_in_the_queue_gets_it_at_once_though_no_process_told_that_it_waits() {
     for newer in newer() {
@@ -133,9 +132,9 @@ async fn the_next_in_the_queue_gets_it_at_once_though_no_process_told_that_it_wa
     }
 }
 
-/// A hand-off costs one trip, as it does without such a command.
+/// A hand-off costs one round trip, as it does without such a command.
 ///
-/// Red without: the note that the message leaves (`Contended`).
+/// Red without: the record that the notification leaves (`Contended`).
 #[tokio::test]
 async fn a_process_that_was_told_that_somebody_waits_asks_the_script_at_once() {
     for newer in newer() {
@@ -162,9 +161,9 @@ async fn waits(server: &RedisServer, manager: &LockManager) -> tokio::task::Join
     waiter
 }
 
-/// The lock is free, and the script that hands it on does not arrive.
+/// The lock is free, and the script that hands it off does not arrive.
 ///
-/// Red without: an error being the answer of a release that could not hand on.
+/// Red without: an error as the result of a release that could not hand off.
 #[tokio::test]
 async fn the_next_in_the_queue_gets_it_though_the_holder_is_cut_off_while_it_hands_off() {
     for newer in newer() {
@@ -188,8 +187,8 @@ async fn the_next_in_the_queue_gets_it_though_the_holder_is_cut_off_while_it_han
 
 /// As after a failover to a server that was not updated: the same address, another program.
 ///
-/// Red without: finding out anew with each connection (`Native::find` in `establish`), or what
-/// remembers there that the server refused (`Native::refused`).
+/// Red without: detection for each new connection (`Native::find` in `establish`), or remembering
+/// there that the server refused (`Native::refused`).
 #[tokio::test]
 async fn a_server_exchanged_for_one_without_the_command_is_asked_by_scripts() {
     for newer in newer() {
@@ -210,7 +209,7 @@ async fn a_server_exchanged_for_one_without_the_command_is_asked_by_scripts() {
         {
             becomes(exchanged, arguments);
             server.restart().await;
-            // The first one meets the end of the old connection, or not.
+            // The first call may meet the end of the old connection.
             acquire(&manager).await.release().await.unwrap();
             assert_eq!(scripts_of_a_round(&manager, &server.cli().await).await, expected);
             assert_nothing_left(&server).await;
@@ -218,9 +217,10 @@ async fn a_server_exchanged_for_one_without_the_command_is_asked_by_scripts() {
     }
 }
 
-/// A right more, and a release costs less; without it all is well.
+/// With this right a release costs less; without it everything still works.
 ///
-/// Red without: `NoPerm` in `is_no_answer`, and what it remembers (a trip more for each release).
+/// Red without: `NoPerm` in `is_no_answer`, and what it remembers (one more round trip for each
+/// release).
 #[tokio::test]
 async fn a_user_without_the_right_asks_scripts() {
     for newer in newer() {
@@ -244,7 +244,7 @@ async fn a_user_without_the_right_asks_scripts() {
     }
 }
 
-/// Tair's command has Valkey's arguments and another name; no Tair can be started here.
+/// Tair's command has Valkey's arguments and another name; the tests cannot start a Tair.
 #[tokio::test]
 async fn a_server_that_calls_it_as_tair_does_is_asked_by_that_name() {
     for newer in newer().into_iter().filter(|newer| newer.command == "delifeq") {

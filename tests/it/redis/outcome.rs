@@ -1,4 +1,4 @@
-//! What went wrong in a body or with its lease, and what Redis holds afterwards.
+//! Failures of a body or of its lease, and what Redis holds afterwards.
 
 use std::time::Duration;
 
@@ -52,6 +52,7 @@ async fn fails_without_a_store(manager: &LockManager, server: &RedisServer) -> R
     Err(Failure::Own)
 }
 
+/// Red without: the warning instead of the release's error.
 #[tokio::test]
 async fn the_bodys_error_wins_over_the_releases_which_is_one_warning() {
     let server = RedisServer::start().await;
@@ -70,7 +71,7 @@ async fn the_bodys_error_wins_over_the_releases_which_is_one_warning() {
     assert_nothing_left(&server).await;
 }
 
-/// Takes the lock away behind its holder's back, as an operator might.
+/// Deletes the held lock, as an operator might.
 async fn taken_away(cli: &Cli) -> Result<u32, Failure> {
     cli.query::<String>(&["SET", "lock:job", "another", "PX", "60000"]).await;
     Ok(17)
@@ -97,8 +98,9 @@ async fn believed(manager: &LockManager, cli: &Cli) -> Result<u32, Failure> {
     sold
 }
 
-/// Found out by the next renewal, long before the body would end; and the holder now
-/// keeps it.
+/// The next renewal finds out, long before the body would end; the new holder keeps the lock.
+///
+/// Red without: the loss that a renewal's answer reports.
 #[tokio::test]
 async fn a_lock_taken_away_under_a_body_is_notified_as_on_lost_says_and_left_to_the_process_that_has_it()
  {

@@ -1,5 +1,5 @@
-//! Several processes: nothing lost, and what becomes of the lock of one that is killed, whatever it
-//! was doing.
+//! Several processes: no update is lost, and the lock of a killed process is freed, whatever the
+//! process was doing.
 
 use std::process::Command;
 use std::time::Duration;
@@ -37,7 +37,8 @@ async fn a_process_that_ends_in_order_leaves_nothing() {
     assert_nothing_left(&server).await;
 }
 
-/// The lock `a`, whose holder is dead, is free when its lease ends: neither before nor never.
+/// Asserts that the lock `a`, whose holder is dead, becomes free when its lease ends: not before,
+/// and not never.
 async fn free_after_its_ttl_and_not_before(server: &RedisServer) {
     let manager = LockManager::connect(&server.url()).await.unwrap();
     let asked = Instant::now();
@@ -67,6 +68,8 @@ async fn the_lock_of_a_killed_process_is_free_after_its_ttl_and_not_before() {
 }
 
 /// A leaked guard is held, and renewed, for as long as its process lives.
+///
+/// Red without: renewals that go on whether or not the lease is still checked.
 #[tokio::test]
 async fn a_forgotten_guard_is_renewed_until_its_process_is_killed() {
     let server = RedisServer::start().await;
@@ -102,14 +105,16 @@ async fn a_process_killed_while_it_waits_leaves_nothing() {
     assert_nothing_left(&server).await;
 }
 
-/// The grant is on its way to it, and it will never know.
+/// The grant is on its way to the process, which will never read it.
+///
+/// Red without: the TTL in the command that sets the lock.
 #[tokio::test]
 async fn a_process_killed_before_it_learns_of_its_grant_holds_for_a_ttl() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     let proxy = Proxy::start(server.addr()).await;
     let mut node = node!("lock", url = format!("{}?ttl=2s", server.url_through(&proxy)));
-    // Connected, and able to work.
+    // The node is connected, and able to work.
     node.say("fence b 1").await;
     node.line().await;
     proxy.swallow_replies();
@@ -119,7 +124,9 @@ async fn a_process_killed_before_it_learns_of_its_grant_holds_for_a_ttl() {
     free_after_its_ttl_and_not_before(&server).await;
 }
 
-/// It had begun to release, and nothing of that reached the server.
+/// It had begun to release, but no request reached the server.
+///
+/// Red without: the TTL in the command that sets the lock.
 #[tokio::test]
 async fn a_process_killed_while_its_release_gets_nowhere_holds_for_a_ttl() {
     let server = RedisServer::start().await;
@@ -128,14 +135,14 @@ async fn a_process_killed_while_its_release_gets_nowhere_holds_for_a_ttl() {
     let mut node = holder(url).await;
     proxy.swallow_requests();
     node.say("release").await;
-    // From here on it tries by itself.
+    // From here on it retries on its own.
     let answer = node.line().await;
     assert!(answer.starts_with("refused the store could not be asked about `a`"), "{answer}");
     node.kill();
     free_after_its_ttl_and_not_before(&server).await;
 }
 
-/// Its release took effect; it died before it heard so.
+/// Its release took effect; the process died before it read the answer.
 #[tokio::test]
 async fn a_process_killed_after_its_release_was_executed_holds_nothing() {
     let server = RedisServer::start().await;

@@ -1,4 +1,4 @@
-//! How a Redis is reached: URL, socket, TLS, users, databases; and that no password gets out.
+//! The ways to reach a Redis: URL, socket, TLS, users, databases; and no output shows a password.
 
 use super::RIGHTS;
 use lockattr::{Error, LockManager, LockOptions};
@@ -21,7 +21,7 @@ async fn over_a_unix_socket() {
     assert_nothing_left(&server).await;
 }
 
-/// In a process of its own, because the certificates that rustls trusts come from its environment.
+/// In a separate process, because rustls takes its trusted certificates from the environment.
 #[tokio::test]
 async fn over_tls() {
     let server = RedisServer::builder().tls().start().await;

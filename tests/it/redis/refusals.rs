@@ -1,4 +1,4 @@
-//! Redis answers, but with an error: for a while it refuses all that we ask.
+//! Redis answers with errors: for a while it refuses all requests.
 
 mod memory;
 mod rights;
@@ -17,10 +17,10 @@ use tracing::Level;
 
 const TTL: Duration = Duration::from_secs(4);
 
-/// Nothing in this file may take longer; a hang is a failure, not a slow test.
+/// The limit for everything in this file: a hang is a failure, not a slow test.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Often, so that the heartbeat as well meets every refusal.
+/// A short interval, so that the heartbeat also meets every refusal.
 const HEARTBEAT: &str = "heartbeat=300ms";
 
 async fn manager(server: &RedisServer) -> LockManager {
@@ -31,7 +31,7 @@ fn lease(ttl: Duration) -> LockOptions {
     LockOptions::new().ttl(ttl)
 }
 
-/// An acquisition that must fail for the store's sake, and all that its error tells.
+/// An acquisition that must fail because of the store, and the text of its error.
 async fn refused(manager: &LockManager) -> String {
     let ran = AtomicBool::new(false);
     let body = async |_: &Lease| ran.store(true, Ordering::SeqCst);
@@ -43,14 +43,15 @@ async fn refused(manager: &LockManager) -> String {
     told(&error)
 }
 
-/// All that an error shows, in capitals: the client does not spell the server's words as it does.
+/// All text of an error, in capitals: the client does not spell the server's words as the server
+/// does.
 fn told(error: &Error) -> String {
     super::told(error).to_uppercase()
 }
 
-/// What every refusal has to be, from `refuse` until `mend`: an outage. Nothing is granted and the
-/// error says why; what is held stays held up to its deadline, and beyond if the server comes round
-/// before that; a release is made up for long before the lease would have ended.
+/// Every refusal, from `refuse` until `mend`, is an outage. Nothing is granted, and the error shows
+/// the reason. A held lock stays held up to its deadline, and beyond if the server recovers before
+/// that. A release is retried and succeeds long before the lease would have ended.
 async fn outlived(
     server: &RedisServer,
     manager: &LockManager,
@@ -81,12 +82,14 @@ async fn outlived(
     eventually(LIMIT, "it is renewed again", async || kept.remaining() > TTL / 2).await;
     kept.release().await.unwrap();
     patient.await.unwrap().expect("waited through it").release().await.unwrap();
-    // Before the lease that was let go would have ended by itself.
+    // Before the released lease would have expired.
     assert_nothing_left_within(server, LIMIT / 4).await;
 }
 
 /// A restart with data after a power cut: the lease is in the append-only file, and a renewal that
-/// meets a server still reading it is no loss.
+/// meets a server still loading it is no loss.
+///
+/// Red without: retrying a renewal long before the deadline (`Watched::again`).
 #[tokio::test]
 async fn while_it_loads_its_data_after_a_crash() {
     let server = RedisServer::builder()
@@ -122,6 +125,8 @@ async fn while_it_loads_its_data_after_a_crash() {
     outlived(&server, &manager, &["LOADING"], refuse, mend).await;
 }
 
+/// Red without: treating an error as unknown, not as a loss (`Err` beside `NotHeld` in
+/// `settle_renewal`).
 #[tokio::test]
 async fn while_it_is_a_replica() {
     let server = RedisServer::start().await;
@@ -147,7 +152,9 @@ async fn while_it_is_busy_with_a_script_that_does_not_end() {
     outlived(&server, &manager(&server).await, &["BUSY"], refuse, mend).await;
 }
 
-/// Even `PING` is refused then. A refusal is a sign of life, so the connections stay.
+/// Even `PING` is refused then. A refusal shows that the server lives, so the connections stay.
+///
+/// Red without: taking an error for an answer to the heartbeat (`Watch::answers`).
 #[tokio::test]
 async fn while_it_cannot_save() {
     let server = RedisServer::builder().line("save 3600 1000000").start().await;
@@ -174,7 +181,9 @@ async fn while_it_cannot_save() {
     outlived(&server, &manager, &["MISCONF"], refuse, mend).await;
 }
 
-/// The old password, after it was changed and the connections made with it were closed.
+/// The old password, after it was changed and its connections were closed.
+///
+/// Red without: showing the address without its password (`redacted` in `Config::read`).
 #[tokio::test]
 async fn while_its_password_is_another() {
     let events = capture_events_from(Level::TRACE);
@@ -192,6 +201,8 @@ async fn while_its_password_is_another() {
     assert!(!events.all().is_empty() && !events.contains("s3cret"), "{:?}", events.all());
 }
 
+/// Red without: `invoke_async` in `RedisStore::invoke`, which loads scripts that the server does
+/// not know.
 #[tokio::test]
 async fn scripts_forgotten_between_any_two_commands_are_loaded_again_for_batches_as_well() {
     let server = RedisServer::start().await;
@@ -199,7 +210,7 @@ async fn scripts_forgotten_between_any_two_commands_are_loaded_again_for_batches
     let manager = LockManager::connect(server.url_with("connections=1")).await.unwrap();
     let ttl = TTL / 2;
     let mut guards = Vec::new();
-    // More than go into one script.
+    // More than one script takes.
     for n in 0..150 {
         cli.script_flush().await;
         guards.push(manager.acquire(format!("{n}"), lease(ttl)).await.unwrap());

@@ -1,4 +1,4 @@
-//! `?replicas=1`: what was granted is on a replica, or is not granted.
+//! `?replicas=1`: a lock is granted only if a replica has it.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -15,7 +15,7 @@ struct World {
     master: RedisServer,
     replica: RedisServer,
     cli: Cli,
-    /// With `replicas=1`, which a replica that hangs makes wait for half a second.
+    /// With `replicas=1`, so a replica that hangs makes it wait for half a second.
     manager: LockManager,
 }
 
@@ -24,7 +24,7 @@ async fn world(query: &str) -> World {
     let replica = RedisServer::builder().replica_of(&master).start().await;
     replica.linked().await;
     let cli = master.cli().await;
-    // It is counted from its first word on, which may take it a second.
+    // The replica counts once it has answered, which may take a second.
     cli.query::<()>(&["SET", "lockattr:test:fence", "replicated"]).await;
     assert_eq!(cli.query::<usize>(&["WAIT", "1", "20000"]).await, 1);
     cli.reset_stats().await;
@@ -49,7 +49,7 @@ fn once() -> LockOptions {
     LockOptions::new().retry(0).ttl(LONG)
 }
 
-/// Of every acquisition, at the moment it is answered.
+/// Checked for every acquisition, at the moment it is answered.
 #[tokio::test]
 async fn what_is_granted_is_on_the_replica() {
     let world = world("").await;
@@ -62,7 +62,9 @@ async fn what_is_granted_is_on_the_replica() {
     world.nothing_left().await;
 }
 
-/// The client does not load scripts that a server forgot where commands go out together.
+/// Where commands are pipelined, the client library does not load scripts that a server forgot.
+///
+/// Red without: loading them (`NoScript` in `Replicas::invoke`).
 #[tokio::test]
 async fn a_server_that_forgot_the_scripts_is_notified_them_again() {
     let world = world("").await;
@@ -75,6 +77,7 @@ async fn a_server_that_forgot_the_scripts_is_notified_them_again() {
     world.nothing_left().await;
 }
 
+/// Red without: the check of `WAIT`'s answer (`reply.replicated?`).
 #[tokio::test]
 async fn without_the_replica_nothing_is_granted_and_nothing_stays_locked() {
     let world = world("").await;
@@ -87,7 +90,7 @@ async fn without_the_replica_nothing_is_granted_and_nothing_stays_locked() {
     assert!(told.starts_with("0 of the 1 replicas") && told.contains("500ms"), "{told}");
     assert_nothing_left(&world.master).await;
 
-    // What it is without: granted, and on one server only.
+    // Without the option: granted, on one server only.
     let alone = LockManager::connect(world.master.url()).await.unwrap();
     alone.acquire("a", once()).await.unwrap().release().await.unwrap();
 
@@ -99,6 +102,8 @@ async fn without_the_replica_nothing_is_granted_and_nothing_stays_locked() {
 }
 
 /// A renewal that no replica has is unknown: neither a renewal, nor a loss.
+///
+/// Red without: the check of `WAIT`'s answer (`replicated` in `Node::invoke_batch`).
 #[tokio::test]
 async fn without_the_replica_a_lease_is_held_until_its_deadline_and_no_longer() {
     let world = world("").await;
@@ -132,7 +137,9 @@ async fn a_lease_outlives_a_replica_that_is_away_for_less_than_its_ttl() {
     world.nothing_left().await;
 }
 
-/// Who releases grants the lock to the next, and the replica need not have that.
+/// A release grants the lock to the next waiter, and the replica need not have that grant.
+///
+/// Red without: asking again for the grant (`replicated` in `Post::read`).
 #[tokio::test]
 async fn a_grant_by_the_queue_counts_only_with_the_replica() {
     let world = world("").await;
@@ -151,7 +158,7 @@ async fn a_grant_by_the_queue_counts_only_with_the_replica() {
     held.release().await.unwrap();
     let handed = async || world.cli.value("lock:a").await.is_some_and(|it| Some(it) != before);
     eventually(LIMIT, "the master has granted it", handed).await;
-    // For as long as several tries take.
+    // For as long as several attempts take.
     eventually(LIMIT, "it asks the replica", async || {
         world.cli.commandstats().await.get("wait").is_some_and(|waits| *waits >= 3)
     })
@@ -164,7 +171,10 @@ async fn a_grant_by_the_queue_counts_only_with_the_replica() {
     world.nothing_left().await;
 }
 
-/// Renewals have a connection of their own, and what shortens a lease must not overtake them.
+/// Renewals have a connection of their own, which a release that shortens a lease must not
+/// overtake.
+///
+/// Red without: the connection of such a release (`Node::shortened`).
 #[tokio::test]
 async fn a_renewal_under_way_does_not_make_a_lease_long_again_that_a_release_has_shortened() {
     let world = world("response_timeout=8s").await;
@@ -174,7 +184,7 @@ async fn a_renewal_under_way_does_not_make_a_lease_long_again_that_a_release_has
     let held = world.manager.acquire("a", options).await.unwrap();
     let other = world.manager.acquire("b", once()).await.unwrap();
     world.replica.stop_signal();
-    // The server keeps the second until the first has waited for its replica.
+    // The server keeps the second batch until the first has waited for its replica.
     let (lease, others) = (Lease::clone(&held), Lease::clone(&other));
     let (mut first, mut second) = (pin!(others.extend(LONG)), pin!(lease.extend(LONG)));
     assert!(first.as_mut().now_or_never().is_none() && second.as_mut().now_or_never().is_none());
@@ -185,7 +195,7 @@ async fn a_renewal_under_way_does_not_make_a_lease_long_again_that_a_release_has
     world.replica.continue_signal();
     let (first, second, released) = tokio::join!(first, second, released);
     first.unwrap();
-    // Its answer came when the lock was given back.
+    // Its answer came when the lock was released.
     drop(second);
     released.unwrap();
     let left = world.cli.pttl("lock:a").await;

@@ -1,8 +1,8 @@
-//! The rights that the docs tell to give to a user: those, and no others, are what tests run with.
+//! The rights that the docs name: the tests run with those, and no others.
 
 use lockattr_tests::RedisServer;
 
-/// All that a user of one server needs. The whole contract suite runs with them, as
+/// All rights that a user of one server needs. The whole contract suite runs with them, as
 /// `redis_with_least_rights`; kinds of stores that need others have their own, with a row in
 /// [`DOCUMENTED`].
 pub(crate) const RIGHTS: &str = "resetkeys ~lock:* ~lockattr:* resetchannels &lockattr:inbox:* \
@@ -10,7 +10,7 @@ pub(crate) const RIGHTS: &str = "resetkeys ~lock:* ~lockattr:* resetchannels &lo
                                  +publish +get +getdel +set +incr +incrby +del +exists +pttl +pexpire +time \
                                  +zadd +zcard +zcount +zrange +zrem +zremrangebyscore +zrank +zscore";
 
-/// Rights, and the source whose docs tell them.
+/// Rights, and the source file whose docs name them.
 const DOCUMENTED: [(&str, &str); 1] =
     [(RIGHTS, include_str!("../../../lockattr/src/engines/redis.rs"))];
 
@@ -30,7 +30,7 @@ fn words(text: &str) -> Vec<&str> {
     text.split_whitespace().collect()
 }
 
-/// The line can be typed as it stands there, and its order does not matter to what it gives.
+/// The line can be typed as printed, and its order does not matter.
 #[tokio::test]
 async fn a_server_takes_the_queue_of_the_docs() {
     let server = RedisServer::start().await;

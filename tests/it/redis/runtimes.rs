@@ -1,6 +1,6 @@
-//! Runtimes that end while locks are held: the locks go back by themselves, and soon.
+//! Runtimes that end while locks are held: the locks are soon released.
 //!
-//! No process acquires or shuts down afterwards, so no process comes along who could do it by the way.
+//! No later call acquires or shuts down, so none could release them along the way.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use lockattr_tests::{Proxy, RedisServer, assert_nothing_left_within, eventually,
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 
-/// Far below the 60 s that each lease would last by itself.
+/// Far below the 60 s that each lease lasts.
 const SOON: Duration = Duration::from_secs(15);
 
 const COUNT: u32 = 20;
@@ -39,7 +39,7 @@ impl Outside {
         LockManager::builder().url(self.server.url_with("ttl=60s")).build().unwrap()
     }
 
-    /// `COUNT` locks are held.
+    /// Asserts that `COUNT` locks are held.
     fn all_held(&self) {
         let keys = async { self.server.cli().await.keys("lock:*").await };
         assert_eq!(self.runtime.block_on(keys).len(), COUNT as usize);
@@ -73,6 +73,7 @@ async fn guards(manager: &LockManager) -> Vec<LockGuard> {
     guards
 }
 
+/// Red without: the fallback thread.
 #[test]
 fn bodies_that_end_with_their_runtime_give_their_locks_back() {
     for runtime in runtimes() {
@@ -86,6 +87,7 @@ fn bodies_that_end_with_their_runtime_give_their_locks_back() {
     }
 }
 
+/// Red without: the fallback thread.
 #[test]
 fn bodies_give_their_locks_back_when_their_runtime_is_shut_down_in_the_background() {
     for runtime in runtimes() {
@@ -99,7 +101,9 @@ fn bodies_give_their_locks_back_when_their_runtime_is_shut_down_in_the_backgroun
     }
 }
 
-/// The manager may be gone as well: the guards carry what they need.
+/// The manager may be gone as well: the guards own what they need.
+///
+/// Red without: the fallback thread.
 #[test]
 fn guards_that_outlive_their_runtime_give_their_locks_back() {
     for keep_manager in [true, false] {
@@ -121,6 +125,8 @@ fn guards_that_outlive_their_runtime_give_their_locks_back() {
 
 /// As in a `#[tokio::test]` that ends with a guard in scope: the task that would send the release
 /// never runs again.
+///
+/// Red without: the fallback thread.
 #[test]
 fn guards_dropped_just_before_their_runtime_ends_give_their_locks_back() {
     for runtime in runtimes() {
@@ -133,7 +139,9 @@ fn guards_dropped_just_before_their_runtime_ends_give_their_locks_back() {
     }
 }
 
-/// The last thing a runtime does: a call whose release is sent and not waited for.
+/// The last call of a runtime: its release is sent and not waited for.
+///
+/// Red without: the fallback thread.
 #[test]
 fn releases_in_the_background_survive_the_end_of_their_runtime() {
     for runtime in runtimes() {
@@ -148,7 +156,9 @@ fn releases_in_the_background_survive_the_end_of_their_runtime() {
     }
 }
 
-/// Granted by the server while the answer was still on its way: no process will ever hear of it.
+/// The server granted the lock, but the answer never reaches its caller.
+///
+/// Red without: the fallback thread.
 #[test]
 fn an_acquire_under_way_when_its_runtime_ends_is_undone() {
     for runtime in runtimes() {
@@ -164,7 +174,7 @@ fn an_acquire_under_way_when_its_runtime_ends_is_undone() {
             drop(tokio::spawn(async move { asking.acquire("a", once()).await }));
             let cli = outside.server.cli().await;
             eventually(SOON, "granted", async || cli.value("lock:a").await.is_some()).await;
-            // New connections are served again; this one has lost its answer for good.
+            // New connections work again; this one has lost its answer for good.
             proxy.pass();
         });
         drop(runtime);
@@ -173,7 +183,9 @@ fn an_acquire_under_way_when_its_runtime_ends_is_undone() {
     }
 }
 
-/// `main` returns, and with it the runtime and then the process: no process called `shutdown`.
+/// `main` returns, which ends the runtime and then the process, without a call to `shutdown`.
+///
+/// Red without: the wait for that thread.
 #[tokio::test]
 async fn a_process_whose_main_returns_while_tasks_hold_leaves_nothing() {
     for how in ["bodies", "guards"] {
@@ -182,7 +194,7 @@ async fn a_process_whose_main_returns_while_tasks_hold_leaves_nothing() {
         assert_eq!(node.line().await, "holding");
         assert_eq!(server.cli().await.keys("lock:*").await.len(), 50);
         assert!(node.finish().await.success());
-        // The process is gone, so what it left would stay: no time to wait for.
+        // The process is gone, so a lock that it left would stay: no need to wait.
         let left = server.cli().await.keys("lock:*").await;
         assert!(left.is_empty(), "{how}: {} locks left: {left:?}", left.len());
     }

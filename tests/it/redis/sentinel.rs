@@ -1,4 +1,4 @@
-//! Redis behind Sentinel: a master that dies, or that is replaced and goes on answering.
+//! Redis behind Sentinel: a master that dies, or that is replaced and still answers.
 
 mod failover;
 mod old_master;
@@ -11,17 +11,18 @@ use lockattr::{LockGuard, LockManager, LockOptions};
 use lockattr_tests::{RedisServer, Sentinels, eventually};
 use tokio::task::JoinHandle;
 
-/// Far beyond what a busy machine needs, and shorter than the net under lost messages.
+/// Far beyond what a busy machine needs, and shorter than the recheck that covers lost
+/// notifications.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// No process gets in because a lease ended.
+/// So long that no caller gets in because a lease ended.
 const LONG: Duration = Duration::from_secs(600);
 
 fn long() -> LockOptions {
     LockOptions::new().ttl(LONG).wait(LONG)
 }
 
-/// Waits for `key` in a task, which waits in the queue when this returns.
+/// Waits for `key` in a task, which is in the wait queue when this returns.
 async fn waits(
     manager: &LockManager,
     master: &RedisServer,
@@ -33,19 +34,19 @@ async fn waits(
     waiter
 }
 
-/// Returns once somebody waits for `key` there.
+/// Returns once there is a waiter for `key` at that master.
 async fn stands_in_line(master: &RedisServer, key: &str) {
     let (cli, line) = (master.cli().await, format!("lockattr:line-of:{{lock:{key}}}"));
     let queued = async || cli.query::<u64>(&["ZCARD", line.as_str()]).await == 1;
     eventually(LIMIT, "somebody stands in line", queued).await;
 }
 
-/// Returns once every replica has what the master was asked until now.
+/// Returns once every replica has all writes so far.
 async fn replicated(sentinels: &Sentinels) {
     let cli = sentinels.master().await.cli().await;
     let (replicas, name) = (sentinels.replicas().await.len(), "lockattr:test:fence");
     cli.query::<()>(&["SET", name, "replicated"]).await;
     let words = ["WAIT", &replicas.to_string(), "10000"];
-    // The write that counts is that of this connection.
+    // `WAIT` counts the writes of its own connection only.
     assert_eq!(cli.query::<usize>(&words).await, replicas, "a replica does not keep up");
 }

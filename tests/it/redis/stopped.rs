@@ -1,5 +1,5 @@
-//! A process that stands still for longer than its lease, as in a long pause of its machine, and
-//! then goes on as if no time had passed.
+//! A process that is stopped for longer than its lease, as in a long pause of its machine, and then
+//! goes on as if no time had passed.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use lockattr_tests::{Node, RedisServer, assert_nothing_left, eventually, node};
 const LIMIT: Duration = Duration::from_secs(20);
 const LONG: Duration = Duration::from_secs(60);
 
-/// Waits for the lease on `key` to end, and takes the lock for a caller that comes next.
+/// Waits for the lease on `key` to end, and acquires the lock as its successor.
 async fn succeed(server: &RedisServer, key: &str) -> LockGuard {
     let (cli, name) = (server.cli().await, format!("lock:{key}"));
     eventually(LIMIT, "the lease ends", async || cli.value(&name).await.is_none()).await;
@@ -25,7 +25,9 @@ async fn node_at_work(server: &RedisServer, on_lost: &str) -> Node {
     node
 }
 
-/// The deadline and what the body waits for are both there when the process goes on.
+/// When the process continues, both the deadline and what the body waits for have arrived.
+///
+/// Red without: the check of the clock before each poll of the body.
 #[tokio::test]
 async fn no_line_of_an_annotated_body_runs_after_the_await_it_slept_in() {
     let server = RedisServer::start().await;
@@ -41,7 +43,9 @@ async fn no_line_of_an_annotated_body_runs_after_the_await_it_slept_in() {
     assert_nothing_left(&server).await;
 }
 
-/// With `on_lost = error` the body does go on; its own question is answered by the clock.
+/// With `on_lost = error` the body does go on; its own check uses the clock.
+///
+/// Red without: the clock's part in the hold's check.
 #[tokio::test]
 async fn a_body_that_goes_on_and_asks_before_it_writes_is_refused() {
     let server = RedisServer::start().await;
@@ -57,7 +61,9 @@ async fn a_body_that_goes_on_and_asks_before_it_writes_is_refused() {
     assert_nothing_left(&server).await;
 }
 
-/// Stopped from outside at any point, by hand with a guard: the moment it goes on, it knows.
+/// Stopped at any point, with a guard: once continued, the process knows of the loss.
+///
+/// Red without: the clock's part in the hold's check.
 #[tokio::test]
 async fn a_process_that_slept_past_its_lease_writes_no_more() {
     let server = RedisServer::start().await;
@@ -69,7 +75,7 @@ async fn a_process_that_slept_past_its_lease_writes_no_more() {
 
     node.stop_signal();
     let successor = succeed(&server, "a").await;
-    // The order already waits for it when it wakes up.
+    // The order is already in its input when it is continued.
     node.say("write").await;
     node.continue_signal();
     let answer = node.line().await;
@@ -91,7 +97,7 @@ async fn a_process_that_slept_for_less_than_its_lease_goes_on_as_holder() {
     assert_eq!(node.line().await, "wrote");
     node.say("sleep").await;
     node.stands_still().await;
-    // Past its turn to be renewed, and far from its end.
+    // Past its renewal time, and far from its end.
     eventually(LIMIT, "a renewal is overdue", async || cli.pttl("lock:job").await < 3_500).await;
     node.continue_signal();
     assert_eq!(node.line().await, "wrote");

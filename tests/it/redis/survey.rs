@@ -25,7 +25,7 @@ async fn ten_thousand_held_locks_are_listed_in_a_hundred_questions() {
                 end";
     let value = format!("{} service=many pid=", "0".repeat(32));
     cli.query::<()>(&["EVAL", take, "0", &value]).await;
-    // As a program does that has never heard of us.
+    // As a program that does not know lockattr.
     cli.query::<()>(&["SET", "lock:foreign", "mine", "NX", "PX", "60000"]).await;
     cli.query::<()>(&["SET", "lock:for ever", "mine", "NX"]).await;
     let manager = LockManager::connect(server.url()).await.unwrap();
@@ -52,7 +52,8 @@ async fn ten_thousand_held_locks_are_listed_in_a_hundred_questions() {
     guard.release().await.unwrap();
 }
 
-/// Red without: `is_ours` in `survey_all`, or the look at the kind in `held_locks.lua` and `force_release.lua`.
+/// Red without: `is_ours` in `survey_all`, or the check of the kind in `survey.lua` and
+/// `evict.lua`.
 #[tokio::test]
 async fn without_a_prefix_only_what_a_lock_could_be_is_one() {
     let server = RedisServer::start().await;
@@ -106,7 +107,7 @@ async fn a_process_that_may_not_list_learns_what_right_it_takes() {
     let told = super::told(&refused);
     assert!(told.contains("lock:*") && told.contains("+scan"), "{told}");
     assert!(!told.contains("s3cret"), "{told}");
-    // For force, the rights of a program that locks are enough.
+    // For `force_release`, the rights of a program that locks are enough.
     assert!(manager.force_release("a").await.unwrap());
     assert!(guard.release().await.is_err());
     assert_nothing_left(&server).await;

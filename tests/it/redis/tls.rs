@@ -1,4 +1,5 @@
-//! TLS with an authority of the test's own, and clients that must show a certificate of it.
+//! TLS with the test's own certificate authority, and clients that must show one of its
+//! certificates.
 
 mod files;
 mod topologies;
@@ -15,10 +16,10 @@ use url::Url;
 
 use crate::redis::told;
 
-/// Long before a lease of these tests ends, or a waiter asks again by itself.
+/// Long before a lease of these tests ends, or a waiter asks again without a notification.
 const SOON: Duration = Duration::from_secs(3);
 
-/// The server's URL, naming these files; an empty path names none.
+/// The server's URL with these files; an empty path leaves its parameter out.
 fn url(server: &RedisServer, ca: &Path, cert: &Path, key: &Path) -> String {
     let mut url = Url::parse(&server.tls_url()).unwrap();
     for (name, path) in [("ca", ca), ("cert", cert), ("key", key)] {
@@ -29,19 +30,19 @@ fn url(server: &RedisServer, ca: &Path, cert: &Path, key: &Path) -> String {
     url.into()
 }
 
-/// The right URL for a server that wants to see a certificate.
+/// The right URL for a server that requires a client certificate.
 fn right_url(server: &RedisServer) -> String {
     url(server, &server.ca_path(), &server.client_cert_path(), &server.client_key_path())
 }
 
-/// The lines of a file in PEM, without those that every such file has.
+/// The lines of a PEM file, without those that every such file has.
 fn secrets(path: &Path) -> Vec<String> {
     let pem = fs::read_to_string(path).unwrap();
     pem.lines().filter(|line| !line.starts_with('-')).map(str::to_owned).collect()
 }
 
-/// A lock's whole life: taken, renewed, waited for in the queue, handed off by a message, shared, and
-/// given back; over as many connections as there are without TLS.
+/// A lock's whole life: acquired, renewed, waited for, handed off by a notification, shared, and
+/// released; over as many connections as without TLS.
 #[tokio::test]
 async fn a_lock_lives_its_whole_life_over_tls() {
     let server = RedisServer::builder().tls_clients().password("s3cret").start().await;
@@ -85,7 +86,7 @@ async fn connect(url: &str) -> LockManager {
     LockManager::connect(url).await.unwrap_or_else(|error| panic!("{}", told(&error)))
 }
 
-/// Where a file lies is the user's business: in the URL percent-encoded, on the builder as it is.
+/// Any file path works: percent-encoded in the URL, and as it is on the builder.
 #[tokio::test]
 async fn files_may_lie_under_odd_names_and_be_named_on_the_builder() {
     let server = RedisServer::builder().tls_clients().start().await;
@@ -111,14 +112,15 @@ async fn files_may_lie_under_odd_names_and_be_named_on_the_builder() {
     assert_nothing_left(&server).await;
 }
 
-/// The system's authorities count no more where `ca` names others: who chose one wants that one.
+/// With `ca`, the system's authorities no longer count: a caller that names one wants only that
+/// one.
 ///
 /// Red without: `root_cert` in `pem::certificates`.
 #[tokio::test]
 async fn an_own_authority_stands_in_place_of_those_of_the_system() {
     let (server, other) = (RedisServer::builder().tls(), RedisServer::builder().tls());
     let (server, other) = (server.start().await, other.start().await);
-    // In a process of its own, because the system's authorities come from its environment.
+    // In a separate process, because the system's authorities come from its environment.
     let trusts = |system: &RedisServer, ca: PathBuf| {
         let url = url(&server, &ca, Path::new(""), Path::new(""));
         node!("lock", url = url, trust = system.ca_path().display())
@@ -131,8 +133,8 @@ async fn an_own_authority_stands_in_place_of_those_of_the_system() {
     assert!(!trusts(&server, other.ca_path()).finish().await.success(), "the system's is trusted");
 }
 
-/// Red without: `client_tls` in `pem::certificates` (the good ones fail), and without it the server
-/// would be the only one to know what is wrong.
+/// Red without: `client_tls` in `pem::certificates` (the good ones fail); without it only the
+/// server would know the reason.
 #[tokio::test]
 async fn a_process_that_is_not_trusted_learns_why_and_runs_no_body() {
     let events = capture_events_from(Level::TRACE);
@@ -159,7 +161,7 @@ async fn a_process_that_is_not_trusted_learns_why_and_runs_no_body() {
     let mut secrets = [secrets(key), secrets(key_of_other)].concat();
     secrets.push("s3cret".into());
     for (case, url, expected) in cases {
-        // Often, because it is up to the network whether the server's reason arrives.
+        // Several times, because the network decides whether the server's reason arrives.
         for _ in 0..5 {
             let began = Instant::now();
             let connected = LockManager::connect(&url).await.unwrap_err();

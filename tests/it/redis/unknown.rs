@@ -1,4 +1,4 @@
-//! Unknown is not lost, and not refused either: a command whose request, reply or connection is
+//! Unknown is neither lost nor refused: the request, the reply or the connection of one command is
 //! taken away, by name and one at a time.
 
 mod acquire;
@@ -14,13 +14,13 @@ use tokio::time::timeout;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Nothing here may take longer; a hang is a failure, not a slow test.
+/// The limit for everything here: a hang is a failure, not a slow test.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Longer than any test: what is gone was given back, and did not end by itself.
+/// Longer than any test: a lock that is gone was released, and did not expire.
 const LONG: Duration = Duration::from_secs(60);
 
-/// A manager that reaches its server through a network that fails on command.
+/// A manager that reaches its server through a network with faults on request.
 struct World {
     server: RedisServer,
     cli: Cli,
@@ -29,7 +29,7 @@ struct World {
 }
 
 impl World {
-    /// One connection, so that what happens to it happens to every command.
+    /// One connection, so that its faults affect every command.
     async fn new() -> Self {
         Self::with("response_timeout=200ms&connect_timeout=2s&heartbeat=300ms").await
     }
@@ -38,7 +38,7 @@ impl World {
         let server = RedisServer::start().await;
         let proxy = Proxy::start(server.addr()).await;
         let url = format!("{}?connections=1&{settings}", server.url_through(&proxy));
-        // What suits these tests may be too short for a busy machine to connect in.
+        // The tests' timeouts may be too short to connect on a busy machine.
         let connect = async {
             loop {
                 match LockManager::connect(&url).await {
@@ -52,17 +52,17 @@ impl World {
         Self { server, cli, proxy, manager }
     }
 
-    /// A manager of another process, so to speak: not through the proxy.
+    /// A manager that stands for another process: not through the proxy.
     async fn another(&self) -> LockManager {
         LockManager::connect(&self.server.url()).await.unwrap()
     }
 
-    /// Who has the lock, as the store has it.
+    /// The holder, as the store has it.
     async fn value(&self) -> Option<String> {
         self.cli.value("lock:a").await
     }
 
-    /// After the fault is over the next caller gets in, and then there is nothing left.
+    /// Asserts that after the fault the next caller gets in, and that nothing is left then.
     async fn ends_well(self) {
         self.proxy.pass();
         let next = self.another().await.acquire("a", LockOptions::new().wait(LIMIT)).await;
@@ -71,7 +71,7 @@ impl World {
     }
 }
 
-/// What a network and a server may do to one command. `true` for those by which it takes effect.
+/// What a network and a server may do to one command. `true` if the command takes effect.
 fn faults() -> Vec<(Fault, bool)> {
     vec![
         (Fault::SwallowRequest, false),

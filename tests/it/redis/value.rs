@@ -1,4 +1,4 @@
-//! What a lock looks like in Redis, and how it lives beside other programs' locks.
+//! What a lock looks like in Redis, and how it coexists with other programs' locks.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What takes longer hangs.
+/// A test that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
@@ -85,7 +85,7 @@ async fn a_deleted_and_a_stolen_lock_are_lost_and_the_thief_is_left_alone() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
     let manager = LockManager::connect(&server.url()).await.unwrap();
-    // Renewed every 300 ms, so that the loss is noticed by a renewal, long before the deadline.
+    // Renewed every 300 ms, so that a renewal reports the loss, long before the deadline.
     let options = LockOptions::new().ttl(Duration::from_millis(900));
 
     let deleted = manager.acquire("deleted", options.clone()).await.unwrap();

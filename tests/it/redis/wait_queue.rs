@@ -1,5 +1,5 @@
-//! Those who wait for a lock in Redis: whose turn comes when, what that costs, and that it comes
-//! whatever dies, stands still or forgets meanwhile.
+//! The wait queue in Redis: its order, its cost, and that it moves on whatever dies, stops or loses
+//! data meanwhile.
 
 mod cost;
 mod crowd;
@@ -26,20 +26,20 @@ use tokio::time::timeout;
 
 use witness::Witness;
 
-/// For what needs no timer of anybody's. Shorter than what a claim in the queue waits before it looks
-/// by itself after a holder of a long lease, so who is forgotten until then is found out.
+/// For what needs no timer. Shorter than the time after which a waiter behind a long lease asks
+/// again without a notification, so the limit reveals a forgotten waiter.
 const SOON: Duration = Duration::from_secs(10);
 
 /// For what takes a TTL or two.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// So long that nothing here can wait for its end.
+/// Longer than any test here waits.
 const LONG: &str = "ttl=60s&wait=60s";
 
-/// Held or waited for by somebody who soon does not live any more.
+/// For a holder or waiter that is killed soon.
 const SHORT: &str = "ttl=2s&wait=60s";
 
-/// A manager with connections and a subscriber of its own: all that the store can tell of a process.
+/// A manager with its own connections and subscription, which the store takes for a process.
 async fn manager(server: &RedisServer, query: &str) -> LockManager {
     LockManager::connect(&server.url_with(query)).await.unwrap()
 }
@@ -48,18 +48,18 @@ async fn acquire(manager: &LockManager) -> LockGuard {
     manager.acquire("a", LockOptions::new()).await.unwrap()
 }
 
-/// How many wait in the queue for a lock.
+/// The number of waiters in a lock's wait queue.
 async fn queued(cli: &Cli, key: &str) -> usize {
     cli.query(&["ZCARD", &format!("lockattr:line-of:{{lock:{key}}}")]).await
 }
 
-/// Waits until so many wait in the queue for the lock `a`.
+/// Waits until `count` waiters are queued for the lock `a`.
 async fn stand_in_line(cli: &Cli, count: usize) {
     let what = format!("{count} stand in line");
     eventually(LIMIT, &what, async || queued(cli, "a").await == count).await;
 }
 
-/// A task that waits for the lock `a`, works under it and gives it back.
+/// A task that waits for the lock `a`, works under it and releases it.
 fn work(manager: &LockManager, witness: &Witness) -> JoinHandle<()> {
     let (manager, witness) = (manager.clone(), witness.clone());
     tokio::spawn(async move {
@@ -69,7 +69,7 @@ fn work(manager: &LockManager, witness: &Witness) -> JoinHandle<()> {
     })
 }
 
-/// `tasks` that work, all of the same process: one of them waits in the store's queue.
+/// `tasks` that work, all of one process, of which one waits in the store's wait queue.
 fn crowd(manager: &LockManager, witness: &Witness, tasks: usize) -> JoinSet<()> {
     let mut crowd = JoinSet::new();
     for _ in 0..tasks {
@@ -79,7 +79,6 @@ fn crowd(manager: &LockManager, witness: &Witness, tasks: usize) -> JoinSet<()> 
     crowd
 }
 
-/// Waits until all of them have worked.
 async fn all_have_worked(limit: Duration, crowds: Vec<JoinSet<()>>) {
     let all = async {
         for crowd in crowds {
@@ -89,12 +88,12 @@ async fn all_have_worked(limit: Duration, crowds: Vec<JoinSet<()>>) {
     timeout(limit, all).await.expect("somebody was left standing in line");
 }
 
-/// The subscribers that somebody listens to.
+/// The channels that have a subscriber.
 async fn subscribers(cli: &Cli) -> Vec<String> {
     cli.query(&["PUBSUB", "CHANNELS"]).await
 }
 
-/// Nothing stays when all managers are gone: no lock, no line, and no subscriber.
+/// Asserts that no lock, no wait queue and no subscription is left when all managers are gone.
 async fn assert_no_trace(server: &RedisServer) {
     assert_nothing_left_within(server, LIMIT).await;
     let cli = server.cli().await;

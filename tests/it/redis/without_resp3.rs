@@ -1,4 +1,4 @@
-//! A server that does not know RESP3, and so pushes nothing: messages come over a second connection.
+//! A server without RESP3 has no push messages: notifications come over a second connection.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use lockattr_tests::{Cli, Fault, Proxy, RedisServer, assert_nothing_left, eventu
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// What takes longer hangs; shorter than the net under lost messages.
+/// A test that takes longer hangs; shorter than the recheck that covers lost notifications.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// No process gets in because a lease ended.
+/// So long that no caller gets in because a lease ended.
 const LONG: Duration = Duration::from_secs(600);
 
 struct World {
@@ -21,7 +21,7 @@ struct World {
     here: LockManager,
 }
 
-/// Two managers, of which `here` learns that the server is an old one.
+/// Two managers, of which `here` takes the server for an old one.
 async fn world() -> World {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
@@ -37,7 +37,7 @@ impl World {
         self.there.acquire("a", LockOptions::new().ttl(LONG)).await.unwrap()
     }
 
-    /// Waits here, and waits in the queue when this returns.
+    /// Waits here, in a task that is in the wait queue when this returns.
     async fn waits_here(&self) -> JoinHandle<Result<LockGuard, lockattr::Error>> {
         let here = self.here.clone();
         let waiter = tokio::spawn(async move {
@@ -51,7 +51,7 @@ impl World {
     }
 }
 
-/// The lock, before the waiter would have asked again by itself.
+/// The lock, before the waiter would have asked again on its own.
 async fn granted(waiter: JoinHandle<Result<LockGuard, lockattr::Error>>) -> LockGuard {
     timeout(LIMIT, waiter).await.expect("told at once").unwrap().unwrap()
 }
@@ -75,7 +75,7 @@ async fn a_grant_that_was_told_while_that_was_cut_is_found() {
     let world = world().await;
     let held = world.held_there().await;
     let waiter = world.waits_here().await;
-    // Of both managers; the waiter's comes back by itself, asks again, and waits in the queue again.
+    // Of both managers; the waiter's connection comes back, asks again, and joins the queue again.
     world.cli.query::<u64>(&["CLIENT", "KILL", "TYPE", "PUBSUB"]).await;
     held.release().await.unwrap();
     granted(waiter).await.release().await.unwrap();

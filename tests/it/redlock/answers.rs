@@ -1,4 +1,4 @@
-//! What a majority of the answers makes of a question, whatever the minority does.
+//! The outcome follows the majority of the answers, whatever the minority does.
 
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ fn claim(named: &str) -> std::sync::Arc<Claim> {
     std::sync::Arc::new(Claim::new(LockKey::new("lock:", "stock").unwrap(), &label))
 }
 
+/// Red without: the first poll of all requests (`Round::poll_next` stops at the first answer).
 #[tokio::test(start_paused = true)]
 async fn all_are_asked_also_when_a_majority_answers_at_once() {
     let scene = Scene::of(5);
@@ -65,7 +66,7 @@ async fn three_of_five_that_are_down_are_an_outage_and_no_body_runs() {
     assert_eq!(key, "stock");
     let told = error.to_string();
     assert!(format!("{error:?} {told}").contains("3 of 5 servers"), "{error:?}");
-    // What the two that are up granted is given back.
+    // What the two reachable nodes granted is released.
     tokio::time::sleep(Duration::from_millis(1)).await;
     for node in &scene.nodes[3..] {
         assert!(node.holder("stock").await.is_none(), "it stayed behind");
@@ -118,6 +119,7 @@ async fn what_a_refused_claim_got_is_given_back() {
     }
 }
 
+/// Red without: counting silent nodes in `Votes::may_have_granted`.
 #[tokio::test(start_paused = true)]
 async fn what_a_refused_claim_got_without_an_answer_is_given_back_too() {
     let scene = Scene::of(3);
@@ -145,7 +147,7 @@ async fn a_renewal_takes_a_majority_of_all_nodes() {
     }
     assert_eq!(renew().await.unwrap(), RenewOutcome::Renewed, "three have it");
     scene.nodes[2].renewals(&[Fate::Refused]);
-    // Two have it, two have not, one does not say: it is unknown.
+    // Two nodes have the lock, two do not, one is silent: the outcome is unknown.
     renew().await.unwrap_err();
     for node in &scene.nodes[3..] {
         assert!(node.holder("stock").await.is_some(), "a failed renewal gave it back");
@@ -197,7 +199,9 @@ async fn batches_are_counted_claim_by_claim() {
     assert!(matches!(answers[2], Ok(RenewOutcome::NotHeld)));
 }
 
-/// Three nodes with two permits each have six: with two for each holder, three would be in.
+/// Three nodes with two permits each have six. If each holder needed two, three could get in.
+///
+/// Red without: more than a majority for permits in `Quorum::needed`.
 #[tokio::test(start_paused = true)]
 async fn permits_take_more_than_a_majority() {
     use lockattr::store::{Sharing, Subscriber};
@@ -207,7 +211,7 @@ async fn permits_take_more_than_a_majority() {
         let key = LockKey::new("lock:", "stock").unwrap();
         std::sync::Arc::new(Claim::of(&subscriber, key, [], Sharing::Permits(2), "service=one"))
     };
-    // Each of three clients that see but two of the nodes.
+    // Each of three clients reaches only two of the nodes.
     let mut holders = 0;
     let mut undo = Vec::new();
     for seen in [[0, 1], [1, 2], [2, 0]] {

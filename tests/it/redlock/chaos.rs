@@ -1,8 +1,8 @@
-//! Five servers whose network fails at random, under load: the process that writes is the only one, and its
-//! token is greater than all before.
+//! Five servers whose network fails at random, under load: only one client writes at a time, and
+//! its token is greater than all before.
 //!
-//! `LOCKATTR_CHAOS_SECONDS=600 cargo test -p lockattr-tests --test it redlock::chaos -- --nocapture`
-//! does it for ten minutes; `LOCKATTR_CHAOS_SEED` does the same faults again.
+//! `LOCKATTR_CHAOS_SECONDS=600 cargo test -p lockattr-tests --test it redlock::chaos --
+//! --nocapture` runs for ten minutes; `LOCKATTR_CHAOS_SEED` repeats a run's faults.
 
 #![allow(clippy::print_stdout, reason = "what it takes to see a failed run again")]
 
@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 
 const KEYS: usize = 2;
 
-/// What the locks guard: who wrote last, by its token.
+/// What the locks protect: the token of the last write, for each key.
 #[derive(Default)]
 struct Resource {
     last: [Mutex<u64>; KEYS],
@@ -26,7 +26,7 @@ struct Resource {
 }
 
 impl Resource {
-    /// Writes as the holder, who has just found its lease good.
+    /// Writes as a holder whose lease check has just passed.
     fn write(&self, key: usize, lease: &Lease) {
         let token = lease.fencing_token().get();
         let mut last = self.last[key].lock().unwrap();
@@ -61,7 +61,7 @@ async fn nodes_cut_and_healed_at_random_under_load() {
             let pause = Duration::from_micros(random.random_range(0..4000));
             let body = async |lease: &Lease| {
                 for _ in 0..4 {
-                    // No await between the look and the write.
+                    // There is no await between the check and the write.
                     if lease.ensure_held().is_ok() {
                         resource.write(key, lease);
                     }
@@ -121,6 +121,6 @@ async fn fault(proxy: &Proxy, random: &mut StdRng) {
 
 async fn heal(proxy: &Proxy) {
     proxy.pass();
-    // A stream with a hole in it stays silent.
+    // A stream that has lost bytes stays silent.
     proxy.cut().await;
 }

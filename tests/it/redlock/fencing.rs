@@ -1,4 +1,4 @@
-//! Fencing tokens over nodes that count apart: they only grow, whichever majority gave them.
+//! Fencing tokens over nodes with independent counters only grow, whichever majority issued them.
 
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
@@ -13,12 +13,12 @@ use super::Scene;
 use crate::support::Fate;
 
 const TTL: Duration = Duration::from_secs(10);
-/// A counter that no clock comes to before the test is over, and near enough for a hint.
+/// A counter that the clock does not reach during the test, but close enough for a hint.
 static FAR: LazyLock<u64> = LazyLock::new(|| {
     let year_2024 = SystemTime::UNIX_EPOCH + Duration::from_secs(1_704_067_200);
     u64::try_from((year_2024.elapsed().unwrap() + Duration::from_secs(3000)).as_micros()).unwrap()
 });
-/// A counter in the year 2100, where no hint gets it.
+/// A counter in the year 2100, out of reach of any hint.
 const FARTHER: u64 = 2_400_000_000_000_000;
 
 fn claim(key: &str) -> Arc<Claim> {
@@ -48,7 +48,7 @@ async fn counts_from(scene: &Scene, node: usize, counter: u64) {
     scene.nodes[node].release(&[ReleaseRequest::new(claim)]).await.remove(0).unwrap();
 }
 
-/// The trip is one as long as the nodes agree.
+/// One round trip is enough as long as the nodes agree.
 #[tokio::test(start_paused = true)]
 async fn nodes_that_agree_are_asked_once() {
     let scene = Scene::of(5);
@@ -65,8 +65,10 @@ async fn nodes_that_agree_are_asked_once() {
     }
 }
 
-/// The counterexample to the greatest of the answers: counters of 5, 0 and 0; one client locks on A
-/// and B and gets 6, the next on B and C and gets 2.
+/// The counterexample to taking the greatest answer: the counters are 5, 0 and 0. One client locks
+/// on A and B and gets 6; the next locks on B and C and gets 2.
+///
+/// Red without: the write-back (`Votes::number`).
 #[tokio::test(start_paused = true)]
 async fn counters_that_differ_do_not_let_a_token_go_back() {
     for far in 0..3 {
@@ -75,7 +77,7 @@ async fn counters_that_differ_do_not_let_a_token_go_back() {
         let all = [0, 1, 2].map(|away| scene.store_of((0..3).filter(move |&node| node != away)));
         let mut last = None;
         for round in 0..12 {
-            // Each majority in turn, in an order that changes.
+            // Each majority in turn, in changing order.
             let store = &all[(round * round + far) % 3];
             let token = locked_once(store).await;
             assert!(Some(token) > last, "{token:?} after {last:?}, round {round}");
@@ -96,7 +98,7 @@ async fn a_number_that_reached_no_majority_is_not_issued() {
         assert!(node.holder("stock").await.is_none(), "it was not given back");
     }
 
-    // A manager asks again.
+    // The manager asks again.
     scene.nodes[2].acquires(&[Fate::Refused, Fate::Answered]);
     scene.nodes[1].renewals(&[Fate::Refused, Fate::Answered]);
     let guard = scene.manager().acquire("stock", lockattr::LockOptions::new()).await.unwrap();
@@ -107,8 +109,10 @@ async fn a_number_that_reached_no_majority_is_not_issued() {
     }
 }
 
-/// A node whose answer was lost may have granted after somebody else was issued the number that is
-/// written back to it.
+/// A node whose answer was lost may have granted only after another client was issued the number
+/// that is now written back to it.
+///
+/// Red without: `votes.granted()` in `issue` (all nodes would be written to, and counted).
 #[tokio::test(start_paused = true)]
 async fn a_node_whose_answer_was_lost_does_not_count_for_the_write_back() {
     let scene = Scene::of(3);
@@ -120,8 +124,10 @@ async fn a_node_whose_answer_was_lost_does_not_count_for_the_write_back() {
     assert!(scene.nodes[2].calls().renewals.is_empty(), "it was asked");
 }
 
-/// Each attempt is another owner: what a server executes of an earlier one when a later one holds
-/// neither frees nor takes anything of its own.
+/// Each attempt has another owner. A late request of an earlier attempt neither releases nor
+/// acquires anything for the attempt that now holds the lock.
+///
+/// Red without: a new owner for each attempt (`Claim::next_attempt`).
 #[tokio::test(start_paused = true)]
 async fn a_request_of_an_earlier_attempt_that_comes_late_harms_no_later_one() {
     let scene = Scene::of(3);
@@ -131,7 +137,7 @@ async fn a_request_of_an_earlier_attempt_that_comes_late_harms_no_later_one() {
     let (store, claim) = (scene.store(), claim("stock"));
     store.acquire(&AcquireRequest::new(claim.clone(), TTL)).await.unwrap_err();
     number(&*store, &claim).await;
-    // The release of the first attempt, over a connection that was thought to be dead.
+    // The release of the first attempt arrives late, over a connection that was believed closed.
     for node in &scene.nodes {
         let late = [ReleaseRequest::new(claim.clone()).without_notification()];
         assert_eq!(node.release(&late).await.remove(0).unwrap(), ReleaseOutcome::NotHeld);
@@ -145,7 +151,7 @@ async fn a_request_of_an_earlier_attempt_that_comes_late_harms_no_later_one() {
     }
 }
 
-/// A number on which a majority agrees is the token, though a node has counted further.
+/// A number on which a majority agrees is the token, even if another node is ahead.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_ahead_alone_costs_no_second_trip() {
     let scene = Scene::of(5);
@@ -160,8 +166,8 @@ async fn a_node_that_is_ahead_alone_costs_no_second_trip() {
     assert!(scene.nodes.iter().all(|node| node.calls().renewals.is_empty()), "a second trip");
 }
 
-/// The other keys of a node share its counter: what they add makes nodes differ, and costs a trip, but
-/// no order.
+/// Other keys share a node's counter. Their tokens make the nodes differ, which costs a round trip
+/// but keeps the order.
 #[tokio::test(start_paused = true)]
 async fn tokens_grow_while_other_keys_count_on_single_nodes() {
     let scene = Scene::of(5);
@@ -175,13 +181,15 @@ async fn tokens_grow_while_other_keys_count_on_single_nodes() {
     }
 }
 
-/// A node that lost its counter is made up for by the clock in the hint, and by the others.
+/// The clock in the hint and the other nodes make up for a node that lost its counter.
+///
+/// Red without: the clock in the hint.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_forgot_its_counter_does_not_let_a_token_go_back() {
     let scene = Scene::of(3);
     let mut last = None;
     for round in 0..20 {
-        // Another process each time: one of them alone would count its own questions.
+        // Each time another process: a single process would also count its own requests.
         let token = locked_once(&scene.store()).await;
         assert!(Some(token) > last, "{token:?} after {last:?}");
         last = Some(token);
@@ -190,8 +198,10 @@ async fn a_node_that_forgot_its_counter_does_not_let_a_token_go_back() {
     }
 }
 
-/// Two who share a lock hold it on the same nodes at the same time. What was given to one here and to
-/// the other there must not become the number of both.
+/// Two clients that share a lock hold it on the same nodes at the same time. A number that one got
+/// on one node and the other got on another must not become the token of both.
+///
+/// Red without: the second count (in `issue`, the write-back for all).
 #[tokio::test(start_paused = true)]
 async fn two_who_share_a_lock_and_overtake_each_other_have_different_tokens() {
     for sharing in [Sharing::Shared, Sharing::Permits(2)] {
@@ -199,14 +209,14 @@ async fn two_who_share_a_lock_and_overtake_each_other_have_different_tokens() {
         for node in 0..5 {
             counts_from(&scene, node, *FAR).await;
         }
-        // The first comes first to two nodes, and the second to two others.
+        // The first client reaches two nodes first, and the second reaches two others first.
         let later = Fate::Slow(Duration::from_millis(10));
         let first = [Fate::Answered, later, Fate::Answered];
         let second = [later, Fate::Answered, Fate::Answered];
         let neither = [Fate::Refused, Fate::Refused, Fate::Answered];
         for (node, fates) in scene.nodes.iter().zip([first, first, second, second, neither]) {
             node.acquires(&fates);
-            // What is written back comes when both have been granted.
+            // The write-backs arrive after both clients have been granted the lock.
             node.renewals(&[later]);
         }
         let share = || {
@@ -218,7 +228,7 @@ async fn two_who_share_a_lock_and_overtake_each_other_have_different_tokens() {
         let numbers =
             tokio::join!(number(&*stores[0], &claims[0]), number(&*stores[1], &claims[1]));
         assert_ne!(numbers.0, numbers.1, "{sharing:?}");
-        // And who comes after both has a greater one.
+        // A client that comes after both has a greater token.
         for (store, claim) in stores.iter().zip(claims) {
             store.release(&[ReleaseRequest::new(claim)]).await.remove(0).unwrap();
         }
@@ -226,8 +236,10 @@ async fn two_who_share_a_lock_and_overtake_each_other_have_different_tokens() {
     }
 }
 
-/// As after a client whose clock was years ahead, before hints had a bound: the nodes have counted far
-/// beyond every clock, and each to another number.
+/// As after a client whose clock was years ahead, before hints had a limit: the nodes have counted
+/// far beyond every clock, each to another number.
+///
+/// Red without: `tell` in `recount` (no two nodes would then issue the same number).
 #[tokio::test(start_paused = true)]
 async fn counters_that_are_years_ahead_still_number_who_shares_a_lock() {
     let scene = Scene::of(3);

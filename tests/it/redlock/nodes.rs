@@ -1,4 +1,4 @@
-//! Five real servers: killed, stopped, cut off, restarted empty.
+//! Five real servers that are killed, stopped, cut off, or restarted empty.
 
 use std::time::Duration;
 
@@ -11,11 +11,12 @@ use tokio::time::{Instant, timeout};
 use crate::redis::RIGHTS;
 
 const LIMIT: Duration = Duration::from_secs(20);
-/// Servers of a test are young: they would sit out what a restart made them forget.
+/// A test's servers have just started; without this they would wait out what a restart may have
+/// lost.
 const OLD: &str = "durable=true";
 
-/// Five that no other process has: when one of them is killed, another test's server may come to listen on
-/// its port, and must not grant anything here.
+/// Five servers that no other test uses. When one is killed, another test's server may get its
+/// port, and must not grant anything here.
 async fn five_of_our_own() -> Independents {
     let servers = RedisServer::builder().password("nobody else's");
     Independents::builder().servers(servers).start().await
@@ -63,7 +64,7 @@ async fn two_of_five_may_stand_still_and_go_on() {
     servers.continue_signal(1);
     servers.continue_signal(4);
     cycle(&manager).await;
-    // What the two were asked meanwhile they do now, and in order: nothing stays.
+    // The two now execute the requests sent meanwhile, in order: nothing is left.
     assert_nothing_left(&servers).await;
 }
 
@@ -91,7 +92,9 @@ async fn three_of_five_down_or_still_are_an_outage_in_time_and_no_body_runs() {
     }
 }
 
-/// The lease is kept by a majority, and lost in time without one.
+/// A majority keeps the lease alive; without one it is lost in time.
+///
+/// Red without: a majority being enough (all, in `Quorum::majority`).
 #[tokio::test]
 async fn a_holder_keeps_its_lease_while_three_are_up_and_learns_in_time_when_they_are_not() {
     let servers = five_of_our_own().await;
@@ -115,14 +118,17 @@ async fn a_holder_keeps_its_lease_while_three_are_up_and_learns_in_time_when_the
     assert_nothing_left(&servers).await;
 }
 
-/// One that came back empty would make a second majority with the two that the holder never had.
+/// With the two nodes that the holder never had, a node that came back empty would be a second
+/// majority.
+///
+/// Red without: `grants.check` in `Node::acquire`.
 #[tokio::test]
 async fn a_server_that_came_back_empty_grants_nothing_until_the_longest_lease_is_over() {
     let servers = Independents::start(5).await;
     let url = servers.url_through_proxies().await + "?max_ttl=3s&ttl=3s&clock_skew=0s";
     let proxies = servers.proxies().await;
     let first = LockManager::connect(&url).await;
-    // They are young themselves.
+    // The servers themselves have just started.
     let error = match first {
         Ok(manager) => manager.try_acquire("a", LockOptions::new()).await.unwrap_err(),
         Err(error) => error,
@@ -132,7 +138,7 @@ async fn a_server_that_came_back_empty_grants_nothing_until_the_longest_lease_is
     let patient = LockOptions::new().wait(LIMIT);
     manager.acquire("a", patient).await.unwrap().release().await.unwrap();
 
-    // Held on three of them, of which one forgets it.
+    // Held on three nodes, one of which loses it.
     let fixed = LockOptions::new().renew(false);
     for proxy in &proxies[3..] {
         proxy.refuse().await;
@@ -167,8 +173,11 @@ fn patient_again() -> LockOptions {
     LockOptions::new().wait(LIMIT)
 }
 
-/// At one of them a claim that waits may be told nothing as yet and so does not ask there, but over
-/// the other connection it gives back: by then it has the lock from the others, and has worked.
+/// One node cannot notify a waiting claim yet, since the subscription is slow, so the claim's
+/// acquire is held back there. Its release goes over the other connection. By then the claim has
+/// acquired the lock from the other nodes and done its work.
+///
+/// Red without: the release after an answer that came late (`see_through_late`).
 #[tokio::test]
 async fn an_acquire_that_is_executed_after_its_release_is_undone() {
     let servers = Independents::start(5).await;
@@ -207,7 +216,7 @@ async fn an_acquire_that_is_executed_after_its_release_is_undone() {
     assert_nothing_left(&servers).await;
 }
 
-/// Processes on all five: no process waits for a lease to end, nothing is lost, nothing stays.
+/// Processes on all five: none waits for a lease to end, no update is lost, nothing is left.
 #[tokio::test]
 async fn processes_take_turns_and_lose_nothing() {
     let servers = Independents::start(5).await;
@@ -231,7 +240,7 @@ async fn processes_take_turns_and_lose_nothing() {
     assert_nobody_listens(&servers).await;
 }
 
-/// One command to each server for an acquire, and one for a release: the fencing token is in it.
+/// An acquire is one command to each server, including the fencing token, and so is a release.
 #[tokio::test]
 async fn an_acquire_is_one_command_to_each_server() {
     let servers = Independents::start(5).await;
@@ -254,7 +263,7 @@ async fn an_acquire_is_one_command_to_each_server() {
     }
     for proxy in proxies {
         eventually(LIMIT, "all have released", async || proxy.answered("release") >= 23).await;
-        // On a busy machine a release may be sent twice: the order of two answers was not seen.
+        // On a busy machine a release may be sent twice, as the order of two answers is unknown.
         let log = proxy.log();
         let acquires =
             log.iter().filter(|name| ["acquire", "renew"].contains(&name.as_str())).count();
@@ -263,7 +272,9 @@ async fn an_acquire_is_one_command_to_each_server() {
     assert_nothing_left(&servers).await;
 }
 
-/// A lost lease is a lost lease here too.
+/// A majority that lost the lock means a lost lease.
+///
+/// Red without: the certain refusal in `Ballot::outcome`.
 #[tokio::test]
 async fn a_majority_that_forgot_the_lock_learns_by_the_next_renewal() {
     let servers = Independents::start(3).await;
@@ -279,7 +290,7 @@ async fn a_majority_that_forgot_the_lock_learns_by_the_next_renewal() {
     assert_nothing_left(&servers).await;
 }
 
-/// What `durable=true` says of the servers: all of them may go down at once, and nothing is forgotten.
+/// What `durable=true` declares of the servers: all may go down at once, and no lock is forgotten.
 #[tokio::test]
 async fn servers_that_keep_every_write_on_disk_forget_nothing() {
     let durable = Independents::builder().count(3).servers(RedisServer::builder().appendonly());
@@ -305,7 +316,7 @@ async fn servers_that_keep_every_write_on_disk_forget_nothing() {
     assert_nothing_left(&servers).await;
 }
 
-/// A user with the rights that the docs of the stores name is enough.
+/// A user with the rights that the stores' docs name is enough.
 ///
 /// Red without: `+info` in them.
 #[tokio::test]
@@ -330,7 +341,8 @@ async fn a_user_with_the_rights_that_the_docs_name_is_enough() {
         type Entry = std::collections::HashMap<String, redis::Value>;
         let log: Vec<Entry> = node.cli().await.query(&["ACL", "LOG"]).await;
         let refused = log.iter().map(|entry| format!("{:?}", entry["object"]));
-        // The client's own name and version, and commands that only newer servers have, if allowed.
+        // The client's name and version, and commands of newer servers, where the user may run
+        // them.
         let known = ["setinfo", "delex", "delifeq", "cad"];
         let refused: Vec<_> =
             refused.filter(|what| !known.iter().any(|known| what.contains(known))).collect();
@@ -346,7 +358,7 @@ async fn an_operator_needs_a_majority_and_no_more() {
     let [here, there] = [LockManager::connect(&url).await, LockManager::connect(&url).await];
     let (here, there) = (here.unwrap(), there.unwrap());
     let guard = here.acquire("a", LockOptions::new().ttl(LIMIT)).await.unwrap();
-    // What one server has was granted by no majority.
+    // A lock on one server only was granted by no majority.
     let cli = servers.nodes()[1].cli().await;
     cli.query::<()>(&["SET", "lock:stray", "x", "PX", "60000"]).await;
     servers.kill(0);

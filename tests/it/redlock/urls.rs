@@ -1,4 +1,4 @@
-//! What a `redlock://` URL may say.
+//! The options of a `redlock://` URL.
 
 use lockattr::{Error, LockManager, LockOptions};
 use lockattr_tests::Independents;
@@ -40,7 +40,9 @@ async fn a_manager_shows_its_servers_and_no_password() {
     assert!(!shown.contains("s3cret") && shown.contains("db-1:7001"), "{shown}");
 }
 
-/// `localhost` is the first server again: with two of three names it would be a majority by itself.
+/// `localhost` is the first server again: two of its three names would make it a majority alone.
+///
+/// Red without: `leads_to` in `Link::establish`.
 #[tokio::test]
 async fn one_server_under_two_names_is_refused() {
     let servers = Independents::start(2).await;
@@ -53,7 +55,7 @@ async fn one_server_under_two_names_is_refused() {
         let Error::InvalidOptions(sentence) = &error else { panic!("{error:?}") };
         assert!(sentence.contains("names a server twice"), "{sentence}");
     }
-    // Made without asking, it must not grant by that one server either.
+    // A store that is built without a connection must not count that server twice either.
     let url = format!("redlock://{one},{again},{other}/?durable=true");
     let manager = LockManager::builder().url(&url).build().unwrap();
     servers.kill(1);
@@ -62,7 +64,7 @@ async fn one_server_under_two_names_is_refused() {
     assert_eq!(servers.node(0).cli().await.value("lock:a").await, None);
 }
 
-/// A longer lease than servers sit out after a restart could be granted twice.
+/// A lease longer than the time for which restarted servers wait could be granted twice.
 #[tokio::test]
 async fn leases_that_a_restart_would_not_outlast_are_refused() {
     let manager = LockManager::builder().url("redlock://h1,h2,h3/?max_ttl=30s").build().unwrap();

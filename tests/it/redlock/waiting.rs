@@ -1,4 +1,4 @@
-//! A waiter for a quorum is woken by a release, and asks for nothing in the meantime.
+//! A release wakes a quorum's waiters, which send no requests until then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,13 +21,14 @@ async fn assert_nothing_left(scene: &Scene) {
     sleep(Duration::from_millis(1)).await;
     for node in &scene.nodes {
         assert!(node.holder("stock").await.is_none(), "it stayed behind");
-        // The queue is empty: a caller that asks only once gets it.
+        // Nor does any waiter stay queued: a caller that asks only once acquires the lock.
         let guard = node.manager().try_acquire("stock", LockOptions::new()).await.unwrap();
         let guard = guard.expect("somebody stands in line still");
         guard.release().await.unwrap();
     }
 }
 
+/// Red without: the place in each node's wait queue (`Waiting::Told`).
 #[tokio::test(start_paused = true)]
 async fn a_release_wakes_the_next_one_at_once() {
     let scene = Scene::of(5);
@@ -38,9 +39,10 @@ async fn a_release_wakes_the_next_one_at_once() {
         let guard = there.acquire("stock", LONG).await.unwrap();
         (Instant::now(), guard)
     });
-    // Not a multiple of the time after which a forgotten one asks again.
+    // Not a multiple of the interval after which a waiter that is not notified asks again.
     sleep(Duration::from_secs(67)).await;
-    // Once on each node, and again three times while its entries there last: every three seconds or so.
+    // Once on each node, and again three times while its entries there last: about every three
+    // seconds.
     let while_waiting = asked(&scene) - before;
     assert!(while_waiting <= 5 * 25, "it polls: {while_waiting}");
     let released = Instant::now();
@@ -54,7 +56,7 @@ async fn a_release_wakes_the_next_one_at_once() {
 #[tokio::test(start_paused = true)]
 async fn many_get_in_one_after_the_other() {
     let scene = Scene::of(5);
-    // A round that takes time, so that many are under way at once.
+    // A round takes time, so that many are under way at once.
     for (n, node) in scene.nodes.iter().enumerate() {
         node.acquires(&[Fate::Late(Duration::from_micros(300 + 50 * n as u64))]);
     }
@@ -80,24 +82,29 @@ async fn many_get_in_one_after_the_other() {
     }
     let began = Instant::now();
     tasks.join_all().await;
-    // Eighty bodies of a millisecond and a few trips each: no process waited for a lease to end.
+    // Eighty bodies of a millisecond and a few round trips each: no waiter waited for a lease to
+    // end.
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     assert_nothing_left(&scene).await;
 }
 
-/// Two that split the votes come back at random, and one gets it: no process waits for a lease to end.
+/// Two clients that split the nodes retry after a random delay, and one acquires: neither waits for
+/// a lease to end.
+///
+/// Red without: the random delay in `Votes::contention`.
 #[tokio::test(start_paused = true)]
 async fn those_that_split_the_votes_get_it_one_after_the_other() {
     let scene = Scene::of(4);
     let managers: Vec<_> = (0..2).map(|_| scene.manager()).collect();
     let began = Instant::now();
     for round in 0..20 {
-        // Each reaches two of the four before the other does, and once more when it comes back.
+        // Each client reaches two of the four nodes before the other does, and again when it
+        // retries.
         let [soon, later] = [1, 2].map(|millis| Fate::Slow(Duration::from_millis(millis)));
         for (n, node) in scene.nodes.iter().enumerate() {
             let fates = if (n + round) % 2 == 0 { [soon, later] } else { [later, soon] };
             node.acquires(&[fates, fates].concat());
-            // Nor is what one gives back there at once for the other.
+            // What one client releases there is not available to the other at once.
             node.releases(&[soon]);
         }
         let ask = async |n: usize| {

@@ -1,4 +1,4 @@
-//! `hold_at_least`: the lock stays taken until that has passed, whatever becomes of its holder.
+//! `hold_at_least`: the lock stays taken for that time, whatever happens to its holder.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,7 +16,7 @@ fn at_least() -> LockOptions {
     LockOptions::new().hold_at_least(LEAST).ttl(10 * SECOND)
 }
 
-/// Taken until just before, and free just after.
+/// Asserts that the lock is taken until just before `until` and free just after it.
 async fn stays_taken_until(manager: &LockManager, until: Instant) {
     sleep_until(until - MS).await;
     assert!(manager.holder("a").await.unwrap().is_some(), "free too early");
@@ -78,9 +78,9 @@ async fn it_stays_taken_when_its_manager_is_gone() {
     stays_taken_until(&other, began + LEAST).await;
 }
 
-/// The store is away when it is given back, or its answers are: the end stays where it is.
+/// The store, or its answer, is missing when the lock is released: the end stays the same.
 ///
-/// Red without: counting anew how long it stays, each time the release is sent.
+/// Red without: counting `hold_at_least` anew each time the release is sent.
 #[tokio::test(start_paused = true)]
 async fn a_release_that_is_tried_again_does_not_put_the_end_off() {
     for fate in [Fate::Refused, Fate::AnswerLost] {
@@ -123,9 +123,10 @@ async fn after_a_longer_body_it_is_free_at_once() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// Of this process and of another; the lock is not handed off early.
+/// For a waiter of this process and for one of another: the lock is not handed off early.
 ///
-/// Red without: the look at `stays` in `HeldLease::pass_on`; telling those in the queue when it ends.
+/// Red without: the check of `stays` in `HeldLease::pass_on`; the notification of the waiters when
+/// it ends.
 #[tokio::test(start_paused = true)]
 async fn the_next_in_the_queue_gets_in_right_then() {
     for elsewhere in [false, true] {
@@ -163,7 +164,7 @@ async fn after_a_longer_body_it_is_handed_off_at_once() {
     assert_eq!(store.calls().acquires, 1);
 }
 
-/// It counts from when the holder had the lock, by whichever way.
+/// The time counts from when this holder got the lock, however it got it.
 ///
 /// Red without: `stays_until` of a hold that is handed off.
 #[tokio::test(start_paused = true)]
@@ -180,9 +181,9 @@ async fn a_process_that_is_handed_the_lock_has_a_hold_at_least_of_its_own() {
     stays_taken_until(&manager, at + LEAST).await;
 }
 
-/// A lock that stays taken is no process's: it is not kept for the next call.
+/// A lock that stays taken is not cached for the next call.
 ///
-/// Red without: the look at `stays` in `HeldLease::pass_on`.
+/// Red without: the check of `stays` in `HeldLease::pass_on`.
 #[tokio::test(start_paused = true)]
 async fn what_stays_taken_does_not_linger() {
     let store = Scripted::new();
@@ -194,8 +195,10 @@ async fn what_stays_taken_does_not_linger() {
     stays_taken_until(&manager, began + LEAST).await;
 }
 
-/// Handed off inside the process, to a call that is gone before it is polled again: its job ran zero
-/// times.
+/// The lock is handed off inside the process to a call that is dropped before its next poll, so its
+/// job never ran.
+///
+/// Red without: `begins` in `body::enter`, where `hold_at_least` begins to count.
 #[tokio::test(start_paused = true)]
 async fn a_process_that_is_handed_the_lock_and_never_begins_keeps_it_for_no_time() {
     let store = Scripted::new();
@@ -217,7 +220,7 @@ async fn a_process_that_is_handed_the_lock_and_never_begins_keeps_it_for_no_time
             })
         };
         settle().await;
-        // Handed off, and the job is gone before it learns of it.
+        // The lock is handed off, and the job is dropped before its next poll.
         drop(guard);
         job.abort();
         assert!(job.await.unwrap_err().is_cancelled());
@@ -228,7 +231,9 @@ async fn a_process_that_is_handed_the_lock_and_never_begins_keeps_it_for_no_time
     }
 }
 
-/// What no clock could count is refused.
+/// A duration that no clock can represent is refused.
+///
+/// Red without: the comparison with `LONGEST_LEAST`.
 #[tokio::test]
 async fn no_hold_at_least_is_so_long_that_it_would_be_ignored() {
     let manager = Scripted::new().manager();

@@ -1,4 +1,4 @@
-//! While another process waits, the lock goes from hand to hand for a while only.
+//! While another process waits, the number and duration of local hand-offs are limited.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use tokio::time::sleep;
 use super::{MS, Order, SECOND, on, patient, settle};
 use crate::support::Scripted;
 
-/// Six of `here` wait behind a holder of theirs, and then one of `there`: who gets in when?
+/// Six callers of `here` wait behind a local holder, then one of `there`. Returns the order in
+/// which they get in.
 async fn order(here: LockManager, there: LockManager, time: Duration) -> String {
     let held = here.acquire("a", patient()).await.unwrap();
     let order = Order::default();
@@ -42,7 +43,7 @@ async fn hand_offs_are_bounded_by_their_time() {
     }
 }
 
-/// Red without: noting only then that the lock is wanted.
+/// Red without: starting the count only when the lock is contended.
 #[tokio::test(start_paused = true)]
 async fn without_another_process_there_is_no_bound() {
     let store = Scripted::new();
@@ -58,7 +59,9 @@ async fn without_another_process_there_is_no_bound() {
     assert_eq!(store.calls().acquires, 1);
 }
 
-/// Each learns that the other waits, although that asks just after the lock was granted.
+/// Each process learns that the other waits, although the other asks just after the grant.
+///
+/// Red without: keeping in `Head::granted` a notification that arrived before the grant was seen.
 #[tokio::test(start_paused = true)]
 async fn two_processes_take_turns() {
     let store = Scripted::new();
@@ -72,11 +75,11 @@ async fn two_processes_take_turns() {
     held.release().await.unwrap();
     settle().await;
     sleep(10 * SECOND).await;
-    // Two are handed it by the holder; from then on each grant is the first of three.
+    // The holder hands the lock off twice; from then on each grant serves three holders.
     assert_eq!(order.seen(), "hhttthhhttthht");
 }
 
-/// The third waits in the store's queue before the second is granted the lock.
+/// The third caller is in the store's wait queue before the second is granted the lock.
 ///
 /// Red without: `contended` of a grant.
 #[tokio::test(start_paused = true)]

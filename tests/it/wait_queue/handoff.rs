@@ -1,4 +1,4 @@
-//! The lock goes from hand to hand inside a process, and the store is not asked.
+//! A lock is handed off from caller to caller inside a process, without a call to the store.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ async fn those_who_wait_get_in_in_the_order_they_came() {
     held.release().await.unwrap();
     sleep(10 * SECOND).await;
     assert_eq!(order.seen(), "12345");
-    // Taken once, given back once.
+    // The store sees one acquisition and one release.
     assert_eq!(
         store.calls(),
         Calls { acquires: 1, renewals: store.calls().renewals, releases: vec![1] }
@@ -31,7 +31,7 @@ async fn those_who_wait_get_in_in_the_order_they_came() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// Also by a guard that is only dropped.
+/// Also when the guard is only dropped.
 ///
 /// Red without: the number that `HeldLease::hand_over` gives the next hold.
 #[tokio::test(start_paused = true)]
@@ -49,7 +49,7 @@ async fn each_hold_has_a_greater_fencing_token() {
         }
         held = got(waiter).await.0;
         assert!(held.fencing_token() > before);
-        // Its lease is over for who had it.
+        // The lease of the previous holder has ended.
         assert!(lease.ensure_held().is_err());
         lease.lost().await;
         held.ensure_held().unwrap();
@@ -59,7 +59,7 @@ async fn each_hold_has_a_greater_fencing_token() {
     assert_eq!((calls.acquires, calls.releases.len()), (1, 0));
 }
 
-/// More than the store reserves numbers for.
+/// More hand-offs than the store reserves numbers for.
 ///
 /// Red without: the end of the numbers in `FencingToken::handed_off`.
 #[tokio::test(start_paused = true)]
@@ -85,12 +85,12 @@ async fn a_thousand_hand_offs_in_a_row_and_the_tokens_still_grow() {
     }
     assert!(tokens.is_sorted(), "not in the order of the holds");
     assert_eq!(tokens.iter().collect::<BTreeSet<_>>().len(), 1_101, "one for two holds");
-    // 1,024 numbers come with each acquisition.
+    // Each acquisition reserves 1,024 numbers.
     let calls = store.calls();
     assert_eq!((calls.acquires, calls.releases.len()), (2, 2));
 }
 
-/// Red without: the half of the lease in `HeldLease::fits`.
+/// Red without: the limit of half a lease in `HeldLease::fits`.
 #[tokio::test(start_paused = true)]
 async fn a_lease_of_which_less_than_half_is_left_is_not_handed_off() {
     for (held_for, acquires) in [(4, 1), (6, 2)] {
@@ -107,7 +107,8 @@ async fn a_lease_of_which_less_than_half_is_left_is_not_handed_off() {
     }
 }
 
-/// Red without: the comparison of the TTL in `HeldLease::fits`, on either side; that of `renew`.
+/// Red without: the comparison of the TTL, or that of `renew`, in `HeldLease::fits`, on either
+/// side.
 #[tokio::test(start_paused = true)]
 async fn a_process_that_wants_another_lease_is_not_handed_this_one() {
     let wishes = [
@@ -133,7 +134,7 @@ async fn a_process_that_wants_another_lease_is_not_handed_this_one() {
     }
 }
 
-/// Red without: setting a renewal in `Leases::hand_over` where the hold before had none.
+/// Red without: starting a renewal in `Leases::hand_over` where the hold before had none.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_was_not_renewed_is_renewed_for_who_is_handed_it() {
     let ttl = 10 * SECOND;
@@ -155,7 +156,7 @@ async fn a_lease_that_was_not_renewed_is_renewed_for_who_is_handed_it() {
     }
 }
 
-/// Each is held to its own options, from when it was handed the lock.
+/// Each hold has the cap of its own options, counted from when it got the lock.
 ///
 /// Red without: the terms that `Hold::handed_off` takes.
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,5 @@
-//! Random work of several managers, in all modes, judged from the outside: who held what beside whom, and in
-//! which order the fencing tokens were given.
+//! Random work of several managers in all modes. The recorded history shows who held what at the
+//! same time, and in which order the fencing tokens were issued.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use rand::{RngExt as _, SeedableRng as _};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// Enough for more than the numbers of one lease.
+/// More calls than one lease has numbers for.
 const CALLS: u32 = 300;
 
 const TASKS: u32 = 6;
 
-/// What one task does, by chance: permits of one key, reads and writes of another. Some give up, some ask
-/// once only.
+/// The random work of one task: permits of one key, reads and writes of another. Some calls give
+/// up, some ask only once.
 async fn works(manager: LockManager, recorder: Recorder, chain: u32, seed: u64) {
     let mut random = StdRng::seed_from_u64(seed);
     for _ in 0..CALLS {
@@ -50,7 +50,7 @@ async fn works(manager: LockManager, recorder: Recorder, chain: u32, seed: u64) 
     }
 }
 
-/// What all of them did.
+/// The history of all tasks.
 async fn history(managers: Vec<LockManager>, seed: u64) -> Vec<Event> {
     let (mut tasks, mut recorders) = (JoinSet::new(), Vec::new());
     for (process, manager) in (0..).zip(managers) {

@@ -1,4 +1,4 @@
-//! Several keys at once.
+//! Locks on several keys at once.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -46,7 +46,7 @@ async fn no_keys_are_refused() {
     assert_eq!(store.calls().acquires, 0);
 }
 
-/// Red without: taking all keys or none.
+/// Red without: acquiring all keys or none.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_for_several_keys_keeps_no_process_from_the_others() {
     let store = Scripted::new();
@@ -72,7 +72,7 @@ async fn a_waiter_for_several_keys_keeps_no_process_from_the_others() {
     both.release().await.unwrap();
 }
 
-/// The error names all that was asked for.
+/// The error names all requested keys.
 ///
 /// Red without: `Claim::named`.
 #[tokio::test(start_paused = true)]
@@ -89,9 +89,9 @@ async fn several_keys_are_contended_by_the_holder_of_one() {
     }
 }
 
-/// Three tasks in a process and three in another, each with the same keys in an order of its own.
+/// Three tasks in each of two processes; each takes the same keys in an order of its own.
 ///
-/// Red without: taking all keys or none.
+/// Red without: acquiring all keys or none.
 #[tokio::test(start_paused = true)]
 async fn the_same_keys_in_other_orders_do_not_deadlock() {
     let store = Scripted::new();
@@ -115,7 +115,7 @@ async fn the_same_keys_in_other_orders_do_not_deadlock() {
     }
     let began = Instant::now();
     timeout(3600 * SECOND, tasks.join_all()).await.expect("a deadlock");
-    // 240 holds of a millisecond each, and no pauses to speak of.
+    // 240 holds of a millisecond each, with no notable pauses.
     assert!(began.elapsed() < SECOND, "{:?}", began.elapsed());
     settle().await;
     for key in ["a", "b", "c"] {
@@ -123,7 +123,7 @@ async fn the_same_keys_in_other_orders_do_not_deadlock() {
     }
 }
 
-/// Red without: entering again what the chain holds in `acquire_all_on`.
+/// Red without: the re-entry into held keys in `acquire_all_on`.
 #[tokio::test(start_paused = true)]
 async fn keys_that_the_chain_holds_already_are_entered_again() {
     let store = Scripted::new();
@@ -131,7 +131,7 @@ async fn keys_that_the_chain_holds_already_are_entered_again() {
     let outer = manager.acquire("a", LockOptions::new()).await.unwrap();
     let both = outer.scope(manager.acquire_all(["b", "a"], patient())).await.unwrap();
     assert!(names(&both).contains(&"b"));
-    // Its turn inside the outer hold is its own, and both are entered again below it.
+    // `both` has the turn inside the outer hold; inside `both`, each key is entered again.
     let once = LockOptions::new().wait(Duration::ZERO);
     let nested = outer.scope(manager.try_acquire("a", once.clone())).await.unwrap();
     assert!(nested.is_none(), "two have the same turn");
@@ -145,14 +145,14 @@ async fn keys_that_the_chain_holds_already_are_entered_again() {
     drop(outer.scope(manager.try_acquire("a", once)).await.unwrap().expect("the turn is free"));
     assert_eq!(store.calls().acquires, 2);
 
-    // Of two holds around: nothing is asked.
+    // Re-entry into two outer holds: no call to the store.
     let other = manager.acquire("b", LockOptions::new()).await.unwrap();
     let again = outer
         .scope(async { other.scope(manager.acquire_all(["a", "b"], patient())).await.unwrap() });
     let again = again.await;
     assert_eq!(again.depth(), 2);
     assert_eq!(store.calls().acquires, 3);
-    // And of one hold of several.
+    // Re-entry into one hold of several keys.
     drop((again, outer));
     other.release().await.unwrap();
     let all = manager.acquire_all(["a", "b", "c"], LockOptions::new()).await.unwrap();
@@ -173,7 +173,7 @@ async fn several_keys_may_be_told_not_to_be_entered_again() {
     assert_eq!((manager.holder("a").await.unwrap(), store.calls().acquires), (None, 1));
 }
 
-/// One of them is taken away in the store: none is ours any more, and the rest is given back.
+/// One of them is removed in the store: all are lost, and the rest is released.
 ///
 /// Red without: the comparison of every key in `renew.lua`.
 #[tokio::test]

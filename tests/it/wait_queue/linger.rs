@@ -1,4 +1,4 @@
-//! A lock that is kept in the process for the next call, for a while.
+//! `linger`: a released lock stays cached in the process for the next call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn lingering(store: &Arc<Scripted>, time: Duration) -> LockManager {
     on(store).linger(time).ttl(3 * SECOND).build().unwrap()
 }
 
-/// Takes the lock and gives it back, by hand or by drop.
+/// Takes the lock and releases it, by call or by drop.
 async fn used(manager: &LockManager) -> u64 {
     let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
     let token = guard.fencing_token().get();
@@ -37,7 +37,7 @@ async fn the_next_call_asks_the_store_nothing() {
     }
     let calls = store.calls();
     assert_eq!((calls.acquires, calls.releases.len()), (1, 0));
-    // Others learn that it is held, and so it is.
+    // To other processes the lock is held.
     assert!(manager.holder("a").await.unwrap().is_some());
     assert!(store.manager().try_acquire("a", LockOptions::new()).await.unwrap().is_none());
 }
@@ -57,7 +57,7 @@ async fn it_is_given_up_when_its_time_is_over() {
     assert_eq!(store.calls().acquires, 2);
 }
 
-/// Renewed like any other, for as long as it is kept.
+/// A cached lock is renewed like any other.
 #[tokio::test(start_paused = true)]
 async fn it_is_kept_for_longer_than_its_ttl() {
     let store = Scripted::new();
@@ -71,7 +71,7 @@ async fn it_is_kept_for_longer_than_its_ttl() {
     guard.release().await.unwrap();
 }
 
-/// Red without: taking out what is kept when it is wanted.
+/// Red without: giving up the cached lock when another process wants it.
 #[tokio::test(start_paused = true)]
 async fn another_process_that_waits_gets_it_at_once() {
     let store = Scripted::new();
@@ -80,16 +80,16 @@ async fn another_process_that_waits_gets_it_at_once() {
     let (guard, at) = asks(&there, patient()).await.await.unwrap();
     assert!(at + 10 * MS > Instant::now(), "not at once");
     let guard = guard.unwrap();
-    // Nor does it linger there, or come back here before its time.
+    // It is not cached there, and it does not come back here early.
     let back = asks(&here, patient()).await;
     guard.release().await.unwrap();
     got(back).await.0.release().await.unwrap();
     assert!(here.holder("a").await.unwrap().is_some(), "it lingers here again");
 }
 
-/// It came to wait before the lock was given back.
+/// The other process waits before the lock is released.
 ///
-/// Red without: the looks in `HeldLease::keep` whether the lock is wanted.
+/// Red without: the checks in `HeldLease::keep` whether the lock is contended.
 #[tokio::test(start_paused = true)]
 async fn what_another_process_waits_for_is_not_kept() {
     let store = Scripted::new();
@@ -103,7 +103,7 @@ async fn what_another_process_waits_for_is_not_kept() {
     guard.unwrap().release().await.unwrap();
 }
 
-/// Red without: looking for what is kept once the one ahead has left.
+/// Red without: the check for a cached lock after the waiter at the head has left.
 #[tokio::test(start_paused = true)]
 async fn those_in_the_queue_here_are_served_before_it_is_kept() {
     let store = Scripted::new();
@@ -117,7 +117,7 @@ async fn those_in_the_queue_here_are_served_before_it_is_kept() {
     assert_eq!(store.calls().acquires, 1);
 }
 
-/// Red without: what is given up when a manager is closed.
+/// Red without: giving up cached locks when a manager is closed.
 #[tokio::test(start_paused = true)]
 async fn it_does_not_outlive_a_shutdown() {
     let store = Scripted::new();
@@ -131,14 +131,14 @@ async fn it_does_not_outlive_a_shutdown() {
     };
     settle().await;
     assert_eq!(manager.holder("a").await.unwrap(), None);
-    // Given back after that, it is not kept either.
+    // A lock that is released after the shutdown is not cached either.
     drop(busy);
     shutdown.await.unwrap();
     assert!(began.elapsed() < SECOND);
     assert_eq!(manager.holder("busy").await.unwrap(), None);
 }
 
-/// Red without: what is given up when a manager is closed.
+/// Red without: giving up cached locks when a manager is closed.
 #[tokio::test(start_paused = true)]
 async fn it_does_not_outlive_its_manager() {
     let store = Scripted::new();
@@ -164,14 +164,14 @@ fn it_does_not_outlive_its_runtime() {
     assert_eq!(runtime().block_on(manager.holder("a")).unwrap(), None);
 }
 
-/// Red without: the look at the lease in `Owned::revive`.
+/// Red without: the check of the lease in `Owned::revive`.
 #[tokio::test(start_paused = true)]
 async fn one_that_is_lost_while_it_lingers_is_asked_for_again() {
     let store = Scripted::new();
     let manager = lingering(&store, 3600 * SECOND);
     let before = used(&manager).await;
     store.restart();
-    // Its renewal was told so, and most of the lease that was believed is left.
+    // The renewal has seen the loss; most of the lease as last known is still left.
     sleep(SECOND + 100 * MS).await;
     let guard = manager.acquire("a", LockOptions::new()).await.unwrap();
     assert!(guard.fencing_token().get() > before);
@@ -181,7 +181,7 @@ async fn one_that_is_lost_while_it_lingers_is_asked_for_again() {
     guard.release().await.unwrap();
 }
 
-/// Its lease is the one that lies ready only where that has the same length and no other end.
+/// The cached lease is taken over only if it has the same length and no other end.
 ///
 /// Red without: either half of `lies_ready` in `LockGuard::revive`.
 #[tokio::test(start_paused = true)]
@@ -207,9 +207,9 @@ async fn a_process_that_takes_it_has_a_lease_of_its_own_length_and_its_own_cap()
     assert!(matches!(lost, Error::Lost { reason: LostReason::MaxHold, .. }), "{lost}");
 }
 
-/// A caller that asks here for a lock that is only cached gets it, with whatever options.
+/// A caller of this process gets a lock that is only cached here, whatever its options are.
 ///
-/// Red without: giving back what is kept and does not fit, before the store is asked.
+/// Red without: releasing a cached lock that does not fit, before the store is asked.
 #[tokio::test(start_paused = true)]
 async fn a_process_that_wants_another_lease_is_not_kept_out_by_what_lingers() {
     let wishes = [
@@ -233,7 +233,7 @@ async fn a_process_that_wants_another_lease_is_not_kept_out_by_what_lingers() {
     manager.acquire_all(["b", "a"], once).await.expect("kept out").release().await.unwrap();
 }
 
-/// Red without: giving back what is kept and does not fit, before the store is asked.
+/// Red without: releasing a cached lock that does not fit, before the store is asked.
 #[tokio::test(start_paused = true)]
 async fn thousands_of_calls_in_a_row_each_get_in_at_once() {
     let store = Scripted::new();

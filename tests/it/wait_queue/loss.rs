@@ -1,4 +1,4 @@
-//! Those behind a holder that loses the lock, panics, or ends with its runtime.
+//! Waiters behind a holder that loses the lock, panics, or ends with its runtime.
 
 use std::sync::mpsc;
 
@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::{SECOND, asks, got, patient, settle};
 use crate::support::{Fate, Scripted};
 
-/// Red without: the look at the lease in `HeldLease::pass_on`.
+/// Red without: the check of the lease in `HeldLease::pass_on`.
 #[tokio::test(start_paused = true)]
 async fn behind_a_lost_lease_they_ask_the_store() {
     let store = Scripted::new();
@@ -24,7 +24,7 @@ async fn behind_a_lost_lease_they_ask_the_store() {
     };
     settle().await;
     let waiters = [asks(&manager, patient()).await, asks(&manager, patient()).await];
-    // The store forgets everything; the next renewal, after a third of the lease, learns so.
+    // The store loses all data; the next renewal, after a third of the lease, finds that out.
     store.restart();
     let began = Instant::now();
     let error = holder.await.unwrap().unwrap_err();
@@ -38,14 +38,14 @@ async fn behind_a_lost_lease_they_ask_the_store() {
         last = Some(guard.fencing_token());
         guard.release().await.unwrap();
     }
-    // The first of them asks, and hands what it has been granted to the second.
+    // The first waiter asks the store, and hands its grant off to the second.
     assert_eq!(store.calls().acquires, 2);
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// The store does not answer, so the lease ends by the clock; what has lapsed is not handed off.
+/// The store does not answer, so the lease ends by the clock. A lapsed lease is not handed off.
 ///
-/// Red without: the look at the lease in `HeldLease::pass_on`.
+/// Red without: the check of the lease in `HeldLease::pass_on`.
 #[tokio::test(start_paused = true)]
 async fn a_lapsed_lease_is_handed_to_no_process() {
     let store = Scripted::new();
@@ -62,7 +62,7 @@ async fn a_lapsed_lease_is_handed_to_no_process() {
     assert_eq!(store.calls().acquires, 2);
 }
 
-/// Red without: a guard that is dropped as the panic passes.
+/// Red without: the guard that is dropped during the panic.
 #[tokio::test(start_paused = true)]
 async fn a_holder_that_panics_hands_the_lock_on() {
     let store = Scripted::new();
@@ -85,16 +85,16 @@ async fn a_holder_that_panics_hands_the_lock_on() {
     assert_eq!((calls.acquires, calls.releases), (1, vec![1]));
 }
 
-/// A release that got no answer is the store's affair; the lock is asked for by the next in the queue.
+/// The manager retries a failed release later; meanwhile the next waiter asks for the lock.
 ///
-/// Red without: standing in the store's line behind what is owed to it.
+/// Red without: joining the store's wait queue behind the release that is still pending.
 #[tokio::test(start_paused = true)]
 async fn behind_a_release_that_fails_they_wait_until_it_is_seen_through() {
     let store = Scripted::new();
     let manager = store.manager();
     store.releases(&[Fate::Refused, Fate::Refused, Fate::Answered]);
     let held = manager.acquire("a", LockOptions::new().ttl(600 * SECOND)).await.unwrap();
-    // Of another length, so that it has to ask.
+    // A TTL of another length, so that the waiter has to ask the store.
     let waiter = asks(&manager, patient().ttl(60 * SECOND)).await;
     let began = Instant::now();
     assert!(matches!(held.release().await, Err(Error::Store { .. })));
@@ -103,7 +103,7 @@ async fn behind_a_release_that_fails_they_wait_until_it_is_seen_through() {
     assert!(at - began < 10 * SECOND, "{:?}", at - began);
 }
 
-/// The holder ends with its runtime, and those on another one go on.
+/// The holder ends with its runtime; waiters on another runtime go on.
 ///
 /// Red without: the hand-off by a guard that is dropped.
 #[test]
@@ -121,7 +121,7 @@ fn those_on_another_runtime_are_handed_the_lock_of_one_that_ends() {
         std::future::pending::<()>().await;
     });
     told.recv_timeout(20 * SECOND).unwrap();
-    // One that ends with the holder, and one behind it that does not.
+    // One waiter that ends with the holder, and one behind it that does not.
     let started = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let ask = |runtime: &tokio::runtime::Runtime| {
         let (manager, started) = (manager.clone(), started.clone());
@@ -151,13 +151,16 @@ fn those_on_another_runtime_are_handed_the_lock_of_one_that_ends() {
     assert_eq!(store.calls().acquires, 1);
 }
 
-/// The store's connection ends, and with it the lock, before the caller has read that it was granted. It asks again,
-/// as the process that loses a lock before the body begins.
+/// The store's connection ends, and with it the lock, before the caller has read its grant. The
+/// caller asks again, as after any loss before the body begins.
+///
+/// Red without: `EarlyLosses`. The caller then believes to have a lock that another client holds,
+/// until the next renewal.
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_is_lost_before_its_caller_knows_is_acquired_again() {
     let store = Scripted::new();
     let (manager, other) = (store.manager(), store.manager());
-    // Read from an answer, or from a message.
+    // The grant is read from a reply, or from a notification.
     for waits in [false, true] {
         let acquires = store.calls().acquires;
         let before = if waits { Some(other.acquire("a", patient()).await.unwrap()) } else { None };

@@ -1,5 +1,5 @@
-//! A permit goes from one caller to the next inside a process, past the caller that asks the store: the store is
-//! only asked for a number, and not even for that while all permits are here.
+//! A permit is handed off inside a process, past the caller that asks the store. The store is asked
+//! only for a number, and not even for that while all permits are in this process.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -20,19 +20,20 @@ fn permits(count: u32) -> LockOptions {
     patient().ttl(TTL).permits(count)
 }
 
-/// A manager whose hand-offs are bounded by their count.
+/// A manager that limits the number of hand-offs.
 fn hands(store: &Arc<Scripted>, count: u32) -> LockManagerBuilder {
     on(store).max_handoffs(count).max_handoff_time(3600 * SECOND)
 }
 
-/// One of two permits, the other in another process, and a caller that waits in the store's queue for one.
+/// One of two permits, while another process holds the other, and a caller that waits in the
+/// store's queue for one.
 async fn one_of_two(store: &Arc<Scripted>, here: &LockManager) -> (LockGuard, LockGuard, Asking) {
     let one = here.acquire("a", permits(2)).await.unwrap();
     let there = store.manager().acquire("a", permits(2)).await.unwrap();
     (one, there, asks(here, permits(2)).await)
 }
 
-/// All of two permits, and a caller that waits in the store's queue for one.
+/// Both of two permits, and a caller that waits in the store's queue for one.
 async fn both(manager: &LockManager) -> ([LockGuard; 2], Asking) {
     let one = manager.acquire("a", permits(2)).await.unwrap();
     let two = manager.acquire("a", permits(2)).await.unwrap();
@@ -45,7 +46,7 @@ async fn permits_are_handed_off_under_numbers_that_grow() {
     let manager = hands(&store, 10_000).build().unwrap();
     let (inside, head) = both(&manager).await;
     let mut inside = Vec::from(inside);
-    // None but the first beyond a block of numbers.
+    // A number is asked for only beyond a block of numbers.
     store.numbers(&[Fate::Answered, Fate::Refused]);
     let before = store.calls();
     let mut tokens: Vec<_> = inside.iter().map(|guard| guard.fencing_token()).collect();
@@ -54,7 +55,7 @@ async fn permits_are_handed_off_under_numbers_that_grow() {
         assert!(!next.is_finished(), "one too many");
         let leaves = inside.swap_remove(n * 7 % 2);
         match n % 3 {
-            // A drop cannot ask for the number behind the block.
+            // A dropped guard cannot ask for the number that follows the block.
             0 if n < 900 => drop(leaves),
             _ => leaves.release().await.unwrap(),
         }
@@ -76,7 +77,9 @@ async fn permits_are_handed_off_under_numbers_that_grow() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// Others may be granted a permit between two hand-offs, and each number is asked for.
+/// Other processes may be granted a permit between two hand-offs, so each number is asked for.
+///
+/// Red without: `asks_for_number`; the count in `is_all_of`.
 #[tokio::test(start_paused = true)]
 async fn with_a_permit_elsewhere_each_number_is_asked_for() {
     let store = Scripted::new();
@@ -89,7 +92,7 @@ async fn with_a_permit_elsewhere_each_number_is_asked_for() {
         one = got(next).await.0;
         tokens.push(one.fencing_token());
     }
-    // Another number of the other process comes between two of ours.
+    // Between two numbers of this process, the other process is given one.
     other.release().await.unwrap();
     let head = got(head).await.0;
     tokens.push(head.fencing_token());
@@ -108,6 +111,7 @@ async fn with_a_permit_elsewhere_each_number_is_asked_for() {
     assert_eq!(here.holder("a").await.unwrap(), None);
 }
 
+/// Red without: the count in `lets_past`, or in `pass`; resetting it there.
 #[tokio::test(start_paused = true)]
 async fn so_many_get_in_past_one_that_asks_and_then_one_lease_goes_to_the_store() {
     for limit in [0, 1, 3] {
@@ -128,7 +132,8 @@ async fn so_many_get_in_past_one_that_asks_and_then_one_lease_goes_to_the_store(
             past_the_head.push(at > 0);
             settle().await;
         }
-        // So many past the head, then the head, then as many past the next one, and then the other process.
+        // `limit` callers pass the head, then comes the head; as many pass the next head, then
+        // comes the other process.
         let past = vec![true; limit as usize];
         assert_eq!(past_the_head, [&past[..], &[false], &past].concat(), "of {limit}");
         got(other).await.0.release().await.unwrap();
@@ -142,6 +147,8 @@ async fn so_many_get_in_past_one_that_asks_and_then_one_lease_goes_to_the_store(
     }
 }
 
+/// Red without: the release of a permit for which there is no number; the path of a permit in a
+/// dropped release.
 #[tokio::test(start_paused = true)]
 async fn without_a_number_a_permit_goes_back_to_the_store() {
     for fate in [Fate::Refused, Fate::AnswerLost, Fate::Hangs] {
@@ -151,7 +158,7 @@ async fn without_a_number_a_permit_goes_back_to_the_store() {
         let next = asks(&manager, permits(2)).await;
         store.numbers(&[fate]);
         match fate {
-            // A waiter for the release gives up.
+            // The caller that waits for the release gives up.
             Fate::Hangs => assert!(timeout(SECOND, one.release()).await.is_err()),
             _ => one.release().await.unwrap(),
         }
@@ -165,7 +172,9 @@ async fn without_a_number_a_permit_goes_back_to_the_store() {
     }
 }
 
-/// Another process may have a greater number when it comes.
+/// By the time that caller comes, another process may have a greater number.
+///
+/// Red without: the comparison with `before` in `pass`.
 #[tokio::test(start_paused = true)]
 async fn a_process_that_comes_after_the_number_does_not_get_it() {
     let store = Scripted::new();
@@ -186,13 +195,15 @@ async fn a_process_that_comes_after_the_number_does_not_get_it() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// Callers that give up while they ask the store, one after the other, leave the limits as they are.
+/// Callers that give up one after the other while they ask the store do not change the limits.
+///
+/// Red without: the count that is kept when another caller begins to ask the store (`begin`).
 #[tokio::test(start_paused = true)]
 async fn those_that_give_up_keep_no_other_process_out() {
     for (wait, every) in [(100, 4), (15, 4), (500, 3)] {
         let store = Scripted::new();
         let (here, there) = (store.manager(), on(&store).build().unwrap());
-        // Twice as many as can be served.
+        // Twice the load that can be served.
         let load = tokio::spawn(async move {
             let mut tasks = JoinSet::new();
             loop {
@@ -215,7 +226,9 @@ async fn those_that_give_up_keep_no_other_process_out() {
     }
 }
 
-/// Keys may have any names: two of them are not one whose name reads like theirs.
+/// A pair of keys has a queue of its own, even if a single key's name looks like the pair.
+///
+/// Red without: the separate queues of callers for several keys (`several`).
 #[tokio::test(start_paused = true)]
 async fn a_process_that_wants_two_keys_is_not_handed_a_permit_of_one_that_reads_like_both() {
     let store = Scripted::new();
@@ -248,7 +261,7 @@ async fn a_process_that_wants_it_on_other_terms_asks_the_store() {
         one.release().await.unwrap();
         let head = got(head).await.0;
         settle().await;
-        // Of three, one is left for it.
+        // Of three permits, one is left for the other process.
         assert_eq!(waits.is_finished(), nth == 0, "{other:?}");
         drop(head);
         drop((got(waits).await, two));
@@ -257,9 +270,9 @@ async fn a_process_that_wants_it_on_other_terms_asks_the_store() {
     }
 }
 
-/// Handed a permit, and gone.
+/// The waiters that are handed a permit are gone.
 ///
-/// Red without: the next waiter for whom `pass_on` looks.
+/// Red without: the next waiter that `pass_on` looks for.
 #[tokio::test(start_paused = true)]
 async fn waiters_that_are_gone_are_passed_over() {
     let store = Scripted::new();
@@ -289,7 +302,10 @@ async fn waiters_that_are_gone_are_passed_over() {
     }
 }
 
-/// A permit that was handed to a waiter which no process polls goes on to the next, and is not renewed forever.
+/// A permit that was handed to a waiter whose future is never polled goes on to the next waiter,
+/// and is not renewed forever.
+///
+/// Red without: the check of `askers` after the renewals.
 #[tokio::test(start_paused = true)]
 async fn a_permit_that_no_process_picks_up_goes_on() {
     let store = Scripted::new();
@@ -306,7 +322,7 @@ async fn a_permit_that_no_process_picks_up_goes_on() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// Red without: the looks at `stays` in `asks_for_number` and in `pass_on`.
+/// Red without: the checks of `stays` in `asks_for_number` and in `pass_on`.
 #[tokio::test(start_paused = true)]
 async fn a_permit_that_stays_taken_is_not_handed_off() {
     let store = Scripted::new();
@@ -327,7 +343,8 @@ async fn a_permit_that_stays_taken_is_not_handed_off() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// Red without: the look at the lease in `asks_for_number`; the shutdown's word to what is handed off then.
+/// Red without: the check of the lease in `asks_for_number`; the shutdown of a permit that is being
+/// handed off.
 #[tokio::test(start_paused = true)]
 async fn a_permit_that_is_lost_or_shut_down_is_not_handed_off() {
     let store = Scripted::new();
@@ -356,7 +373,8 @@ async fn a_permit_that_is_lost_or_shut_down_is_not_handed_off() {
     assert_eq!(store.manager().holder("a").await.unwrap(), None);
 }
 
-/// Red without: the hand-off (each acquisition costs two scripts then); `is_raised` in `Node::increment`.
+/// Red without: the hand-off (each acquisition then costs two scripts); `is_raised` in
+/// `Node::increment`.
 #[tokio::test]
 async fn over_redis_most_permits_cost_one_plain_command() {
     let server = RedisServer::start().await;
@@ -380,7 +398,7 @@ async fn over_redis_most_permits_cost_one_plain_command() {
     turn.await.expect("its turn comes").unwrap().release().await.unwrap();
     tasks.join_all().await;
     let scripts = cli.commandstats().await["evalsha"];
-    // Without the hand-off it is two scripts for each.
+    // Without the hand-off, each permit costs two scripts.
     assert!(scripts < 16 * each / 4, "{scripts} scripts for {} permits", 16 * each);
     drop((here, there));
     assert_nothing_left(&server).await;

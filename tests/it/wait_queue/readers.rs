@@ -1,5 +1,5 @@
-//! Readers of one process have the lease of a writer together: exclusive while another writer waits behind them, and
-//! then the store is not asked.
+//! Readers of one process share the lease of a writer. The lease stays exclusive while another
+//! writer waits behind them, and meanwhile the store is not asked.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::support::{Fate, Scripted};
 
 const TTL: Duration = Duration::from_secs(10);
 
-/// The lease is exclusive for longer.
+/// Shorter than the time for which the lease stays exclusive.
 const SHORT: Duration = Duration::from_millis(5);
 
 fn reads() -> LockOptions {
@@ -35,7 +35,7 @@ async fn all<const N: usize>(readers: [Asking; N]) -> [LockGuard; N] {
     guards.try_into().unwrap()
 }
 
-/// A writer with `N` readers behind it, which have the lock when it has let go.
+/// A writer with `N` readers behind it, which get the lock when the writer releases it.
 async fn inside<const N: usize>(manager: &LockManager) -> [LockGuard; N] {
     let writer = manager.acquire("a", writes()).await.unwrap();
     let mut readers = Vec::new();
@@ -46,6 +46,8 @@ async fn inside<const N: usize>(manager: &LockManager) -> [LockGuard; N] {
     all(readers.try_into().unwrap()).await
 }
 
+/// Red without: `Together::begin` in `pass_on`; `let_in_more` after it; the count in `leave`; the
+/// readers' numbers in the hand-off by the last reader.
 #[tokio::test(start_paused = true)]
 async fn readers_behind_a_writer_get_in_together_and_the_next_writer_after_all_of_them() {
     let store = Scripted::new();
@@ -82,7 +84,9 @@ async fn readers_behind_a_writer_get_in_together_and_the_next_writer_after_all_o
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// A writer that waits is not overtaken, neither by a reader that comes nor by one that asks only once.
+/// A waiting writer is not overtaken, neither by a new reader nor by a caller that asks only once.
+///
+/// Red without: the check for waiting writers (`a_writer_waits`).
 #[tokio::test(start_paused = true)]
 async fn behind_a_writer_no_other_gets_in() {
     let store = Scripted::new();
@@ -108,8 +112,10 @@ async fn behind_a_writer_no_other_gets_in() {
     assert_eq!(here.holder("a").await.unwrap(), None);
 }
 
-/// The last writer that waits gives up, or its future is dropped: no process is in the way of other readers any more, in
-/// this process or another.
+/// The last waiting writer gives up, or its future is dropped: no other reader is blocked any more,
+/// in this process or another.
+///
+/// Red without: the check in the drop of `Leaves`; `let_in` there; `share` there.
 #[tokio::test(start_paused = true)]
 async fn readers_behind_a_writer_that_gives_up_get_in() {
     for is_dropped in [false, true] {
@@ -144,8 +150,10 @@ async fn readers_behind_a_writer_that_gives_up_get_in() {
     }
 }
 
-/// From when another process wants the lock, those that come here wait behind it; it waits for those inside, and for the
-/// writer that came before it, as the limits have it.
+/// Once another process asks for the lock, new local callers wait behind it. It waits for the
+/// readers inside and for the writer that came before it, within the limits.
+///
+/// Red without: the check of `contended` in `WaitQueues::next`.
 #[tokio::test(start_paused = true)]
 async fn another_process_waits_for_those_before_it_and_for_no_others() {
     for mode in [Mode::Exclusive, Mode::Shared] {
@@ -179,6 +187,7 @@ async fn another_process_waits_for_those_before_it_and_for_no_others() {
     }
 }
 
+/// Red without: the shared lease that each reader's hold checks (`Hold::check` and `Hold::ended`).
 #[tokio::test(start_paused = true)]
 async fn a_lost_lease_ends_all_who_have_it() {
     let store = Scripted::new();
@@ -187,12 +196,12 @@ async fn a_lost_lease_ends_all_who_have_it() {
     let next = asks(&manager, writes()).await;
     store.restart();
     timeout(TTL, readers[0].lost()).await.expect("told by the next renewal");
-    // Also those that did not wait for it.
+    // Also for readers that did not wait for the loss.
     assert!(readers.iter().all(|reader| reader.ensure_held().is_err()));
     let lost = futures_util::future::join_all(readers.iter().map(|reader| reader.lost()));
     timeout(TTL, lost).await.expect("told by the next renewal");
     let began = Instant::now();
-    // They do not let go, and the waiter does not wait for them.
+    // The next waiter does not wait until the readers have released.
     let next = got(next).await.0;
     assert!(began.elapsed() < SECOND);
     for reader in readers {
@@ -221,7 +230,7 @@ async fn a_lease_that_no_process_can_renew_ends_for_all_at_its_deadline() {
     drop(readers);
 }
 
-/// What one reader extends is the lease of all of them.
+/// A reader that extends its lease extends it for all readers.
 ///
 /// Red without: the lease in `Hold::lengthen`, and in `Hold::renewed`.
 #[tokio::test(start_paused = true)]
@@ -238,9 +247,10 @@ async fn a_reader_extends_the_lease_of_all() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// Handed the lock, or about to be, and gone: no process waits for it, and nothing is left.
+/// Readers that are gone, just before or just after the hand-off, block no process and leave
+/// nothing.
 ///
-/// Red without: `leave` in `into_held`; the release by the last who is gone.
+/// Red without: `leave` in `into_held`; the release by the last reader that is gone.
 #[tokio::test(start_paused = true)]
 async fn readers_that_are_gone_are_in_no_ones_way() {
     let store = Scripted::new();
@@ -251,7 +261,7 @@ async fn readers_that_are_gone_are_in_no_ones_way() {
         let [one, two, three] = readers;
         let readers = [one.await, two.await, three.await];
         let next = asks(&manager, writes()).await;
-        // Handed off, and not polled again.
+        // Handed off, and never polled again.
         drop(writer);
         for (n, reader) in readers.iter().enumerate() {
             if gone & (1 << n) != 0 {
@@ -270,7 +280,7 @@ async fn readers_that_are_gone_are_in_no_ones_way() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// Red without: the shutdown's word to the hold of the lease.
+/// Red without: the shutdown of the shared lease's hold.
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_ends_all_and_waits_for_the_last() {
     let store = Scripted::new();
@@ -295,7 +305,9 @@ async fn a_shutdown_ends_all_and_waits_for_the_last() {
     assert_eq!(other.holder("a").await.unwrap(), None);
 }
 
-/// Though its lease is exclusive, a reader has no more than a shared lock.
+/// A reader has no more than a shared lock, even though its lease is exclusive.
+///
+/// Red without: `Hold::sharing`.
 #[tokio::test(start_paused = true)]
 async fn inside_of_a_reader_no_process_enters_alone() {
     let store = Scripted::new();
@@ -308,7 +320,7 @@ async fn inside_of_a_reader_no_process_enters_alone() {
     drop((nested, two));
 }
 
-/// What is one reader's own would have to be kept apart from the lease.
+/// Options that would have to be kept apart from the shared lease.
 ///
 /// Red without: each of the conditions in `HeldLease::fits`, and in `Together::fits`.
 #[tokio::test(start_paused = true)]
@@ -340,7 +352,9 @@ async fn a_reader_on_terms_of_its_own_asks_the_store() {
     }
 }
 
-/// More than there are numbers for.
+/// More readers and writers than a lease has numbers for.
+///
+/// Red without: the end of the numbers in `Numbers::next`.
 #[tokio::test(start_paused = true)]
 async fn thousands_of_readers_and_writers_and_the_tokens_still_grow() {
     let store = Scripted::new();
@@ -369,6 +383,8 @@ async fn thousands_of_readers_and_writers_and_the_tokens_still_grow() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
+/// Red without: `contended`, which Redis reports to an exclusive holder; the check of it in
+/// `WaitQueues::next`.
 #[tokio::test]
 async fn over_redis_readers_cost_few_commands_and_another_process_gets_its_turn() {
     let server = RedisServer::start().await;
@@ -404,7 +420,8 @@ async fn over_redis_readers_cost_few_commands_and_another_process_gets_its_turn(
     turn.await.expect("its turn comes").unwrap().release().await.unwrap();
     tasks.join_all().await;
     let (commands, done) = (after.0 - before.0, after.1 - before.1);
-    // With what scripts do inside, each acquisition costs ten or more where the store is asked.
+    // If the store were asked, each acquisition would cost ten commands or more, with those inside
+    // scripts.
     assert!(commands < done, "{commands} commands, {done} acquisitions");
     drop((here, there));
     assert_nothing_left(&server).await;

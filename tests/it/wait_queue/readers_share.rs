@@ -1,5 +1,5 @@
-//! Readers that a writer of their process has let in share the lock with everybody as soon as no writer waits behind
-//! them, and after a moment in any case.
+//! Readers that a writer of their process has let in make the lock a shared one for all processes:
+//! at once if no writer waits behind them, and otherwise after a short time.
 
 use std::mem::forget;
 use std::sync::{Arc, mpsc};
@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{MS, SECOND, asks, got, on, patient, settle};
 use crate::support::{Fate, Scripted};
 
-/// A writer with two readers behind it, which have the lock when it has let go.
+/// A writer with two readers behind it, which get the lock when the writer releases it.
 async fn two_readers(manager: &LockManager) -> [LockGuard; 2] {
     let writer = manager.acquire("a", patient()).await.unwrap();
     let readers = [asks(manager, reads()).await, asks(manager, reads()).await];
@@ -26,6 +26,7 @@ fn reads() -> LockOptions {
     patient().mode(Mode::Shared)
 }
 
+/// Red without: `look_soon`, or `share` in that check; giving up the place in `share`.
 #[tokio::test(start_paused = true)]
 async fn readers_that_no_writer_waits_behind_share_the_lock_with_everybody() {
     let store = Scripted::new();
@@ -59,8 +60,11 @@ async fn readers_that_no_writer_waits_behind_share_the_lock_with_everybody() {
     assert_eq!(here.holder("a").await.unwrap(), None);
 }
 
-/// The store learns of it late, or does not answer: the lease is renewed for its readers meanwhile, and those of others
-/// wait no longer than until the next renewal.
+/// The store learns late that the lock is shared, or does not answer. Meanwhile the lease is
+/// renewed for its readers, and readers of other processes wait at most until the next renewal.
+///
+/// Red without: `renew_again` after a renewal without an answer; the value under which the store
+/// knows the claim until then.
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_fails_makes_the_lock_a_shared_one_later() {
     for fates in [
@@ -84,9 +88,9 @@ async fn a_renewal_that_fails_makes_the_lock_a_shared_one_later() {
     }
 }
 
-/// The readers are gone before the store has heard that they share.
+/// The readers are gone before the store learns that they share the lock.
 ///
-/// Red without: a release by whichever value the store knows the claim by.
+/// Red without: a release with the value under which the store knows the claim.
 #[tokio::test(start_paused = true)]
 async fn readers_that_leave_at_once_leave_nothing() {
     for fate in [Fate::Slow(SECOND), Fate::Late(SECOND), Fate::Refused, Fate::Answered] {
@@ -105,7 +109,10 @@ async fn readers_that_leave_at_once_leave_nothing() {
     }
 }
 
-/// The writer that waits behind them then waits in the store's queue, where it comes after those before it.
+/// The writer behind them then waits in the store's queue, after those that came before it.
+///
+/// Red without: the check of `EXCLUSIVE_FOR` in `look`; `looks_later` in `let_in_more`, or in
+/// `look`.
 #[tokio::test(start_paused = true)]
 async fn readers_that_stay_share_the_lock_although_a_writer_waits() {
     let store = Scripted::new();
@@ -132,7 +139,9 @@ async fn readers_that_stay_share_the_lock_although_a_writer_waits() {
     assert_eq!(here.holder("a").await.unwrap(), None);
 }
 
-/// A writer that no process polls keeps other processes out no longer than one that waits.
+/// A writer whose future is not polled keeps other processes out no longer than one that waits.
+///
+/// Red without: the same as above.
 #[tokio::test(start_paused = true)]
 async fn readers_share_the_lock_although_a_writer_is_not_polled_any_more() {
     for is_forgotten in [false, true] {
@@ -155,8 +164,10 @@ async fn readers_share_the_lock_although_a_writer_is_not_polled_any_more() {
     }
 }
 
-/// A process that lets readers in may compute for long afterwards, and no process drives its runtime meanwhile. Perhaps no process has the
-/// manager any more either, as soon as the reader has its lock.
+/// The writer that lets readers in may compute for a long time afterwards and so block its runtime.
+/// The manager may also be dropped as soon as the reader has its lock.
+///
+/// Red without: `looks_later` in `let_in_more`; `share` there if that is refused.
 #[test]
 fn readers_share_the_lock_although_the_writer_before_them_computes() {
     for is_gone in (0..30).map(|n| n % 2 == 0) {
@@ -176,7 +187,7 @@ fn readers_share_the_lock_although_the_writer_before_them_computes() {
         });
         told.recv().unwrap();
         own.block_on(writer.release()).unwrap();
-        // From here on, no process drives `own`.
+        // From here on, the runtime `own` is not driven.
         others.block_on(async {
             let other = timeout(5 * SECOND, there.acquire("a", reads()));
             let other = other.await.expect("it is kept out").unwrap();

@@ -1,4 +1,4 @@
-//! Shared locks and permits, and what may be taken inside of what.
+//! Shared locks and permits, and which mode may be taken inside which.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ async fn inside_an_exclusive_hold_every_mode_enters() {
     }
 }
 
-/// The refusal of `inner` inside of `outer`, if it is refused, and what stays locked.
+/// The error for `inner` inside `outer`, if any, and the keys that stay locked.
 async fn refusal(manager: &LockManager, outer: LockOptions, inner: LockOptions) -> Option<String> {
     let outer = manager.acquire("a", outer).await.unwrap();
     let began = Instant::now();
@@ -94,7 +94,7 @@ async fn refusal(manager: &LockManager, outer: LockOptions, inner: LockOptions) 
     answer
 }
 
-/// It could never be granted: it would wait for its own chain.
+/// The inner lock could never be granted: it would wait for its own chain.
 ///
 /// Red without: `check_sharing`.
 #[tokio::test(start_paused = true)]
@@ -119,14 +119,14 @@ async fn inside_a_shared_hold_only_the_same_way_of_sharing_enters() {
     for same in [&s, &p] {
         assert_eq!(refusal(&manager, same.clone(), same.clone()).await, None);
     }
-    // A shared entry into an exclusive hold is no more than shared.
+    // A shared entry into an exclusive hold is only shared.
     let outer = manager.acquire("a", patient()).await.unwrap();
     let entry = outer.scope(manager.acquire("a", shared())).await.unwrap();
     let inner = entry.scope(manager.acquire("a", patient())).await;
     assert!(matches!(inner, Err(Error::InvalidOptions(_))), "{inner:?}");
 }
 
-/// Red without: the turns that one who shares takes.
+/// Red without: the order among shared entries.
 #[tokio::test(start_paused = true)]
 async fn inside_an_exclusive_hold_those_that_share_are_in_together() {
     let manager = Scripted::new().manager();
@@ -154,7 +154,10 @@ async fn inside_an_exclusive_hold_those_that_share_are_in_together() {
     assert_eq!(three.0, alone.1, "and in the order of the calls");
 }
 
-/// A reader waits in one queue with those that want the lock alone.
+/// Readers and exclusive callers join the same wait queue.
+///
+/// Red without: the queue that shared callers join in `queue_for` (the reader then waits in the
+/// store, behind both).
 #[tokio::test(start_paused = true)]
 async fn exclusive_and_shared_callers_of_one_process_get_in_in_the_order_they_came() {
     let store = Scripted::new();

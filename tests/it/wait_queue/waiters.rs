@@ -1,4 +1,4 @@
-//! The wait budget of those who wait, and what is left of one that gives up.
+//! How long waiters wait, and what is left of one that gives up.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -11,7 +11,8 @@ use tokio::time::{Instant, sleep};
 use super::{MS, SECOND, asks, got, on, patient, settle};
 use crate::support::{Fate, Scripted};
 
-/// A caller behind a holder of its own process knows that the lock is taken: it asks the store nothing.
+/// A caller behind a holder of its own process knows that the lock is taken, and does not ask the
+/// store.
 ///
 /// Red without: the deadline in `LocalQueue::wait`, or what is known in `last_word`.
 #[tokio::test(start_paused = true)]
@@ -37,7 +38,7 @@ async fn a_waiter_whose_time_is_over_is_contended_and_the_next_gets_in() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// As long as that many pauses take, each of them a half of the delay at least.
+/// The wait lasts as long as that many pauses, each of at least half the delay.
 ///
 /// Red without: the retries in `Attempts::line_ends`.
 #[tokio::test(start_paused = true)]
@@ -52,7 +53,7 @@ async fn a_waiter_with_retries_waits_for_as_long_as_they_would_take() {
     assert_eq!(waited, began.elapsed());
 }
 
-/// Red without: `Patience::once`, and the place that such a one does not take.
+/// Red without: `Patience::once`; taking no place in the queue for such a call.
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_asks_once_does_not_wait_behind_others() {
     let manager = Scripted::new().manager();
@@ -86,9 +87,9 @@ async fn a_waiter_that_is_dropped_leaves_nothing_and_the_next_gets_in() {
     assert_eq!((calls.acquires, calls.releases), (1, vec![1]));
 }
 
-/// It was handed the lock, and is dropped before it could look.
+/// The waiter was handed the lock, and is dropped before its next poll.
 ///
-/// Red without: taking what was told out of a place that is dropped.
+/// Red without: taking the hand-off out of a place that is dropped.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_that_is_dropped_with_the_lock_in_its_hand_passes_it_on() {
     let store = Scripted::new();
@@ -104,7 +105,7 @@ async fn a_waiter_that_is_dropped_with_the_lock_in_its_hand_passes_it_on() {
     }
     settle().await;
     assert_eq!(manager.holder("a").await.unwrap(), None);
-    // And where the turn to ask lies in its hand, that is passed on as well.
+    // The right to ask the store is passed on in the same way.
     let held = manager.acquire("a", patient()).await.unwrap();
     let next = {
         let mut first = pin!(manager.acquire("a", patient().renew(false)));
@@ -117,9 +118,9 @@ async fn a_waiter_that_is_dropped_with_the_lock_in_its_hand_passes_it_on() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// It lay in the hand of a task that did not look for longer than the lease.
+/// The task was handed the lock, and was not polled for longer than the lease.
 ///
-/// Red without: the look at what is handed off in `LocalQueue::wait`.
+/// Red without: the check of the handed lease in `LocalQueue::wait`.
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_lapsed_in_the_hand_of_a_waiter_is_asked_for_again() {
     let store = Scripted::new();
@@ -137,7 +138,8 @@ async fn a_lock_that_lapsed_in_the_hand_of_a_waiter_is_asked_for_again() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// The store is away, but that has nothing to do with callers that wait for a holder of their own process.
+/// The store does not answer, which does not matter to callers that wait for a holder of their own
+/// process.
 ///
 /// Red without: `Known::Ours`.
 #[tokio::test(start_paused = true)]
@@ -155,16 +157,16 @@ async fn a_waiter_behind_its_own_process_is_contended_whatever_the_store_does() 
         let error = error.unwrap_err();
         assert!(matches!(error, Error::Contended { ref key, .. } if key == "a"), "{error:?}");
     }
-    // Inside the process the lock goes on all the same.
+    // Inside the process the lock is handed off all the same.
     let next = asks(&manager, patient().ttl(60 * SECOND)).await;
     held.release().await.unwrap();
     got(next).await.0.ensure_held().unwrap();
     assert_eq!(store.calls().acquires, 1);
 }
 
-/// The caller that asks for all is polled once and never again; the store is free.
+/// The future that asks for all waiters is polled once and never again, while the store is free.
 ///
-/// Red without: `pass_over_silent`, or the signs of life of the head.
+/// Red without: `pass_over_silent`, or the head's sign that it is still polled.
 #[tokio::test(start_paused = true)]
 async fn an_asker_that_is_polled_no_more_keeps_its_process_waiting_for_seconds_only() {
     let store = Scripted::new();
@@ -181,10 +183,10 @@ async fn an_asker_that_is_polled_no_more_keeps_its_process_waiting_for_seconds_o
     assert_eq!(here.holder("a").await.unwrap(), None);
 }
 
-/// The asker hears nothing; of the callers whose time is over one asks for all, and the others hear what it
-/// learns.
+/// The asker gets no answer. Of the callers that time out, one asks for all, and the others learn
+/// its result.
 ///
-/// Red without: the time that its question gets in `last_word`.
+/// Red without: the time for its question in `last_word`.
 #[tokio::test(start_paused = true)]
 async fn callers_behind_a_silent_asker_hear_what_one_of_them_learns() {
     let store = Scripted::new();
@@ -205,7 +207,10 @@ async fn callers_behind_a_silent_asker_hear_what_one_of_them_learns() {
     held.release().await.unwrap();
 }
 
-/// The same for several keys, and the one that asks for all gets them: the others are contended by it.
+/// The same for several keys. The caller that asks for all acquires them, and the others are
+/// contended by it.
+///
+/// Red without: `learned_for_all` in `granted`.
 #[tokio::test(start_paused = true)]
 async fn callers_behind_a_silent_asker_hear_that_one_of_them_got_in() {
     let store = Scripted::new();
@@ -232,7 +237,9 @@ async fn callers_behind_a_silent_asker_hear_that_one_of_them_got_in() {
     assert_eq!(store.calls().acquires, 2);
 }
 
-/// The one that asks for all is dropped before it has an answer: another of them asks.
+/// The caller that asks for all is dropped before its answer comes: another caller asks.
+///
+/// Red without: the end of `AsksForAll`.
 #[tokio::test(start_paused = true)]
 async fn callers_behind_a_silent_asker_ask_again_when_the_one_that_asked_for_them_is_dropped() {
     let store = Scripted::new();
@@ -258,8 +265,11 @@ async fn callers_behind_a_silent_asker_ask_again_when_the_one_that_asked_for_the
     held.release().await.unwrap();
 }
 
-/// A reader asks in the place of another, which has gone when the answer comes: a reader that came after a
-/// writer of another process does not get in before it.
+/// A reader asks in place of another reader, which is gone when the answer comes. A reader that
+/// came after a writer of another process does not get in before that writer.
+///
+/// Red without: the check of the other reader's hold when the question is sent (`is_beside` in
+/// `ask_for`).
 #[tokio::test(start_paused = true)]
 async fn readers_of_a_process_do_not_pass_a_writer_by_following_one_another() {
     let store = Scripted::new();
@@ -275,7 +285,7 @@ async fn readers_of_a_process_do_not_pass_a_writer_by_following_one_another() {
     let first = got(first).await.0;
     settle().await;
     first.release().await.unwrap();
-    // One of them asks the store, and the other waits behind it.
+    // One asks the store, and the other waits behind it.
     let late = [asks(&here, reads()).await, asks(&here, reads()).await];
     let second = got(second).await.0;
     sleep(5 * SECOND).await;
@@ -288,9 +298,10 @@ async fn readers_of_a_process_do_not_pass_a_writer_by_following_one_another() {
     }
 }
 
-/// The one ahead asks in vain; no process behind waits for longer than it wants to.
+/// The waiter at the head asks a store that is away; no caller behind it waits longer than its own
+/// limit.
 ///
-/// Red without: the place that passes on when the one ahead gives up.
+/// Red without: passing the place on when the head gives up.
 #[tokio::test(start_paused = true)]
 async fn each_waits_for_a_store_that_is_away_as_long_as_it_wants_to() {
     let store = Scripted::new();
@@ -313,9 +324,9 @@ async fn each_waits_for_a_store_that_is_away_as_long_as_it_wants_to() {
     got(last).await.0.release().await.unwrap();
 }
 
-/// Of one manager and of another, which is not shut down.
+/// The other manager is not shut down.
 ///
-/// Red without: the look at `stopped` beside every acquisition.
+/// Red without: the check of `stopped` beside every acquisition.
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_is_notified_at_once_to_all_in_the_queue() {
     let store = Scripted::new();

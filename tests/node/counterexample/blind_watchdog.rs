@@ -1,4 +1,4 @@
-//! A watchdog that makes the key last longer, whichever process's it is by then.
+//! A watchdog that extends the key, even if another client holds the lock by then.
 
 use redis::RedisResult;
 use tokio::time::Instant;
@@ -31,7 +31,7 @@ impl Algorithm for BlindWatchdog {
         told(done)
     }
 
-    /// One turn of the watchdog.
+    /// One renewal by the watchdog.
     async fn renew(&mut self, _: u32) -> Answer {
         let (asked, key) = (Instant::now(), self.server.key.clone());
         let done = self.server.ask(&["PEXPIRE", &key, &self.ttl]).await?;

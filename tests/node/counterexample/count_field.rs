@@ -1,5 +1,4 @@
-//! Reentrancy by a field of the lock object: it counts how often the lock was taken, and never asks by
-//! whom.
+//! Reentrancy by a field of the lock object, which counts the acquisitions and ignores the caller.
 
 use redis::RedisResult;
 use tokio::time::Instant;

@@ -1,4 +1,4 @@
-//! `SET NX PX`, and `DEL` in the `finally`: whichever process's lock it is by then.
+//! `SET NX PX`, and `DEL` in the `finally`, even if another client holds the lock by then.
 
 use redis::RedisResult;
 use tokio::time::Instant;

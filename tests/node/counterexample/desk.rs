@@ -1,5 +1,5 @@
-//! What a process does with the ledger that its lock guards: reads all, and writes all back with one
-//! element more.
+//! How a process uses the ledger that its lock protects: it reads all elements, and writes them
+//! back with one more.
 
 use std::error::Error;
 
@@ -13,7 +13,7 @@ pub(super) struct Desk {
     log: String,
     process: u32,
     added: u64,
-    /// The token with which it was read, when, and what was there.
+    /// The fencing token of the read, its time, and its result.
     read: Option<(u64, u64, Held)>,
 }
 
@@ -24,14 +24,14 @@ impl Desk {
         Ok(Self { ledger, log: format!("{path}.log"), process, added: 0, read: None })
     }
 
-    /// Whether the resource has let it.
+    /// Returns whether the resource allowed it.
     pub(super) fn reads(&mut self, fence: u64) -> bool {
         let began = monotonic();
         self.read = self.ledger.read(fence).map(|held| (fence, began, held));
         self.read.is_some()
     }
 
-    /// Whether the resource has let it. It writes down what was acknowledged.
+    /// Returns whether the resource allowed it. Records what was acknowledged.
     pub(super) fn writes(&mut self) -> Result<bool, Box<dyn Error>> {
         let (fence, read, mut held) = self.read.take().ok_or("nothing was read")?;
         self.added += 1;

@@ -1,4 +1,5 @@
-//! The value is when the lease ends, by its client's clock; who finds it past takes over by `GETSET`.
+//! The value is the end of the lease by its client's clock; a client that finds it in the past
+//! takes over by `GETSET`.
 
 use redis::RedisResult;
 
@@ -9,7 +10,7 @@ pub(super) struct Getset {
     server: Server,
     clock: Clock,
     ttl: i64,
-    /// What it has written as the holder.
+    /// The value that it wrote as the holder.
     ours: Option<i64>,
 }
 
@@ -29,7 +30,7 @@ impl Getset {
             return Ok(false);
         }
         let before: Option<i64> = self.server.ask(&["GETSET", &key, &ours]).await?;
-        // If another process was quicker, its value is ours by now.
+        // If another client was quicker, this client has overwritten its value.
         Ok(before == seen)
     }
 }

@@ -1,4 +1,4 @@
-//! lockattr, through its public API, under the same orders.
+//! lockattr, through its public API, with the same orders.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,7 +20,7 @@ impl Ours {
         let addrs = visit.addrs.join(",");
         let url = match visit.addrs.len() {
             1 => format!("redis://{addrs}"),
-            // No server of an counterexample is ever started anew, so none has to be waited for.
+            // No server of a counterexample restarts, so there is no restart to wait out.
             _ => format!("redlock://{addrs}?durable=true"),
         };
         let manager = LockManager::builder().url(url).ttl(visit.ttl).build()?;
@@ -28,7 +28,7 @@ impl Ours {
     }
 }
 
-/// A loss is an answer. All else leaves open what was done.
+/// A loss is an answer. Any other error leaves the outcome unknown.
 fn unless_lost(done: Result<(), Error>) -> Answer {
     match done {
         Ok(()) => told(true),

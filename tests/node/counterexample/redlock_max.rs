@@ -1,4 +1,4 @@
-//! Redlock, whose fencing token is the greatest of what a majority's counters say.
+//! Redlock, with the greatest counter of a majority as the fencing token.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::server::{Lease, Server, Visit, told};
 use super::{Algorithm, Answer, Told};
 
-/// Each node counts the locks that it has given.
+/// Each node counts the locks that it has granted.
 const ACQUIRE: &str = "if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then \
                        return redis.call('incr', KEYS[2]) end return 0";
 
@@ -45,7 +45,7 @@ impl RedlockMax {
         server.compare_and_delete(&self.token()).await
     }
 
-    /// On how many nodes it was there.
+    /// The number of nodes that had the lock.
     async fn all_given_back(&self) -> usize {
         let mut done = 0;
         for addr in &self.addrs {

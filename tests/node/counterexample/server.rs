@@ -1,4 +1,4 @@
-//! What the algorithms of the counterexamples have in common: the way to their servers, a clock, a lease.
+//! What the algorithms of the counterexamples share: connections to servers, a clock, a lease.
 
 use std::error::Error;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::arguments::Arguments;
 
-/// What this process was started for.
+/// The arguments of this process.
 pub(super) struct Visit {
     pub(super) addrs: Vec<String>,
     pub(super) key: String,
@@ -34,7 +34,6 @@ impl Visit {
         })
     }
 
-    /// The client's own clock, in milliseconds.
     pub(super) fn clock(&self) -> Clock {
         Clock { ahead: self.ahead, now: self.now }
     }
@@ -44,7 +43,7 @@ impl Visit {
     }
 }
 
-/// A clock that a client may have wrong.
+/// A clock that may be wrong.
 #[derive(Clone, Copy)]
 pub(super) struct Clock {
     ahead: i64,
@@ -61,18 +60,17 @@ impl Clock {
     }
 }
 
-/// A server and the lock on it.
 pub(super) struct Server {
     connection: MultiplexedConnection,
     pub(super) key: String,
     ttl: Duration,
 }
 
-/// The articles' own: deletes the key if it has this value.
+/// The script from the articles: deletes the key if it has this value.
 const COMPARE_AND_DELETE: &str =
     "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
 
-/// A silent server fails an acquire of several after this long.
+/// The time after which a silent server fails an acquire on several servers.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 
 impl Server {
@@ -85,7 +83,7 @@ impl Server {
         Ok(Self { connection, key: format!("lock:{key}"), ttl })
     }
 
-    /// Any command, in the words of the article.
+    /// Any command, as the article has it.
     pub(super) async fn ask<T: FromRedisValue>(&mut self, words: &[&str]) -> RedisResult<T> {
         let mut command = Cmd::new();
         command.arg(words).query_async(&mut self.connection).await
@@ -104,7 +102,7 @@ impl Server {
         script.key(&self.key).arg(value).invoke_async(&mut self.connection).await
     }
 
-    /// A script of the algorithm's own over the lock and one more key.
+    /// The algorithm's own script, over the lock and one more key.
     pub(super) async fn run<T: FromRedisValue>(
         &mut self,
         script: &str,
@@ -117,8 +115,8 @@ impl Server {
     }
 }
 
-/// Until when a holder may believe that it holds: counted from before it asked, on a clock that goes
-/// on while the process stands still.
+/// The time until which a holder may believe that it holds: counted from before its request, on a
+/// clock that goes on while the process is stopped.
 pub(super) struct Lease {
     ttl: Duration,
     until: Option<Instant>,
@@ -142,7 +140,7 @@ impl Lease {
     }
 }
 
-/// An answer of the article's kind.
+/// An answer as the articles have it.
 pub(super) fn told(done: bool) -> Result<super::Told, Box<dyn Error>> {
     Ok(if done { super::Told::Yes(None) } else { super::Told::No })
 }

@@ -1,4 +1,4 @@
-//! `SETNX`, and then `EXPIRE`: the lock, and that it ends by itself, in two commands.
+//! `SETNX`, and then `EXPIRE`: two commands to set the lock and its end.
 
 use redis::RedisResult;
 use tokio::time::Instant;

@@ -1,4 +1,4 @@
-//! The owner token is the time at which its owner began to ask.
+//! The owner token is the time of its owner's request.
 
 use redis::RedisResult;
 use tokio::time::Instant;
@@ -23,7 +23,7 @@ impl TimestampToken {
 impl Algorithm for TimestampToken {
     async fn acquire(&mut self, _: u32) -> Answer {
         let asked = Instant::now();
-        // One for all attempts.
+        // One token for all attempts.
         let now = self.clock.milliseconds();
         let token = self.token.get_or_insert_with(|| now.to_string());
         let done = self.server.set_nx_px(token).await?;

@@ -1,4 +1,4 @@
-//! A process that only waits dies, stands still or is cut off, while another waits for the same lock.
+//! A process that only waits is killed, stopped or cut off while another waits for the same lock.
 
 use std::time::Duration;
 
@@ -13,18 +13,19 @@ use crate::crowd::Sharing;
 use crate::nemesis::Trouble;
 use crate::topology::Topology;
 
-/// How many wait in the process that goes. Each would cost a lease if the store went on to serve them.
+/// The number of waiters in the process that leaves. Each would cost a lease if the store still
+/// served it.
 const WAITERS: usize = 15;
 
 const BOTH: [&str; 2] = ["plot:a", "plot:b"];
 
-/// Who holds what, which waits behind it for what, and a waiter behind that.
+/// The lock of the holder, of the waiters behind it, and of the waiter behind those.
 #[derive(Clone, Copy, Debug)]
 struct Locks {
     held: (&'static [&'static str], Sharing),
     left: (&'static [&'static str], Sharing),
     waited: (&'static [&'static str], Sharing),
-    /// Whether the holder stays: the other could have its lock beside it.
+    /// Whether the holder stays: the last waiter could share the lock with it.
     stays: bool,
 }
 
@@ -50,7 +51,7 @@ const SEVERAL: Locks = Locks {
     stays: true,
 };
 
-/// How waiters go, where that could cost others the most.
+/// The cases in which leaving waiters could cost others the most.
 const LEAVING: &[(Trouble, Locks)] = &[
     (Trouble::Killed, SHARED),
     (Trouble::Killed, SEVERAL),
@@ -61,7 +62,7 @@ const LEAVING: &[(Trouble, Locks)] = &[
     (Trouble::AllSwallowed, SHARED),
 ];
 
-/// Plays it once: how they went, and what that cost if it was too much.
+/// Plays it once. Returns how the waiters left, and the cost if it was too high.
 pub(super) async fn waiters_leave<T: Topology>(
     engine: &T,
     random: &mut StdRng,
@@ -77,7 +78,7 @@ pub(super) async fn waiters_leave<T: Topology>(
         locks = ALONE;
     }
     let is_cut = way == Trouble::AllSwallowed;
-    // Those that are cut off give up meanwhile, and cannot say so.
+    // Waiters that are cut off time out meanwhile, and cannot tell the store.
     let wait = if is_cut { Duration::from_millis(1_500) } else { PATIENT };
     let first = random.random_bool(0.5);
     let (holder, other) = (manager(engine), manager(engine));
@@ -85,7 +86,7 @@ pub(super) async fn waiters_leave<T: Topology>(
     let Ok(held) = held else {
         return (way, Some(format!("in peace, {:?}: {held:?}", locks.held)));
     };
-    // A holder that stays does so until all is over.
+    // A holder that stays holds until the end of the plot.
     let mut held = Some(held);
     let wires = Wires::before(engine).await;
     let mut node = crowd::<T>(&wires, locks.left, WAITERS, wait).await;
@@ -96,7 +97,7 @@ pub(super) async fn waiters_leave<T: Topology>(
     };
     let goes = async {
         if !first {
-            // The other waits already when they go.
+            // The other process waits already when they leave.
             sleep(Duration::from_millis(300)).await;
         }
         match way {
@@ -106,7 +107,7 @@ pub(super) async fn waiters_leave<T: Topology>(
                 wires.swallow();
                 sleep(wait + Duration::from_secs(3)).await;
                 wires.pass().await;
-                // It has a connection again, and its server may tell it what it waited for.
+                // It has a connection again, and its server may notify it of a grant.
                 sleep(Duration::from_secs(2)).await;
             }
         }

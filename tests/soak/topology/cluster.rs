@@ -10,7 +10,7 @@ use super::{PROCESS, REDIS_LINES_LAST, Topology};
 use crate::nemesis::{Attack, Harm, Trouble};
 use crate::worker::KEYS;
 
-/// Three masters with a replica each, which must have a lease before it counts.
+/// Three masters with a replica each; a lease counts only once the replica has it.
 impl Topology for Cluster {
     const SETTINGS: &'static str = "&replicas=1";
     const LINES_LAST: Duration = REDIS_LINES_LAST;
@@ -51,12 +51,13 @@ impl Topology for Cluster {
     }
 }
 
-/// To any of the other masters, with all of its keys: again, until none has come meanwhile.
+/// Moves the slot with all its keys to one of the other masters, again until no key was added
+/// meanwhile.
 async fn moves(cluster: &Cluster, slot: u16, pick: usize) {
     let from = cluster.master_of(slot).await;
     let mut others = Vec::new();
     for share in 0..3 {
-        // A slot of each master, as the cluster was set up; other slots move seldom enough.
+        // A slot of each master, as the cluster was set up; other slots are rarely moved.
         let master = cluster.master_of(share * 5461 + 1).await;
         if master.addr() != from.addr() {
             others.push(master);

@@ -1,4 +1,4 @@
-//! One server of each engine, or the ensemble that it is.
+//! One server of each engine, or one ensemble.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ impl Topology for MariaDb {
                            WHERE command <> 'Daemon' AND id <> CONNECTION_ID() AND user LIKE 'lock%'";
                 for id in self.query::<u64>("mysql", all).await {
                     let kill = format!("KILL {id}");
-                    // One that ended by itself meanwhile cannot be killed any more.
+                    // A connection that has ended meanwhile can no longer be killed.
                     let mut cli = self.cli("mysql").await;
                     mysql_async::prelude::Queryable::query_drop(&mut cli, kill).await.ok();
                 }
@@ -95,7 +95,7 @@ impl Topology for ZooKeeper {
 }
 
 impl Topology for Etcd {
-    /// Not one that stands still: before 3.4.31 and 3.5.13 a leader that does, and is replaced, may
+    /// No stopped member: before 3.4.31 and 3.5.13, a leader that is stopped and replaced may
     /// revoke the sessions that its successor has kept (etcd's issue 15247).
     const HARMS: &'static [Harm] = &[Harm::Restarted, Harm::Frozen, Harm::OneKilled];
 

@@ -1,4 +1,4 @@
-//! What several Redis have in common, however they belong together.
+//! The faults that all groups of several Redis servers share.
 
 use lockattr_tests::RedisServer;
 
@@ -8,7 +8,7 @@ pub(super) async fn forget(server: &RedisServer, kind: Harm) {
     let cli = server.cli().await;
     match kind {
         Harm::ScriptsFlushed => cli.script_flush().await,
-        // Not the servers' own connections among each other.
+        // Without the connections between the servers.
         _ => {
             for kind in ["normal", "pubsub"] {
                 cli.query::<u64>(&["CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes"]).await;

@@ -1,4 +1,4 @@
-//! A quorum of independent Redis.
+//! A quorum of independent Redis servers.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::fleets::forget;
 use super::{REDIS_LINES_LAST, Topology};
 use crate::nemesis::{Attack, Harm};
 
-/// Five servers that have each write on their disk before they answer.
+/// Five servers, each of which writes to disk before it answers.
 impl Topology for Independents {
     const LINES_LAST: Duration = REDIS_LINES_LAST;
     const HARMS: &'static [Harm] = &[

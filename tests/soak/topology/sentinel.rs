@@ -9,7 +9,7 @@ use super::fleets::forget;
 use super::{PROCESS, REDIS_LINES_LAST, Topology};
 use crate::nemesis::{Attack, Harm, Trouble};
 
-/// A master with two replicas, both of which must have a lease before it counts.
+/// A master with two replicas; a lease counts only once both have it.
 impl Topology for Sentinels {
     const SETTINGS: &'static str = "&replicas=2";
     const LINES_LAST: Duration = REDIS_LINES_LAST;

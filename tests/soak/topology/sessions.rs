@@ -1,5 +1,5 @@
-//! Locks that belong to connections. Whatever ends a connection ends its locks before the holder
-//! knows, so connections live as long as their processes here.
+//! Locks that belong to connections. A fault that ends a connection releases its locks before the
+//! holder knows, so here connections live as long as their processes.
 
 use lockattr_tests::{Engine, MariaDb, PostgresServer};
 

@@ -1,4 +1,4 @@
-//! One turn: acquires the lock, does things under it, and writes all of it down.
+//! One turn: a lock is acquired and used, and everything is recorded.
 
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
@@ -16,7 +16,7 @@ use super::turn::{Turn, Way};
 use super::wait_budget::in_time;
 use crate::outcome::Complaint;
 
-/// What a panic says that belongs to the work.
+/// The message of the panics that belong to the work.
 pub(super) const PLANNED: &str = "this panic is planned";
 
 pub(super) fn be_quiet_about_planned_panics() {
@@ -32,7 +32,7 @@ fn is_planned(payload: &(dyn Any + Send)) -> bool {
     payload.downcast_ref::<&str>() == Some(&PLANNED)
 }
 
-/// Takes a turn, to its end or until its caller drops it.
+/// Runs a turn, to its end or until its caller drops it.
 pub(super) async fn take(world: &World, turn: &Turn) {
     let id = world.chains.fetch_add(1, Ordering::Relaxed);
     let chain = Chain::new(&world.recorder, id, turn.names());
@@ -71,7 +71,7 @@ async fn with_a_guard(world: &World, chain: &Chain<'_>, turn: &Turn) {
         Err(error) => return refused(world, turn, calls, &error),
     };
     calls.ok(Some(guard.fencing_token().get()));
-    // Dropped before the guard, whichever process drops them.
+    // Dropped before the guard, wherever both are dropped.
     let mut ends = Ends { chain, lease: Some(Lease::clone(&guard)) };
     guard.scope(does(world, chain, turn, &guard)).await;
     if turn.way == Way::Dropped {
@@ -102,7 +102,7 @@ async fn gives_back(world: &World, chain: &Chain<'_>, guard: LockGuard, release:
 }
 
 async fn in_a_body(world: &World, chain: &Chain<'_>, turn: &Turn) {
-    // Whose answer is the body's beginning.
+    // The calls end when the body begins.
     let calls = Mutex::new(Some(chain.asks(turn.mode)));
     let asking = || calls.lock().expect("no panic in here").take();
     let has_begun = || calls.lock().expect("no panic in here").is_none();
@@ -129,7 +129,7 @@ async fn in_a_body(world: &World, chain: &Chain<'_>, turn: &Turn) {
     }
 }
 
-/// Who is refused learns why; only what is wrong with the work itself must never be the reason.
+/// A failed acquire may have any error, except one that shows a mistake in the work itself.
 fn refused(world: &World, turn: &Turn, calls: Calls, error: &Error) {
     if !matches!(error, Error::Contended { .. } | Error::Store { .. } | Error::Lost { .. }) {
         world.complaints.say(Complaint::Wrong(format!("{error} in {turn:?}")));
@@ -137,7 +137,7 @@ fn refused(world: &World, turn: &Turn, calls: Calls, error: &Error) {
     calls.refused(error);
 }
 
-/// Writes the end of a hold down, however it comes.
+/// Records the end of a hold, however it ends.
 struct Ends<'a> {
     chain: &'a Chain<'a>,
     lease: Option<Lease>,

@@ -1,11 +1,11 @@
-//! What one call chain writes into the history: nothing that it does not know.
+//! The history of one call chain: only what the chain knows.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lockattr::{Error, Lease};
 use lockattr_history::{Call, Mode, Op, Recorder};
 
-/// One chain and its keys. Of a lock on several keys, each has a history of its own.
+/// One chain and its keys. A lock on several keys has a separate history for each key.
 pub(super) struct Chain<'a> {
     recorder: &'a Recorder,
     id: u32,
@@ -13,7 +13,7 @@ pub(super) struct Chain<'a> {
     lost: AtomicBool,
 }
 
-/// The same call for each of the keys. Dropped without an end, it is one whose outcome is unknown.
+/// The same call for each of the keys. If it is dropped without an end, its outcome is unknown.
 pub(super) struct Calls(Vec<Call>);
 
 impl<'a> Chain<'a> {
@@ -51,8 +51,8 @@ impl<'a> Chain<'a> {
         held
     }
 
-    /// The hold is about to be given back, if there still is one. The lease is asked after the call
-    /// has begun: a process that stood still before it did not hold until then.
+    /// The hold is about to be released, if it still exists. The lease is checked after the call
+    /// begins: a process that was stopped before the check did not hold up to then.
     pub(super) fn ends(&self, lease: &Lease) -> Option<Calls> {
         let release = self.invoke(Op::Release);
         if lease.ensure_held().is_ok() {
@@ -63,7 +63,7 @@ impl<'a> Chain<'a> {
         None
     }
 
-    /// It was told that the hold is no more; told once.
+    /// Records once that the chain has learned of the loss.
     pub(super) fn loses(&self) {
         if !self.lost.swap(true, Ordering::Relaxed) {
             self.keys.iter().for_each(|key| self.recorder.lost(self.id, key));
@@ -88,7 +88,7 @@ impl Calls {
         self.0.into_iter().for_each(Call::unknown);
     }
 
-    /// What a refused acquire knows about itself.
+    /// Records the outcome of a failed acquire, as far as its caller knows it.
     pub(super) fn refused(self, error: &Error) {
         match error {
             Error::Contended { .. } | Error::ShutDown { .. } => self.fail(),

@@ -1,4 +1,4 @@
-//! What is done under a lock.
+//! The operations under a lock.
 
 use std::time::Duration;
 use std::{panic, thread};
@@ -14,7 +14,7 @@ use super::wait_budget::{SLACK, in_time};
 use super::{KEYS, World};
 use crate::outcome::Complaint;
 
-/// All deeds of a turn, for as long as its lease is good.
+/// Runs all operations of a turn, as long as its lease is good.
 pub(super) async fn does(world: &World, chain: &Chain<'_>, turn: &Turn, lease: &Lease) {
     for operation in &turn.operations {
         match *operation {
@@ -52,8 +52,7 @@ async fn guarded(world: &World, chain: &Chain<'_>, turn: &Turn, lease: &Lease, p
     }
 }
 
-/// Only an exclusive hold is entered again here: what a nested call may want beside others is theirs
-/// to wait for.
+/// Only an exclusive hold is entered again: a nested call that shares may have to wait for others.
 async fn nested(world: &World, chain: &Chain<'_>, turn: &Turn, pause: Duration) {
     if turn.mode != Mode::Exclusive {
         return;
@@ -70,7 +69,7 @@ async fn nested(world: &World, chain: &Chain<'_>, turn: &Turn, pause: Duration) 
             }
             inner.scope(guarded(world, chain, turn, &inner, pause)).await;
             let leave = chain.leaves(key);
-            // Lost or not, it is left.
+            // Released whether or not it is lost.
             inner.release().await.ok();
             leave.ok(None);
         }

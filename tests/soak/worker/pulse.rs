@@ -1,4 +1,4 @@
-//! How long this process stood still: what a waiter cannot be blamed for.
+//! How long this process was stopped, which does not count as waiting.
 #![expect(clippy::disallowed_methods, reason = "a thread that no runtime can hold up")]
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 const BEAT: Duration = Duration::from_millis(50);
 
-/// A thread that sees when it did not run.
+/// A thread that measures for how long it did not run.
 pub(super) struct Pulse(Arc<AtomicU64>);
 
 impl Pulse {
@@ -31,7 +31,6 @@ impl Pulse {
         Self(stood)
     }
 
-    /// In all, so far.
     pub(super) fn stood_still(&self) -> Duration {
         Duration::from_millis(self.0.load(Ordering::Relaxed))
     }

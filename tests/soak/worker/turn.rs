@@ -1,4 +1,4 @@
-//! What one turn does, drawn before it begins.
+//! The work of one turn, drawn before the turn begins.
 
 use std::time::Duration;
 
@@ -10,47 +10,44 @@ use rand::rngs::StdRng;
 use super::{KEYS, PERMITS, SEMAPHORE};
 use crate::chance::{millis, one_of};
 
-/// One acquisition and what is done under it.
+/// One acquisition and the work under it.
 #[derive(Debug)]
 pub(super) struct Turn {
-    /// Places in [`KEYS`], each once.
+    /// Indexes into [`KEYS`], each at most once.
     pub(super) keys: Vec<usize>,
     pub(super) mode: Shared,
     pub(super) options: LockOptions,
-    /// The longest that the options let it wait.
+    /// The longest wait that the options allow.
     pub(super) patience: Duration,
     pub(super) way: Way,
     pub(super) operations: Vec<Operation>,
     /// When the caller drops all of it, if it does.
     pub(super) dropped_after: Option<Duration>,
-    /// What follows.
+    /// The pause after the turn.
     pub(super) rest: Duration,
 }
 
 /// How the lock is acquired and released.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Way {
-    /// A guard that is released.
     Released,
-    /// A guard that is dropped.
     Dropped,
-    /// A guard that was asked for once.
+    /// A guard from a single attempt.
     Tried,
-    /// A body under the lock, as an annotated function's.
     Body,
 }
 
-/// One thing that is done under the lock.
+/// One operation under the lock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Operation {
     /// What the lock guards: an entry in each key's shelf, or a look at it.
     Guarded(Duration),
-    /// The same in a nested call, which enters again.
+    /// The same in a nested, reentrant call.
     Nested(Duration),
     Extended(Duration),
     /// The body works on, and may outlive its lease.
     Worked(Duration),
-    /// As that, without letting anybody else run.
+    /// The same, without yielding the thread.
     Blocked(Duration),
     Panicked,
 }
@@ -71,7 +68,7 @@ impl Turn {
             5 => Way::Tried,
             _ => Way::Body,
         };
-        // `try` and a body are for one key.
+        // `try` and a body take one key only.
         let way = if keys.len() > 1 && !matches!(way, Way::Dropped) { Way::Released } else { way };
         let (mut options, mut patience) = options(random, mode);
         if way == Way::Tried {
@@ -99,13 +96,13 @@ impl Turn {
         }
     }
 
-    /// What it asks for, in words.
+    /// The names of the operations.
     pub(super) fn names(&self) -> Vec<&'static str> {
         self.keys.iter().map(|&key| KEYS[key]).collect()
     }
 }
 
-/// Two or three of the exclusive ones, in any order.
+/// Two or three of the exclusive keys, in any order.
 fn several(random: &mut StdRng) -> Vec<usize> {
     let mut keys: Vec<usize> = (0..SEMAPHORE).collect();
     keys.rotate_left(random.random_range(0..SEMAPHORE));
@@ -137,7 +134,7 @@ fn options(random: &mut StdRng, mode: Shared) -> (LockOptions, Duration) {
     } else {
         options = options.retry(0);
     }
-    // A retry beside a wait of zero would never retry.
+    // With a wait of zero, a retry would never happen.
     match random.random_range(0..8) {
         0 => options = options.ttl(millis(random, 200..1500)).renew(false),
         1 => options = options.ttl(millis(random, 300..2000)),
@@ -183,14 +180,14 @@ mod tests {
         assert_ne!(format!("{:?}", drawn(3)), format!("{:?}", drawn(4)));
     }
 
-    /// Options that were refused would do nothing at all.
+    /// A turn with invalid options would do nothing at all.
     #[tokio::test]
     async fn every_turn_is_one_that_a_manager_takes() {
         let manager = lockattr::LockManager::connect("memory://?ttl=2s").await.unwrap();
         for turn in drawn(5) {
             match manager.acquire_all(turn.names(), turn.options.clone()).await {
                 Ok(guard) => guard.release().await.unwrap(),
-                // The one before holds at least for a while.
+                // The previous holder keeps the lock for `hold_at_least`.
                 Err(error) => {
                     assert!(matches!(error, Error::Contended { .. }), "{turn:?}: {error}");
                 }

@@ -1,4 +1,4 @@
-//! Whether every caller is answered within its wait budget.
+//! Checks that every waiting caller is answered in time.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use super::World;
 use super::turn::Turn;
 use crate::outcome::Complaint;
 
-/// What an answer may take beyond the wait budget of a waiter: the store's own timeouts, and a machine
-/// that has other things to do.
+/// What an answer may take beyond the caller's wait budget: the store's own timeouts, and a busy
+/// machine.
 pub(super) const SLACK: Duration = Duration::from_secs(8);
 
-/// A moment for the pulse to count that the process stood still.
+/// Time for the pulse to notice that the process was stopped.
 const MOMENT: Duration = Duration::from_millis(300);
 
-/// What a caller with this wait budget is answered, or a complaint that it is not. Where `has_begun`,
-/// it was.
+/// The answer to a caller with this wait budget, or a complaint that there was none. Where
+/// `has_begun` is true, there was one.
 pub(super) async fn in_time<T>(
     world: &World,
     turn: &Turn,

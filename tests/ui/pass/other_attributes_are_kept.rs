@@ -1,5 +1,5 @@
 #![deny(warnings, missing_docs, clippy::must_use_candidate)]
-#![allow(clippy::non_minimal_cfg)] // They stand for any that are on and off.
+#![allow(clippy::non_minimal_cfg)] // Examples of conditions that are on and off.
 //! Each attribute here has an effect that would be missed.
 
 use lockattr::{Error, LockManager, distributed_lock};

@@ -1,6 +1,6 @@
 //! The pinned expansions are themselves Rust: they are compiled here as printed, and one is run.
 #![allow(dead_code, unused)]
-#![allow(clippy::all)] // In print, what is generated looks as if it were written.
+#![allow(clippy::all)] // Printed code looks handwritten to Clippy.
 
 use lockattr::LockManager;
 

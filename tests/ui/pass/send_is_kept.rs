@@ -26,7 +26,7 @@ async fn compiles_and_runs() {
     let shop = Arc::new(Shop { name: "corner".to_owned() });
     let task = manager
         .scope(async {
-            // A cell may be sent, but not shared.
+            // `Cell` is `Send`, but not `Sync`.
             tokio::spawn(inherit(async { open(shop, std::cell::Cell::new(1), &["a"]).await }))
         })
         .await;

@@ -1,10 +1,10 @@
--- Takes locks that are free, or takes again those that this claim has already; gets in the queue for them
--- if they are not and it waits. All of them or none.
+-- Takes free locks, or takes again the locks that this claim already holds. If they are not free
+-- and the claim waits, adds it to the wait queues. All of the locks or none.
 --
 -- p_names is the name of the lock; of several, each with its length in 8 digits before it.
 --
--- Returns its number or NULL, whether others wait, a holder's value, the microseconds until a lease
--- ends or NULL, and the server's clock.
+-- Returns the fencing number or NULL, whether others wait, a holder's value, the microseconds until
+-- a lease ends or NULL, and the server's clock.
 CREATE PROCEDURE lockattr_v1_acquire(
   IN p_count INT, IN p_names LONGBLOB, IN p_token VARBINARY(32), IN p_value VARBINARY(8192),
   IN p_ttl BIGINT, IN p_mode VARBINARY(1), IN p_permits BIGINT,
@@ -26,7 +26,7 @@ main: BEGIN
   START TRANSACTION;
   SET v_now = TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6));
   IF p_count = 1 AND p_mode = 'x' THEN
-    -- The usual case: one lock, which no process has and no process waits for.
+    -- The usual case: one lock without holder and waiters.
     SET v_ids = UNHEX(SHA2(p_names, 256));
     INSERT INTO lockattr_locks (id, seat, name, mode, token, value, ear, ends, waiting, holders)
       VALUES (v_ids, '', p_names, 'x', p_token, p_value, p_ear, v_now + p_ttl, 0, 1)
@@ -43,7 +43,7 @@ main: BEGIN
       LEAVE main;
     END IF;
   ELSE
-    -- In the order in which everybody names them.
+    -- In the order that all clients use.
     WHILE LENGTH(p_names) > 0 DO
       IF p_count = 1 THEN
         SET v_name = p_names, p_names = '';
@@ -58,7 +58,7 @@ main: BEGIN
     END WHILE;
   END IF;
 
-  -- Their rows are locked. What is there?
+  -- The rows are locked. Read them.
   SET v_now = TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)), v_left = v_ids;
   WHILE LENGTH(v_left) > 0 DO
     SET v_id = LEFT(v_left, 32), v_left = SUBSTRING(v_left, 33);
@@ -68,7 +68,6 @@ main: BEGIN
   END WHILE;
 
   IF v_has = p_count THEN
-    -- The lease begins anew.
     SET v_left = v_ids;
     WHILE LENGTH(v_left) > 0 DO
       SET v_id = LEFT(v_left, 32), v_left = SUBSTRING(v_left, 33);
@@ -79,11 +78,11 @@ main: BEGIN
     CALL lockattr_v1_count(v_ids, v_now, v_number);
   ELSE
     IF NOT p_waits AND v_total > 0 THEN
-      -- They may be free for the line, if the last holder's lease has ended by itself.
+      -- If the last holder's lease has expired, the waiters may have the locks.
       CALL lockattr_v1_serve(v_ids, '', v_now, v_bells, v_number, v_served);
       SET v_total = 0;
     END IF;
-    -- All who waited in the queue may have been gone.
+    -- All waiters may have been gone.
     SET v_left = v_ids;
     WHILE LENGTH(v_left) > 0 AND NOT p_waits DO
       SET v_id = LEFT(v_left, 32), v_left = SUBSTRING(v_left, 33);
@@ -131,7 +130,7 @@ main: BEGIN
       SET v_first = LEAST(IFNULL(v_first, v_ends), v_ends);
     END IF;
     SELECT waiting + v_total INTO v_total FROM lockattr_locks WHERE id = v_id AND seat = '';
-    -- Made for a claim that did not get what it asked for.
+    -- The row of a claim that did not acquire the lock.
     DELETE FROM lockattr_locks WHERE id = v_id AND seat = '' AND mode = '-' AND waiting = 0;
   END WHILE;
   COMMIT;

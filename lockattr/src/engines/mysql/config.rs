@@ -1,4 +1,4 @@
-//! What a MySQL URL says: where the server is, as whom to log in, and how long to wait for it.
+//! The settings in a MySQL URL: the server's address, the login, and the timeouts.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -11,17 +11,16 @@ use crate::Error;
 use crate::lock::settings::ServerSettings;
 use crate::store::url::{shown, unknown_setting};
 
-/// What may stand in the query besides what a manager knows.
+/// The query settings besides those of the manager.
 const NAMES: &str = ", and for MySQL `connections`, `connect_timeout`, `response_timeout`, \
                      `heartbeat`, `lock`";
 
-/// A packet must hold a batch; the server has a limit of its own, at least this.
+/// Must hold a batch. The server's own limit is at least as large.
 const LARGEST_PACKET: usize = 1 << 24;
 
-/// As long as a server lets a connection be idle: the heartbeat keeps it, not this.
+/// The longest `wait_timeout` of a server: the heartbeat keeps connections open, not this.
 const IDLE: usize = 31_536_000;
 
-/// The settings of one MySQL store.
 #[derive(Clone)]
 pub(super) struct Config {
     pub(super) opts: Opts,
@@ -68,11 +67,10 @@ fn is_session(value: &str) -> Result<bool, Error> {
     }
 }
 
-/// Where the server is, and as whom to log in.
 fn login(url: &Url) -> Result<OptsBuilder, Error> {
     let decoded = |text: &str| {
         let text = percent_decode_str(text).decode_utf8();
-        // Not quoted: it may be the password.
+        // Not quoted: the text may be the password.
         text.map(Cow::into_owned)
             .map_err(|_| invalid("user, password or database in the URL are not UTF-8"))
     };
@@ -94,19 +92,20 @@ fn login(url: &Url) -> Result<OptsBuilder, Error> {
         .user(Some(user).filter(|user| !user.is_empty()))
         .pass(password)
         .db_name(Some(database))
-        // A server that is near is reached as the URL says, not by a socket it names.
+        // Connect as the URL says, even where a local server offers a socket.
         .prefer_socket(false)
-        // Against a peer that is gone without a word.
+        // Detects a peer that is gone silently.
         .tcp_keepalive(Some(Duration::from_secs(60)))
-        // Both would cost a trip to ask for.
+        // The client would ask the server for both, in an extra round trip.
         .max_allowed_packet(Some(LARGEST_PACKET))
         .wait_timeout(Some(IDLE)))
 }
 
-/// What each connection sets first. Nothing that the user's server sets otherwise may matter.
+/// What each connection sets first, so that no setting of the user's server matters.
 fn session_settings(timing: &ServerSettings) -> Vec<String> {
-    // Nothing is waited for longer than its answer would be. The server counts whole seconds. What waits
-    // in the queue does so in one statement; each server has its own name for the limit of those.
+    // A lock wait in the server lasts no longer than the wait for its answer. The server counts
+    // whole seconds. A queued session waits in one long statement, so statements have no time
+    // limit; MySQL and MariaDB name that limit differently.
     let limit = timing.response_timeout.as_secs().max(1);
     vec![
         "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED".into(),

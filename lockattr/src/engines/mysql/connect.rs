@@ -1,5 +1,5 @@
-//! How a connection is made, and left: with the rules in the database, and nothing of an earlier one
-//! still under way.
+//! Makes and abandons connections. A new one finds the procedures in the database, and nothing of
+//! its predecessor still in progress.
 
 use std::time::Duration;
 
@@ -11,21 +11,20 @@ use super::config::Config;
 use super::schema;
 use crate::store::StoreError;
 
-/// How long the tables and procedures may take, which are made once: each may wait for the disk.
+/// Limit for creating the tables and procedures, which happens once. Each may wait for the disk.
 const MIGRATION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A connection, and the name of the lock that its session holds for as long as it lives.
+/// A connection, and the name of the lock that its session holds while it lives.
 pub(super) struct Live {
     pub(super) connection: Conn,
     name: String,
 }
 
-/// The name of a connection that was left while the server may still have been at work for it.
+/// The name of an abandoned connection, for which the server may still be at work.
 pub(super) struct AbandonedSession(String);
 
 impl Live {
-    /// Connects. A session that was left is ended first, so that nothing which it was asked is done
-    /// after what this one will be asked.
+    /// Connects. Ends an abandoned session first, so that none of its requests runs later.
     pub(super) async fn connect(
         config: &Config,
         left: Option<&AbandonedSession>,
@@ -52,14 +51,14 @@ impl Live {
         Ok(Self { connection, name })
     }
 
-    /// Hangs up at once, whatever it still waits for.
+    /// Closes the connection at once, without waiting for answers.
     pub(super) fn leave(self) -> AbandonedSession {
         abandon(self.connection);
         AbandonedSession(self.name)
     }
 }
 
-/// What is done to connect, in time.
+/// Runs one step of connecting, within `limit`.
 async fn within<T>(
     config: &Config,
     limit: Duration,
@@ -76,10 +75,10 @@ async fn within<T>(
 
 /// Ends the session that holds the lock of this name, and returns once it has ended.
 async fn end(connection: &mut Conn, name: &str) -> Result<(), Error> {
-    // By what it holds: its number may be another's, if the server was restarted.
+    // Found by its lock: after a restart of the server, its id may be another session's.
     let id: Option<Option<u64>> = connection.exec_first("SELECT IS_USED_LOCK(?)", (name,)).await?;
     if let Some(id) = id.flatten() {
-        // It may have ended by itself meanwhile.
+        // The session may have ended meanwhile.
         let _gone = connection.query_drop(format!("KILL {id}")).await;
         connection.exec_drop("DO GET_LOCK(?, 60)", (name,)).await?;
         connection.exec_drop("DO RELEASE_LOCK(?)", (name,)).await?;
@@ -87,13 +86,12 @@ async fn end(connection: &mut Conn, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Hangs up. The client would wait for answers that are under way before it does so, unless there is
-/// no runtime.
+/// Closes the connection now. Inside a runtime, the client would first wait for pending answers.
 pub(super) fn abandon(connection: Conn) {
     std::thread::spawn(move || drop(connection));
 }
 
-/// What the server, or the way to it, answered instead.
+/// The error of the server or of the connection to it.
 pub(super) fn error_from(address: &str, error: Error) -> StoreError {
     let sentence = match &error {
         Error::Server(error) => format!("{address}: {}{}", error.message, advice(error.code)),
@@ -103,7 +101,6 @@ pub(super) fn error_from(address: &str, error: Error) -> StoreError {
     StoreError::new(sentence).with_source(error)
 }
 
-/// What to do about it, where that is known.
 fn advice(code: u16) -> &'static str {
     match code {
         // Access to the database, a table, a procedure; CREATE ROUTINE.
@@ -117,7 +114,7 @@ fn advice(code: u16) -> &'static str {
     }
 }
 
-/// Whether a connection is of no use after this.
+/// Whether the connection is unusable after this error.
 pub(super) fn ends_connection(error: &Error) -> bool {
     match error {
         // The server shuts down, has killed the session, or became a replica.

@@ -1,6 +1,6 @@
--- The number of the next acquisition of all these locks: the server's clock, or one more than last
--- time. A server that forgot everything still counts on, and a clock that goes back does not take
--- the counter along.
+-- Returns the number of the next acquisition of all these locks: the server's clock, or one more
+-- than the last number. A server that lost its data continues from the clock, and a clock that goes
+-- back does not take the counter back.
 CREATE PROCEDURE lockattr_v1_count(IN p_ids LONGBLOB, IN p_now BIGINT, OUT p_number BIGINT)
   SQL SECURITY INVOKER
 BEGIN

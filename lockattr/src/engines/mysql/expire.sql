@@ -1,4 +1,4 @@
--- Ends the leases on one lock whose time is over. Its row is locked already.
+-- Ends the expired leases on one lock. Its row is locked already.
 CREATE PROCEDURE lockattr_v1_expire(IN p_id BINARY(32), IN p_now BIGINT)
   SQL SECURITY INVOKER
 BEGIN

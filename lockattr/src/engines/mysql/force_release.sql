@@ -1,6 +1,6 @@
--- Takes one lock from all who have it, and hands it to those whose turn it is.
+-- Takes one lock from all its holders, and hands it off to the head of its wait queue.
 --
--- Returns a string: 1 if anybody had it, else 0.
+-- Returns a string: 1 if the lock was held, else 0.
 CREATE PROCEDURE lockattr_v1_evict(IN p_name VARBINARY(8192))
   SQL SECURITY INVOKER
 BEGIN
@@ -13,7 +13,7 @@ BEGIN
 
   START TRANSACTION;
   SELECT mode INTO v_mode FROM lockattr_locks WHERE id = v_id AND seat = '' FOR UPDATE;
-  -- Without a row, no process has it and no process waits for it.
+  -- Without a row, the lock has no holder and no waiters.
   IF v_mode IS NOT NULL THEN
     SET v_now = TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6));
     CALL lockattr_v1_expire(v_id, v_now);

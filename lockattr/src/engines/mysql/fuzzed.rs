@@ -1,4 +1,4 @@
-//! The doors to this engine for [`fuzzing`](crate::engines::fuzzing).
+//! Entry points to this engine for [`fuzzing`](crate::engines::fuzzing).
 
 #![allow(missing_docs, reason = "the doors are named after the rooms")]
 

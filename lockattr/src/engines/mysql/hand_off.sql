@@ -1,6 +1,6 @@
--- Hands locks to those whose turn it is, in the order in which they came. Their rows are locked. If
--- p_asker is among them, its number is returned instead of told. What no process has nor waits for then
--- goes, unless there is an asker, who needs the rows of its own locks still.
+-- Hands locks off to the heads of their wait queues, in order of arrival. The locks' rows are
+-- locked already. If p_asker is granted its locks, its number is returned instead of sent. Deletes
+-- the rows of locks without holder and waiters, except an asker's own: those are still needed.
 CREATE PROCEDURE lockattr_v1_serve(
   IN p_ids LONGBLOB, IN p_asker VARBINARY(32), IN p_now BIGINT,
   INOUT p_bells LONGTEXT CHARACTER SET ascii COLLATE ascii_bin, OUT p_number BIGINT,
@@ -29,7 +29,7 @@ BEGIN
         LEAVE one;
       END IF;
 
-      -- Whether it could have this lock, and all of its locks.
+      -- Whether the head could have this lock, and all of its locks.
       SELECT mode, holders INTO v_held, v_holders FROM lockattr_locks WHERE id = v_id AND seat = '';
       SET v_here = v_held = '-' OR (v_mode = 's' AND v_held = 's')
         OR (v_mode = 'p' AND v_held = 'p' AND v_holders < v_permits);
@@ -52,14 +52,14 @@ BEGIN
 
       IF v_refused THEN
         IF v_together > 1 AND v_here AND p_now - v_came < 1000000 THEN
-          -- It waits for another key: for a second, the next one may have this.
+          -- It waits for another key. For up to a second, the next waiter may have this one.
           SET v_passed = v_came;
           ITERATE one;
         END IF;
         LEAVE one;
       END IF;
 
-      -- No process hears it: its process is gone. Then the next one's turn has come.
+      -- If no connection listens for it, its process is gone, and the next waiter is served.
       SET v_heard = v_token <=> p_asker
         OR (v_ear <> '' AND IS_USED_LOCK(CONCAT('lockattr:', v_ear)) IS NOT NULL);
       SET v_left = v_ids, v_wanted = 0;
@@ -97,7 +97,7 @@ BEGIN
         END IF;
       END IF;
       IF v_together > 1 THEN
-        -- All of its locks are checked anew, this one too.
+        -- Check all of its locks again, this one included.
         SET v_open = CONCAT(v_open, v_ids);
         LEAVE one;
       END IF;

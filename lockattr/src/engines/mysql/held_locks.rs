@@ -1,4 +1,4 @@
-//! For operators: all leases that run under a prefix, and taking a lock from its holder.
+//! For operators: lists the leases under a prefix, and takes a lock from its holder.
 
 use mysql_async::Row;
 
@@ -7,8 +7,7 @@ use super::worker::{Query, SendPolicy};
 use crate::HeldLock;
 use crate::store::{HeldLockRows, LockKey};
 
-/// What is held under names that begin with `prefix`; of several who share a lock, first the one whose
-/// lease ends first.
+/// Queries the locks whose names begin with `prefix`, ordered by the end of their leases.
 pub(super) fn held_locks(prefix: &str) -> Query {
     let statement = "SELECT held.name, held.value, \
                      held.ends - TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)), \
@@ -22,7 +21,7 @@ pub(super) fn held_locks(prefix: &str) -> Query {
     Query { statement, params: (prefix, prefix).into(), policy: SendPolicy::IfAwaited }
 }
 
-/// Reads the answer to [`survey`].
+/// Reads the answer to [`held_locks`].
 pub(super) fn held(rows: Vec<Row>, prefix: &str) -> Option<Vec<HeldLock>> {
     let mut read = HeldLockRows::of(prefix);
     for row in rows {

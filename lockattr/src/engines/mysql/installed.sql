@@ -1,4 +1,4 @@
--- Made last: where it is, all is.
+-- Created last: if it exists, everything else does.
 CREATE PROCEDURE lockattr_v1_ready()
   SQL SECURITY INVOKER
 BEGIN

@@ -1,4 +1,4 @@
-//! Locks that are rows with an end: asked over a few connections, by one `CALL` each time.
+//! Locks with leases, kept as rows: requests over a few connections, by one `CALL` each.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Leases {
         asked: &AcquireRequest,
     ) -> Result<AcquireOutcome, StoreError> {
         let waits = asked.waiting != Waiting::Not;
-        // First of all: a grant that is delivered to no process would be passed on.
+        // Listen first: a grant for a process that does not listen would be passed on.
         let subscription = match waits || self.listener.has_subscribers() {
             true => self.listener.listen().await,
             false => Ok("".into()),
@@ -61,8 +61,8 @@ impl Leases {
         Ok(answer)
     }
 
-    /// Whether each claim had its locks: one statement for each connection and so many claims, all
-    /// at once, and the answers in the order of `items`.
+    /// Whether each claim held its locks, in the order of `items`. Sends one statement for each
+    /// connection and batch of `most` claims, all at once.
     async fn run_batches<I>(
         &self,
         items: &[I],
@@ -76,7 +76,7 @@ impl Leases {
         }
         let mut asked = Vec::new();
         for (slot, mut indices) in self.slots.iter().zip(by_slot) {
-            // In one order, so that no two batches wait for each other.
+            // In one order, so that two batches cannot deadlock.
             indices.sort_by_key(|&index| claim(&items[index]).key().name());
             for indices in indices.chunks(most) {
                 let batch: Vec<&I> = indices.iter().map(|&index| &items[index]).collect();
@@ -97,7 +97,7 @@ impl Leases {
         answers
     }
 
-    /// Which connection is asked about a claim: always the same one, so that the order is kept.
+    /// The connection for a claim: always the same one, so that requests keep their order.
     fn slot_index(&self, claim: &Claim) -> usize {
         self.connection_for(claim.key())
     }

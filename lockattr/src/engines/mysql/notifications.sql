@@ -1,4 +1,4 @@
--- What came for a listening connection; it goes once it was read.
+-- Returns the messages for a listening connection, and deletes them.
 CREATE PROCEDURE lockattr_v1_news(IN p_ear VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin)
   SQL SECURITY INVOKER
 BEGIN

@@ -1,6 +1,6 @@
--- Puts a message where the listening connection of a subscriber finds it, if there is one still: it goes
--- by the name of a lock that its process holds for as long as it lives, and the number behind the
--- colon is its id. Who is to be woken is added to a list.
+-- Stores a message for a listening connection, if it still exists. Its process holds a lock of that
+-- name for as long as it lives; the number after the colon is the id of the connection to wake,
+-- which is added to p_bells.
 CREATE PROCEDURE lockattr_v1_tell(
   IN p_ear VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin, IN p_token VARBINARY(32),
   IN p_message VARBINARY(8300), INOUT p_bells LONGTEXT CHARACTER SET ascii COLLATE ascii_bin,

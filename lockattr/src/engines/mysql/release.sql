@@ -1,5 +1,5 @@
--- Gives the locks of one claim back, where it still has them; takes it out of the line; and hands off
--- what has become free. p_after is for how many microseconds they stay taken still.
+-- Releases the locks that one claim still holds, removes it from the wait queues, and hands off
+-- what has become free. The locks stay taken for p_after microseconds.
 CREATE PROCEDURE lockattr_v1_release(
   IN p_count INT, IN p_names LONGBLOB, IN p_token VARBINARY(32), IN p_after BIGINT, OUT p_held INT)
   SQL SECURITY INVOKER
@@ -26,7 +26,7 @@ BEGIN
     END IF;
     SET v_id = UNHEX(SHA2(v_name, 256)), v_mode = NULL;
     SELECT mode INTO v_mode FROM lockattr_locks WHERE id = v_id AND seat = '' FOR UPDATE;
-    -- Without a row, no process has it and no process waits for it.
+    -- Without a row, the lock has no holder and no waiters.
     IF v_mode IS NOT NULL THEN
       SET v_ids = CONCAT(v_ids, v_id);
     END IF;
@@ -64,7 +64,7 @@ BEGIN
     IF p_after = 0 THEN
       CALL lockattr_v1_sooner(v_id, v_ends, v_now, v_bells);
     ELSE
-      -- It ends at another time than those in the queue were told.
+      -- The lease ends at another time than the waiters expect.
       SET v_came = 0;
       WHILE v_came IS NOT NULL DO
         SET v_ends = v_came, v_came = NULL;

@@ -1,5 +1,5 @@
--- Makes leases run on, each for its own TTL, where the claim still has its locks: the claims as in
--- lockattr_v1_releases, the number is the TTL.
+-- Extends leases that the claims still hold, each by its own TTL. The claims are encoded as in
+-- lockattr_v1_releases, with the TTL as the last number.
 --
 -- Returns a string: 1 for each claim that still has all its locks, else 0.
 CREATE PROCEDURE lockattr_v1_renew(IN p_items LONGBLOB)
@@ -27,8 +27,8 @@ BEGIN
         SET v_names = SUBSTRING(v_names, 9 + v_length);
       END IF;
       SET v_now = TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6));
-      -- Never shorter than it is: a renewal may overtake a longer one that `extend` sent. And always
-      -- changed, because only what has changed is counted. The end is compared as in
+      -- Never shortens a lease: a renewal may overtake a longer one that `extend` sent. Always
+      -- changes the row, because only changed rows are counted. The end is compared as in
       -- lockattr_v1_releases.
       UPDATE lockattr_locks SET ends = GREATEST(ends + 1, v_now + v_ttl)
         WHERE id = v_id AND seat IN ('', v_token) AND token = v_token AND ends - v_now > 0;

@@ -1,4 +1,4 @@
-//! What goes into the procedures, and what their answers mean.
+//! Builds the parameters of the procedures, and reads their answers.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::store::{
 };
 use crate::{FencingToken, Holder};
 
-/// `acquire.sql` for a claim; what concerns it is notified to `subscription`.
+/// `acquire.sql` for a claim, whose messages go to `subscription`.
 pub(super) fn acquire(asked: &AcquireRequest, subscription: &str) -> Query {
     let AcquireRequest { claim, ttl, waiting, .. } = asked;
     let (mode, permits) = match claim.sharing() {
@@ -57,7 +57,7 @@ pub(super) fn release<'a>(releases: impl Iterator<Item = &'a ReleaseRequest>) ->
     Query { statement, params: (items,).into(), policy }
 }
 
-/// Who has a lock; of several, who has it for the shortest time.
+/// The holder of a lock; of several, the one whose lease ends first.
 pub(super) fn holder(key: &LockKey) -> Query {
     let statement = "SELECT value, ends - TIMESTAMPDIFF(MICROSECOND, '2024-01-01', UTC_TIMESTAMP(6)) \
                      FROM lockattr_locks WHERE id = UNHEX(SHA2(?, 256)) AND token <> '' AND \
@@ -71,7 +71,7 @@ pub(super) fn ping() -> Query {
     Query { statement: "DO 0", params: Params::Empty, policy: SendPolicy::IfAwaited }
 }
 
-/// The locks of a claim: one as it is; of several, each with its length before it.
+/// The names of a claim's locks: a single one as it is, several each with its length before it.
 fn names(claim: &Claim) -> Vec<u8> {
     match claim.keys() {
         [key] => key.name().into(),
@@ -89,13 +89,12 @@ fn add(items: &mut Vec<u8>, claim: &Claim, number: u64) {
     items.extend(format!("{}{number:020}", claim.token()).bytes());
 }
 
-/// Reads the answer of `acquire.sql`, and what the server's clock showed.
+/// Reads the answer of `acquire.sql`, and the server's clock in it.
 pub(super) fn granted(rows: Vec<Row>, queued: bool) -> Option<(AcquireOutcome, Option<u64>)> {
     let row = rows.into_iter().next()?;
     read_acquire(mysql_async::from_row_opt(row).ok()?, queued)
 }
 
-/// What the columns of that answer come to.
 pub(super) fn read_acquire(columns: Answer, queued: bool) -> Option<(AcquireOutcome, Option<u64>)> {
     let (number, contended, value, left, clock) = columns;
     if let Some(number) = number {
@@ -106,7 +105,7 @@ pub(super) fn read_acquire(columns: Answer, queued: bool) -> Option<(AcquireOutc
         ));
     }
     let holder = value.map(|value| Box::new(holder_of(&value, left)));
-    // A moment later it is certainly over.
+    // A millisecond later the lease is certainly over.
     let again = |left: i64| MAX_RECHECK.min(from_micros(left) + Duration::from_millis(1));
     let queued = queued.then(|| left.map_or(MAX_RECHECK, again));
     Some((AcquireOutcome::Held { holder, queued }, clock))
@@ -120,14 +119,14 @@ pub(super) fn held_by(row: Row) -> Option<Holder> {
     Some(holder_of(&value, Some(left)))
 }
 
-/// Reads what there is for each of a batch: whether the claim had its locks.
+/// Reads whether each claim of a batch held its locks.
 pub(super) fn held(rows: Vec<Row>) -> Option<Vec<bool>> {
     let answers: Vec<u8> =
         mysql_async::from_row_opt::<(Vec<u8>,)>(rows.into_iter().next()?).ok()?.0;
     held_each(&answers)
 }
 
-/// Longer than anything, and yet no overflow when it is added to a clock.
+/// Longer than any lease, and small enough to be added to a clock.
 const MAX_MICROS: u64 = 1 << 60;
 
 fn micros(ttl: Duration) -> u64 {

@@ -1,14 +1,14 @@
-//! The tables and the rules in the database, and how they get there.
+//! The tables and procedures in the database, and their installation.
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
 
-/// The statements of a file are apart by this.
+/// Separates the statements of a file.
 const SEPARATOR: &str = ";;";
 
 const TABLES: &str = include_str!("tables.sql");
 
-/// In the order in which they are made: the last says that all are there.
+/// In the order of their creation. The last one exists only if all others do.
 const PROCEDURES: [&str; 15] = [
     include_str!("count.sql"),
     include_str!("expire.sql"),
@@ -27,7 +27,7 @@ const PROCEDURES: [&str; 15] = [
     include_str!("installed.sql"),
 ];
 
-/// As a program for the `mysql` client.
+/// A script for the `mysql` client.
 pub(super) const MIGRATION: &str = concat!(
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES';\nDELIMITER ;;\n",
     include_str!("tables.sql"),
@@ -67,11 +67,10 @@ pub(super) const MIGRATION: &str = concat!(
 const NO_SUCH_PROCEDURE: u16 = 1305;
 const PROCEDURE_EXISTS: u16 = 1304;
 
-/// The name of the lock under which the tables of a database are made. By SHA-2, as all digests here:
-/// MySQL 9.7 has no `MD5` any more, and a server's own names end after 64 characters.
+/// The name of the lock under which a database's tables are created. It uses SHA-2, as all digests
+/// here: MySQL 9.7 has no `MD5`. Lock names on the server have at most 64 characters.
 const MIGRATION_LOCK: &str = "CONCAT('lockattr:schema:', LEFT(SHA2(DATABASE(), 256), 16))";
 
-/// Whether all is there.
 pub(super) async fn is_installed(connection: &mut Conn) -> Result<bool, Error> {
     match connection.query_drop("CALL lockattr_v1_ready()").await {
         Err(Error::Server(error)) if error.code == NO_SUCH_PROCEDURE => Ok(false),
@@ -79,8 +78,8 @@ pub(super) async fn is_installed(connection: &mut Conn) -> Result<bool, Error> {
     }
 }
 
-/// Makes what is missing. Several processes may do so at once: one after the other is quicker, and it
-/// is right without, too; so is it beside an older version of ours, which takes a lock of another name.
+/// Creates what is missing. Several processes may do so at once; the lock only makes that quicker.
+/// An older version, which uses a lock of another name, may run at the same time.
 pub(super) async fn install(connection: &mut Conn) -> Result<(), Error> {
     let lock = format!("SELECT GET_LOCK({MIGRATION_LOCK}, 10)");
     let _held: Option<Option<i64>> = connection.query_first(lock).await?;

@@ -1,4 +1,4 @@
-//! The task that has one connection, and on it the lock of one claim after the other.
+//! The task that owns one connection, which holds the lock of one claim after another.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::store::{
     RenewOutcome, StoreError, Waiting,
 };
 
-/// As good as forever: the waiter gives up earlier.
+/// Practically without limit: the waiter gives up earlier.
 const WAIT_SECONDS: i64 = 31_536_000;
 
-/// What a session is asked, and by which claim: it may serve another when it comes to that.
+/// A command to a session. It names its claim, because the session may serve another one by then.
 pub(super) enum Command {
     Take {
         asked: AcquireRequest,
@@ -42,7 +42,7 @@ pub(super) enum Command {
     },
 }
 
-/// One connection's task. Ends when no process can ask it any more, and the lock with it.
+/// One connection's task. When no sender of commands is left, it ends, and its lock with it.
 pub(super) struct Session {
     sessions: Weak<Sessions>,
     config: Arc<Config>,
@@ -53,18 +53,17 @@ pub(super) struct Session {
     held: Option<Held>,
 }
 
-/// The lock that a session has.
 struct Held {
-    /// What it is called on the server.
+    /// Its name on the server.
     lock: String,
-    /// For how long its holder counts on it without an answer.
+    /// How long its holder relies on it without an answer.
     ttl: Duration,
 }
 
-/// What `session.sql` answers.
+/// The answer of `session.sql`.
 type LockAnswer = (Option<i64>, Option<u64>, String);
 
-/// There is nothing more that this session can do.
+/// The session cannot continue.
 struct SessionEnded;
 
 impl Session {
@@ -77,7 +76,7 @@ impl Session {
         self.serve(&mut commands).await;
     }
 
-    /// One claim after the other, until no process can ask any more or the connection is of no use.
+    /// Serves claims until no sender is left or the connection is unusable.
     async fn serve(&mut self, commands: &mut UnboundedReceiver<Command>) {
         loop {
             let command = match timeout(self.config.timing.heartbeat, commands.recv()).await {
@@ -118,7 +117,7 @@ impl Session {
     ) -> Result<(), SessionEnded> {
         let token = asked.claim.token();
         if !self.sessions.upgrade().is_some_and(|sessions| sessions.is_session_of(token, &handle)) {
-            // A claim asked twice, and was over with the first answer.
+            // The claim asked twice, and ended with the first answer.
             let _nobody_waits = reply.send(Err(too_late()));
             return Ok(());
         }
@@ -158,20 +157,20 @@ impl Session {
             return Ok(());
         };
         if self.held.is_some() {
-            // It had it already: a session may take a lock several times.
+            // The session held it already, and a session can hold a lock several times.
             let once_less = connection.exec_drop("DO RELEASE_LOCK(?)", (&lock,));
             if !matches!(timeout(limit, once_less).await, Ok(Ok(()))) {
                 return Err(SessionEnded);
             }
         }
         self.held = Some(Held { lock, ttl: asked.ttl });
-        // Whether others wait is not to be known: so they may.
+        // The server does not report whether others wait, so assume that they do.
         let fencing = FencingToken::from_counter(number);
         let _nobody_waits = reply.send(Ok(AcquireOutcome::Acquired { fencing, contended: true }));
         Ok(())
     }
 
-    /// Waits on the server until the lock is ours, or until the claim gives up.
+    /// Waits on the server until it grants the lock or the claim gives up.
     async fn wait(
         &mut self,
         asked: &AcquireRequest,
@@ -202,8 +201,8 @@ impl Session {
                         Some(Command::Release { token, reply, .. }) if token != claim.token() => {
                             let _nobody_waits = reply.send(ReleaseOutcome::NotHeld);
                         }
-                        // The server is notified, because it would notice only after a while that
-                        // no process waits any more, and might give us the lock meanwhile.
+                        // End the session on the server. Otherwise the server notices late that the
+                        // waiter is gone, and may grant it the lock meanwhile.
                         Some(Command::Release { reply, .. }) => {
                             self.end(id).await;
                             let _nobody_waits = reply.send(ReleaseOutcome::NotHeld);
@@ -255,8 +254,8 @@ impl Session {
         held.ttl = ttl;
         let ours = "SELECT IS_USED_LOCK(?) = CONNECTION_ID()";
         let asking = connection.exec_first::<Option<i64>, _, _>(ours, (&held.lock,));
-        // Longer than anybody waits for the answer: a connection that is given up is a lock that is
-        // given up. After that time its holder does not count on it any more.
+        // Longer than the caller waits: giving up the connection would give up the lock. After the
+        // TTL, the holder no longer relies on it.
         match timeout(ttl, asking).await {
             Ok(Ok(Some(Some(1)))) => {
                 let _nobody_waits = reply.send(RenewOutcome::Renewed);
@@ -286,7 +285,7 @@ impl Session {
             sleep(after).await;
         }
         let asking = connection.exec_first::<Option<i64>, _, _>("SELECT RELEASE_LOCK(?)", (lock,));
-        // If there is no answer, the lock goes with the connection.
+        // Without an answer, the lock ends with the connection.
         let answer = match timeout(self.config.timing.response_timeout, asking).await {
             Ok(Ok(Some(Some(1)))) => Ok(ReleaseOutcome::Released),
             Ok(Ok(_)) => Ok(ReleaseOutcome::NotHeld),
@@ -297,30 +296,29 @@ impl Session {
         if usable {
             self.finish_claim(handle);
         }
-        // Who asked has given up by now where there is no answer.
+        // Without an answer, the caller has timed out already.
         if let (Ok(answer) | Err(Some(answer)), Some(reply)) = (answer, reply) {
             let _nobody_waits = reply.send(answer);
         }
         if usable { Ok(()) } else { Err(SessionEnded) }
     }
 
-    /// The claim is over.
     fn finish_claim(&mut self, handle: UnboundedSender<Command>) {
         if let (Some(sessions), Some(token)) = (self.sessions.upgrade(), self.token.take()) {
             sessions.ended(token, Some((self.runtime, handle)));
         }
     }
 
-    /// Whether the connection helps; one that was never made is not.
+    /// Whether the connection still works. A connection that was never made does not.
     async fn is_alive(&mut self) -> bool {
         let Some(connection) = &mut self.connection else { return false };
-        // As patient as a renewal: with the connection, the lock is given up.
+        // As long as a renewal, because the lock is lost with the connection.
         let response = self.config.timing.response_timeout;
         let limit = self.held.as_ref().map_or(response, |held| held.ttl.max(response));
         matches!(timeout(limit, connection.ping()).await, Ok(Ok(())))
     }
 
-    /// Ends a session on the server, from another one.
+    /// Ends a session on the server, over another connection.
     async fn end(&self, id: u32) {
         let Ok(mut live) = Live::connect(&self.config, None).await else { return };
         let end = live.connection.query_drop(format!("KILL {id}"));
@@ -333,14 +331,14 @@ impl Drop for Session {
     fn drop(&mut self) {
         if let (Some(sessions), Some(token)) = (self.sessions.upgrade(), self.token) {
             sessions.ended(token, None);
-            // Who holds it is notified now, and not by a renewal.
+            // Notify the holder now, instead of at its next renewal.
             if self.held.is_some()
                 && let Some(subscriber) = sessions.subscribers.get(token.subscriber())
             {
                 subscriber.lost(token);
             }
         }
-        // At once: what has the lock is the connection.
+        // Close it at once: the lock belongs to the connection.
         if let Some(connection) = self.connection.take() {
             abandon(connection);
         }
@@ -366,7 +364,7 @@ mod tests {
     use crate::lock::settings::ServerSettings;
     use crate::store::{LockKey, Sharing, Subscriber};
 
-    /// A session that has the lock of one claim, and no connection, and how another one asks it.
+    /// A session without a connection that holds the lock of the first claim.
     fn served() -> (Session, Arc<Sessions>, [Arc<Claim>; 2]) {
         let url = vec![Url::parse("mysql://u@127.0.0.1:1/db").unwrap()];
         let query = [("lock".to_owned(), "session".to_owned())];
@@ -383,7 +381,7 @@ mod tests {
         (session, sessions, claims)
     }
 
-    /// Their messages came while it was the other's, and lay there.
+    /// The session serves another claim by the time it reads these commands.
     ///
     /// Red without: the token in each command.
     #[tokio::test]

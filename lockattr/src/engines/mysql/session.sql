@@ -1,7 +1,7 @@
--- Takes a lock that belongs to the session, and not to a row: in the server's own line, for so many
--- seconds. Its name there is kept apart from those of other databases.
+-- Takes a lock that belongs to the session and not to a row, waiting in the server's own queue for
+-- at most p_seconds. The lock's name there depends on the database, so databases share no locks.
 --
--- Returns whether it was acquired, the number of the acquisition, and the name of the lock on the server.
+-- Returns whether the lock was acquired, its fencing number, and its name on the server.
 CREATE PROCEDURE lockattr_v1_session(IN p_name VARBINARY(8192), IN p_seconds INT)
   SQL SECURITY INVOKER
 BEGIN

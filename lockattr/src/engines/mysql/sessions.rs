@@ -1,4 +1,4 @@
-//! Locks that belong to connections (`GET_LOCK`): each to one of its own, with which it ends.
+//! Locks that belong to connections (`GET_LOCK`): each has its own connection, and ends with it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,18 +20,18 @@ use crate::store::{
     RenewOutcome, RenewRequest, StoreError, Subscriber, Subscribers,
 };
 
-/// Which connection has a lock.
+/// Queries which connection holds a lock.
 const LOCK_CONNECTION: &str = "SELECT IS_USED_LOCK(CONCAT('lockattr:lock:', \
                      LEFT(SHA2(CONCAT(DATABASE(), '/', ?), 256), 50)))";
 
-/// Codes of the server's, for a connection that is gone and for one that is another user's.
+/// The server's error codes for a connection that is gone, and for one of another user.
 const NO_SUCH_THREAD: u16 = 1094;
 const NOT_OWNER: u16 = 1095;
 
-/// Who is asked about a claim: the task that has its connection.
+/// Sends commands to the task that owns a claim's connection.
 type SessionHandle = UnboundedSender<Command>;
 
-/// All of a store: those that have locks or wait for them, and some with nothing to do.
+/// All sessions of a store: holders, waiters and idle ones.
 pub(super) struct Sessions {
     pub(super) config: Arc<Config>,
     pub(super) subscribers: Subscribers,
@@ -68,7 +68,7 @@ impl Sessions {
     }
 
     pub(super) async fn renew(&self, renewal: &RenewRequest) -> Result<RenewOutcome, StoreError> {
-        // Without its connection, the lock is gone.
+        // Without its connection, the lock is lost.
         let token = renewal.claim.token();
         let Some(session) = self.of(token) else { return Ok(RenewOutcome::NotHeld) };
         let (reply, answer) = oneshot::channel();
@@ -98,7 +98,7 @@ impl Sessions {
         }
     }
 
-    /// Whether anybody has it: the server does not say more than by which connection.
+    /// Whether the lock is held: the server reports only the connection that holds it.
     pub(super) async fn holder(&self, key: &LockKey) -> Result<Option<Holder>, StoreError> {
         let mut live = Live::connect(&self.config, None).await?;
         let asking =
@@ -112,7 +112,7 @@ impl Sessions {
         Ok(answer?.flatten().map(|_| Holder::default()))
     }
 
-    /// Ends the connection that has it, and with that nothing else: each lock has one of its own.
+    /// Ends the connection that holds the lock. Other locks are safe: each has its own connection.
     pub(super) async fn force_release(&self, key: &LockKey) -> Result<bool, StoreError> {
         let mut live = Live::connect(&self.config, None).await?;
         let asking = async {
@@ -133,7 +133,7 @@ impl Sessions {
         let failed = |error| error_from(&self.config.address, error);
         match answer.map_err(failed)? {
             None => Ok(false),
-            // The second: it has ended by itself meanwhile.
+            // The connection has ended meanwhile.
             Some((_, Ok(()) | Err(Error::Server(ServerError { code: NO_SUCH_THREAD, .. })))) => {
                 Ok(true)
             }
@@ -153,11 +153,11 @@ impl Sessions {
         Live::connect(&self.config, None).await.map(|live| drop(live.leave()))
     }
 
-    /// The claim is over: its connection may serve another, or has ended.
+    /// Ends a claim. Its connection may serve another one, or has ended.
     pub(super) fn ended(&self, token: OwnerToken, handle: Option<(runtime::Id, SessionHandle)>) {
         {
             let mut tokens = self.tokens();
-            // It may have another by now, which is not over.
+            // The claim may have another session by now, which is not over.
             let ended = tokens.get(&token).is_some_and(|session| match &handle {
                 Some((_, handle)) => session.same_channel(handle),
                 None => session.is_closed(),
@@ -170,7 +170,7 @@ impl Sessions {
         idle.retain(|(_, session)| !session.is_closed());
         if let Some((runtime, session)) = handle {
             let others = idle.iter().filter(|(of, _)| *of == runtime).count();
-            // Else it ends, because no process can ask it any more.
+            // Otherwise the session ends, because no sender of commands is left.
             if others < self.config.timing.connections() {
                 idle.push((runtime, session));
             }
@@ -182,7 +182,7 @@ impl Sessions {
         self.tokens().get(&token).is_some_and(|of| of.same_channel(session))
     }
 
-    /// The session of a claim, if it has one still.
+    /// The session of a claim, if it still has one.
     fn of(&self, token: OwnerToken) -> Option<SessionHandle> {
         let mut tokens = self.tokens();
         let session = tokens.get(&token)?;

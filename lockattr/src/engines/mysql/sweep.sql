@@ -1,5 +1,5 @@
--- Clears up after those who came to an end without giving back, a few at a time: leases that are over
--- for a minute, with the places of those who are gone.
+-- Removes what processes left without a release, up to 20 locks per call: leases that ended over a
+-- minute ago, and the queue entries of processes that are gone.
 CREATE PROCEDURE lockattr_v1_sweep()
   SQL SECURITY INVOKER
 BEGIN

@@ -1,5 +1,5 @@
--- A row for each lock that somebody has or waits for (seat ''), which is also what makes changes of
--- it one after the other; and one for each of those who share it (seat = owner token). Times are in
+-- One row for each lock that has a holder or waiters (seat ''), whose row lock serializes all
+-- changes of the lock; and one for each of several holders (seat = owner token). Times are in
 -- microseconds since 2024-01-01, by the server's clock.
 CREATE TABLE IF NOT EXISTS lockattr_locks (
   id BINARY(32) NOT NULL COMMENT 'SHA-256 of the name',
@@ -16,7 +16,7 @@ CREATE TABLE IF NOT EXISTS lockattr_locks (
   KEY (ends)
 ) ENGINE=InnoDB
 ;;
--- A waiter in the queue: a row for each key of each claim.
+-- The wait queues: a row for each key of each waiting claim.
 CREATE TABLE IF NOT EXISTS lockattr_line (
   id BINARY(32) NOT NULL,
   came BIGINT NOT NULL,
@@ -31,7 +31,7 @@ CREATE TABLE IF NOT EXISTS lockattr_line (
   KEY (token)
 ) ENGINE=InnoDB
 ;;
--- What the listening connections are notified, until they have read it.
+-- Messages for the listening connections, until they are read.
 CREATE TABLE IF NOT EXISTS lockattr_news (
   id BIGINT NOT NULL AUTO_INCREMENT,
   ear VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,

@@ -1,9 +1,9 @@
--- Wakes the listening connections: after the commit, so that they find what they were told.
+-- Wakes the listening connections. Called after the commit, so that they find their messages.
 CREATE PROCEDURE lockattr_v1_ring(IN p_bells LONGTEXT CHARACTER SET ascii COLLATE ascii_bin)
   SQL SECURITY INVOKER
 BEGIN
   DECLARE v_ear BIGINT UNSIGNED;
-  -- Gone meanwhile, or another account's, which looks by itself.
+  -- The connection is gone, or belongs to another user: then it finds its messages later.
   DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END;
   WHILE p_bells <> '' DO
     SET v_ear = SUBSTRING_INDEX(p_bells, ',', 1);

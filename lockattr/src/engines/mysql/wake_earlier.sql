@@ -1,5 +1,5 @@
--- Those in the queue for a lock count on a lease that would have ended at p_ended, or on none. If the one
--- after it ends sooner, the first of them has to know that.
+-- The waiters of a lock expect its next lease to end at p_ended, or know of no lease if that is
+-- NULL. If the next lease ends sooner, notifies the first waiter whose process listens.
 CREATE PROCEDURE lockattr_v1_sooner(
   IN p_id BINARY(32), IN p_ended BIGINT, IN p_now BIGINT,
   INOUT p_bells LONGTEXT CHARACTER SET ascii COLLATE ascii_bin)

@@ -1,4 +1,4 @@
-//! A place in the pool: a task with a connection, that does what it is asked one after the other.
+//! A slot in the pool: a task that runs one query after another on its connection.
 //!
 //! A caller that asks may give up at any point; what was sent is seen through, so that the next command finds a
 //! connection on which nothing is under way.
@@ -17,20 +17,19 @@ use super::connect::{AbandonedSession, Live, ends_connection, error_from};
 use crate::store::StoreError;
 use crate::store::slots::FAILURE_CACHED_FOR;
 
-/// How often what others left behind is cleared up: once in so many commands.
+/// Sweeps once in this many queries.
 const SWEEP: u64 = 512;
 
-/// The server chose this transaction to give way to another.
+/// The server chose this transaction as the victim of a deadlock.
 const DEADLOCK_CODES: [u16; 2] = [1213, 1020];
 
 /// How often a command yields before that is an error.
 const MAX_DEADLOCKS: usize = 10;
 
-/// One command.
 pub(super) struct Query {
     pub(super) statement: &'static str,
     pub(super) params: Params,
-    /// What it is for: what is of no use to anybody any more is not even sent.
+    /// What to do if the caller is gone or the connection breaks.
     pub(super) policy: SendPolicy,
 }
 
@@ -40,7 +39,7 @@ pub(super) struct Query {
 pub(super) enum SendPolicy {
     /// As much as the first; but for no process it is not sent.
     IfAwaited,
-    /// As much as the first.
+    /// The second answer counts as the first would.
     Always,
     /// A no may come from the first, that was executed: it is unknown then.
     NoMeansUnknown,
@@ -52,7 +51,6 @@ struct Job {
     reply: oneshot::Sender<Result<Vec<Row>, StoreError>>,
 }
 
-/// One place in the pool.
 pub(super) struct ConnectionSlot {
     config: Arc<Config>,
     /// By runtime, because a connection dies with the runtime that made it.
@@ -64,7 +62,7 @@ impl ConnectionSlot {
         Self { config, tasks: Mutex::default() }
     }
 
-    /// Asks now, and returns what waits for the answer.
+    /// Sends the query now, and returns a future of its answer.
     pub(super) fn run(
         &self,
         query: Query,
@@ -84,7 +82,7 @@ impl ConnectionSlot {
             StoreError::new("it can only be asked inside a tokio runtime").not_sent()
         })?;
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        // A task that has ended went with its runtime.
+        // A closed task ended with its runtime.
         tasks.retain(|(_, task)| !task.is_closed());
         let known = tasks.iter().find(|(of, _)| *of == runtime.id());
         let job = match known {
@@ -117,7 +115,7 @@ impl Worker {
         Self { config, live: None, left: None, since: Instant::now(), failed: None, done: 0 }
     }
 
-    /// Until its store is gone.
+    /// Runs until the store is dropped.
     async fn work(mut self, mut jobs: UnboundedReceiver<Job>) {
         loop {
             match timeout(self.config.timing.heartbeat, jobs.recv()).await {
@@ -149,13 +147,13 @@ impl Worker {
         let mut first = None;
         loop {
             if self.live.is_none() {
-                // What was asked before may have been executed.
+                // An earlier attempt may have been executed.
                 if let Err(error) = self.connect().await {
                     return Err(first.unwrap_or(error));
                 }
             }
             let Some(live) = &mut self.live else { continue };
-            // From when it could be sent; to connect has a limit of its own.
+            // Counted from when it could be sent; connecting has its own limit.
             let left = limit.saturating_sub(sent_at.max(self.since).elapsed());
             if left.is_zero() {
                 let sentence =
@@ -210,7 +208,7 @@ impl Worker {
         }
     }
 
-    /// Asks a connection that had nothing to do whether it is there still.
+    /// Checks that an idle connection still works.
     async fn check_idle(&mut self) {
         let Some(live) = &mut self.live else { return };
         let limit = self.config.timing.response_timeout;
@@ -238,7 +236,7 @@ impl Worker {
     }
 }
 
-/// Whether each of a batch was answered with a yes.
+/// Whether each answer of a batch is yes.
 fn all_yes(rows: &[Row]) -> bool {
     let answers = rows.first().and_then(|row| row.get::<Vec<u8>, _>(0)).unwrap_or_default();
     !answers.contains(&b'0')

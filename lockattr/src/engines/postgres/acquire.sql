@@ -1,10 +1,10 @@
 -- 5: taking locks.
 
--- Takes locks that are free, or takes again those that this claim has already; gets in the queue for
--- them if they are not and it has an ear. All of them or none.
+-- Takes free locks, or takes again the locks that this claim already holds. If they are not free
+-- and the claim has an ear, adds it to the wait queues. All of the locks or none.
 --
--- Returns the number of this acquisition and whether others wait, or, without a number, a holder's
--- value, in how many microseconds a lease ends, and the server's clock.
+-- Returns the fencing number and whether others wait. Without a number, returns a holder's value,
+-- the microseconds until a lease ends, and the server's clock.
 create or replace function lockattr_acquire_1(
   locks bytea[], owner bytea, label bytea, wants text, most integer, lasts bigint, hears bigint,
   out number bigint, out wanted boolean, out holder bytea, out remains bigint, out clock bigint
@@ -67,7 +67,7 @@ begin
     end loop;
   end if;
 
-  -- They may be free for the line, if the last holder's lease has ended by itself.
+  -- If the last holder's lease has expired, the waiters may have the locks.
   select served_now.number, served_now.served into number, served
   from lockattr_serve_1(locks, owner, moment) as served_now;
   if served then
@@ -79,7 +79,7 @@ begin
   if number is null and not served and not wanted
     and lockattr_admits_1(locks, wants, most, moment)
   then
-    -- All who waited in the queue were gone.
+    -- All waiters were gone.
     number := lockattr_count_1();
     perform lockattr_take_1(locks, owner, label, wants, ends_at, moment);
   end if;

@@ -1,5 +1,4 @@
-//! The other form of the store in a PostgreSQL database: advisory locks, that belong to a session and
-//! end with it.
+//! The store with PostgreSQL's advisory locks, which belong to a session and end with it.
 
 mod acquire;
 mod claims;
@@ -37,50 +36,53 @@ use events::Processes;
 use session::Session;
 use sessions::Sessions;
 
-/// A name of so many bytes does not go into the message by which its holder hears that others wait.
+/// A name of this many bytes does not fit into the message that notifies its holder of waiters.
 const NO_MESSAGE: usize = 8_000;
 
 /// Locks that belong to a connection: PostgreSQL's advisory locks (version 13 and later), chosen by
 /// `postgres://…?lock=session`.
 ///
-/// It keeps nothing in the database, neither tables nor functions, and needs no right but to connect.
-/// A lock of the name `lock:product:42` is one statement for anybody, in any language:
+/// It creates no tables or functions in the database, and needs no right except to connect. Any
+/// program, in any language, takes a lock of the name `lock:product:42` with one statement:
 ///
 /// ```sql
 /// select pg_advisory_lock(hashtextextended('lock:product:42', 0));
 /// ```
 ///
-/// That is the number forever. It has 64 bits: two names that meet on one number are one lock.
+/// The number of a name never changes. It has 64 bits: two names with the same number are one lock.
 ///
-/// * **There is no TTL at the server.** A lock ends when it is given back, or when its connection
-///   ends: at once if its process is killed; if its host vanishes or is cut off, when the server's
-///   keepalives have found that out, which is 1.25 times the longest TTL asked for on that connection.
-///   The TTL says how long a holder believes in its lock without hearing from the server: by then it is
-///   `Lost`. A process that is frozen (SIGSTOP) keeps others out for as long as it is; but it is notified
-///   `Lost` when it goes on.
+/// * **The server has no TTL.** A lock ends when it is released, or when its connection ends: at
+///   once if its process is killed. If its host vanishes or is cut off, the server's keepalives
+///   detect that after 1.25 times the longest TTL asked for on that connection. The TTL says how
+///   long a holder relies on its lock without an answer from the server: after that the lock is
+///   `Lost`. A frozen process (SIGSTOP) keeps its lock while it is frozen, but gets `Lost` when it
+///   continues.
 /// * **If something between the two ends the connection at the server only**, as a proxy can, the
-///   next one gets in before the holder knows, which asks after a third of the TTL. Fencing tokens are
-///   for that.
-/// * **A waiter stands in the server's own line**, on a connection of its own, and is granted the
-///   lock by the server. The others share `connections` of them per tokio runtime. When a runtime ends, its
-///   connections end, and its locks with them.
-/// * **A claim for several keys** that waits has some of them already; two such claims take them in
-///   one order and cannot wait for each other. Permits are refused: there are no such advisory locks.
-/// * **`hold_at_least`** is kept by this process, and ends with it.
-/// * **Fencing tokens** are the server's transaction numbers (`pg_current_xact_id`): they grow over
-///   crashes and restarts, to a synchronous standby, and with `pg_upgrade`; not to an asynchronous
-///   standby that had not got the last of them, nor into a new server filled from a dump. Each makes
-///   its way to the log (a logical message `lockattr`, empty) before it is notified.
-/// * **A holder has no label at the server**: [`holder`](crate::LockManager::holder) tells that of
-///   this process' own, and of others what their connection is called: service, host, process.
-/// * **[Force](crate::LockManager::force_release) ends the session** that has the lock, and with it all
-///   other locks of that session; only of this process' own it takes the one. The user must be the
-///   holder's, or have `pg_signal_backend`. What is held [cannot be
-///   listed](crate::LockManager::held_locks): the numbers do not tell the names.
+///   next waiter acquires the lock before the holder learns of it at its renewal, after a third of
+///   the TTL. Fencing tokens protect the resource meanwhile.
+/// * **Each waiter waits in the server's own queue**, on a connection of its own, and the server
+///   grants it the lock. All other claims share `connections` connections per tokio runtime. When a
+///   runtime ends, its connections end, and its locks with them.
+/// * **A waiting claim for several keys** may hold some already. All claims take their locks in one
+///   order, so they cannot deadlock. Permits are refused: PostgreSQL has no such advisory locks.
+/// * **`hold_at_least`** is enforced by this process, and ends with it.
+/// * **Fencing tokens** are the server's transaction numbers (`pg_current_xact_id`). They grow
+///   across crashes and restarts, a failover to a synchronous standby, and `pg_upgrade`. They may
+///   not grow after a failover to an asynchronous standby that had not received the last of them,
+///   or in a new server filled from a dump. Each is written to the log (an empty logical message
+///   `lockattr`) before it is returned.
+/// * **A holder has no label at the server.** [`holder`](crate::LockManager::holder) returns the
+///   label for a holder in this process, and for others the name of their connection: service,
+///   host, process.
+/// * **[Force](crate::LockManager::force_release) ends the session** that holds the lock, and with
+///   it all other locks of that session. Within this process it takes only the one lock. The user
+///   must be the holder's, or have `pg_signal_backend`.
+///   [`held_locks`](crate::LockManager::held_locks) is refused, because the numbers do not reveal
+///   the names.
 /// * **A key** has less than 8,000 bytes with its prefix.
-/// * **A pooler must be in session mode**: others give a connection another server process each time.
-///   That is looked for when it connects, over three more connections for a moment, and refused; and each statement locks only in the process
-///   that the connection began with.
+/// * **A pooler must be in session mode**: otherwise a connection gets another server process each
+///   time. Connecting checks for that, briefly with three more connections, and fails if so. Also,
+///   each statement locks only in the process that the connection began with.
 ///
 /// ```
 /// use lockattr::store::PostgresSessionStore;
@@ -91,22 +93,22 @@ const NO_MESSAGE: usize = 8_000;
 /// ```
 pub struct PostgresSessionStore(Arc<Inner>);
 
-/// What the store's tasks know of it.
+/// The state that the store shares with its tasks.
 struct Inner {
     config: Arc<Config>,
     sessions: Sessions,
     claims: Claims,
     notifications: Notifications,
-    /// The server processes of the sessions, and those of sessions that are over.
+    /// The server processes of open sessions, and of ended ones.
     processes: Mutex<Processes>,
 }
 
 impl PostgresSessionStore {
-    /// The store that `url` names, with or without `lock=session`. Does not contact the server.
+    /// Opens the store that `url` names, with or without `lock=session`, without connecting.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] if the URL makes no sense.
+    /// [`Error::InvalidOptions`] if the URL is invalid.
     pub fn open(url: &str) -> Result<Self, Error> {
         let StoreUrl { urls, mut query } = StoreUrl::parse(url)?;
         if LockKind::take(&mut query)? == Some(LockKind::Lease) {
@@ -129,15 +131,14 @@ impl PostgresSessionStore {
     }
 }
 
-/// For transactions of the caller's own.
+/// For transactions of the caller.
 impl PostgresSessionStore {
-    /// The number of a lock's name.
     pub(super) async fn number_of(&self, key: &LockKey) -> Result<i64, StoreError> {
         let session = self.0.shared(key).await?;
         session.number(key.name()).await.map_err(|failure| failure.error)
     }
 
-    /// The number of an acquisition by the server process `pid`, if that has the lock here.
+    /// The number of an acquisition by the server process `pid`, if that process holds the lock.
     pub(super) async fn counts(
         &self,
         number: i64,
@@ -150,7 +151,7 @@ impl PostgresSessionStore {
 }
 
 impl Inner {
-    /// The session that claims for this key share.
+    /// The shared session for this key.
     async fn shared(self: &Arc<Self>, key: &LockKey) -> Result<Arc<Session>, StoreError> {
         self.sessions.shared(self, connection_for(key, self.config.timing.connections())).await
     }
@@ -171,7 +172,7 @@ impl fmt::Debug for PostgresSessionStore {
     }
 }
 
-/// The tasks of those that wait keep the store's inside; its sessions end with it.
+/// The tasks of waiters keep `Inner` alive, so they must give up first.
 impl Drop for PostgresSessionStore {
     fn drop(&mut self) {
         self.0.claims.waiting().iter().for_each(|waits| waits.give_up());
@@ -212,7 +213,7 @@ impl Store for PostgresSessionStore {
         self.0.force_release(key).await
     }
 
-    /// Makes all shared connections, so that the first locks need not wait for them.
+    /// Opens all shared connections, so that the first locks need not wait for them.
     fn needs_io(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! What a PostgreSQL URL says: where the server is, as whom, and how long to wait for it.
+//! The settings in a PostgreSQL URL: the server's address, the login, and the timeouts.
 
 use std::fmt::Write;
 
@@ -11,18 +11,17 @@ use crate::Error;
 use crate::lock::settings::ServerSettings;
 use crate::store::url::{shown, unknown_setting};
 
-/// The settings of one PostgreSQL store.
 #[derive(Clone)]
 pub(super) struct Config {
     pub(super) server: tokio_postgres::Config,
     /// The URL without its password, for errors.
     pub(super) address: String,
     pub(super) timing: ServerSettings,
-    /// What was found out about the way there.
+    /// The result of the check for a pooler.
     pub(super) pooler_check: PoolerCheck,
 }
 
-/// What the client's own connection strings have besides, as libpq names it.
+/// The query settings that go to the client, as libpq names them.
 const LIBPQ: &[&str] = &[
     "host",
     "hostaddr",
@@ -82,7 +81,7 @@ impl Config {
             server.application_name("lockattr");
         }
         if server.get_hosts().len() > 1 && !libpq.has("target_session_attrs") {
-            // Of several only the primary can lock.
+            // Of several servers, only the primary can lock.
             server.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
         if server.get_ssl_mode() == SslMode::Require {
@@ -92,7 +91,7 @@ impl Config {
                     .into(),
             ));
         }
-        // One that does not answer must leave time for the others.
+        // A server that does not answer must leave time for the others.
         let servers = server.get_hosts().len().max(server.get_hostaddrs().len()).max(1);
         let servers = u32::try_from(servers).unwrap_or(u32::MAX);
         server.connect_timeout(timing.connect_timeout / servers);
@@ -100,7 +99,7 @@ impl Config {
     }
 }
 
-/// A connection string of the client's, word by word.
+/// A connection string for the client, and the names that it sets.
 #[derive(Default)]
 struct Libpq {
     text: String,
@@ -108,7 +107,7 @@ struct Libpq {
 }
 
 impl Libpq {
-    /// What stands before the query: hosts and ports, user and password, the database.
+    /// Adds the part before the query: hosts and ports, user and password, the database.
     fn add_url(&mut self, urls: &[Url]) -> Result<(), Error> {
         let url = &urls[0];
         let hosts: Vec<_> =

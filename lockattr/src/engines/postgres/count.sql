@@ -1,15 +1,15 @@
 -- 3: the fencing counter.
 
--- The number of the next acquisition: microseconds since 2024-01-01 by the server's clock, or one
--- more than last time. A database that was restored, or a replica that had not got the last of
--- them, still counts on, and a clock that goes back does not take the counter along.
+-- Returns the number of the next acquisition: microseconds since 2024-01-01 by the server's clock,
+-- or one more than the last number. A restored database, or a replica that had not received the
+-- last numbers, continues from the clock. A clock that goes back does not take the counter back.
 --
--- A sequence does not wait for transactions, but it cannot be set to the greater of two numbers
--- either; hence the advisory lock, which no process holds for longer than this takes.
+-- A sequence does not wait for transactions, but cannot be set to the greater of two numbers. Hence
+-- the advisory lock, which is held only for this function's duration.
 create or replace function lockattr_count_1() returns bigint
 language plpgsql as $$
 declare
-  -- Expressions are evaluated at once, where `perform` would be a query.
+  -- Assignments are evaluated at once, where `perform` would be a query.
   taken boolean := false;
   number bigint;
   clock bigint;

@@ -6,7 +6,7 @@ use tokio::task::AbortHandle;
 use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::{AsyncMessage, Connection, Notification, Socket};
 
-/// Ends the task of a connection that was not made ready.
+/// On drop, ends the task of a connection that did not become ready.
 pub(super) struct Driver(AbortHandle);
 
 impl Driver {
@@ -14,7 +14,7 @@ impl Driver {
         Self(tokio::spawn(driving).abort_handle())
     }
 
-    /// The connection is ready: its task goes on.
+    /// The connection is ready: its task continues.
     pub(super) fn keep(self) -> AbortHandle {
         let handle = self.0.clone();
         std::mem::forget(self);
@@ -28,8 +28,7 @@ impl Drop for Driver {
     }
 }
 
-/// Reads and writes until the connection ends: after the last answer when no process has its client any
-/// more, or at once when it is broken.
+/// Reads and writes until the connection breaks, or its client is dropped and all is answered.
 pub(super) async fn drive(
     mut connection: Connection<Socket, NoTlsStream>,
     heard: impl Fn(&Notification) + Send,

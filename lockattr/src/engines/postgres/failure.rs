@@ -1,4 +1,4 @@
-//! What an error of the client's means here.
+//! What the client's errors mean for the store.
 
 use std::error::Error as _;
 
@@ -8,12 +8,12 @@ use tokio_postgres::error::{DbError, Severity, SqlState};
 use super::config::Config;
 use crate::store::StoreError;
 
-/// A question without an answer.
+/// A request without an answer that counts.
 pub(super) struct Failure {
     pub(super) error: StoreError,
-    /// Whether the connection is of no use any more, or is better made anew.
+    /// Whether the connection is unusable, or a new one would do better.
     pub(super) ends_connection: bool,
-    /// Whether the server took it back because of another transaction: it can be asked again.
+    /// Whether another transaction made the server roll it back, so that it can be repeated.
     pub(super) is_conflict: bool,
 }
 
@@ -23,7 +23,7 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// After these the next connection finds another server, or makes the tables.
+/// Errors after which a new connection finds another server, or creates the tables.
 const RECONNECT: &[SqlState] = &[
     SqlState::READ_ONLY_SQL_TRANSACTION,
     SqlState::UNDEFINED_FUNCTION,
@@ -31,10 +31,10 @@ const RECONNECT: &[SqlState] = &[
     SqlState::UNDEFINED_PSTATEMENT,
 ];
 
-/// A deadlock, a transaction that cannot be put in any order, and what `guard.sql` raises.
+/// A deadlock, a serialization failure, and what `guard.sql` raises.
 const CONFLICTS: &[&str] = &["40P01", "40001", "LA001"];
 
-/// The connection, or why there is none in the time that it may take.
+/// The connection, or the error after `connect_timeout`.
 pub(super) async fn connected<T>(
     config: &Config,
     connecting: impl Future<Output = Result<T, StoreError>>,
@@ -45,7 +45,7 @@ pub(super) async fn connected<T>(
     })
 }
 
-/// The answer to what was asked, or why there is none that counts.
+/// The answer to a request, or the error after `response_timeout`.
 pub(super) async fn answered<T>(
     config: &Config,
     asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
@@ -72,8 +72,7 @@ pub(super) fn failure_of(address: &str, error: tokio_postgres::Error) -> Failure
     let (ends_connection, is_conflict) =
         (fatal || RECONNECT.contains(code), CONFLICTS.contains(&code.code()));
     let told = StoreError::new(format!("{address}: {}", describe(said)));
-    // An error ends its transaction, and with that all that was done in it. One that ends the session
-    // may come after the commit.
+    // An error rolls back its transaction. One that ends the session may come after the commit.
     let told = if fatal { told } else { told.not_sent() };
     Failure { error: told.with_source(error), ends_connection, is_conflict }
 }

@@ -1,9 +1,9 @@
 -- 9: taking a lock from its holder, for operators.
 
--- Takes a lock from all who have it, and hands it to those whose turn it is.
+-- Takes a lock from all its holders, and hands it off to the head of its wait queue.
 --
--- Returns 1 if anybody had it, 0 if no process had; or, negative, the number of the server process whose
--- transaction has it until that ends.
+-- Returns 1 if the lock was held, else 0; or, negative, the id of the server process whose
+-- transaction holds it until it ends.
 create or replace function lockattr_evict_1(lock bytea) returns integer
 language plpgsql as $$
 declare
@@ -19,7 +19,7 @@ begin
       and classid::bigint << 32 | objid::bigint = lockattr_transaction_1(lock)
       and database = (select oid from pg_database where datname = current_database())
     limit 1;
-    -- If it has ended meanwhile, no process has the lock.
+    -- If the transaction has ended meanwhile, the lock is free.
     return coalesce(-process, 0);
   end if;
   ended := lockattr_ends_1(array[lock], moment);

@@ -1,4 +1,4 @@
-//! The doors to this engine for [`fuzzing`](crate::engines::fuzzing).
+//! Entry points to this engine for [`fuzzing`](crate::engines::fuzzing).
 
 #![allow(missing_docs, reason = "the doors are named after the rooms")]
 
@@ -22,7 +22,7 @@ pub fn acquired(
     granted(&said, queued).map(|(answer, _clock)| answer)
 }
 
-/// A server notifies, after its clock showed `clock`.
+/// A notification from the server, whose clock showed `clock` before.
 pub fn notified(subscriber: &Arc<Subscriber>, clock: Option<u64>, channel: &str, payload: &str) {
     let hears = Listener::default();
     hears.0.subscribers.add(subscriber);

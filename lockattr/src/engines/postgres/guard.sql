@@ -1,7 +1,7 @@
--- 2: one at a time on each lock.
+-- 2: one transaction at a time on each lock.
 --
--- What a function finds out about a lock has to be so still when it acts on it; so it holds the
--- advisory lock of that name until its transaction ends. Several are taken in one order.
+-- What a function reads about a lock must still hold when it acts. So it holds the advisory lock of
+-- that name until its transaction ends. Several are taken in one order.
 
 -- The advisory lock of a name. The table's number keeps schemas apart.
 create or replace function lockattr_number_1(bytea) returns bigint
@@ -9,7 +9,7 @@ language sql stable as $$
   select hashtextextended(encode($1, 'hex') collate "C", 'lockattr_leases'::regclass::oid::bigint)
 $$;
 
--- These locks, and all that those need who wait in the queue for one of them.
+-- These locks, and all others that the waiters of one of them need.
 create or replace function lockattr_needed_1(locks bytea[]) returns bytea[]
 language plpgsql stable as $$
 declare
@@ -28,8 +28,8 @@ begin
 end
 $$;
 
--- No other process does anything with these locks until the transaction ends. It must hold none of them
--- as yet, or two of them could wait for each other.
+-- Excludes other transactions from these locks until this one ends. It must hold none of them yet,
+-- or two transactions could deadlock.
 create or replace function lockattr_guard_1(locks bytea[]) returns void
 language plpgsql as $$
 declare
@@ -49,8 +49,7 @@ begin
       if needed <@ guarded then
         return;
       end if;
-      -- Somebody has come meanwhile who needs others too. They have to be taken in their order: so
-      -- this lets go of all.
+      -- A new waiter needs further locks. Release all, because they must be taken in order.
       raise exception using errcode = 'LA001', message = 'others came first';
     exception when sqlstate 'LA001' then
       null;
@@ -59,20 +58,20 @@ begin
 end
 $$;
 
--- The same for one lock, if no process in its line needs another; returns whether it is so.
+-- The same for one lock, if none of its waiters needs another; returns whether that is so.
 create or replace function lockattr_guard_one_1(lock bytea) returns boolean
 language plpgsql as $$
 begin
   if exists (select from lockattr_line where name = lock and names is not null) then
     return false;
   end if;
-  -- An expression, which is evaluated at once: `perform` would be a query.
+  -- An expression, which is evaluated at once; `perform` would be a query.
   return pg_advisory_xact_lock(lockattr_number_1(lock)) is not null;
 end
 $$;
 
--- To be asked where that has said yes and somebody waits in the queue: one who came meanwhile may need
--- others. Then the client has to ask again.
+-- Called after lockattr_guard_one_1 returned true, if the lock has waiters: a new one may need
+-- further locks. Then the client has to repeat its statement.
 create or replace function lockattr_still_one_1(lock bytea) returns void
 language plpgsql as $$
 begin

@@ -1,5 +1,4 @@
-//! The task that stays with a connection: makes it, and then asks it now and then whether it is
-//! still there.
+//! The task of a connection: makes it, and then checks that it still answers.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -44,7 +43,7 @@ impl<R: Role> HeartbeatTask<R> {
         }
     }
 
-    /// Whether the connection is still in use and answers; any answer will do, an error too.
+    /// Whether the connection is still in use and answers. An error is an answer too.
     async fn answers(&self) -> bool {
         let Some(slot) = self.slot.upgrade() else { return false };
         let Some(live) = slot.live_with(self.id) else { return false };

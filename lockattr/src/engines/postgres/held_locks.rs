@@ -1,4 +1,4 @@
-//! For operators: all leases that run under a prefix, and taking a lock from its holder.
+//! For operators: lists the leases under a prefix, and takes a lock from its holder.
 
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error};
@@ -7,8 +7,8 @@ use super::queries::{Query, Statements};
 use crate::HeldLock;
 use crate::store::{HeldLockRows, StoreError};
 
-/// What holds under names that begin with $1, those first whose lease ends first. A transaction that has
-/// a lock keeps the number of it, and not the name.
+/// The leases under names that begin with $1, ordered by their end. Locks of transactions are
+/// missing: those have only a number, not a name.
 const HELD_LOCKS: &str = "
     select name, value, (extract(epoch from ends - clock_timestamp()) * 1000000)::bigint, shared,
         (select count(*) from lockattr_line where lockattr_line.name = held.name)
@@ -22,7 +22,7 @@ const HELD_LOCKS: &str = "
 
 const FORCE_RELEASE: &str = "select lockattr_evict_1($1)";
 
-/// All that is held under names that begin with this.
+/// Lists all leases under names that begin with this.
 pub(super) struct HeldLocksQuery<'a>(pub(super) &'a str);
 
 impl Query for HeldLocksQuery<'_> {
@@ -40,7 +40,7 @@ impl Query for HeldLocksQuery<'_> {
     }
 }
 
-/// The lock of this name, from its holder.
+/// Takes the lock of this name from its holders.
 pub(super) struct ForceRelease<'a>(pub(super) &'a str);
 
 impl Query for ForceRelease<'_> {

@@ -1,4 +1,4 @@
-//! The two forms of locks in a PostgreSQL database, and which of them a URL chooses.
+//! The two kinds of locks in a PostgreSQL database, and which of them a URL chooses.
 
 use crate::store::AnyStore;
 
@@ -8,12 +8,11 @@ use super::{PostgresSessionStore, PostgresStore};
 use crate::Error;
 use crate::lock::settings::ServerSettings;
 
-/// What a lock is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockKind {
     /// A row with an end.
     Lease,
-    /// An advisory lock, that ends with its connection.
+    /// An advisory lock, which ends with its connection.
     Session,
 }
 
@@ -33,7 +32,7 @@ impl LockKind {
     }
 }
 
-/// The store that a URL names, in the form that it names.
+/// Opens the store that a URL names, with the kind of locks that it chooses.
 pub(crate) fn open(
     urls: &[Url],
     mut query: Vec<(String, String)>,

@@ -1,5 +1,5 @@
-//! Looks for a pooler that gives a connection another server process for each transaction: there a
-//! session's locks, its `LISTEN` and its settings are somebody else's a moment later.
+//! Detects a pooler that gives a connection another server process for each transaction: a
+//! session's locks, its `LISTEN` and its settings would soon belong to another client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,27 +14,27 @@ use super::failure::{connected, failure_of};
 use crate::store::StoreError;
 use crate::store::slots::FAILURE_CACHED_FOR;
 
-/// What was found out about the way to the server.
+/// The result of the last check, shared by all connections of a store.
 #[derive(Clone, Default)]
 pub(super) struct PoolerCheck(Arc<Mutex<Option<CheckOutcome>>>);
 
-/// When it was, and what came of it.
+/// When the check ended, and its result.
 type CheckOutcome = (Instant, Result<(), StoreError>);
 
 /// It may be another by then.
 const CHECK_VALID_FOR: Duration = Duration::from_secs(60);
 
-/// How often they are asked, because others may come and go in the same pool.
+/// How often the probes ask, because other clients may come and go in the same pool.
 const ROUNDS: usize = 3;
 
-/// The server's process, and when it began.
+/// Queries the server process, and when it began.
 pub(super) const SERVER_PROCESS: &str = "select pg_backend_pid(), backend_start::text from pg_stat_activity \
                    where pid = pg_backend_pid()";
 
 const COMMIT: &str = "select pg_backend_pid(), backend_start::text from pg_stat_activity \
                       where pid = pg_backend_pid(); commit";
 
-/// Refuses a way through such a pooler. Looks once in a while for all connections of a store.
+/// Refuses a connection through such a pooler. Checks now and then, for all connections of a store.
 ///
 /// Two connections begin a transaction each, so that two of the pool's server processes are taken. A
 /// pooler that gives away the last one used, or has no more than two, has given them that of the
@@ -44,7 +44,7 @@ pub(super) async fn refuse(config: &Config) -> Result<(), StoreError> {
     let mut looked = config.pooler_check.0.lock().await;
     match &*looked {
         Some((at, Ok(()))) if at.elapsed() < CHECK_VALID_FOR => return Ok(()),
-        // Of those who waited meanwhile.
+        // For the callers that waited meanwhile.
         Some((at, Err(error))) if at.elapsed() < FAILURE_CACHED_FOR => return Err(error.clone()),
         _ => {}
     }
@@ -59,7 +59,7 @@ async fn check(config: &Config) -> Result<(), StoreError> {
     let one = ask(config, &first.0, SERVER_PROCESS).await?;
     let (mut two, mut three) = (None, None);
     for _ in 0..ROUNDS {
-        // One after the other: the second may have taken the only process there is.
+        // One after the other: the second may have taken the only process.
         for (other, seen) in [(&second, &mut two), (&third, &mut three)] {
             let inside = other.begin(config).await?;
             if inside == one || *seen.get_or_insert_with(|| inside.clone()) != inside {
@@ -78,7 +78,7 @@ async fn check(config: &Config) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Another connection, that ends with this value.
+/// A probing connection, which ends when this value is dropped.
 struct ProbeConnection(Client, tokio::task::AbortHandle);
 
 impl ProbeConnection {
@@ -93,14 +93,14 @@ impl ProbeConnection {
         let begin = format!("begin; {SERVER_PROCESS}");
         match timeout(config.timing.response_timeout, self.0.simple_query(&begin)).await {
             Ok(Ok(said)) => server_process(&said).ok_or_else(|| refused(&config.address)),
-            // A pool by statement has no transactions.
+            // A pooler in statement mode has no transactions.
             Ok(Err(error)) if error.as_db_error().is_some() => Err(refused(&config.address)),
             Ok(Err(error)) => Err(failure_of(&config.address, error).error),
             Err(_) => Err(too_small(config)),
         }
     }
 
-    /// Who it is after the transaction.
+    /// Commits, and returns the server process after that.
     async fn commit(&self, config: &Config) -> Result<Process, StoreError> {
         let (committed, after) =
             tokio::join!(ask(config, &self.0, COMMIT), ask(config, &self.0, SERVER_PROCESS));
@@ -114,7 +114,6 @@ impl Drop for ProbeConnection {
     }
 }
 
-/// A server process, and when it began.
 type Process = (i32, String);
 
 async fn ask(config: &Config, client: &Client, words: &str) -> Result<Process, StoreError> {
@@ -128,7 +127,7 @@ async fn ask(config: &Config, client: &Client, words: &str) -> Result<Process, S
     })
 }
 
-/// What a simple query for a process and its beginning answered.
+/// Reads the answer of a simple query for [`SERVER_PROCESS`].
 pub(super) fn server_process(said: &[SimpleQueryMessage]) -> Option<Process> {
     said.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => {

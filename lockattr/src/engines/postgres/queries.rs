@@ -1,4 +1,4 @@
-//! Connections for questions: what is prepared on them, what goes in, and what the answers mean.
+//! Connections for requests: prepared statements, parameters, and the meaning of the answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,8 @@ use crate::store::{
 };
 use crate::{FencingToken, Holder};
 
-/// A connection that is asked.
 pub(super) struct Queries;
 
-/// What is prepared on each of them.
 pub(super) struct Statements {
     acquire: Statement,
     release: Statement,
@@ -38,7 +36,7 @@ impl Role for Queries {
     type Session = Arc<Statements>;
 
     async fn begin(&self, client: &Client, _place: i64) -> Result<Arc<Statements>, Error> {
-        // In one trip.
+        // In one round trip.
         let (acquire, release, renew, holder) = tokio::try_join!(
             client.prepare(ACQUIRE),
             client.prepare(RELEASE),
@@ -52,11 +50,9 @@ impl Role for Queries {
 /// What the server's clock showed when it refused a claim, in microseconds.
 pub(super) type Clock = Option<u64>;
 
-/// A question in one statement.
 pub(super) trait Query: Sync {
     type Answer: Send;
 
-    /// Asks it, on a connection with these statements.
     fn ask(
         &self,
         to: &Statements,
@@ -64,14 +60,14 @@ pub(super) trait Query: Sync {
     ) -> impl Future<Output = Result<Self::Answer, Error>> + Send;
 }
 
-/// For the locks of a claim; one with an ear waits in the queue.
+/// Asks for the locks of a claim. With an ear, the claim can queue.
 pub(super) struct AcquireQuery<'a> {
     pub(super) asked: &'a AcquireRequest,
     pub(super) ear: Option<i64>,
 }
 
 impl Query for AcquireQuery<'_> {
-    /// None if the server says what its function never does.
+    /// `None` if the answer is not one that the function can give.
     type Answer = Option<(AcquireOutcome, Clock)>;
 
     async fn ask(&self, to: &Statements, client: &Client) -> Result<Self::Answer, Error> {
@@ -97,7 +93,7 @@ impl Query for AcquireQuery<'_> {
     }
 }
 
-/// Who has the lock of this name; of several, whose lease ends first.
+/// Queries the holder of a lock; of several, the one whose lease ends first.
 pub(super) struct HolderQuery<'a>(pub(super) &'a str);
 
 impl Query for HolderQuery<'_> {
@@ -109,17 +105,16 @@ impl Query for HolderQuery<'_> {
     }
 }
 
-/// What can be asked about many claims at once.
+/// A request that many claims can share.
 pub(super) trait BatchItem: Sync {
     fn claim(&self) -> &Arc<Claim>;
 
-    /// In milliseconds, for how long.
+    /// The TTL or delay, in milliseconds.
     fn time(&self) -> i64;
 
     fn statement(to: &Statements) -> &Statement;
 }
 
-/// Makes leases run on.
 impl BatchItem for RenewRequest {
     fn claim(&self) -> &Arc<Claim> {
         &self.claim
@@ -134,7 +129,7 @@ impl BatchItem for RenewRequest {
     }
 }
 
-/// Gives locks back, now or so much later.
+/// Releases locks, now or after a delay.
 impl BatchItem for ReleaseRequest {
     fn claim(&self) -> &Arc<Claim> {
         &self.claim
@@ -149,12 +144,12 @@ impl BatchItem for ReleaseRequest {
     }
 }
 
-/// Whether each of these had its locks.
+/// Whether each of these claims held its locks.
 impl<I: BatchItem> Query for [&I] {
     type Answer = Vec<bool>;
 
     async fn ask(&self, to: &Statements, client: &Client) -> Result<Vec<bool>, Error> {
-        // As many as fit into a message.
+        // A message has no room for more.
         let size = |item: &&I| i32::try_from(item.claim().keys().len()).unwrap_or(i32::MAX);
         let sizes: Vec<_> = self.iter().map(size).collect();
         let names: Vec<_> = self.iter().flat_map(|item| names_of(item.claim())).collect();
@@ -166,7 +161,7 @@ impl<I: BatchItem> Query for [&I] {
     }
 }
 
-/// The columns of what `acquire.sql` returns.
+/// The columns of the answer of `acquire.sql`.
 pub(super) struct AcquireRow<'a> {
     pub(super) number: Option<i64>,
     pub(super) contended: Option<bool>,
@@ -175,7 +170,7 @@ pub(super) struct AcquireRow<'a> {
     pub(super) clock: Option<i64>,
 }
 
-/// Reads the answer of `acquire.sql`, and what the server's clock showed.
+/// Reads the answer of `acquire.sql`, and the server's clock in it.
 pub(super) fn granted(said: &AcquireRow<'_>, queued: bool) -> Option<(AcquireOutcome, Clock)> {
     let AcquireRow { number, contended, value, remains, clock } = *said;
     if let Some(number) = number {
@@ -185,28 +180,27 @@ pub(super) fn granted(said: &AcquireRow<'_>, queued: bool) -> Option<(AcquireOut
     let clock = u64::try_from(clock?).ok();
     let holder = value.zip(remains).map(|(value, remains)| holder_of(value, Some(remains)));
     let queued = queued.then(|| match remains.and_then(|micros| u64::try_from(micros).ok()) {
-        // A moment later it is certainly over, by either clock.
+        // A millisecond later the lease is certainly over, by either clock.
         Some(left) => MAX_RECHECK.min(Duration::from_micros(left) + Duration::from_millis(1)),
         None => MAX_RECHECK,
     });
     Some((AcquireOutcome::Held { holder: holder.map(Box::new), queued }, clock))
 }
 
-/// Bytes, because PostgreSQL keeps no zero in a text, and compares texts by the rules of a language.
+/// Bytes: a PostgreSQL text cannot contain a zero byte, and compares by a language's rules.
 fn names_of(claim: &Claim) -> impl Iterator<Item = &[u8]> {
     claim.keys().iter().map(|key| key.name().as_bytes())
 }
 
 fn bytes(token: OwnerToken) -> [u8; 16] {
-    // It reads what was just written.
+    // This parses what `to_string` has just written.
     u128::from_str_radix(&token.to_string(), 16).unwrap_or_default().to_be_bytes()
 }
 
-/// A century, which is more than any lease and less than a timestamp holds.
+/// A century: more than any lease, and within the range of a timestamp.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// Rounded down: the server then lets go a little earlier than asked, by less than the drift that
-/// every lease allows for.
+/// Rounds down: the lease ends a little earlier, by less than the drift that each allows for.
 fn millis(ttl: Duration) -> i64 {
     i64::try_from(ttl.min(LONGEST).as_millis()).unwrap_or(i64::MAX).max(1)
 }

@@ -1,6 +1,6 @@
--- 4: who holds a lock, which waits in the queue for it, and whose turn it is.
+-- 4: the holders of a lock, its wait queue, and the hand-off.
 
--- Whether a claim of this kind could have the locks now, but for those who came before it.
+-- Whether a claim of this kind could have the locks now, apart from the waiters before it.
 create or replace function lockattr_admits_1(
   locks bytea[], wants text, most integer, moment timestamptz
 ) returns boolean
@@ -20,7 +20,7 @@ begin
 end
 $$;
 
--- Whether the claim has all these locks.
+-- Whether the claim holds all these locks.
 create or replace function lockattr_has_1(locks bytea[], owner bytea, moment timestamptz)
 returns boolean
 language plpgsql as $$
@@ -54,7 +54,7 @@ begin
 end
 $$;
 
--- Tells a subscriber, when the transaction is committed. The first half of an owner token names it.
+-- Notifies a subscriber at the commit. The first half of the owner token names its channel.
 create or replace function lockattr_tell_1(owner bytea, message text) returns void
 language plpgsql as $$
 begin
@@ -62,7 +62,7 @@ begin
 end
 $$;
 
--- Whether the connection that held this advisory lock is there still. To be asked on any other.
+-- Whether the connection that took this advisory lock still exists. Must be called on another one.
 create or replace function lockattr_hears_1(ear bigint) returns boolean
 language plpgsql as $$
 begin
@@ -77,13 +77,13 @@ begin
   return least(
     (select min(ends) from lockattr_leases where name = any (locks) and ends > moment),
     (select min(ends) from lockattr_shares where name = any (locks) and ends > moment),
-    -- It is unknown when a transaction ends, and one that is rolled back tells no process.
+    -- The end of a transaction is not known in advance, and a rollback notifies no process.
     case when lockattr_taken_by_a_transaction_1(locks) then moment + interval '1 second' end
   );
 end
 $$;
 
--- So much later, in milliseconds, it is certainly over.
+-- The milliseconds after which the lease is certainly over.
 create or replace function lockattr_after_1(moment timestamptz, ends_at timestamptz) returns bigint
 language plpgsql as $$
 begin
@@ -91,8 +91,8 @@ begin
 end
 $$;
 
--- Those in the queue for a lock count on a lease that ends at `ended`, or on none if that is null. If the
--- one after it ends sooner, the first of them has to know that.
+-- The waiters of a lock expect its next lease to end at `ended`, or know of no lease if that is
+-- null. If the next lease ends sooner, notifies the first waiter that listens.
 create or replace function lockattr_tell_sooner_1(
   lock bytea, ended timestamptz, moment timestamptz
 ) returns void
@@ -118,8 +118,8 @@ begin
 end
 $$;
 
--- Hands the locks to those whose turn it is, in the order in which they came. If `asking` is one of
--- them, returns its number instead of telling it; and whether anybody was served.
+-- Hands the locks off to the heads of their wait queues, in order of arrival. If `asking` is one of
+-- them, returns its number instead of notifying it. Also returns whether any claim was served.
 create or replace function lockattr_serve_1(
   locks bytea[], asking bytea, moment timestamptz, out number bigint, out served boolean
 )
@@ -158,14 +158,14 @@ begin
             (extract(epoch from moment) * 1000000)::bigint,
             (exists (select from lockattr_line where name = any (needed)))::integer));
         elsif claim.names is not null then
-          -- Its process is gone: then the next one's turn has come, on each of them.
+          -- Its process is gone, so the next waiter of each of its locks is served.
           locks := locks || needed;
         end if;
       elsif claim.names is not null
         and extract(epoch from moment) * 1000000 - claim.place < 1000000
         and lockattr_admits_1(array[lock], claim.kind, claim.permits, moment)
       then
-        -- It waits for another lock, and not for a second yet: the next one may have this.
+        -- It waits for another lock. For up to a second, the next waiter may have this one.
         passed := claim.place;
       else
         exit;

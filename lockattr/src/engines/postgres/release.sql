@@ -1,10 +1,10 @@
 -- 6: giving locks back.
 
--- Gives locks back, where the claim still has them; takes claims out of the line; and hands off what
--- has become free. For each claim: how many locks it has, of all that are named one after the
--- other; its owner token; for how many milliseconds its locks stay taken still.
+-- Releases the locks that the claims still hold, removes the claims from the wait queues, and hands
+-- off what has become free. For each claim: the number of its locks, of all that are named one
+-- after the other; its owner token; for how many milliseconds its locks stay taken.
 --
--- Returns for each claim whether it had its locks.
+-- Returns for each claim whether it held its locks.
 create or replace function lockattr_release_1(
   sizes integer[], names_of_all bytea[], owners bytea[], stays bigint[]
 ) returns boolean[]
@@ -61,7 +61,7 @@ begin
           where name = lock and token = owner and ends > moment returning ends into ends_at;
         end if;
         if ends_at is not null then
-          -- It ends earlier than those in the queue were told.
+          -- The lease ends earlier than the waiters expect.
           for waiting in select token from lockattr_line where name = lock loop
             perform lockattr_tell_1(waiting.token, format('later %s %s',
               encode(waiting.token, 'hex'), lockattr_after_1(moment, ends_at)));
@@ -89,8 +89,8 @@ begin
 end
 $$;
 
--- Leases that ended by themselves go when their locks are asked for again; where no process ever asks,
--- one release of a hundred takes away what it finds on a few pages. It waits for no process.
+-- Deletes expired leases of locks that no client asks for; asking for a lock replaces its expired
+-- lease. Runs in one of a hundred releases, on a few pages, and skips locked rows.
 create or replace function lockattr_sweep_1() returns void
 language plpgsql as $$
 declare
@@ -118,12 +118,12 @@ begin
 end
 $$;
 
--- The beginning and the end of eight pages of a table, anywhere in it.
+-- The beginning and the end of eight random adjacent pages of a table.
 create or replace function lockattr_pages_1(of_table regclass) returns tid[]
 language plpgsql as $$
 declare
   pages bigint := pg_relation_size(of_table) / current_setting('block_size')::bigint;
-  -- The first and the last are as likely as any.
+  -- So that the first and the last page are as likely as any other.
   first bigint := floor(random() * (pages + 7)) - 7;
 begin
   return array[format('(%s,0)', greatest(first, 0))::tid, format('(%s,0)', first + 8)::tid];

@@ -1,9 +1,9 @@
 -- 8: keeping locks.
 
--- Makes leases run on, where the claim still has its locks. For each claim: how many locks it has, of
--- all that are named one after the other; its owner token; its TTL in milliseconds.
+-- Extends leases that the claims still hold. For each claim: the number of its locks, of all that
+-- are named one after the other; its owner token; its TTL in milliseconds.
 --
--- Returns for each claim whether it still has all its locks.
+-- Returns for each claim whether it still holds all its locks.
 create or replace function lockattr_renew_1(
   sizes integer[], names_of_all bytea[], owners bytea[], ttls bigint[]
 ) returns boolean[]
@@ -13,7 +13,7 @@ declare
   moment timestamptz;
   answers boolean[];
 begin
-  -- Who takes a lock whose lease has ended must not see it renewed at the same time.
+  -- A claim that takes a lock whose lease has expired must not see it renewed at the same time.
   for number in select distinct lockattr_number_1(lock) from unnest(names_of_all) as lock order by 1 loop
     perform pg_advisory_xact_lock(number);
   end loop;
@@ -26,7 +26,7 @@ begin
     select nth, owner, ends_at, size, names_of_all[first + place] as lock
     from claims, generate_series(1, size) as place
   ), alone as (
-    -- Never shorter than it is: a renewal may overtake a longer one that was sent before.
+    -- Never shortens a lease: a renewal may overtake a longer one that was sent before.
     update lockattr_leases set ends = greatest(ends, ends_at) from locks
     where name = lock and token = owner and ends > moment
     returning nth

@@ -1,5 +1,4 @@
-//! What each connection begins with: its settings, the tables, and that it is the only one in its
-//! place.
+//! The start of each connection: its settings, the tables, and that it is the only one in its slot.
 
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
@@ -9,11 +8,11 @@ use super::config::Config;
 use super::failure::failure_of;
 use crate::store::StoreError;
 
-/// Makes a new connection fit for locking, in the place with this number.
+/// Prepares a new connection for locking, in the slot with this number.
 pub(super) async fn begin(client: &Client, config: &Config, place: i64) -> Result<(), StoreError> {
     let failed = |error| failure_of(&config.address, error).error;
     let (settings, alone) = (settings(config), take_slot_lock(place));
-    // All in one trip.
+    // All in one round trip.
     let (set, alone, there) = tokio::join!(
         client.batch_execute(&settings),
         client.batch_execute(&alone),
@@ -27,13 +26,13 @@ pub(super) async fn begin(client: &Client, config: &Config, place: i64) -> Resul
     }
 }
 
-/// What the database, its owner or the user's role may have set otherwise.
+/// Overrides settings of the database, its owner or the user's role.
 fn settings(config: &Config) -> String {
-    // As far as the server, and its system, can count.
+    // The largest values that the server and its system accept.
     let limit = config.timing.response_timeout.as_millis().clamp(1, 2_000_000_000);
     let beat = config.timing.heartbeat.as_secs().clamp(1, 32_767);
     format!(
-        // Only what this server knows of it.
+        // The join skips settings that this server does not know.
         "select set_config(name, value, false) from (values
             -- What we give up waiting for, the server gives up doing.
             ('statement_timeout', '{limit}'), ('lock_timeout', '0'),
@@ -53,13 +52,13 @@ fn settings(config: &Config) -> String {
     )
 }
 
-/// Ends the session that was left in this place, if the server has it still, and takes the advisory
-/// lock that each holds for as long as it is there. What was asked on a connection that fell silent
-/// may lie in a frozen server's socket: it must not be executed behind what is asked on this one.
+/// Ends the session that was left in this slot, if the server still has it, and takes the advisory
+/// lock that each session holds while it lives. A request on a silent connection may lie in the
+/// socket of a frozen server. It must not run after the requests of this one.
 fn take_slot_lock(place: i64) -> String {
     format!(
-        // One that waits for a standby has committed already: ended, it would tell of that at once.
-        // Another session that looks whether this one hears shares its lock for a moment.
+        // A session that waits for a standby has committed, and would report that at once if ended.
+        // One that checks whether this session listens shares its lock for a moment.
         "select pg_terminate_backend(pid) from pg_locks join pg_stat_activity using (pid)
             where wait_event is distinct from 'SyncRep'
                 and locktype = 'advisory' and objsubid = 1 and granted and mode = 'ExclusiveLock'
@@ -69,7 +68,7 @@ fn take_slot_lock(place: i64) -> String {
     )
 }
 
-/// An error where the functions of this version are missing.
+/// Fails where the functions of this version are missing.
 const IS_INSTALLED: &str = "select 'lockattr_renew_1'::regproc";
 
 fn is_missing(error: &tokio_postgres::Error) -> bool {
@@ -77,7 +76,7 @@ fn is_missing(error: &tokio_postgres::Error) -> bool {
     error.code().is_some_and(|code| missing.contains(&code))
 }
 
-/// In one transaction, and in one process at a time.
+/// Runs in one transaction, and in one process at a time.
 fn install() -> String {
     let number = i64::from_be_bytes(*b"lockattr");
     format!("select pg_advisory_xact_lock({number});\n{}", PostgresStore::MIGRATION)

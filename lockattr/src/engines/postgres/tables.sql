@@ -1,12 +1,12 @@
--- Where lockattr keeps locks in PostgreSQL: 1, the tables.
+-- The locks of lockattr in PostgreSQL: 1, the tables.
 --
--- All of it can be run any number of times, beside programs that use it.
+-- The whole script can run any number of times, beside programs that use it.
 
 -- The fencing counter.
 create sequence if not exists lockattr_fence;
 
--- Locks that one claim has alone: its owner token, its value (the token again and the holder's
--- label), and when its lease ends, by this server's clock.
+-- Locks with one holder: its owner token, its value (the token again and the holder's label), and
+-- when its lease ends, by this server's clock.
 create table if not exists lockattr_leases (
   name bytea primary key,
   token bytea not null,
@@ -14,7 +14,7 @@ create table if not exists lockattr_leases (
   ends timestamptz not null
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
--- Locks that several share: kind is s (shared) or p (permits).
+-- Locks with several holders: kind is s (shared) or p (permits).
 create table if not exists lockattr_shares (
   name bytea,
   token bytea,
@@ -24,9 +24,9 @@ create table if not exists lockattr_shares (
   primary key (name, token)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
--- Those who wait, in the order of their places: microseconds since 1970. Kind is x (alone), s or p, and
--- permits how many there may be. Ear is the advisory lock that the connection holds which listens
--- for this claim: it ends with that. Names are all the locks of a claim for several.
+-- The wait queues. Place is the order: microseconds since 1970. Kind is x (exclusive), s or p, and
+-- permits the limit. Ear is the advisory lock of the connection that listens for this claim, and
+-- ends with it. Names are all the locks of a claim for several.
 create table if not exists lockattr_line (
   name bytea,
   place bigint,

@@ -1,4 +1,4 @@
-//! Locks inside a transaction of the caller's own.
+//! Locks inside a transaction of the caller.
 
 use std::any::Any;
 use std::time::Duration;
@@ -12,20 +12,20 @@ use super::{PostgresSessionStore, PostgresStore, in_one_step};
 use crate::FencingToken;
 use crate::store::{AnyStore, LockKey, StoreError};
 
-/// The channel on which a transaction that is committed says whose lock it had.
+/// The channel on which a committed transaction names the lock that it held.
 pub(super) const ENDED: &str = "lockattr_ended";
 
-/// No server process: somebody has the lock, and was not waited for.
+/// In place of a server process: the lock is held, and the transaction did not wait.
 pub(crate) const TAKEN: i32 = 0;
 
-/// No server process: the transaction would see what was there before it had the lock.
+/// In place of a server process: the transaction would see data from before it had the lock.
 pub(crate) const TOO_STRICT: i32 = -1;
 
-/// An open transaction of some PostgreSQL client, for
+/// An open transaction of a PostgreSQL client, for
 /// [`LockManager::acquire_in`](crate::LockManager::acquire_in).
 ///
-/// That of `tokio-postgres` is one. For another client it is written in a few lines, around its
-/// transaction; with sqlx:
+/// The transaction of `tokio-postgres` implements it. For another client, wrap its transaction;
+/// with sqlx:
 ///
 /// ```ignore
 /// struct InSqlx<'a, 'c>(&'a mut sqlx::Transaction<'c, sqlx::Postgres>);
@@ -41,10 +41,10 @@ pub(crate) const TOO_STRICT: i32 = -1;
 /// manager.acquire_in(&mut InSqlx(&mut transaction), "product:42").await?;
 /// ```
 pub trait PostgresTransaction {
-    /// What goes wrong with a statement.
+    /// The error of a statement.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// Runs `statement` in this transaction, with `number` in the place of `$1` (a `bigint`): the
+    /// Runs `statement` in this transaction, with `number` as `$1` (a `bigint`), and returns the
     /// one value, an `integer`, of its one row.
     fn ask(
         &mut self,
@@ -61,21 +61,21 @@ impl PostgresTransaction for tokio_postgres::Transaction<'_> {
     }
 }
 
-/// A store whose locks a transaction of the caller's can have.
+/// A store whose locks a transaction of the caller can hold.
 pub(crate) trait InTransactions: Sync {
     /// The number of the advisory lock that the transaction takes.
     fn number<'a>(&'a self, key: &'a LockKey) -> BoxFuture<'a, Result<i64, StoreError>>;
 
-    /// The statement that takes it, and returns the server process that has it then, or [`TAKEN`] or
-    /// [`TOO_STRICT`]. Where the transaction waits for it by itself, it does so for `wait` at most.
+    /// The statement that takes it, and returns the server process that then holds it, or [`TAKEN`]
+    /// or [`TOO_STRICT`]. If the statement itself waits, it does so for at most `wait`.
     fn statement(&self, key: &LockKey, wait: Option<Duration>) -> String;
 
-    /// Whether a lease keeps others out until the transaction has its lock; else it waits in the queue
-    /// with them.
+    /// Whether a lease excludes others until the transaction has its lock. Otherwise the
+    /// transaction waits in the queue with them.
     fn by_lease(&self) -> bool;
 
-    /// Whether the server process `pid` has the advisory lock `number` in the database of this
-    /// store: then the number of the acquisition, if it is counted here.
+    /// Whether the server process `pid` holds the advisory lock `number` in the database of this
+    /// store. If so, also the fencing token, if this store counts acquisitions here.
     fn sees(
         &self,
         number: i64,
@@ -83,14 +83,14 @@ pub(crate) trait InTransactions: Sync {
     ) -> BoxFuture<'_, Result<Option<Option<FencingToken>>, StoreError>>;
 }
 
-/// The store as one whose locks a transaction can have, if it is.
+/// The store, if a transaction can hold its locks.
 pub(crate) fn in_transactions(store: &AnyStore) -> Option<&dyn InTransactions> {
     let store: &dyn Any = &**store;
     let leases = store.downcast_ref::<PostgresStore>().map(|it| it as &dyn InTransactions);
     leases.or_else(|| store.downcast_ref::<PostgresSessionStore>().map(|it| it as _))
 }
 
-/// Whether that process has that lock.
+/// Whether the process $2 holds the lock $1.
 pub(super) const HAS: &str = "exists (
     select from pg_locks where locktype = 'advisory' and objsubid = 1 and granted
         and classid::bigint << 32 | objid::bigint = $1 and pid = $2
@@ -126,7 +126,7 @@ impl InTransactions for PostgresStore {
         )
     }
 
-    /// A commit tells those in the queue; the message is no process's if the transaction is rolled back.
+    /// A commit notifies the waiters. A rollback drops the message.
     fn statement(&self, key: &LockKey, _wait: Option<Duration>) -> String {
         let name: String = key.name().bytes().map(|byte| format!("{byte:02x}")).collect();
         format!(
@@ -156,8 +156,8 @@ impl InTransactions for PostgresSessionStore {
         Box::pin(self.number_of(key))
     }
 
-    /// The transaction's own limit comes back behind it. A stricter transaction than `read committed`
-    /// sees what was there when its first statement began, which would be before this one has waited.
+    /// Restores the transaction's own limit afterwards. A transaction stricter than
+    /// `read committed` sees the data from when its first statement began, before this one waited.
     fn statement(&self, _key: &LockKey, wait: Option<Duration>) -> String {
         let limit = wait.map_or(0, |wait| wait.as_millis().clamp(1, 2_000_000_000));
         let lock = match wait {

@@ -1,5 +1,4 @@
-//! Which claims of this process wait in the queue of which lock: those that ask again when a
-//! transaction that had it is committed.
+//! The queued claims of this process, by lock. They ask again when its transaction commits.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -8,14 +7,13 @@ use tokio::time::Instant;
 
 use crate::store::{Claim, Subscribers};
 
-/// The claims, by the names of their locks.
 #[derive(Default)]
 pub(super) struct TransactionWaiters(Mutex<Names>);
 
 #[derive(Default)]
 struct Names {
     claims: HashMap<String, Vec<Weak<Claim>>>,
-    /// As many of them as make it worth looking for what can be forgotten.
+    /// At this many names, entries without waiters are removed.
     many: usize,
 }
 
@@ -35,7 +33,7 @@ impl TransactionWaiters {
         }
     }
 
-    /// Tells those who wait in this queue to ask again now.
+    /// Notifies the waiters of this lock to ask again now.
     pub(super) fn ask_again(&self, subscribers: &Subscribers, name: &str) {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(claims) = names.claims.get_mut(name) else { return };

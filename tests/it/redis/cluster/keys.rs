@@ -13,7 +13,7 @@ async fn both(manager: &LockManager, keys: [&str; 2]) -> LockGuard {
     manager.acquire_all(keys, LockOptions::new()).await.unwrap()
 }
 
-/// The keys of these tests in one shared cluster, kept apart from those of others.
+/// Options that keep these tests apart in one shared cluster.
 fn query(test: &str) -> String {
     format!("{LONG}&prefix={test}:")
 }
@@ -26,6 +26,7 @@ async fn left(cluster: &Cluster, prefix: &str) -> Vec<String> {
     left
 }
 
+/// Red without: the release of the locks that were acquired before another key was refused.
 #[tokio::test]
 async fn a_waiter_for_keys_in_two_slots_holds_none_of_them() {
     let cluster = Cluster::shared().await;
@@ -61,6 +62,8 @@ async fn a_waiter_for_keys_in_two_slots_holds_none_of_them() {
     eventually(LIMIT, "nothing is left", gone).await;
 }
 
+/// Red without: the one order in which the parts are acquired, together with the release of what
+/// was acquired before a refusal; either alone is enough.
 #[tokio::test]
 async fn keys_named_in_opposite_orders_never_block_each_other() {
     let cluster = Cluster::shared().await;
@@ -79,8 +82,10 @@ async fn keys_named_in_opposite_orders_never_block_each_other() {
     eventually(LIMIT, "nothing is left", gone).await;
 }
 
-/// A process waits for two keys, in the queue of the second; when its turn comes there, the first one is
-/// taken by then.
+/// A caller waits for two keys, in the queue of the second. When it is granted that one, the first
+/// is taken.
+///
+/// Red without: the release of the parts that follow a refusal.
 #[tokio::test]
 async fn a_process_that_is_notified_and_cannot_come_lets_the_next_one_have_it() {
     let cluster = Cluster::start().await;
@@ -107,12 +112,14 @@ async fn a_process_that_is_notified_and_cannot_come_lets_the_next_one_have_it() 
     assert_no_trace(&cluster).await;
 }
 
-/// Each key has seen the number of every claim that had it, alone or with others.
+/// Each key has seen the number of every claim that held it, alone or with others.
+///
+/// Red without: the number that is written to the counters that are behind (`agree`).
 #[tokio::test]
 async fn tokens_grow_for_each_key_through_claims_for_one_and_for_several() {
     let cluster = Cluster::start().await;
     let manager = manager(&cluster, LONG).await;
-    // The clock of one node is an hour ahead, for all that its counter shows.
+    // By its counter, the clock of one node is an hour ahead.
     for key in KEYS {
         acquire(&manager, key).await.release().await.unwrap();
     }
@@ -145,6 +152,7 @@ async fn tokens_grow_for_each_key_through_claims_for_one_and_for_several() {
     assert_no_trace(&cluster).await;
 }
 
+/// Red without: the release of all parts of a claim that its caller gave up.
 #[tokio::test]
 async fn a_call_for_several_keys_that_is_dropped_leaves_nothing() {
     let cluster = Cluster::shared().await;
@@ -158,7 +166,9 @@ async fn a_call_for_several_keys_that_is_dropped_leaves_nothing() {
     eventually(SOON, "nothing is left", gone).await;
 }
 
-/// Renewed for several of their TTLs, each part at its own node.
+/// Renewed for several TTLs, each part at its own node.
+///
+/// Red without: the renewal of every part.
 #[tokio::test]
 async fn several_keys_are_renewed_at_all_of_their_nodes() {
     let cluster = Cluster::shared().await;
@@ -166,7 +176,7 @@ async fn several_keys_are_renewed_at_all_of_their_nodes() {
     let guard = manager.acquire_all(KEYS, LockOptions::new()).await.unwrap();
     sleep(Duration::from_secs(3)).await;
     assert!(guard.ensure_held().is_ok());
-    // One is taken away: all is lost.
+    // One key is taken away: all are lost.
     let (name, node) = ("parts:b", cluster.node_of("parts:b").await);
     assert_eq!(node.cli().await.query::<i64>(&["DEL", name]).await, 1);
     timeout(SOON, guard.lost()).await.expect("it is told");

@@ -1,5 +1,5 @@
-//! Masters that die and stand still while many work: the process that writes is the only one for its key, and
-//! its token is greater than all before.
+//! Masters are killed and stopped under load: only one client writes for a key at a time, and its
+//! token is greater than all before.
 
 use std::array;
 use std::sync::Mutex;
@@ -12,10 +12,10 @@ use rand::{RngExt, SeedableRng};
 
 use super::*;
 
-/// Three in the slots of each master; the number of its master is the remainder by three.
+/// Three keys in the slots of each master; `key % 3` is the number of the master.
 const KEYS: usize = 9;
 
-/// What the locks guard: who wrote last, by its token.
+/// What the locks protect: the token of the last write, for each key.
 #[derive(Default)]
 struct Resource {
     last: [Mutex<u64>; KEYS],
@@ -23,7 +23,7 @@ struct Resource {
 }
 
 impl Resource {
-    /// Writes as the holder, who has just found its lease good.
+    /// Writes as a holder whose lease check has just passed.
     fn write(&self, key: usize, lease: &Lease) {
         let token = lease.fencing_token().get();
         let mut last = self.last[key].lock().unwrap();
@@ -36,7 +36,7 @@ impl Resource {
         array::from_fn(|key| self.writes[key].load(Ordering::Relaxed))
     }
 
-    /// Returns once each of these keys was written again.
+    /// Returns once each of these keys has been written again.
     async fn written_again(&self, what: &str, keys: impl Fn(usize) -> bool) {
         let before = self.writes();
         let again = async || {
@@ -52,8 +52,8 @@ fn names(cluster: &Cluster) -> [String; KEYS] {
     array::from_fn(|key| names.find(|name| shard_of(cluster, name) == key % 3).unwrap())
 }
 
-/// Takes one key or two after another, until it is over, and says how often it had what it wanted to
-/// the end.
+/// Acquires one or two keys again and again until the test is over. Returns how often it held them
+/// to the end of its work.
 async fn works(
     manager: LockManager,
     names: &[String; KEYS],
@@ -64,7 +64,7 @@ async fn works(
     while !over.load(Ordering::Relaxed) {
         let mut keys = vec![random.random_range(0..KEYS)];
         if random.random_range(0..4) == 0 {
-            // Of another master.
+            // A key of another master.
             keys.push((keys[0] + [1, 2, 4, 5][random.random_range(0..4)]) % KEYS);
         }
         let wait = Duration::from_millis(random.random_range(1..1_000));
@@ -75,7 +75,7 @@ async fn works(
             Err(error) => panic!("{error:?}"),
         };
         for _ in 0..4 {
-            // No await between the look and the writes.
+            // There is no await between the check and the writes.
             if guard.ensure_held().is_ok() {
                 keys.iter().for_each(|&key| resource.write(key, &guard));
             }
@@ -90,8 +90,11 @@ async fn works(
     done
 }
 
-/// One master dies, one dies while its replica has not what it did last, and one stands still and goes
-/// on: with `replicas=1`, so that nothing that was granted is forgotten.
+/// One master is killed, one is killed while its replica lacks the last writes, and one is stopped
+/// and continued. With `replicas=1` no granted lock may be forgotten.
+///
+/// Red without: the comparison of the store (`admits` in `holders.lua`, `NX` in `enter.lua` and in
+/// `pair`).
 #[tokio::test]
 #[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
 async fn no_process_writes_with_a_smaller_token_while_masters_fail_under_load() {
@@ -145,7 +148,7 @@ async fn no_process_writes_with_a_smaller_token_while_masters_fail_under_load() 
     assert_no_trace(&cluster).await;
 }
 
-/// Ends the work also where the test fails, which would wait for it otherwise.
+/// Ends the work also where the test fails, which would otherwise wait for it.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {

@@ -1,5 +1,4 @@
-//! `?replicas=1` in a cluster: what was granted is at the replica of the slot's master, or is not
-//! granted.
+//! `?replicas=1` in a cluster: a lock is granted only if the replica of the slot's master has it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,13 +14,14 @@ fn once() -> LockOptions {
     LockOptions::new().retry(0)
 }
 
-/// Returns once the replica of this slot's master counts for it: a second after it was linked.
+/// Returns once the replica of this slot's master counts: a second after it connected.
 async fn is_counted(cluster: &Cluster, slot: u16) {
     let cli = cluster.master_of(slot).await.cli().await;
     let counted = async || cli.query::<usize>(&["WAIT", "1", "100"]).await == 1;
     eventually(LIMIT, "the replica counts", counted).await;
 }
 
+/// Red without: the check of `WAIT`'s answer (`reply.replicated?`).
 #[tokio::test]
 async fn a_shard_without_its_replica_grants_nothing_and_the_others_do() {
     let cluster = Cluster::start().await;
@@ -52,8 +52,10 @@ async fn a_shard_without_its_replica_grants_nothing_and_the_others_do() {
     assert_no_trace(&cluster).await;
 }
 
-/// Halfway, the lock is at its new node already, and the slot is not: `ASK`, and the replica of the
-/// new node is the one that counts.
+/// Halfway through a migration, the lock is at its new node and the slot is not: `ASK`, and the
+/// replica of the new node counts.
+///
+/// Red without: `ASKING` before the renewal; and without the check of `WAIT`'s answer.
 #[tokio::test]
 async fn a_lease_whose_slot_is_on_its_way_counts_with_the_replica_of_the_new_node() {
     let cluster = Cluster::start().await;
@@ -66,7 +68,7 @@ async fn a_lease_whose_slot_is_on_its_way_counts_with_the_replica_of_the_new_nod
     let replica = cluster.replica_of(slot_there).await.unwrap();
     let holder = acquire(&manager, "a").await;
     let from = cluster.begin_migration(slot, there).await;
-    // Only the lock: the counter stays behind for now.
+    // Only the lock moves; the counter stays behind for now.
     let port = there.addr().rsplit_once(':').unwrap().1.to_owned();
     let words = ["MIGRATE", "127.0.0.1", &port, "lock:a", "0", "5000"];
     from.cli().await.query::<()>(&words).await;
@@ -75,7 +77,7 @@ async fn a_lease_whose_slot_is_on_its_way_counts_with_the_replica_of_the_new_nod
         assert!(holder.ensure_held().is_ok(), "lost after {:?}", began.elapsed());
         sleep(Duration::from_millis(100)).await;
     }
-    // That it is there, newer servers tell no process before the slot is.
+    // Newer servers report the lock there only once the slot has moved.
     replica.stop_signal();
     timeout(SOON, holder.lost()).await.expect("its deadline comes");
     let Err(Error::Lost { reason, .. }) = holder.ensure_held() else { panic!("it is lost") };
@@ -90,9 +92,11 @@ async fn a_lease_whose_slot_is_on_its_way_counts_with_the_replica_of_the_new_nod
     assert_no_trace(&cluster).await;
 }
 
-/// The promise: of all acquisitions that were answered before their master was killed, each is at
-/// the new master. Counted over a failover of each master, in each of them at least 35; in all but
-/// the first the replica is cut off for a tenth of a second before, and acquisitions go on.
+/// The promise: each acquisition that was answered before its master was killed is at the new
+/// master. Counted over a failover of each master, with at least 35 acquisitions each. In all but
+/// the first, the replica is cut off for a tenth of a second before, while acquisitions go on.
+///
+/// Red without: the wait for replicas (`needed` in `Replicas::invoke`).
 #[tokio::test]
 async fn no_lock_is_lost_when_a_master_is_killed_right_after_the_acquire() {
     let cluster = Cluster::start().await;
@@ -109,7 +113,7 @@ async fn no_lock_is_lost_when_a_master_is_killed_right_after_the_acquire() {
         let mut tasks = JoinSet::new();
         for task in 0..8 {
             let (manager, count, over) = (manager.clone(), count.clone(), over.clone());
-            // More than there can be in time.
+            // More than the time allows.
             let keys: Vec<_> = here(format!("{shard}-{task}")).take(10_000).collect();
             tasks.spawn(async move {
                 let mut held = Vec::new();

@@ -1,4 +1,4 @@
-//! Who may use a cluster, and what its URL may say.
+//! The rights that a cluster needs, and what its URL may contain.
 
 use lockattr::store::RedisStore;
 use lockattr::{Error, LockManager};
@@ -6,7 +6,7 @@ use lockattr::{Error, LockManager};
 use super::*;
 use crate::redis::RIGHTS;
 
-/// What a cluster takes besides, as the docs of `RedisStore` tell it.
+/// The additional rights for a cluster, from the docs of `RedisStore`.
 const MORE_RIGHTS: &str = "+cluster|slots +asking +ssubscribe +sunsubscribe +spublish";
 
 /// Red without: each of the rights but `+sunsubscribe`, which takes a thousand channels.
@@ -23,7 +23,7 @@ async fn a_user_with_the_rights_of_the_docs_can_do_everything() {
     let (slot, there) = (slot_of(&cluster, "a"), another_master(&cluster, "a").await);
     let from = cluster.begin_migration(slot, there).await;
     cluster.move_keys(slot, from, there).await;
-    // Sent on from where nothing is left of it.
+    // The old node, which has nothing left of the lock, redirects the renewal.
     holder.extend(Duration::from_secs(90)).await.unwrap();
     cluster.end_migration(slot, from, there).await;
     let listens = async || {
@@ -56,7 +56,7 @@ fn a_url_that_cannot_be_a_clusters_is_refused_with_a_sentence() {
     }
 }
 
-/// Red without: the URL without its password in what is shown.
+/// Red without: showing the URL without its password.
 #[tokio::test]
 async fn no_password_is_shown() {
     let url = "redis+cluster://user:s3cret@127.0.0.1:1,127.0.0.1:2?connect_timeout=200ms";

@@ -1,11 +1,11 @@
-//! Slots on their way from node to node, while their locks are held and waited for.
+//! Slots that move from node to node while their locks are held and waited for.
 
 use lockattr_tests::RedisServer;
 use tokio::time::{Instant, sleep};
 
 use super::*;
 
-/// Waits until the lease of the holder has been renewed in the store, at this node.
+/// Waits until this node has renewed the holder's lease.
 async fn is_renewed_at(node: &RedisServer, key: &str) {
     let (cli, name) = (node.cli().await, lock(key));
     eventually(LIMIT, "it ages", async || cli.pttl(&name).await < 2_700).await;
@@ -31,7 +31,10 @@ async fn a_slot_that_moves_takes_the_lease_along() {
     assert_no_trace(&cluster).await;
 }
 
-/// Halfway, the lock is at its new node already, and the slot is not: for longer than a TTL.
+/// Halfway through a migration, the lock is at its new node and the slot is not: for longer than a
+/// TTL.
+///
+/// Red without: `ASKING` before the renewal; and red if every renewal names the counter.
 #[tokio::test]
 async fn a_lease_is_renewed_while_its_slot_is_on_its_way() {
     let cluster = Cluster::start().await;
@@ -40,7 +43,7 @@ async fn a_lease_is_renewed_while_its_slot_is_on_its_way() {
     let (slot, there) = (slot_of(&cluster, "a"), another_master(&cluster, "a").await);
     let from = cluster.begin_migration(slot, there).await;
     is_renewed_at(from, "a").await;
-    // Only the lock: the counter stays behind for now.
+    // Only the lock moves; the counter stays behind for now.
     let port = there.addr().rsplit_once(':').unwrap().1.to_owned();
     let words = ["MIGRATE", "127.0.0.1", &port, "lock:a", "0", "5000"];
     from.cli().await.query::<()>(&words).await;
@@ -49,7 +52,7 @@ async fn a_lease_is_renewed_while_its_slot_is_on_its_way() {
         assert!(holder.ensure_held().is_ok(), "lost after {:?}", began.elapsed());
         sleep(Duration::from_millis(100)).await;
     }
-    // Nothing was done, so the next one does it.
+    // Nothing was executed, so the next request succeeds.
     let refused = manager.try_acquire("a", LockOptions::new()).await;
     assert!(matches!(refused, Err(lockattr::Error::Store { .. })), "{refused:?}");
     cluster.move_keys(slot, from, there).await;
@@ -59,11 +62,13 @@ async fn a_lease_is_renewed_while_its_slot_is_on_its_way() {
     assert_no_trace(&cluster).await;
 }
 
-/// The server takes the channel from those who wait, and no other process tells them.
+/// The server ends the waiters' subscription, and no notification reaches them.
+///
+/// Red without: the new connection for a channel that was taken away (`is_taken`).
 #[tokio::test]
 async fn a_slot_that_moves_takes_those_in_the_queue_along() {
     let cluster = Cluster::start().await;
-    // No process looks at the map for so long.
+    // The map is not read again for so long.
     let query = format!("{LONG}&heartbeat=60s");
     let (first, second, third) = (
         manager(&cluster, &query).await,
@@ -92,7 +97,10 @@ async fn a_slot_that_moves_takes_those_in_the_queue_along() {
     assert_no_trace(&cluster).await;
 }
 
-/// Half of the keys here, half there: no process can be served, and no process is forgotten.
+/// Half of the keys are at one node, half at the other: no request can be served, and no waiter is
+/// forgotten.
+///
+/// Red without: the pause after `TRYAGAIN`.
 #[tokio::test]
 async fn a_caller_that_asks_while_the_keys_are_on_their_way_gets_in_afterwards() {
     let cluster = Cluster::start().await;

@@ -1,9 +1,10 @@
-//! Processes in the queue in a cluster that die, and channels that no process needs any more.
+//! Waiting processes in a cluster that die, and channels that no process needs any more.
 
 use lockattr_tests::node;
 
 use super::*;
 
+/// Red without: the count of those that received a notification.
 #[tokio::test]
 async fn a_killed_process_in_the_queue_is_passed_over() {
     let cluster = Cluster::start().await;
@@ -24,7 +25,9 @@ async fn a_killed_process_in_the_queue_is_passed_over() {
     assert_no_trace(&cluster).await;
 }
 
-/// A manager that has a lock in each of many slots, one after another.
+/// A manager that acquires a lock in each of many slots, one after another.
+///
+/// Red without: the end of subscriptions that no waiter needs (`spare`).
 #[tokio::test]
 async fn channels_that_no_process_needs_are_given_up_and_the_others_kept() {
     let cluster = Cluster::start().await;

@@ -1,10 +1,10 @@
-//! The fencing counter, which plain commands count up, and what may take it back.
+//! The fencing counter: plain commands increment it, and several faults may set it back.
 
 use lockattr_tests::Proxy;
 
 use super::*;
 
-/// Whether the next acquisition of this manager is counted by a script, which reads the server's clock.
+/// Whether a script, which reads the server's clock, counts this manager's next acquisition.
 async fn counts_by_script(cli: &Cli, manager: &LockManager) -> bool {
     let before = calls(cli, "incr").await;
     round(manager).await;
@@ -20,7 +20,7 @@ async fn a_counter_that_was_lost_is_raised_to_the_clock() {
     for _ in 0..3 {
         let deleted: u32 = cli.query(&["DEL", "lockattr:fence"]).await;
         assert_eq!(deleted, 1);
-        // Counted up from nothing, the first of them by either.
+        // The counter restarts from nothing.
         for manager in [&one, &other] {
             let token = round(manager).await;
             assert!(token > last, "{token} after {last}");
@@ -29,8 +29,10 @@ async fn a_counter_that_was_lost_is_raised_to_the_clock() {
     assert_nothing_left(&server).await;
 }
 
-/// A proxy may put another server in the place of one whose last numbers it has not got, without anybody's
-/// noticing.
+/// A proxy may replace a server by another one that lacks its last numbers, without a visible
+/// change.
+///
+/// Red without: `seen` in `counters::counts`.
 #[tokio::test]
 async fn a_number_that_was_seen_before_is_none() {
     let server = RedisServer::start().await;
@@ -44,7 +46,9 @@ async fn a_number_that_was_seen_before_is_none() {
     assert_nothing_left(&server).await;
 }
 
-/// A restart, or a failover, comes with a new connection.
+/// A restart or a failover comes with a new connection.
+///
+/// Red without: `is_raised` in `Node::take`.
 #[tokio::test]
 async fn a_new_connection_counts_by_a_script_first() {
     let server = RedisServer::start().await;
@@ -55,7 +59,7 @@ async fn a_new_connection_counts_by_a_script_first() {
     assert!(!counts_by_script(&cli, &manager).await);
     for _ in 0..2 {
         proxy.cut().await;
-        // Over a new connection, whose first acquisition it is.
+        // The first acquisition over a new connection.
         manager.acquire("b", LockOptions::new()).await.unwrap().release().await.unwrap();
         assert!(!counts_by_script(&cli, &manager).await);
     }
@@ -74,7 +78,9 @@ async fn a_heartbeat_later_a_script_counts_again() {
     assert_nothing_left(&server).await;
 }
 
-/// A right more, and a free lock costs less; without it all is well.
+/// With this right a free lock costs less; without it everything still works.
+///
+/// Red without: remembering a refusal (`Raised::doubts`).
 #[tokio::test]
 async fn a_user_who_may_not_count_asks_scripts() {
     let rights = crate::redis::RIGHTS.replace(" +incr ", " ");

@@ -1,4 +1,4 @@
-//! Many tasks at once: their commands go together, and nothing of it is lost.
+//! Many tasks at once: their commands are batched, and none is lost.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,8 @@ use super::*;
 
 const TASKS: usize = 64;
 
-/// Each task takes a lock of its own so many times, over a server that always answers; what numbers it got.
+/// Each task acquires its own lock `times` times, over a server that always answers. Returns their
+/// tokens.
 async fn crowd(manager: &LockManager, times: usize) -> Vec<Vec<u64>> {
     crowd_over(manager, times, true).await
 }
@@ -27,7 +28,7 @@ async fn crowd_over(manager: &LockManager, times: usize, answers: bool) -> Vec<V
                 match manager.acquire(&key, LockOptions::new()).await {
                     Ok(guard) => {
                         tokens.push(guard.fencing_token().get());
-                        // Without an answer, the manager goes on trying.
+                        // Without an answer, the manager retries.
                         let released = guard.release().await;
                         assert!(released.is_ok() || !answers, "{released:?}");
                     }
@@ -41,7 +42,7 @@ async fn crowd_over(manager: &LockManager, times: usize, answers: bool) -> Vec<V
     tasks.join_all().await
 }
 
-/// The numbers of a key grow, and no number is given twice.
+/// Asserts that each key's tokens grow, and that no token occurs twice.
 fn assert_numbered(tokens: &[Vec<u64>]) {
     for of_a_key in tokens {
         assert!(of_a_key.is_sorted_by(|one, next| one < next), "{of_a_key:?}");
@@ -50,6 +51,8 @@ fn assert_numbered(tokens: &[Vec<u64>]) {
     assert_eq!(all.len(), tokens.iter().map(Vec::len).sum::<usize>());
 }
 
+/// Red without: the `INCRBY` of `Combined::of`, the difference in `numbered`, or the batch of
+/// `delete.lua`.
 #[tokio::test]
 async fn one_number_is_counted_for_all_that_ask_together() {
     const TIMES: usize = 10;
@@ -61,14 +64,16 @@ async fn one_number_is_counted_for_all_that_ask_together() {
     let counted = calls(&cli, "incr").await + calls(&cli, "incrby").await;
     let (each, all) = (TASKS * TIMES, counted as usize);
     assert!((1..each / 4).contains(&all), "{all} counts for {each} acquisitions");
-    // None of them asked a script but to be given back, and many were given back by the same.
+    // Scripts ran only for releases, and one script released many locks.
     let scripts = calls(&cli, "evalsha").await as usize;
     assert!(scripts < each / 4, "{scripts} scripts for {each} acquisitions");
     assert_eq!(calls(&cli, "set").await as usize, each + 2, "and the first one");
     assert_nothing_left(&server).await;
 }
 
-/// The server forgets the script that gives locks back.
+/// The server forgets the script that releases locks.
+///
+/// Red without: the second try in `Node::delete`.
 #[tokio::test]
 async fn a_crowd_survives_that_the_server_forgets_its_scripts() {
     let server = RedisServer::start().await;
@@ -80,12 +85,15 @@ async fn a_crowd_survives_that_the_server_forgets_its_scripts() {
     assert_nothing_left(&server).await;
 }
 
-/// So many tasks hold locks of their own, and give them back at the same time. What each was answered.
+/// Releases all of them at the same time, each in its own task. Returns the results.
 async fn give_back_together(held: Vec<LockGuard>) -> Vec<Result<(), Error>> {
     join_all(held.into_iter().map(LockGuard::release)).await
 }
 
-/// Other programs write over one lock and make a list of another, while a crowd gives back what it holds.
+/// While a crowd releases, another program overwrites one of its locks and replaces another by a
+/// list.
+///
+/// Red without: the comparison in `delete.lua`, or its `pcall` around `GET`.
 #[tokio::test]
 async fn what_happens_to_one_lock_of_a_crowd_is_notified_to_its_holder_alone() {
     const WRITTEN: usize = 20;
@@ -110,7 +118,10 @@ async fn what_happens_to_one_lock_of_a_crowd_is_notified_to_its_holder_alone() {
     assert_eq!(cli.query::<String>(&["GET", "lock:own:20"]).await, "a stranger's");
 }
 
-/// A user may take one of the locks and not give it back: the server refuses each script that names it.
+/// A user may acquire one of the locks but not release it: the server refuses each script that
+/// names it.
+///
+/// Red without: the second attempt, alone, of a caller whose batch got an error (`Node::delete`).
 #[tokio::test]
 async fn a_lock_that_its_user_may_not_delete_keeps_no_other() {
     const FORBIDDEN: usize = 20;
@@ -132,7 +143,9 @@ async fn a_lock_that_its_user_may_not_delete_keeps_no_other() {
     assert_nothing_left(&server).await;
 }
 
-/// A claim asks for a lock behind the command that gives it back, and both are in one pipeline.
+/// A claim asks for a lock after the command that releases it, both in one pipeline.
+///
+/// Red without: the deletions at the front of a pipeline (`Combined::of`).
 #[tokio::test]
 async fn a_lock_that_is_given_back_is_taken_again_by_the_same_pipeline() {
     let server = RedisServer::start().await;
@@ -158,7 +171,9 @@ async fn a_lock_that_is_given_back_is_taken_again_by_the_same_pipeline() {
     assert_nothing_left(&server).await;
 }
 
-/// A process that gives up while its command lies there, is on its way, or is answered.
+/// Callers give up while their command is queued, on its way, or answered.
+///
+/// Red without: the undo of an unanswered acquisition.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_waiter_that_gives_up_in_a_crowd_leaves_nothing() {
     let server = RedisServer::start().await;
@@ -193,8 +208,10 @@ async fn a_waiter_that_gives_up_in_a_crowd_leaves_nothing() {
     assert_nothing_left(&server).await;
 }
 
-/// The proxy holds back the number of a batch until it cuts the connection: each cut loses a whole batch that the
-/// server may have executed.
+/// The proxy holds back a batch's number until it cuts the connection, so each cut loses a whole
+/// batch that the server may have executed.
+///
+/// Red without: the error in `Combined::tell`, if a lost batch is answered with a number instead.
 #[tokio::test]
 async fn a_crowd_whose_connection_is_cut_goes_on_over_the_next() {
     let server = RedisServer::start().await;
@@ -215,7 +232,9 @@ async fn a_crowd_whose_connection_is_cut_goes_on_over_the_next() {
     assert_nothing_left(&server).await;
 }
 
-/// A user who may count by one and not by many.
+/// A user that may count by one but not by many.
+///
+/// Red without: remembering a refusal (`Raised::doubts`).
 #[tokio::test]
 async fn a_crowd_that_may_not_count_asks_scripts() {
     let rights = crate::redis::RIGHTS.replace(" +incrby", "");
@@ -225,7 +244,9 @@ async fn a_crowd_that_may_not_count_asks_scripts() {
     assert_nothing_left(&server).await;
 }
 
-/// A kept lock that does not fit is given back before the store is asked for the next one.
+/// A cached lock that does not fit is released before the store is asked for the next one.
+///
+/// Red without: `send_first` in `Node::send`.
 #[tokio::test]
 async fn a_release_in_a_crowd_is_sent_before_a_script_that_comes_later() {
     let server = RedisServer::start().await;

@@ -1,4 +1,5 @@
-//! What a hostile server says: the words that mean something, and all that looks like them.
+//! The answers of a hostile server: the replies that mean something, and replies that look like
+//! them.
 
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -7,9 +8,9 @@ use rand::{Rng, RngExt};
 /// What is sent for one request.
 pub(super) struct Answer {
     pub(super) bytes: Vec<u8>,
-    /// The number of a grant, or any for a "yes": what it may be taken for.
+    /// What the answer may be taken for: the number of a grant, or any number for a "yes".
     pub(super) means: Option<u64>,
-    /// The connection ends behind it.
+    /// Whether the connection ends after it.
     pub(super) ends: bool,
 }
 
@@ -19,7 +20,7 @@ impl Answer {
     }
 }
 
-/// The words that mean it: for so many claims, which are one mostly.
+/// The correct reply, for `claims` claims (mostly one).
 pub(super) fn sound(script: &str, claims: usize, random: &mut impl Rng) -> Answer {
     if script == "acquire" {
         let counter = random.random_range(1..1_u64 << 52);
@@ -32,15 +33,16 @@ pub(super) fn sound(script: &str, claims: usize, random: &mut impl Rng) -> Answe
     Answer { means: Some(1), ..Answer::new(bulk(&"1".repeat(claims))) }
 }
 
-/// Anything, sometimes sound.
+/// Any reply, sometimes a correct one.
 pub(super) fn any(script: &str, claims: usize, subscriber: &str, random: &mut StdRng) -> Answer {
     match random.random_range(0..10) {
         0..=3 => sound(script, claims, random),
         4 => {
-            // As it should be, but for its end or a byte; what is left may not mean the same.
+            // A correct reply but for its end or one byte; the rest may not mean the same.
             let mut bytes = sound(script, claims, random).bytes;
             bytes.truncate(random.random_range(0..bytes.len()));
-            // Its end, or what comes next would complete it: two pieces may be a "yes" together.
+            // The connection ends, or the next bytes would complete the reply: two pieces may be a
+            // "yes" together.
             Answer { ends: true, ..Answer::new(bytes) }
         }
         5 => {
@@ -53,17 +55,17 @@ pub(super) fn any(script: &str, claims: usize, subscriber: &str, random: &mut St
             Answer::new(format!("-{text}\r\n"))
         }
         7 => Answer::new([message(subscriber, random), bulk("")].concat()),
-        // Some are several answers, and the next question would get the second one.
+        // Some are several replies, and the next request would get the second one.
         _ => {
             let looks_like_it = LOOKS_LIKE_IT.choose(random).copied().unwrap_or_default();
-            // This is what a plain deletion answers.
+            // This is the answer to a plain deletion.
             let means = (script == "delete" && looks_like_it.starts_with(":1\r\n")).then_some(1);
             Answer { ends: true, means, ..Answer::new(looks_like_it) }
         }
     }
 }
 
-/// A message that grants nothing, since no process's token is in it.
+/// A message that grants nothing, since it has the token of no claim.
 fn message(subscriber: &str, random: &mut StdRng) -> String {
     let token = format!("{:032x}", random.random::<u128>());
     let messages = [
@@ -99,7 +101,7 @@ const ERRORS: [&str; 8] = [
     "WRONGTYPE of value",
 ];
 
-/// What a kind reader could take for a grant, for a "yes" or for another's lock.
+/// What a lenient parser could take for a grant, for a "yes" or for another client's lock.
 const LOOKS_LIKE_IT: [&str; 34] = [
     ":0\r\n",
     ":1\r\n",

@@ -1,4 +1,4 @@
-//! A port that answers as Redis does until it is asked about locks.
+//! A port that answers as Redis does until the request is about locks.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 
 use super::answers::{Answer, any, bulk, sound};
 
-/// Each script by what it ends with.
+/// How the source of each script ends, and the script's name.
 const SCRIPTS: [(&str, &str); 5] = [
     ("acquire", include_str!("../../../../lockattr/src/engines/redis/acquire.lua")),
     ("renew", include_str!("../../../../lockattr/src/engines/redis/renew.lua")),
@@ -40,12 +40,13 @@ struct Shared {
 struct State {
     /// The scripts by their digests.
     scripts: HashMap<String, &'static str>,
-    /// How often each script was asked about each lock.
+    /// How often each script was run for each lock.
     asked: HashMap<(&'static str, String), u64>,
-    /// Each answer that means something: the script, the lock, and what it means.
+    /// Each answer that means something: the script, the lock, and its meaning.
     said: Vec<(&'static str, String, u64)>,
     subscriber: String,
-    /// The lock that the last `SET` took, if it was told so: the next number is that acquisition's.
+    /// The lock that the last `SET` acquired, if the answer said so: the next number belongs to
+    /// that acquisition.
     taken: Option<String>,
 }
 
@@ -77,7 +78,7 @@ impl Hostile {
         self.shared.honest.store(true, Ordering::SeqCst);
     }
 
-    /// The number under which this key was granted last.
+    /// The number of this key's last grant.
     pub(super) fn grant_of(&self, key: &str) -> Option<u64> {
         self.said("acquire", key).pop()
     }
@@ -103,7 +104,7 @@ impl Drop for Hostile {
 impl Shared {
     async fn serve(&self, stream: TcpStream) -> Option<()> {
         let mut stream = BufStream::new(stream);
-        // Every fifth is hostile from its first word on.
+        // Every fifth connection is hostile from its first reply on.
         let odd = self.connections.fetch_add(1, Ordering::SeqCst) % 5 == 4;
         loop {
             let words = request(&mut stream).await?;
@@ -140,7 +141,7 @@ impl Shared {
         }
     }
 
-    /// Takes note of a script; its digest.
+    /// Records a script and returns its digest.
     fn knows(&self, text: &str) -> String {
         let digest = redis::Script::new(text).get_hash().to_owned();
         let name = SCRIPTS.iter().find(|(_, end)| text.ends_with(end)).expect("one of ours").0;
@@ -162,7 +163,7 @@ impl Shared {
         }
     }
 
-    /// The second one. Its number counts if the first was told that it took a lock.
+    /// The second one. Its number counts if the first was answered with a grant.
     fn counts(&self) -> Answer {
         let mut state = self.state.lock().unwrap();
         let nth = state.asked.entry(("incr", String::new())).or_default();
@@ -181,7 +182,7 @@ impl Shared {
         };
         let keys: usize = words[2].parse().unwrap();
         let mut locks = words[3..3 + keys].to_vec();
-        // The first is the counter, or a lock once more.
+        // The first key is the counter, or a lock once more.
         if script != "delete" {
             locks.remove(0);
         }
@@ -200,7 +201,7 @@ impl Shared {
         answer
     }
 
-    /// What is said depends on nothing that comes in another order next time.
+    /// The answer depends on nothing whose order may change in the next run.
     fn random(&self, about: &str, nth: u64) -> StdRng {
         let mut hasher = DefaultHasher::new();
         (self.seed, about, nth).hash(&mut hasher);
@@ -208,7 +209,6 @@ impl Shared {
     }
 }
 
-/// The words of the next request.
 async fn request(stream: &mut BufStream<TcpStream>) -> Option<Vec<String>> {
     let count = header(stream, '*').await?;
     let mut words = Vec::new();

@@ -1,4 +1,4 @@
-//! Somebody meddles with our requests: kills, keeps or loses them, or lets them race.
+//! Someone interferes with the requests: kills, keeps or loses them, or lets them race.
 
 use std::time::Duration;
 
@@ -11,13 +11,15 @@ use tokio::time::sleep;
 
 use super::{LIMIT, TTL, is_lost, is_renewed, lease, manager, works_again};
 
-/// Short limits, so that what is silent for a while is noticed.
+/// Short timeouts, so that a silent server is noticed.
 const QUICK: &str = "response_timeout=200ms&connect_timeout=200ms&heartbeat=300ms";
 
-/// The commands by which locks are given back, whatever the server.
+/// The commands that release locks, whatever the server.
 const RELEASES: [&str; 3] = ["evalsha", "delex", "delifeq"];
 
-/// Our wall clock may say what it likes: the server learns how long, never until when.
+/// The client's wall clock does not matter: the server receives durations, never points in time.
+///
+/// Red without: `millis(ttl)` in `request::renew` being a duration (not an instant).
 #[tokio::test]
 async fn no_command_carries_the_time_of_day() {
     let server = RedisServer::builder().line("slowlog-log-slower-than 0").start().await;
@@ -33,7 +35,7 @@ async fn no_command_carries_the_time_of_day() {
         if !RELEASES.contains(&words[0].to_lowercase().as_str()) || words.len() < 3 {
             continue;
         }
-        // Behind the digest. The label tells when it was taken, to people.
+        // The words after the digest. The label contains the time of the acquisition, for people.
         let rest = words[2..].iter().filter(|word| !word.contains("since="));
         let rest: Vec<&str> = rest.map(String::as_str).collect();
         if seen.last() != Some(&rest) {
@@ -50,12 +52,14 @@ async fn no_command_carries_the_time_of_day() {
     assert_nothing_left(&server).await;
 }
 
-/// The server has the request, and closes the connection instead of answering it.
+/// The server has read the request, and closes the connection instead of answering it.
+///
+/// Red without: no longer using the dead connection (`Link::forget`).
 #[tokio::test]
 async fn connections_killed_under_an_acquire_a_renewal_and_a_release() {
     let server = RedisServer::start().await;
     let cli = server.cli().await;
-    // The kill has to end the requests, not our own limit.
+    // The kill must end the requests, not the client's own timeout.
     let manager = LockManager::connect(server.url_with("connections=1&response_timeout=20s"));
     let manager = manager.await.unwrap();
     let asks_and_is_killed = async || {
@@ -77,13 +81,15 @@ async fn connections_killed_under_an_acquire_a_renewal_and_a_release() {
     pause().await;
     let released = tokio::join!(guard.release(), asks_and_is_killed()).0;
     assert!(matches!(released, Err(Error::Store { .. })), "{released:?}");
-    // Long before it would have ended by itself.
+    // Long before the lease would have expired.
     assert_nothing_left_within(&server, LIMIT / 2).await;
     works_again(&manager).await;
 }
 
-/// A silent server. Of a lease that ends meanwhile the timer tells, not the answer that comes too
-/// late; a longer one goes on.
+/// A silent server. The timer reports the end of a short lease, not the late answer; a longer lease
+/// goes on.
+///
+/// Red without: the deadline in `Hold::check`.
 #[tokio::test]
 async fn a_pause_longer_than_one_lease_and_shorter_than_another() {
     let server = RedisServer::start().await;
@@ -103,8 +109,10 @@ async fn a_pause_longer_than_one_lease_and_shorter_than_another() {
     assert_nothing_left_within(&server, LIMIT).await;
 }
 
-/// During a failover that somebody ordered, the server takes every write and answers none, while it
-/// answers all else.
+/// During an ordered failover, the server accepts every write but answers none, while it answers
+/// everything else.
+///
+/// Red without: the undoing of an acquire that got no answer (`Asking::drop`).
 #[tokio::test]
 async fn a_pause_of_writes() {
     let server = RedisServer::start().await;
@@ -154,10 +162,12 @@ async fn a_release_sent_again_after_its_answer_was_lost_does_not_free_the_next_h
     assert_nothing_left(&server).await;
 }
 
+/// Red without: the comparison in `renew.lua`, which only lengthens an existing lease (unlike a
+/// `SET`).
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_renewal_that_races_a_release_resurrects_nothing() {
     let server = RedisServer::start().await;
-    // Patient: a busy machine must not make an unknown of an answer.
+    // With a long timeout: a busy machine must not turn an answer into an unknown outcome.
     let manager = LockManager::connect(server.url_with("response_timeout=20s")).await.unwrap();
     let cli = server.cli().await;
     let mut tasks = JoinSet::new();
@@ -167,7 +177,7 @@ async fn a_renewal_that_races_a_release_resurrects_nothing() {
             let (key, ttl) = (format!("{task}"), Duration::from_millis(30));
             for _ in 0..100 {
                 let guard = manager.acquire(&key, lease(ttl)).await.unwrap();
-                // Until its first renewal is due: that is the race.
+                // Until its first renewal is due: this is the race.
                 sleep(ttl / 3).await;
                 // On a busy machine so short a lease is lost now and then; it is released as well.
                 let released = guard.release().await;

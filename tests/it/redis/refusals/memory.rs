@@ -1,4 +1,4 @@
-//! Redis is full: it refuses what takes memory, or evicts.
+//! Redis is full: it refuses commands that take memory, or evicts.
 
 use lockattr::LockManager;
 use lockattr_tests::{Fault, Proxy, RedisServer, assert_nothing_left, eventually};
@@ -6,8 +6,10 @@ use lockattr_tests::{Fault, Proxy, RedisServer, assert_nothing_left, eventually}
 use super::{LIMIT, TTL, lease, manager, refused};
 use crate::redis::meddling::is_renewed;
 
-/// A full server grants nothing, but what is held can be renewed and released: neither takes
-/// memory. So can it be over a new connection, though some servers refuse the subscription.
+/// A full server grants nothing, but a held lock can be renewed and released, since neither takes
+/// memory. That also works over a new connection, though some servers refuse the subscription.
+///
+/// Red without: `PEXPIRE` in `renew.lua` (a `SET` with a new end would be refused).
 #[tokio::test]
 async fn out_of_memory_nothing_is_half_locked_and_what_is_held_is_renewed_and_released() {
     let server = RedisServer::start().await;
@@ -36,8 +38,10 @@ async fn out_of_memory_nothing_is_half_locked_and_what_is_held_is_renewed_and_re
     manager.acquire("a", lease(TTL)).await.unwrap().release().await.unwrap();
 }
 
-/// As Redis 8.6 does, and others do not. Who only holds is no worse off, and learns of those who want
-/// its lock from the next heartbeat on after there is room.
+/// As Redis 8.6 does, and others do not. A holder is not affected, and learns of waiters for its
+/// lock from the next heartbeat on after there is room.
+///
+/// Red without: `is_full` in `connect.rs`, or the heartbeat's `subscribe_all`.
 #[tokio::test]
 async fn a_full_server_that_takes_no_subscription_is_listened_to_later() {
     let server = RedisServer::start().await;

@@ -1,4 +1,4 @@
-//! Redis forbids: a user whose rights do not suffice, or no longer do.
+//! Redis forbids: a user lacks rights, or loses them.
 
 use lockattr::{Error, LockManager};
 use lockattr_tests::{RedisServer, assert_nothing_left, capture_events_from};
@@ -7,32 +7,36 @@ use tracing::Level;
 use super::{outlived, refused};
 use crate::redis::RIGHTS;
 
-/// The server's words, in which the later ones are said inside a script, by one version each.
+/// The server's words; each version uses one of the later ones for a refusal inside a script.
 const FORBIDDEN: [&str; 3] = ["NOPERM", "CAN'T RUN THIS COMMAND", "NO PERMISSIONS"];
 
 async fn server_with_a_user() -> RedisServer {
     RedisServer::builder().user("locker", "s3cret", RIGHTS).start().await
 }
 
+/// Red without: the release that is retried (`Owned::drop`).
 #[tokio::test]
 async fn while_its_user_may_run_no_scripts() {
     let server = server_with_a_user().await;
     let cli = server.cli().await;
     let manager = LockManager::connect(server.url_as("locker", "s3cret")).await.unwrap();
-    // A free lock is taken without a script.
+    // A free lock is acquired without a script.
     let refuse = async || cli.query(&["ACL", "SETUSER", "locker", "-evalsha", "-set"]).await;
     let mend = async || cli.query(&["ACL", "SETUSER", "locker", "+evalsha", "+set"]).await;
     outlived(&server, &manager, &["NOPERM"], refuse, mend).await;
 }
 
-/// A lock that cannot be read is unknown: neither another's, nor lost.
+/// The outcome for a lock that cannot be read is unknown: neither contended, nor lost.
+///
+/// Red without: passing on the error of `GET` in the scripts, unless it means that the key holds
+/// something other than a string.
 #[tokio::test]
 async fn a_lock_that_may_not_be_read_is_neither_contended_nor_lost() {
     let server = server_with_a_user().await;
     let cli = server.cli().await;
     let manager = LockManager::connect(server.url_as("locker", "s3cret")).await.unwrap();
     let refuse = async || {
-        // A free lock is taken without reading it.
+        // A free lock is acquired without reading it.
         cli.query::<()>(&["ACL", "SETUSER", "locker", "-get", "-exists", "-incr"]).await;
         assert!(matches!(manager.holder("kept").await, Err(Error::Store { .. })));
     };
@@ -40,6 +44,7 @@ async fn a_lock_that_may_not_be_read_is_neither_contended_nor_lost() {
     outlived(&server, &manager, &FORBIDDEN, refuse, mend).await;
 }
 
+/// Red without: returning the error to the caller (`Refusal::Unknown`, not `Held`).
 #[tokio::test]
 async fn what_a_user_may_not_do_is_notified_and_locks_nothing() {
     let events = capture_events_from(Level::TRACE);

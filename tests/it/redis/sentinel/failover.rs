@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{LIMIT, long, replicated, waits};
 
+/// Red without: the query to the sentinels for each connect (`Server::find`).
 #[tokio::test]
 async fn a_lease_that_was_replicated_goes_on_at_the_new_master() {
     let sentinels = Sentinels::start().await;
@@ -42,8 +43,10 @@ async fn a_lease_that_was_replicated_goes_on_at_the_new_master() {
     }
 }
 
-/// What asynchronous replication can lose, and what is left then: the holder is notified, and the
-/// tokens grow.
+/// Asynchronous replication can lose a lock: the holder learns of the loss, and the tokens still
+/// grow.
+///
+/// Red without: the token's comparison by a renewal (`holder == value` in `renew.lua`).
 #[tokio::test]
 async fn a_lock_that_its_replicas_never_got_is_lost_and_its_holder_told_in_time() {
     let sentinels = Sentinels::start().await;
@@ -53,7 +56,7 @@ async fn a_lock_that_its_replicas_never_got_is_lost_and_its_holder_told_in_time(
     let old = sentinels.master().await;
     let replicas = sentinels.replicas().await;
     replicas.iter().for_each(|replica| replica.stop_signal());
-    // What a socket holds would still arrive.
+    // Bytes in a socket's buffer would still arrive.
     old.cli().await.query::<u64>(&["CLIENT", "KILL", "TYPE", "replica"]).await;
     let asked = Instant::now();
     let first = one.acquire("a", options.clone()).await.unwrap();
@@ -74,8 +77,10 @@ async fn a_lock_that_its_replicas_never_got_is_lost_and_its_holder_told_in_time(
     assert_nothing_left(&sentinels).await;
 }
 
-/// What asynchronous replication can lose besides: the lock is taken, by no process, until its lease
-/// ends. No release waits for a replica, with `replicas=1` neither.
+/// Asynchronous replication can also lose a release: the lock then stays taken, without a holder,
+/// until its lease ends. No release waits for a replica, not even with `replicas=1`.
+///
+/// Red without: the end of every lease in the store itself (`PX` in `enter.lua` and in `pair`).
 #[tokio::test]
 async fn a_release_that_its_replicas_never_got_costs_the_rest_of_the_lease() {
     let sentinels = Sentinels::start().await;
@@ -86,7 +91,7 @@ async fn a_release_that_its_replicas_never_got_costs_the_rest_of_the_lease() {
     let old = sentinels.master().await;
     let replicas = sentinels.replicas().await;
     replicas.iter().for_each(|replica| replica.stop_signal());
-    // What a socket holds would still arrive.
+    // Bytes in a socket's buffer would still arrive.
     let cli = old.cli().await;
     cli.query::<u64>(&["CLIENT", "KILL", "TYPE", "replica"]).await;
     held.release().await.expect("answered, by the master alone");
@@ -100,6 +105,8 @@ async fn a_release_that_its_replicas_never_got_costs_the_rest_of_the_lease() {
     assert_nothing_left(&sentinels).await;
 }
 
+/// Red without: telling the waiters to ask again when their connection is gone
+/// (`Post::interrupted`).
 #[tokio::test]
 async fn a_waiter_in_the_queue_gets_in_at_the_new_master() {
     let sentinels = Sentinels::start().await;
@@ -112,8 +119,8 @@ async fn a_waiter_in_the_queue_gets_in_at_the_new_master() {
     old.kill();
     sentinels.failed_over(old).await;
     sentinels.settled().await;
-    // Neither it nor its holder has asked for anything since. Should the machine be so slow that
-    // there is another failover, it listens to that master.
+    // Neither the waiter nor the holder has sent a request since. If the machine is so slow that
+    // there is another failover, the waiter subscribes at that master.
     let listens = async || {
         let cli = sentinels.master().await.cli().await;
         !cli.query::<Vec<String>>(&["PUBSUB", "CHANNELS", "lockattr:*"]).await.is_empty()
@@ -127,8 +134,11 @@ async fn a_waiter_in_the_queue_gets_in_at_the_new_master() {
     assert_nothing_left(&sentinels).await;
 }
 
-/// One failover after another, under load: no process is inside with somebody else, and nothing that
-/// was counted under a lock that was held to its end is lost.
+/// One failover after another, under load: no two bodies run at once, and no increment made under a
+/// lock that was held to its end is lost.
+///
+/// Red without: the comparison of the store (`admits` in `holders.lua`, `NX` in `enter.lua` and in
+/// `pair`).
 #[tokio::test]
 async fn no_two_hold_at_once_while_masters_die_under_load() {
     let sentinels = Sentinels::builder().replicas(3).start().await;
@@ -148,7 +158,7 @@ async fn no_two_hold_at_once_while_masters_die_under_load() {
                 last = guard.fencing_token().into();
                 yield_now().await;
                 inside.fetch_sub(1, Ordering::SeqCst);
-                // Unknown while there is no master: it is given back later.
+                // Unknown while there is no master; it is released later.
                 done += usize::from(guard.release().await.is_ok());
             }
             done

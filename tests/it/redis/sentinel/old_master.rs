@@ -1,4 +1,4 @@
-//! A master that was replaced and does not know it: it goes on answering.
+//! A master that was replaced without noticing and still answers.
 
 use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{Fault, Proxy, Sentinels, assert_nothing_left, eventually};
@@ -19,7 +19,7 @@ async fn what_a_thawed_master_answers_does_not_count() {
         async move { manager.acquire("a", long()).await }
     });
     let new = sentinels.failed_over(old).await;
-    // Over a new connection, so the old one was left.
+    // Over a new connection, which shows that the old one was left.
     let free = async || {
         let got = manager.try_acquire("b", LockOptions::new());
         let got = timeout(LIMIT / 10, got).await;

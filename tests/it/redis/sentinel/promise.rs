@@ -1,4 +1,4 @@
-//! What `?replicas=1` promises: no lock is lost with the master.
+//! The promise of `?replicas=1`: no lock is lost with the master.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,12 +11,15 @@ use tokio::time::sleep;
 
 use super::LIMIT;
 
-/// What ends by itself, if a second failover undoes a release: it waits for no replica.
+/// The limit of a lock whose release a second failover undoes, since a release waits for no
+/// replica.
 const TTL: Duration = Duration::from_secs(30);
 
-/// The promise: of all acquisitions that were answered before their master was killed, each is at
-/// the new master. Counted over four failovers, in each of them at least 25. In every other the
-/// replicas are cut off for a tenth of a second before the kill, and acquisitions go on.
+/// The promise: each acquisition that was answered before its master was killed is at the new
+/// master. Counted over four failovers, with at least 25 acquisitions each. In every other one, the
+/// replicas are cut off for a tenth of a second before the kill, while acquisitions go on.
+///
+/// Red without: the wait for replicas (`needed` in `Replicas::invoke`).
 #[tokio::test]
 async fn no_lock_is_lost_when_the_master_is_killed_right_after_the_acquire() {
     let sentinels = Sentinels::start().await;
@@ -47,7 +50,7 @@ async fn no_lock_is_lost_when_the_master_is_killed_right_after_the_acquire() {
         }
         if round % 2 == 1 {
             replicas.iter().for_each(|replica| replica.stop_signal());
-            // What a socket holds would still arrive.
+            // Bytes in a socket's buffer would still arrive.
             cli.query::<u64>(&["CLIENT", "KILL", "TYPE", "replica"]).await;
             sleep(Duration::from_millis(100)).await;
         }
@@ -67,8 +70,8 @@ async fn no_lock_is_lost_when_the_master_is_killed_right_after_the_acquire() {
         drop(held);
         old.revive().await;
         sentinels.settled().await;
-        // Where the machine is so slow that the sentinels hold the new master for down as well,
-        // what was just given back there is taken at the third, until its lease ends.
+        // If the machine is so slow that the sentinels also take the new master for down, a lock
+        // just released there is taken at the third master until its lease ends.
         assert_nothing_left_within(&sentinels, TTL + LIMIT).await;
     }
     assert!(answered >= 100, "{answered} acquisitions were answered");

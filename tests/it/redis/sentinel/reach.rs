@@ -1,5 +1,5 @@
-//! How a master behind sentinels is reached: URLs, logins, sentinels that are down; and that no
-//! password gets out.
+//! The ways to reach a master behind sentinels: URLs, logins, sentinels that are down; and no
+//! output shows a password.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ async fn works(url: &str) {
     assert!(!format!("{manager:?}").contains("s3cret"), "{manager:?}");
 }
 
-/// The error of a URL that leads nowhere.
+/// The error of a URL that cannot be connected.
 async fn refused(url: &str) -> String {
     let error = LockManager::connect(url).await.unwrap_err();
     assert!(matches!(error, Error::Store { .. }), "{error:?}");
@@ -76,7 +76,7 @@ async fn with_passwords_for_the_servers_and_for_the_sentinels() {
     assert_nothing_left(&sentinels).await;
 }
 
-/// As the docs of `RedisStore` tell them.
+/// The rights that the docs of `RedisStore` name.
 #[tokio::test]
 async fn users_with_the_least_rights_are_enough() {
     let server = RedisServer::builder().user("locker", "s3cret", &format!("{RIGHTS} +role +wait"));
@@ -94,8 +94,8 @@ async fn users_with_the_least_rights_are_enough() {
     let denied = async |server: &RedisServer| {
         let log: Vec<BTreeMap<String, redis::Value>> =
             server.cli().await.query(&["ACL", "LOG"]).await;
-        // The client's name and version, which servers from 7.2 on are notified, and need not be; and
-        // the commands of newer ones for a release, which is by a script without that right.
+        // The client's name and version, an optional message to servers from 7.2 on; and the
+        // release commands of newer servers, without which a script releases.
         let spare = ["client|setinfo", "delex", "delifeq"];
         let log = log.iter().map(|entry| format!("{:?}", entry["object"]));
         log.filter(|object| !spare.iter().any(|name| object.contains(name))).collect::<Vec<_>>()
@@ -115,6 +115,7 @@ async fn a_name_that_no_sentinel_knows_is_a_store_error() {
     assert!(asked.elapsed() < Duration::from_secs(8), "after {:?}", asked.elapsed());
 }
 
+/// Red without: the limit on the wait for the last sentinels (`GRACE`).
 #[tokio::test]
 async fn sentinels_may_hang_and_go_down_one_by_one() {
     let sentinels = Sentinels::start().await;
@@ -133,7 +134,7 @@ async fn sentinels_may_hang_and_go_down_one_by_one() {
     three.kill();
     let told = refused(&url).await;
     assert!(told.contains("none of the sentinels answered"), "{told}");
-    // Who is connected goes on.
+    // An existing connection goes on.
     let guard = old.acquire("a", LockOptions::new()).await.unwrap();
     guard.release().await.unwrap();
     two.revive().await;

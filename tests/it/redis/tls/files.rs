@@ -1,5 +1,5 @@
-//! Files for TLS that cannot be used, and settings that make no sense together: told when the manager
-//! is built, by setting and path, never by content.
+//! Unusable TLS files, and contradictory settings: reported when the manager is built, by setting
+//! and path, never by content.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! TLS to several servers at once: every one of them must show a certificate that is trusted.
+//! TLS to several servers at once: each of them must show a trusted certificate.
 
 use std::collections::HashSet;
 
@@ -9,11 +9,11 @@ use lockattr_tests::{
 
 use super::{connect, told};
 
-/// The files of one server are good for all: they have one authority.
+/// The files of one server fit all servers, which share one authority.
 fn with_files(url: &str, server: &RedisServer, authority: bool) -> String {
     let (cert, key) = (server.client_cert_path(), server.client_key_path());
-    // On a busy machine so many handshakes take longer than the half second that there is by default.
-    // Unoptimized and on a busy machine a handshake takes a second.
+    // Unoptimized and on a busy machine, a handshake takes a second, and so many of them take
+    // longer than the default of half a second.
     let files = format!(
         "{url}&connect_timeout=10s&client_cert={}&client_key={}",
         cert.display(),
@@ -72,7 +72,8 @@ async fn all_nodes_of_a_cluster_are_asked_over_tls() {
     let (url, node) = (cluster.tls_url(), &cluster.nodes()[0]);
     cycles(&with_files(&url, node, true)).await;
     let manager = connect(&with_files(&url, node, true)).await;
-    // In slots of all nodes; and at another one, of which only the first one tells.
+    // Keys in slots of all nodes; below, a slot that has moved, to which only the old node
+    // redirects.
     let keys = ["b", "c", "d", "e"];
     let all = manager.acquire_all(keys, LockOptions::new()).await.unwrap();
     let nodes: HashSet<_> =

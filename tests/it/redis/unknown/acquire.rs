@@ -8,6 +8,7 @@ use lockattr_tests::{Fault, eventually};
 
 use super::{LIMIT, LONG, SECOND, World, faults};
 
+/// Red without: `Asking`, which releases on drop what it may have been granted.
 #[tokio::test]
 async fn an_acquire_without_an_answer_runs_no_body_and_is_undone() {
     join_all(faults().into_iter().map(|(fault, effective)| async move {
@@ -27,7 +28,10 @@ async fn an_acquire_without_an_answer_runs_no_body_and_is_undone() {
     .await;
 }
 
-/// Its own leftover does not block it, and it is held once: one release frees it.
+/// An attempt is not blocked by the lock that an earlier attempt left, and holds it once: one
+/// release frees it.
+///
+/// Red without: the branch of `acquire.lua` for a lock that the claim already has.
 #[tokio::test]
 async fn an_acquire_without_an_answer_is_adopted_by_the_next_attempt() {
     join_all(faults().into_iter().map(|(fault, _)| async move {
@@ -54,7 +58,7 @@ async fn a_grant_that_arrives_after_its_lease_had_lapsed_is_none() {
     });
     eventually(LIMIT, "granted", async || world.value().await.is_some()).await;
     eventually(LIMIT, "lapsed", async || world.value().await.is_none()).await;
-    // Another has it by the time that the first learns of its grant.
+    // Another client has it by the time that the first reads its grant.
     let next = world.another().await.acquire("a", LockOptions::new().ttl(LONG)).await.unwrap();
     world.proxy.pass();
     let error = late.await.unwrap().unwrap_err();
@@ -64,8 +68,10 @@ async fn a_grant_that_arrives_after_its_lease_had_lapsed_is_none() {
     world.ends_well().await;
 }
 
-/// The server began to count when it got the request: late, but for the whole TTL. No process waits for
-/// its end.
+/// The lease began when the server got the request: late, but for the whole TTL. No caller waits
+/// for its end.
+///
+/// Red without: the check of the clock when a grant arrives.
 #[tokio::test]
 async fn a_request_that_was_on_its_way_for_longer_than_its_lease_is_undone() {
     let world = World::with("response_timeout=20s").await;
@@ -78,6 +84,7 @@ async fn a_request_that_was_on_its_way_for_longer_than_its_lease_is_undone() {
     world.ends_well().await;
 }
 
+/// Red without: another attempt after an error, for as long as the waiter's timeout lasts.
 #[tokio::test]
 async fn a_waiter_outlives_every_fault_until_the_lock_is_free() {
     let world = World::new().await;
@@ -98,7 +105,9 @@ async fn a_waiter_outlives_every_fault_until_the_lock_is_free() {
     world.ends_well().await;
 }
 
-/// Contention is an answer; an outage is none.
+/// Contention is an answer; an outage is not.
+///
+/// Red without: `Refusal` keeping the two apart.
 #[tokio::test]
 async fn the_last_attempt_says_whether_it_was_contention_or_an_outage() {
     let world = World::new().await;

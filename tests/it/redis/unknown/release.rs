@@ -1,4 +1,4 @@
-//! A release without an answer is tried again, and harms no process when it arrives twice.
+//! A release without an answer is retried, and harms no other holder when it arrives twice.
 
 use futures_util::future::join_all;
 use lockattr::{Error, LockOptions, Release};
@@ -6,6 +6,7 @@ use lockattr_tests::{Fault, capture_events, eventually};
 
 use super::{LIMIT, LONG, World, faults};
 
+/// Red without: the guard that retries after its own release got no answer.
 #[tokio::test]
 async fn a_release_without_an_answer_is_notified_and_made_up_for() {
     join_all(faults().into_iter().map(|(fault, effective)| async move {
@@ -23,7 +24,9 @@ async fn a_release_without_an_answer_is_notified_and_made_up_for() {
     .await;
 }
 
-/// The caller has its value already, so the manager retries it.
+/// The caller has its value already, so the manager retries.
+///
+/// Red without: retrying a release.
 #[tokio::test]
 async fn a_release_in_the_background_or_by_drop_is_seen_through() {
     let cases = faults().into_iter().flat_map(|(fault, _)| [(fault.clone(), false), (fault, true)]);

@@ -1,5 +1,5 @@
-//! A renewal without an answer is tried again until the deadline; only the deadline, or a clear
-//! answer, is a loss.
+//! A renewal without an answer is retried until the deadline; only the deadline, or a clear answer,
+//! is a loss.
 
 use futures_util::future::join_all;
 use lockattr::{Error, LockOptions, LostReason};
@@ -8,6 +8,7 @@ use tokio::time::timeout;
 
 use super::{LIMIT, SECOND, World, faults};
 
+/// Red without: `renew_again`, and the second attempt beside one that hangs.
 #[tokio::test]
 async fn a_renewal_without_an_answer_is_tried_again() {
     join_all(faults().into_iter().map(|(fault, _)| async move {
@@ -27,7 +28,9 @@ async fn a_renewal_without_an_answer_is_tried_again() {
     .await;
 }
 
-/// The timer tells, not the answer that never comes.
+/// The timer reports the loss, not the answer, which never comes.
+///
+/// Red without: the timer of `Hold::ended`.
 #[tokio::test]
 async fn a_renewal_that_hangs_delays_the_loss_for_no_process() {
     join_all([Fault::HoldRequest, Fault::HoldReply, Fault::HalfOpen].map(|fault| async move {
@@ -46,7 +49,9 @@ async fn a_renewal_that_hangs_delays_the_loss_for_no_process() {
     .await;
 }
 
-/// As one peer does: an extension that fails must not undo the lock.
+/// Unlike in one other library, an extension that fails does not undo the lock.
+///
+/// Red without: telling an error from `NotHeld`.
 #[tokio::test]
 async fn a_renewal_that_is_refused_gives_nothing_back() {
     let world = World::new().await;
@@ -64,7 +69,9 @@ async fn a_renewal_that_is_refused_gives_nothing_back() {
     world.ends_well().await;
 }
 
-/// It is unknown whether the longer lease is in the store, so no process may count on it.
+/// Whether the store has the longer lease is unknown, so no caller may rely on it.
+///
+/// Red without: `lengthen` coming after the answer.
 #[tokio::test]
 async fn an_extend_without_an_answer_lengthens_nothing_here() {
     let world = World::new().await;

@@ -1,20 +1,21 @@
-//! What the queue costs: two commands for each hand-off between processes, and a look now and then.
+//! The cost of the queue: two commands for each hand-off between processes, and a request now and
+//! then.
 //!
-//! A manager stands for a process: connections, a subscriber and a line are its own, and nothing of it
-//! is shared with another manager, so the server cannot tell the two apart.
+//! A manager stands for a process: its connections, subscription and wait queue are shared with no
+//! other manager, so the server cannot tell the two apart.
 
 use lockattr_tests::{Proxy, RedisServer, eventually};
 use tokio::time::Instant;
 
 use super::*;
 
-/// Commands that clients sent: what scripts do is counted under other names than `evalsha`.
+/// Commands from clients; commands inside scripts are counted under names other than `evalsha`.
 async fn sent(cli: &Cli) -> u32 {
     let calls = cli.commandstats().await.get("evalsha").copied().unwrap_or_default();
     calls.try_into().unwrap()
 }
 
-/// So many managers with one task each, which goes to the end of the line again and again.
+/// Each of `managers` has one task, which joins the end of the queue again and again.
 async fn commands_per_hand_off(managers: usize) -> f64 {
     let server = RedisServer::start().await;
     let (cli, witness) = (server.cli().await, Witness::default());
@@ -32,20 +33,22 @@ async fn commands_per_hand_off(managers: usize) -> f64 {
         });
         stand_in_line(&cli, place).await;
     }
-    // Each comes, and is handed the lock by a release: those who stand there have come already.
+    // Each task joins the queue and is handed the lock by a release; those in the queue have joined
+    // already.
     let before = sent(&cli).await - u32::try_from(managers).unwrap();
     witness.saw(holder.fencing_token());
     holder.release().await.unwrap();
     all_have_worked(LIMIT, vec![waiting]).await;
     let hand_offs = managers * rounds;
     assert_eq!(witness.count(), hand_offs as u64);
-    // The last one's release hands nothing to anybody.
+    // The last release has no waiter to hand off to.
     let commands = sent(&cli).await - before - 1;
     drop(first);
     assert_no_trace(&server).await;
     f64::from(commands) / f64::from(u32::try_from(hand_offs).unwrap())
 }
 
+/// Red without: a check for the notification before the store is asked.
 #[tokio::test]
 #[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
 async fn a_hand_off_between_processes_costs_two_commands_whatever_their_number() {
@@ -56,8 +59,8 @@ async fn a_hand_off_between_processes_costs_two_commands_whatever_their_number()
     }
 }
 
-/// Questions in a second of a process with so many waiting tasks, for a lock that is held elsewhere; `place`
-/// processes wait before it.
+/// Requests per second of a process with `tasks` waiting tasks, for a lock that another process
+/// holds, behind `place` waiting processes.
 async fn looks_in_a_second(tasks: usize, place: usize) -> f64 {
     let server = RedisServer::start().await;
     let (cli, witness) = (server.cli().await, Witness::default());
@@ -85,8 +88,11 @@ async fn looks_in_a_second(tasks: usize, place: usize) -> f64 {
     per_second
 }
 
-/// One question each `retry_delay`, if it is the head of the queue; each other waits the longer the more
-/// are before it. A slow machine asks later, and never more often.
+/// The head of the queue asks once in each `retry_delay`; every other process asks less often, the
+/// more waiters are before it. A slow machine asks later, but never more often.
+///
+/// Red without: one asker for all callers of a process, or the number of waiters before it in
+/// `look_after`.
 #[tokio::test]
 #[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
 async fn a_process_that_waits_looks_once_in_a_retry_delay_however_many_tasks_wait() {

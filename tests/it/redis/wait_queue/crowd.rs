@@ -1,5 +1,5 @@
-//! Crowds of callers of one process whose wait budgets end in the same moment, over a healthy server and
-//! over one that says nothing.
+//! Many callers of one process whose wait budgets end at the same moment, over a healthy server and
+//! over a silent one.
 
 use lockattr::{Error, Mode};
 use lockattr_tests::{Fault, Proxy, RedisServer};
@@ -8,8 +8,10 @@ use super::*;
 
 const CROWD: usize = 10_000;
 
-/// All of them are refused because the lock is taken, and their process asks the store no more often than for
-/// one of them.
+/// All callers are refused because the lock is taken, and their process asks the store no more
+/// often than for one of them.
+///
+/// Red without: what waiters know of each other's requests (`last_word`).
 #[tokio::test]
 async fn ten_thousand_callers_whose_wait_ends_together_are_all_contended() {
     let modes =
@@ -31,7 +33,8 @@ async fn ten_thousand_callers_whose_wait_ends_together_are_all_contended() {
             let error = refused.unwrap().unwrap_err();
             assert!(matches!(error, Error::Contended { holder: Some(_), .. }), "{error}");
         }
-        // The first of them, its looks, and of those that could share the lock a few beside it.
+        // The first caller's requests, its regular rechecks, and a few of those that could share
+        // the lock.
         assert!(proxy.seen("acquire") < 60, "{} questions", proxy.seen("acquire"));
         holder.release().await.unwrap();
         drop((first, next));
@@ -39,7 +42,11 @@ async fn ten_thousand_callers_whose_wait_ends_together_are_all_contended() {
     }
 }
 
-/// Readers of one process that waited for a writer get in together, though only one of them was queued.
+/// Readers of one process that wait for a writer get in together, though only one of them is
+/// queued.
+///
+/// Red without: the head that leaves the queue when it is granted a lock that can be shared
+/// (`granted` in `asking.rs`).
 #[tokio::test]
 async fn readers_of_one_process_enter_together_when_the_writer_has_gone() {
     let server = RedisServer::start().await;
@@ -65,8 +72,10 @@ async fn readers_of_one_process_enter_together_when_the_writer_has_gone() {
     assert_no_trace(&server).await;
 }
 
-/// A writer of another process waits behind forty readers of one: they had their place together, and get in
-/// together, before it.
+/// A writer of another process waits behind forty readers of one process. The readers share a place
+/// in the queue and get in together, before the writer.
+///
+/// Red without: the claim in whose place they ask (`is_beside` in `acquire.lua`).
 #[tokio::test]
 async fn readers_of_one_process_share_its_place_before_a_writer_that_came_later() {
     let shared = LockOptions::new().mode(Mode::Shared);
@@ -80,7 +89,7 @@ async fn readers_of_one_process_share_its_place_before_a_writer_that_came_later(
             let (next, options) = (next.clone(), options.clone());
             readers.spawn(async move { next.acquire("a", options).await.unwrap() });
             if nth == 0 {
-                // The others hear from it that the lock is taken, and ask nothing.
+                // The others learn from it that the lock is taken, and ask nothing.
                 stand_in_line(&cli, 1).await;
             }
         }
@@ -102,7 +111,9 @@ async fn readers_of_one_process_share_its_place_before_a_writer_that_came_later(
     }
 }
 
-/// `wait = "0s"` asks once, as `retry = 0` does: it is no limit for the answer.
+/// `wait = "0s"` asks once, as `retry = 0` does: it does not limit the time for the answer.
+///
+/// Red without: the check of the start in `Attempts::cut`.
 #[tokio::test]
 async fn a_call_that_does_not_wait_gets_its_answer_from_a_slow_server() {
     let server = RedisServer::start().await;
@@ -112,7 +123,7 @@ async fn a_call_that_does_not_wait_gets_its_answer_from_a_slow_server() {
     proxy.delay(Duration::from_millis(400));
     let once = LockOptions::new().wait(Duration::ZERO);
     manager.acquire("a", once.clone()).await.unwrap().release().await.unwrap();
-    // A server that says nothing at all is an outage all the same.
+    // A completely silent server is an outage all the same.
     proxy.pass();
     proxy.always("acquire", Fault::SwallowReply);
     let error = manager.acquire("a", once).await.unwrap_err();
@@ -122,14 +133,16 @@ async fn a_call_that_does_not_wait_gets_its_answer_from_a_slow_server() {
     assert_no_trace(&server).await;
 }
 
-/// The wait is over before the answer comes, and the server answers others meanwhile: it is busy, not away.
+/// The wait ends before the answer comes, while the server answers others: it is busy, not away.
+///
+/// Red without: the check of `answered_since`.
 #[tokio::test]
 async fn a_late_answer_from_a_server_that_answers_others_is_contention() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
     let url = format!("{}?connections=1&response_timeout=5s&{LONG}", server.url_through(&proxy));
     let manager = LockManager::connect(&url).await.unwrap();
-    // The answer takes longer than the caller waits, and the others' come many times meanwhile.
+    // The answer takes longer than the caller waits, while others get many answers.
     proxy.delay(Duration::from_millis(800));
     let busy = {
         let manager = manager.clone();
@@ -156,7 +169,7 @@ async fn a_late_answer_from_a_server_that_answers_others_is_contention() {
         held.is_empty() && answered("acquire") && answered("release")
     };
     eventually(LIMIT, "all is answered", quiet).await;
-    // Where all is silent, it is unknown.
+    // If all are silent, the outcome is unknown.
     proxy.swallow_replies();
     let error = manager.acquire("b", hasty).await.unwrap_err();
     assert!(matches!(error, Error::Store { .. }), "{error}");

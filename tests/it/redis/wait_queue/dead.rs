@@ -1,4 +1,4 @@
-//! What processes that were killed, stopped or cut off cost the living: one TTL at most, however many
+//! Processes that were killed, stopped or cut off delay the others by one TTL at most, however many
 //! waiters they had, in every mode.
 
 use std::sync::Arc;
@@ -10,14 +10,15 @@ use tokio::time::sleep;
 use super::killed::held;
 use super::*;
 
-/// Longer than what a dead process costs (two seconds for [`SHORT`]), and shorter than what it cost before.
+/// Longer than the delay by a dead process (two seconds for [`SHORT`]), and shorter than it once
+/// was.
 const PATIENT: Duration = Duration::from_secs(8);
 
 fn shared() -> LockOptions {
     LockOptions::new().mode(Mode::Shared)
 }
 
-/// A process with waiters for leases of `ttl`, once it is queued for `a`.
+/// A process with waiters that ask for leases of `ttl`, once it is queued for `a`.
 async fn waiters(server: &RedisServer, ttl: &str, order: &str) -> Node {
     let mut node = node!("lock", url = server.url_with(&format!("ttl={ttl}&wait=60s")));
     node.say(order).await;
@@ -26,13 +27,15 @@ async fn waiters(server: &RedisServer, ttl: &str, order: &str) -> Node {
     node
 }
 
-/// Waits until more than so many entries wait for `a`.
+/// Waits until more than `count` entries are queued for `a`.
 async fn more_wait(cli: &Cli, count: usize) {
     eventually(LIMIT, "it waits", async || queued(cli, "a").await > count).await;
 }
 
-/// A reader holds, and a writer that waits for it is killed: the next reader is kept out for as long as the
-/// writer's entry lasts, and not for as long as there are readers.
+/// A reader holds, and a writer that waits for it is killed: the next reader is kept out for as
+/// long as the writer's entry lasts, not for as long as there are readers.
+///
+/// Red without: the end of a waiter's record (`waits_for` in `lock.lua`, `lasts` in `enter.lua`).
 #[tokio::test]
 async fn a_killed_writer_keeps_readers_out_for_a_ttl_at_most() {
     let server = RedisServer::start().await;
@@ -47,14 +50,16 @@ async fn a_killed_writer_keeps_readers_out_for_a_ttl_at_most() {
     assert_no_trace(&server).await;
 }
 
-/// A killed process waited for `a` and `b`, and `b` is held: `a` is free.
+/// A process that waited for `a` and `b` is killed, and `b` is held: `a` becomes free.
+///
+/// Red without: the end of a waiter's record (`waits_for` in `lock.lua`, `lasts` in `enter.lua`).
 #[tokio::test]
 async fn a_killed_waiter_for_two_keys_keeps_the_free_one_for_a_ttl_at_most() {
     let server = RedisServer::start().await;
     let (first, next) = (manager(&server, LONG).await, manager(&server, LONG).await);
     let holder = first.acquire("b", LockOptions::new()).await.unwrap();
     waiters(&server, "4s", "crowd 1 exclusive a b").await.kill();
-    // In its first second such a claim can be passed over.
+    // In the first second such a claim can be passed over.
     sleep(Duration::from_millis(1_200)).await;
     let guard = next.acquire("a", LockOptions::new().wait(PATIENT)).await.expect("`a` is free");
     guard.release().await.unwrap();
@@ -63,7 +68,9 @@ async fn a_killed_waiter_for_two_keys_keeps_the_free_one_for_a_ttl_at_most() {
     assert_no_trace(&server).await;
 }
 
-/// Twenty waiters of a process that is stopped cost the time of one grant.
+/// Twenty waiters of a stopped process cost the time of one grant.
+///
+/// Red without: one entry per process and key (`queue_for`), or the end of its record.
 #[tokio::test]
 async fn a_stopped_process_costs_one_ttl_however_many_waiters_it_has() {
     let orders = ["exclusive a", "permits=1 a", "shared a", "exclusive a b"];
@@ -83,7 +90,7 @@ async fn a_stopped_process_costs_one_ttl_however_many_waiters_it_has() {
         holder.release().await.unwrap();
         let guard = waiter.await.unwrap().unwrap_or_else(|error| panic!("{order}: {error}"));
         guard.release().await.unwrap();
-        // A process that goes on queues anew, and gets in.
+        // A continued process queues again, and gets in.
         stopped.continue_signal();
         assert!(stopped.finish().await.success());
         drop(first);
@@ -91,11 +98,13 @@ async fn a_stopped_process_costs_one_ttl_however_many_waiters_it_has() {
     }
 }
 
-/// A process has the lock, waits for it in another way, and is stopped: its lease ends, and what its waiters
-/// are granted then ends a TTL after it was stopped too.
+/// A process holds the lock, waits for it in another mode, and is stopped. Its lease ends, and a
+/// grant to its waiters also ends one TTL after the stop.
+///
+/// Red without: the time since a claim was last active (`lease_of` in `lease.lua`).
 #[tokio::test]
 async fn a_stopped_process_that_holds_and_waits_costs_one_ttl() {
-    // Readers of the holder's process wait inside of it, and have no entry.
+    // Readers of the holder's process wait inside it, and have no entry.
     let orders = ["permits=2 a", "exclusive a b"];
     let cases = orders.map(async |order| {
         let server = RedisServer::start().await;
@@ -103,13 +112,13 @@ async fn a_stopped_process_that_holds_and_waits_costs_one_ttl() {
         let mut stopped = node!("lock", url = server.url_with("ttl=4s&wait=60s"));
         stopped.say("acquire a").await;
         held(&mut stopped).await;
-        // Its lease is to end before its entry.
+        // Its lease must end before its entry.
         sleep(Duration::from_secs(1)).await;
         stopped.say(&format!("crowd 5 {order}")).await;
         assert_eq!(stopped.line().await, "waits");
         more_wait(&server.cli().await, 0).await;
         stopped.stop_signal();
-        // Less than its lease, and then that of a grant.
+        // Less than its lease plus that of a grant.
         let waits = LockOptions::new().wait(Duration::from_millis(5_500));
         let guard = next.acquire("a", waits).await;
         guard.unwrap_or_else(|error| panic!("{order}: {error}")).release().await.unwrap();
@@ -120,7 +129,11 @@ async fn a_stopped_process_that_holds_and_waits_costs_one_ttl() {
     futures_util::future::join_all(cases).await;
 }
 
-/// Ten callers give up while their network is cut. When it is back, nothing of them is in the way.
+/// Ten callers give up while their network is cut. Once it is back, nothing of theirs delays
+/// others.
+///
+/// Red without: one entry per process and key (`queue_for`), or the undo after its lease
+/// (`at_least_for`).
 #[tokio::test]
 async fn waiters_that_gave_up_while_they_were_cut_off_cost_no_process_anything() {
     let server = RedisServer::start().await;
@@ -140,7 +153,7 @@ async fn waiters_that_gave_up_while_they_were_cut_off_cost_no_process_anything()
     more_wait(&cli, 0).await;
     proxy.freeze();
     waiters.shutdown().await;
-    // Longer than a lease, after which a release need not be tried again.
+    // Longer than a lease, after which a release is no longer retried.
     sleep(Duration::from_secs(3)).await;
     let questions = async || cli.commandstats().await.get("evalsha").copied().unwrap_or_default();
     let before = questions().await;
@@ -148,7 +161,8 @@ async fn waiters_that_gave_up_while_they_were_cut_off_cost_no_process_anything()
     eventually(LIMIT, "it waits", async || questions().await > before).await;
     proxy.cut().await;
     proxy.pass();
-    // Their process waits for another lock, so it would hear of a grant to those who are gone.
+    // Their process waits for another lock, so it would receive a grant for the callers that are
+    // gone.
     let elsewhere = first.acquire("b", LockOptions::new()).await.unwrap();
     let listens = tokio::spawn(async move { fickle.acquire("b", LockOptions::new()).await });
     eventually(LIMIT, "it listens", async || queued(&cli, "b").await > 0).await;
@@ -160,7 +174,10 @@ async fn waiters_that_gave_up_while_they_were_cut_off_cost_no_process_anything()
     assert_no_trace(&server).await;
 }
 
-/// The waiter that would hear of a shorter lease has given up: the one behind looks by itself.
+/// The waiter that would learn of a shorter lease has given up: the one behind it asks again on its
+/// own.
+///
+/// Red without: the rechecks of each waiter (`look_after`).
 #[tokio::test]
 async fn a_killed_holder_behind_a_waiter_that_gave_up_costs_one_ttl() {
     let server = RedisServer::start().await;
@@ -182,7 +199,7 @@ async fn a_killed_holder_behind_a_waiter_that_gave_up_costs_one_ttl() {
     holder.release().await.unwrap();
     held(&mut short).await;
     short.kill();
-    // Its lease of a second, and what is granted to the waiter that gave up, which lasts two.
+    // Its lease of one second, and the grant to the waiter that gave up, which lasts two.
     let guard = waiter.await.unwrap().expect("all before it are gone");
     guard.release().await.unwrap();
     proxy.pass();
@@ -190,7 +207,10 @@ async fn a_killed_holder_behind_a_waiter_that_gave_up_costs_one_ttl() {
     assert_no_trace(&server).await;
 }
 
-/// A tool that hears every channel makes no dead process look alive for longer than its entry lasts.
+/// A tool that subscribes to every channel does not make a dead process look alive for longer than
+/// its entry lasts.
+///
+/// Red without: the end of a waiter's record (`waits_for` in `lock.lua`, `lasts` in `enter.lua`).
 #[tokio::test]
 async fn dead_waiters_cost_one_ttl_while_a_monitor_hears_every_channel() {
     let server = RedisServer::start().await;
@@ -214,7 +234,10 @@ async fn dead_waiters_cost_one_ttl_while_a_monitor_hears_every_channel() {
     assert_no_trace(&server).await;
 }
 
-/// Another program deletes the key: the waiter looks after a `retry_delay`, and not after 15 seconds.
+/// Another program deletes the key: the waiter asks again after a `retry_delay`, not after 15
+/// seconds.
+///
+/// Red without: `recheck_every` in `look_after`, or the waiter's own entry in its request.
 #[tokio::test]
 async fn a_lock_that_was_deleted_by_hand_is_the_waiters_within_its_retry_delay() {
     let server = RedisServer::start().await;

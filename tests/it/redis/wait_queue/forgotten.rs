@@ -1,11 +1,11 @@
-//! A server that forgets the line, or what its scripts were.
+//! A server that loses the wait queue, or its scripts.
 
 use lockattr::Error;
 use lockattr_tests::{RedisServer, eventually};
 
 use super::*;
 
-/// A holder, and two processes of four tasks each that wait for it.
+/// A holder, and two processes with four waiting tasks each.
 struct Scene {
     server: RedisServer,
     cli: Cli,
@@ -28,7 +28,7 @@ impl Scene {
         Self { server, cli, witness, holder, crowds }
     }
 
-    /// All get in, one at a time, and nothing stays.
+    /// Waits until all have got in, one at a time, and asserts that nothing is left.
     async fn ends(server: RedisServer, witness: Witness, crowds: Vec<JoinSet<()>>) {
         all_have_worked(SOON, crowds).await;
         assert_eq!(witness.count(), 8);
@@ -36,7 +36,10 @@ impl Scene {
     }
 }
 
-/// The lock is gone too: its holder learns by its next renewal, the others by their timers.
+/// The lock is gone too: its holder learns that from its next renewal, the waiters from their
+/// timers.
+///
+/// Red without: the waiters' timer.
 #[tokio::test]
 async fn a_flush_leaves_no_process_standing() {
     let Scene { server, cli, witness, holder, crowds } = Scene::set(SHORT).await;
@@ -46,7 +49,9 @@ async fn a_flush_leaves_no_process_standing() {
     Scene::ends(server, witness, crowds).await;
 }
 
-/// Only the line is gone, and its holder goes on and lets go in its own time.
+/// Only the queue is gone; its holder goes on and releases later.
+///
+/// Red without: the waiters' timer.
 #[tokio::test]
 async fn a_line_that_was_deleted_is_stood_in_again() {
     let Scene { server, cli, witness, holder, crowds } = Scene::set(SHORT).await;
@@ -58,7 +63,9 @@ async fn a_line_that_was_deleted_is_stood_in_again() {
     Scene::ends(server, witness, crowds).await;
 }
 
-/// The connections end with the server, and that they notice at once.
+/// The connections end with the server, which the clients notice at once.
+///
+/// Red without: the request that all waiters send again when their connection was interrupted.
 #[tokio::test]
 async fn a_restart_without_data_leaves_no_process_standing() {
     let Scene { server, witness, holder, crowds, .. } = Scene::set(LONG).await;

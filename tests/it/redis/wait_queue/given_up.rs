@@ -1,4 +1,5 @@
-//! Waiters that stop waiting: at their deadline, dropped, or dropped when their turn has just come.
+//! Waiters that stop waiting: at their deadline, when dropped, or when dropped right after their
+//! grant.
 
 use std::pin::Pin;
 
@@ -7,7 +8,7 @@ use lockattr_tests::{Fault, Proxy, RedisServer, eventually};
 
 use super::*;
 
-/// Polls a waiter until so many wait in the queue, and then leaves it alone.
+/// Polls a waiter until `count` waiters are queued, and then no more.
 async fn until_in_line<F: Future>(waiter: Pin<&mut F>, cli: &Cli, count: usize) {
     tokio::select! {
         biased;
@@ -16,7 +17,9 @@ async fn until_in_line<F: Future>(waiter: Pin<&mut F>, cli: &Cli, count: usize) 
     }
 }
 
-/// Its grant is in the store, and has been told to its subscriber or is just being told.
+/// Its grant is in the store, and the notification is sent or about to be sent.
+///
+/// Red without: what an acquisition releases when it is dropped.
 #[tokio::test]
 async fn a_waiter_dropped_at_the_moment_of_its_grant_passes_it_on() {
     for told in [false, true] {
@@ -29,7 +32,7 @@ async fn a_waiter_dropped_at_the_moment_of_its_grant_passes_it_on() {
         let holder = acquire(&first).await;
         let mut waiter = Box::pin(fickle.acquire("a", LockOptions::new()));
         until_in_line(waiter.as_mut(), &cli, 1).await;
-        // One behind it in its process, and a process behind that.
+        // One waiter behind it in its process, and another process behind that.
         let crowds = vec![crowd(&fickle, &witness, 1), crowd(&next, &witness, 3)];
         stand_in_line(&cli, 2).await;
         if !told {
@@ -50,6 +53,7 @@ async fn a_waiter_dropped_at_the_moment_of_its_grant_passes_it_on() {
     }
 }
 
+/// Red without: what an acquisition releases when it is dropped.
 #[tokio::test]
 async fn a_waiter_that_gives_up_or_is_dropped_leaves_its_place_in_the_queue() {
     let server = RedisServer::start().await;
@@ -61,7 +65,7 @@ async fn a_waiter_that_gives_up_or_is_dropped_leaves_its_place_in_the_queue() {
     assert!(matches!(error, Error::Contended { holder: Some(_), .. }), "{error}");
     stand_in_line(&cli, 0).await;
 
-    // A process that stands behind it in its own process takes over.
+    // The next waiter of its own process takes over.
     let mut waiter = Box::pin(fickle.acquire("a", LockOptions::new()));
     until_in_line(waiter.as_mut(), &cli, 1).await;
     let crowds = vec![crowd(&fickle, &witness, 2)];
@@ -81,7 +85,9 @@ async fn a_waiter_that_gives_up_or_is_dropped_leaves_its_place_in_the_queue() {
     assert_no_trace(&server).await;
 }
 
-/// The request that takes it out of the line is lost in several ways, and made up for.
+/// The request to leave the queue is lost in several ways, and is repeated.
+///
+/// Red without: retried releases.
 #[tokio::test]
 async fn a_waiter_whose_request_to_leave_is_lost_leaves_all_the_same() {
     for fault in [Fault::SwallowRequest, Fault::CutBefore, Fault::HalfOpen] {

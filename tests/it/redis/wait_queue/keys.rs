@@ -5,7 +5,7 @@ use lockattr_tests::{RedisServer, node};
 use super::killed::held;
 use super::*;
 
-/// A waiter for both `a` and `b`, once it waits in the queue for both as the `place`th.
+/// A waiter for both `a` and `b`, once it is the `place`th in both queues.
 async fn waiter_for_both(server: &RedisServer, place: usize) -> JoinHandle<LockGuard> {
     let (manager, cli) = (manager(server, LONG).await, server.cli().await);
     let waiter =
@@ -22,6 +22,7 @@ async fn granted(waiter: JoinHandle<LockGuard>) -> LockGuard {
     timeout(SOON, waiter).await.expect("its turn has come").unwrap()
 }
 
+/// Red without: the check that all of them are free.
 #[tokio::test]
 async fn a_waiter_for_two_keys_holds_neither_until_both_are_free() {
     let server = RedisServer::start().await;
@@ -45,7 +46,9 @@ async fn a_waiter_for_two_keys_holds_neither_until_both_are_free() {
     assert_no_trace(&server).await;
 }
 
-/// Each key is let go by somebody else, the last one by a kill.
+/// Each key is released by another process, the last one by a kill.
+///
+/// Red without: the time left that a refused acquire returns.
 #[tokio::test]
 async fn a_waiter_for_two_keys_gets_them_when_the_holders_of_both_are_gone() {
     let server = RedisServer::start().await;
@@ -67,7 +70,9 @@ async fn a_waiter_for_two_keys_gets_them_when_the_holders_of_both_are_gone() {
     assert_no_trace(&server).await;
 }
 
-/// What stood in two lines stands in neither afterwards.
+/// The waiter leaves both queues.
+///
+/// Red without: what an acquisition releases when it is dropped.
 #[tokio::test]
 async fn a_waiter_that_gives_up_on_two_keys_leaves_both_lines() {
     let server = RedisServer::start().await;
@@ -86,7 +91,9 @@ async fn a_waiter_that_gives_up_on_two_keys_leaves_both_lines() {
     assert_no_trace(&server).await;
 }
 
-/// Any two of them want one key in common, named in any order, again and again: no deadlock.
+/// Any two processes have one key in common, named in any order, again and again: no deadlock.
+///
+/// Red without: the check that all of them are free.
 #[tokio::test]
 async fn processes_that_want_keys_in_a_ring_all_get_them_one_at_a_time() {
     let server = RedisServer::start().await;
@@ -106,7 +113,9 @@ async fn processes_that_want_keys_in_a_ring_all_get_them_one_at_a_time() {
     assert_no_trace(&server).await;
 }
 
-/// It is the first that waits for `b`, and a claim that waits for `a` alone came before it.
+/// It is the first waiter for `b`, and a claim for `a` alone came before it.
+///
+/// Red without: the check of the other queues of a claim (`comes_next`).
 #[tokio::test]
 async fn a_claim_for_two_keys_overtakes_none_in_either_queue() {
     let server = RedisServer::start().await;

@@ -1,4 +1,4 @@
-//! Processes that are killed (kill -9) while they hold, or while they wait in the queue.
+//! Processes that are killed (kill -9) while they hold, or while they are queued.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use tokio::time::Instant;
 
 use super::*;
 
-/// The number of the acquisition that a node tells of.
+/// The fencing token that a node prints after an acquisition.
 pub(super) async fn held(node: &mut Node) -> FencingToken {
     let answer = node.line().await;
     let token = answer.strip_prefix("held ").and_then(|token| token.parse().ok());
-    // Printed whole, as it was given out; the low bits are its hand-offs.
+    // Printed whole, as issued; the low bits count its local hand-offs.
     let token: u64 = token.unwrap_or_else(|| panic!("the node said: {answer}"));
     FencingToken::from_counter(token >> 10)
 }
 
-/// A process that waits in the queue for `a` as the `place`th.
+/// A process that is the `place`th in the wait queue for `a`.
 pub(super) async fn waiting_node(server: &RedisServer, query: &str, place: usize) -> Node {
     let mut node = node!("lock", url = server.url_with(query));
     node.say("acquire a").await;
@@ -25,13 +25,16 @@ pub(super) async fn waiting_node(server: &RedisServer, query: &str, place: usize
     node
 }
 
-/// Waits until the store knows that all listeners but so many are gone; the holder is one.
+/// Waits until the store has `count` subscribers left, of which the holder is one.
 async fn listeners(server: &RedisServer, count: usize) {
     let cli = server.cli().await;
     eventually(SOON, "the store knows it", async || subscribers(&cli).await.len() == count).await;
 }
 
-/// Those in the queue have never been told anything: they look when the lease is over that they heard of.
+/// The waiters have received no notification: they ask again when the lease that they know of is
+/// over.
+///
+/// Red without: the time left that a refused acquire returns.
 #[tokio::test]
 async fn the_queue_moves_on_within_the_ttl_of_a_holder_that_was_killed() {
     let server = RedisServer::start().await;
@@ -48,14 +51,16 @@ async fn the_queue_moves_on_within_the_ttl_of_a_holder_that_was_killed() {
     let killed = Instant::now();
     assert_eq!(witness.count(), 0);
     eventually(LIMIT, "the line moves on", async || witness.count() > 0).await;
-    // Five times what it needs, and far less than a look without knowing when would take.
+    // Five times what it needs, and far less than a recheck without a known end takes.
     assert!(killed.elapsed() < Duration::from_secs(10), "after {:?}", killed.elapsed());
     all_have_worked(SOON, crowds).await;
     assert_eq!(witness.count(), 12);
     assert_no_trace(&server).await;
 }
 
-/// No process hears their grants, so these are the next one's.
+/// Their grants reach no process, so they go to the next waiter.
+///
+/// Red without: the number of subscribers that received a grant.
 #[tokio::test]
 async fn heads_of_the_queue_that_were_killed_are_passed_over_at_once() {
     let server = RedisServer::start().await;
@@ -80,6 +85,7 @@ async fn heads_of_the_queue_that_were_killed_are_passed_over_at_once() {
     assert_no_trace(&server).await;
 }
 
+/// Red without: the number of subscribers that received a grant.
 #[tokio::test]
 async fn a_lock_whose_whole_queue_was_killed_is_free_as_soon_as_it_is_released() {
     let server = RedisServer::start().await;
@@ -96,7 +102,9 @@ async fn a_lock_whose_whole_queue_was_killed_is_free_as_soon_as_it_is_released()
     assert_no_trace(&server).await;
 }
 
-/// The holder and the first in the queue die together, on one machine.
+/// The holder and the head of the queue die together, on one machine.
+///
+/// Red without: the time left that a refused acquire returns.
 #[tokio::test]
 async fn a_holder_and_the_head_of_its_queue_that_were_killed_together_cost_one_ttl() {
     let server = RedisServer::start().await;
@@ -114,14 +122,16 @@ async fn a_holder_and_the_head_of_its_queue_that_were_killed_together_cost_one_t
     assert_no_trace(&server).await;
 }
 
-/// What those behind heard of is the lease of the first holder, which is a long one.
+/// Those behind know only the lease of the first holder, which is a long one.
+///
+/// Red without: the notification to the next waiter that a lease ends sooner than the one before.
 #[tokio::test]
 async fn the_queue_moves_on_within_short_ttls_that_come_after_a_long_one() {
     let server = RedisServer::start().await;
     let (cli, witness) = (server.cli().await, Witness::default());
     let first = manager(&server, LONG).await;
     let holder = acquire(&first).await;
-    // The second of them is granted when the first one's lease has ended, and not by a release.
+    // The second of them is granted when the first one's lease ends, not by a release.
     let mut short = [waiting_node(&server, SHORT, 1).await, waiting_node(&server, SHORT, 2).await];
     let crowds = vec![crowd(&manager(&server, LONG).await, &witness, 4)];
     stand_in_line(&cli, 3).await;

@@ -1,10 +1,10 @@
-//! Large queues and calls for many keys: what one run of a script does is bounded.
+//! Large wait queues and calls for many keys: the work of one script run is bounded.
 
 use lockattr_tests::RedisServer;
 
 use super::*;
 
-/// What scripts called inside the server, but for what tests ask there.
+/// The calls made by scripts inside the server, without those that the tests send.
 async fn calls(cli: &Cli) -> u64 {
     let inside = [
         "get", "set", "del", "zadd", "zrange", "zrem", "zrank", "exists", "pexpire", "pttl",
@@ -18,7 +18,7 @@ async fn runs(cli: &Cli) -> u64 {
     cli.commandstats().await.get("evalsha").copied().unwrap_or_default()
 }
 
-/// Entries of processes that are gone, before all that come.
+/// Queue entries of processes that are gone, ahead of all others.
 async fn dead_entries(cli: &Cli, count: usize) {
     let fill = "for i = 1, tonumber(ARGV[1]) do \
                 redis.call('ZADD', KEYS[1], i, string.format('%032x', i)) end";
@@ -38,7 +38,7 @@ async fn no_run_walks_through_ten_thousand_dead_entries() {
     let guard = once.expect("none of them lives");
     let (calls_of, runs_of) = (calls(&cli).await - calls_before, runs(&cli).await - runs_before);
     assert!(calls_of / runs_of < 120, "{calls_of} calls in {runs_of} runs");
-    // The same for a release, which goes to the one behind them that lives.
+    // The same for a release, which hands off to the live waiter behind them.
     let next = manager(&server, LONG).await;
     let waiter = tokio::spawn(async move { next.acquire("a", LockOptions::new()).await.unwrap() });
     stand_in_line(&cli, 1).await;
@@ -83,8 +83,11 @@ async fn a_call_for_a_thousand_keys_costs_a_few_calls_for_each() {
     assert_no_trace(&server).await;
 }
 
-/// A claim for a thousand keys is first in the queues of all but one: a release finds that out once, and not
-/// once for each key.
+/// A claim for a thousand keys is first in the queues of all but one: a release finds that out
+/// once, not once for each key.
+///
+/// Red without: what `comes_next` remembers (`behind`), or what `could_have` remembers
+/// (`admitted`).
 #[tokio::test]
 async fn a_claim_for_a_thousand_keys_behind_another_costs_a_few_calls_for_each() {
     let server = RedisServer::start().await;

@@ -9,7 +9,9 @@ use lockattr_tests::{RedisServer, node};
 use super::killed::held;
 use super::*;
 
-/// Each is known to wait in the queue before the next one comes.
+/// Each manager is in the queue before the next one comes.
+///
+/// Red without: the order of the queue.
 #[tokio::test]
 async fn managers_get_in_in_the_order_in_which_they_came() {
     let server = RedisServer::start().await;
@@ -36,6 +38,7 @@ async fn managers_get_in_in_the_order_in_which_they_came() {
     assert_no_trace(&server).await;
 }
 
+/// Red without: the order of the queue.
 #[tokio::test]
 async fn processes_get_in_in_the_order_in_which_they_came() {
     let server = RedisServer::start().await;
@@ -52,7 +55,7 @@ async fn processes_get_in_in_the_order_in_which_they_came() {
     witness.saw(holder.fencing_token());
     holder.release().await.unwrap();
     for (place, node) in nodes.iter_mut().enumerate() {
-        // No other answers until this one lets go.
+        // No other node answers until this one releases.
         witness.saw(held(node).await);
         assert_eq!(queued(&cli, "a").await, 4 - place);
         node.say("release").await;
@@ -65,7 +68,10 @@ async fn processes_get_in_in_the_order_in_which_they_came() {
     assert_no_trace(&server).await;
 }
 
-/// Behind a holder elsewhere: the first asks the store, the others stand behind it.
+/// The lock is held in another process: the first task asks the store, and the others wait behind
+/// it.
+///
+/// Red without: the order of the local waiters.
 #[tokio::test]
 async fn tasks_of_a_process_get_in_in_the_order_in_which_they_came() {
     let server = RedisServer::start().await;
@@ -81,7 +87,7 @@ async fn tasks_of_a_process_get_in_in_the_order_in_which_they_came() {
             witness.sees(&guard).await;
             guard.release().await.unwrap();
         });
-        // Polled once, it waits in the queue.
+        // After one poll it is in the queue.
         tokio::select! {
             biased;
             () = work.as_mut() => panic!("it got in"),

@@ -1,4 +1,5 @@
-//! Readers that a writer of their process has let in share the lock with other processes, in the server too.
+//! Readers that a writer of their process has let in share the lock with other processes, also in
+//! the server.
 
 use std::time::Duration;
 
@@ -14,22 +15,23 @@ fn reads() -> LockOptions {
 }
 
 async fn manager(server: &RedisServer) -> LockManager {
-    // No process looks by itself while the test lasts, nor comes before the reader of the writer's process.
+    // No waiter asks again during the test, or comes before the reader of the writer's process.
     let parameters = "wait=60s&ttl=30s&retry_delay=30s&max_handoff_time=60s";
     LockManager::connect(server.url_with(parameters)).await.unwrap()
 }
 
-/// A writer, and a reader behind it: when the writer lets go, the reader has the lock under the writer's lease.
+/// A writer, and a reader behind it: when the writer releases, the reader gets the lock under the
+/// writer's lease.
 async fn writer_and_reader(manager: &LockManager) -> (LockGuard, JoinSet<LockGuard>) {
     let writer = manager.acquire("a", LockOptions::new()).await.unwrap();
     let (manager, mut reader) = (manager.clone(), JoinSet::new());
     reader.spawn(async move { manager.acquire("a", reads()).await.unwrap() });
-    // It has taken its place when it has been polled once, on this thread.
+    // It has joined the queue once it has been polled, on this thread.
     tokio::task::yield_now().await;
     (writer, reader)
 }
 
-/// Until the lock is a shared one.
+/// Waits until the lock is a shared one.
 async fn is_shared(server: &RedisServer) {
     let cli = server.cli().await;
     let shared = async {
@@ -40,7 +42,9 @@ async fn is_shared(server: &RedisServer) {
     timeout(5 * SECOND, shared).await.expect("it stays exclusive");
 }
 
-/// More of them than one run of a script serves.
+/// More readers than one script run serves.
+///
+/// Red without: `serve` in `renew.lua`; the `+` behind its answers; `take` there.
 #[tokio::test]
 async fn readers_of_many_processes_that_wait_are_let_in_by_the_renewal() {
     let server = RedisServer::start().await;
@@ -91,7 +95,9 @@ async fn a_server_without_memory_shares_the_lock_all_the_same() {
     assert_nothing_left(&server).await;
 }
 
-/// The server hears that the readers share the lock together with its release, or after it.
+/// The server learns that the readers share the lock together with their release, or after it.
+///
+/// Red without: `value_alone` in `release.lua`.
 #[tokio::test]
 async fn a_reader_that_leaves_before_the_server_knows_that_it_shares_leaves_nothing() {
     let server = RedisServer::start().await;
@@ -106,7 +112,9 @@ async fn a_reader_that_leaves_before_the_server_knows_that_it_shares_leaves_noth
     assert_nothing_left(&server).await;
 }
 
-/// A reader extends the lease while it becomes a shared one.
+/// A reader extends the lease while the lock becomes a shared one.
+///
+/// Red without: `lengthen` behind `least < 0` in `renew.lua`, which never shortens a lease.
 #[tokio::test]
 async fn what_a_reader_has_extended_meanwhile_is_not_shortened() {
     let server = RedisServer::start().await;

@@ -1,4 +1,5 @@
-//! Locks that several hold together: who enters with whom, and a waiter behind whom.
+//! Locks that several clients hold together: which modes enter together, and which wait behind
+//! others.
 
 use lockattr::Mode;
 use lockattr_tests::{RedisServer, node};
@@ -10,7 +11,7 @@ fn shared() -> LockOptions {
     LockOptions::new().mode(Mode::Shared)
 }
 
-/// A waiter of a manager of its own, once it waits in the queue as the `place`th.
+/// A waiter of its own manager, once it is the `place`th in the queue.
 async fn waiter(server: &RedisServer, options: LockOptions, place: usize) -> JoinHandle<LockGuard> {
     let manager = manager(server, LONG).await;
     let waiter = tokio::spawn(async move { manager.acquire("a", options).await.unwrap() });
@@ -22,6 +23,7 @@ async fn granted(waiter: JoinHandle<LockGuard>) -> LockGuard {
     timeout(SOON, waiter).await.expect("its turn has come").unwrap()
 }
 
+/// Red without: serving the queue for as long as the lock admits the next waiter.
 #[tokio::test]
 async fn readers_at_the_head_of_the_queue_enter_together() {
     let server = RedisServer::start().await;
@@ -35,7 +37,7 @@ async fn readers_at_the_head_of_the_queue_enter_together() {
     let late = waiter(&server, shared(), 5).await;
     let cli = server.cli().await;
     holder.release().await.unwrap();
-    // All at once, and not when each looks.
+    // All at once, not each at its next recheck.
     assert_eq!(queued(&cli, "a").await, 2, "the writer, and who came after it");
     let mut inside = Vec::new();
     for reader in readers {
@@ -55,7 +57,9 @@ async fn readers_at_the_head_of_the_queue_enter_together() {
     assert_no_trace(&server).await;
 }
 
-/// Neither by a waiter nor by one who only asks once.
+/// Neither by a reader that waits nor by one that asks only once.
+///
+/// Red without: a check of the queue before a free lock is acquired.
 #[tokio::test]
 async fn a_writer_in_the_queue_is_not_overtaken_by_readers_that_come_later() {
     let server = RedisServer::start().await;
@@ -77,6 +81,7 @@ async fn a_writer_in_the_queue_is_not_overtaken_by_readers_that_come_later() {
     assert_no_trace(&server).await;
 }
 
+/// Red without: serving the queue when a permit is released.
 #[tokio::test]
 async fn a_permit_that_is_given_back_goes_to_the_head_of_the_queue() {
     let server = RedisServer::start().await;
@@ -103,6 +108,7 @@ async fn a_permit_that_is_given_back_goes_to_the_head_of_the_queue() {
     assert_no_trace(&server).await;
 }
 
+/// Red without: a separate end for each share.
 #[tokio::test]
 async fn a_holder_of_a_permit_that_was_killed_frees_its_own_after_its_ttl_and_no_more() {
     let server = RedisServer::start().await;
@@ -126,6 +132,7 @@ async fn a_holder_of_a_permit_that_was_killed_frees_its_own_after_its_ttl_and_no
     assert_no_trace(&server).await;
 }
 
+/// Red without: a separate end for each share.
 #[tokio::test]
 async fn a_reader_that_was_killed_is_waited_for_until_its_ttl_ends_and_no_longer() {
     let server = RedisServer::start().await;

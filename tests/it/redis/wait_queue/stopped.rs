@@ -1,11 +1,12 @@
-//! A process that stands still (SIGSTOP) when its turn comes: the store cannot know, for its
-//! connection is well.
+//! A process that is stopped (SIGSTOP) when it is granted the lock: the store cannot know, since
+//! the connection still works.
 
 use lockattr_tests::{RedisServer, eventually, node};
 
 use super::killed::{held, waiting_node};
 use super::*;
 
+/// Red without: the check of the clock when a grant is read.
 #[tokio::test]
 async fn a_head_that_stands_still_costs_its_ttl_and_does_not_hold_when_it_goes_on() {
     let server = RedisServer::start().await;
@@ -13,7 +14,7 @@ async fn a_head_that_stands_still_costs_its_ttl_and_does_not_hold_when_it_goes_o
     let first = manager(&server, SHORT).await;
     let holder = acquire(&first).await;
     let mut head = waiting_node(&server, SHORT, 1).await;
-    // It hands off to all of its own before the head has its turn again.
+    // It serves all of its own waiters before the head gets the lock again.
     let next = manager(&server, &format!("{LONG}&max_handoff_time=60s")).await;
     let waiting = tokio::spawn({
         let next = next.clone();
@@ -30,7 +31,7 @@ async fn a_head_that_stands_still_costs_its_ttl_and_does_not_hold_when_it_goes_o
     let successor = timeout(SOON, waiting).await.expect("within its TTL").unwrap();
     witness.sees(&successor).await;
     let behind = crowd(&next, &witness, 3);
-    // The grant lies there, and so does the order that comes after.
+    // The grant is already there, and so is the order that follows.
     head.say("write").await;
     head.continue_signal();
     eventually(SOON, "it goes back in line", async || queued(&cli, "a").await == 1).await;
@@ -45,7 +46,9 @@ async fn a_head_that_stands_still_costs_its_ttl_and_does_not_hold_when_it_goes_o
     assert_no_trace(&server).await;
 }
 
-/// The body of an annotated function, whose work is ordered before it goes on.
+/// The body of an annotated function, whose work is ordered before the process continues.
+///
+/// Red without: the check of the clock when a grant is read.
 #[tokio::test]
 async fn the_body_of_a_head_that_stood_still_never_runs_beside_anothers() {
     let server = RedisServer::start().await;
@@ -70,7 +73,7 @@ async fn the_body_of_a_head_that_stood_still_never_runs_beside_anothers() {
     let successor = timeout(SOON, waiting).await.expect("within its TTL").unwrap();
     head.say("write").await;
     head.continue_signal();
-    // It would write, and stand nowhere, if it took the old grant for good.
+    // If it accepted the old grant, it would write and would not be queued.
     stands(1).await;
     successor.ensure_held().unwrap();
     successor.release().await.expect("it was never anybody else's meanwhile");

@@ -1,10 +1,10 @@
-//! What is sent to those in the queue, and gets lost on its way.
+//! Notifications to waiters that get lost on their way.
 
 use lockattr_tests::{Fault, Proxy, RedisServer, eventually};
 
 use super::*;
 
-/// How a connection ends that brings messages.
+/// How the connection that carries notifications ends.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Killed,
@@ -27,7 +27,9 @@ impl End {
     }
 }
 
-/// Their turns come while no process can tell them: none is left standing.
+/// They are granted the lock while no notification can reach them: none is forgotten.
+///
+/// Red without: the request that all waiters send again when their connection was interrupted.
 #[tokio::test]
 async fn grants_published_while_the_connections_of_the_waiters_are_gone_leave_no_process_standing()
 {
@@ -64,7 +66,9 @@ async fn grants_published_while_the_connections_of_the_waiters_are_gone_leave_no
     }
 }
 
-/// No connection ends: the one message is missing, and it is unknown.
+/// No connection ends: one notification is missing, which no client can notice.
+///
+/// Red without: the waiters' timer.
 #[tokio::test]
 async fn a_grant_that_is_lost_on_its_way_costs_no_more_than_a_ttl() {
     let server = RedisServer::start().await;
@@ -88,8 +92,10 @@ async fn a_grant_that_is_lost_on_its_way_costs_no_more_than_a_ttl() {
     assert_no_trace(&server).await;
 }
 
-/// Its lease has ended, the lock is another's, and the question whether it still waits was sent after
-/// the grant: so it is older than that question, though it is read later.
+/// Its lease has ended, another client has the lock, and the waiter's recheck was sent after the
+/// grant. So the grant is older than that recheck, though it is read later.
+///
+/// Red without: the server's clock, which dates the grant (`no_later_than` in `mail.rs`).
 #[tokio::test]
 async fn a_grant_that_comes_after_its_lease_and_after_a_later_question_is_none() {
     let server = RedisServer::start().await;
@@ -116,7 +122,7 @@ async fn a_grant_that_comes_after_its_lease_and_after_a_later_question_is_none()
     witness.sees(&successor).await;
     proxy.pass();
     stand_in_line(&cli, 1).await;
-    // Answered after all that: so it has heard it.
+    // It is answered after all that, so the manager has read the notification.
     deaf.holder("a").await.unwrap();
     assert!(!late.is_finished(), "it believes to hold");
     successor.ensure_held().unwrap();

@@ -1,4 +1,4 @@
-//! A process that always has somebody of its own waiting, against one that has a single task.
+//! A process that always has waiters of its own, against a process with a single task.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -9,11 +9,11 @@ use super::*;
 
 const ROUNDS: u32 = 100;
 
-/// How often the many got in while the single one waited in the queue, at most, over all rounds.
+/// The most often that the many got in while the single task was queued, over all rounds.
 ///
-/// A body of the many asks the server whether the single one waits in the queue, so what counts is the
-/// server's order and not that of two clients. Then it asks something by its own connection, on
-/// which messages come too: whatever was told before has then arrived.
+/// Each body of the many asks the server whether the single task is queued, so the server's order
+/// counts, not that of two clients. Then it sends a request over its own connection, which also
+/// carries notifications: all earlier ones have then arrived.
 async fn overtaken(query: &str) -> u32 {
     let server = RedisServer::start().await;
     let (many, single) = (manager(&server, query).await, manager(&server, LONG).await);
@@ -47,14 +47,16 @@ async fn overtaken(query: &str) -> u32 {
     most
 }
 
+/// Red without: the count of hand-offs.
 #[tokio::test]
 async fn of_64_in_a_tight_loop_at_most_32_get_in_before_one_a_waiter_elsewhere() {
     let most = overtaken("ttl=60s&wait=60s&connections=1&max_handoff_time=60s").await;
-    // And the one who had the lock already.
+    // Plus the one that had the lock already.
     assert!(most <= 32 + 1, "overtaken {most} times");
     assert!(most >= 32, "overtaken only {most} times: nothing is seen here");
 }
 
+/// Red without: the count of hand-offs.
 #[tokio::test]
 async fn the_number_of_those_who_get_in_before_one_a_waiter_elsewhere_can_be_set() {
     let most =
@@ -63,7 +65,9 @@ async fn the_number_of_those_who_get_in_before_one_a_waiter_elsewhere_can_be_set
     assert!(most >= 4, "overtaken only {most} times: nothing is seen here");
 }
 
-/// By time as well: zero hands nothing over once it is known that another waits.
+/// By time as well: with zero, nothing is handed off once another process is known to wait.
+///
+/// Red without: the time of hand-offs.
 #[tokio::test]
 async fn the_time_for_those_who_get_in_before_one_a_waiter_elsewhere_can_be_set() {
     let most =
@@ -71,7 +75,10 @@ async fn the_time_for_those_who_get_in_before_one_a_waiter_elsewhere_can_be_set(
     assert!(most <= 1, "overtaken {most} times");
 }
 
-/// Bodies that await nothing at all: the single one is heard of only between them, and gets in.
+/// Bodies without any await: notifications about the single task are read only between bodies, and
+/// it still gets in.
+///
+/// Red without: the notification that another process waits.
 #[tokio::test]
 #[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
 async fn of_64_whose_bodies_await_nothing_one_a_waiter_elsewhere_gets_in_all_the_same() {
@@ -99,7 +106,7 @@ async fn of_64_whose_bodies_await_nothing_one_a_waiter_elsewhere_gets_in_all_the
     tasks.join_all().await;
     overtaken.sort_unstable();
     eprintln!("overtaken {} times in the middle, {} at most", overtaken[50], overtaken[99]);
-    // As often as one lease goes from hand to hand where no process is known to wait.
+    // As often as one lease is handed off locally when no other process is known to wait.
     assert!(overtaken[99] < 1_024, "{overtaken:?}");
     drop((many, single));
     assert_no_trace(&server).await;

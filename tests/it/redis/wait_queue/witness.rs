@@ -1,4 +1,4 @@
-//! Sees whether holders are alone.
+//! Checks that holders are alone.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,8 +7,8 @@ use std::time::Duration;
 use lockattr::{FencingToken, Lease};
 use tokio::time::sleep;
 
-/// Each holder reads a number, lets everybody else go on, and writes it back one higher, so none is
-/// missing only if all were alone; and their fencing tokens may only grow.
+/// Each holder reads a number, yields to all others, and writes it back incremented, so none is
+/// missing only if each was alone; their fencing tokens may only grow.
 #[derive(Clone, Default)]
 pub(super) struct Witness(Arc<Seen>);
 
@@ -26,13 +26,13 @@ impl Witness {
         self.0.count.store(count + 1, Ordering::SeqCst);
     }
 
-    /// Takes note of a holder that is somewhere else.
+    /// Records a holder in another process.
     pub(super) fn saw(&self, token: FencingToken) {
         let before = self.0.last.lock().unwrap().replace(token);
         assert!(before < Some(token), "{token:?} after {before:?}");
     }
 
-    /// How many it saw, if each was alone.
+    /// The number of holders, if each was alone.
     pub(super) fn count(&self) -> u64 {
         self.0.count.load(Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! Asking for locks, and getting in the queue for them.
+//! Acquires locks, and queues for them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,6 @@ use super::{Inner, refused};
 use crate::FencingToken;
 use crate::store::{AcquireOutcome, AcquireRequest, MAX_RECHECK, Sharing, StoreError, Waiting};
 
-/// The fencing token with this number.
 pub(super) fn token_numbered(number: i64) -> FencingToken {
     FencingToken::from_counter(number.unsigned_abs())
 }
@@ -51,7 +50,7 @@ impl Inner {
                 Some(acquired) => return Ok(acquired),
                 None => None,
             },
-            // One of this process; a session would get it twice.
+            // Another claim uses this session, which would get the lock a second time.
             Err((other, ends)) => {
                 let share = [claim, &other].iter().all(|it| it.sharing() == Sharing::Shared);
                 if share && !queued {
@@ -76,7 +75,7 @@ impl Inner {
         Ok(AcquireOutcome::Held { holder: holder.map(Box::new), queued: None })
     }
 
-    /// Tries to take the locks on this session, where it was noted that the claim asks.
+    /// Tries to take the locks on this session, where `Claims::ask` has entered the claim.
     pub(super) async fn take(
         self: &Arc<Self>,
         asked: &AcquireRequest,
@@ -104,7 +103,7 @@ impl Inner {
                 Ok(None)
             }
             Err(failure) => {
-                // An error does not take advisory locks along.
+                // A failed statement does not release advisory locks.
                 self.undo(claim);
                 Err(failure.error)
             }

@@ -1,5 +1,5 @@
-//! Which claims have their locks on which session, which of them wait, and until when each lasts if
-//! no process renews it. No I/O.
+//! The claims of a store: on which session each holds its locks, which of them wait, and when each
+//! ends without a renewal. No I/O.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,40 +12,36 @@ use super::wait::Waiter;
 use crate::FencingToken;
 use crate::store::{Claim, OwnerToken};
 
-/// The claims of one store.
 #[derive(Default)]
 pub(super) struct Claims(Mutex<Entries>);
 
 #[derive(Default)]
 struct Entries {
     by_token: HashMap<OwnerToken, Entry>,
-    /// The names that are taken or asked for on each session. A session gets what it has already, so
-    /// that two claims for one name must not be on the same.
+    /// The names that are held or asked for on each session. A session can take a lock that it
+    /// holds again, so two claims for one name must use different sessions.
     on: HashMap<(u64, String), OwnerToken>,
 }
 
-/// A claim that may have something.
 struct Entry {
     claim: Arc<Claim>,
     state: State,
 }
 
-/// How it stands with a claim.
 #[derive(Clone)]
 pub(super) enum State {
-    /// It was asked for there, and the answer is unknown yet.
+    /// The claim was sent on this session, and the answer is not known yet.
     Asked(Arc<Session>),
     Held(Held),
     Waiting(Arc<Waiter>),
 }
 
-/// What a claim has.
 #[derive(Clone)]
 pub(super) struct Held {
     pub(super) on: Arc<Session>,
     pub(super) fencing: FencingToken,
     pub(super) ends: Instant,
-    /// It was given back, and stays taken for a while still.
+    /// The claim was released, and its locks stay taken for a while.
     pub(super) stays: bool,
 }
 
@@ -54,8 +50,8 @@ impl Claims {
         self.entries().by_token.get(&token).map(|entry| entry.state.clone())
     }
 
-    /// Notes that the claim is about to ask on this session; if one of its names is taken or asked
-    /// for there, the claim that did so, and when it ends if it is held.
+    /// Enters a claim that is about to ask on this session. If another claim holds or asks for one
+    /// of its names there, returns that claim, and when its lease ends if it holds the lock.
     pub(super) fn ask(
         &self,
         claim: &Arc<Claim>,
@@ -77,14 +73,14 @@ impl Claims {
         Ok(())
     }
 
-    /// Notes that a task waits for the claim's locks, unless the claim has or asked for something.
+    /// Enters a claim whose locks a task waits for.
     pub(super) fn wait(&self, claim: &Arc<Claim>, waits: &Arc<Waiter>) {
         let mut entries = self.entries();
         entries.remove(claim.token());
         entries.put(claim, State::Waiting(waits.clone()));
     }
 
-    /// The claim has its locks, unless it was given back meanwhile.
+    /// Enters a claim that acquired its locks, unless it was released meanwhile.
     pub(super) fn hold(&self, claim: &Arc<Claim>, held: Held) -> bool {
         let mut entries = self.entries();
         let there = entries.remove(claim.token()).is_some();
@@ -95,7 +91,7 @@ impl Claims {
         there
     }
 
-    /// Makes a lease run for `ttl` from now, and never shorter than it did.
+    /// Extends a lease to `ttl` from now, and never shortens it.
     pub(super) fn extend(&self, token: OwnerToken, ttl: Duration) {
         let mut entries = self.entries();
         if let Some(Entry { state: State::Held(held), .. }) = entries.by_token.get_mut(&token) {
@@ -103,7 +99,7 @@ impl Claims {
         }
     }
 
-    /// It stays taken for so long still, and is no process's.
+    /// Keeps the locks of a released claim for `after`.
     pub(super) fn stay(&self, token: OwnerToken, after: Duration) {
         let mut entries = self.entries();
         if let Some(Entry { state: State::Held(held), .. }) = entries.by_token.get_mut(&token) {
@@ -112,12 +108,12 @@ impl Claims {
         }
     }
 
-    /// Forgets a claim; what it had or waited for.
+    /// Removes a claim, and returns what it held or waited for.
     pub(super) fn remove(&self, token: OwnerToken) -> Option<State> {
         self.entries().remove(token).map(|entry| entry.state)
     }
 
-    /// Forgets those whose lease on this session has ended, and when the next one ends.
+    /// Removes the claims whose lease on this session has ended; also returns the next end.
     pub(super) fn remove_expired(
         &self,
         session: u64,
@@ -140,7 +136,7 @@ impl Claims {
         (over, next)
     }
 
-    /// Forgets all that was on a session that has ended; what was held there.
+    /// Removes all claims of an ended session, and returns those that held locks.
     pub(super) fn lost(&self, session: u64) -> Vec<Arc<Claim>> {
         let mut entries = self.entries();
         let on_it = entries.by_token.values().filter_map(|entry| match &entry.state {
@@ -153,8 +149,7 @@ impl Claims {
         on_it.into_iter().filter_map(|(claim, held)| held.then_some(claim)).collect()
     }
 
-    /// The claim that holds the lock of this name in this process, where its session has the server
-    /// process `pid`, and until when.
+    /// The claim here that holds this lock on the server process `pid`, and the end of its lease.
     pub(super) fn holder(&self, name: &str, pid: i32) -> Option<(Arc<Claim>, Instant)> {
         self.entries().by_token.values().find_map(|entry| match &entry.state {
             State::Held(held) if held.on.pid == pid && has(&entry.claim, name) => {
@@ -164,7 +159,6 @@ impl Claims {
         })
     }
 
-    /// All that wait.
     pub(super) fn waiting(&self) -> Vec<Arc<Waiter>> {
         let entries = self.entries();
         let waiting = entries.by_token.values().filter_map(|entry| match &entry.state {
@@ -175,7 +169,7 @@ impl Claims {
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {
-        // Nothing in there can panic half-way, so a poisoned lock is still good.
+        // No code panics half-way through a change, so a poisoned lock is still consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -205,7 +199,7 @@ fn has(claim: &Claim, name: &str) -> bool {
     claim.keys().iter().any(|key| key.name() == name)
 }
 
-/// In `after`, or in a century if that is later than time goes.
+/// The instant in `after`, or in a century if that is out of range.
 pub(super) fn deadline_after(after: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(after).unwrap_or_else(|| now + Duration::from_secs(100 * 365 * 24 * 60 * 60))

@@ -1,4 +1,4 @@
-//! What the sessions hear, and what becomes of them.
+//! Events of the sessions, and their effects on claims.
 
 use std::collections::HashMap;
 use std::sync::PoisonError;
@@ -9,7 +9,7 @@ use super::session::Session;
 use super::{Inner, sql};
 use crate::store::OwnerToken;
 
-/// The server's processes at the other end of this store's sessions.
+/// The server processes of this store's sessions: of open and of ended ones.
 #[derive(Default)]
 pub(super) struct Processes {
     open: HashMap<u64, (i32, String)>,
@@ -17,7 +17,7 @@ pub(super) struct Processes {
 }
 
 impl Inner {
-    /// A session has ended: what was held there is lost.
+    /// Handles the end of a session: the locks held there are lost.
     pub(super) fn lost(&self, session: u64) {
         {
             let mut processes = self.processes();
@@ -32,8 +32,7 @@ impl Inner {
         }
     }
 
-    /// Server processes that may have locks still, though no process here can speak to them: what a new
-    /// session ends.
+    /// Server processes that may still hold locks without a connection. A new session ends them.
     pub(super) fn left(&self) -> Vec<(i32, String)> {
         std::mem::take(&mut self.processes().left)
     }
@@ -46,7 +45,7 @@ impl Inner {
         self.processes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session was told that others wait for what it holds.
+    /// Handles a notification that others wait for a lock of a session.
     pub(super) fn note_contended(&self, channel: &str, name: &str) {
         let pid = channel.strip_prefix(sql::CHANNEL).and_then(|pid| pid.parse().ok());
         if let Some((claim, _)) = pid.and_then(|pid| self.claims.holder(name, pid)) {

@@ -1,4 +1,4 @@
-//! Taking a lock from its holder, for operators: by ending the session that has it.
+//! For operators: takes a lock by ending the session that holds it.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::{Inner, sql};
 use crate::store::{Claim, LockKey, ReleaseOutcome, ReleaseRequest, StoreError};
 
 impl Inner {
-    /// Takes a lock from all who have it; whether anybody had it.
+    /// Takes a lock from all its holders, and returns whether it was held.
     pub(super) async fn force_release(self: &Arc<Self>, key: &LockKey) -> Result<bool, StoreError> {
         let session = self.shared(key).await?;
         let holders = session.holders(key.name()).await.map_err(|failure| failure.error)?;
@@ -29,7 +29,7 @@ impl Inner {
         Ok(had)
     }
 
-    /// From a claim of this store. Its session has others too, so that goes on.
+    /// Releases a lock of this store. Its session stays open, because it holds other locks too.
     async fn release_local(&self, claim: &Arc<Claim>) -> Result<bool, StoreError> {
         let released = self.release(&ReleaseRequest::new(claim.clone())).await?;
         if let Some(subscriber) = self.notifications.subscribers.get(claim.token().subscriber()) {
@@ -38,7 +38,7 @@ impl Inner {
         Ok(released == ReleaseOutcome::Released)
     }
 
-    /// What to do where this user may not end that session.
+    /// Adds advice if this user may not end that session.
     fn advised(&self, failure: Failure, pid: i32) -> StoreError {
         let said = failure.error.source().and_then(|said| said.downcast_ref());
         let said: Option<&tokio_postgres::Error> = said;
@@ -55,14 +55,14 @@ impl Inner {
 }
 
 impl Session {
-    /// The server processes that have the lock of this name.
+    /// The server processes that hold the lock of this name.
     async fn holders(&self, name: &str) -> Result<Vec<i32>, Failure> {
         let params: [(&(dyn ToSql + Sync), Type); 1] = [(&name, Type::TEXT)];
         let rows = self.ask(self.client.query_typed(sql::HOLDERS, &params)).await?;
         rows.iter().map(|row| self.read(row, 1)).collect()
     }
 
-    /// Ends the session of this server process, if it has the lock of this name still.
+    /// Ends the session of this server process, if it still holds the lock of this name.
     async fn end(&self, name: &str, pid: i32) -> Result<bool, Failure> {
         let params: [(&(dyn ToSql + Sync), Type); 2] = [(&name, Type::TEXT), (&pid, Type::INT4)];
         let rows = self.ask(self.client.query_typed(sql::END, &params)).await?;

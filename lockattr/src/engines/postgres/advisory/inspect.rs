@@ -1,4 +1,4 @@
-//! Which claims hold locks, and which wait for them.
+//! The holders of locks, and the queue for them.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use super::{Inner, label};
 use crate::Holder;
 use crate::store::{Claim, LockKey, StoreError};
 
-/// What is known of a claim in the server's line.
+/// The state of a claim in the server's queue.
 pub(super) struct QueueStatus {
-    /// Whether it stands there.
+    /// Whether it is queued.
     pub(super) now: bool,
     pub(super) holder: Option<Box<Holder>>,
 }
@@ -23,7 +23,7 @@ pub(super) fn held_by(claim: &Claim, ends: Option<Instant>) -> Holder {
 }
 
 impl Inner {
-    /// Whether the claim holds its locks still, and whether others wait for them.
+    /// Whether the claim still holds its locks, and whether others wait for them.
     pub(super) async fn look(
         &self,
         claim: &Claim,
@@ -37,7 +37,7 @@ impl Inner {
         Ok((here.iter().all(|held| *held), contended.contains(&true)))
     }
 
-    /// Whether a claim waits in the server's queue, with that server process.
+    /// Whether a claim is in the server's queue, with that server process.
     pub(super) async fn queue_status(
         self: &Arc<Self>,
         claim: &Claim,
@@ -65,7 +65,7 @@ impl Inner {
         }))
     }
 
-    /// Ends another session at the server, whatever it is doing there.
+    /// Ends another session at the server, even during a statement.
     pub(super) async fn end(
         self: &Arc<Self>,
         claim: &Claim,
@@ -76,7 +76,7 @@ impl Inner {
         ended.map_err(|failure| failure.error)
     }
 
-    /// Ends the statement of a session that waits.
+    /// Cancels the statement of a waiting session.
     pub(super) async fn cancel(
         self: &Arc<Self>,
         claim: &Claim,

@@ -1,5 +1,4 @@
-//! The task that stays with a session: gives back what no process renewed, and asks now and then whether
-//! the server is still there.
+//! The task of a session: releases expired locks, and checks that the server still answers.
 
 use std::sync::atomic::Ordering;
 use std::sync::{PoisonError, Weak};
@@ -21,7 +20,7 @@ pub(super) async fn keep(session: Weak<Session>, inner: Weak<Inner>) {
             let now = Instant::now();
             let (over, next) = inner.claims.remove_expired(session.id, now);
             for claim in over {
-                // If that fails, the session is left, and the lock goes with it.
+                // If that fails, the session is closed, and the lock ends with it.
                 let _left = session.unlock(&claim).await;
                 inner.sessions.recycle(&session);
             }
@@ -32,7 +31,7 @@ pub(super) async fn keep(session: Weak<Session>, inner: Weak<Inner>) {
                     let _left = session.run("").await;
                 }
             }
-            // What came meanwhile learns by `wake_keeper`.
+            // `wake_keeper` announces later entries.
             *session.next.lock().unwrap_or_else(PoisonError::into_inner) = next;
             next.map_or(beat, |next| next.min(beat))
         };

@@ -1,23 +1,22 @@
-//! Who holds, for those who look at the server's sessions: a session has one name, and many locks.
+//! The label of a session, for operators of the server: one name for many locks.
 
 use crate::Holder;
 use crate::store::Claim;
 
-/// What the name of a session of ours begins with.
+/// The prefix of the names of our sessions.
 const OURS: &str = "lockattr ";
 
-/// The server keeps so many bytes.
+/// The server truncates longer names.
 const LONGEST: usize = 63;
 
-/// The statement that names a session by the service, host and process of this claim; unless the URL
-/// has named it.
+/// Names a session by the service, host and process of this claim, unless the URL has named it.
 pub(super) fn name_session(claim: &Claim) -> String {
     let words = claim
         .value()
         .split(' ')
         .filter(|word| ["service=", "host=", "pid="].iter().any(|name| word.starts_with(name)));
     let mut name = OURS.trim_end().to_owned();
-    // Where `standard_conforming_strings` is off, a backslash would take the next quote along.
+    // With `standard_conforming_strings` off, a backslash would escape the next quote.
     for word in words.filter(|word| word.is_ascii() && !word.contains('\\')) {
         if name.len() + 1 + word.len() <= LONGEST {
             name.push(' ');
@@ -32,7 +31,7 @@ pub(super) fn name_session(claim: &Claim) -> String {
     )
 }
 
-/// The holder whose session has this name, and whose client has this address.
+/// The holder with this session name and client address.
 pub(super) fn read(name: Option<&str>, address: Option<String>) -> Holder {
     let mut holder = match name.and_then(|name| name.strip_prefix(OURS)) {
         Some(words) => Holder::from_value(words, None),

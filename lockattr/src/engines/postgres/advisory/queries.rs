@@ -1,4 +1,4 @@
-//! What a session is asked: one statement each, in the process that has the locks.
+//! The statements of a session, which all run in the server process that holds the locks.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::sql;
 use crate::store::{Claim, LockKey, Sharing};
 
 impl Session {
-    /// Tries to take all locks of a claim: which of them were had, and the number if all were.
+    /// Tries to take all locks of a claim: which of them were acquired, and the number if all were.
     pub(super) async fn take(
         &self,
         claim: &Claim,
@@ -27,8 +27,8 @@ impl Session {
         Ok((self.read(&row, 1)?, self.read(&row, 2)?))
     }
 
-    /// Waits for all locks of a claim, for as long as it takes: the server's clock, the number, and
-    /// whether others wait behind.
+    /// Waits for all locks of a claim, without a limit. Returns the server's clock, the number, and
+    /// whether others wait.
     pub(super) async fn lock(
         &self,
         claim: &Claim,
@@ -42,7 +42,7 @@ impl Session {
         Ok((row.try_get(1)?, row.try_get(2)?, row.try_get(3)?))
     }
 
-    /// Gives the locks of a claim back: whether all were held.
+    /// Releases the locks of a claim, and returns whether all were held.
     pub(super) async fn unlock(&self, claim: &Claim) -> Result<bool, Failure> {
         let (names, shared) = names_and_sharing(claim);
         self.unlock_all_of(&names, shared).await
@@ -58,15 +58,15 @@ impl Session {
         Ok(self.read::<Vec<bool>>(&row, 1)?.iter().all(|held| *held))
     }
 
-    /// For each name whether this session holds it, and whether others wait for it.
+    /// Whether this session holds each name, and whether others wait for it.
     pub(super) async fn look(&self, names: &[&str]) -> Result<(Vec<bool>, Vec<bool>), Failure> {
         let params: [&(dyn ToSql + Sync); 1] = [&names];
         let row = self.ask(self.client.query_one(&self.statements.look, &params)).await?;
         Ok((self.read(&row, 1)?, self.read(&row, 2)?))
     }
 
-    /// What the server's clock shows, whether the session with that process waits in the queue for the
-    /// claim's locks, and the process that holds one.
+    /// The server's clock, whether the session with that process waits for the claim's locks, and a
+    /// process that holds one.
     pub(super) async fn queue_status(
         &self,
         claim: &Claim,
@@ -78,7 +78,7 @@ impl Session {
         Ok((self.read(&row, 1)?, self.read(&row, 2)?, self.read(&row, 3)?))
     }
 
-    /// Who holds a lock: the server process, and what it calls its client.
+    /// The holder of a lock: the server process, and the name and address of its client.
     pub(super) async fn holder(
         &self,
         name: &str,
@@ -89,14 +89,13 @@ impl Session {
             .transpose()
     }
 
-    /// The number of a lock's name.
     pub(super) async fn number(&self, name: &str) -> Result<i64, Failure> {
         let params: [(&(dyn ToSql + Sync), Type); 1] = [(&name, Type::TEXT)];
         let row = self.ask(self.client.query_typed_one(sql::NUMBER, &params)).await?;
         self.read(&row, 1)
     }
 
-    /// The number of an acquisition, if the server process `pid` has the lock with this one.
+    /// The number of an acquisition, if the server process `pid` holds the lock `number`.
     pub(super) async fn counts(&self, number: i64, pid: i32) -> Result<Option<i64>, Failure> {
         let statement = format!("select pg_backend_pid(), case when {HAS} then {} end", sql::COUNT);
         let params: [(&(dyn ToSql + Sync), Type); 2] = [(&number, Type::INT8), (&pid, Type::INT4)];
@@ -104,12 +103,12 @@ impl Session {
         self.read(&row, 1)
     }
 
-    /// One statement of another kind, in one trip.
+    /// Runs statements without parameters, in one round trip.
     pub(super) async fn run(&self, statement: &str) -> Result<(), Failure> {
         self.ask(self.client.batch_execute(statement)).await
     }
 
-    /// The answer, or why there is none that counts.
+    /// The answer to a request. Closes the session if the error ends it.
     pub(super) async fn ask<T>(
         &self,
         asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
@@ -123,7 +122,7 @@ impl Session {
         answer
     }
 
-    /// A column of an answer, which must come from the process that has the locks.
+    /// Reads a column of an answer, which must come from the process that holds the locks.
     pub(super) fn read<T>(&self, row: &Row, column: usize) -> Result<T, Failure>
     where
         T: for<'a> FromSql<'a>,
@@ -137,7 +136,6 @@ impl Session {
     }
 }
 
-/// What a claim asks for.
 fn names_and_sharing(claim: &Claim) -> (Vec<&str>, bool) {
     let names = claim.keys().iter().map(LockKey::name).collect();
     (names, claim.sharing() == Sharing::Shared)

@@ -1,4 +1,4 @@
-//! Giving locks back, and getting out of line.
+//! Releases locks, and leaves the queue.
 
 use futures_util::FutureExt;
 use tokio::time::timeout;
@@ -44,11 +44,11 @@ impl Inner {
         }
     }
 
-    /// Forgets a claim; what it may have got where it asked is given back behind that question.
+    /// Removes a claim, and releases the locks that it may have got, behind the request for them.
     pub(super) fn undo(&self, claim: &Claim) {
         match self.claims.remove(claim.token()) {
             Some(State::Asked(on) | State::Held(Held { on, .. })) if !on.is_over() => {
-                // Polled once it is sent. If it fails, the session is left.
+                // One poll sends it. If it fails, the session is closed.
                 let _sent = on.unlock(claim).now_or_never();
             }
             Some(State::Waiting(waits)) => waits.give_up(),

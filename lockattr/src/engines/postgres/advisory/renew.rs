@@ -1,4 +1,4 @@
-//! Renewing is asking whether locks are held still: they have no TTL at the server.
+//! Renews locks by asking whether they are still held: they have no TTL at the server.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::session::Session;
 use crate::store::{LockKey, RenewOutcome, RenewRequest, StoreError};
 
 impl Inner {
-    /// Renews what is held on one session, in one statement.
+    /// Renews the claims of one session, in one statement.
     pub(super) async fn renew_on(
         &self,
         on: &Session,

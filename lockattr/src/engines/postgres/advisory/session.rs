@@ -1,4 +1,4 @@
-//! One connection whose server process holds locks: made ready, asked, and left.
+//! A connection whose server process holds locks.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -19,28 +19,28 @@ use super::keeper::keep;
 use super::{Inner, sql};
 use crate::store::{Claim, StoreError};
 
-/// A connection, and the server process at its other end.
+/// A connection and its server process.
 pub(super) struct Session {
-    /// Which of this process' sessions.
+    /// Unique in this process.
     pub(super) id: u64,
-    /// The server's process, which has the locks.
+    /// The server process, which holds the locks.
     pub(super) pid: i32,
-    /// When that began, which makes its number unique.
+    /// When that began. Together with `pid`, it is unique.
     pub(super) began: String,
-    /// It ends with this one.
+    /// The session ends with this runtime.
     pub(super) runtime: runtime::Id,
-    /// Whether it was made for one claim that had to wait.
+    /// Whether it was opened for one claim that had to wait.
     pub(super) own: bool,
     /// Whether it waits in the server's queue, and cannot answer.
     pub(super) waits: AtomicBool,
     pub(super) client: Client,
     pub(super) statements: Statements,
     pub(super) config: Arc<Config>,
-    /// The longest lease that the server was told of, in seconds.
+    /// The longest TTL for which keepalives were set, in seconds.
     longest: AtomicU64,
     labelled: OnceLock<()>,
     pub(super) answered: AtomicBool,
-    /// When its keeper looks again, and what wakes it earlier.
+    /// When its keeper wakes, and what wakes it earlier.
     pub(super) next: Mutex<Option<Instant>>,
     pub(super) wake_keeper: Arc<Notify>,
     driver: AbortHandle,
@@ -56,7 +56,6 @@ pub(super) struct Statements {
 }
 
 impl Session {
-    /// Connects, and makes the connection ready.
     pub(super) async fn open(inner: &Arc<Inner>, own: bool) -> Result<Arc<Self>, StoreError> {
         pooler::refuse(&inner.config).await?;
         let opened = connected(&inner.config, Self::establish(inner, own)).await;
@@ -115,24 +114,24 @@ impl Session {
         self.client.is_closed() || self.driver.is_finished()
     }
 
-    /// Ends it. What it was asked and has not answered stays unknown; the server lets go of its locks
-    /// as soon as it notices.
+    /// Closes the session. The outcome of pending requests stays unknown. The server releases the
+    /// locks once it notices.
     pub(super) fn leave(&self) {
         self.driver.abort();
     }
 
-    /// The statement that ends it, from another one.
+    /// The statement that ends this session, for another one.
     pub(super) fn ending(&self) -> String {
         end_of(self.pid, &self.began)
     }
 
-    /// Before a claim is asked for, on the way: whose session it is, for those who look, and how long
-    /// its locks may outlast a client that has vanished.
+    /// Sends settings ahead of a claim's request: a name for the session, and how long its locks
+    /// may outlast a client that has vanished.
     pub(super) fn prepare_for(&self, claim: &Claim, ttl: Duration) {
         let mut first = String::new();
         let seconds = ttl.as_secs().clamp(1, 86_400) + 1;
         if self.longest.fetch_max(seconds, Ordering::Relaxed) < seconds {
-            // Longer than the lease, or who gets in meanwhile would be a second one.
+            // Longer than the lease. Otherwise a second holder could acquire the lock during it.
             let (idle, each, millis) = (seconds.div_ceil(2), seconds.div_ceil(4), seconds * 1_250);
             first = format!(
                 "select set_config(name, value, false) from (values
@@ -145,13 +144,13 @@ impl Session {
             first.push_str(&super::label::name_session(claim));
         }
         if !first.is_empty() {
-            // Polled once it is sent, in front of what is asked next; no process needs its answer.
+            // One poll sends it ahead of the next request. Its answer is not needed.
             let sent = self.client.batch_execute(&first);
             let _sent = futures_util::FutureExt::now_or_never(sent);
         }
     }
 
-    /// Its keeper has to look then at the latest.
+    /// Makes the keeper wake at `ends` at the latest.
     pub(super) fn wake_keeper_by(&self, ends: Instant) {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         if next.is_none_or(|next| ends < next) {
@@ -161,9 +160,8 @@ impl Session {
     }
 }
 
-/// What the database, its owner or the user's role may have set otherwise; and the end of sessions
-/// that were left because they did not answer, which have their locks for as long as the server
-/// thinks them alive.
+/// Overrides settings of the database, its owner or the user's role. Also ends the sessions that
+/// were abandoned without an answer, which keep their locks while the server considers them alive.
 fn begin(config: &Config, left: &[(i32, String)]) -> String {
     let beat = config.timing.heartbeat.as_millis().max(1);
     let left: String = left.iter().map(|(pid, began)| end_of(*pid, began)).collect();
@@ -183,7 +181,7 @@ fn begin(config: &Config, left: &[(i32, String)]) -> String {
     )
 }
 
-/// The statement that ends a session: with the time at which it began, its process is no other's.
+/// The statement that ends a session. With the time of its start, `pid` cannot be another's.
 fn end_of(pid: i32, began: &str) -> String {
     format!(
         "select pg_terminate_backend(pid) from pg_stat_activity
@@ -191,8 +189,7 @@ fn end_of(pid: i32, began: &str) -> String {
     )
 }
 
-/// Reads and writes for a connection until it ends, and then reports it: however it ends, also with its
-/// runtime.
+/// Reads and writes for a connection until it ends, also with its runtime; then reports the end.
 async fn drive(connection: Connection<Socket, NoTlsStream>, id: u64, inner: Weak<Inner>) {
     let ended = Ended { id, inner };
     driver::drive(connection, |told| {

@@ -1,7 +1,6 @@
-//! What is said to the server, in SQL. Every answer begins with the server's own process, which must
-//! be the one that the connection began with.
+//! The SQL. Each answer begins with the server process, which must be that of the connection.
 
-/// Tries to take all of them: which were had, and the fencing number if all were.
+/// Tries to take all locks: which were acquired, and the fencing number if all were.
 pub(super) const TRY: &str = "
     with tried as materialized (select array(
         select case
@@ -17,8 +16,7 @@ pub(super) const TRY: &str = "
             then pg_current_xact_id()::text::bigint end
     end from tried";
 
-/// Waits for them, one after the other in the one order of their numbers. The fencing number is taken
-/// when all are held.
+/// Waits for all locks in the order of their numbers, and takes the fencing number at the end.
 pub(super) const LOCK: &str = "
     with asked as materialized (
         select hashtextextended(name, 0) as number from unnest($1::text[]) as name order by number
@@ -39,7 +37,7 @@ pub(super) const LOCK: &str = "
         )
     from locked where locks = cardinality($1)";
 
-/// Gives them back; for each whether it was held.
+/// Releases locks, and returns for each whether it was held.
 pub(super) const UNLOCK: &str = "
     select pg_backend_pid(), array(
         select case
@@ -49,7 +47,7 @@ pub(super) const UNLOCK: &str = "
         end from unnest($1::text[]) with ordinality as asked (name, nth) order by nth
     )";
 
-/// For each whether this session holds it, and whether others wait for it.
+/// For each lock, whether this session holds it, and whether others wait for it.
 pub(super) const HELD_AND_CONTENDED: &str = "
     with locks as materialized (
         select pid, granted, classid::bigint << 32 | objid::bigint as number from pg_locks
@@ -66,8 +64,8 @@ pub(super) const HELD_AND_CONTENDED: &str = "
         order by nth
     ) from unnest($1::text[]) with ordinality as asked (name, nth)";
 
-/// Whether the session with process $2 waits in the server's queue for them, what the server's clock
-/// shows, and who holds them. Those learn that others wait.
+/// Whether the session with process $2 waits for the locks, the server's clock, and a holder of one
+/// of them. If it waits, notifies the holders.
 pub(super) const QUEUE_STATUS: &str = "
     with asked as materialized (
         select name, hashtextextended(name, 0) as number from unnest($1::text[]) as name
@@ -86,7 +84,7 @@ pub(super) const QUEUE_STATUS: &str = "
         (select pid from locks join asked using (number) where granted and pid <> $2 limit 1)
     from stands, told";
 
-/// Who holds it: the process, and what the server tells of its client.
+/// The holder of a lock: its process, and the name and address of its client.
 pub(super) const HOLDER: &str = "
     select pg_backend_pid(), pid, application_name, host(client_addr)
     from pg_locks join pg_stat_activity using (pid)
@@ -95,27 +93,27 @@ pub(super) const HOLDER: &str = "
         and database = (select oid from pg_database where datname = current_database())
     limit 1";
 
-/// All who hold it.
+/// All holders of a lock.
 pub(super) const HOLDERS: &str = "
     select pg_backend_pid(), pid from pg_locks
     where locktype = 'advisory' and objsubid = 1 and granted
         and classid::bigint << 32 | objid::bigint = hashtextextended($1, 0)
         and database = (select oid from pg_database where datname = current_database())";
 
-/// Ends the session with process $2, if that holds it.
+/// Ends the session with process $2, if it holds the lock.
 pub(super) const END: &str = "
     select pg_backend_pid(), pg_terminate_backend(pid) from pg_locks
     where locktype = 'advisory' and objsubid = 1 and granted and pid = $2
         and classid::bigint << 32 | objid::bigint = hashtextextended($1, 0)
         and database = (select oid from pg_database where datname = current_database())";
 
-/// The channel on which a session learns that others wait for what it holds.
+/// The prefix of the channel on which a session is notified of waiters for its locks.
 pub(super) const CHANNEL: &str = "lockattr_session_";
 
 /// The number of a lock's name.
 pub(super) const NUMBER: &str = "select pg_backend_pid(), hashtextextended($1, 0)";
 
-/// The number of an acquisition, as the others have it.
+/// The number of an acquisition, counted as in `TRY` and `LOCK`.
 pub(super) const COUNT: &str = "case
     when pg_logical_emit_message(true, 'lockattr', '') is not null
     then pg_current_xact_id()::text::bigint

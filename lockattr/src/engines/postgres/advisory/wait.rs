@@ -1,5 +1,4 @@
-//! A claim in the server's line: a statement on a session of its own that is answered when its turn
-//! has come.
+//! A claim in the server's queue: a statement on its own session, answered by the grant.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,11 +16,10 @@ use super::inspect::QueueStatus;
 use super::session::Session;
 use crate::store::{AcquireOutcome, AcquireRequest, MAX_RECHECK, StoreError};
 
-/// A claim that waits.
 pub(super) struct Waiter {
     gives_up: Notify,
     over: watch::Sender<bool>,
-    /// The server process that waits in the queue for it, once there is one.
+    /// The server process that waits for the claim, once there is one.
     pub(super) pid: AtomicI32,
 }
 
@@ -39,15 +37,15 @@ impl Waiter {
         *self.over.borrow()
     }
 
-    /// Returns once it waits in the queue no more.
+    /// Returns once the claim is no longer queued.
     pub(super) async fn over(&self) {
-        // The sender lives as long as this does.
+        // The sender lives as long as `self`.
         let mut over = self.over.subscribe();
         let _never = over.wait_for(|over| *over).await;
     }
 }
 
-/// Says that it is over, however the task ends.
+/// Marks the waiter as over, however the task ends.
 struct FinishOnDrop<'a>(&'a Waiter);
 
 impl Drop for FinishOnDrop<'_> {
@@ -58,15 +56,14 @@ impl Drop for FinishOnDrop<'_> {
 
 type Reply = oneshot::Sender<Result<AcquireOutcome, StoreError>>;
 
-/// What became of the statement.
 enum Outcome {
     Answered(Result<(i64, i64, bool), tokio_postgres::Error>),
     GaveUp,
-    /// It is unknown whether it waits in the queue: the process that asked learns so, and does not come back.
+    /// It is unknown whether the claim is queued. The caller gets the error, and does not retry.
     Unknown(StoreError),
 }
 
-/// Stands in the queue until the lock is granted or the claim gives up; `told` hears that it stands there.
+/// Waits until the lock is granted or the claim gives up. `told` reports that it is queued.
 pub(super) async fn wait(
     inner: Arc<Inner>,
     asked: AcquireRequest,
@@ -111,7 +108,7 @@ pub(super) async fn wait(
             granted(&inner, &asked, &session, (clock, number, contended), told).await;
         }
         Outcome::Answered(Err(error)) => {
-            // Some of several locks may be held: they go with the session.
+            // Some of several locks may be held: they end with the session.
             session.leave();
             let was_there = inner.claims.remove(asked.claim.token()).is_some();
             let error = failure_of(&inner.config.address, error).error;
@@ -124,7 +121,7 @@ pub(super) async fn wait(
         Outcome::GaveUp => leave_queue(&inner, &asked, &session, locked).await,
         Outcome::Unknown(error) => {
             inner.claims.remove(asked.claim.token());
-            // Its question may not have come there yet, and then there is nothing to cancel.
+            // The statement may not have reached the server yet: then there is none to cancel.
             session.leave();
             let _in_vain = inner.end(&asked.claim, &session).await;
             drop(told.map(|told| told.send(Err(error))));
@@ -132,7 +129,7 @@ pub(super) async fn wait(
     }
 }
 
-/// Gets a session out of the server's line, in which it waits with `locked`.
+/// Removes a session from the server's queue, in which it waits with `locked`.
 async fn leave_queue<T>(
     inner: &Arc<Inner>,
     asked: &AcquireRequest,
@@ -145,8 +142,8 @@ async fn leave_queue<T>(
     };
     let ended = matches!(answer.await, Some(Err(error))
         if error.code() == Some(&SqlState::QUERY_CANCELED));
-    // It may have been granted at the same time. If it was not ended by our word, that word may still
-    // come, and end something else.
+    // The lock may have been granted at the same time. If the cancellation did not end the
+    // statement, it may still arrive, and cancel another one.
     if ended && session.run("select pg_advisory_unlock_all()").await.is_ok() {
         session.waits.store(false, Ordering::Release);
         inner.sessions.recycle(session);
@@ -155,8 +152,7 @@ async fn leave_queue<T>(
     }
 }
 
-/// Asks until the server says that the claim waits in its queue: before that, one that comes later
-/// might be before it.
+/// Asks until the server reports the claim as queued. Until then, a later one might overtake it.
 async fn wait_until_queued(
     inner: &Arc<Inner>,
     asked: &AcquireRequest,
@@ -181,13 +177,13 @@ async fn granted(
     let fencing = token_numbered(number);
     let held = Held { on: session.clone(), fencing, ends: deadline_after(asked.ttl), stays: false };
     if !inner.claims.hold(claim, held) {
-        // It gave up at the same moment.
+        // The claim gave up at the same moment.
         if session.unlock(claim).await.is_ok() {
             inner.sessions.recycle(session);
         }
         return;
     }
-    // Not before, or the session could end in between, and no process would be told.
+    // Checked after `hold`. Otherwise the session could end in between without a notification.
     if session.is_over() {
         inner.claims.remove(claim.token());
         match told {
