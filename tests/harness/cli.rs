@@ -6,6 +6,8 @@ use std::time::{Duration, SystemTime};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisResult};
 
+use crate::proxy::digests;
+
 /// By this name the harness knows its own connections in the server's list.
 const NAME: &str = "harness";
 
@@ -49,6 +51,17 @@ impl Cli {
         let mut command = Cmd::new();
         command.arg(words);
         command.query_async(&mut self.connection.clone()).await
+    }
+
+    /// Runs one of our scripts, which the server knows: what the server does with a request that
+    /// arrives late. The words are those behind the digest, so the number of keys comes first.
+    pub async fn arrives_late<T: FromRedisValue>(&self, script: &str, words: &[&str]) -> T {
+        for digest in digests(script) {
+            if self.query::<Vec<bool>>(&["SCRIPT", "EXISTS", digest]).await == [true] {
+                return self.query(&[&["EVALSHA", digest], words].concat()).await;
+            }
+        }
+        panic!("the server does not know `{script}`");
     }
 
     /// The names that match, in order. By `SCAN`, so that `KEYS` is not among the commands counted.

@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use crate::network::{Flow, Gateway, Switches, flowing, locked};
 
 pub use script::Fault;
+pub(crate) use script::digests;
 use script::Script;
 
 /// What a connection obeys and reports to.

@@ -179,6 +179,11 @@ static SCRIPTS: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
     named.collect()
 });
 
+/// The digests that one of our scripts has: on a single server, and on the nodes of a cluster.
+pub(crate) fn digests(name: &str) -> impl Iterator<Item = &'static str> {
+    SCRIPTS.iter().filter(move |(_, script)| *script == name).map(|(digest, _)| digest.as_str())
+}
+
 fn digest(script: &str) -> String {
     LuaScript::new(script).get_hash().to_owned()
 }

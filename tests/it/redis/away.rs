@@ -136,7 +136,6 @@ async fn gone_while_holding() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: treating an error as unknown, not as a loss.
 #[tokio::test]
 async fn frozen_while_holding_and_thawed_before_the_deadline() {
     let server = RedisServer::start().await;
@@ -290,8 +289,6 @@ async fn an_impatient_caller_does_not_end_the_connect_for_the_others() {
 }
 
 /// After a failover the old address may answer as a replica from then on.
-///
-/// Red without: leaving a server that reports itself a replica.
 #[tokio::test]
 async fn a_server_that_became_a_replica_is_left() {
     let server = RedisServer::start().await;
@@ -332,8 +329,6 @@ fn a_connect_on_a_runtime_that_no_process_drives_holds_up_no_other() {
 }
 
 /// A request that was not sent needs no undo, and a failed connect is not repeated for each caller.
-///
-/// Red without: telling requests that were not sent from those that got no answer.
 #[tokio::test]
 async fn an_outage_is_no_storm() {
     let server = RedisServer::start().await;

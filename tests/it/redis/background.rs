@@ -26,8 +26,6 @@ fn is_locked(server: &mut TcpStream) -> bool {
 }
 
 /// When the call returns, this thread begins to compute, and no other task of its runtime can run.
-///
-/// Red without: `others_had_their_turn`.
 #[tokio::test]
 async fn a_release_in_the_background_is_sent_when_the_call_returns() {
     let server = RedisServer::start().await;

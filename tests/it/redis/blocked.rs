@@ -14,8 +14,6 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// A computation blocks the runtime's only thread, so nothing renews and no loss is reported in
 /// time. The clock shows the loss at the next check, and the successor is not disturbed.
-///
-/// Red without: the clock's part in the hold's check.
 #[tokio::test(flavor = "current_thread")]
 async fn a_body_that_keeps_the_only_thread_for_longer_than_its_lease_has_lost_it() {
     for on_lost in [OnLost::Cancel, OnLost::Error] {
@@ -121,8 +119,6 @@ fn a_thread_that_is_kept_busy_does_not_stop_the_renewals_of_others() {
 
 /// The body computes as soon as its lock is granted. What the grant started on that thread must
 /// move to another thread, and so must that thread's duties for the runtime.
-///
-/// Red without: the pause after a grant that woke the watchdog.
 #[test]
 fn a_body_that_computes_from_its_first_line_does_not_stop_the_renewals_of_others() {
     let beside = Beside::new();

@@ -175,7 +175,6 @@ const FUTURES: &[Scenario] = &[
     of("holder", &["holder"], |m| Box::pin(async move { m.holder("a").await.map(drop) })),
 ];
 
-/// Red without: `Asking` and `Owned`, which release when they are dropped.
 #[tokio::test]
 #[expect(clippy::print_stdout, reason = "a table to read, with `--nocapture`")]
 async fn whatever_is_dropped_wherever_gives_back_within_two_round_trips() {

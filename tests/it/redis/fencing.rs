@@ -68,8 +68,6 @@ async fn a_token_is_the_servers_clock_or_one_more_than_the_last() {
 }
 
 /// Lua counts in doubles, which can hold every whole number up to 2⁵³ and no odd number beyond.
-///
-/// Red without: the mark beside the number in `acquire.lua` (twice the number, and one more).
 #[tokio::test]
 async fn a_number_in_the_last_half_of_what_a_double_can_count_is_given_once() {
     let server = RedisServer::start().await;

@@ -21,9 +21,6 @@ fn told<'a>(said: &'a [String], words: &str) -> &'a str {
 }
 
 /// The child has only the thread that forked, and its parent's connections.
-///
-/// Red without: the check of the process in `Watchdog::block_on`, in `Hold::check`, in
-/// `Owned::leave_to_parent`, in `default_manager`, or in `random_bits`.
 #[tokio::test]
 async fn a_copy_is_refused_and_loses_nothing_of_its_parents() {
     let server = RedisServer::start().await;
@@ -58,7 +55,6 @@ async fn a_copy_is_refused_and_loses_nothing_of_its_parents() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: the check of the process in `Hold::check`.
 #[tokio::test]
 async fn a_copy_that_was_made_inside_of_a_body_learns_that_it_has_no_lock() {
     let server = RedisServer::start().await;
@@ -72,9 +68,6 @@ async fn a_copy_that_was_made_inside_of_a_body_learns_that_it_has_no_lock() {
 }
 
 /// A waiter of the parent's is copied too, and so is the task that renews and releases.
-///
-/// Red without: the check of the process in `Watchdog::start`, in `Watchdog::release_later`, or in
-/// `Runner::run`.
 #[tokio::test]
 async fn a_copy_of_a_runtime_takes_and_gives_back_nothing() {
     let server = RedisServer::start().await;

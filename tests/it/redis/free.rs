@@ -114,8 +114,6 @@ async fn a_free_lock_takes_no_script_but_the_first_one_of_a_connection() {
 
 /// A lease ends while a claim waits. The lock then has no holder, but its key still exists, so no
 /// newcomer overtakes.
-///
-/// Red without: `kept` in the life of the key (`set_marked`).
 #[tokio::test]
 async fn a_lock_with_a_waiter_is_never_absent() {
     let server = RedisServer::start().await;
@@ -138,8 +136,6 @@ async fn a_lock_with_a_waiter_is_never_absent() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: the end inside the mark that a renewal moves (`renew.lua`), or the comparison with
-/// it there.
 #[tokio::test]
 async fn a_renewal_moves_the_end_that_the_mark_says_and_never_back() {
     let server = RedisServer::start().await;
@@ -167,7 +163,6 @@ async fn a_renewal_moves_the_end_that_the_mark_says_and_never_back() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: what `secure` does where no wait queue is left.
 #[tokio::test]
 async fn the_last_waiter_that_leaves_takes_the_mark_with_it() {
     let server = RedisServer::start().await;
@@ -190,8 +185,6 @@ async fn the_last_waiter_that_leaves_takes_the_mark_with_it() {
 
 /// A claim waits for two keys, of which one is held. A reservation keeps the free one from being
 /// acquired by a command that knows no queue. A reservation has no holder.
-///
-/// Red without: the reservation in `secure`, or `touched` where a claim is queued.
 #[tokio::test]
 async fn a_free_key_of_a_claim_that_waits_is_reserved_and_held_by_no_process() {
     let server = RedisServer::start().await;
@@ -217,8 +210,6 @@ async fn a_free_key_of_a_claim_that_waits_is_reserved_and_held_by_no_process() {
 
 /// Shared holders leave the lock while an exclusive claim waits. Whichever leaves last, and whether
 /// or not a waiter is served then, a newcomer finds that the key exists.
-///
-/// Red without: the reservation in `secure`.
 #[tokio::test]
 async fn sharers_that_leave_in_silence_leave_a_reservation_for_the_waiter() {
     let server = RedisServer::start().await;
@@ -240,8 +231,6 @@ async fn sharers_that_leave_in_silence_leave_a_reservation_for_the_waiter() {
 
 /// Another program compares and deletes what it wrote, so its value is not changed, even if there
 /// are waiters.
-///
-/// Red without: `is_ours` in `secure` or in `acquire_one.lua`.
 #[tokio::test]
 async fn the_value_of_another_program_is_never_marked() {
     let server = RedisServer::start().await;
@@ -263,8 +252,6 @@ async fn the_value_of_another_program_is_never_marked() {
 
 /// A holder that was not notified of the waiter tries a plain delete, which fails; the script then
 /// hands off.
-///
-/// Red without: the script behind a deletion that failed (`Deleted::AskTheScript`).
 #[tokio::test]
 async fn a_plain_release_of_a_marked_lock_hands_it_on() {
     let server = RedisServer::start().await;
@@ -286,8 +273,6 @@ async fn a_plain_release_of_a_marked_lock_hands_it_on() {
 
 /// A shared lock outlives its leases only for its wait queue: otherwise other programs find the key
 /// gone when its last lease ends.
-///
-/// Red without: what `secure` does to a shared lock without a wait queue.
 #[tokio::test]
 async fn a_shared_lock_whose_waiter_left_ends_with_its_lease() {
     let server = RedisServer::start().await;
@@ -302,8 +287,6 @@ async fn a_shared_lock_whose_waiter_left_ends_with_its_lease() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: a first write that such a server accepts (`lengthen` in `renew.lua`), in both
-/// modes.
 #[tokio::test]
 async fn a_server_without_memory_renews_what_others_wait_for() {
     let server = RedisServer::start().await;
@@ -331,8 +314,6 @@ async fn a_server_without_memory_renews_what_others_wait_for() {
 }
 
 /// A request that its caller gave up may arrive late, when the lease has already been extended.
-///
-/// Red without: the later end, or `GT`, in `take` (`holders.lua`).
 #[tokio::test]
 async fn a_question_that_comes_late_shortens_no_lease() {
     const SHORT: Duration = Duration::from_secs(5);

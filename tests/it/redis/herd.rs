@@ -11,8 +11,6 @@ use tokio::task::{JoinSet, yield_now};
 /// Far beyond what a busy machine needs.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Red without: the wait queue in the process (`local_line`) and the store's comparison (`admits`
-/// in `holders.lua`, `NX` in `enter.lua` and in `pair`).
 #[tokio::test]
 async fn a_thousand_waiters_get_in_one_at_a_time_when_their_holder_lets_go() {
     let server = RedisServer::start().await;

@@ -43,7 +43,6 @@ pub(super) async fn is_renewed(guard: &LockGuard, ttl: Duration, times: usize) {
     }
 }
 
-/// Red without: treating `NotHeld` as a loss (`settle_renewal`).
 #[tokio::test]
 async fn a_flush_learns_by_the_next_renewal_and_the_next_holder_is_left_alone() {
     let server = RedisServer::start().await;
@@ -81,7 +80,6 @@ async fn a_restart_without_data_learns_by_the_next_renewal_and_tokens_go_on() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: no longer using the dead connection (`Link::forget`).
 #[tokio::test]
 async fn a_restart_with_data_within_the_lease_costs_nothing() {
     let server = RedisServer::start().await;
@@ -97,8 +95,6 @@ async fn a_restart_with_data_within_the_lease_costs_nothing() {
     assert_nothing_left(&server).await;
 }
 
-/// Red without: `pcall` in `holders.lua` (`call` turns it into an error, and so into an unknown
-/// outcome).
 #[tokio::test]
 async fn a_key_that_became_something_else_than_a_string_is_lost_and_left_alone() {
     let server = RedisServer::start().await;
@@ -162,8 +158,6 @@ async fn a_key_whose_end_was_brought_forward_is_renewed_or_lost() {
 
 /// A jump ahead of a server's clock ends every lease at once. A test cannot set that clock, so it
 /// sets the ends back instead, which is the same to the server.
-///
-/// Red without: treating `NotHeld` as a loss (`settle_renewal`).
 #[tokio::test]
 async fn a_server_clock_that_jumps_ahead_loses_all_leases_and_no_more() {
     let server = RedisServer::start().await;
@@ -187,8 +181,6 @@ async fn a_server_clock_that_jumps_ahead_loses_all_leases_and_no_more() {
 
 /// A jump back by an hour of a server's clock makes every lease that much longer: holders go on,
 /// and a release frees at once. (What a crashed holder leaves stays for that hour.)
-///
-/// Red without: `DEL` in `delete.lua`, `release_one.lua` and `release.lua`.
 #[tokio::test]
 async fn a_server_clock_that_jumps_back_delays_no_release() {
     let server = RedisServer::start().await;

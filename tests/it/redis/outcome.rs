@@ -52,7 +52,6 @@ async fn fails_without_a_store(manager: &LockManager, server: &RedisServer) -> R
     Err(Failure::Own)
 }
 
-/// Red without: the warning instead of the release's error.
 #[tokio::test]
 async fn the_bodys_error_wins_over_the_releases_which_is_one_warning() {
     let server = RedisServer::start().await;
@@ -99,8 +98,6 @@ async fn believed(manager: &LockManager, cli: &Cli) -> Result<u32, Failure> {
 }
 
 /// The next renewal finds out, long before the body would end; the new holder keeps the lock.
-///
-/// Red without: the loss that a renewal's answer reports.
 #[tokio::test]
 async fn a_lock_taken_away_under_a_body_is_notified_as_on_lost_says_and_left_to_the_process_that_has_it()
  {

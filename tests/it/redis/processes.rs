@@ -68,8 +68,6 @@ async fn the_lock_of_a_killed_process_is_free_after_its_ttl_and_not_before() {
 }
 
 /// A leaked guard is held, and renewed, for as long as its process lives.
-///
-/// Red without: renewals that go on whether or not the lease is still checked.
 #[tokio::test]
 async fn a_forgotten_guard_is_renewed_until_its_process_is_killed() {
     let server = RedisServer::start().await;
@@ -106,8 +104,6 @@ async fn a_process_killed_while_it_waits_leaves_nothing() {
 }
 
 /// The grant is on its way to the process, which will never read it.
-///
-/// Red without: the TTL in the command that sets the lock.
 #[tokio::test]
 async fn a_process_killed_before_it_learns_of_its_grant_holds_for_a_ttl() {
     let server = RedisServer::start().await;
@@ -125,8 +121,6 @@ async fn a_process_killed_before_it_learns_of_its_grant_holds_for_a_ttl() {
 }
 
 /// It had begun to release, but no request reached the server.
-///
-/// Red without: the TTL in the command that sets the lock.
 #[tokio::test]
 async fn a_process_killed_while_its_release_gets_nowhere_holds_for_a_ttl() {
     let server = RedisServer::start().await;

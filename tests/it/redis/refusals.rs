@@ -88,8 +88,6 @@ async fn outlived(
 
 /// A restart with data after a power cut: the lease is in the append-only file, and a renewal that
 /// meets a server still loading it is no loss.
-///
-/// Red without: retrying a renewal long before the deadline (`Watched::again`).
 #[tokio::test]
 async fn while_it_loads_its_data_after_a_crash() {
     let server = RedisServer::builder()
@@ -125,8 +123,6 @@ async fn while_it_loads_its_data_after_a_crash() {
     outlived(&server, &manager, &["LOADING"], refuse, mend).await;
 }
 
-/// Red without: treating an error as unknown, not as a loss (`Err` beside `NotHeld` in
-/// `settle_renewal`).
 #[tokio::test]
 async fn while_it_is_a_replica() {
     let server = RedisServer::start().await;
@@ -153,8 +149,6 @@ async fn while_it_is_busy_with_a_script_that_does_not_end() {
 }
 
 /// Even `PING` is refused then. A refusal shows that the server lives, so the connections stay.
-///
-/// Red without: taking an error for an answer to the heartbeat (`Watch::answers`).
 #[tokio::test]
 async fn while_it_cannot_save() {
     let server = RedisServer::builder().line("save 3600 1000000").start().await;
@@ -182,8 +176,6 @@ async fn while_it_cannot_save() {
 }
 
 /// The old password, after it was changed and its connections were closed.
-///
-/// Red without: showing the address without its password (`redacted` in `Config::read`).
 #[tokio::test]
 async fn while_its_password_is_another() {
     let events = capture_events_from(Level::TRACE);
@@ -201,8 +193,6 @@ async fn while_its_password_is_another() {
     assert!(!events.all().is_empty() && !events.contains("s3cret"), "{:?}", events.all());
 }
 
-/// Red without: `invoke_async` in `RedisStore::invoke`, which loads scripts that the server does
-/// not know.
 #[tokio::test]
 async fn scripts_forgotten_between_any_two_commands_are_loaded_again_for_batches_as_well() {
     let server = RedisServer::start().await;

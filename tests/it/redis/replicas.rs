@@ -63,8 +63,6 @@ async fn what_is_granted_is_on_the_replica() {
 }
 
 /// Where commands are pipelined, the client library does not load scripts that a server forgot.
-///
-/// Red without: loading them (`NoScript` in `Replicas::invoke`).
 #[tokio::test]
 async fn a_server_that_forgot_the_scripts_is_notified_them_again() {
     let world = world("").await;
@@ -77,7 +75,6 @@ async fn a_server_that_forgot_the_scripts_is_notified_them_again() {
     world.nothing_left().await;
 }
 
-/// Red without: the check of `WAIT`'s answer (`reply.replicated?`).
 #[tokio::test]
 async fn without_the_replica_nothing_is_granted_and_nothing_stays_locked() {
     let world = world("").await;
@@ -102,8 +99,6 @@ async fn without_the_replica_nothing_is_granted_and_nothing_stays_locked() {
 }
 
 /// A renewal that no replica has is unknown: neither a renewal, nor a loss.
-///
-/// Red without: the check of `WAIT`'s answer (`replicated` in `Node::invoke_batch`).
 #[tokio::test]
 async fn without_the_replica_a_lease_is_held_until_its_deadline_and_no_longer() {
     let world = world("").await;
@@ -138,8 +133,6 @@ async fn a_lease_outlives_a_replica_that_is_away_for_less_than_its_ttl() {
 }
 
 /// A release grants the lock to the next waiter, and the replica need not have that grant.
-///
-/// Red without: asking again for the grant (`replicated` in `Post::read`).
 #[tokio::test]
 async fn a_grant_by_the_queue_counts_only_with_the_replica() {
     let world = world("").await;
@@ -173,8 +166,6 @@ async fn a_grant_by_the_queue_counts_only_with_the_replica() {
 
 /// Renewals have a connection of their own, which a release that shortens a lease must not
 /// overtake.
-///
-/// Red without: the connection of such a release (`Node::shortened`).
 #[tokio::test]
 async fn a_renewal_under_way_does_not_make_a_lease_long_again_that_a_release_has_shortened() {
     let world = world("response_timeout=8s").await;

@@ -73,7 +73,6 @@ async fn guards(manager: &LockManager) -> Vec<LockGuard> {
     guards
 }
 
-/// Red without: the fallback thread.
 #[test]
 fn bodies_that_end_with_their_runtime_give_their_locks_back() {
     for runtime in runtimes() {
@@ -87,7 +86,6 @@ fn bodies_that_end_with_their_runtime_give_their_locks_back() {
     }
 }
 
-/// Red without: the fallback thread.
 #[test]
 fn bodies_give_their_locks_back_when_their_runtime_is_shut_down_in_the_background() {
     for runtime in runtimes() {
@@ -102,8 +100,6 @@ fn bodies_give_their_locks_back_when_their_runtime_is_shut_down_in_the_backgroun
 }
 
 /// The manager may be gone as well: the guards own what they need.
-///
-/// Red without: the fallback thread.
 #[test]
 fn guards_that_outlive_their_runtime_give_their_locks_back() {
     for keep_manager in [true, false] {
@@ -125,8 +121,6 @@ fn guards_that_outlive_their_runtime_give_their_locks_back() {
 
 /// As in a `#[tokio::test]` that ends with a guard in scope: the task that would send the release
 /// never runs again.
-///
-/// Red without: the fallback thread.
 #[test]
 fn guards_dropped_just_before_their_runtime_ends_give_their_locks_back() {
     for runtime in runtimes() {
@@ -140,8 +134,6 @@ fn guards_dropped_just_before_their_runtime_ends_give_their_locks_back() {
 }
 
 /// The last call of a runtime: its release is sent and not waited for.
-///
-/// Red without: the fallback thread.
 #[test]
 fn releases_in_the_background_survive_the_end_of_their_runtime() {
     for runtime in runtimes() {
@@ -157,8 +149,6 @@ fn releases_in_the_background_survive_the_end_of_their_runtime() {
 }
 
 /// The server granted the lock, but the answer never reaches its caller.
-///
-/// Red without: the fallback thread.
 #[test]
 fn an_acquire_under_way_when_its_runtime_ends_is_undone() {
     for runtime in runtimes() {
@@ -184,8 +174,6 @@ fn an_acquire_under_way_when_its_runtime_ends_is_undone() {
 }
 
 /// `main` returns, which ends the runtime and then the process, without a call to `shutdown`.
-///
-/// Red without: the wait for that thread.
 #[tokio::test]
 async fn a_process_whose_main_returns_while_tasks_hold_leaves_nothing() {
     for how in ["bodies", "guards"] {

@@ -26,8 +26,6 @@ async fn node_at_work(server: &RedisServer, on_lost: &str) -> Node {
 }
 
 /// When the process continues, both the deadline and what the body waits for have arrived.
-///
-/// Red without: the check of the clock before each poll of the body.
 #[tokio::test]
 async fn no_line_of_an_annotated_body_runs_after_the_await_it_slept_in() {
     let server = RedisServer::start().await;
@@ -44,8 +42,6 @@ async fn no_line_of_an_annotated_body_runs_after_the_await_it_slept_in() {
 }
 
 /// With `on_lost = error` the body does go on; its own check uses the clock.
-///
-/// Red without: the clock's part in the hold's check.
 #[tokio::test]
 async fn a_body_that_goes_on_and_asks_before_it_writes_is_refused() {
     let server = RedisServer::start().await;
@@ -62,8 +58,6 @@ async fn a_body_that_goes_on_and_asks_before_it_writes_is_refused() {
 }
 
 /// Stopped at any point, with a guard: once continued, the process knows of the loss.
-///
-/// Red without: the clock's part in the hold's check.
 #[tokio::test]
 async fn a_process_that_slept_past_its_lease_writes_no_more() {
     let server = RedisServer::start().await;

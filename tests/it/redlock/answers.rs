@@ -19,7 +19,6 @@ fn claim(named: &str) -> std::sync::Arc<Claim> {
     std::sync::Arc::new(Claim::new(LockKey::new("lock:", "stock").unwrap(), &label))
 }
 
-/// Red without: the first poll of all requests (`Round::poll_next` stops at the first answer).
 #[tokio::test(start_paused = true)]
 async fn all_are_asked_also_when_a_majority_answers_at_once() {
     let scene = Scene::of(5);
@@ -119,7 +118,6 @@ async fn what_a_refused_claim_got_is_given_back() {
     }
 }
 
-/// Red without: counting silent nodes in `Votes::may_have_granted`.
 #[tokio::test(start_paused = true)]
 async fn what_a_refused_claim_got_without_an_answer_is_given_back_too() {
     let scene = Scene::of(3);
@@ -200,8 +198,6 @@ async fn batches_are_counted_claim_by_claim() {
 }
 
 /// Three nodes with two permits each have six. If each holder needed two, three could get in.
-///
-/// Red without: more than a majority for permits in `Quorum::needed`.
 #[tokio::test(start_paused = true)]
 async fn permits_take_more_than_a_majority() {
     use lockattr::store::{Sharing, Subscriber};

@@ -8,7 +8,6 @@ use tokio::time::{sleep, timeout};
 use super::Scene;
 use crate::support::Fate;
 
-/// Red without: the release of what an unanswered acquire may have been granted.
 #[tokio::test(start_paused = true)]
 async fn an_acquisition_dropped_at_any_moment_leaves_nothing() {
     for held in [false, true] {

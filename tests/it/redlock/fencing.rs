@@ -67,8 +67,6 @@ async fn nodes_that_agree_are_asked_once() {
 
 /// The counterexample to taking the greatest answer: the counters are 5, 0 and 0. One client locks
 /// on A and B and gets 6; the next locks on B and C and gets 2.
-///
-/// Red without: the write-back (`Votes::number`).
 #[tokio::test(start_paused = true)]
 async fn counters_that_differ_do_not_let_a_token_go_back() {
     for far in 0..3 {
@@ -111,8 +109,6 @@ async fn a_number_that_reached_no_majority_is_not_issued() {
 
 /// A node whose answer was lost may have granted only after another client was issued the number
 /// that is now written back to it.
-///
-/// Red without: `votes.granted()` in `issue` (all nodes would be written to, and counted).
 #[tokio::test(start_paused = true)]
 async fn a_node_whose_answer_was_lost_does_not_count_for_the_write_back() {
     let scene = Scene::of(3);
@@ -126,8 +122,6 @@ async fn a_node_whose_answer_was_lost_does_not_count_for_the_write_back() {
 
 /// Each attempt has another owner. A late request of an earlier attempt neither releases nor
 /// acquires anything for the attempt that now holds the lock.
-///
-/// Red without: a new owner for each attempt (`Claim::next_attempt`).
 #[tokio::test(start_paused = true)]
 async fn a_request_of_an_earlier_attempt_that_comes_late_harms_no_later_one() {
     let scene = Scene::of(3);
@@ -182,8 +176,6 @@ async fn tokens_grow_while_other_keys_count_on_single_nodes() {
 }
 
 /// The clock in the hint and the other nodes make up for a node that lost its counter.
-///
-/// Red without: the clock in the hint.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_forgot_its_counter_does_not_let_a_token_go_back() {
     let scene = Scene::of(3);
@@ -200,8 +192,6 @@ async fn a_node_that_forgot_its_counter_does_not_let_a_token_go_back() {
 
 /// Two clients that share a lock hold it on the same nodes at the same time. A number that one got
 /// on one node and the other got on another must not become the token of both.
-///
-/// Red without: the second count (in `issue`, the write-back for all).
 #[tokio::test(start_paused = true)]
 async fn two_who_share_a_lock_and_overtake_each_other_have_different_tokens() {
     for sharing in [Sharing::Shared, Sharing::Permits(2)] {
@@ -238,8 +228,6 @@ async fn two_who_share_a_lock_and_overtake_each_other_have_different_tokens() {
 
 /// As after a client whose clock was years ahead, before hints had a limit: the nodes have counted
 /// far beyond every clock, each to another number.
-///
-/// Red without: `tell` in `recount` (no two nodes would then issue the same number).
 #[tokio::test(start_paused = true)]
 async fn counters_that_are_years_ahead_still_number_who_shares_a_lock() {
     let scene = Scene::of(3);

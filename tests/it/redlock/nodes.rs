@@ -93,8 +93,6 @@ async fn three_of_five_down_or_still_are_an_outage_in_time_and_no_body_runs() {
 }
 
 /// A majority keeps the lease alive; without one it is lost in time.
-///
-/// Red without: a majority being enough (all, in `Quorum::majority`).
 #[tokio::test]
 async fn a_holder_keeps_its_lease_while_three_are_up_and_learns_in_time_when_they_are_not() {
     let servers = five_of_our_own().await;
@@ -120,8 +118,6 @@ async fn a_holder_keeps_its_lease_while_three_are_up_and_learns_in_time_when_the
 
 /// With the two nodes that the holder never had, a node that came back empty would be a second
 /// majority.
-///
-/// Red without: `grants.check` in `Node::acquire`.
 #[tokio::test]
 async fn a_server_that_came_back_empty_grants_nothing_until_the_longest_lease_is_over() {
     let servers = Independents::start(5).await;
@@ -176,8 +172,6 @@ fn patient_again() -> LockOptions {
 /// One node cannot notify a waiting claim yet, since the subscription is slow, so the claim's
 /// acquire is held back there. Its release goes over the other connection. By then the claim has
 /// acquired the lock from the other nodes and done its work.
-///
-/// Red without: the release after an answer that came late (`see_through_late`).
 #[tokio::test]
 async fn an_acquire_that_is_executed_after_its_release_is_undone() {
     let servers = Independents::start(5).await;
@@ -273,8 +267,6 @@ async fn an_acquire_is_one_command_to_each_server() {
 }
 
 /// A majority that lost the lock means a lost lease.
-///
-/// Red without: the certain refusal in `Ballot::outcome`.
 #[tokio::test]
 async fn a_majority_that_forgot_the_lock_learns_by_the_next_renewal() {
     let servers = Independents::start(3).await;

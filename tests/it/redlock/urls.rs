@@ -41,8 +41,6 @@ async fn a_manager_shows_its_servers_and_no_password() {
 }
 
 /// `localhost` is the first server again: two of its three names would make it a majority alone.
-///
-/// Red without: `leads_to` in `Link::establish`.
 #[tokio::test]
 async fn one_server_under_two_names_is_refused() {
     let servers = Independents::start(2).await;

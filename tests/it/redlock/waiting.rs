@@ -28,7 +28,6 @@ async fn assert_nothing_left(scene: &Scene) {
     }
 }
 
-/// Red without: the place in each node's wait queue (`Waiting::Told`).
 #[tokio::test(start_paused = true)]
 async fn a_release_wakes_the_next_one_at_once() {
     let scene = Scene::of(5);
@@ -90,8 +89,6 @@ async fn many_get_in_one_after_the_other() {
 
 /// Two clients that split the nodes retry after a random delay, and one acquires: neither waits for
 /// a lease to end.
-///
-/// Red without: the random delay in `Votes::contention`.
 #[tokio::test(start_paused = true)]
 async fn those_that_split_the_votes_get_it_one_after_the_other() {
     let scene = Scene::of(4);

@@ -197,8 +197,6 @@ async fn what_stays_taken_does_not_linger() {
 
 /// The lock is handed off inside the process to a call that is dropped before its next poll, so its
 /// job never ran.
-///
-/// Red without: `begins` in `body::enter`, where `hold_at_least` begins to count.
 #[tokio::test(start_paused = true)]
 async fn a_process_that_is_handed_the_lock_and_never_begins_keeps_it_for_no_time() {
     let store = Scripted::new();
@@ -232,8 +230,6 @@ async fn a_process_that_is_handed_the_lock_and_never_begins_keeps_it_for_no_time
 }
 
 /// A duration that no clock can represent is refused.
-///
-/// Red without: the comparison with `LONGEST_LEAST`.
 #[tokio::test]
 async fn no_hold_at_least_is_so_long_that_it_would_be_ignored() {
     let manager = Scripted::new().manager();

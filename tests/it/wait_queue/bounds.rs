@@ -60,8 +60,6 @@ async fn without_another_process_there_is_no_bound() {
 }
 
 /// Each process learns that the other waits, although the other asks just after the grant.
-///
-/// Red without: keeping in `Head::granted` a notification that arrived before the grant was seen.
 #[tokio::test(start_paused = true)]
 async fn two_processes_take_turns() {
     let store = Scripted::new();

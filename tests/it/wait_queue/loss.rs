@@ -153,9 +153,6 @@ fn those_on_another_runtime_are_handed_the_lock_of_one_that_ends() {
 
 /// The store's connection ends, and with it the lock, before the caller has read its grant. The
 /// caller asks again, as after any loss before the body begins.
-///
-/// Red without: `EarlyLosses`. The caller then believes to have a lock that another client holds,
-/// until the next renewal.
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_is_lost_before_its_caller_knows_is_acquired_again() {
     let store = Scripted::new();

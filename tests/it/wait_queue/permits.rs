@@ -78,8 +78,6 @@ async fn permits_are_handed_off_under_numbers_that_grow() {
 }
 
 /// Other processes may be granted a permit between two hand-offs, so each number is asked for.
-///
-/// Red without: `asks_for_number`; the count in `is_all_of`.
 #[tokio::test(start_paused = true)]
 async fn with_a_permit_elsewhere_each_number_is_asked_for() {
     let store = Scripted::new();
@@ -111,7 +109,6 @@ async fn with_a_permit_elsewhere_each_number_is_asked_for() {
     assert_eq!(here.holder("a").await.unwrap(), None);
 }
 
-/// Red without: the count in `lets_past`, or in `pass`; resetting it there.
 #[tokio::test(start_paused = true)]
 async fn so_many_get_in_past_one_that_asks_and_then_one_lease_goes_to_the_store() {
     for limit in [0, 1, 3] {
@@ -147,8 +144,6 @@ async fn so_many_get_in_past_one_that_asks_and_then_one_lease_goes_to_the_store(
     }
 }
 
-/// Red without: the release of a permit for which there is no number; the path of a permit in a
-/// dropped release.
 #[tokio::test(start_paused = true)]
 async fn without_a_number_a_permit_goes_back_to_the_store() {
     for fate in [Fate::Refused, Fate::AnswerLost, Fate::Hangs] {
@@ -173,8 +168,6 @@ async fn without_a_number_a_permit_goes_back_to_the_store() {
 }
 
 /// By the time that caller comes, another process may have a greater number.
-///
-/// Red without: the comparison with `before` in `pass`.
 #[tokio::test(start_paused = true)]
 async fn a_process_that_comes_after_the_number_does_not_get_it() {
     let store = Scripted::new();
@@ -196,8 +189,6 @@ async fn a_process_that_comes_after_the_number_does_not_get_it() {
 }
 
 /// Callers that give up one after the other while they ask the store do not change the limits.
-///
-/// Red without: the count that is kept when another caller begins to ask the store (`begin`).
 #[tokio::test(start_paused = true)]
 async fn those_that_give_up_keep_no_other_process_out() {
     for (wait, every) in [(100, 4), (15, 4), (500, 3)] {
@@ -227,8 +218,6 @@ async fn those_that_give_up_keep_no_other_process_out() {
 }
 
 /// A pair of keys has a queue of its own, even if a single key's name looks like the pair.
-///
-/// Red without: the separate queues of callers for several keys (`several`).
 #[tokio::test(start_paused = true)]
 async fn a_process_that_wants_two_keys_is_not_handed_a_permit_of_one_that_reads_like_both() {
     let store = Scripted::new();
@@ -304,8 +293,6 @@ async fn waiters_that_are_gone_are_passed_over() {
 
 /// A permit that was handed to a waiter whose future is never polled goes on to the next waiter,
 /// and is not renewed forever.
-///
-/// Red without: the check of `askers` after the renewals.
 #[tokio::test(start_paused = true)]
 async fn a_permit_that_no_process_picks_up_goes_on() {
     let store = Scripted::new();

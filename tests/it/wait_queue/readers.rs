@@ -46,8 +46,6 @@ async fn inside<const N: usize>(manager: &LockManager) -> [LockGuard; N] {
     all(readers.try_into().unwrap()).await
 }
 
-/// Red without: `Together::begin` in `pass_on`; `let_in_more` after it; the count in `leave`; the
-/// readers' numbers in the hand-off by the last reader.
 #[tokio::test(start_paused = true)]
 async fn readers_behind_a_writer_get_in_together_and_the_next_writer_after_all_of_them() {
     let store = Scripted::new();
@@ -85,8 +83,6 @@ async fn readers_behind_a_writer_get_in_together_and_the_next_writer_after_all_o
 }
 
 /// A waiting writer is not overtaken, neither by a new reader nor by a caller that asks only once.
-///
-/// Red without: the check for waiting writers (`a_writer_waits`).
 #[tokio::test(start_paused = true)]
 async fn behind_a_writer_no_other_gets_in() {
     let store = Scripted::new();
@@ -114,8 +110,6 @@ async fn behind_a_writer_no_other_gets_in() {
 
 /// The last waiting writer gives up, or its future is dropped: no other reader is blocked any more,
 /// in this process or another.
-///
-/// Red without: the check in the drop of `Leaves`; `let_in` there; `share` there.
 #[tokio::test(start_paused = true)]
 async fn readers_behind_a_writer_that_gives_up_get_in() {
     for is_dropped in [false, true] {
@@ -152,8 +146,6 @@ async fn readers_behind_a_writer_that_gives_up_get_in() {
 
 /// Once another process asks for the lock, new local callers wait behind it. It waits for the
 /// readers inside and for the writer that came before it, within the limits.
-///
-/// Red without: the check of `contended` in `WaitQueues::next`.
 #[tokio::test(start_paused = true)]
 async fn another_process_waits_for_those_before_it_and_for_no_others() {
     for mode in [Mode::Exclusive, Mode::Shared] {
@@ -187,7 +179,6 @@ async fn another_process_waits_for_those_before_it_and_for_no_others() {
     }
 }
 
-/// Red without: the shared lease that each reader's hold checks (`Hold::check` and `Hold::ended`).
 #[tokio::test(start_paused = true)]
 async fn a_lost_lease_ends_all_who_have_it() {
     let store = Scripted::new();
@@ -306,8 +297,6 @@ async fn a_shutdown_ends_all_and_waits_for_the_last() {
 }
 
 /// A reader has no more than a shared lock, even though its lease is exclusive.
-///
-/// Red without: `Hold::sharing`.
 #[tokio::test(start_paused = true)]
 async fn inside_of_a_reader_no_process_enters_alone() {
     let store = Scripted::new();
@@ -353,8 +342,6 @@ async fn a_reader_on_terms_of_its_own_asks_the_store() {
 }
 
 /// More readers and writers than a lease has numbers for.
-///
-/// Red without: the end of the numbers in `Numbers::next`.
 #[tokio::test(start_paused = true)]
 async fn thousands_of_readers_and_writers_and_the_tokens_still_grow() {
     let store = Scripted::new();
@@ -383,8 +370,6 @@ async fn thousands_of_readers_and_writers_and_the_tokens_still_grow() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// Red without: `contended`, which Redis reports to an exclusive holder; the check of it in
-/// `WaitQueues::next`.
 #[tokio::test]
 async fn over_redis_readers_cost_few_commands_and_another_process_gets_its_turn() {
     let server = RedisServer::start().await;

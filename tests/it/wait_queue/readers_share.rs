@@ -26,7 +26,6 @@ fn reads() -> LockOptions {
     patient().mode(Mode::Shared)
 }
 
-/// Red without: `look_soon`, or `share` in that check; giving up the place in `share`.
 #[tokio::test(start_paused = true)]
 async fn readers_that_no_writer_waits_behind_share_the_lock_with_everybody() {
     let store = Scripted::new();
@@ -62,9 +61,6 @@ async fn readers_that_no_writer_waits_behind_share_the_lock_with_everybody() {
 
 /// The store learns late that the lock is shared, or does not answer. Meanwhile the lease is
 /// renewed for its readers, and readers of other processes wait at most until the next renewal.
-///
-/// Red without: `renew_again` after a renewal without an answer; the value under which the store
-/// knows the claim until then.
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_fails_makes_the_lock_a_shared_one_later() {
     for fates in [
@@ -110,9 +106,6 @@ async fn readers_that_leave_at_once_leave_nothing() {
 }
 
 /// The writer behind them then waits in the store's queue, after those that came before it.
-///
-/// Red without: the check of `EXCLUSIVE_FOR` in `look`; `looks_later` in `let_in_more`, or in
-/// `look`.
 #[tokio::test(start_paused = true)]
 async fn readers_that_stay_share_the_lock_although_a_writer_waits() {
     let store = Scripted::new();
@@ -140,8 +133,6 @@ async fn readers_that_stay_share_the_lock_although_a_writer_waits() {
 }
 
 /// A writer whose future is not polled keeps other processes out no longer than one that waits.
-///
-/// Red without: the same as above.
 #[tokio::test(start_paused = true)]
 async fn readers_share_the_lock_although_a_writer_is_not_polled_any_more() {
     for is_forgotten in [false, true] {
@@ -166,8 +157,6 @@ async fn readers_share_the_lock_although_a_writer_is_not_polled_any_more() {
 
 /// The writer that lets readers in may compute for a long time afterwards and so block its runtime.
 /// The manager may also be dropped as soon as the reader has its lock.
-///
-/// Red without: `looks_later` in `let_in_more`; `share` there if that is refused.
 #[test]
 fn readers_share_the_lock_although_the_writer_before_them_computes() {
     for is_gone in (0..30).map(|n| n % 2 == 0) {

@@ -155,9 +155,6 @@ async fn inside_an_exclusive_hold_those_that_share_are_in_together() {
 }
 
 /// Readers and exclusive callers join the same wait queue.
-///
-/// Red without: the queue that shared callers join in `queue_for` (the reader then waits in the
-/// store, behind both).
 #[tokio::test(start_paused = true)]
 async fn exclusive_and_shared_callers_of_one_process_get_in_in_the_order_they_came() {
     let store = Scripted::new();

@@ -209,8 +209,6 @@ async fn callers_behind_a_silent_asker_hear_what_one_of_them_learns() {
 
 /// The same for several keys. The caller that asks for all acquires them, and the others are
 /// contended by it.
-///
-/// Red without: `learned_for_all` in `granted`.
 #[tokio::test(start_paused = true)]
 async fn callers_behind_a_silent_asker_hear_that_one_of_them_got_in() {
     let store = Scripted::new();
@@ -238,8 +236,6 @@ async fn callers_behind_a_silent_asker_hear_that_one_of_them_got_in() {
 }
 
 /// The caller that asks for all is dropped before its answer comes: another caller asks.
-///
-/// Red without: the end of `AsksForAll`.
 #[tokio::test(start_paused = true)]
 async fn callers_behind_a_silent_asker_ask_again_when_the_one_that_asked_for_them_is_dropped() {
     let store = Scripted::new();
@@ -267,9 +263,6 @@ async fn callers_behind_a_silent_asker_ask_again_when_the_one_that_asked_for_the
 
 /// A reader asks in place of another reader, which is gone when the answer comes. A reader that
 /// came after a writer of another process does not get in before that writer.
-///
-/// Red without: the check of the other reader's hold when the question is sent (`is_beside` in
-/// `ask_for`).
 #[tokio::test(start_paused = true)]
 async fn readers_of_a_process_do_not_pass_a_writer_by_following_one_another() {
     let store = Scripted::new();

@@ -37,11 +37,15 @@ for i = 1, #ARGV, 4 do
         redis.call('PEXPIRE', lock, KEPT)
         set_marked(lock, value, millis() + ttl, kept)
       end
-    elseif shares(lock, kind, value) or shares(lock, kind, value_shared(value)) then
-      lengthen(lock, ttl)
-      redis.call('ZADD', lock, 'GT', millis() + ttl, value)
     else
-      held = false
+      -- The claim may share the lock since this request was sent: then its value is the other one.
+      local member = shares(lock, kind, value) and value or value_shared(value)
+      if shares(lock, kind, member) then
+        lengthen(lock, ttl)
+        redis.call('ZADD', lock, 'GT', millis() + ttl, member)
+      else
+        held = false
+      end
     end
   end
   if held and least > 0 and least > tonumber(redis.call('GET', KEYS[1]) or 0) then

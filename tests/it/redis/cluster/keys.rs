@@ -26,7 +26,6 @@ async fn left(cluster: &Cluster, prefix: &str) -> Vec<String> {
     left
 }
 
-/// Red without: the release of the locks that were acquired before another key was refused.
 #[tokio::test]
 async fn a_waiter_for_keys_in_two_slots_holds_none_of_them() {
     let cluster = Cluster::shared().await;
@@ -62,8 +61,6 @@ async fn a_waiter_for_keys_in_two_slots_holds_none_of_them() {
     eventually(LIMIT, "nothing is left", gone).await;
 }
 
-/// Red without: the one order in which the parts are acquired, together with the release of what
-/// was acquired before a refusal; either alone is enough.
 #[tokio::test]
 async fn keys_named_in_opposite_orders_never_block_each_other() {
     let cluster = Cluster::shared().await;
@@ -84,8 +81,6 @@ async fn keys_named_in_opposite_orders_never_block_each_other() {
 
 /// A caller waits for two keys, in the queue of the second. When it is granted that one, the first
 /// is taken.
-///
-/// Red without: the release of the parts that follow a refusal.
 #[tokio::test]
 async fn a_process_that_is_notified_and_cannot_come_lets_the_next_one_have_it() {
     let cluster = Cluster::start().await;
@@ -113,8 +108,6 @@ async fn a_process_that_is_notified_and_cannot_come_lets_the_next_one_have_it() 
 }
 
 /// Each key has seen the number of every claim that held it, alone or with others.
-///
-/// Red without: the number that is written to the counters that are behind (`agree`).
 #[tokio::test]
 async fn tokens_grow_for_each_key_through_claims_for_one_and_for_several() {
     let cluster = Cluster::start().await;
@@ -152,7 +145,6 @@ async fn tokens_grow_for_each_key_through_claims_for_one_and_for_several() {
     assert_no_trace(&cluster).await;
 }
 
-/// Red without: the release of all parts of a claim that its caller gave up.
 #[tokio::test]
 async fn a_call_for_several_keys_that_is_dropped_leaves_nothing() {
     let cluster = Cluster::shared().await;
@@ -167,8 +159,6 @@ async fn a_call_for_several_keys_that_is_dropped_leaves_nothing() {
 }
 
 /// Renewed for several TTLs, each part at its own node.
-///
-/// Red without: the renewal of every part.
 #[tokio::test]
 async fn several_keys_are_renewed_at_all_of_their_nodes() {
     let cluster = Cluster::shared().await;

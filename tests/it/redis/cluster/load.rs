@@ -92,9 +92,6 @@ async fn works(
 
 /// One master is killed, one is killed while its replica lacks the last writes, and one is stopped
 /// and continued. With `replicas=1` no granted lock may be forgotten.
-///
-/// Red without: the comparison of the store (`admits` in `holders.lua`, `NX` in `enter.lua` and in
-/// `pair`).
 #[tokio::test]
 #[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
 async fn no_process_writes_with_a_smaller_token_while_masters_fail_under_load() {

@@ -31,7 +31,6 @@ async fn sent(cli: &Cli) -> u64 {
     cli.commandstats().await.get("evalsha").copied().unwrap_or_default()
 }
 
-/// Red without: the notification by which a release hands the lock off (`spublish.lua`).
 #[tokio::test]
 #[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
 async fn a_hand_off_between_processes_costs_two_commands_here_too() {
@@ -65,8 +64,6 @@ async fn a_hand_off_between_processes_costs_two_commands_here_too() {
 }
 
 /// One node loses all data: its locks are lost, and no others.
-///
-/// Red without: the answer `NotHeld` to a renewal.
 #[tokio::test]
 async fn a_node_that_forgets_loses_its_own_locks_only() {
     let cluster = Cluster::start().await;

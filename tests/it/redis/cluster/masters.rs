@@ -99,21 +99,17 @@ async fn those_in_the_queue_get_in(stands_still: bool) {
     assert_no_trace(&cluster).await;
 }
 
-/// Red without: telling the waiters that notifications may be lost (`Ears::missed`).
 #[tokio::test]
 async fn those_in_the_queue_at_a_master_that_dies_get_in_at_the_next() {
     those_in_the_queue_get_in(false).await;
 }
 
-/// Red without: telling the waiters that notifications may be lost (`Ears::missed`).
 #[tokio::test]
 async fn those_in_the_queue_at_a_master_that_stands_still_get_in_at_the_next() {
     those_in_the_queue_get_in(true).await;
 }
 
 /// The old master keeps its connections, and takes the channels away.
-///
-/// Red without: telling the waiters that notifications may be lost (`Ears::missed`).
 #[tokio::test]
 async fn those_in_the_queue_at_a_master_that_was_replaced_in_peace_get_in() {
     let cluster = Cluster::start().await;
@@ -133,8 +129,6 @@ async fn those_in_the_queue_at_a_master_that_was_replaced_in_peace_get_in() {
     assert_no_trace(&cluster).await;
 }
 
-/// Red without: the check of all nodes before anything is acquired, together with the release of
-/// what was acquired before a node that is away.
 #[tokio::test]
 async fn a_shard_that_is_gone_is_an_error_in_time_and_no_harm_to_the_others() {
     let cluster = Cluster::builder()

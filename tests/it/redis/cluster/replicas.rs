@@ -21,7 +21,6 @@ async fn is_counted(cluster: &Cluster, slot: u16) {
     eventually(LIMIT, "the replica counts", counted).await;
 }
 
-/// Red without: the check of `WAIT`'s answer (`reply.replicated?`).
 #[tokio::test]
 async fn a_shard_without_its_replica_grants_nothing_and_the_others_do() {
     let cluster = Cluster::start().await;
@@ -54,8 +53,6 @@ async fn a_shard_without_its_replica_grants_nothing_and_the_others_do() {
 
 /// Halfway through a migration, the lock is at its new node and the slot is not: `ASK`, and the
 /// replica of the new node counts.
-///
-/// Red without: `ASKING` before the renewal; and without the check of `WAIT`'s answer.
 #[tokio::test]
 async fn a_lease_whose_slot_is_on_its_way_counts_with_the_replica_of_the_new_node() {
     let cluster = Cluster::start().await;
@@ -95,8 +92,6 @@ async fn a_lease_whose_slot_is_on_its_way_counts_with_the_replica_of_the_new_nod
 /// The promise: each acquisition that was answered before its master was killed is at the new
 /// master. Counted over a failover of each master, with at least 35 acquisitions each. In all but
 /// the first, the replica is cut off for a tenth of a second before, while acquisitions go on.
-///
-/// Red without: the wait for replicas (`needed` in `Replicas::invoke`).
 #[tokio::test]
 async fn no_lock_is_lost_when_a_master_is_killed_right_after_the_acquire() {
     let cluster = Cluster::start().await;

@@ -33,8 +33,6 @@ async fn a_slot_that_moves_takes_the_lease_along() {
 
 /// Halfway through a migration, the lock is at its new node and the slot is not: for longer than a
 /// TTL.
-///
-/// Red without: `ASKING` before the renewal; and red if every renewal names the counter.
 #[tokio::test]
 async fn a_lease_is_renewed_while_its_slot_is_on_its_way() {
     let cluster = Cluster::start().await;
@@ -63,8 +61,6 @@ async fn a_lease_is_renewed_while_its_slot_is_on_its_way() {
 }
 
 /// The server ends the waiters' subscription, and no notification reaches them.
-///
-/// Red without: the new connection for a channel that was taken away (`is_taken`).
 #[tokio::test]
 async fn a_slot_that_moves_takes_those_in_the_queue_along() {
     let cluster = Cluster::start().await;
@@ -99,8 +95,6 @@ async fn a_slot_that_moves_takes_those_in_the_queue_along() {
 
 /// Half of the keys are at one node, half at the other: no request can be served, and no waiter is
 /// forgotten.
-///
-/// Red without: the pause after `TRYAGAIN`.
 #[tokio::test]
 async fn a_caller_that_asks_while_the_keys_are_on_their_way_gets_in_afterwards() {
     let cluster = Cluster::start().await;

@@ -4,7 +4,6 @@ use lockattr_tests::node;
 
 use super::*;
 
-/// Red without: the count of those that received a notification.
 #[tokio::test]
 async fn a_killed_process_in_the_queue_is_passed_over() {
     let cluster = Cluster::start().await;
@@ -26,8 +25,6 @@ async fn a_killed_process_in_the_queue_is_passed_over() {
 }
 
 /// A manager that acquires a lock in each of many slots, one after another.
-///
-/// Red without: the end of subscriptions that no waiter needs (`spare`).
 #[tokio::test]
 async fn channels_that_no_process_needs_are_given_up_and_the_others_kept() {
     let cluster = Cluster::start().await;

@@ -31,8 +31,6 @@ async fn a_counter_that_was_lost_is_raised_to_the_clock() {
 
 /// A proxy may replace a server by another one that lacks its last numbers, without a visible
 /// change.
-///
-/// Red without: `seen` in `counters::counts`.
 #[tokio::test]
 async fn a_number_that_was_seen_before_is_none() {
     let server = RedisServer::start().await;
@@ -47,8 +45,6 @@ async fn a_number_that_was_seen_before_is_none() {
 }
 
 /// A restart or a failover comes with a new connection.
-///
-/// Red without: `is_raised` in `Node::take`.
 #[tokio::test]
 async fn a_new_connection_counts_by_a_script_first() {
     let server = RedisServer::start().await;
@@ -79,8 +75,6 @@ async fn a_heartbeat_later_a_script_counts_again() {
 }
 
 /// With this right a free lock costs less; without it everything still works.
-///
-/// Red without: remembering a refusal (`Raised::doubts`).
 #[tokio::test]
 async fn a_user_who_may_not_count_asks_scripts() {
     let rights = crate::redis::RIGHTS.replace(" +incr ", " ");

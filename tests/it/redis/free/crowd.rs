@@ -51,8 +51,6 @@ fn assert_numbered(tokens: &[Vec<u64>]) {
     assert_eq!(all.len(), tokens.iter().map(Vec::len).sum::<usize>());
 }
 
-/// Red without: the `INCRBY` of `Combined::of`, the difference in `numbered`, or the batch of
-/// `delete.lua`.
 #[tokio::test]
 async fn one_number_is_counted_for_all_that_ask_together() {
     const TIMES: usize = 10;
@@ -72,8 +70,6 @@ async fn one_number_is_counted_for_all_that_ask_together() {
 }
 
 /// The server forgets the script that releases locks.
-///
-/// Red without: the second try in `Node::delete`.
 #[tokio::test]
 async fn a_crowd_survives_that_the_server_forgets_its_scripts() {
     let server = RedisServer::start().await;
@@ -92,8 +88,6 @@ async fn give_back_together(held: Vec<LockGuard>) -> Vec<Result<(), Error>> {
 
 /// While a crowd releases, another program overwrites one of its locks and replaces another by a
 /// list.
-///
-/// Red without: the comparison in `delete.lua`, or its `pcall` around `GET`.
 #[tokio::test]
 async fn what_happens_to_one_lock_of_a_crowd_is_notified_to_its_holder_alone() {
     const WRITTEN: usize = 20;
@@ -120,8 +114,6 @@ async fn what_happens_to_one_lock_of_a_crowd_is_notified_to_its_holder_alone() {
 
 /// A user may acquire one of the locks but not release it: the server refuses each script that
 /// names it.
-///
-/// Red without: the second attempt, alone, of a caller whose batch got an error (`Node::delete`).
 #[tokio::test]
 async fn a_lock_that_its_user_may_not_delete_keeps_no_other() {
     const FORBIDDEN: usize = 20;
@@ -144,8 +136,6 @@ async fn a_lock_that_its_user_may_not_delete_keeps_no_other() {
 }
 
 /// A claim asks for a lock after the command that releases it, both in one pipeline.
-///
-/// Red without: the deletions at the front of a pipeline (`Combined::of`).
 #[tokio::test]
 async fn a_lock_that_is_given_back_is_taken_again_by_the_same_pipeline() {
     let server = RedisServer::start().await;
@@ -172,8 +162,6 @@ async fn a_lock_that_is_given_back_is_taken_again_by_the_same_pipeline() {
 }
 
 /// Callers give up while their command is queued, on its way, or answered.
-///
-/// Red without: the undo of an unanswered acquisition.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_waiter_that_gives_up_in_a_crowd_leaves_nothing() {
     let server = RedisServer::start().await;
@@ -210,8 +198,6 @@ async fn a_waiter_that_gives_up_in_a_crowd_leaves_nothing() {
 
 /// The proxy holds back a batch's number until it cuts the connection, so each cut loses a whole
 /// batch that the server may have executed.
-///
-/// Red without: the error in `Combined::tell`, if a lost batch is answered with a number instead.
 #[tokio::test]
 async fn a_crowd_whose_connection_is_cut_goes_on_over_the_next() {
     let server = RedisServer::start().await;
@@ -233,8 +219,6 @@ async fn a_crowd_whose_connection_is_cut_goes_on_over_the_next() {
 }
 
 /// A user that may count by one but not by many.
-///
-/// Red without: remembering a refusal (`Raised::doubts`).
 #[tokio::test]
 async fn a_crowd_that_may_not_count_asks_scripts() {
     let rights = crate::redis::RIGHTS.replace(" +incrby", "");
@@ -245,8 +229,6 @@ async fn a_crowd_that_may_not_count_asks_scripts() {
 }
 
 /// A cached lock that does not fit is released before the store is asked for the next one.
-///
-/// Red without: `send_first` in `Node::send`.
 #[tokio::test]
 async fn a_release_in_a_crowd_is_sent_before_a_script_that_comes_later() {
     let server = RedisServer::start().await;

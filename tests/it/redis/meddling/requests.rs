@@ -18,8 +18,6 @@ const QUICK: &str = "response_timeout=200ms&connect_timeout=200ms&heartbeat=300m
 const RELEASES: [&str; 3] = ["evalsha", "delex", "delifeq"];
 
 /// The client's wall clock does not matter: the server receives durations, never points in time.
-///
-/// Red without: `millis(ttl)` in `request::renew` being a duration (not an instant).
 #[tokio::test]
 async fn no_command_carries_the_time_of_day() {
     let server = RedisServer::builder().line("slowlog-log-slower-than 0").start().await;
@@ -53,8 +51,6 @@ async fn no_command_carries_the_time_of_day() {
 }
 
 /// The server has read the request, and closes the connection instead of answering it.
-///
-/// Red without: no longer using the dead connection (`Link::forget`).
 #[tokio::test]
 async fn connections_killed_under_an_acquire_a_renewal_and_a_release() {
     let server = RedisServer::start().await;
@@ -88,8 +84,6 @@ async fn connections_killed_under_an_acquire_a_renewal_and_a_release() {
 
 /// A silent server. The timer reports the end of a short lease, not the late answer; a longer lease
 /// goes on.
-///
-/// Red without: the deadline in `Hold::check`.
 #[tokio::test]
 async fn a_pause_longer_than_one_lease_and_shorter_than_another() {
     let server = RedisServer::start().await;
@@ -111,8 +105,6 @@ async fn a_pause_longer_than_one_lease_and_shorter_than_another() {
 
 /// During an ordered failover, the server accepts every write but answers none, while it answers
 /// everything else.
-///
-/// Red without: the undoing of an acquire that got no answer (`Asking::drop`).
 #[tokio::test]
 async fn a_pause_of_writes() {
     let server = RedisServer::start().await;
@@ -162,8 +154,6 @@ async fn a_release_sent_again_after_its_answer_was_lost_does_not_free_the_next_h
     assert_nothing_left(&server).await;
 }
 
-/// Red without: the comparison in `renew.lua`, which only lengthens an existing lease (unlike a
-/// `SET`).
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_renewal_that_races_a_release_resurrects_nothing() {
     let server = RedisServer::start().await;

@@ -8,8 +8,6 @@ use crate::redis::meddling::is_renewed;
 
 /// A full server grants nothing, but a held lock can be renewed and released, since neither takes
 /// memory. That also works over a new connection, though some servers refuse the subscription.
-///
-/// Red without: `PEXPIRE` in `renew.lua` (a `SET` with a new end would be refused).
 #[tokio::test]
 async fn out_of_memory_nothing_is_half_locked_and_what_is_held_is_renewed_and_released() {
     let server = RedisServer::start().await;
@@ -40,8 +38,6 @@ async fn out_of_memory_nothing_is_half_locked_and_what_is_held_is_renewed_and_re
 
 /// As Redis 8.6 does, and others do not. A holder is not affected, and learns of waiters for its
 /// lock from the next heartbeat on after there is room.
-///
-/// Red without: `is_full` in `connect.rs`, or the heartbeat's `subscribe_all`.
 #[tokio::test]
 async fn a_full_server_that_takes_no_subscription_is_listened_to_later() {
     let server = RedisServer::start().await;

@@ -14,7 +14,6 @@ async fn server_with_a_user() -> RedisServer {
     RedisServer::builder().user("locker", "s3cret", RIGHTS).start().await
 }
 
-/// Red without: the release that is retried (`Owned::drop`).
 #[tokio::test]
 async fn while_its_user_may_run_no_scripts() {
     let server = server_with_a_user().await;
@@ -27,9 +26,6 @@ async fn while_its_user_may_run_no_scripts() {
 }
 
 /// The outcome for a lock that cannot be read is unknown: neither contended, nor lost.
-///
-/// Red without: passing on the error of `GET` in the scripts, unless it means that the key holds
-/// something other than a string.
 #[tokio::test]
 async fn a_lock_that_may_not_be_read_is_neither_contended_nor_lost() {
     let server = server_with_a_user().await;
@@ -44,7 +40,6 @@ async fn a_lock_that_may_not_be_read_is_neither_contended_nor_lost() {
     outlived(&server, &manager, &FORBIDDEN, refuse, mend).await;
 }
 
-/// Red without: returning the error to the caller (`Refusal::Unknown`, not `Held`).
 #[tokio::test]
 async fn what_a_user_may_not_do_is_notified_and_locks_nothing() {
     let events = capture_events_from(Level::TRACE);

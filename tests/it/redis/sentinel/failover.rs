@@ -13,7 +13,6 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{LIMIT, long, replicated, waits};
 
-/// Red without: the query to the sentinels for each connect (`Server::find`).
 #[tokio::test]
 async fn a_lease_that_was_replicated_goes_on_at_the_new_master() {
     let sentinels = Sentinels::start().await;
@@ -45,8 +44,6 @@ async fn a_lease_that_was_replicated_goes_on_at_the_new_master() {
 
 /// Asynchronous replication can lose a lock: the holder learns of the loss, and the tokens still
 /// grow.
-///
-/// Red without: the token's comparison by a renewal (`holder == value` in `renew.lua`).
 #[tokio::test]
 async fn a_lock_that_its_replicas_never_got_is_lost_and_its_holder_told_in_time() {
     let sentinels = Sentinels::start().await;
@@ -79,8 +76,6 @@ async fn a_lock_that_its_replicas_never_got_is_lost_and_its_holder_told_in_time(
 
 /// Asynchronous replication can also lose a release: the lock then stays taken, without a holder,
 /// until its lease ends. No release waits for a replica, not even with `replicas=1`.
-///
-/// Red without: the end of every lease in the store itself (`PX` in `enter.lua` and in `pair`).
 #[tokio::test]
 async fn a_release_that_its_replicas_never_got_costs_the_rest_of_the_lease() {
     let sentinels = Sentinels::start().await;
@@ -105,8 +100,6 @@ async fn a_release_that_its_replicas_never_got_costs_the_rest_of_the_lease() {
     assert_nothing_left(&sentinels).await;
 }
 
-/// Red without: telling the waiters to ask again when their connection is gone
-/// (`Post::interrupted`).
 #[tokio::test]
 async fn a_waiter_in_the_queue_gets_in_at_the_new_master() {
     let sentinels = Sentinels::start().await;
@@ -136,9 +129,6 @@ async fn a_waiter_in_the_queue_gets_in_at_the_new_master() {
 
 /// One failover after another, under load: no two bodies run at once, and no increment made under a
 /// lock that was held to its end is lost.
-///
-/// Red without: the comparison of the store (`admits` in `holders.lua`, `NX` in `enter.lua` and in
-/// `pair`).
 #[tokio::test]
 async fn no_two_hold_at_once_while_masters_die_under_load() {
     let sentinels = Sentinels::builder().replicas(3).start().await;

@@ -18,8 +18,6 @@ const TTL: Duration = Duration::from_secs(30);
 /// The promise: each acquisition that was answered before its master was killed is at the new
 /// master. Counted over four failovers, with at least 25 acquisitions each. In every other one, the
 /// replicas are cut off for a tenth of a second before the kill, while acquisitions go on.
-///
-/// Red without: the wait for replicas (`needed` in `Replicas::invoke`).
 #[tokio::test]
 async fn no_lock_is_lost_when_the_master_is_killed_right_after_the_acquire() {
     let sentinels = Sentinels::start().await;

@@ -115,7 +115,6 @@ async fn a_name_that_no_sentinel_knows_is_a_store_error() {
     assert!(asked.elapsed() < Duration::from_secs(8), "after {:?}", asked.elapsed());
 }
 
-/// Red without: the limit on the wait for the last sentinels (`GRACE`).
 #[tokio::test]
 async fn sentinels_may_hang_and_go_down_one_by_one() {
     let sentinels = Sentinels::start().await;

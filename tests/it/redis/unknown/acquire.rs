@@ -8,7 +8,6 @@ use lockattr_tests::{Fault, eventually};
 
 use super::{LIMIT, LONG, SECOND, World, faults};
 
-/// Red without: `Asking`, which releases on drop what it may have been granted.
 #[tokio::test]
 async fn an_acquire_without_an_answer_runs_no_body_and_is_undone() {
     join_all(faults().into_iter().map(|(fault, effective)| async move {
@@ -30,8 +29,6 @@ async fn an_acquire_without_an_answer_runs_no_body_and_is_undone() {
 
 /// An attempt is not blocked by the lock that an earlier attempt left, and holds it once: one
 /// release frees it.
-///
-/// Red without: the branch of `acquire.lua` for a lock that the claim already has.
 #[tokio::test]
 async fn an_acquire_without_an_answer_is_adopted_by_the_next_attempt() {
     join_all(faults().into_iter().map(|(fault, _)| async move {
@@ -70,8 +67,6 @@ async fn a_grant_that_arrives_after_its_lease_had_lapsed_is_none() {
 
 /// The lease began when the server got the request: late, but for the whole TTL. No caller waits
 /// for its end.
-///
-/// Red without: the check of the clock when a grant arrives.
 #[tokio::test]
 async fn a_request_that_was_on_its_way_for_longer_than_its_lease_is_undone() {
     let world = World::with("response_timeout=20s").await;
@@ -84,7 +79,6 @@ async fn a_request_that_was_on_its_way_for_longer_than_its_lease_is_undone() {
     world.ends_well().await;
 }
 
-/// Red without: another attempt after an error, for as long as the waiter's timeout lasts.
 #[tokio::test]
 async fn a_waiter_outlives_every_fault_until_the_lock_is_free() {
     let world = World::new().await;
@@ -106,8 +100,6 @@ async fn a_waiter_outlives_every_fault_until_the_lock_is_free() {
 }
 
 /// Contention is an answer; an outage is not.
-///
-/// Red without: `Refusal` keeping the two apart.
 #[tokio::test]
 async fn the_last_attempt_says_whether_it_was_contention_or_an_outage() {
     let world = World::new().await;

@@ -6,7 +6,6 @@ use lockattr_tests::{Fault, capture_events, eventually};
 
 use super::{LIMIT, LONG, World, faults};
 
-/// Red without: the guard that retries after its own release got no answer.
 #[tokio::test]
 async fn a_release_without_an_answer_is_notified_and_made_up_for() {
     join_all(faults().into_iter().map(|(fault, effective)| async move {
@@ -25,8 +24,6 @@ async fn a_release_without_an_answer_is_notified_and_made_up_for() {
 }
 
 /// The caller has its value already, so the manager retries.
-///
-/// Red without: retrying a release.
 #[tokio::test]
 async fn a_release_in_the_background_or_by_drop_is_seen_through() {
     let cases = faults().into_iter().flat_map(|(fault, _)| [(fault.clone(), false), (fault, true)]);

@@ -8,7 +8,6 @@ use tokio::time::timeout;
 
 use super::{LIMIT, SECOND, World, faults};
 
-/// Red without: `renew_again`, and the second attempt beside one that hangs.
 #[tokio::test]
 async fn a_renewal_without_an_answer_is_tried_again() {
     join_all(faults().into_iter().map(|(fault, _)| async move {
@@ -29,8 +28,6 @@ async fn a_renewal_without_an_answer_is_tried_again() {
 }
 
 /// The timer reports the loss, not the answer, which never comes.
-///
-/// Red without: the timer of `Hold::ended`.
 #[tokio::test]
 async fn a_renewal_that_hangs_delays_the_loss_for_no_process() {
     join_all([Fault::HoldRequest, Fault::HoldReply, Fault::HalfOpen].map(|fault| async move {
@@ -50,8 +47,6 @@ async fn a_renewal_that_hangs_delays_the_loss_for_no_process() {
 }
 
 /// Unlike in one other library, an extension that fails does not undo the lock.
-///
-/// Red without: telling an error from `NotHeld`.
 #[tokio::test]
 async fn a_renewal_that_is_refused_gives_nothing_back() {
     let world = World::new().await;
@@ -70,8 +65,6 @@ async fn a_renewal_that_is_refused_gives_nothing_back() {
 }
 
 /// Whether the store has the longer lease is unknown, so no caller may rely on it.
-///
-/// Red without: `lengthen` coming after the answer.
 #[tokio::test]
 async fn an_extend_without_an_answer_lengthens_nothing_here() {
     let world = World::new().await;

@@ -48,7 +48,6 @@ async fn commands_per_hand_off(managers: usize) -> f64 {
     f64::from(commands) / f64::from(u32::try_from(hand_offs).unwrap())
 }
 
-/// Red without: a check for the notification before the store is asked.
 #[tokio::test]
 #[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
 async fn a_hand_off_between_processes_costs_two_commands_whatever_their_number() {
@@ -90,9 +89,6 @@ async fn looks_in_a_second(tasks: usize, place: usize) -> f64 {
 
 /// The head of the queue asks once in each `retry_delay`; every other process asks less often, the
 /// more waiters are before it. A slow machine asks later, but never more often.
-///
-/// Red without: one asker for all callers of a process, or the number of waiters before it in
-/// `look_after`.
 #[tokio::test]
 #[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
 async fn a_process_that_waits_looks_once_in_a_retry_delay_however_many_tasks_wait() {

@@ -10,8 +10,6 @@ const CROWD: usize = 10_000;
 
 /// All callers are refused because the lock is taken, and their process asks the store no more
 /// often than for one of them.
-///
-/// Red without: what waiters know of each other's requests (`last_word`).
 #[tokio::test]
 async fn ten_thousand_callers_whose_wait_ends_together_are_all_contended() {
     let modes =
@@ -44,9 +42,6 @@ async fn ten_thousand_callers_whose_wait_ends_together_are_all_contended() {
 
 /// Readers of one process that wait for a writer get in together, though only one of them is
 /// queued.
-///
-/// Red without: the head that leaves the queue when it is granted a lock that can be shared
-/// (`granted` in `asking.rs`).
 #[tokio::test]
 async fn readers_of_one_process_enter_together_when_the_writer_has_gone() {
     let server = RedisServer::start().await;
@@ -74,8 +69,6 @@ async fn readers_of_one_process_enter_together_when_the_writer_has_gone() {
 
 /// A writer of another process waits behind forty readers of one process. The readers share a place
 /// in the queue and get in together, before the writer.
-///
-/// Red without: the claim in whose place they ask (`is_beside` in `acquire.lua`).
 #[tokio::test]
 async fn readers_of_one_process_share_its_place_before_a_writer_that_came_later() {
     let shared = LockOptions::new().mode(Mode::Shared);
@@ -112,8 +105,6 @@ async fn readers_of_one_process_share_its_place_before_a_writer_that_came_later(
 }
 
 /// `wait = "0s"` asks once, as `retry = 0` does: it does not limit the time for the answer.
-///
-/// Red without: the check of the start in `Attempts::cut`.
 #[tokio::test]
 async fn a_call_that_does_not_wait_gets_its_answer_from_a_slow_server() {
     let server = RedisServer::start().await;
@@ -134,8 +125,6 @@ async fn a_call_that_does_not_wait_gets_its_answer_from_a_slow_server() {
 }
 
 /// The wait ends before the answer comes, while the server answers others: it is busy, not away.
-///
-/// Red without: the check of `answered_since`.
 #[tokio::test]
 async fn a_late_answer_from_a_server_that_answers_others_is_contention() {
     let server = RedisServer::start().await;

@@ -34,8 +34,6 @@ async fn more_wait(cli: &Cli, count: usize) {
 
 /// A reader holds, and a writer that waits for it is killed: the next reader is kept out for as
 /// long as the writer's entry lasts, not for as long as there are readers.
-///
-/// Red without: the end of a waiter's record (`waits_for` in `lock.lua`, `lasts` in `enter.lua`).
 #[tokio::test]
 async fn a_killed_writer_keeps_readers_out_for_a_ttl_at_most() {
     let server = RedisServer::start().await;
@@ -51,8 +49,6 @@ async fn a_killed_writer_keeps_readers_out_for_a_ttl_at_most() {
 }
 
 /// A process that waited for `a` and `b` is killed, and `b` is held: `a` becomes free.
-///
-/// Red without: the end of a waiter's record (`waits_for` in `lock.lua`, `lasts` in `enter.lua`).
 #[tokio::test]
 async fn a_killed_waiter_for_two_keys_keeps_the_free_one_for_a_ttl_at_most() {
     let server = RedisServer::start().await;
@@ -69,8 +65,6 @@ async fn a_killed_waiter_for_two_keys_keeps_the_free_one_for_a_ttl_at_most() {
 }
 
 /// Twenty waiters of a stopped process cost the time of one grant.
-///
-/// Red without: one entry per process and key (`queue_for`), or the end of its record.
 #[tokio::test]
 async fn a_stopped_process_costs_one_ttl_however_many_waiters_it_has() {
     let orders = ["exclusive a", "permits=1 a", "shared a", "exclusive a b"];
@@ -100,8 +94,6 @@ async fn a_stopped_process_costs_one_ttl_however_many_waiters_it_has() {
 
 /// A process holds the lock, waits for it in another mode, and is stopped. Its lease ends, and a
 /// grant to its waiters also ends one TTL after the stop.
-///
-/// Red without: the time since a claim was last active (`lease_of` in `lease.lua`).
 #[tokio::test]
 async fn a_stopped_process_that_holds_and_waits_costs_one_ttl() {
     // Readers of the holder's process wait inside it, and have no entry.
@@ -131,9 +123,6 @@ async fn a_stopped_process_that_holds_and_waits_costs_one_ttl() {
 
 /// Ten callers give up while their network is cut. Once it is back, nothing of theirs delays
 /// others.
-///
-/// Red without: one entry per process and key (`queue_for`), or the undo after its lease
-/// (`at_least_for`).
 #[tokio::test]
 async fn waiters_that_gave_up_while_they_were_cut_off_cost_no_process_anything() {
     let server = RedisServer::start().await;
@@ -176,8 +165,6 @@ async fn waiters_that_gave_up_while_they_were_cut_off_cost_no_process_anything()
 
 /// The waiter that would learn of a shorter lease has given up: the one behind it asks again on its
 /// own.
-///
-/// Red without: the rechecks of each waiter (`look_after`).
 #[tokio::test]
 async fn a_killed_holder_behind_a_waiter_that_gave_up_costs_one_ttl() {
     let server = RedisServer::start().await;
@@ -209,8 +196,6 @@ async fn a_killed_holder_behind_a_waiter_that_gave_up_costs_one_ttl() {
 
 /// A tool that subscribes to every channel does not make a dead process look alive for longer than
 /// its entry lasts.
-///
-/// Red without: the end of a waiter's record (`waits_for` in `lock.lua`, `lasts` in `enter.lua`).
 #[tokio::test]
 async fn dead_waiters_cost_one_ttl_while_a_monitor_hears_every_channel() {
     let server = RedisServer::start().await;
@@ -236,8 +221,6 @@ async fn dead_waiters_cost_one_ttl_while_a_monitor_hears_every_channel() {
 
 /// Another program deletes the key: the waiter asks again after a `retry_delay`, not after 15
 /// seconds.
-///
-/// Red without: `recheck_every` in `look_after`, or the waiter's own entry in its request.
 #[tokio::test]
 async fn a_lock_that_was_deleted_by_hand_is_the_waiters_within_its_retry_delay() {
     let server = RedisServer::start().await;

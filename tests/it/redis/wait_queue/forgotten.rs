@@ -38,8 +38,6 @@ impl Scene {
 
 /// The lock is gone too: its holder learns that from its next renewal, the waiters from their
 /// timers.
-///
-/// Red without: the waiters' timer.
 #[tokio::test]
 async fn a_flush_leaves_no_process_standing() {
     let Scene { server, cli, witness, holder, crowds } = Scene::set(SHORT).await;
@@ -50,8 +48,6 @@ async fn a_flush_leaves_no_process_standing() {
 }
 
 /// Only the queue is gone; its holder goes on and releases later.
-///
-/// Red without: the waiters' timer.
 #[tokio::test]
 async fn a_line_that_was_deleted_is_stood_in_again() {
     let Scene { server, cli, witness, holder, crowds } = Scene::set(SHORT).await;
@@ -64,8 +60,6 @@ async fn a_line_that_was_deleted_is_stood_in_again() {
 }
 
 /// The connections end with the server, which the clients notice at once.
-///
-/// Red without: the request that all waiters send again when their connection was interrupted.
 #[tokio::test]
 async fn a_restart_without_data_leaves_no_process_standing() {
     let Scene { server, witness, holder, crowds, .. } = Scene::set(LONG).await;

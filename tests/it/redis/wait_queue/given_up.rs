@@ -18,8 +18,6 @@ async fn until_in_line<F: Future>(waiter: Pin<&mut F>, cli: &Cli, count: usize) 
 }
 
 /// Its grant is in the store, and the notification is sent or about to be sent.
-///
-/// Red without: what an acquisition releases when it is dropped.
 #[tokio::test]
 async fn a_waiter_dropped_at_the_moment_of_its_grant_passes_it_on() {
     for told in [false, true] {
@@ -53,7 +51,6 @@ async fn a_waiter_dropped_at_the_moment_of_its_grant_passes_it_on() {
     }
 }
 
-/// Red without: what an acquisition releases when it is dropped.
 #[tokio::test]
 async fn a_waiter_that_gives_up_or_is_dropped_leaves_its_place_in_the_queue() {
     let server = RedisServer::start().await;
@@ -86,8 +83,6 @@ async fn a_waiter_that_gives_up_or_is_dropped_leaves_its_place_in_the_queue() {
 }
 
 /// The request to leave the queue is lost in several ways, and is repeated.
-///
-/// Red without: retried releases.
 #[tokio::test]
 async fn a_waiter_whose_request_to_leave_is_lost_leaves_all_the_same() {
     for fault in [Fault::SwallowRequest, Fault::CutBefore, Fault::HalfOpen] {

@@ -22,7 +22,6 @@ async fn granted(waiter: JoinHandle<LockGuard>) -> LockGuard {
     timeout(SOON, waiter).await.expect("its turn has come").unwrap()
 }
 
-/// Red without: the check that all of them are free.
 #[tokio::test]
 async fn a_waiter_for_two_keys_holds_neither_until_both_are_free() {
     let server = RedisServer::start().await;
@@ -47,8 +46,6 @@ async fn a_waiter_for_two_keys_holds_neither_until_both_are_free() {
 }
 
 /// Each key is released by another process, the last one by a kill.
-///
-/// Red without: the time left that a refused acquire returns.
 #[tokio::test]
 async fn a_waiter_for_two_keys_gets_them_when_the_holders_of_both_are_gone() {
     let server = RedisServer::start().await;
@@ -71,8 +68,6 @@ async fn a_waiter_for_two_keys_gets_them_when_the_holders_of_both_are_gone() {
 }
 
 /// The waiter leaves both queues.
-///
-/// Red without: what an acquisition releases when it is dropped.
 #[tokio::test]
 async fn a_waiter_that_gives_up_on_two_keys_leaves_both_lines() {
     let server = RedisServer::start().await;
@@ -92,8 +87,6 @@ async fn a_waiter_that_gives_up_on_two_keys_leaves_both_lines() {
 }
 
 /// Any two processes have one key in common, named in any order, again and again: no deadlock.
-///
-/// Red without: the check that all of them are free.
 #[tokio::test]
 async fn processes_that_want_keys_in_a_ring_all_get_them_one_at_a_time() {
     let server = RedisServer::start().await;
@@ -114,8 +107,6 @@ async fn processes_that_want_keys_in_a_ring_all_get_them_one_at_a_time() {
 }
 
 /// It is the first waiter for `b`, and a claim for `a` alone came before it.
-///
-/// Red without: the check of the other queues of a claim (`comes_next`).
 #[tokio::test]
 async fn a_claim_for_two_keys_overtakes_none_in_either_queue() {
     let server = RedisServer::start().await;

@@ -33,8 +33,6 @@ async fn listeners(server: &RedisServer, count: usize) {
 
 /// The waiters have received no notification: they ask again when the lease that they know of is
 /// over.
-///
-/// Red without: the time left that a refused acquire returns.
 #[tokio::test]
 async fn the_queue_moves_on_within_the_ttl_of_a_holder_that_was_killed() {
     let server = RedisServer::start().await;
@@ -59,8 +57,6 @@ async fn the_queue_moves_on_within_the_ttl_of_a_holder_that_was_killed() {
 }
 
 /// Their grants reach no process, so they go to the next waiter.
-///
-/// Red without: the number of subscribers that received a grant.
 #[tokio::test]
 async fn heads_of_the_queue_that_were_killed_are_passed_over_at_once() {
     let server = RedisServer::start().await;
@@ -85,7 +81,6 @@ async fn heads_of_the_queue_that_were_killed_are_passed_over_at_once() {
     assert_no_trace(&server).await;
 }
 
-/// Red without: the number of subscribers that received a grant.
 #[tokio::test]
 async fn a_lock_whose_whole_queue_was_killed_is_free_as_soon_as_it_is_released() {
     let server = RedisServer::start().await;
@@ -103,8 +98,6 @@ async fn a_lock_whose_whole_queue_was_killed_is_free_as_soon_as_it_is_released()
 }
 
 /// The holder and the head of the queue die together, on one machine.
-///
-/// Red without: the time left that a refused acquire returns.
 #[tokio::test]
 async fn a_holder_and_the_head_of_its_queue_that_were_killed_together_cost_one_ttl() {
     let server = RedisServer::start().await;
@@ -123,8 +116,6 @@ async fn a_holder_and_the_head_of_its_queue_that_were_killed_together_cost_one_t
 }
 
 /// Those behind know only the lease of the first holder, which is a long one.
-///
-/// Red without: the notification to the next waiter that a lease ends sooner than the one before.
 #[tokio::test]
 async fn the_queue_moves_on_within_short_ttls_that_come_after_a_long_one() {
     let server = RedisServer::start().await;

@@ -85,9 +85,6 @@ async fn a_call_for_a_thousand_keys_costs_a_few_calls_for_each() {
 
 /// A claim for a thousand keys is first in the queues of all but one: a release finds that out
 /// once, not once for each key.
-///
-/// Red without: what `comes_next` remembers (`behind`), or what `could_have` remembers
-/// (`admitted`).
 #[tokio::test]
 async fn a_claim_for_a_thousand_keys_behind_another_costs_a_few_calls_for_each() {
     let server = RedisServer::start().await;

@@ -10,8 +10,6 @@ use super::killed::held;
 use super::*;
 
 /// Each manager is in the queue before the next one comes.
-///
-/// Red without: the order of the queue.
 #[tokio::test]
 async fn managers_get_in_in_the_order_in_which_they_came() {
     let server = RedisServer::start().await;
@@ -38,7 +36,6 @@ async fn managers_get_in_in_the_order_in_which_they_came() {
     assert_no_trace(&server).await;
 }
 
-/// Red without: the order of the queue.
 #[tokio::test]
 async fn processes_get_in_in_the_order_in_which_they_came() {
     let server = RedisServer::start().await;
@@ -70,8 +67,6 @@ async fn processes_get_in_in_the_order_in_which_they_came() {
 
 /// The lock is held in another process: the first task asks the store, and the others wait behind
 /// it.
-///
-/// Red without: the order of the local waiters.
 #[tokio::test]
 async fn tasks_of_a_process_get_in_in_the_order_in_which_they_came() {
     let server = RedisServer::start().await;

@@ -43,8 +43,6 @@ async fn is_shared(server: &RedisServer) {
 }
 
 /// More readers than one script run serves.
-///
-/// Red without: `serve` in `renew.lua`; the `+` behind its answers; `take` there.
 #[tokio::test]
 async fn readers_of_many_processes_that_wait_are_let_in_by_the_renewal() {
     let server = RedisServer::start().await;
@@ -96,8 +94,6 @@ async fn a_server_without_memory_shares_the_lock_all_the_same() {
 }
 
 /// The server learns that the readers share the lock together with their release, or after it.
-///
-/// Red without: `value_alone` in `release.lua`.
 #[tokio::test]
 async fn a_reader_that_leaves_before_the_server_knows_that_it_shares_leaves_nothing() {
     let server = RedisServer::start().await;
@@ -113,8 +109,6 @@ async fn a_reader_that_leaves_before_the_server_knows_that_it_shares_leaves_noth
 }
 
 /// A reader extends the lease while the lock becomes a shared one.
-///
-/// Red without: `lengthen` behind `least < 0` in `renew.lua`, which never shortens a lease.
 #[tokio::test]
 async fn what_a_reader_has_extended_meanwhile_is_not_shortened() {
     let server = RedisServer::start().await;
@@ -140,5 +134,31 @@ async fn what_a_reader_has_extended_meanwhile_is_not_shortened() {
     next.abort();
     inside.release().await.unwrap();
     drop(here);
+    assert_nothing_left(&server).await;
+}
+
+/// The writer's last renewal arrives after the one that made the lock a shared one. In the soak, a
+/// cluster's node was stopped in between, and no process could acquire that lock any more.
+#[tokio::test]
+async fn a_writers_renewal_that_arrives_late_leaves_the_lock_to_its_readers() {
+    let server = RedisServer::start().await;
+    let (here, there) = (manager(&server).await, manager(&server).await);
+    let (writer, mut inside) = writer_and_reader(&here).await;
+    let cli = server.cli().await;
+    let value = cli.held_value("lock:a").await.unwrap();
+    writer.release().await.unwrap();
+    let inside = inside.join_next().await.unwrap().unwrap();
+    is_shared(&server).await;
+    let words = ["2", "lock:a", "lock:a", "1", &value, "20000", "0"];
+    assert_eq!(cli.arrives_late::<String>("renew", &words).await, "1");
+
+    let shared = [&value[..32], " mode=shared", &value[32..]].concat();
+    assert_eq!(cli.query::<Vec<String>>(&["ZRANGE", "lock:a", "0", "-1"]).await, [shared]);
+    let other = there.try_acquire("a", reads()).await.unwrap().expect("it can be shared");
+    inside.release().await.unwrap();
+    other.release().await.unwrap();
+    let next = there.try_acquire("a", LockOptions::new()).await.unwrap();
+    next.expect("the lock is free").release().await.unwrap();
+    drop((here, there));
     assert_nothing_left(&server).await;
 }

@@ -23,7 +23,6 @@ async fn granted(waiter: JoinHandle<LockGuard>) -> LockGuard {
     timeout(SOON, waiter).await.expect("its turn has come").unwrap()
 }
 
-/// Red without: serving the queue for as long as the lock admits the next waiter.
 #[tokio::test]
 async fn readers_at_the_head_of_the_queue_enter_together() {
     let server = RedisServer::start().await;
@@ -58,8 +57,6 @@ async fn readers_at_the_head_of_the_queue_enter_together() {
 }
 
 /// Neither by a reader that waits nor by one that asks only once.
-///
-/// Red without: a check of the queue before a free lock is acquired.
 #[tokio::test]
 async fn a_writer_in_the_queue_is_not_overtaken_by_readers_that_come_later() {
     let server = RedisServer::start().await;
@@ -81,7 +78,6 @@ async fn a_writer_in_the_queue_is_not_overtaken_by_readers_that_come_later() {
     assert_no_trace(&server).await;
 }
 
-/// Red without: serving the queue when a permit is released.
 #[tokio::test]
 async fn a_permit_that_is_given_back_goes_to_the_head_of_the_queue() {
     let server = RedisServer::start().await;
@@ -108,7 +104,6 @@ async fn a_permit_that_is_given_back_goes_to_the_head_of_the_queue() {
     assert_no_trace(&server).await;
 }
 
-/// Red without: a separate end for each share.
 #[tokio::test]
 async fn a_holder_of_a_permit_that_was_killed_frees_its_own_after_its_ttl_and_no_more() {
     let server = RedisServer::start().await;
@@ -132,7 +127,6 @@ async fn a_holder_of_a_permit_that_was_killed_frees_its_own_after_its_ttl_and_no
     assert_no_trace(&server).await;
 }
 
-/// Red without: a separate end for each share.
 #[tokio::test]
 async fn a_reader_that_was_killed_is_waited_for_until_its_ttl_ends_and_no_longer() {
     let server = RedisServer::start().await;

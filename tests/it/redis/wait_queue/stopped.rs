@@ -6,7 +6,6 @@ use lockattr_tests::{RedisServer, eventually, node};
 use super::killed::{held, waiting_node};
 use super::*;
 
-/// Red without: the check of the clock when a grant is read.
 #[tokio::test]
 async fn a_head_that_stands_still_costs_its_ttl_and_does_not_hold_when_it_goes_on() {
     let server = RedisServer::start().await;
@@ -47,8 +46,6 @@ async fn a_head_that_stands_still_costs_its_ttl_and_does_not_hold_when_it_goes_o
 }
 
 /// The body of an annotated function, whose work is ordered before the process continues.
-///
-/// Red without: the check of the clock when a grant is read.
 #[tokio::test]
 async fn the_body_of_a_head_that_stood_still_never_runs_beside_anothers() {
     let server = RedisServer::start().await;

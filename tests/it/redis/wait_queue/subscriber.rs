@@ -28,8 +28,6 @@ impl End {
 }
 
 /// They are granted the lock while no notification can reach them: none is forgotten.
-///
-/// Red without: the request that all waiters send again when their connection was interrupted.
 #[tokio::test]
 async fn grants_published_while_the_connections_of_the_waiters_are_gone_leave_no_process_standing()
 {
@@ -67,8 +65,6 @@ async fn grants_published_while_the_connections_of_the_waiters_are_gone_leave_no
 }
 
 /// No connection ends: one notification is missing, which no client can notice.
-///
-/// Red without: the waiters' timer.
 #[tokio::test]
 async fn a_grant_that_is_lost_on_its_way_costs_no_more_than_a_ttl() {
     let server = RedisServer::start().await;
@@ -94,8 +90,6 @@ async fn a_grant_that_is_lost_on_its_way_costs_no_more_than_a_ttl() {
 
 /// Its lease has ended, another client has the lock, and the waiter's recheck was sent after the
 /// grant. So the grant is older than that recheck, though it is read later.
-///
-/// Red without: the server's clock, which dates the grant (`no_later_than` in `mail.rs`).
 #[tokio::test]
 async fn a_grant_that_comes_after_its_lease_and_after_a_later_question_is_none() {
     let server = RedisServer::start().await;

@@ -47,7 +47,6 @@ async fn overtaken(query: &str) -> u32 {
     most
 }
 
-/// Red without: the count of hand-offs.
 #[tokio::test]
 async fn of_64_in_a_tight_loop_at_most_32_get_in_before_one_a_waiter_elsewhere() {
     let most = overtaken("ttl=60s&wait=60s&connections=1&max_handoff_time=60s").await;
@@ -56,7 +55,6 @@ async fn of_64_in_a_tight_loop_at_most_32_get_in_before_one_a_waiter_elsewhere()
     assert!(most >= 32, "overtaken only {most} times: nothing is seen here");
 }
 
-/// Red without: the count of hand-offs.
 #[tokio::test]
 async fn the_number_of_those_who_get_in_before_one_a_waiter_elsewhere_can_be_set() {
     let most =
@@ -66,8 +64,6 @@ async fn the_number_of_those_who_get_in_before_one_a_waiter_elsewhere_can_be_set
 }
 
 /// By time as well: with zero, nothing is handed off once another process is known to wait.
-///
-/// Red without: the time of hand-offs.
 #[tokio::test]
 async fn the_time_for_those_who_get_in_before_one_a_waiter_elsewhere_can_be_set() {
     let most =
@@ -77,8 +73,6 @@ async fn the_time_for_those_who_get_in_before_one_a_waiter_elsewhere_can_be_set(
 
 /// Bodies without any await: notifications about the single task are read only between bodies, and
 /// it still gets in.
-///
-/// Red without: the notification that another process waits.
 #[tokio::test]
 #[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
 async fn of_64_whose_bodies_await_nothing_one_a_waiter_elsewhere_gets_in_all_the_same() {
