@@ -1,12 +1,13 @@
-//! In the background of a terminal: who reads there is stopped, and so may be who writes or changes a
-//! setting. Until somebody calls it to the front, for a process that holds a lock forever.
+//! Terminal access from a background process group. The terminal stops such a process when it
+//! reads, and possibly when it writes or changes a setting, until a user brings it to the
+//! foreground: for a process that holds a lock, perhaps never.
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 
-/// Does something that does not stop this thread, nor what it starts meanwhile, as long as that does not
-/// unblock signals: writing succeeds there, and reading is an error.
+/// Runs `act` without a stop by the terminal of this thread, or of a process that it starts and
+/// that does not unblock signals: a write succeeds, and a read is an error.
 pub(crate) fn unstopped<T>(act: impl FnOnce() -> T) -> T {
-    // Blocked is as good as ignored for a terminal, and inherited by what is started.
+    // For a terminal, blocked is as good as ignored, and child processes inherit it.
     let mut stops = SigSet::empty();
     stops.add(Signal::SIGTTIN);
     stops.add(Signal::SIGTTOU);

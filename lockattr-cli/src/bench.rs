@@ -1,4 +1,4 @@
-//! `lockattr bench`: how fast this store is from here.
+//! `lockattr bench`: the speed of this store from this machine.
 
 mod report;
 mod worker;
@@ -60,13 +60,13 @@ impl Bench {
         tokio::select! {
             () = tokio::time::sleep(Duration::from_secs(self.seconds)) => {}
             _ = signals.next() => {}
-            // The first of them stops all.
+            // The first failure stops all tasks.
             () = shared.failed() => {}
         }
         shared.stop();
         let seen = join_all(tasks).await;
         let took = began.elapsed();
-        // Who still waited has left the line by then, and what failed was tried again.
+        // By then the remaining waiters have left the queue, and failed releases were tried again.
         store::leave(manager, &mut signals).await;
         let mut report = Report::new(self.tasks, self.keys);
         for seen in seen {

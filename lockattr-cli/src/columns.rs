@@ -1,4 +1,4 @@
-//! Rows as lines of a table: how wide each column is, and what yields where there is no room.
+//! Rows as lines of a table: the width of each column, and what is cut if there is no room.
 
 use std::time::SystemTime;
 
@@ -12,19 +12,18 @@ const GAP: usize = 2;
 const KEY: usize = 0;
 const HOLDER: usize = 1;
 const FUNCTION: usize = 2;
-/// From here on figures, on the right of their column.
+/// From this column on numbers, right-aligned.
 const AGE: usize = 3;
 const WAITING: usize = 5;
 const FENCE: usize = 6;
 const HEADS: [&str; COUNT] = ["KEY", "HOLDER", "FUNCTION", "AGE", "REMAINING", "WAITING", "FENCE"];
-/// The text of a cell whose value is not known.
+/// The text of an unknown value.
 const NOT_KNOWN: &str = "-";
-/// What is cut first where a line is too long, and to how little.
+/// The columns to cut first if a line is too long, with their least widths.
 const SHRINK: [(usize, usize); 3] = [(FUNCTION, 12), (HOLDER, 20), (KEY, 16)];
-/// What is left out if that is not enough.
+/// The columns to leave out if that is not enough.
 const LEAVE_OUT: [usize; 5] = [FUNCTION, FENCE, AGE, HOLDER, WAITING];
 
-/// The texts of one row.
 pub(crate) struct Cells([String; COUNT]);
 
 impl Cells {
@@ -43,16 +42,15 @@ impl Cells {
             row.waiting.to_string(),
             or_dash(row.fencing_token.map(|token| token.to_string())),
         ];
-        // Keys are what any program wrote: no escape sequence of theirs reaches the terminal.
+        // Any program may write keys: none of their escape sequences reaches the terminal.
         Self(cells.map(|cell| cell.replace(char::is_control, "\u{fffd}")))
     }
 }
 
-/// How wide the columns are that are shown.
 pub(crate) struct Columns([Option<usize>; COUNT]);
 
 impl Columns {
-    /// As wide as the longest text of each, and together no wider than `width`, if any.
+    /// As wide as the longest text of each column, but together no wider than `width`, if any.
     pub(crate) fn fit(rows: &[Cells], width: Option<usize>) -> Self {
         let mut widths = HEADS.map(|head| Some(head.len()));
         for Cells(cells) in rows {
@@ -77,7 +75,7 @@ impl Columns {
                 columns.0[column] = None;
             }
         }
-        // What has become free again goes to the name.
+        // The freed width goes to the key.
         let free = width.saturating_sub(columns.total());
         let longest = rows.iter().map(|Cells(cells)| cells[KEY].width()).max().unwrap_or_default();
         columns.0[KEY] = columns.0[KEY].map(|wide| wide.max(longest.min(wide + free)));
@@ -115,8 +113,8 @@ impl Columns {
     }
 }
 
-/// A text that is too long keeps what tells it from others: of a function its name, of the others both
-/// ends.
+/// Cuts a text that is too long, and keeps its distinctive part: the name of a function, both ends
+/// of other texts.
 fn cut(text: &str, wide: usize, column: usize) -> String {
     if text.width() <= wide {
         return text.to_owned();
@@ -130,7 +128,7 @@ fn cut(text: &str, wide: usize, column: usize) -> String {
     [&taken(text.chars(), head), "…", &tail].concat()
 }
 
-/// As many as have room.
+/// As many characters as fit.
 fn taken(chars: impl Iterator<Item = char>, room: usize) -> String {
     let mut left = room;
     chars
@@ -231,7 +229,7 @@ mod tests {
         );
     }
 
-    /// Red without: the look at the tokens in `fit`.
+    /// Red without: the check of the tokens in `fit`.
     #[test]
     fn a_column_without_a_fencing_token_is_left_out() {
         let mut rows = rows();

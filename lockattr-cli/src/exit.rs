@@ -1,23 +1,23 @@
 //! The exit codes, each once.
 
-/// Done; for `who`, held; for `release`, somebody had it.
+/// Done; for `who`, held; for `release`, the lock was held.
 pub(crate) const OK: u8 = 0;
-/// For `who`, free; for `release`, no process had it.
+/// For `who`, free; for `release`, the lock was not held.
 pub(crate) const FREE: u8 = 1;
-/// What was written cannot be done, or the store did not answer.
+/// The arguments are invalid, or the store did not answer.
 pub(crate) const ERROR: u8 = 2;
-/// `run`: the store could not be asked, so the command did not run (`EX_UNAVAILABLE`).
+/// `run`: the store could not be reached, so the command did not run (`EX_UNAVAILABLE`).
 pub(crate) const UNAVAILABLE: u8 = 69;
-/// `run`: somebody else has the lock, so the command did not run (`EX_TEMPFAIL`).
+/// `run`: another holder has the lock, so the command did not run (`EX_TEMPFAIL`).
 pub(crate) const BUSY: u8 = 75;
 /// `run`: the lease was lost, and the command was ended, or not started (`EX_PROTOCOL`).
 pub(crate) const LOST: u8 = 76;
-/// `run`: the command was found and could not be started, as shells have it.
+/// `run`: the command was found and could not be started, as in shells.
 pub(crate) const CANNOT_RUN: u8 = 126;
-/// `run`: the command was not found, as shells have it.
+/// `run`: the command was not found, as in shells.
 pub(crate) const NOT_FOUND: u8 = 127;
 
-/// A command that ended by a signal, as shells have it.
+/// A command that ended by a signal, as in shells.
 pub(crate) fn by_signal(signal: i32) -> u8 {
     u8::try_from(signal.saturating_add(128)).unwrap_or(u8::MAX)
 }

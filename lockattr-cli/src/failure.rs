@@ -1,4 +1,4 @@
-//! Why a command did not do what it was asked for: a sentence and an exit code.
+//! Why a command failed: a sentence and an exit code.
 
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use lockattr::Error;
 use crate::background::unstopped;
 use crate::exit;
 
-/// Told on stderr when the program ends.
+/// Printed on stderr when the program ends.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: u8,
@@ -20,7 +20,7 @@ impl Failure {
         Self { code, sentence: Some(sentence.into()) }
     }
 
-    /// The same with the code that `run` has for it.
+    /// A failure with the exit code of `run`.
     pub(crate) fn of_run(error: &Error) -> Self {
         let code = match error {
             Error::Store { .. } => exit::UNAVAILABLE,
@@ -29,7 +29,6 @@ impl Failure {
         Self::new(code, error.to_string())
     }
 
-    /// Says the sentence, if there is one.
     pub(crate) fn told(self) -> ExitCode {
         if let Some(sentence) = self.sentence {
             tell(&sentence);
@@ -38,10 +37,9 @@ impl Failure {
     }
 }
 
-/// One line on stderr, whichever process reads it.
 pub(crate) fn tell(sentence: &str) {
     use io::Write;
-    // Not `eprintln!`, which panics if no process reads any more.
+    // Not `eprintln!`, which panics if the pipe has no reader.
     unstopped(|| writeln!(io::stderr(), "lockattr: {sentence}")).ok();
 }
 
@@ -53,7 +51,7 @@ impl From<Error> for Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        // `lockattr ls | head` has seen enough.
+        // The reader has closed the pipe, as in `lockattr ls | head`.
         if error.kind() == ErrorKind::BrokenPipe {
             return Self { code: exit::OK, sentence: None };
         }

@@ -1,4 +1,4 @@
-//! `lockattr ls`: a table of what is held.
+//! `lockattr ls`: a table of the held locks.
 
 use std::time::SystemTime;
 
@@ -66,7 +66,7 @@ impl Ls {
     }
 }
 
-/// What is held now, by key.
+/// The locks that are held now, sorted by key.
 pub(crate) async fn matching(
     manager: &LockManager,
     pattern: Option<&Pattern>,

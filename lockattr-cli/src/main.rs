@@ -1,4 +1,4 @@
-//! The command `lockattr`: locks seen, taken and released from a terminal.
+//! The command `lockattr`: lists, takes and releases locks from a terminal.
 #![allow(clippy::print_stderr, reason = "a program for the terminal")]
 
 mod background;
@@ -25,7 +25,7 @@ use clap::{Parser, Subcommand};
 use failure::Failure;
 use store::StoreUrl;
 
-/// What `--help` says below the options.
+/// The text of `--help` below the options.
 const EXAMPLES: &str = "\
 Examples:
   export LOCKATTR_URL=redis://127.0.0.1/?prefix=shop:   any store, as the services have it
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(told) => {
-            // Help that was asked for is no error; no process is left to tell that it cannot be printed.
+            // Requested help is no error. If it cannot be printed, there is no way to report that.
             let code = if told.use_stderr() { exit::ERROR } else { exit::OK };
             told.print().ok();
             return ExitCode::from(code);
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
     };
     let done = tokio::runtime::Runtime::new().map_err(Failure::from).and_then(|runtime| {
         let done = runtime.block_on(execute(arguments));
-        // Not for a thread that still reads from the terminal.
+        // Does not wait for a thread that still reads from the terminal.
         runtime.shutdown_background();
         done
     });

@@ -1,4 +1,4 @@
-//! Where answers go: a terminal of some width, or a pipe that takes everything as it is.
+//! Where answers go: a terminal of some width, or a pipe that takes every line as it is.
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
@@ -31,12 +31,12 @@ impl Output {
     }
 }
 
-/// How wide lines may be; `None` where no process looks.
+/// The width of lines; `None` if the output is no terminal.
 pub(crate) fn width() -> Option<usize> {
     if !io::stdout().is_terminal() {
         return None;
     }
     let (width, _height) = crossterm::terminal::size().ok()?;
-    // A terminal that does not know its width says zero.
+    // A terminal that does not know its width reports zero.
     (width > 0).then_some(usize::from(width))
 }

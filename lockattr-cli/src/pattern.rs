@@ -1,4 +1,4 @@
-//! Which keys are meant: a glob, or a part of the name.
+//! Selects keys: by a glob, or by a part of the name.
 
 use std::convert::Infallible;
 use std::str::FromStr;

@@ -51,7 +51,7 @@ impl Release {
         match holder {
             _ if !had => output.line(&sentence(&key, None))?,
             Some(holder) => output.line(&format!("taken: `{key}` was held by {holder}"))?,
-            // A process that took it in between.
+            // Another process took it in between.
             None => output.line(&format!("taken: `{key}`"))?,
         }
         output.finish()?;

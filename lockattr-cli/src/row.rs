@@ -1,16 +1,16 @@
-//! One held lock as plain data: what tables and JSON are made of.
+//! One held lock as plain data, for tables and JSON.
 
 use std::time::{Duration, SystemTime};
 
 use lockattr::{HeldLock, Holder};
 use serde::{Serialize, Serializer};
 
-/// A held lock at the moment it was asked about.
+/// A held lock at the time of the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Row {
     pub(crate) key: String,
     pub(crate) holder: Who,
-    /// How many share it or have a permit; 1 otherwise.
+    /// The number of holders that share it or have a permit; 1 otherwise.
     pub(crate) holders: u32,
     pub(crate) shared: bool,
     #[serde(serialize_with = "timestamp")]
@@ -23,7 +23,6 @@ pub(crate) struct Row {
     pub(crate) fencing_token: Option<u64>,
 }
 
-/// What a holder says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Who {
     pub(crate) service: Option<String>,
@@ -33,7 +32,7 @@ pub(crate) struct Who {
 }
 
 impl Who {
-    /// `orders@web-3:17`; of what is not known, nothing.
+    /// `orders@web-3:17`; unknown parts are left out.
     pub(crate) fn brief(&self) -> String {
         let mut text = self.service.clone().unwrap_or_default();
         for (mark, part) in
@@ -47,7 +46,7 @@ impl Who {
         if text.is_empty() { "-".into() } else { text }
     }
 
-    /// What sorts, and what tells one holder from another.
+    /// The parts that sort holders and tell them apart.
     pub(crate) fn parts(&self) -> (&Option<String>, &Option<String>, &Option<u32>) {
         (&self.service, &self.host, &self.process)
     }
@@ -77,7 +76,7 @@ impl From<HeldLock> for Row {
 
 pub(crate) fn timestamp<S: Serializer>(at: &Option<SystemTime>, to: S) -> Result<S::Ok, S::Error> {
     match at {
-        // Beyond the year 9999 there is no such text, and a foreign label may say anything.
+        // There is no such text beyond the year 9999, and a foreign label may contain any value.
         Some(at) if at.duration_since(SystemTime::UNIX_EPOCH).is_ok_and(|at| at < LAST) => {
             to.collect_str(&humantime::format_rfc3339_millis(*at))
         }
@@ -102,7 +101,7 @@ fn text<S: Serializer>(number: &Option<u64>, to: S) -> Result<S::Ok, S::Error> {
     }
 }
 
-/// For the tests of what is made of rows.
+/// For the tests of code that uses rows.
 #[cfg(test)]
 pub(crate) fn sample(key: &str, label: &str) -> Row {
     HeldLock::new(key, Holder::from_value(label, Some(Duration::from_millis(8_250)))).into()

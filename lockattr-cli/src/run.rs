@@ -24,7 +24,7 @@ pub(crate) use leash::Leash;
 pub(crate) use signals::Signals;
 use supervision::End;
 
-/// How often it is checked who is left of what has to end.
+/// The pause between two checks for remaining processes.
 const LOOK: Duration = Duration::from_millis(20);
 
 const AFTER: &str = "\
@@ -100,19 +100,18 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) async fn execute(self, url: Option<StoreUrl>) -> Result<u8, Failure> {
         let mut signals = Signals::new()?;
-        // A waiter can wait for a store that is away, too.
+        // A command that waits can also wait for a store that is down.
         let manager = match self.wait {
             Duration::ZERO => store::connect(url).await,
             _ => store::build(url),
         };
         let manager = manager.map_err(|error| Failure::of_run(&error))?;
         let done = self.with(&manager, &mut signals).await;
-        // What no process has answered is tried again there, and a place in the line is given up.
+        // Tries again what got no answer, and leaves the store's wait queue.
         store::leave(&manager, &mut signals).await;
         done
     }
 
-    /// Waits for the lock, and runs the command under it.
     async fn with(&self, manager: &LockManager, signals: &mut Signals) -> Result<u8, Failure> {
         let guard = tokio::select! {
             guard = manager.acquire(&self.key, self.options()) => guard,
@@ -128,12 +127,12 @@ impl Run {
         }
     }
 
-    /// How long the lease is, how patient we are, and by what the holder is known: the program's
-    /// name, as its arguments may hold a password.
+    /// The lease, the wait budget and the holder's label: the program's name only, as its arguments
+    /// may contain a password.
     fn options(&self) -> LockOptions {
         let program = Path::new(&self.command[0]).file_name().unwrap_or(&self.command[0]);
         let program = program.to_string_lossy().into_owned();
-        // Once in the life of this process.
+        // Leaked once in the life of this process.
         let mut options = LockOptions::new().wait(self.wait).function(program.leak());
         if let Some(ttl) = self.ttl {
             options = options.ttl(ttl);
@@ -150,7 +149,7 @@ impl Run {
     async fn under(&self, guard: LockGuard, signals: &mut Signals) -> Result<u8, Failure> {
         let done = self.supervised(&guard, signals).await;
         match (done, guard.release().await) {
-            // Told when it happened.
+            // Already reported when it happened.
             (Ok(End::Lost), _) => Ok(exit::LOST),
             (Ok(End::Exited(_)), Err(error @ Error::Lost { .. })) => {
                 Err(Failure::new(exit::LOST, error.to_string()))
@@ -164,7 +163,7 @@ impl Run {
         }
     }
 
-    /// From the start of the command to the end of all that has to end with it.
+    /// Runs the command until it and all processes that have to end with it have ended.
     async fn supervised(&self, guard: &LockGuard, signals: &mut Signals) -> Result<End, Failure> {
         let group = Group::start(self.outlives_us_by(guard)).await?;
         let variables = [
@@ -174,20 +173,20 @@ impl Run {
         supervision::of(guard, group, signals, &self.command, variables, self.kill_after).await
     }
 
-    /// From SIGTERM to SIGKILL if this process dies: no process renews the lease then, and that was a third
-    /// of the TTL ago, or more.
+    /// The time from SIGTERM to SIGKILL if this process dies. Then no process renews the lease, and
+    /// the last renewal was at least a third of the TTL ago.
     fn outlives_us_by(&self, guard: &LockGuard) -> Duration {
         self.kill_after.min(guard.remaining() / 2)
     }
 }
 
-/// Of the command's end, what shells make of it.
+/// The exit code that shells derive from the command's status.
 fn code(status: ExitStatus) -> u8 {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
         (Some(code), _) => u8::try_from(code).unwrap_or(u8::MAX),
         (None, Some(signal)) => exit::by_signal(signal),
-        // Not on Unix.
+        // Does not happen on Unix.
         (None, None) => u8::MAX,
     }
 }

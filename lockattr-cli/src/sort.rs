@@ -1,4 +1,4 @@
-//! In which order locks are shown.
+//! The order in which locks are shown.
 
 use std::cmp::Ordering;
 
@@ -23,7 +23,7 @@ pub(crate) enum Sort {
 }
 
 impl Sort {
-    /// The next, for who goes through them.
+    /// The next order, for a user who cycles through them.
     pub(crate) fn next(self) -> Self {
         match self {
             Self::Key => Self::Holder,
@@ -44,7 +44,7 @@ impl Sort {
         }
     }
 
-    /// Sorts; what is equal stands by name.
+    /// Sorts the rows; equal ones are sorted by name.
     pub(crate) fn apply(self, rows: &mut [Row]) {
         rows.sort_by(|one, other| self.compare(one, other).then_with(|| one.key.cmp(&other.key)));
     }

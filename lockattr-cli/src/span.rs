@@ -1,4 +1,4 @@
-//! Spans of time as a column has them: two units at most.
+//! Time spans as shown in a column: two units at most.
 
 use std::time::{Duration, SystemTime};
 
@@ -15,12 +15,12 @@ pub(crate) fn brief(span: Duration) -> String {
     }
 }
 
-/// How long ago; nothing for what the clocks say is yet to come.
+/// The time since `since`; zero if that is in the future.
 pub(crate) fn age(since: SystemTime, now: SystemTime) -> Duration {
     now.duration_since(since).unwrap_or_default()
 }
 
-/// What a clock can be asked to wait for without a doubt.
+/// The longest time that every clock can wait for.
 const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 /// Reads `30s`, `1m30s`, `500ms` and a bare `0`.

@@ -1,4 +1,4 @@
-//! The store that the user names, and what of its URL may be shown.
+//! The store that the user names, and the part of its URL that may be shown.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -10,15 +10,14 @@ use tokio::time::timeout;
 
 use crate::run::Signals;
 
-/// A store's URL; the process that formats it sees no password.
+/// A store's URL, without a password in its debug output.
 #[derive(Clone)]
 pub(crate) struct StoreUrl(String);
 
 impl StoreUrl {
     /// Its scheme and hosts.
     ///
-    /// Only of a URL with which a manager could be made: those have no `/`, `?`, `#` or `@` within a
-    /// password.
+    /// Only for a URL that a manager accepts: those have no `/`, `?`, `#` or `@` within a password.
     pub(crate) fn shown(&self) -> String {
         let (scheme, rest) = self.0.split_once("://").unwrap_or_default();
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -46,16 +45,16 @@ pub(crate) async fn connect(url: Option<StoreUrl>) -> Result<LockManager, Error>
     LockManager::connect(named(url)?.0).await
 }
 
-/// A manager that has not asked its store yet.
+/// A manager that has not contacted its store yet.
 pub(crate) fn build(url: Option<StoreUrl>) -> Result<LockManager, Error> {
     LockManager::builder().url(named(url)?.0).build()
 }
 
-/// How long an end is held up by a store that does not answer.
+/// The longest delay at the end because of a store that does not answer.
 const LEAVES_WITHIN: Duration = Duration::from_secs(10);
 
-/// Gives back what was granted without our hearing of it, and the places in lines. A signal is enough
-/// to go at once.
+/// Releases locks that may have been granted without an answer, and leaves the wait queues. A
+/// signal ends the wait.
 pub(crate) async fn leave(manager: &LockManager, signals: &mut Signals) {
     tokio::select! {
         _ = timeout(LEAVES_WITHIN, manager.shutdown()) => {}
@@ -64,7 +63,7 @@ pub(crate) async fn leave(manager: &LockManager, signals: &mut Signals) {
 }
 
 fn named(url: Option<StoreUrl>) -> Result<StoreUrl, Error> {
-    // A variable that is set to nothing names nothing.
+    // An empty variable counts as unset.
     url.filter(|url| !url.0.is_empty()).ok_or_else(|| {
         Error::InvalidOptions(
             "no store is named: set the environment variable `LOCKATTR_URL`, or write `--url`, like \

@@ -1,4 +1,4 @@
-//! `lockattr watch`: what is held, as it changes.
+//! `lockattr watch`: held locks, as they change.
 
 mod changes;
 mod screen;
@@ -65,7 +65,7 @@ impl Watch {
     }
 }
 
-/// A store is not asked without pause.
+/// Reads the interval, which has a minimum to limit the load on the store.
 fn every(text: &str) -> Result<Duration, String> {
     let every = span::parse(text)?;
     if every < Duration::from_millis(50) { Err("50ms is the least".into()) } else { Ok(every) }

@@ -46,7 +46,7 @@ impl Who {
     }
 }
 
-/// One lock in words, on one line whatever the key is.
+/// One lock in words, on a single line whatever the key contains.
 pub(crate) fn sentence(key: &str, holder: Option<&Holder>) -> String {
     let key = key.replace(char::is_control, "\u{fffd}");
     match holder {

@@ -1,4 +1,4 @@
-//! What stands between the attribute's parentheses, option by option.
+//! The options between the attribute's parentheses.
 
 use std::collections::VecDeque;
 
@@ -15,16 +15,16 @@ use crate::options::{self, Spec};
 use crate::value::{Manager, OnBusy};
 use crate::written::written;
 
-/// The options as they are written; what is not there has the runtime's default.
+/// The options as written; absent ones have the runtime's default.
 #[derive(Default)]
 pub(crate) struct Args {
-    /// Named so far and where, whatever became of the values.
+    /// The options named so far and where, even if their values are invalid.
     named: Vec<(&'static str, Span)>,
-    /// The values of those that could be read, as they are written.
+    /// The values that could be read, as written.
     written: Vec<(&'static str, String)>,
-    /// Probably meant by names that are no options.
+    /// The options probably meant by unknown names.
     meant: Vec<&'static str>,
-    /// What stands in `defaults(…)`, not yet read.
+    /// The content of each `defaults(…)`, not yet read.
     defaults: VecDeque<TokenStream>,
     pub(crate) key: Option<Key>,
     pub(crate) keys: Option<Vec<Key>>,
@@ -49,7 +49,6 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Reads every option that can be read.
     pub(crate) fn parse(tokens: TokenStream, mistakes: &mut Mistakes) -> Self {
         let args = Self::parse_some(tokens, mistakes);
         if !args.mentions("key") && !args.mentions("keys") {
@@ -61,7 +60,7 @@ impl Args {
         args
     }
 
-    /// The same, where what to lock may stand elsewhere.
+    /// The same, if `key` or `keys` may be given elsewhere.
     pub(crate) fn parse_some(tokens: TokenStream, mistakes: &mut Mistakes) -> Self {
         let mut args = Self::default();
         let mut next = Some(tokens);
@@ -86,13 +85,13 @@ impl Args {
         self.key.as_ref().map(Locked::One).or_else(all)
     }
 
-    /// The options but for `key` and `keys`, with their values as they are written.
+    /// All options except `key` and `keys`, with their values as written.
     pub(crate) fn written(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let options = self.written.iter().map(|(option, value)| (*option, value.as_str()));
         options.filter(|(option, _)| !matches!(*option, "key" | "keys"))
     }
 
-    /// What the expressions of the options and of the `locked` keys say, one after the other.
+    /// The text of all expressions in the options and in the `locked` keys.
     pub(crate) fn expressions(&self, locked: Locked<'_>) -> String {
         let keys = match locked {
             Locked::One(key) => std::slice::from_ref(key),
@@ -103,7 +102,7 @@ impl Args {
         texts.join(" ")
     }
 
-    /// Whether the option is there under its name, or under one that may have been meant for it.
+    /// Whether the option is named, or a misspelling of it.
     pub(crate) fn mentions(&self, option: &str) -> bool {
         self.place(option).is_some() || self.meant.contains(&option)
     }
@@ -114,7 +113,6 @@ impl Args {
         Some(self.named[one.max(other)].1)
     }
 
-    /// Where the option is named.
     pub(crate) fn span_of(&self, option: &str) -> Option<Span> {
         self.place(option).map(|place| self.named[place].1)
     }
@@ -186,7 +184,7 @@ impl Args {
             return Err(Error::new(equals.span, sentence));
         }
         if overruled {
-            // Read all the same, for its mistakes.
+            // Read anyway, to report its mistakes.
             return (option.read)(&mut Self::default(), option.name, input);
         }
         let value = input.cursor();
@@ -196,7 +194,7 @@ impl Args {
         Ok(())
     }
 
-    /// Whether what was said before leaves no room for a default.
+    /// Whether an option outside of this level excludes a default.
     fn rules_out(&self, option: &str, level: &Level) -> bool {
         let said = |other| self.place(other).is_some_and(|place| place < level.said_before);
         match option {
@@ -234,13 +232,13 @@ fn tokens_between(mut start: Cursor<'_>, end: Cursor<'_>) -> TokenStream {
 
 /// The options between one pair of parentheses: those of the attribute, or of its `defaults(…)`.
 struct Level {
-    /// How many were named outside of it, which overrule it.
+    /// The number of options named outside of it, which override it.
     said_before: usize,
-    /// Those in it that are.
+    /// The options in it that are overridden.
     overruled: Vec<&'static str>,
 }
 
-/// A bad option ends at the next comma, and the one after it is read again.
+/// Skips a bad option: parsing continues after the next comma.
 pub(crate) fn skip_to_comma(input: ParseStream<'_>) -> syn::Result<TokenStream> {
     let mut skipped = TokenStream::new();
     while !input.is_empty() && !input.peek(Token![,]) {

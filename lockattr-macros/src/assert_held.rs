@@ -1,4 +1,4 @@
-//! `assert_held!`: the attribute's key, asked for in the middle of a function.
+//! `assert_held!`: checks the attribute's key in the middle of a function.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote_spanned;
@@ -44,7 +44,7 @@ impl Parse for Asserted {
     }
 }
 
-/// A statement that panics where the key is not held, or what is wrong with it.
+/// A statement that panics if the key is not held, or the compile error for a mistake.
 pub(crate) fn assert_held(input: TokenStream) -> TokenStream {
     let mut mistakes = Mistakes::default();
     let asserted = mistakes.keep(Asserted::parse.parse2(input));

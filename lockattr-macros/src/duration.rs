@@ -1,4 +1,4 @@
-//! `"10s"`, `"500ms"`, `"1m30s"`: durations as one writes them, read at compile time.
+//! `"10s"`, `"500ms"`, `"1m30s"`: duration literals, parsed at compile time.
 
 use std::time::Duration;
 
@@ -8,16 +8,14 @@ use syn::{Error, Expr, Lit, LitStr};
 
 use crate::value::{Constant, constant};
 
-/// The value of `ttl`, `wait` and their like.
+/// The value of `ttl`, `wait` and similar options.
 pub(crate) enum Time {
     /// Known at compile time, to the nanosecond.
     Literal(Duration, Span),
-    /// Any expression of type `Duration`.
     Expr(Expr),
 }
 
 impl Time {
-    /// Takes the expression written for `option`.
     pub(crate) fn from_expr(option: &str, expr: Expr) -> syn::Result<Self> {
         let refuse = |remedy: &str| {
             let sentence = format!("`{option}` is a duration with its unit: {remedy}");
@@ -41,7 +39,7 @@ impl Time {
         }
     }
 
-    /// The value where it is known, and where it stands.
+    /// The value and its location, if it is known.
     pub(crate) fn known(&self) -> Option<(Duration, Span)> {
         match self {
             Self::Literal(duration, span) => Some((*duration, *span)),

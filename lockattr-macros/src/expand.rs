@@ -1,9 +1,9 @@
-//! Writes the function anew, with its body under the lock. No policy here: what the options mean
-//! is the runtime's business.
+//! Rewrites the function with its body under the lock. No policy here: the runtime defines what the
+//! options mean.
 //!
-//! Every generated name is mixed-site: the user's code cannot see it, nor it the user's. Those in
-//! whose scope there is code of the user's begin with `lockattr_`, so that the compiler offers none
-//! of them for a name that it does not know.
+//! Every generated name is mixed-site: it cannot see names of the user's code, nor be seen there.
+//! Names in whose scope user code runs begin with `lockattr_`, so that the compiler suggests none
+//! of them for an unknown name.
 
 pub(crate) mod call;
 mod entered;
@@ -30,7 +30,8 @@ use output::{erase_impl_trait, output};
 use owned::Owned;
 use stand_in::stand_in;
 
-/// The attribute: over an `impl` block, defaults for those in it; else a function under a lock, or the mistakes beside an item that causes no others.
+/// Expands the attribute: over an `impl` block, to defaults for its functions; otherwise to a
+/// function under a lock, or to the mistakes beside an item that causes no further errors.
 pub(crate) fn distributed_lock(args: TokenStream, item: &TokenStream) -> TokenStream {
     if let Some(block) = ImplBlock::of(item) {
         return block.with_defaults(args);
@@ -64,10 +65,10 @@ struct Expansion<'a> {
     locked: Locked<'a>,
     function: &'a LockedFn,
     body: &'a Body,
-    /// What the function yields when it is awaited, without any `impl Trait`.
+    /// The type that the function yields when awaited, without any `impl Trait`.
     output: Type,
     lockattr: Path,
-    /// The attribute's own expressions, as text: what they name is used there.
+    /// The attribute's own expressions as text, to find the names that they use.
     asked: String,
 }
 
@@ -116,8 +117,8 @@ impl<'a> Expansion<'a> {
                 }
             }
         };
-        // In the user's own braces the function stays the user's: the compiler points at it when it
-        // speaks of it. Not so around a lone `async` block, which clippy takes for an `async fn`.
+        // With the user's own braces, the compiler points at the user's function when it reports
+        // it. Not around a lone `async` block, which clippy would take for an `async fn`.
         let opaque = match self.body {
             Body::Future { shape, .. } => !shape.boxed,
             Body::Stream { shape, .. } => !shape.boxed,
@@ -129,7 +130,7 @@ impl<'a> Expansion<'a> {
         quote! { #(#attrs)* #vis #sig #block }
     }
 
-    /// Statements that take the lock, run `body` after `lets` and say what came of it.
+    /// Statements that acquire the lock, run `body` after `lets` and return the outcome.
     fn under_lock(&self, lets: &TokenStream, body: &TokenStream) -> TokenStream {
         let Self { args, lockattr, output, .. } = self;
         let site = Span::mixed_site();
@@ -173,8 +174,8 @@ impl<'a> Expansion<'a> {
     }
 }
 
-/// The user's block after a return that never happens: it tells the compiler the type, so that a
-/// wrong one is reported in the block and not at the attribute.
+/// The user's block after an unreachable return, which tells the compiler the type: a type error is
+/// reported in the block and not at the attribute.
 fn returning(output: &Type, block: &Block) -> TokenStream {
     let site = Span::mixed_site();
     let at_output = site.located_at(output.span());
@@ -189,15 +190,15 @@ fn returning(output: &Type, block: &Block) -> TokenStream {
     }
 }
 
-/// The keywords and braces pass for the user's own: about a block of ours the compiler would not
-/// name the variables it moves, and would underline the attribute.
+/// The keywords and braces have the user's spans: for a block of ours the compiler would not name
+/// the variables it moves, and would underline the attribute.
 fn async_move(inside: &TokenStream, braces: Span) -> TokenStream {
     let mut block = Group::new(Delimiter::Brace, inside.clone());
     block.set_span(braces);
     quote_spanned! {braces=> async move #block }
 }
 
-/// The same on the calling thread: so that a `return` in the user's block ends there.
+/// The same on the calling thread, so that a `return` in the user's block ends the block.
 fn closure(inside: &TokenStream, braces: Span) -> TokenStream {
     let mut block = Group::new(Delimiter::Brace, inside.clone());
     block.set_span(braces);

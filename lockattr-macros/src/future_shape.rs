@@ -1,4 +1,4 @@
-//! Recognises functions that return a future: written so, or left so by `#[async_trait]`.
+//! Recognises functions that return a future: written so, or made so by `#[async_trait]`.
 
 use syn::punctuated::Punctuated;
 use syn::{
@@ -9,11 +9,10 @@ use syn::{
 /// The return type of a function that builds its future itself.
 pub(crate) struct FutureShape {
     pub(crate) future: Type,
-    /// What the future yields.
     pub(crate) output: Type,
-    /// The same as it is written: of an alias its argument, if it has one.
+    /// The same as written: for an alias its argument, if it has one.
     pub(crate) yields: Option<Type>,
-    /// `Pin<Box<…>>` under any name, and not `impl Future`.
+    /// Whether it is `Pin<Box<…>>` under any name, and not `impl Future`.
     pub(crate) boxed: bool,
 }
 
@@ -38,7 +37,7 @@ impl FutureShape {
         Some(Self { future: future.clone(), output: yields.clone(), yields: Some(yields), boxed })
     }
 
-    /// What an alias stands for only the compiler knows, so that it is asked for its `Output`.
+    /// Only the compiler can resolve an alias, so the code names its `Output`.
     fn of_alias(future: &Type, alias: &PathSegment) -> Self {
         Self {
             future: future.clone(),
@@ -49,7 +48,7 @@ impl FutureShape {
     }
 }
 
-/// The `BoxFuture<…>` of a path to it, also under a longer name.
+/// The `BoxFuture<…>` of a path, also under a longer name.
 fn alias(path: &Path) -> Option<&PathSegment> {
     path.segments.last().filter(|last| last.ident.to_string().ends_with("BoxFuture"))
 }

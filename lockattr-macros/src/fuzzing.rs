@@ -1,5 +1,5 @@
-//! What the fuzzers of `fuzz/` reach: the attribute, a template and a duration, as values. Only in their
-//! builds, in which this is a library like any other.
+//! The entry points for the fuzzers of `fuzz/`: the attribute, a template and a duration, as
+//! values. Only in their builds, in which this crate is an ordinary library.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -10,25 +10,25 @@ use syn::{Expr, ExprLit, Lit, LitStr};
 use crate::duration::Time;
 use crate::key_template::{Part, Template};
 
-/// The attribute over an item.
+/// Expands the attribute over an item.
 pub fn expand(args: TokenStream, item: &TokenStream) -> TokenStream {
     crate::expand::distributed_lock(args, item)
 }
 
-/// A template as it was read.
+/// A parsed template.
 #[derive(Debug)]
 pub struct Read {
     pub parts: Vec<Piece>,
-    /// Where, and what is said of it.
+    /// The location and the message of each fault.
     pub faults: Vec<(Range<usize>, String)>,
     pub printed: String,
 }
 
-/// A stretch of a template, and where it stands.
+/// A part of a template, and its location.
 #[derive(Debug)]
 pub enum Piece {
     Text(String, Range<usize>),
-    /// Whether it could be read, and which character follows it.
+    /// Whether it could be read, and the character that follows it.
     Placeholder(bool, Option<char>, Range<usize>),
 }
 
@@ -46,7 +46,7 @@ pub fn template(source: &str) -> Read {
     Read { parts, faults, printed }
 }
 
-/// A duration as the attribute reads it, or what is said of it.
+/// A parsed duration, or the message of its error.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let lit = Lit::Str(LitStr::new(text, Span::call_site()));
     let time = Time::from_expr("ttl", Expr::Lit(ExprLit { attrs: Vec::new(), lit }));

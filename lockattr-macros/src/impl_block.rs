@@ -1,6 +1,8 @@
-//! The attribute over an `impl` block: its options are the defaults of those inside that have it too.
+//! The attribute over an `impl` block: its options are the defaults of the functions inside that
+//! have the attribute too.
 //!
-//! A function inside without the attribute is left alone: to lock is said where the function stands.
+//! Functions without the attribute stay unchanged: only an attribute on the function itself locks
+//! it.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -16,19 +18,18 @@ const ATTRIBUTE: &str = "distributed_lock";
 
 /// An `impl` block, of which only the braces and the attributes between them are checked.
 pub(crate) struct ImplBlock {
-    /// All before the braces.
     head: TokenStream,
     keyword: Span,
     block: Group,
 }
 
 impl ImplBlock {
-    /// The item, if it is one.
+    /// The item, if it is an `impl` block.
     pub(crate) fn of(item: &TokenStream) -> Option<Self> {
         let keyword = keyword.parse2(item.clone()).ok()?;
         let mut tokens: Vec<_> = item.clone().into_iter().collect();
         match tokens.pop()? {
-            // All of it, as `macro_rules!` hands it over.
+            // The whole item, as `macro_rules!` passes it.
             TokenTree::Group(item) if item.delimiter() == Delimiter::None && tokens.is_empty() => {
                 Self::of(&item.stream())
             }
@@ -39,7 +40,7 @@ impl ImplBlock {
         }
     }
 
-    /// The block with the options handed off to the functions inside, or the mistakes beside it.
+    /// The block with the options passed to the functions inside, or the mistakes beside it.
     pub(crate) fn with_defaults(&self, options: TokenStream) -> TokenStream {
         let mut mistakes = Mistakes::default();
         let said_nothing = options.is_empty();
@@ -67,7 +68,7 @@ impl ImplBlock {
         match mistakes.into_error() {
             None => quote! { #head #block },
             Some(mistakes) => {
-                // Without the attributes, which would say the same once more.
+                // Without the attributes, which would report the same mistakes again.
                 let mut block = Group::new(Delimiter::Brace, without(self.block.stream()));
                 block.set_span(self.block.span());
                 let mistakes = mistakes.into_compile_error();
@@ -77,7 +78,7 @@ impl ImplBlock {
     }
 }
 
-/// Where `impl` stands, if that is the item.
+/// The span of `impl`, if the item is one.
 fn keyword(input: ParseStream<'_>) -> syn::Result<Span> {
     input.call(Attribute::parse_outer)?;
     input.parse::<Visibility>()?;
@@ -87,7 +88,6 @@ fn keyword(input: ParseStream<'_>) -> syn::Result<Span> {
     Ok(keyword.span)
 }
 
-/// Hands the options on.
 struct Visitor {
     options: TokenStream,
     found: bool,
@@ -98,7 +98,7 @@ impl Visitor {
         each_attribute(items, &mut |meta| Some(self.attribute(meta)))
     }
 
-    /// The attribute with the options as its defaults, if it is ours.
+    /// The attribute with the options as its defaults, if it is `distributed_lock`.
     fn attribute(&mut self, meta: Meta) -> Meta {
         let options = &self.options;
         if is_ours(&meta) {
@@ -124,7 +124,7 @@ fn without(items: TokenStream) -> TokenStream {
     each_attribute(items, &mut |meta| (!is_ours(&meta)).then_some(meta))
 }
 
-/// The items of the block with each attribute over one of them replaced, or left out.
+/// The items of the block with each attribute of an item replaced or removed.
 fn each_attribute(
     items: TokenStream,
     replace: &mut dyn FnMut(Meta) -> Option<Meta>,
@@ -148,7 +148,7 @@ fn each_attribute(
                     replaced.extend([token, brackets.into()]);
                 }
             }
-            // What `macro_rules!` hands off as one.
+            // A group that `macro_rules!` passes as one token.
             (TokenTree::Group(group), _) if group.delimiter() == Delimiter::None => {
                 let inside = each_attribute(group.stream(), replace);
                 let mut group = Group::new(Delimiter::None, inside);

@@ -1,4 +1,4 @@
-//! The value of `key`, or one of `keys`: a template where it is a string, else any expression.
+//! The value of `key`, or one of `keys`: a template if it is a string, otherwise any expression.
 
 use std::ops::Range;
 
@@ -14,23 +14,19 @@ use crate::mistakes::Mistakes;
 use crate::params::Params;
 use crate::value;
 
-/// What a call locks.
 #[derive(Clone, Copy)]
 pub(crate) enum Locked<'a> {
-    /// That of `key`.
     One(&'a Key),
-    /// Those of `keys`.
     All(&'a [Key]),
 }
 
-/// What names a lock.
 pub(crate) enum Key {
     Template { template: Template, faults: Vec<Fault>, literal: LitStr },
     Expr(Expr),
 }
 
 impl Key {
-    /// The source of its placeholders, or of the expression in its place.
+    /// The source text of its placeholders, or of the expression.
     pub(crate) fn expressions(&self) -> String {
         match self {
             Self::Template { template, .. } => {
@@ -46,7 +42,7 @@ impl Key {
 
     pub(crate) fn read(option: &str, input: ParseStream<'_>) -> syn::Result<Self> {
         match value::expr(input)? {
-            // No array is `Display`.
+            // Arrays do not implement `Display`.
             several @ Expr::Array(_) => {
                 let sentence = format!("`{option}` is one key: write `keys = […]` for several");
                 Err(Error::new_spanned(several, sentence))
@@ -104,7 +100,7 @@ impl Key {
         }
     }
 
-    /// What is wrong with the template, and with its use of the parameters where they are known.
+    /// Reports the faults of the template, and of its use of the parameters if they are known.
     pub(crate) fn check(&self, params: Option<&Params>, mistakes: &mut Mistakes) {
         let Self::Template { template, faults, literal } = self else {
             return;
@@ -125,7 +121,7 @@ fn is_list(input: ParseStream<'_>) -> syn::Result<bool> {
     let content;
     bracketed!(content in ahead);
     content.parse::<TokenStream>()?;
-    // A name begins the next option, before which a comma was forgotten.
+    // A name here begins the next option, after a missing comma.
     Ok(ahead.is_empty() || ahead.peek(Token![,]) || ahead.peek(Ident::peek_any))
 }
 
@@ -135,8 +131,8 @@ fn list(option: &str, remedy: &str) -> String {
     )
 }
 
-/// Where a stretch of the template stands in the source; the whole literal if the compiler will
-/// not say, or if escapes have moved it.
+/// The span of a part of the template; the whole literal if the compiler does not provide it, or if
+/// escapes have moved it.
 fn span_within(literal: &LitStr, at: &Range<usize>) -> Span {
     let token = literal.token();
     let offset = token.to_string().find(&literal.value());
@@ -145,8 +141,8 @@ fn span_within(literal: &LitStr, at: &Range<usize>) -> Span {
         .unwrap_or_else(|| literal.span())
 }
 
-/// The placeholder's tokens, placed under the literal: there the compiler underlines what it does
-/// not like, and there `macro_rules!` looks for its names.
+/// The placeholder's tokens, located at the literal: the compiler underlines errors there, and
+/// `macro_rules!` resolves names there.
 pub(crate) fn placed_at(expr: &Expr, span: Span) -> TokenStream {
     fn place(tokens: TokenStream, span: Span) -> TokenStream {
         tokens

@@ -1,4 +1,4 @@
-//! Cuts a key template into its text and its placeholders; knows strings only, no spans.
+//! Splits a key template into text and placeholders; works on strings only, without spans.
 
 mod against_params;
 mod ends;
@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use syn::Expr;
 
-/// A key may be 1 KiB after escaping, and the text alone is part of every key.
+/// A key may have 1 KiB after escaping, and the text is part of every key.
 const LONGEST_TEXT: usize = 1024;
 
 /// `"product:<id>"`: the text `product:` and the placeholder `id`.
@@ -16,15 +16,13 @@ pub(crate) struct Template {
     pub(crate) parts: Vec<Part>,
 }
 
-/// A stretch of a template.
 pub(crate) enum Part {
-    /// Text as it goes into the key, `<<` already read as `<`.
+    /// Text for the key, with `<<` already replaced by `<`.
     Text { text: String, at: Range<usize> },
-    /// What stands between `<` and `>`; no expression if it could not be read.
+    /// The source between `<` and `>`; `expr` is `None` if it could not be parsed.
     Placeholder { source: String, expr: Option<Expr>, at: Range<usize> },
 }
 
-/// What is wrong with a stretch of the template.
 pub(crate) struct Fault {
     pub(crate) at: Range<usize>,
     pub(crate) sentence: String,
@@ -37,7 +35,7 @@ impl Fault {
 }
 
 impl Template {
-    /// Reads as much of the template as can be read.
+    /// Parses as much of the template as possible.
     pub(crate) fn parse(source: &str) -> (Self, Vec<Fault>) {
         let mut parts = Vec::new();
         let mut faults = Vec::new();
@@ -65,8 +63,8 @@ impl Template {
         (template, faults)
     }
 
-    /// The character that follows the part at `index`: the runtime escapes it in the value, so
-    /// that the value's end can be told from the text.
+    /// The character that follows the part at `index`. The runtime escapes it in the value, so that
+    /// the end of the value can be told from the text.
     pub(crate) fn follower(&self, index: usize) -> Option<char> {
         match self.parts.get(index + 1)? {
             Part::Text { text, .. } => text.chars().next(),
@@ -81,7 +79,7 @@ impl Template {
             faults.push(Fault::new(&(0..0), sentence));
         }
         for (index, pair) in self.parts.windows(2).enumerate() {
-            // Of one that cannot be read it is unknown where it was meant to end.
+            // It is unknown where an unreadable placeholder was meant to end.
             let Part::Placeholder { source, at, expr: Some(_) } = &pair[0] else {
                 continue;
             };
@@ -134,7 +132,7 @@ impl Part {
     }
 }
 
-/// Gives back the source the template was parsed from.
+/// Returns the source that the template was parsed from.
 impl Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for part in &self.parts {
@@ -158,8 +156,8 @@ fn push_text(parts: &mut Vec<Part>, text: &mut String, at: Range<usize>) {
     }
 }
 
-/// Reads the placeholder whose `<` stands at `open`: it ends at the first `>` up to which it is an
-/// expression, so that `<user.get::<u64>()>` is one placeholder.
+/// Reads the placeholder whose `<` is at `open`. It ends at the first `>` up to which it is an
+/// expression, so `<user.get::<u64>()>` is one placeholder.
 fn read_placeholder(source: &str, open: usize) -> (Part, Option<Fault>) {
     let start = open + 1;
     let rest = &source[start..];

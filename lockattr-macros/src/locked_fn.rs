@@ -21,10 +21,9 @@ pub(crate) struct LockedFn {
     pub(crate) block: Block,
 }
 
-/// A block whose inside no caller has to understand.
+/// A block whose content is not parsed.
 #[derive(Clone)]
 pub(crate) struct Block {
-    /// Where they stand.
     pub(crate) braces: Span,
     pub(crate) inside: TokenStream,
 }
@@ -39,7 +38,7 @@ impl Parse for Block {
 }
 
 impl Block {
-    /// Attributes like `#![allow(…)]`, which may stand inside of a function's block but of no other.
+    /// Attributes like `#![allow(…)]`, which are valid inside a function's block but in no other.
     fn take_attrs(&mut self) -> syn::Result<Vec<Attribute>> {
         let take =
             |input: ParseStream<'_>| Ok((input.call(Attribute::parse_inner)?, input.parse()?));
@@ -52,7 +51,7 @@ impl Block {
     }
 }
 
-/// The braces become ours and stay where they are: rustc takes those of the user for superfluous
+/// The braces become ours but keep their location: rustc reports the user's braces as superfluous
 /// around a single expression, but a body without a value should be underlined.
 impl ToTokens for Block {
     fn to_tokens(&self, tokens: &mut TokenStream) {
@@ -62,7 +61,6 @@ impl ToTokens for Block {
     }
 }
 
-/// What there is to wrap.
 pub(crate) enum Body {
     /// The body of an `async fn`.
     Async(Block),
@@ -72,7 +70,7 @@ pub(crate) enum Body {
     Stream { shape: Box<StreamShape>, block: Block },
     /// The body of a plain function, which runs on the calling thread.
     Plain(Block),
-    /// What `#[tokio::main]` or `#[tokio::test]` has left of an `async fn`.
+    /// The rest of an `async fn` after `#[tokio::main]` or `#[tokio::test]`.
     TokioEntry(TokioEntry),
 }
 
@@ -94,7 +92,7 @@ impl Parse for LockedFn {
 }
 
 impl Body {
-    /// What the function has to wrap, if it can run under a lock.
+    /// The body to wrap, if the function can run under a lock.
     pub(crate) fn of(function: &LockedFn) -> syn::Result<Self> {
         let LockedFn { sig, block, .. } = function;
         refuse_qualifiers(sig)?;
@@ -114,20 +112,20 @@ impl Body {
         Ok(Self::Plain(block.clone()))
     }
 
-    /// Whether it runs on the calling thread, where nothing can cancel it.
+    /// Whether it runs on the calling thread, where it cannot be cancelled.
     pub(crate) fn is_plain(&self) -> bool {
         matches!(self, Self::Plain(_))
     }
 }
 
-/// Refuses what would be locked while it is made, and not while it runs.
+/// Refuses a value that would be locked while it is made, and not while it runs.
 fn refuse_lazy_output(sig: &Signature) -> syn::Result<()> {
     let ReturnType::Type(_, output) = &sig.output else {
         return Ok(());
     };
     let is_async = sig.asyncness.is_some();
-    // A future that is built by hand, or by `#[async_trait]`, is awaited under the lock, as an `async fn`
-    // is; what it yields runs after that.
+    // A future that is built by hand or by `#[async_trait]` is awaited under the lock, as an `async
+    // fn` is; what it yields runs afterwards.
     let awaited = FutureShape::of_type(output).filter(|_| !is_async);
     let yields = awaited.as_ref().and_then(|future| future.yields.as_ref());
     let lazy = match yields {
@@ -140,7 +138,7 @@ fn refuse_lazy_output(sig: &Signature) -> syn::Result<()> {
     let name = &sig.ident;
     let sentence = match kind {
         Lazy::Stream { boxed } => {
-            // A boxed one may be wanted by a trait that is used as `dyn`.
+            // A trait that is used as `dyn` may need a boxed one.
             let stream = if boxed { "BoxStream<'_, " } else { "impl Stream<Item = " };
             format!(
                 "the lock would be given back as soon as this stream is made: write `fn {name}(…) -> \
@@ -155,7 +153,7 @@ fn refuse_lazy_output(sig: &Signature) -> syn::Result<()> {
     Err(Error::new_spanned(lazy, sentence))
 }
 
-/// What no lock can be put around, all of it at once.
+/// Reports all qualifiers that exclude a lock at once.
 fn refuse_qualifiers(sig: &Signature) -> syn::Result<()> {
     let mut mistakes = Mistakes::default();
     if let Some(constness) = sig.constness {
@@ -177,7 +175,7 @@ fn refuse_qualifiers(sig: &Signature) -> syn::Result<()> {
     mistakes.into_error().map_or(Ok(()), Err)
 }
 
-/// Says where the attribute belongs if it stands on something else than a function.
+/// Reports where the attribute belongs if it is on another item than a function.
 fn refuse_other_items(input: ParseStream<'_>) -> syn::Result<()> {
     let ahead = input.fork();
     while !ahead.peek(Token![fn]) && ahead.peek(Ident::peek_any) {
@@ -205,7 +203,7 @@ fn refuse_other_items(input: ParseStream<'_>) -> syn::Result<()> {
     Ok(())
 }
 
-/// After `extern`: a crate or a block of foreign items, no function.
+/// After `extern`: whether a crate or a block of foreign items follows, and no function.
 fn before_block(ahead: ParseStream<'_>) -> bool {
     let block = ahead.peek(token::Brace) || ahead.peek2(token::Brace);
     block || ahead.peek(Token![crate])

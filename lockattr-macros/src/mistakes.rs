@@ -2,7 +2,6 @@
 
 use syn::Error;
 
-/// The mistakes found so far.
 #[derive(Default)]
 pub(crate) struct Mistakes(Option<Error>);
 
@@ -14,7 +13,7 @@ impl Mistakes {
         }
     }
 
-    /// The value, if there is one; its mistake is kept.
+    /// Returns the value, or records its mistake.
     pub(crate) fn keep<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         result.map_err(|mistake| self.push(mistake)).ok()
     }

@@ -1,4 +1,4 @@
-//! The one table of options: what they are called, what to write, and how each is read.
+//! The table of options: the name, an example and the parser of each.
 
 use syn::parse::ParseStream;
 
@@ -8,12 +8,11 @@ use crate::key::Key;
 use crate::suggest::nearest;
 use crate::value;
 
-/// An option of the attribute.
 pub(crate) struct Spec {
     pub(crate) name: &'static str,
-    /// A value to show where one is missing.
+    /// An example value, for the error if one is missing.
     example: &'static str,
-    /// What other lock libraries call it.
+    /// The names in other lock libraries.
     elsewhere: &'static [&'static str],
     /// Reads the value after `=`.
     pub(crate) read: fn(&mut Args, &str, ParseStream<'_>) -> syn::Result<()>,
@@ -157,13 +156,13 @@ impl Spec {
         OPTIONS.iter().find(|option| option.name == name)
     }
 
-    /// The option as one would write it.
+    /// The option as a user would write it.
     pub(crate) fn example(&self) -> String {
         format!("`{} = {}`", self.name, self.example)
     }
 }
 
-/// The option that was probably meant by a name that is none.
+/// The option that was probably meant by an unknown name.
 pub(crate) fn meant(name: &str) -> Option<&'static str> {
     let elsewhere = OPTIONS.iter().find(|option| option.elsewhere.contains(&name));
     elsewhere
@@ -171,7 +170,6 @@ pub(crate) fn meant(name: &str) -> Option<&'static str> {
         .or_else(|| nearest(name, OPTIONS.iter().map(|option| option.name)))
 }
 
-/// What to say about a name that is no option.
 pub(crate) fn unknown(name: &str) -> String {
     match meant(name) {
         Some(meant) => format!("unknown option `{name}`: did you mean `{meant}`? {}", expected()),
@@ -179,7 +177,7 @@ pub(crate) fn unknown(name: &str) -> String {
     }
 }
 
-/// "expected one of" every option.
+/// "expected one of" and every option.
 pub(crate) fn expected() -> String {
     let names: Vec<_> = OPTIONS.iter().map(|option| option.name).collect();
     format!("expected one of `{}`", names.join("`, `"))

@@ -1,4 +1,4 @@
-//! The names a function's parameters bind: all that a key template may begin with.
+//! The names that a function's parameters bind: a key template can only begin with these.
 
 use std::fmt::{self, Display};
 
@@ -35,7 +35,7 @@ impl Params {
     }
 }
 
-/// `#[async_trait]` puts a name of its own in the place of a pattern.
+/// Whether `#[async_trait]` put this name in place of a pattern.
 fn replaces_a_pattern(name: &str) -> bool {
     name.starts_with("__arg")
 }

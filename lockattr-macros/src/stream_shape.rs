@@ -1,4 +1,4 @@
-//! Recognises functions that return a stream, by the way their return type is written.
+//! Recognises functions that return a stream, by their written return type.
 
 use syn::punctuated::Punctuated;
 use syn::{Path, ReturnType, Token, Type, TypeParamBound, parse_quote};
@@ -9,14 +9,13 @@ use crate::future_shape::{FutureShape, generics, the_argument_of, unwrapped};
 pub(crate) struct StreamShape {
     pub(crate) stream: Type,
     pub(crate) item: Item,
-    /// `Pin<Box<…>>` under any name, and not `impl Stream`.
+    /// Whether it is `Pin<Box<…>>` under any name, and not `impl Stream`.
     pub(crate) boxed: bool,
 }
 
-/// What the stream yields.
 pub(crate) enum Item {
     Named(Type),
-    /// That of an alias, which is asked for it.
+    /// The item type of an alias, as an associated type.
     Of(Type),
 }
 
@@ -39,8 +38,9 @@ impl StreamShape {
     }
 }
 
-/// What in a function's output is made under the lock and runs after it: a future or a stream inside of a
-/// `Result` or an `Option`, and a stream that an `async fn` returns, or a future yields.
+/// The part of a function's output that is made under the lock and runs after it: a future or a
+/// stream inside a `Result` or an `Option`, and a stream that an `async fn` returns or a future
+/// yields.
 pub(crate) fn outlives_the_call(output: &Type, is_async: bool) -> Option<(&Type, Lazy)> {
     let mut ty = unwrapped(output);
     let mut wrapped = is_async;
@@ -57,19 +57,19 @@ pub(crate) fn outlives_the_call(output: &Type, is_async: bool) -> Option<(&Type,
     if let Some(StreamShape { boxed, .. }) = StreamShape::of_type(ty) {
         return Some((ty, Lazy::Stream { boxed }));
     }
-    // What an `async fn` returns as a future has been so before.
+    // A future that an `async fn` returns was always accepted.
     let future = !is_async && FutureShape::of_type(ty).is_some();
     future.then_some((ty, Lazy::Future))
 }
 
-/// What runs only when it is polled.
+/// A value that runs only when it is polled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lazy {
     Future,
     Stream { boxed: bool },
 }
 
-/// The `T` of a `Pin<Box<dyn Stream<Item = T>>>`; an alias is asked for its `Item`.
+/// The `T` of a `Pin<Box<dyn Stream<Item = T>>>`; for an alias, its `Item`.
 fn boxed_item(stream: &Type, path: &Path) -> Option<Item> {
     let last = path.segments.last()?;
     if last.ident.to_string().ends_with("BoxStream") {
@@ -85,7 +85,7 @@ fn boxed_item(stream: &Type, path: &Path) -> Option<Item> {
     }
 }
 
-/// The `T` of a `Stream<Item = T>` among the bounds, which for a `TryStream` is a `Result`.
+/// The `T` of a `Stream<Item = T>` among the bounds; for a `TryStream`, a `Result`.
 fn stream_item(bounds: &Punctuated<TypeParamBound, Token![+]>) -> Option<Type> {
     bounds.iter().find_map(|bound| {
         let TypeParamBound::Trait(bound) = bound else {

@@ -1,6 +1,7 @@
 //! Finds the name that was probably meant.
 
-/// The candidate that `word` is a slip of the pen away from; of two, the one of its length.
+/// The candidate closest to `word`, at most two typing errors away; of two, the one of similar
+/// length.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl Iterator<Item = &'a str>,
@@ -14,7 +15,7 @@ pub(crate) fn nearest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// How many letters are missing, surplus, wrong, or swapped with their neighbour.
+/// The number of letters that are missing, surplus, wrong, or swapped with their neighbour.
 fn distance(left: &str, right: &str) -> usize {
     let left: Vec<char> = left.chars().collect();
     let right: Vec<char> = right.chars().collect();

@@ -1,4 +1,4 @@
-//! Tests outside of a compiler: what each input becomes, and what is said about it.
+//! Tests outside of a compiler: the expansion of each input, and the messages about it.
 
 mod defaults;
 mod durations;
@@ -14,14 +14,14 @@ use crate::expand::distributed_lock;
 
 const FUNCTION: &str = "async fn deduct(id: u64, order: Order, names: &[&str]) -> Result<(), E> {}";
 
-/// Expands the attribute over an item, both as one would write them.
+/// Expands the attribute over an item, both as source text.
 fn expand(args: &str, item: &str) -> TokenStream {
     let args = args.parse().expect("the test's arguments are tokens");
     let item = item.parse().expect("the test's item is made of tokens");
     distributed_lock(args, &item)
 }
 
-/// What the compiler would say about the attribute.
+/// The compiler's messages about the attribute.
 fn complaints(args: &str, item: &str) -> Vec<String> {
     compile_errors(expand(args, item))
 }
@@ -43,7 +43,7 @@ fn compile_errors(tokens: TokenStream) -> Vec<String> {
     errors
 }
 
-/// Asserts that something is said about the attribute, and nothing else.
+/// Asserts that the attribute causes this message and no other.
 #[track_caller]
 fn check_complaints(args: &str, item: &str, expected: &[&str]) {
     assert_eq!(complaints(args, item), expected, "about #[distributed_lock({args})] {item}");

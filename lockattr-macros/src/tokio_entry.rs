@@ -1,8 +1,9 @@
-//! Recognises what `#[tokio::main]` and `#[tokio::test]` leave when they stand above.
+//! Recognises the output of `#[tokio::main]` and `#[tokio::test]` above the attribute.
 //!
 //! They turn `async fn main() { … }` into `fn main() { let body = async { … }; …block_on(body) }`
 //! (tokio-macros 2, `entry.rs`). The lock goes into that `async` block. `#[tracing::instrument]` in
-//! between puts it all into the last block of a longer body (tracing-attributes 0.1, `expand.rs`).
+//! between puts all of it into the last block of a longer body (tracing-attributes 0.1,
+//! `expand.rs`).
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -11,9 +12,9 @@ use syn::parse::{ParseStream, Parser};
 
 use crate::locked_fn::Block;
 
-/// `let body = async { … };` and what follows, or that as the last block after something else.
+/// `let body = async { … };` and what follows, or both as the last block after other statements.
 pub(crate) struct TokioEntry {
-    /// What stands before the block, and where the block's braces stand; from the outside in.
+    /// The tokens before each block, and the span of its braces; from the outside in.
     around: Vec<(TokenStream, Span)>,
     body: Ident,
     pub(crate) block: Block,
@@ -67,8 +68,8 @@ impl TokioEntry {
     }
 }
 
-/// Whether `block_on(body)` is called anywhere: a function that merely has a variable `body` is
-/// none of tokio's.
+/// Whether `block_on(body)` is called anywhere: otherwise the function merely has a variable
+/// `body`.
 fn blocks_on(body: &Ident, tokens: TokenStream) -> bool {
     let argument = body.to_token_stream().to_string();
     let is_argument = |group: &Group| {

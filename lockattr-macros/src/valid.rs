@@ -1,6 +1,6 @@
-//! What the attribute must not say, though each option by itself can be read.
+//! Invalid combinations of options that are valid individually.
 //!
-//! The runtime refuses the same combinations as `InvalidOptions`; here they are refused where the
+//! The runtime refuses the same combinations as `InvalidOptions`; here they are refused if the
 //! values are literals.
 
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::value::{Constant, constant};
 const SHORTEST_TTL: Duration = Duration::from_millis(10);
 const LONGEST_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Checks the options among themselves, and beside the function's parameters if it has any.
+/// Checks the options against each other, and against the function's parameters if it has any.
 pub(crate) fn check(args: &Args, params: Option<&Params>, mistakes: &mut Mistakes) {
     for key in args.key.iter().chain(args.keys.iter().flatten()) {
         key.check(params, mistakes);
@@ -33,7 +33,7 @@ pub(crate) fn check(args: &Args, params: Option<&Params>, mistakes: &mut Mistake
     }
 }
 
-/// Checks the options beside the kind of function that they stand over.
+/// Checks the options against the kind of function that they are on.
 pub(crate) fn check_plain(args: &Args, mistakes: &mut Mistakes) {
     if args.on_lost == Some("cancel")
         && let Some(at) = args.span_of("on_lost")
@@ -45,7 +45,7 @@ pub(crate) fn check_plain(args: &Args, mistakes: &mut Mistakes) {
     }
 }
 
-/// Options of which only one may be there, whatever their values; said at the later one.
+/// Pairs of options that exclude each other, whatever their values; reported at the later one.
 fn check_pairs(args: &Args, mistakes: &mut Mistakes) {
     let pairs = [
         (

@@ -1,4 +1,4 @@
-//! Reads the value after an option's `=`, and says what to write where it is another kind.
+//! Reads the value after an option's `=`, and reports what to write instead of a wrong kind.
 
 use syn::ext::IdentExt;
 use syn::parse::ParseStream;
@@ -6,20 +6,18 @@ use syn::{Error, Expr, ExprUnary, Ident, Lit, LitStr, Path, Token, UnOp, parenth
 
 use crate::args;
 
-/// What `on_busy` says to do.
 pub(crate) enum OnBusy {
     Error,
     Skip,
     Return(Box<Expr>),
 }
 
-/// Which manager the attribute asks.
 pub(crate) enum Manager {
     Named(LitStr),
     Expr(Expr),
 }
 
-/// What an expression is before anything runs.
+/// The compile-time value of an expression.
 pub(crate) enum Constant<'a> {
     None,
     Positive(&'a Lit),
@@ -37,7 +35,7 @@ pub(crate) fn constant(expr: &Expr) -> Constant<'_> {
     }
 }
 
-/// Any expression, taken out of the invisible brackets in which `macro_rules!` hands it over.
+/// Any expression, without the invisible brackets in which `macro_rules!` passes it.
 pub(crate) fn expr(input: ParseStream<'_>) -> syn::Result<Expr> {
     input.parse().map(ungrouped)
 }
@@ -76,13 +74,11 @@ fn unquote(option: &str, text: &LitStr) -> Error {
     Error::new(text.span(), sentence)
 }
 
-/// How often to ask again.
 pub(crate) fn retries(option: &str, input: ParseStream<'_>) -> syn::Result<Expr> {
     let instead = format!("leave `{option}` out and say how long to try, as in `wait = \"1h\"`");
     count(option, 0, &instead, input)
 }
 
-/// How many holders there may be.
 pub(crate) fn permits(option: &str, input: ParseStream<'_>) -> syn::Result<Expr> {
     count(option, 1, "`mode = shared` for any number of holders", input)
 }
@@ -185,7 +181,6 @@ pub(crate) fn manager(option: &str, input: ParseStream<'_>) -> syn::Result<Manag
     Err(Error::new_spanned(&expr, sentence))
 }
 
-/// A new name, for a binding.
 pub(crate) fn name(option: &str, input: ParseStream<'_>) -> syn::Result<Ident> {
     if input.peek(Ident) {
         return input.parse();
@@ -194,7 +189,6 @@ pub(crate) fn name(option: &str, input: ParseStream<'_>) -> syn::Result<Ident> {
     Err(input.error(sentence))
 }
 
-/// Where the runtime crate lives.
 pub(crate) fn path(option: &str, input: ParseStream<'_>) -> syn::Result<Path> {
     if let Some(text) = input.parse::<Option<LitStr>>()? {
         return Err(unquote(option, &text));

@@ -1,11 +1,11 @@
-//! Tokens as the user wrote them, in one line.
+//! Tokens as the user wrote them, on one line.
 
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 
-/// What stands in the source for `tokens`: the compiler's own printing of them differs from release
-/// to release, and this is pinned in tests.
+/// The source text of `tokens`. The compiler's own printing differs from release to release, and
+/// tests pin this text.
 pub(crate) fn written(tokens: &TokenStream) -> String {
-    // Outside of a compiler there is no source.
+    // Outside of a compiler there is no source text.
     if !in_compiler() {
         return tokens.to_string();
     }
@@ -29,7 +29,6 @@ type Place = (usize, usize);
 #[derive(Default)]
 struct Line {
     text: String,
-    /// Where the last token ends.
     end: Option<Place>,
 }
 
@@ -50,10 +49,10 @@ impl Line {
             Delimiter::Parenthesis => ("(", ")"),
             Delimiter::Brace => ("{", "}"),
             Delimiter::Bracket => ("[", "]"),
-            // Invisible ones are not written.
+            // Invisible delimiters are not written.
             Delimiter::None => return self.add_all(group.stream()),
         };
-        // The spans of the two alone are lost where the group has been through syn.
+        // The spans of the two delimiters are lost if the group went through syn.
         let (start, end) = ends(group.span());
         self.add(open, start, (start.0, start.1 + 1));
         self.add_all(group.stream())?;

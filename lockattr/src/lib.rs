@@ -16,7 +16,7 @@ mod manager;
 mod observe;
 mod platform;
 mod queue;
-// Beside the room and not in it: `tests/model` compiles `queue/mod.rs` into a crate of its own.
+// Outside of `queue/`, because `tests/model` compiles `queue/mod.rs` into a crate of its own.
 #[cfg(test)]
 #[path = "queue/tests.rs"]
 mod queue_tests;

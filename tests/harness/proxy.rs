@@ -15,8 +15,8 @@ use tokio::sync::watch;
 use crate::network::{Flow, Gateway, Switches, flowing, locked};
 
 pub use script::Fault;
-pub(crate) use script::digests;
 use script::Script;
+pub(crate) use script::digests;
 
 /// What a connection obeys and reports to.
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
-//! What a bench has found, as a table and as an object. Pure.
+//! The result of a bench, as a table and as an object. Pure.
 
 use std::time::Duration;
 
@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::worker::{Seen, histogram};
 
-/// The sum of what all tasks have seen.
 pub(super) struct Report {
     tasks: u32,
     keys: u32,
@@ -22,7 +21,7 @@ impl Report {
     }
 
     pub(super) fn add(&mut self, seen: &Seen) {
-        // All have the same bounds, and what lies outside was put on them.
+        // All histograms have the same bounds, and values outside were clamped.
         self.waits.add(&seen.waits).expect("histograms alike");
         self.hand_offs += seen.hand_offs;
     }

@@ -1,4 +1,4 @@
-//! The tasks of a bench: each takes a key and gives it back until told to stop.
+//! The tasks of a bench: each acquires and releases keys until it is stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// What one task has seen.
+/// The result of one task.
 pub(super) struct Seen {
     /// How long each acquire took, in microseconds.
     pub(super) waits: Histogram<u64>,
@@ -27,7 +27,7 @@ pub(super) struct Bench {
 
 struct Key {
     name: String,
-    /// Which task had it last, counted from 1.
+    /// The task that had the key last, counted from 1.
     last: AtomicU32,
 }
 
@@ -38,7 +38,7 @@ enum State {
     Stopped,
 }
 
-/// A key that everybody wants has a long line.
+/// A contended key has a long wait queue.
 const PATIENCE: LockOptions = LockOptions::new().wait(Duration::from_secs(600)).function("bench");
 
 impl Bench {
@@ -64,7 +64,7 @@ impl Bench {
     }
 
     pub(super) async fn failed(&self) {
-        // The sender is here, so there is no end but that.
+        // The sender exists, so the wait ends only with a failure.
         self.state.subscribe().wait_for(|state| *state == State::Failed).await.ok();
     }
 
@@ -89,7 +89,7 @@ async fn work(
 ) -> Result<Seen, Error> {
     let mut stopped = state.subscribe();
     let mut seen = Seen { waits: histogram(), hand_offs: 0 };
-    // Each begins elsewhere and goes through all of them.
+    // Each task starts at another key and goes through all of them.
     let turns = keys.iter().cycle().skip(task as usize % keys.len());
     for key in turns {
         let asked = Instant::now();

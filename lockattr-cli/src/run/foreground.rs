@@ -1,4 +1,4 @@
-//! Who may read from the terminal: the command, while it runs, if it was us before.
+//! The terminal's foreground: the command has it while it runs, if we had it before.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Stdin};
@@ -11,7 +11,7 @@ use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
 use super::group::Place;
 use crate::background::unstopped;
 
-/// The terminal is the command's until this is dropped.
+/// Gives the terminal to the command until this is dropped.
 #[derive(Debug)]
 pub(super) struct Foreground {
     terminal: Stdin,
@@ -19,8 +19,8 @@ pub(super) struct Foreground {
 }
 
 impl Foreground {
-    /// Hands the terminal to the group, or it would be stopped at the first word that it reads. Not
-    /// where we share it with others: in `lockattr run … | less` it is that program's.
+    /// Hands the terminal to the group, or a read from it would stop the group. Not if we share it
+    /// with another program, as in `lockattr run … | less`.
     pub(super) fn of(group: Pid) -> Option<Self> {
         let (terminal, ours) = (io::stdin(), getpgrp());
         let is_shared = leads_to_others(io::stdout()) || leads_to_others(io::stderr());
@@ -31,30 +31,31 @@ impl Foreground {
         Some(Self { terminal, ours })
     }
 
-    /// What Ctrl-C did to the command it would have done to a script around us.
+    /// Repeats the signal of Ctrl-C for our own group, as a script around us would have received
+    /// it.
     pub(super) fn pass_on(self, signal: Signal) {
         let ours = self.ours;
         drop(self);
-        // We are in that group too, and listen.
+        // We are in that group too, and receive the signal.
         killpg(ours, signal).ok();
     }
 }
 
 impl Drop for Foreground {
     fn drop(&mut self) {
-        // From the background that asks for a stop. The terminal may be gone.
+        // From the background this would stop us. The terminal may be gone.
         unstopped(|| tcsetpgrp(&self.terminal, self.ours)).ok();
     }
 }
 
-/// Where the command stands whose terminal this is.
+/// The place of the command, given whether it has the terminal.
 pub(super) fn place(foreground: Option<&Foreground>) -> Place {
-    // Who has no terminal passes on what is usual: there may be others within.
+    // Without a terminal, signals keep their defaults: the command may open a terminal of its own.
     let is_in_terminal = || File::open("/dev/tty").is_ok();
     if foreground.is_none() && is_in_terminal() { Place::Back } else { Place::Front }
 }
 
-/// Whether another program reads there, which may have the same terminal.
+/// Whether another program reads this output, which may use the same terminal.
 fn leads_to_others(output: impl AsFd) -> bool {
     let output = output.as_fd().try_clone_to_owned().map(File::from);
     let kind = output.and_then(|output| output.metadata()).map(|output| output.file_type());

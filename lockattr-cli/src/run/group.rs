@@ -1,4 +1,4 @@
-//! The process group of the command: made before it, and ended as a whole.
+//! The process group of the command: created before it, and ended as a whole.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -16,35 +16,36 @@ use crate::background::unstopped;
 use crate::exit;
 use crate::failure::Failure;
 
-/// Where the command stands in a terminal.
+/// The place of the command in a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// It has the keyboard, or there is none.
+    /// It has the foreground, or there is no terminal.
     Front,
-    /// It reads nothing, and is not stopped if it tries.
+    /// It cannot read, and is not stopped if it tries.
     Back,
 }
 
-/// A group that outlives neither us nor the lease.
+/// A group that outlives neither this process nor the lease.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// Leads it; `None` once it is let go.
+    /// The leader of the group; `None` once it is removed.
     leash: Option<Child>,
     reach: Reach,
 }
 
 impl Group {
-    /// A group with nothing in it but the process that ends it `kill_after` this one has died.
+    /// A group that contains only the leash, which ends the group within `kill_after` of this
+    /// process's death.
     pub(super) async fn start(kill_after: Duration) -> Result<Self, Failure> {
         let cannot =
             |error| Failure::new(exit::CANNOT_RUN, format!("its leash was not started: {error}"));
         let mut leash = std::process::Command::new(ourselves().map_err(cannot)?);
-        // For who lists processes.
+        // The name in process lists.
         leash
             .arg0("lockattr")
             .arg("leash")
             .args(["--kill-after", &format!("{}ms", kill_after.as_millis())]);
-        // No process's directory is kept busy, and no secret is passed on.
+        // Keeps no directory busy, and passes on no secret.
         leash.current_dir("/").env_clear().process_group(0);
         leash.stdin(Stdio::piped()).stdout(Stdio::piped());
         // A background process that reads has its whole group stopped.
@@ -55,7 +56,7 @@ impl Group {
         let Some(stdout) = &mut leash.stdout else {
             return Err(Failure::new(exit::CANNOT_RUN, "its leash does not speak"));
         };
-        // It says one word, once nothing but SIGKILL ends it.
+        // It writes one byte as soon as only SIGKILL can end it.
         let _ready = stdout.read_u8().await.map_err(cannot)?;
         Ok(Self { leash: Some(leash), reach: Reach::of(id) })
     }
@@ -64,20 +65,21 @@ impl Group {
         self.reach.group()
     }
 
-    /// Starts the command in it, and tells the leash its number: it may leave.
+    /// Starts the command in the group, and sends its process ID to the leash, because the command
+    /// may leave the group.
     pub(super) async fn spawn(
         &mut self,
         command: &[OsString],
         variables: impl IntoIterator<Item = (&'static str, String)>,
         place: Place,
     ) -> Result<Child, Failure> {
-        // There is one: the arguments are not taken without.
+        // Never empty: the arguments are refused without a command.
         let program = &command[0];
         let mut child = match place {
             Place::Front => std::process::Command::new(program),
             Place::Back => {
                 let mut shell = std::process::Command::new("/bin/sh");
-                // What is blocked and not ignored is not so for what a shell starts.
+                // Ignored, not blocked: what a shell starts does not inherit blocked signals.
                 shell.args(["-c", "trap '' TTIN TTOU; exec \"$@\"", "lockattr"]).arg(program);
                 shell
             }
@@ -93,44 +95,42 @@ impl Group {
         if let Some(number) = child.id().and_then(|id| i32::try_from(id).ok()) {
             self.reach.is_for(Pid::from_raw(number));
             if let Some(told) = self.leash.as_mut().and_then(|leash| leash.stdin.as_mut()) {
-                // It fails only if the leash was killed.
                 told.write_i32(number).await.ok();
             }
         }
         Ok(child)
     }
 
-    /// Whom signals reach.
     pub(super) fn reach(&self) -> &Reach {
         &self.reach
     }
 
-    /// Whether no process of it is left, the command included.
+    /// Whether no process of the group is left, the command included.
     pub(super) async fn has_ended(&mut self, command: &mut Child) -> bool {
-        // What cannot be asked for is not there.
+        // A command that cannot be asked for is gone.
         let has_ended = !matches!(command.try_wait(), Ok(None));
         has_ended && !self.let_go().await
     }
 
-    /// Takes the leash off once the command has ended, or was not started. Whether anybody is left
-    /// without it.
+    /// Ends the leash after the command has ended or was not started. Returns whether other
+    /// processes are left.
     pub(super) async fn let_go(&mut self) -> bool {
         if let Some(mut leash) = self.leash.take() {
-            // By its handle and before its pipe closes, or it would do its work.
+            // Killed before its pipe closes, or it would end the group.
             leash.kill().await.ok();
         }
-        // As long as somebody is in a group, its number cannot be another's.
+        // While a process is in a group, the group's number is not reused.
         self.reach.left_behind()
     }
 }
 
-/// This program, also where its file was replaced since.
+/// The path of this program, even if its file was replaced meanwhile.
 fn ourselves() -> std::io::Result<PathBuf> {
     let running = PathBuf::from("/proc/self/exe");
     if running.exists() { Ok(running) } else { std::env::current_exe() }
 }
 
-/// What is said of it when a lease is lost.
+/// The message about the group when a lease is lost.
 pub(super) fn farewell(kill_after: Duration) -> String {
     match kill_after {
         Duration::ZERO => "SIGKILL to the command's group".to_owned(),

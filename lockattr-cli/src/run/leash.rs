@@ -1,7 +1,7 @@
 //! The process beside the command: it ends the command's group if `lockattr run` is killed.
 //!
-//! However that ends, the system closes its end of our stdin. That needs nothing of the system but
-//! pipes and groups, and reaches grandchildren, which a signal for a parent's death does not.
+//! However `lockattr run` ends, the system closes its end of our stdin. That needs only pipes and
+//! groups, and covers grandchildren, which a parent-death signal does not.
 
 use std::io::Write;
 use std::time::Duration;
@@ -34,14 +34,14 @@ impl Leash {
             let sentence = "`leash` is for `lockattr run`, which gives it a group of its own";
             return Err(Failure::new(exit::ERROR, sentence));
         }
-        // It survives all that is sent to the group, but SIGKILL.
+        // Survives every signal to the group except SIGKILL.
         let mut meant_for_the_command = Signals::new()?;
         let mut suspended = Signals::of(&[Signal::SIGTSTP])?;
-        // The command can be started now.
+        // Reports that the command can be started now.
         std::io::stdout().write_all(b".")?;
         std::io::stdout().flush()?;
         let (mut told, mut reach) = (told(), Reach::of(getpgrp()));
-        // What came before we were told for whom.
+        // Signals that arrived before the command's process ID did.
         let mut early = Some(Vec::new());
         loop {
             tokio::select! {
@@ -69,17 +69,17 @@ impl Leash {
         let deadline = Instant::now() + self.kill_after;
         while Instant::now() < deadline {
             sleep(LOOK.min(deadline - Instant::now())).await;
-            // Who was its parent asks for its end no more, and another does.
+            // The command's parent is gone: another process reaps it, and its number may be reused.
             reach.forget_the_ended();
         }
-        // This one as well.
+        // This includes the leash itself.
         reach.signal(Signal::SIGKILL);
         Ok(exit::OK)
     }
 }
 
-/// What `lockattr run` says: the number of its command, and, however it ends, nothing more. If it is
-/// killed before the first of these, right after the command was started, only the group is known.
+/// Receives the command's process ID from `lockattr run`, which sends nothing else. If it is killed
+/// right after it started the command, before it sends the ID, only the group is known.
 fn told() -> mpsc::Receiver<Pid> {
     let (tell, told) = mpsc::channel(1);
     tokio::spawn(async move {

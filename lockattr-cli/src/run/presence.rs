@@ -1,28 +1,27 @@
-//! Whether anybody is there, as far as the system tells.
+//! Whether processes exist, as far as the system reports it.
 
 use nix::errno::Errno;
 use nix::sys::signal::{kill, killpg};
 use nix::unistd::Pid;
 
-/// Whether somebody in this group lives.
+/// Whether a process in this group is alive.
 pub(super) fn in_group(group: Pid) -> bool {
     is_told(killpg(group, None)) && !only_the_dead(group)
 }
 
-/// Whether this number is a process's.
 pub(super) fn of(process: Pid) -> bool {
     is_told(kill(process, None))
 }
 
-/// A process of another user, to which no signal may be sent, is there as well.
+/// A process of another user, which we may not signal, exists as well.
 fn is_told(answer: nix::Result<()>) -> bool {
     matches!(answer, Ok(()) | Err(Errno::EPERM))
 }
 
-/// Who has ended stays in its group until its parent asks for that. Whose parent has ended is another's
-/// child, which in a container may be a program that never asks; that may be us.
+/// Whether the group has only zombies. A zombie stays in its group until its parent reaps it. An
+/// orphan is the child of another process, which in a container may never reap it, and may be us.
 fn only_the_dead(group: Pid) -> bool {
-    // Not on Linux, or not to be seen: there is no process.
+    // Not on Linux, or `/proc` is not readable: no process is seen.
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut members = processes
         .filter_map(|process| std::fs::read_to_string(process.path().join("stat")).ok())
@@ -31,9 +30,9 @@ fn only_the_dead(group: Pid) -> bool {
     members.peek().is_some() && members.all(|state| matches!(state, 'Z' | 'X'))
 }
 
-/// What a process does, in the system's letter for it, if it is in this group.
+/// The state letter of a process, if it is in this group.
 fn state_in(stat: &str, group: Pid) -> Option<char> {
-    // Its name stands before that in brackets, and may hold anything.
+    // The process name stands before it in brackets, and may contain anything.
     let (_, rest) = stat.rsplit_once(") ")?;
     let mut words = rest.split(' ');
     let (state, _parent, its_group) = (words.next()?, words.next()?, words.next()?);

@@ -1,5 +1,5 @@
-//! Whom a signal reaches that is meant for the command: the group that was made for it, and the command
-//! itself where it has left that, with the group that it leads then.
+//! The processes that a signal for the command reaches: the group that was made for it, and the
+//! command itself if it has left that group, with the group that it leads then.
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
@@ -7,14 +7,13 @@ use nix::unistd::{Pid, getpgid};
 
 use super::presence;
 
-/// Those that a terminal sends. Of these the leash tells the command if that has left its group: it
-/// hears them from the terminal as it does from us, and cannot know from whom.
+/// Signals that a terminal sends. The leash relays only these to a command that has left its group,
+/// because the group gets them from the terminal and from us alike.
 pub(super) const OF_TERMINALS: [Signal; 2] = [Signal::SIGINT, Signal::SIGQUIT];
 
-/// Those by which a process is asked to end.
 const ENDINGS: [Signal; 4] = [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT];
 
-/// The group, and the command's number as long as it cannot be another's.
+/// The group, and the command's number while it cannot be reused.
 #[derive(Debug)]
 pub(super) struct Reach {
     group: Pid,
@@ -30,24 +29,22 @@ impl Reach {
         self.group
     }
 
-    /// It was started in the group.
+    /// Records the command that was started in the group.
     pub(super) fn is_for(&mut self, command: Pid) {
         self.command = Some(command);
     }
 
-    /// Sends a signal to all.
     pub(super) fn signal(&self, signal: Signal) {
         self.to_strays(signal);
-        // Last, as the leash is in there itself. It fails where no process is left to hear it.
+        // Last, as the leash is in the group too. Fails if no process is left in it.
         killpg(self.group, signal).ok();
     }
 
-    /// Asks all to end.
     pub(super) fn ask_to_end(&self) {
         self.pass_on(Signal::SIGTERM);
     }
 
-    /// A signal that we were sent.
+    /// Passes on a signal that this process received.
     pub(super) fn pass_on(&self, signal: Signal) {
         if OF_TERMINALS.contains(&signal) {
             killpg(self.group, signal).ok();
@@ -55,12 +52,12 @@ impl Reach {
             self.signal(signal);
         }
         if ENDINGS.contains(&signal) {
-            // One that stands still hears it only if it goes on.
+            // A stopped process handles the signal only when it continues.
             self.signal(Signal::SIGCONT);
         }
     }
 
-    /// A signal that the group was sent, for who has left it.
+    /// Relays a signal that the group received to a command that has left it.
     pub(super) fn relay(&self, signal: Signal) {
         self.to_strays(signal);
         self.signal(Signal::SIGCONT);
@@ -68,25 +65,25 @@ impl Reach {
 
     fn to_strays(&self, signal: Signal) {
         let Some(command) = self.command else { return };
-        // The group that it leads, if it does, has its number.
+        // If the command leads a group, the group has its number.
         killpg(command, signal).ok();
         match getpgid(Some(command)) {
             Ok(group) if group == self.group || group == command => {}
             Err(Errno::ESRCH) => {}
-            // In a group of others, which may be our own, only itself is meant.
+            // In a group of other processes, possibly our own, only the command itself is meant.
             _ => {
                 kill(command, signal).ok();
             }
         }
     }
 
-    /// Once no process has the command's number any more, it may be another's soon.
+    /// Forgets a command whose number no process has any more: it may be reused.
     pub(super) fn forget_the_ended(&mut self) {
         let is_there = |command: Pid| presence::of(command) || presence::in_group(command);
         self.command = self.command.filter(|command| is_there(*command));
     }
 
-    /// Whether anybody lives in one of the groups, of whom the command and the leash have ended.
+    /// Whether a process is alive in one of the groups, after the command and the leash have ended.
     pub(super) fn left_behind(&mut self) -> bool {
         self.forget_the_ended();
         self.command.is_some() || presence::in_group(self.group)

@@ -1,4 +1,4 @@
-//! The signals that are ours to pass on.
+//! The signals that this process passes on.
 
 use std::io;
 
@@ -15,15 +15,15 @@ const PASSED_ON: [Signal; 6] = [
     Signal::SIGUSR2,
 ];
 
-/// What this process was sent, in order.
+/// The signals that this process received, in order.
 #[derive(Debug)]
 pub(crate) struct Signals {
     arrived: mpsc::UnboundedReceiver<Signal>,
 }
 
 impl Signals {
-    /// From here on those signals end nothing by themselves. What was ignored when we were started
-    /// stays ignored, for the command as well, as `nohup` wants it.
+    /// From here on, these signals do not end this process. Signals that were ignored at its start
+    /// stay ignored, for the command as well, as `nohup` expects.
     pub(crate) fn new() -> io::Result<Self> {
         Self::of(&PASSED_ON)
     }
@@ -41,7 +41,6 @@ impl Signals {
         Ok(Self { arrived })
     }
 
-    /// The next one.
     pub(crate) async fn next(&mut self) -> Signal {
         match self.arrived.recv().await {
             Some(signal) => signal,
@@ -51,7 +50,7 @@ impl Signals {
     }
 }
 
-/// The set of ignored signals, where the system tells; none elsewhere.
+/// The set of ignored signals, if the system reports it; empty otherwise.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -16,19 +16,18 @@ use super::group::{Group, farewell};
 use super::signals::Signals;
 use crate::failure::{Failure, tell};
 
-/// What SIGKILL has not ended by then, we cannot end.
+/// The longest wait after SIGKILL.
 const DIES_WITHIN: Duration = Duration::from_secs(2);
 
-/// How it came to an end.
 #[derive(Debug)]
 pub(super) enum End {
     /// The command ended while it held the lock, as far as is known.
     Exited(ExitStatus),
-    /// The lease ended first, and then the group, if it was there.
+    /// The lease ended first, and then the group, if there was one.
     Lost,
 }
 
-/// Starts the command and sees it to its end.
+/// Starts the command and waits for its end.
 pub(super) async fn of(
     guard: &LockGuard,
     mut group: Group,
@@ -38,9 +37,9 @@ pub(super) async fn of(
     kill_after: Duration,
 ) -> Result<End, Failure> {
     let mut ears = Ears { signals, suspended: Signals::of(&[Signal::SIGTSTP])? };
-    // Before the command is there to read.
+    // Before the command exists and may read.
     let foreground = Foreground::of(group.id());
-    // We may have stood still since the lock was granted, and no process has renewed it.
+    // This process may have been stopped since the grant, without a renewal.
     if let Some(why) = lost(guard) {
         group.let_go().await;
         tell(&format!("{why}; the command was not started"));
@@ -82,7 +81,6 @@ pub(super) async fn of(
     Ok(End::Exited(status))
 }
 
-/// What is said of a lease that was lost.
 fn lost(guard: &LockGuard) -> Option<String> {
     let lost = |why: &str| format!("the lease on `{}` was lost{why}", guard.key());
     match guard.ensure_held() {
@@ -92,7 +90,8 @@ fn lost(guard: &LockGuard) -> Option<String> {
     }
 }
 
-/// All of whom the end was asked for end, at the deadline by force. Whether they have.
+/// Waits until all processes have ended, and kills them at the deadline. Returns whether they have
+/// ended.
 async fn end(
     group: &mut Group,
     command: &mut Child,
@@ -106,7 +105,7 @@ async fn end(
             if killed {
                 return false;
             }
-            // With its leash, which has nothing to do any more.
+            // The leash as well, which is no longer needed.
             group.reach().signal(Signal::SIGKILL);
             (killed, deadline) = (true, now + DIES_WITHIN);
         }
@@ -119,14 +118,14 @@ async fn end(
     true
 }
 
-/// What we learn while the command is there.
+/// The signals that this process receives while the command runs.
 struct Ears<'a> {
     signals: &'a mut Signals,
     suspended: Signals,
 }
 
 impl Ears<'_> {
-    /// Hears one signal, and passes it on.
+    /// Waits for one signal, and passes it on.
     async fn hear_for(&mut self, group: &Group) {
         tokio::select! {
             signal = self.signals.next() => group.reach().pass_on(signal),

@@ -1,4 +1,4 @@
-//! What has changed from one look to the next. Pure.
+//! The changes from one query to the next. Pure.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -7,13 +7,12 @@ use serde::Serialize;
 
 use crate::row::{self, Row, Who};
 
-/// What became of one lock.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Change {
     #[serde(serialize_with = "row::timestamp")]
     pub(super) at: Option<SystemTime>,
     pub(super) event: Event,
-    /// Who had it before, if it was handed off.
+    /// The previous holder, if the lock was handed off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) previous: Option<Who>,
     #[serde(flatten)]
@@ -23,7 +22,7 @@ pub(super) struct Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Event {
-    /// It was held already when we began to look.
+    /// It was already held at the first query.
     Held,
     Taken,
     HandedOver,
@@ -35,7 +34,7 @@ impl Change {
         Self { at: Some(at), event, previous: None, lock }
     }
 
-    /// One line for people.
+    /// One line of text.
     pub(super) fn line(&self) -> String {
         let at = self.at.map(|at| humantime::format_rfc3339_seconds(at).to_string());
         let (event, holder) = match self.event {
@@ -57,12 +56,12 @@ impl Change {
     }
 }
 
-/// What was seen last.
+/// The result of the last query.
 #[derive(Debug, Default)]
 pub(super) struct Seen(Option<BTreeMap<String, Row>>);
 
 impl Seen {
-    /// What is different now, by key.
+    /// The changes since then, by key.
     pub(super) fn changes(&mut self, rows: &[Row], at: SystemTime) -> Vec<Change> {
         let now: BTreeMap<_, _> = rows.iter().map(|row| (row.key.clone(), row.clone())).collect();
         let Some(before) = self.0.replace(now) else {
@@ -89,7 +88,8 @@ impl Seen {
     }
 }
 
-/// Of a shared lock one holder is reported, and it need not be the same each time.
+/// Whether the holder is the same. Of a shared lock only one holder is reported, which may differ
+/// each time, so two reports of it count as the same.
 fn is_same(old: &Row, new: &Row) -> bool {
     let who = |row: &Row| (row.holder.clone(), row.since, row.fencing_token);
     (old.shared && new.shared) || who(old) == who(new)

@@ -1,4 +1,4 @@
-//! The view in a terminal: its keys, its clock, and the terminal as it was afterwards.
+//! The view in a terminal: its keys, its clock, and the restored terminal afterwards.
 
 use std::time::SystemTime;
 
@@ -17,18 +17,18 @@ use crate::pattern::Pattern;
 use crate::row::Row;
 use crate::run::Signals;
 
-/// What was held, and when it was asked.
+/// The held locks, and the time of the query.
 type Answer = (SystemTime, Result<Vec<Row>, Error>);
 
 pub(super) async fn run(manager: &LockManager, watch: Watch, store: String) -> Result<(), Failure> {
     let mut view = View::new(store, watch.every, watch.sort);
-    // Before the terminal is ours: an error is reported on the user's own screen.
+    // Before the terminal is switched: an error is printed on the user's own screen.
     let first = matching(manager, watch.pattern.as_ref()).await?;
     view.answered(first, SystemTime::now());
     let signals = Signals::new()?;
     let (tell, answers) = mpsc::channel(1);
     let asking = tokio::spawn(ask(manager.clone(), watch.pattern, watch.every, tell));
-    // It also makes every panic give the terminal back first.
+    // This also makes every panic restore the terminal first.
     let terminal = ratatui::try_init()?;
     let done = refresh(terminal, &mut view, answers, signals).await;
     ratatui::try_restore()?;
@@ -36,7 +36,7 @@ pub(super) async fn run(manager: &LockManager, watch: Watch, store: String) -> R
     done
 }
 
-/// Asks again and again. A store that is slow holds up the numbers and not the keys.
+/// Queries at intervals. A slow store delays the numbers but not the keys.
 async fn ask(
     manager: LockManager,
     pattern: Option<Pattern>,
@@ -45,7 +45,7 @@ async fn ask(
 ) {
     let mut every = interval(every);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // That one was asked already.
+    // The first query was sent already.
     every.tick().await;
     loop {
         every.tick().await;
@@ -78,9 +78,8 @@ async fn refresh(
                         return Ok(());
                     }
                 }
-                // A new size is drawn, the rest is not for us.
+                // A resize is drawn; all other events are ignored.
                 Some(Ok(_)) => {}
-                // The terminal is gone.
                 Some(Err(_)) | None => return Ok(()),
             },
         }

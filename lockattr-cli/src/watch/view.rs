@@ -16,23 +16,21 @@ use crate::pattern::Pattern;
 use crate::row::Row;
 use crate::sort::Sort;
 
-/// Whether to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Go,
     End,
 }
 
-/// What the terminal shows.
 pub(super) struct View {
     store: String,
     every: Duration,
-    /// All that is held, as it came.
+    /// All held locks, in the order of the answer.
     all: Vec<Row>,
-    /// What passes the filter, in order.
+    /// The locks that pass the filter, sorted.
     shown: Vec<Row>,
     asked: SystemTime,
-    /// Why the last answer did not come.
+    /// Why the last query failed.
     trouble: Option<String>,
     sort: Sort,
     reversed: bool,
@@ -40,7 +38,7 @@ pub(super) struct View {
     editing: bool,
     selected: usize,
     first: usize,
-    /// How many rows had room when it was drawn.
+    /// The number of rows at the last draw.
     page: usize,
 }
 
@@ -68,7 +66,7 @@ impl View {
         self.arrange();
     }
 
-    /// What was seen last stays, and reports it.
+    /// Keeps the last answer on screen, with the error.
     pub(super) fn failed(&mut self, why: String) {
         self.trouble = Some(why);
     }
@@ -127,13 +125,14 @@ impl View {
         }
     }
 
-    /// A caller that asks for another order wants to see what comes first in it.
+    /// Starts at the top, because a new order is read from there.
     fn arrange_anew(&mut self) {
         self.selected = 0;
         self.arrange();
     }
 
-    /// The lock that was selected stays so, wherever it is now; at the top it is the first.
+    /// Keeps the selected lock selected, wherever it is now; at the top, the first row stays
+    /// selected.
     fn arrange(&mut self) {
         let selected = self.shown.get(self.selected).filter(|_| self.selected > 0);
         let selected = selected.map(|row| row.key.clone());
@@ -166,7 +165,7 @@ impl View {
         frame.render_widget(Paragraph::new(self.foot()), foot);
     }
 
-    /// The selected one is in sight, and no room is left below the last.
+    /// Scrolls so that the selected row is visible and no row below the last is empty.
     fn scroll(&mut self) {
         let last = self.shown.len().saturating_sub(self.page);
         self.first = self.first.clamp(self.selected.saturating_sub(self.page - 1), self.selected);
@@ -206,7 +205,7 @@ impl View {
             } else {
                 Style::new()
             };
-            // To the edge, or the mark of the selected one would end with its text.
+            // To the edge, or the highlight of the selected row would end with its text.
             let wide = usize::from(table.width);
             Line::styled(format!("{:<wide$}", columns.line(cells)), style)
         });

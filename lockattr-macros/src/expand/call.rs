@@ -1,4 +1,4 @@
-//! What the attribute says, as a value for the runtime.
+//! The attribute's options, as a value for the runtime.
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, quote_spanned};
@@ -13,7 +13,7 @@ use crate::value::Manager;
 use crate::written::written;
 
 impl Expansion<'_> {
-    /// The statements that make `lockattr_call`: nothing but `when` is evaluated where that is false.
+    /// The statements that make `lockattr_call`: if `when` is false, nothing else is evaluated.
     pub(super) fn call(&self) -> TokenStream {
         let (lockattr, site) = (&self.lockattr, Span::mixed_site());
         let call = self.locking_call();
@@ -33,7 +33,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// The expression of type `Call`, for one that locks.
+    /// The expression of type `Call` for a call that locks.
     fn locking_call(&self) -> TokenStream {
         let Self { args, lockattr, function, .. } = self;
         let site = Span::mixed_site();
@@ -70,7 +70,7 @@ impl Expansion<'_> {
         built(&self.lockattr, key)
     }
 
-    /// The `LockOptions`, with a method for each option that is there.
+    /// The `LockOptions`, with a method call for each option that is set.
     fn options(&self) -> TokenStream {
         let Self { args, lockattr, .. } = self;
         let site = Span::mixed_site();
@@ -102,7 +102,7 @@ impl Expansion<'_> {
         quote_spanned! {site=> #lockattr::LockOptions::new().template(#template) #(#setters)* }
     }
 
-    /// What all keys of this attribute are called together: as it is written there.
+    /// The template of all keys of this attribute, as written.
     fn template(&self) -> TokenStream {
         let site = Span::mixed_site();
         match &*self.templates() {
@@ -114,7 +114,6 @@ impl Expansion<'_> {
         }
     }
 
-    /// What each of them is called.
     pub(super) fn templates(&self) -> Vec<TokenStream> {
         match self.locked {
             Locked::One(key) => vec![as_written(key)],
@@ -123,7 +122,7 @@ impl Expansion<'_> {
     }
 }
 
-/// The template, or the expression in its place.
+/// The template, or the text of the expression in its place.
 pub(crate) fn as_written(key: &Key) -> TokenStream {
     match key {
         Key::Template { literal, .. } => literal.to_token_stream(),
@@ -135,7 +134,6 @@ pub(crate) fn as_written(key: &Key) -> TokenStream {
     }
 }
 
-/// The expression of type `KeyBuilder`.
 pub(crate) fn built(lockattr: &Path, key: &Key) -> TokenStream {
     let site = Span::mixed_site();
     let parts = match key {
@@ -158,7 +156,7 @@ fn variant(word: &str) -> Ident {
     Ident::new(&(first.to_uppercase() + rest), Span::mixed_site())
 }
 
-/// A method of the key's builder for each part of the template, placed under the literal.
+/// A method call of the key's builder for each part of the template, located at the literal.
 fn parts(template: &Template, span: Span) -> TokenStream {
     let site = Span::mixed_site().located_at(span);
     let part = |(index, part): (usize, &Part)| match part {

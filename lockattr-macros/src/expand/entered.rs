@@ -1,4 +1,4 @@
-//! What comes of asking for the lock: the lease under its name, or what there is instead of the body.
+//! The result of the acquisition: the lease under its name, or the value instead of the body.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote_spanned;
@@ -10,13 +10,13 @@ use crate::locked_fn::Body;
 use crate::value::OnBusy;
 
 impl Expansion<'_> {
-    /// What gives the lease its name in the body.
+    /// The statement that names the lease in the body.
     pub(super) fn lease(&self) -> Option<TokenStream> {
         let Self { args, lockattr, .. } = self;
         let site = Span::mixed_site();
         args.lease.as_ref().map(|name| match self.body {
-            // The closure around this body is over before the stream is polled that it makes, so that
-            // a stream could not borrow the lease from it.
+            // The closure around this body has ended before its stream is polled, so a stream could
+            // not borrow the lease from it.
             Body::Stream { .. } => quote_spanned! {site=>
                 let #name: #lockattr::Lease = #lockattr::__private::lease();
             },
@@ -26,8 +26,8 @@ impl Expansion<'_> {
         })
     }
 
-    /// The arm for a lock that is busy, where `on_busy` has a value for that: `outcome` says what comes
-    /// of it, and learns where it stands.
+    /// The arm for a busy lock, if `on_busy` has a value for it: `outcome` makes the result from
+    /// the value and its location.
     pub(super) fn busy(
         &self,
         outcome: impl FnOnce(&Expr, Span) -> TokenStream,

@@ -1,9 +1,9 @@
-//! What a function yields, as a type that can be written in its body.
+//! The output type of a function, in a form that is valid in its body.
 
 use syn::visit_mut::{self, VisitMut};
 use syn::{ReturnType, Signature, Token, Type, TypeInfer, parse_quote_spanned, spanned::Spanned};
 
-/// The return type; `()` at the function's name where there is none.
+/// The return type; without one, `()` at the function's name.
 pub(super) fn output(sig: &Signature) -> Type {
     match &sig.output {
         ReturnType::Type(_, output) => Type::clone(output),
@@ -11,7 +11,7 @@ pub(super) fn output(sig: &Signature) -> Type {
     }
 }
 
-/// The type with `_` for each `impl Trait`, which may only stand in signatures.
+/// The type with `_` for each `impl Trait`, which is only valid in signatures.
 pub(super) fn erase_impl_trait(mut ty: Type) -> Type {
     ImplTraitEraser::default().visit_type_mut(&mut ty);
     ty

@@ -1,9 +1,10 @@
-//! Moves every parameter into the body, so that all of them are dropped before the lock is given back.
+//! Moves every parameter into the body, so that all of them are dropped before the lock is
+//! released.
 //!
-//! A body alone would take along what it mentions, and a parameter that it does not mention (`_`, an
-//! open transaction that only has to live) would be dropped by the function, after the release. So
-//! the body begins as the compiler lets an `async fn` begin: with a `let` for each parameter, in their
-//! order, which are then dropped in the opposite order.
+//! A body alone moves only what it mentions. The function would drop a parameter that it does not
+//! mention (`_`, an open transaction that only has to stay alive) after the release. So the body
+//! begins as the compiler begins an `async fn`: with a `let` for each parameter in order, which are
+//! then dropped in reverse order.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote_spanned};
@@ -15,19 +16,18 @@ use syn::{Attribute, FnArg, Pat, PatIdent, PatType, Signature, parse_quote_spann
 use super::Expansion;
 use crate::locked_fn::Body;
 
-/// The function's signature, and the statements that a body under it begins with.
+/// The function's signature, and the statements at the start of its body.
 pub(super) struct Owned {
     pub(super) sig: Signature,
     pub(super) lets: TokenStream,
 }
 
 impl Expansion<'_> {
-    /// Moves the parameters into the body.
     pub(super) fn owned(&self) -> Owned {
         let mut sig = self.function.sig.clone();
         let mut lets = TokenStream::new();
         if let Body::Stream { .. } = self.body {
-            // What its body does not mention is dropped when it is called.
+            // Parameters that the body does not mention are dropped when the function is called.
             return Owned { sig, lets };
         }
         for (index, input) in sig.inputs.iter_mut().enumerate() {
@@ -39,11 +39,11 @@ impl Expansion<'_> {
         Owned { sig, lets }
     }
 
-    /// `self` cannot be bound anew: mentioned, the body takes it along, and drops it last.
+    /// `self` cannot be rebound: a mention moves it into the body, which drops it last.
     fn receiver(&self) -> Option<TokenStream> {
         let site = Span::mixed_site();
         let taken = !self.returns_future() || self.asks_for("self");
-        // The keyword is the function's own.
+        // The keyword has the span of the function.
         let this = Ident::new("self", self.function.sig.fn_token.span);
         taken.then(|| quote_spanned! {site=> let _ = &#this; })
     }
@@ -54,7 +54,7 @@ impl Expansion<'_> {
         let names = Names::of(pat);
         let asked = names.iter().any(|name| self.asks_for(&name.ident.unraw().to_string()));
         if self.returns_future() && !asked {
-            // Dropped when the function is called, unless its body takes it along.
+            // Dropped when the function is called, unless its body moves it.
             return TokenStream::new();
         }
         if simple || asked || self.is_instrumented() {
@@ -66,7 +66,7 @@ impl Expansion<'_> {
             }
             lets.extend(names.iter().map(|binding| self.rebind(attrs, binding)));
             if names.iter().any(|binding| binding.mutability.is_some()) {
-                // It is the body's own binding that has to be mutable.
+                // The body's own binding has to be mutable.
                 attrs.push(parse_quote_spanned! {Span::mixed_site()=> #[allow(unused_mut)] });
             }
             return lets;
@@ -105,7 +105,7 @@ impl Expansion<'_> {
         names(&self.asked, name)
     }
 
-    /// Whether an attribute below may use this parameter, which is no reason to keep it out of the body.
+    /// Whether an attribute below may use this parameter, which can still be moved into the body.
     fn is_used_below(&self, name: &str) -> bool {
         self.is_instrumented()
             || self.function.attrs.iter().any(|attr| {
@@ -113,12 +113,12 @@ impl Expansion<'_> {
             })
     }
 
-    /// Whether the parameters that are not asked for are gone before the body is polled.
+    /// Whether unused parameters are dropped before the body is polled.
     fn returns_future(&self) -> bool {
         matches!(self.body, Body::Future { .. })
     }
 
-    /// `#[tracing::instrument]` records the parameters by their names: they keep them.
+    /// `#[tracing::instrument]` records the parameters by name, so they keep their names.
     fn is_instrumented(&self) -> bool {
         self.function
             .attrs
@@ -133,7 +133,6 @@ fn names(text: &str, name: &str) -> bool {
     text.split(|c| !is_word(c)).any(|word| word == name)
 }
 
-/// The names that a pattern binds, in order.
 #[derive(Default)]
 struct Names(Vec<PatIdent>);
 
@@ -152,7 +151,7 @@ impl VisitMut for Names {
     }
 }
 
-/// Gives names to what a pattern leaves out by `_`, where that can be moved.
+/// Names what a pattern leaves out by `_`, if that can be moved.
 struct Rests {
     index: usize,
     names: Vec<PatIdent>,
@@ -174,7 +173,7 @@ impl VisitMut for Rests {
                 self.names.push(binding.clone());
                 *pat = Pat::Ident(binding);
             }
-            // What is behind a reference is not the function's to drop.
+            // The function does not drop what is behind a reference.
             Pat::Reference(_) => {}
             _ => visit_mut::visit_pat_mut(self, pat),
         }

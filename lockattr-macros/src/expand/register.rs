@@ -1,4 +1,4 @@
-//! Puts the attribute as it is written into the registry of all of them, where the runtime has one.
+//! Registers the attribute as written, if the runtime has a registry.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote_spanned;
@@ -7,7 +7,7 @@ use syn::ext::IdentExt;
 use super::Expansion;
 
 impl Expansion<'_> {
-    /// An item for the start of the function, or nothing: which, is up to the runtime's features.
+    /// An item for the start of the function, or nothing, depending on the runtime's features.
     ///
     /// In braces, so that the compiler needs no semicolon after nothing.
     pub(super) fn register(&self) -> TokenStream {

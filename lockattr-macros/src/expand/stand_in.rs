@@ -1,4 +1,4 @@
-//! What stands beside the mistakes: the user's item, in a form that causes no further errors.
+//! The output beside the mistakes: the user's item, in a form that causes no further errors.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -10,8 +10,8 @@ use crate::future_shape::FutureShape;
 use crate::locked_fn::LockedFn;
 use crate::stream_shape::StreamShape;
 
-/// The function as it is, so that editors still understand it; without its body where that counts
-/// on the name that `lease` would have given it.
+/// The function unchanged, so that editors still understand it; without its body if the body uses
+/// the name that `lease` would define.
 pub(super) fn stand_in(args: &Args, function: &LockedFn, item: &TokenStream) -> TokenStream {
     let LockedFn { attrs, vis, sig, .. } = function;
     match diverging(sig) {
@@ -20,12 +20,12 @@ pub(super) fn stand_in(args: &Args, function: &LockedFn, item: &TokenStream) -> 
             #[allow(unused)]
             #vis #sig { #body }
         },
-        // A parameter that only the key names would be reported as unused besides.
+        // A parameter that only the key names would also be reported as unused.
         _ => quote! { #[allow(unused_variables)] #item },
     }
 }
 
-/// A body of any type; none where the type has to be inferred from it.
+/// A body of any type; `None` if the type has to be inferred from the body.
 fn diverging(sig: &Signature) -> Option<TokenStream> {
     let panic = quote_spanned! {Span::mixed_site()=> ::core::unreachable!() };
     if StreamShape::of(&sig.output).is_some_and(|shape| !shape.boxed) {

@@ -1,4 +1,4 @@
-//! A function that returns a stream: the lock is taken when that is first polled.
+//! A function that returns a stream: the lock is acquired at the first poll.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -12,7 +12,6 @@ use crate::stream_shape::{Item, StreamShape};
 use crate::value::OnBusy;
 
 impl Expansion<'_> {
-    /// The expression that the function returns.
     pub(super) fn stream(&self, shape: &StreamShape, block: &Block) -> TokenStream {
         let lockattr = &self.lockattr;
         let site = Span::mixed_site();
@@ -56,7 +55,6 @@ impl Expansion<'_> {
         }
     }
 
-    /// The type of the items.
     fn item(&self, shape: &StreamShape) -> Type {
         let lockattr = &self.lockattr;
         match &shape.item {
@@ -67,7 +65,6 @@ impl Expansion<'_> {
         }
     }
 
-    /// What says a refusal as an item.
     fn refuse_item(&self, item: &Type) -> TokenStream {
         let Self { args, lockattr, .. } = self;
         let site = Span::mixed_site();

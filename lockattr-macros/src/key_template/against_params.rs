@@ -1,4 +1,4 @@
-//! Holds a template against the parameters of its function.
+//! Checks a template against the parameters of its function.
 
 use std::ops::Range;
 
@@ -45,8 +45,8 @@ fn remedy(root: &str, params: &Params) -> String {
     }
 }
 
-/// The variable that a placeholder begins with. Constants, by their capitals, and calls of
-/// functions need no parameter.
+/// The variable that a placeholder begins with. Constants (in capitals) and function calls need no
+/// parameter.
 fn root(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Path(path) => variable(path.path.get_ident()?),
@@ -71,7 +71,7 @@ fn variable(ident: &Ident) -> Option<String> {
     (!keyword && !first.is_some_and(char::is_uppercase)).then_some(name)
 }
 
-/// `{id}` in a text, where `id` is a parameter: somebody is used to `format!`.
+/// `{id}` in a text, where `id` is a parameter: written as for `format!`.
 fn braced_params(text: &str, at: &Range<usize>, params: &Params) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (open, _) in text.match_indices('{') {

@@ -1,9 +1,9 @@
-//! Where a placeholder could end: each `>` that is not inside a string or a bracket.
+//! The possible ends of a placeholder: each `>` that is not inside a string or a bracket.
 //!
-//! The compiler's own lexer reports a fragment it cannot read instead of just refusing it, so the
-//! parser must be asked about whole tokens only.
+//! The compiler's lexer reports an invalid fragment as an error instead of only refusing it, so the
+//! parser may only get whole tokens.
 
-/// Deeper nesting is refused, so that no key can overflow the compiler's stack.
+/// The deepest nesting that is accepted, so that no key can overflow the compiler's stack.
 const DEEPEST: usize = 32;
 
 /// The offsets in `rest` at which the placeholder may end, up to where it stops being Rust.
@@ -50,7 +50,7 @@ fn in_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// The length of the word at the start of `rest`, with the string that it is the prefix of.
+/// The length of the word at the start of `rest`, including a string that it is the prefix of.
 fn word(rest: &str) -> Option<usize> {
     let length = rest.find(|character| !in_word(character)).unwrap_or(rest.len());
     let (word, after) = rest.split_at(length);

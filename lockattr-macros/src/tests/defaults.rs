@@ -1,8 +1,8 @@
-//! `defaults(…)`, and what an `impl` block hands off to the functions inside.
+//! `defaults(…)`, and the defaults of an `impl` block for the functions inside.
 
 use super::{check_complaints, complaints, expand};
 
-/// What the attribute says in the expansion, without spaces.
+/// The options in the expansion, without spaces.
 fn expanded(args: &str, item: &str) -> String {
     let expanded = expand(args, item).to_string().replace(' ', "");
     assert!(!expanded.contains("compile_error"), "{expanded}");
@@ -72,7 +72,7 @@ fn an_impl_hands_its_options_on_to_those_that_have_the_attribute() {
         "#[cfg_attr(feature=\"locks\",distributed_lock({defaults}retry=1),inline)]fnc(&self)"
     );
     assert!(said.contains(&conditional), "{said}");
-    // What stands in a body is another function's business.
+    // The content of a body belongs to another function.
     assert!(said.contains("fnd(&self){#[distributed_lock(key=\"other\")]asyncfne(){}}"), "{said}");
 }
 

@@ -1,4 +1,4 @@
-//! Durations: literals, expressions, and what is wrong with them.
+//! Durations: literals, expressions, and mistakes in them.
 
 use quote::ToTokens;
 

@@ -1,6 +1,6 @@
 //! Pinned expansions: `expansions/<name>.in.rs` becomes `expansions/<name>.rs`.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p lockattr-macros` writes them anew; read the difference.
+//! `UPDATE_EXPECT=1 cargo test -p lockattr-macros` updates them; review the difference.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("expansions")
 }
 
-/// The file with every attribute of ours expanded, pretty-printed.
+/// The file with every attribute of this crate expanded, pretty-printed.
 fn expand_file(input: &Path) -> String {
     let source = fs::read_to_string(input).expect("the input can be read");
     let mut file = syn::parse_file(&source).expect("the input is Rust");

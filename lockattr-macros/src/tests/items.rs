@@ -1,4 +1,4 @@
-//! What the attribute may stand on.
+//! The items that the attribute accepts.
 
 use super::{check_complaints, expand};
 
@@ -89,7 +89,7 @@ fn what_would_be_locked_only_while_it_is_made() {
     check_complaints(KEY, "async fn f() -> Result<BoxFuture<'static, u8>, E> { x() }", &[]);
 }
 
-/// What is said of a stream that only its making would be locked of.
+/// The message for a stream of which only the making would be locked.
 fn stream_in_vain(instead: &str) -> String {
     format!(
         "the lock would be given back as soon as this stream is made: write `fn f(…) -> {instead}`, \
@@ -102,7 +102,7 @@ fn stream_in_vain(instead: &str) -> String {
 fn a_stream_that_a_future_yields() {
     let boxed = stream_in_vain("BoxStream<'_, Result<_, E>>");
     for output in [
-        // What `#[async_trait]` makes of it.
+        // The output of `#[async_trait]`.
         "Pin<Box<dyn Future<Output = Result<BoxStream<'a, u8>, E>> + Send + 'async_trait>>",
         "impl Future<Output = Option<Pin<Box<dyn Stream<Item = u8>>>>>",
         "BoxFuture<'_, BoxStream<'_, u8>>",
@@ -110,7 +110,7 @@ fn a_stream_that_a_future_yields() {
     ] {
         check_complaints(KEY, &format!("fn f() -> {output} {{ x() }}"), &[&boxed]);
     }
-    // What else a future may yield, as an `async fn` does.
+    // Other outputs that a future may yield, as an `async fn` may.
     for output in ["OrderBoxFuture<'_>", "BoxFuture<'_, Result<BoxFuture<'_, u8>, E>>"] {
         check_complaints(KEY, &format!("fn f() -> {output} {{ x() }}"), &[]);
     }

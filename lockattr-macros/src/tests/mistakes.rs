@@ -1,4 +1,4 @@
-//! What is said about the attribute's arguments.
+//! The messages about the attribute's arguments.
 
 use super::{FUNCTION, check_complaints, complaints};
 use crate::options::{OPTIONS, expected};
@@ -307,7 +307,7 @@ fn options_that_exclude_each_other() {
     for mode in ["shared", "exclusive"] {
         check(&format!("key = \"s\", permits = 3, mode = {mode}"), &[sharing]);
     }
-    // Whatever is wrong with either of them besides.
+    // Whatever other mistakes either of them has.
     check(
         "keys = [], key = \"<>\", mode = both, permits = 0",
         &[

@@ -1,4 +1,4 @@
-//! Whatever the tokens: an answer, and no panic.
+//! Any tokens yield an answer, and no panic.
 
 use proc_macro2::TokenStream;
 use proptest::collection::vec;
@@ -9,7 +9,7 @@ use crate::key_template::Template;
 use crate::options::OPTIONS;
 use crate::params::Params;
 
-/// A token, or a group of them, that means something to the attribute or to no caller.
+/// A token, or a group of them, with or without a meaning to the attribute.
 fn token() -> impl Strategy<Value = String> {
     const PUNCTUATION: &str = "= , ; : :: . < > & * ! ? # - + | -> => @ ' _ .. ~ $ %";
     const WORDS: &str = "error skip return cancel ignore run_unlocked await background true false \
@@ -41,7 +41,7 @@ fn soup() -> impl Strategy<Value = String> {
     vec(token(), 0..24).prop_map(|tokens| tokens.join(" "))
 }
 
-/// Expands what a lexer takes: the compiler hands off nothing else.
+/// Expands only valid tokens: the compiler passes no others.
 fn expand_tokens(args: &str, item: &str) {
     let lexes = |source: &str| source.parse::<TokenStream>().is_ok();
     if lexes(args) && lexes(item) {

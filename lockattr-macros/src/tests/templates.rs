@@ -1,4 +1,4 @@
-//! Key templates: what they are cut into, and what is wrong with them.
+//! Key templates: their parts, and the mistakes in them.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ fn params() -> Params {
     Params::of(&syn::parse_str::<Signature>(signature).expect("a signature"))
 }
 
-/// `"product:" <id>':'` for a text and a placeholder that a colon follows; or all that is wrong.
+/// `"product:" <id>':'` for a text and a placeholder that a colon follows; or all mistakes.
 fn describe(source: &str) -> String {
     let (template, mut faults) = Template::parse(source);
     faults.extend(template.faults_against(&params()));

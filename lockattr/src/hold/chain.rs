@@ -1,9 +1,9 @@
-//! The call chain: which holds the running code is inside of, and whose turn it is to enter again.
+//! The call chain: the holds that the running code is inside of, and the order of nested entries.
 //!
-//! Ownership belongs to the chain of calls, neither to the thread nor to the task. Each hold has a
-//! gate that its direct children pass one at a time; a child's own children pass the child's gate.
-//! So nested calls enter again, and two branches of a `join!` take turns. A child's turn lasts for as
-//! long as anybody is inside of it, also a task that outlives it.
+//! A hold belongs to a chain of calls, not to a thread or a task. Each entry into a hold has a gate
+//! that its direct children pass one at a time; a child's own children pass the child's gate. So a
+//! nested call re-enters the hold, and two branches of a `join!` enter it one after the other. A
+//! child blocks the gate for as long as any code runs inside it, including a task that outlives it.
 
 mod frame;
 
@@ -19,11 +19,11 @@ tokio::task_local! {
     static INNERMOST: Option<Arc<ChainLink>>;
 }
 
-/// Being inside an entry, and inside of what that is in: a link of the chain.
+/// A link of the chain: an entry, and the link around it.
 #[derive(Debug)]
 pub(crate) struct ChainLink {
     entry: Arc<Frame>,
-    /// Whether the lease had ended before this code began: it is no holder.
+    /// Whether the lease had ended before this code began, so that the code holds no lock.
     without_lease: bool,
     around: Option<Arc<ChainLink>>,
 }
@@ -32,8 +32,8 @@ fn innermost() -> Option<Arc<ChainLink>> {
     INNERMOST.try_with(Option::clone).ok().flatten()
 }
 
-/// The innermost entry into a hold on `key`, if this chain has one from the manager that `watchdog`
-/// serves; one that is over only if there is no other.
+/// The innermost entry of this chain into a hold on `key`, from the manager that `core` belongs to.
+/// An entry that is over is returned only if there is no other.
 pub(crate) fn find(core: &Arc<Core>, key: &str) -> Option<Arc<Frame>> {
     let found = INNERMOST.try_with(|innermost| {
         let (mut inside, mut over) = (innermost.as_ref(), None);
@@ -52,43 +52,41 @@ pub(crate) fn find(core: &Arc<Core>, key: &str) -> Option<Arc<Frame>> {
     found.ok().flatten()
 }
 
-/// All entries that the running code is inside of, of any manager, the innermost first.
+/// All entries that the running code is inside of, of any manager, innermost first.
 pub(crate) fn entries() -> impl Iterator<Item = Arc<Frame>> {
     std::iter::successors(innermost(), |inside| inside.around.clone())
         .map(|inside| inside.entry.clone())
 }
 
-/// The leases of those entries, but for code that [has none](ChainPosition::without_lease).
+/// The leases of those entries, except for code that [has none](ChainPosition::without_lease).
 pub(crate) fn leases() -> impl Iterator<Item = Lease> {
     std::iter::successors(innermost(), |inside| inside.around.clone())
         .filter(|inside| !inside.without_lease)
         .map(|inside| Lease::new(inside.entry.clone()))
 }
 
-/// How many entries the running code is inside of within this one.
+/// The number of entries between the running code and this one.
 pub(crate) fn within(entry: &Arc<Frame>) -> usize {
     entries().take_while(|inner| !Arc::ptr_eq(inner, entry)).count()
 }
 
-/// A future in the call chain.
 pub(crate) type Chained<F> = TaskLocalFuture<Option<Arc<ChainLink>>, F>;
 
-/// Runs `future` inside of what this code is inside of.
+/// Runs `future` at the current position of the chain.
 pub(crate) fn in_current_chain<F: Future>(future: F) -> Chained<F> {
     ChainPosition::here().run_future(future)
 }
 
-/// Where running code stands in the call chain.
+/// A position in the call chain.
 #[derive(Clone, Debug)]
 pub(crate) struct ChainPosition(Option<Arc<ChainLink>>);
 
 impl ChainPosition {
-    /// Where this code stands.
     pub(crate) fn here() -> Self {
         Self(innermost())
     }
 
-    /// Inside these entries, the last of them innermost, and inside of what this code is inside of.
+    /// Inside these entries, the last of them innermost, and inside the current position.
     #[inline]
     pub(crate) fn inside(entries: impl IntoIterator<Item = Arc<Frame>>) -> Self {
         let enter =
@@ -96,12 +94,12 @@ impl ChainPosition {
         Self(entries.into_iter().fold(innermost(), enter))
     }
 
-    /// The innermost entry.
     pub(crate) fn entry(&self) -> Option<&Frame> {
         self.0.as_ref().map(|inside| &*inside.entry)
     }
 
-    /// The same for code that is no holder, because the innermost lease ended before it began.
+    /// The same position for code that holds no lock, because the innermost lease ended before it
+    /// began.
     pub(crate) fn without_lease(self) -> Self {
         Self(self.0.map(|inside| {
             let ChainLink { entry, around, .. } = &*inside;
@@ -110,18 +108,17 @@ impl ChainPosition {
         }))
     }
 
-    /// Runs `work` there, on this thread.
+    /// Runs `work` at this position, on this thread.
     pub(crate) fn run<T>(&self, work: impl FnOnce() -> T) -> T {
         INNERMOST.sync_scope(self.0.clone(), work)
     }
 
-    /// Runs `future` there.
     pub(crate) fn run_future<F: Future>(self, future: F) -> Chained<F> {
         INNERMOST.scope(self.0, future)
     }
 }
 
-/// The lease of the innermost hold that the running code is inside of, in any function below it.
+/// The lease of the innermost hold that the running code is inside of, at any call depth.
 ///
 /// `None` outside of an annotated function, [`with_lock`](crate::LockManager::with_lock) and
 /// [`LockGuard::scope`](crate::LockGuard::scope), and in a spawned task that was not wrapped with

@@ -1,4 +1,5 @@
-//! What all holds of one manager share: its store, the watchdog that renews them, and the wait queues of the process.
+//! What all holds of one manager share: its store, its watchdog, and the wait queues of the
+//! process.
 
 use crate::store::AnyStore;
 use std::sync::Arc;
@@ -11,7 +12,6 @@ use super::permits::Permits;
 use crate::queue::{CachedLock, Limits};
 use crate::watchdog::{Queues, Watchdog};
 
-/// What all holds of one manager share.
 pub(crate) struct Core {
     pub(crate) watchdog: Arc<Watchdog>,
     queues: Arc<ProcessQueues>,
@@ -32,18 +32,18 @@ impl Core {
         self.watchdog.store()
     }
 
-    /// The queues of callers that want a lock alone, or to read where a writer can let them in. A cached lock
-    /// lies in its queue too.
+    /// The queues of callers that want a lock exclusively, and of readers in stores where a writer
+    /// can let them in. A cached lock is kept in its queue too.
     pub(crate) fn queues(&self) -> &Arc<WaitQueues> {
         &self.queues.queues
     }
 
-    /// The queues of callers that want a permit, or to read where no writer can let them in.
+    /// The queues of callers that want a permit, and of readers in stores where no writer can let
+    /// them in.
     pub(crate) fn askers(&self) -> &Arc<WaitQueues> {
         &self.queues.askers
     }
 
-    /// The permits of this process.
     pub(crate) fn permits(&self) -> &Permits {
         &self.permits
     }
@@ -55,7 +55,6 @@ impl std::fmt::Debug for Core {
     }
 }
 
-/// The wait queues of one manager in this process.
 struct ProcessQueues {
     queues: Arc<WaitQueues>,
     askers: Arc<WaitQueues>,

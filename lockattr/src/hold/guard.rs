@@ -1,4 +1,4 @@
-//! The guard that owns a hold, and gives it back on every way out.
+//! The guard that owns a hold and releases it on every exit path.
 
 mod blocking;
 mod destination;
@@ -22,22 +22,22 @@ use crate::{Error, Lease, LostReason};
 use held::OwnedLease;
 pub(crate) use reader_group::ReaderGroup;
 
-/// Owns a hold: the lock is ours until the guard is released or dropped, or the lease is lost.
+/// Owns a hold: the lock is held until the guard is released or dropped, or the lease is lost.
 ///
-/// Dereferences to [`Lease`]. [`release`](Self::release) gives the lock back and tells how it
-/// went; dropping gives it back as well, a little later and without an answer. Dropped with a
-/// runtime that ends, or after that, it is given back by a thread, and the drop waits for it. A
-/// store that is away holds up all such drops together for a second.
+/// Dereferences to [`Lease`]. [`release`](Self::release) releases the lock and returns the outcome.
+/// Dropping the guard releases the lock as well, a little later and without a result. If the
+/// runtime is ending or has ended, a thread does this and the drop waits for it. If the store
+/// cannot be reached, all such drops together wait for at most one second.
 ///
-/// A process that was forked from the one that has the lock does not have it: there
-/// [`ensure_held`](Lease::ensure_held) is [`Error::Lost`], and dropping the copy of the guard gives nothing
-/// back.
+/// A process that was forked from the holder does not hold the lock: there
+/// [`ensure_held`](Lease::ensure_held) returns [`Error::Lost`], and dropping the copy of the guard
+/// releases nothing.
 ///
-/// A guard that is leaked ([`std::mem::forget`]) is renewed for as long as its manager's watchdog
-/// runs, unless `max_hold` says otherwise.
+/// A leaked guard ([`std::mem::forget`]) is renewed for as long as its manager's watchdog runs,
+/// unless `max_hold` limits it.
 ///
-/// A guard does not by itself make the calls below it nested: run them in
-/// [`scope`](Self::scope), or use [`with_lock`](crate::LockManager::with_lock).
+/// A guard alone does not make later calls nested: run them in [`scope`](Self::scope), or use
+/// [`with_lock`](crate::LockManager::with_lock).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -55,22 +55,21 @@ pub(crate) use reader_group::ReaderGroup;
 #[must_use = "the lock is given back as soon as the guard is dropped"]
 pub struct LockGuard {
     ownership: Ownership,
-    /// Of several keys, those that were entered again: their turns end with the guard.
+    /// With several keys, the holds that were re-entered: the guard leaves them when it is dropped.
     also: Vec<LockGuard>,
-    /// Who looks on, if anybody. The last field: by then it is decided how the hold ended.
+    /// Observes the hold, if there is an observer. The last field: by the time it is dropped, it is
+    /// decided how the hold ended.
     watched: HoldObservation,
 }
 
-/// What a guard has, and how it lets go of it.
+/// What a guard owns, and how it releases it.
 enum Ownership {
-    /// The lock itself.
     Lock(Lease, OwnedLease),
-    /// Its turn inside the hold around it: it lets go by dropping that.
+    /// The permission to be inside the hold around it; dropping that leaves the hold.
     Reentry(Reentry),
 }
 
 impl LockGuard {
-    /// The guard of a nested call that entered again.
     pub(crate) fn reentered(turn: Reentry) -> Self {
         Self::of(Ownership::Reentry(turn))
     }
@@ -86,7 +85,7 @@ impl LockGuard {
         }
     }
 
-    /// The same, of this kind of lock.
+    /// The same, for this kind of lock.
     pub(crate) fn at(self, site: Option<Site>) -> Self {
         if let Some(site) = site {
             self.lease().frame().set_site(site);
@@ -94,17 +93,16 @@ impl LockGuard {
         self
     }
 
-    /// Somebody looks on from here to the end of the hold.
+    /// Adds an observer, from here to the end of the hold.
     pub(crate) fn watch(&mut self, watched: HoldObservation) {
         self.watched = watched;
     }
 
-    /// The span that belongs to the hold.
     pub(crate) fn span(&self) -> Option<&Span> {
         self.watched.span()
     }
 
-    /// The same, with the turns of other keys that were entered again.
+    /// The same, with other keys that were re-entered.
     pub(crate) fn and(mut self, also: Vec<LockGuard>) -> Self {
         if !also.is_empty() {
             let beside = also.iter().map(|guard| guard.lease().frame().clone());
@@ -114,19 +112,19 @@ impl LockGuard {
         self
     }
 
-    /// Gives the lock back and waits for the answer.
+    /// Releases the lock and waits for the answer.
     ///
-    /// The guard of a nested call gives nothing back to the store: the outermost one does.
+    /// The guard of a nested call releases nothing in the store: the outermost guard does.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] if the lock was no longer ours, so that somebody else may have worked at
-    /// the same time; [`Error::Store`] if the store could not be asked, and then the manager goes
-    /// on trying until the lease has ended by itself.
+    /// [`Error::Lost`] if the lock was no longer held, so that another caller may have worked at
+    /// the same time; [`Error::Store`] if the store could not be reached. Then the manager keeps
+    /// trying until the lease expires.
     ///
     /// # Cancel safety
     ///
-    /// If dropped, the lock is given back all the same.
+    /// If dropped, the release still happens.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -158,13 +156,13 @@ impl LockGuard {
         released
     }
 
-    /// Gives the lock back without waiting for the answer: when this returns, the store's client has the
-    /// release.
+    /// Releases the lock without waiting for the answer: when this returns, the store's client has
+    /// the release.
     pub(crate) async fn release_in_background(mut self) -> Result<(), Error> {
         self.hand_release_to_client().await.0
     }
 
-    /// The same; when this returns, the client had its turn to write the release to its connection.
+    /// The same; when this returns, the client had a chance to write the release to its connection.
     pub(crate) async fn release_until_sent(mut self) -> Result<(), Error> {
         let (held, waits) = self.hand_release_to_client().await;
         if waits {
@@ -183,14 +181,15 @@ impl LockGuard {
         (held, waits)
     }
 
-    /// Runs `future` as part of this hold: calls below it that want the same key enter again, and
-    /// [`current`](crate::current) finds this lease.
+    /// Runs `future` as part of this hold: calls inside it that want the same key re-enter the
+    /// hold, and [`current`](crate::current) finds this lease.
     ///
-    /// A scope returns what `future` returns, so it cannot refuse. If the lease has ended before `future`
-    /// is first polled, the future runs without the lock: [`current`](crate::current) and
-    /// [`held`](crate::held) find no lease, annotated calls that want the key get
-    /// [`Error::Lost`], and there is a warning event. Call [`ensure_held`](Lease::ensure_held) as the
-    /// first line, or use [`with_lock`](crate::LockManager::with_lock), whose body never begins so.
+    /// A scope returns what `future` returns, so it cannot report an error of its own. If the lease
+    /// has ended before `future` is first polled, the future runs without the lock:
+    /// [`current`](crate::current) and [`held`](crate::held) find no lease, annotated calls that
+    /// want the key get [`Error::Lost`], and a warning event is emitted. Call
+    /// [`ensure_held`](Lease::ensure_held) as the first line, or use
+    /// [`with_lock`](crate::LockManager::with_lock), whose body never begins without the lock.
     ///
     /// # Cancel safety
     ///
@@ -212,7 +211,7 @@ impl LockGuard {
         Scoped::new(self.place(), future)
     }
 
-    /// Where code stands that runs as part of this hold.
+    /// The position in the call chain of code that runs as part of this hold.
     pub(crate) fn place(&self) -> ChainPosition {
         let innermost = self.lease().frame().clone();
         if self.also.is_empty() {
@@ -222,17 +221,17 @@ impl LockGuard {
         ChainPosition::inside(beside.chain([innermost]))
     }
 
-    /// Gives back what is left of a lease that has ended: its keys, and the turns of other keys that
-    /// were entered again.
+    /// Releases what is left of a lease that has ended: its keys, and other keys that were
+    /// re-entered.
     pub(crate) async fn let_go(mut self) -> (Arc<[LockKey]>, Vec<LockGuard>) {
         let turns = std::mem::take(&mut self.also);
         let keys = self.lease().frame().hold().claim().shared_keys().clone();
-        // That it was lost is known.
+        // The loss is already known.
         self.release_in_background().await.ok();
         (keys, turns)
     }
 
-    /// Of several keys, whether the holds that were entered again are still held.
+    /// With several keys, whether the re-entered holds are still held.
     pub(crate) fn turns_are_held(&self) -> bool {
         self.also.iter().all(|turn| turn.ensure_held().is_ok())
     }
@@ -242,12 +241,12 @@ impl LockGuard {
         self.lease().frame().hold().check(Instant::now()) == Err(LostReason::ShutDown)
     }
 
-    /// Whether the lock is that of the process from which this one was forked.
+    /// Whether the lock belongs to the process from which this one was forked.
     pub(crate) fn is_left_to_parent(&self) -> bool {
         !self.lease().frame().hold().is_of_this_process()
     }
 
-    /// Whether this is a nested call's, which gives nothing back to the store.
+    /// Whether this guard is that of a nested call, which releases nothing in the store.
     pub(crate) fn is_nested(&self) -> bool {
         matches!(self.ownership, Ownership::Reentry(_))
     }
@@ -271,7 +270,8 @@ impl fmt::Debug for LockGuard {
 mod tests {
     use crate::{LockManager, LockOptions};
 
-    /// Red without: `Debug` of either; an owner token in one would be a key to the lock.
+    /// Red without: `Debug` of either type. An owner token in one would allow any reader of a log
+    /// to release the lock.
     #[tokio::test]
     async fn a_guard_shows_in_a_log_what_it_holds_and_not_by_which_token() {
         let manager = LockManager::connect("memory://").await.unwrap();

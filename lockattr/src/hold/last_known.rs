@@ -1,4 +1,4 @@
-//! What a process knows of a lock for which its callers wait.
+//! What a process knows of a lock that its callers wait for.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -11,13 +11,13 @@ use crate::lock::retry::Attempts;
 use crate::store::{Claim, StoreError};
 use crate::{Error, Holder};
 
-/// What the asker of a queue learned last. A waiter whose wait budget ends reports it, and need not ask
-/// the store once more.
+/// What the head of a queue learned last. A waiter whose wait budget ends reports it, and needs no
+/// request of its own.
 #[derive(Clone)]
 pub(crate) enum LastKnown {
     /// This process has the lock.
     Ours(Arc<Claim>),
-    /// The same, and these readers of it have the lock together.
+    /// This process has the lock, and these readers hold it together.
     Readers(Arc<Claim>, Weak<ReaderGroup>),
     /// The store answered that another claim has it.
     HeldElsewhere(Option<Box<Holder>>),
@@ -45,7 +45,6 @@ impl LastKnown {
         }
     }
 
-    /// The readers that have the lock together.
     pub(crate) fn readers(&self) -> Option<Arc<ReaderGroup>> {
         match self {
             Self::Readers(_, readers) => readers.upgrade(),
@@ -53,7 +52,7 @@ impl LastKnown {
         }
     }
 
-    /// What a waiter reports whose wait budget ends now.
+    /// What a waiter reports when its wait budget ends now.
     pub(crate) fn error(self, key: &str, attempts: &Attempts) -> Error {
         let holder = match self {
             Self::Ours(claim) | Self::Readers(claim, _) => {
@@ -76,15 +75,16 @@ pub(crate) fn contended(key: &str, attempts: &Attempts, holder: Option<Box<Holde
     }
 }
 
-/// The wait queues of a manager: waiters say on which options they want the lock, and are handed a guard.
+/// The wait queues of a manager: waiters state the options they want the lock with, and receive a
+/// guard.
 pub(crate) type WaitQueues = crate::queue::WaitQueues<ResolvedOptions, crate::LockGuard, LastKnown>;
 
-/// The head of one of them: it asks the store, or has the lock.
+/// The head of a wait queue: it asks the store, or holds the lock.
 pub(crate) type Head = crate::queue::Head<ResolvedOptions, crate::LockGuard, LastKnown>;
 
 /// A waiter of this process that gets a lock next.
 pub(crate) type SelectedWaiter =
     crate::queue::SelectedWaiter<ResolvedOptions, crate::LockGuard, LastKnown>;
 
-/// That place, as those see it who have the lock together.
+/// The head as seen by readers that hold the lock together.
 pub(crate) type SharedHead = crate::queue::SharedHead<ResolvedOptions, crate::LockGuard, LastKnown>;

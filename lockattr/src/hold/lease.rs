@@ -1,4 +1,4 @@
-//! The handle to a hold: everything that only looks or extends.
+//! The handle to a hold, for code that only inspects or extends it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::lock::options::check_ttl;
 use crate::store::{RenewOutcome, RenewRequest};
 use crate::{Error, FencingToken, LostReason};
 
-/// A claim with an end, as its holder sees it: cheap to clone, and no hold by itself.
+/// A view of a hold: cheap to clone, and without ownership.
 ///
 /// [`LockGuard`](crate::LockGuard) dereferences to it, the attribute's `lease = name` binds one,
 /// and [`current`](crate::current) finds the innermost.
@@ -48,24 +48,24 @@ impl Lease {
         &self.frame
     }
 
-    /// What is held, as the caller named it; the first of [several](Self::keys).
+    /// The key, as the caller named it; the first of [several](Self::keys).
     pub fn key(&self) -> &str {
         self.frame.hold().claim().key().as_str()
     }
 
-    /// All keys of this hold, in order, where several were asked for at once. Those that the call
-    /// chain held before, and that were entered again, belong to the holds around it.
+    /// All keys of this hold in order, if the call asked for several. Keys that the call chain held
+    /// before and that were re-entered belong to the holds around it.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.frame.hold().claim().keys().iter().map(LockKey::as_str)
     }
 
-    /// The number of this acquisition, captured when it was granted: the same in nested calls.
+    /// The number of this acquisition, fixed when it was granted: the same in nested calls.
     pub fn fencing_token(&self) -> FencingToken {
         self.frame.hold().fencing()
     }
 
-    /// How long the lease may still be relied on if no caller renews it: TTL, less the time since
-    /// *before* it was asked for, less a drift of 1 % and 2 ms. Zero once it has ended.
+    /// How long the lease is valid without another renewal: the TTL, minus the time since *before*
+    /// the request, minus a drift of 1 % and 2 ms. Zero once it has ended.
     pub fn remaining(&self) -> Duration {
         let now = Instant::now();
         match self.frame.ensure_held(now) {
@@ -74,12 +74,12 @@ impl Lease {
         }
     }
 
-    /// Asks the clock, not the store, whether the lease may still be relied on: call it before
+    /// Checks by the clock, without asking the store, that the lease is still valid: call it before
     /// every step that cannot be undone.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] once the lease has ended, for whatever reason; it never comes back.
+    /// [`Error::Lost`] once the lease has ended, for whatever reason; it is never valid again.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -127,21 +127,21 @@ impl Lease {
         self.frame.clone().ended().await;
     }
 
-    /// How deep this call is nested in the hold: 1 for the acquisition, 2 for a call inside it
-    /// that entered again, and so on.
+    /// The nesting depth of this call in the hold: 1 for the acquisition, 2 for a call inside it
+    /// that re-entered, and so on.
     pub fn depth(&self) -> u32 {
         self.frame.depth
     }
 
-    /// Makes the lease run for at least `ttl` from now, and every later renewal as well.
+    /// Makes the lease and every later renewal last for at least `ttl` from now.
     ///
-    /// It never shortens, and never goes past `max_hold`.
+    /// It never shortens the lease, and never exceeds `max_hold`.
     ///
     /// # Errors
     ///
     /// [`Error::Lost`] if the lease has ended, [`Error::Store`] if the store could not be asked
-    /// (the lease then stands as it was), [`Error::InvalidOptions`] if `ttl` is not 10 ms to 30
-    /// days, or longer than the store takes.
+    /// (the lease then stays as it was), [`Error::InvalidOptions`] if `ttl` is not between 10 ms
+    /// and 30 days, or is longer than the store allows.
     ///
     /// # Cancel safety
     ///
@@ -164,7 +164,7 @@ impl Lease {
         let hold = self.frame.hold();
         check_ttl(ttl, self.frame.core().store().longest_ttl())?;
         let asked = Instant::now();
-        // In a fork too, which has no connection of its own to ask by.
+        // In a fork too, which has no connection of its own.
         hold.ensure_held(asked)?;
         let renewed_ttl = hold.at_most(ttl, asked);
         hold.asking_for(asked, renewed_ttl);
@@ -173,7 +173,7 @@ impl Lease {
             Some(Ok(RenewOutcome::Renewed)) => {
                 hold.lengthen(ttl);
                 hold.renewed(asked, renewed_ttl);
-                // The answer may have come after the end: then it is lost all the same.
+                // The answer may arrive after the end: then the lease is lost all the same.
                 hold.ensure_held(Instant::now())
             }
             Some(Err(error)) => Err(error.about(&hold.claim().named())),

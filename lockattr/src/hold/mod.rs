@@ -1,5 +1,5 @@
-//! One held lock: the guard that owns it, the lease handle, the call chain that may enter it again, and where it goes when its
-//! holder releases it.
+//! One held lock: its guard, its lease handle, the call chain that may re-enter it, and where it
+//! goes after its release.
 
 pub(crate) mod chain;
 pub(crate) mod core;

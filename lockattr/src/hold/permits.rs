@@ -1,5 +1,6 @@
-//! Which permits this process has. While it has all permits of a key, no process that names the same number of permits
-//! is granted one. So the next number is the last one given here plus one, and the store need not be asked.
+//! The permits that this process has. While it has all permits of a key, no process that names the
+//! same number of permits is granted one. So the next number is the last number given here plus
+//! one, and no request to the store is needed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,23 +11,23 @@ use crate::FencingToken;
 use crate::lease::LeaseState;
 use crate::store::Sharing;
 
-/// With more permits than this, no caller checks whether all are here: each number is asked for.
+/// With more permits than this, the process does not check whether it has all: it requests each
+/// number.
 const MAX_TRACKED: usize = 64;
 
-/// The permits of this process, by the names of their locks.
+/// The permits of this process, by lock name.
 #[derive(Default)]
 pub(crate) struct Permits(Mutex<HashMap<Box<str>, KeyPermits>>);
 
-/// Those of one lock.
 struct KeyPermits {
-    /// Who has each lease now, by the watchdog's number of it.
+    /// The current hold of each lease, by the watchdog's number of the lease.
     leases: Vec<(u64, Arc<LeaseState>)>,
     /// The greatest number given here since the process got the first of these leases.
     last: FencingToken,
 }
 
 impl Permits {
-    /// The lease of this number is a permit, and this hold has it from now on.
+    /// Records that this hold has the lease of this number, which is a permit.
     pub(crate) fn came(&self, id: u64, hold: &Arc<LeaseState>) {
         let mut locks = self.locks();
         let (name, last) = (hold.claim().key().name(), hold.fencing());
@@ -42,7 +43,8 @@ impl Permits {
         }
     }
 
-    /// The lease goes back to the store. Told before the store is: from then on another process may be granted it.
+    /// Records that the lease goes back to the store. Called before the store is notified: from
+    /// then on another process may be granted the permit.
     pub(crate) fn goes(&self, id: u64, name: &str) {
         let mut locks = self.locks();
         if let Some(lock) = locks.get_mut(name) {
@@ -59,7 +61,8 @@ impl Permits {
         locks.get(name).is_some_and(|lock| lock.next(sharing, now).is_some())
     }
 
-    /// The next number, if all of these permits are here, and a number is left of those that the store reserved.
+    /// The next number, if all of these permits are here and one is left of the numbers that the
+    /// store reserved.
     pub(crate) fn next(&self, name: &str, sharing: Sharing, now: Instant) -> Option<FencingToken> {
         let mut locks = self.locks();
         let lock = locks.get_mut(name)?;
@@ -68,7 +71,7 @@ impl Permits {
     }
 
     fn locks(&self) -> MutexGuard<'_, HashMap<Box<str>, KeyPermits>> {
-        // Nothing in there can panic half-way, so a poisoned lock is still good.
+        // No code inside can panic half-way, so a poisoned lock is still valid.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

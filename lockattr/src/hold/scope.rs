@@ -1,4 +1,4 @@
-//! Code that runs as part of a hold whose guard its caller keeps.
+//! Code that runs as part of a hold while its caller keeps the guard.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,7 +10,7 @@ use super::stage::Stage;
 use crate::hold::chain::ChainPosition;
 
 pin_project! {
-    /// A future inside of a hold, by way of [`LockGuard::scope`](crate::LockGuard::scope).
+    /// A future inside a hold, run by [`LockGuard::scope`](crate::LockGuard::scope).
     #[must_use]
     pub(crate) struct Scoped<F> {
         #[pin]
@@ -37,14 +37,14 @@ impl<F: Future> Future for Scoped<F> {
     }
 }
 
-/// Runs `work` inside of a hold, by way of
-/// [`LockGuard::scope_blocking`](crate::LockGuard::scope_blocking).
+/// Runs `work` inside a hold, for [`LockGuard::scope_blocking`](crate::LockGuard::scope_blocking).
 pub(crate) fn run_scoped<T>(place: ChainPosition, work: impl FnOnce() -> T) -> T {
     entered(place).run(work)
 }
 
-/// The place as its code finds it. A scope returns what its code returns, so it cannot refuse: code
-/// that begins on a lease that has ended finds no current lease, and its nested calls are lost.
+/// The position for the code of a scope. A scope returns what its code returns, so it cannot fail:
+/// code that begins after its lease has ended finds no current lease, and its nested calls are
+/// lost.
 fn entered(place: ChainPosition) -> ChainPosition {
     match place.entry().map(|entry| enter(entry, None)) {
         Some(Err(error)) => {

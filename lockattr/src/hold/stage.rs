@@ -1,4 +1,4 @@
-//! How far a body is: it waits for its place in the call chain, runs in it, or is over.
+//! The stage of a body: it waits for its position in the call chain, runs in it, or is over.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,7 +8,6 @@ use pin_project_lite::pin_project;
 use super::chain::{ChainPosition, Chained};
 
 pin_project! {
-    /// A body, which gets its place in the call chain when it begins.
     #[project = StageProj]
     pub(crate) enum Stage<B> {
         Waits { body: Option<B> },
@@ -18,7 +17,7 @@ pin_project! {
 }
 
 impl<B: Future> Stage<B> {
-    /// Puts the body in its place, if it waits.
+    /// Puts the body in its position, if it waits.
     #[inline]
     pub(crate) fn begin(mut self: Pin<&mut Self>, place: ChainPosition) {
         if let StageProj::Waits { body } = self.as_mut().project()
@@ -28,7 +27,6 @@ impl<B: Future> Stage<B> {
         }
     }
 
-    /// Polls the body that has begun.
     #[inline]
     pub(crate) fn poll_begun(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<B::Output> {
         match self.project() {

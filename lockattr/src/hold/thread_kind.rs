@@ -1,4 +1,4 @@
-//! Whether this thread may wait.
+//! Whether this thread may block.
 
 use std::pin::pin;
 use std::task::{Context, Waker};
@@ -11,7 +11,8 @@ use crate::Error;
 /// More than any task may do before tokio makes it yield.
 const MORE_THAN_ANY_BUDGET: u32 = 256;
 
-/// Refuses to wait where other tasks would wait too, perhaps those that the lock is waited for.
+/// Refuses to block a thread on which other tasks would wait too, perhaps the one that holds the
+/// lock.
 pub(crate) fn may_wait(key: &str) -> Result<(), Error> {
     if !polls_a_task() {
         return Ok(());
@@ -24,12 +25,12 @@ pub(crate) fn may_wait(key: &str) -> Result<(), Error> {
     )))
 }
 
-/// Whether tokio polls something on this thread just now.
+/// Whether tokio polls something on this thread now.
 ///
-/// It has no question for that, and panics where one blocks a thread that it needs. But what it polls
-/// has a budget, and what runs in `spawn_blocking`, in `block_in_place` or beside a runtime has none. The
-/// answer "yes" costs the task its next turn. (A future in tokio's `unconstrained` has no budget: it
-/// would wait, and be told `Contended` in the end.)
+/// Tokio has no function for that; it panics when a thread that it needs is blocked. But what it
+/// polls has a budget, and code in `spawn_blocking`, in `block_in_place` or outside a runtime has
+/// none. The answer "yes" uses up the task's budget. (A future in tokio's `unconstrained` has no
+/// budget: it would block, and get `Contended` in the end.)
 fn polls_a_task() -> bool {
     if Handle::try_current().is_err() {
         return false;

@@ -1,8 +1,9 @@
-//! The first acquisition of a lock, from the call to the store and back, in the order in which it runs:
-//! `acquire_new`, `acquire_unobserved`, `ask_or_wait`, `ask_store`, `PendingAcquire::{ask, send, granted}`.
+//! The first acquisition of a lock, from the call to the store and back, in the order in which it
+//! runs: `acquire_new`, `acquire_unobserved`, `ask_or_wait`, `ask_store`, `PendingAcquire::{ask,
+//! send, granted}`.
 //!
-//! Other callers and processes are met elsewhere: in this process's wait queue (`local_queue.rs`,
-//! `contended.rs`), in the store's (`contended.rs`), and in the search for deadlocks (`deadlock.rs`).
+//! Other modules deal with other callers and processes: `local_queue.rs` and `contended.rs` with
+//! the wait queue of this process, `contended.rs` with the store's, `deadlock.rs` with deadlocks.
 
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ use crate::store::{AcquireOutcome, AcquireRequest, Claim, Sharing, Waiting};
 use crate::{Error, FencingToken, LockGuard};
 
 impl LockManager {
-    /// Acquires the locks on `keys`, which this call chain does not hold, and reports how that ends.
+    /// Acquires the locks on `keys`, which this call chain does not hold, and reports the outcome.
     pub(crate) async fn acquire_new(
         &self,
         options: &ResolvedOptions,
@@ -39,7 +40,7 @@ impl LockManager {
         observed(observation, outcome.map(|guard| guard.at(options.site)))
     }
 
-    /// Takes the lock that this process cached, or asks the store, until the manager shuts down.
+    /// Takes a lock that this process has cached, or asks the store, until the manager shuts down.
     async fn acquire_unobserved(
         &self,
         options: &ResolvedOptions,
@@ -47,11 +48,12 @@ impl LockManager {
         observed: &AcquireObservation,
     ) -> Result<LockGuard, Error> {
         let (core, watchdog) = (&self.shared.core, &self.shared.core.watchdog);
-        // First, also for what an earlier runtime left behind: that may be the release of this key.
+        // First, because the watchdog also sends what an earlier runtime left: perhaps the release
+        // of this key.
         watchdog.start()?;
         let mut head = None;
         if let Some(name) = handed_off(options, &keys) {
-            // Before anything else is made, so that a cached lock costs next to nothing.
+            // Before any other allocation, so that a cached lock costs next to nothing.
             if let Some((first, cached)) = core.queues().try_join(name) {
                 match take_cached_lock(options, first, cached).await {
                     Ok(guard) => return Ok(guard),
@@ -166,7 +168,7 @@ impl PendingAcquire<'_> {
         let had_no_answer = std::mem::replace(&mut self.unanswered, true);
         let (ttl, asked) = (self.options.ttl, Instant::now());
         let store = self.shared.core.store();
-        // Looked up before the request is sent, because a release that is sent later is executed later.
+        // Checked before the request is sent: a release sent later is also executed later.
         let companion = self.companion.as_ref();
         let is_beside = companion.is_some_and(|it| self.shared.core.watchdog.holds(it.token()));
         let answer = store.acquire(&request);
@@ -179,8 +181,8 @@ impl PendingAcquire<'_> {
         };
         self.unanswered = had_no_answer || matches!(&answer, Err(error) if !error.is_not_sent());
         match answer {
-            // The grant arrived after its own lease had expired. `must_undo` stays: the next attempt takes
-            // the lock over, or the drop releases it.
+            // The grant arrived after its own lease had expired. `must_undo` stays set: the next
+            // attempt takes the lock over, or the drop releases it.
             Ok(AcquireOutcome::Acquired { .. }) if Instant::now() >= asked + validity(ttl) => {
                 Err(Refusal::Unknown(lapsed(ttl)))
             }
@@ -199,7 +201,8 @@ impl PendingAcquire<'_> {
         }
     }
 
-    /// Makes the guard of a lock that is held since `asked`, and tells the waiters of this process.
+    /// Makes the guard of a lock that is held since `asked`, and notifies the waiters of this
+    /// process.
     pub(super) async fn granted(
         &mut self,
         fencing: FencingToken,
@@ -222,7 +225,7 @@ impl PendingAcquire<'_> {
                 let ours = LastKnown::Ours(self.claim.clone());
                 match (&head, self.queue) {
                     (Some(head), _) => head.granted(contended, ours, Instant::now()),
-                    // It asked for all waiters, because the head is silent.
+                    // It asked for all waiters, because the head does not respond.
                     (None, Some(queue)) => queue.learned(ours),
                     (None, None) => {}
                 }
@@ -239,15 +242,15 @@ impl PendingAcquire<'_> {
             self.claim.left_queue();
         }
         if woken {
-            // A woken task is next on its own thread, and no other thread takes it from there: a body
-            // that computes from its first line would keep the watchdog from running.
+            // A woken task runs next on its own thread, and no other thread takes it from there: a
+            // body that computes from its first line would keep the watchdog from running.
             yield_now().await;
         }
         guard
     }
 }
 
-/// The name of the lock, if its queue in this process hands it off: one key, for one holder.
+/// The name of the lock if its queue in this process hands it off: a single key, held exclusively.
 fn handed_off<'a>(options: &ResolvedOptions, keys: &'a [LockKey]) -> Option<&'a str> {
     match keys {
         [key] if options.sharing == Sharing::Exclusive && !options.by_store => Some(key.name()),
@@ -255,7 +258,7 @@ fn handed_off<'a>(options: &ResolvedOptions, keys: &'a [LockKey]) -> Option<&'a 
     }
 }
 
-/// Takes the lock that this process cached, if the head of its queue finds one that fits.
+/// Takes the lock that this process has cached, if it fits.
 pub(super) async fn take_cached_lock(
     options: &ResolvedOptions,
     head: Head,
@@ -271,7 +274,7 @@ pub(super) fn shut_down(key: &str) -> Error {
     Error::ShutDown { key: key.to_owned() }
 }
 
-/// Refuses a lock that was granted while the manager shut down: it is lost already, and dropping it
+/// Refuses a lock that was granted while the manager shut down: it is already lost, and dropping it
 /// releases it.
 pub(super) fn unless_shut_down(guard: LockGuard, keys: &[LockKey]) -> Result<LockGuard, Error> {
     if guard.is_shut_down() {

@@ -1,4 +1,4 @@
-//! A lock inside a transaction that the caller has already.
+//! A lock inside a transaction of the caller.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,43 +14,44 @@ use crate::store::{PostgresTransaction, StoreError};
 use crate::{Error, FencingToken, LockOptions};
 
 impl LockManager {
-    /// Takes the lock of `key` in an open transaction of the caller's own: it is free again when that
-    /// is committed or rolled back, and never before.
+    /// Acquires the lock of `key` inside an open transaction of the caller, until that is committed
+    /// or rolled back.
     ///
-    /// For those who have a transaction anyway, in the database where this manager's locks are
-    /// (`postgres://…`, in either form). It keeps out, and is kept out by, everybody who takes the same
-    /// key in another way: by the attribute, by [`acquire`](Self::acquire), in another transaction.
-    /// There is no guard, no TTL and no renewal: if the connection ends, the server rolls the
-    /// transaction back. Waits as the manager's `wait` and `retry` say.
+    /// For callers that already have a transaction in the database that stores this manager's locks
+    /// (`postgres://…`, in either form). The lock excludes, and is excluded by, every other holder
+    /// of the key: through the attribute, through [`acquire`](Self::acquire), or in another
+    /// transaction. It has no guard, no TTL and no renewal: if the connection ends, the server
+    /// rolls the transaction back. The call waits as the manager's `wait` and `retry` say.
     ///
-    /// | what is locked | take |
+    /// | what is locked | use |
     /// |---|---|
-    /// | a row that is there, by those who all write it | `SELECT … FOR UPDATE`, without lockattr |
-    /// | what has no row as yet, or many, or none of this database; and all of it happens in transactions | this |
+    /// | an existing row, if every writer locks it | `SELECT … FOR UPDATE`, without lockattr |
+    /// | something that has no row yet, or many, or none in this database, and is only changed in transactions | this |
     /// | anything that takes longer than a transaction should | the attribute |
     ///
-    /// The lock goes with a savepoint too: `ROLLBACK TO` one that was set before gives it back. A
-    /// commit tells the next in the queue at once; after a rollback it finds out within a second.
+    /// The lock also follows savepoints: `ROLLBACK TO` an earlier savepoint releases it. A commit
+    /// notifies the next waiter at once; after a rollback the waiter notices within a second.
     ///
-    /// **Isolation.** `READ COMMITTED`, PostgreSQL's default, sees with each statement what the holder
-    /// before has committed. A stricter transaction sees what was there at its first statement: with
-    /// leases, this has to be that statement; with `lock=session`, which waits inside of it, it is
-    /// refused.
+    /// **Isolation.** In `READ COMMITTED`, PostgreSQL's default, each statement sees what the
+    /// previous holder has committed. A stricter transaction sees the state at its first statement.
+    /// With leases, this call has to be that statement; with `lock=session`, which waits inside the
+    /// transaction, a stricter transaction is refused.
     ///
-    /// Two transactions that take two keys crosswise wait for each other until the `wait` of one is
-    /// over, which is `Contended`; with `lock=session` the database notices, and ends one of them. There, too,
-    /// a `wait` that is over is the end of the transaction: it can only be rolled back.
+    /// Two transactions that lock two keys in opposite orders wait for each other until the `wait`
+    /// of one ends, which returns `Contended`; with `lock=session` the database detects the
+    /// deadlock and aborts one of them. There, a `wait` that ends also aborts the transaction: it
+    /// can only be rolled back.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire) has them. [`Error::Store`] also if the transaction fails, and
-    /// [`Error::InvalidOptions`] if the manager's store is not PostgreSQL, the transaction is in another
-    /// database, it is stricter than `READ COMMITTED` with `lock=session`, or this call chain holds the key
-    /// already.
+    /// As [`acquire`](Self::acquire). [`Error::Store`] also if the transaction fails, and
+    /// [`Error::InvalidOptions`] if the manager's store is not PostgreSQL, the transaction is in
+    /// another database, it is stricter than `READ COMMITTED` with `lock=session`, or this call
+    /// chain already holds the key.
     ///
     /// # Cancel safety
     ///
-    /// If dropped, the transaction may have the lock: it has to be rolled back.
+    /// If dropped, the transaction may hold the lock: roll it back.
     ///
     /// ```no_run
     /// # async fn pay(client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -94,7 +95,7 @@ impl LockManager {
         }
     }
 
-    /// Keeps others out by a lease until the transaction does.
+    /// Keeps other callers out by a lease until the transaction does.
     async fn by_lease<T: PostgresTransaction>(
         &self,
         store: &dyn InTransactions,
@@ -103,24 +104,24 @@ impl LockManager {
         number: i64,
     ) -> Result<FencingToken, Error> {
         let mut options = LockOptions::new().resolve(&self.shared.settings)?;
-        // It must go back to the store, which then knows that the transaction is next.
+        // The lock must go back to the store, which then knows that the transaction is next.
         options.by_store = true;
         let guard = self.acquire_new(&options, Arc::new([key.clone()])).await?;
         let statement = store.statement(&key, None);
         let pid = transaction.ask(&statement, number).await.map_err(|error| failed(&key, error))?;
-        // If it was ours all the time until here, it is the transaction's now.
+        // If the lease is still held here, the lock now belongs to the transaction.
         guard.ensure_held()?;
         let seen = store.sees(number, pid).await.map_err(|error| error.about(key.as_str()))?;
         let token = guard.fencing_token();
         match guard.release().await {
-            // What is not known goes back when its lease ends; the transaction has the lock.
+            // If the release got no answer, the lease expires; the transaction has the lock.
             Ok(()) | Err(Error::Store { .. }) => {}
             Err(error) => return Err(error),
         }
         seen.map(|_| token).ok_or_else(|| elsewhere(&key))
     }
 
-    /// Lets the transaction stand in the server's own line.
+    /// Lets the transaction wait in the server's own queue.
     async fn queued<T: PostgresTransaction>(
         &self,
         store: &dyn InTransactions,
@@ -132,7 +133,7 @@ impl LockManager {
         let asked = Instant::now();
         let wait = match wait_budget.is_once() {
             true => Duration::ZERO,
-            // For as long as its retries would take, as those in the queue wait elsewhere.
+            // As long as the retries of a queued caller elsewhere would take.
             false => whole(wait_budget.start(asked).wait_ends(asked, random_fraction()) - asked),
         };
         let contended = || {
@@ -152,7 +153,7 @@ impl LockManager {
     }
 }
 
-/// In milliseconds, which is what the server counts.
+/// In whole milliseconds, the server's unit.
 fn whole(wait: Duration) -> Duration {
     Duration::from_millis(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
 }

@@ -1,5 +1,5 @@
-//! What a call asks for: a hold of its own call chain that it enters again (`reenter.rs`), a lock that it
-//! acquires (`acquire.rs`), or several keys, some of each.
+//! Acquires what a call asks for: a hold of its own call chain that it re-enters (`reenter.rs`), a
+//! new lock (`acquire.rs`), or several keys, some of each.
 
 use std::sync::Arc;
 
@@ -29,16 +29,17 @@ impl LockManager {
         options: &ResolvedOptions,
         key: &str,
     ) -> Result<LockGuard, Error> {
-        // What needs no store is ready at once, and a loop of it must let others run too.
+        // A call that needs no store is ready at once; a loop of such calls must let other tasks
+        // run.
         consume_budget().await;
-        // Before anything is made for it: a call that enters again costs next to nothing.
+        // Before any allocation: a nested call costs next to nothing.
         if let Some(outer) = chain::find(&self.shared.core, key) {
             return self.enter_again(options, &outer, key).await;
         }
         self.acquire_new(options, Arc::new([self.key(key)?])).await
     }
 
-    /// All of `keys` or none: those that this call chain has already are entered again.
+    /// Acquires all of `keys` or none: those that this call chain already holds are re-entered.
     pub(crate) async fn acquire_all_on(
         &self,
         options: &ResolvedOptions,
@@ -56,7 +57,7 @@ impl LockManager {
         if !rest.is_empty() {
             let options = options.after(began.elapsed());
             let guard = self.acquire_new(&options, rest.into()).await.map_err(in_all)?;
-            // The others may have been lost while it waited.
+            // The re-entered holds may have been lost during the wait.
             also.iter().try_for_each(|turn| turn.ensure_held())?;
             return Ok(guard.and(also));
         }

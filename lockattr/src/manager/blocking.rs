@@ -1,4 +1,4 @@
-//! The manager for threads that wait: the same calls, without `await`.
+//! The blocking methods of the manager.
 
 use tokio::time::Instant;
 use tracing::instrument::{Instrument, WithSubscriber};
@@ -14,13 +14,13 @@ use crate::{Error, Holder, Lease, LockGuard, LockOptions};
 
 /// For programs, threads and functions that are not async.
 ///
-/// Such a call waits on its own thread. What has to be asked of the store, and the renewals of what is
-/// held, happen on a thread that the manager starts for the first of them; no tokio runtime is needed
-/// around it. Inside of one these calls belong into `tokio::task::spawn_blocking`: on a thread that runs
-/// async tasks they are refused with [`Error::InvalidOptions`], unless they enter a hold of their own call
-/// chain again, for which no caller has to wait.
+/// A blocking call waits on its own thread. Requests to the store and renewals run on a thread that
+/// the manager starts with the first such call; no tokio runtime is needed. Inside a runtime, these
+/// calls belong in `tokio::task::spawn_blocking`: on a thread that runs async tasks they return
+/// [`Error::InvalidOptions`], unless they re-enter a hold of their own call chain, which does not
+/// block.
 ///
-/// They go by the machine's clock, also where a test has paused tokio's.
+/// They use the machine's clock, even if a test has paused tokio's.
 #[expect(clippy::needless_pass_by_value, reason = "the async forms take their options so")]
 impl LockManager {
     /// [Connects](Self::connect) to the store that `url` names, and waits for its answer.
@@ -47,7 +47,7 @@ impl LockManager {
         Self::builder().url(url).connect_blocking()
     }
 
-    /// [Runs](Self::scope) `work` with this as the default manager, whatever is installed.
+    /// [Runs](Self::scope) `work` with this manager as the default, whatever is installed.
     ///
     /// ```
     /// # fn main() -> Result<(), lockattr::Error> {
@@ -67,7 +67,7 @@ impl LockManager {
         Scope::of(self.clone()).run(work)
     }
 
-    /// [Waits](Self::acquire) for the lock on this thread, and takes it.
+    /// [Acquires](Self::acquire) the lock, and waits for it on this thread.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ impl LockManager {
         Granted::new(guard, options, self.clone(), began).for_caller_blocking()
     }
 
-    /// [Waits](Self::acquire_all) for the locks of all `keys` on this thread, and takes them together.
+    /// [Acquires](Self::acquire_all) the locks of all `keys` together, and waits on this thread.
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl LockManager {
         Granted::new(guard, options, self.clone(), began).for_caller_blocking()
     }
 
-    /// [Asks](Self::try_acquire) for the lock once: `None` if another holder has it.
+    /// [Tries](Self::try_acquire) once to acquire the lock: `None` if another holder has it.
     ///
     /// # Errors
     ///
@@ -155,12 +155,12 @@ impl LockManager {
         }
     }
 
-    /// [Runs](Self::with_lock) `body` under the lock, on this thread: what the attribute over a plain
-    /// function comes down to.
+    /// [Runs](Self::with_lock) `body` under the lock, on this thread: the function behind the
+    /// attribute on a plain function.
     ///
-    /// A lost lease cannot stop it; it comes out as [`Error::Lost`] afterwards, unless
-    /// [`OnLost::Ignore`](crate::OnLost::Ignore) was asked for. A long body asks
-    /// [`ensure_held`](Lease::ensure_held) now and then.
+    /// A lost lease cannot stop the body. The call returns [`Error::Lost`] afterwards, unless
+    /// [`OnLost::Ignore`](crate::OnLost::Ignore) is set. A long body should call
+    /// [`ensure_held`](Lease::ensure_held) from time to time.
     ///
     /// # Errors
     ///
@@ -200,7 +200,7 @@ impl LockManager {
         body::run_blocking(start, || body(&lease()))
     }
 
-    /// [Who has](Self::holder) the lock now.
+    /// [Reports](Self::holder) the current holder of the lock.
     ///
     /// # Errors
     ///
@@ -218,13 +218,14 @@ impl LockManager {
         self.wait_for(&key.clone(), async move { manager.holder(key).await })
     }
 
-    /// [Stops](Self::shutdown) granting, signals every body, waits for them to stop, and gives everything
-    /// back: the last thing before the process ends, for what is given back in the background.
+    /// [Stops](Self::shutdown) granting, signals every body, waits for the bodies to stop, and
+    /// releases all locks. Call it last, so that background releases finish before the process
+    /// ends.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] on a thread that runs async tasks, and [`Error::Store`] if no thread
-    /// could be started; then nothing was done.
+    /// [`Error::InvalidOptions`] on a thread that runs async tasks, and [`Error::Store`] if no
+    /// thread could be started; then nothing was done.
     ///
     /// ```
     /// # fn main() -> Result<(), lockattr::Error> {
@@ -267,14 +268,14 @@ impl LockManager {
         self.wait_for(&named(&keys), async move { manager.acquire_all_on(&options, keys).await })
     }
 
-    /// Waits for what has to be asked of the store, about `key`.
+    /// Runs `asks`, a request to the store about `key`, and waits for it.
     pub(crate) fn wait_for<T: Send + 'static>(
         &self,
         key: &str,
         asks: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
         may_wait(key)?;
-        // Its span is one inside of the caller's, though it is made on another thread.
+        // Its span is inside the caller's, although it is made on another thread.
         let asks =
             ChainPosition::here().run_future(asks).in_current_span().with_current_subscriber();
         self.shared.core.watchdog.block_on(key, asks)?

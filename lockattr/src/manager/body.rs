@@ -1,7 +1,7 @@
-//! Runs a body under a hold: dropped when the lease is lost, followed by the release.
+//! Runs a body under a hold: drops it when the lease is lost, and releases the lock afterwards.
 //!
-//! A future written by hand, because every `async fn` around a body would hold it twice: once as
-//! its argument and once while it awaits it.
+//! A future written by hand, because an `async fn` around a body would store it twice: once as its
+//! argument and once while it awaits it.
 
 mod blocking;
 mod granted;
@@ -25,10 +25,9 @@ pub(crate) use stream::{LockedStream, Opening};
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 pin_project! {
-    /// Runs `body`, gives the lock back, and says what the options make of a loss.
+    /// Runs `body`, releases the lock, and applies `on_lost`.
     ///
-    /// The body's own result is hidden only by `Error::Lost`: a release that merely got no answer
-    /// is an event.
+    /// Only `Error::Lost` hides the body's own result: a release without an answer is an event.
     #[must_use]
     pub(crate) struct Run<B: Future> {
         // Dropped as soon as it is done or cancelled, before the release.
@@ -39,11 +38,11 @@ pin_project! {
     }
 }
 
-/// How far it is with the lock.
+/// The state of the lock around a body.
 enum BodyState {
-    /// There is none.
+    /// The body runs without a lock of its own.
     Unlocked,
-    /// The body has not begun.
+    /// The lock is granted; the body has not begun.
     Granted(Box<Granted>),
     /// The lease ended before the body began: the lock is being acquired again.
     Reacquiring(Boxed<Result<Granted, Error>>),
@@ -51,20 +50,19 @@ enum BodyState {
         guard: LockGuard,
         on_lost: OnLost,
         release: Release,
-        /// Whether the body was polled. That of a nested call is not at first.
+        /// Whether the body was polled. A nested call is in this state before its first poll.
         begun: bool,
-        /// Wakes the body to be cancelled; made when it first has to wait.
+        /// Wakes the body to be cancelled; made when the body first has to wait.
         ended: Option<Boxed<Error>>,
     },
     ReleaseRequest {
         released: Boxed<Result<(), Error>>,
-        /// Names the key.
         lease: Lease,
         on_lost: OnLost,
     },
 }
 
-/// Runs `body` under the lock that it begins with; where it has none, in the call chain as it is.
+/// Runs `body` under the lock of `start`; without one, at the current position of the call chain.
 // Inline, or the body would be copied once more.
 #[inline]
 pub(crate) fn run<B: Future>(start: Start, body: B) -> Run<B> {
@@ -99,7 +97,7 @@ impl From<Start> for BodyState {
             Start::Nested(guard, on_lost) => Self::Running {
                 guard,
                 on_lost,
-                // A nested call gives nothing back to a store.
+                // A nested call releases nothing in a store.
                 release: Release::Await,
                 begun: false,
                 ended: None,
@@ -114,7 +112,7 @@ impl BodyState {
         Self::Running { guard: granted.guard, on_lost, release, begun: false, ended: None }
     }
 
-    /// Polls the body; the first time, once it may begin.
+    /// Polls the body; the first time, as soon as it may begin.
     fn poll_run<B: Future>(
         &mut self,
         context: &mut Context<'_>,
@@ -137,8 +135,8 @@ impl BodyState {
         )
     }
 
-    /// Lets the body begin, by `begin`, while the lock is held: acquires it again if its lease ended
-    /// before.
+    /// Begins the body with `begin` while the lock is held. If the lease ended before, acquires the
+    /// lock again.
     fn poll_enter<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -146,7 +144,8 @@ impl BodyState {
     ) -> Poll<Result<T, Error>> {
         let begun = loop {
             let lost = match self {
-                // It stays here while the body begins: a body that panics is dropped before its guard.
+                // The guard stays here while the body begins: a body that panics is dropped before
+                // its guard.
                 Self::Granted(granted) => {
                     let place = granted.guard.place();
                     match enter(granted.guard.frame(), granted.guard.span()) {
@@ -165,7 +164,7 @@ impl BodyState {
                     *self = Self::Granted(Box::new(granted?));
                     continue;
                 }
-                // It has begun, in the call chain as it is.
+                // The body has begun, or has no lock of its own.
                 _ => return Poll::Ready(Ok(begin(ChainPosition::here(), context))),
             };
             let Self::Granted(granted) = std::mem::replace(self, Self::Unlocked) else { continue };
@@ -181,7 +180,7 @@ impl BodyState {
         Poll::Ready(Ok(begun))
     }
 
-    /// Polls the body, unless the lease is lost and the options say that this cancels it.
+    /// Polls the body, unless the lease is lost and `on_lost` cancels it.
     fn poll_body<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -193,8 +192,8 @@ impl BodyState {
         let polled = {
             let _inside = if *begun {
                 let inside = go_on(guard.span());
-                // The clock decides, before every poll: a process that slept past its deadline gets
-                // here before any timer has fired.
+                // The clock decides before every poll: a process that slept past its deadline gets
+                // here before any timer fires.
                 if *on_lost == OnLost::Cancel
                     && let Err(error) = guard.ensure_held()
                 {
@@ -212,8 +211,8 @@ impl BodyState {
         self.poll_begun(context, polled)
     }
 
-    /// What to make of a poll of the body, which has begun: also waits for the end of its lease, where
-    /// that cancels it.
+    /// Handles a poll of a body that has begun: if a loss cancels the body, also waits for the end
+    /// of its lease.
     fn poll_begun<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -230,13 +229,11 @@ impl BodyState {
         ended.as_mut().poll(context).map(Err)
     }
 
-    /// Gives the lock back.
     fn poll_release(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         if let Self::Running { .. } = self
             && let Self::Running { guard, on_lost, release, .. } =
                 std::mem::replace(self, Self::Unlocked)
         {
-            // A nested call asks no store, so it needs no future.
             if guard.is_nested() {
                 return Poll::Ready(judge(guard.ensure_held(), guard.key(), on_lost));
             }
@@ -257,7 +254,7 @@ impl BodyState {
     }
 }
 
-/// What of a release the caller has to hear of.
+/// The part of a release's outcome that the caller needs to know.
 fn judge(released: Result<(), Error>, key: &str, on_lost: OnLost) -> Result<(), Error> {
     match released {
         Err(error @ Error::Store { .. }) => {

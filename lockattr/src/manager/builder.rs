@@ -1,4 +1,4 @@
-//! Sets a manager up: a URL or a store, and defaults.
+//! Configures a manager: a URL or a store, and defaults.
 
 use crate::store::AnyStore;
 use std::path::PathBuf;
@@ -10,14 +10,14 @@ use crate::lock::settings::Settings;
 use crate::observe::Recorder;
 use crate::store::url;
 
-/// Sets a [`LockManager`] up step by step.
+/// Configures a [`LockManager`] step by step.
 ///
-/// What the URL's query says wins over what the program says, so that the caller that runs a service can
-/// change it without a new build. The query knows these settings by the same names: `prefix`,
-/// `service`, `ttl`, `wait`, `retry`, `retry_delay`, `shutdown_timeout`, `linger`, `max_handoffs`,
-/// `max_handoff_time`, `check_lock_order`, `detect_deadlocks`, and where the store has a server `connections`, `connect_timeout`,
-/// `response_timeout`, `heartbeat` and `replicas`, and where it is reached by TLS `ca`, `client_cert` and
-/// `client_key`.
+/// The URL's query overrides the program's settings, so that an operator can change them without a
+/// new build. The query uses the same names: `prefix`, `service`, `ttl`, `wait`, `retry`,
+/// `retry_delay`, `shutdown_timeout`, `linger`, `max_handoffs`, `max_handoff_time`,
+/// `check_lock_order`, `detect_deadlocks`; for a store with a server also `connections`,
+/// `connect_timeout`, `response_timeout`, `heartbeat` and `replicas`; and for TLS `ca`,
+/// `client_cert` and `client_key`.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -46,52 +46,50 @@ pub struct LockManagerBuilder {
 }
 
 impl LockManagerBuilder {
-    /// The store's URL; see [`LockManager`] for those there are.
+    /// The store's URL; [`LockManager`] lists the supported ones.
     pub fn url(mut self, url: impl AsRef<str>) -> Self {
         self.url = Some(SecretUrl(url.as_ref().into()));
         self
     }
 
-    /// A store made by hand, in place of a URL.
+    /// A store built by the program, instead of a URL.
     pub fn store(mut self, store: impl Into<AnyStore>) -> Self {
         self.store = Some(store.into());
         self
     }
 
-    /// What stands before every key in the store, `lock:` by default; may be empty.
+    /// The prefix of every key in the store, `lock:` by default; may be empty.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.settings.prefix = prefix.into();
         self
     }
 
-    /// The name under which [`Holder`](crate::Holder) shows this service; the program's by
-    /// default.
+    /// The service name shown in [`Holder`](crate::Holder); by default the program's name.
     pub fn service(mut self, service: impl Into<String>) -> Self {
         self.settings.service = Some(service.into());
         self
     }
 
-    /// Length of a lease where the options name none: 10 s by default.
+    /// The length of a lease if the options name none: 10 s by default.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.settings.ttl = ttl;
         self
     }
 
-    /// How long to wait for a lock where the options name neither `retry` nor `wait`: 10 s by
-    /// default.
+    /// How long to wait for a lock if the options set neither `retry` nor `wait`: 10 s by default.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.settings.wait = wait;
         self
     }
 
-    /// How often to retry where the options name neither `retry` nor `wait`: as often as the wait
-    /// allows by default.
+    /// How often to retry if the options set neither `retry` nor `wait`: by default as often as the
+    /// wait budget allows.
     pub fn retry(mut self, retries: u32) -> Self {
         self.settings.retry = Some(retries);
         self
     }
 
-    /// Longest pause between two attempts where the options name none: 100 ms by default.
+    /// The longest pause between two attempts if the options set none: 100 ms by default.
     pub fn retry_delay(mut self, delay: Duration) -> Self {
         self.settings.retry_delay = delay;
         self
@@ -103,99 +101,100 @@ impl LockManagerBuilder {
         self
     }
 
-    /// How long a lock is kept in this process after its last holder, so that the next call here
-    /// needs no round trip: not at all by default. It is given up at once when another process
+    /// How long a lock stays cached in this process after its last holder, so that the next call
+    /// here needs no round trip: not at all by default. It is released at once when another process
     /// wants it.
     ///
-    /// For keys that one process locks again and again. Until the time is over, the lock is seen as
-    /// held, by [`holder`](LockManager::holder) too, and a caller that asks once from elsewhere is refused.
+    /// For keys that one process locks repeatedly. While it is cached, the lock counts as held,
+    /// also for [`holder`](LockManager::holder), and a caller elsewhere that asks only once is
+    /// refused.
     pub fn linger(mut self, time: Duration) -> Self {
         self.settings.linger = time;
         self
     }
 
-    /// How often a lock goes from one caller in this process to the next while another process
-    /// waits for it: 32 times by default, 0 to let the store decide each time. While no other
-    /// process waits, only permits are limited: after so many hand-offs, one permit goes back to
+    /// How many times a lock is handed from one caller in this process to the next while another
+    /// process waits for it: 32 by default, 0 to let the store decide each time. While no other
+    /// process waits, only permits are limited: after this many hand-offs, one permit goes back to
     /// the store.
     pub fn max_handoffs(mut self, count: u32) -> Self {
         self.settings.max_handoffs = count;
         self
     }
 
-    /// For how long a lock goes from one caller in this process to the next while another process
-    /// waits for it: 20 ms by default. Permits have this limit also while no other process waits. A
+    /// How long a lock is handed from one caller in this process to the next while another process
+    /// waits for it: 20 ms by default. Permits have this limit even while no other process waits. A
     /// body that runs longer is not interrupted.
     pub fn max_handoff_time(mut self, time: Duration) -> Self {
         self.settings.max_handoff_time = time;
         self
     }
 
-    /// Enables lock-order checking: in debug builds by
-    /// default.
+    /// Enables lock-order checking: in debug builds by default.
     ///
-    /// Where `order:<id>` is taken inside `product:<id>` here and the other way round there, two
-    /// calls wait for each other one day. That is a warning event with all places in the code, once,
-    /// on the first day; and one of [`LockManager::inversions`]. It is about what
-    /// [waits](crate::LockOptions::wait): a call that asks once cannot wait in a cycle. As
-    /// [lockdep](https://docs.kernel.org/locking/lockdep-design.html) does in Linux.
+    /// If one call acquires `order:<id>` inside `product:<id>` and another acquires them in the
+    /// opposite order, the two can deadlock. The check reports this the first time both orders are
+    /// seen, even if no deadlock happens: as one warning event with all code locations, and as one
+    /// of [`LockManager::inversions`]. It covers only calls that [wait](crate::LockOptions::wait):
+    /// a call that asks once cannot take part in a deadlock.
+    /// [lockdep](https://docs.kernel.org/locking/lockdep-design.html) does the same in Linux.
     pub fn check_lock_order(mut self, look: bool) -> Self {
         self.settings.check_lock_order = look;
         self
     }
 
-    /// Whether a call that waits inside of a hold looks for a deadlock of waiting calls, whatever
-    /// processes they are in: not by default.
+    /// Enables deadlock detection for calls that wait inside a hold, across processes: off by
+    /// default.
     ///
-    /// It then tells the others in the store what it waits for, and follows what they wait for. One
-    /// of the circle gets [`Error::Deadlock`] within a second, which names the others, where all of
-    /// them would wait until their wait budget ends. What waits for no caller or is not inside of a hold,
-    /// costs nothing; what waits inside of one for longer than a tenth of a second costs a few
-    /// commands. All managers of the fleet have to be set to it. Permits are no part of it: a waiter
-    /// for one of several is not stuck while another may give one back.
+    /// A waiting call then publishes in the store what it waits for, and follows what the others
+    /// wait for. One call of a deadlock gets [`Error::Deadlock`] within a second, which names the
+    /// others; without detection, all of them would wait until their wait budgets end. A call that
+    /// does not wait, or is not inside a hold, costs nothing; one that waits inside a hold for more
+    /// than 100 ms costs a few commands. Enable it in all managers of the fleet. Permits are
+    /// excluded: a waiter for one of several is not stuck while another may be released.
     pub fn detect_deadlocks(mut self, look: bool) -> Self {
         self.settings.detect_deadlocks = look;
         self
     }
 
-    /// Over how many connections the keys are spread, where the store has a server: 1 to 64. By default 1 to
-    /// a Redis server (2 with `replicas`), and 2 to a database.
+    /// The number of connections (1 to 64) over which the keys are spread, for a store with a server.
+    /// By default 1 for a Redis server (2 with `replicas`), and 2 for a database.
     pub fn connections(mut self, connections: usize) -> Self {
         self.settings.server.connect_over(connections);
         self
     }
 
-    /// How long a connection to the server may take: 1 s by default.
+    /// The longest time to connect to the server: 1 s by default.
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.settings.server.connect_timeout = limit;
         self
     }
 
-    /// How long an answer of the server may take: 1 s by default.
+    /// The longest time to wait for an answer of the server: 1 s by default.
     pub fn response_timeout(mut self, limit: Duration) -> Self {
         self.settings.server.response_timeout = limit;
         self
     }
 
-    /// After how long without an answer the server is asked whether it is still there, and the
-    /// connection replaced if it is not: 5 s by default.
+    /// The time without an answer after which the connection is checked, and replaced if it is
+    /// dead: 5 s by default.
     pub fn heartbeat(mut self, interval: Duration) -> Self {
         self.settings.server.heartbeat = interval;
         self
     }
 
-    /// How many replicas of the server must have a lease before it counts: none by default. An
-    /// acquisition or a renewal that fewer have in half of the `response_timeout` is an
+    /// How many replicas of the server must have a lease before it counts: none by default. If
+    /// fewer confirm an acquisition or a renewal within half of the `response_timeout`, it is an
     /// [`Error::Store`], and is undone or tried again.
     ///
-    /// What this protects from is described at [`RedisStore`](crate::store::RedisStore#replicas).
+    /// [`RedisStore`](crate::store::RedisStore#replicas) describes what this protects from.
     pub fn replicas(mut self, replicas: usize) -> Self {
         self.settings.server.replicas = replicas;
         self
     }
 
-    /// A file in PEM with the authorities that are trusted to know the server, where the URL asks
-    /// for TLS: those of the system by default, and none of them beside these.
+    /// A PEM file with the authorities that are trusted to identify the server, if the URL asks for
+    /// TLS: by default those of the system. The file replaces them.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), lockattr::Error> {
@@ -212,22 +211,22 @@ impl LockManagerBuilder {
     /// # }
     /// ```
     ///
-    /// This file and the other two are read when the manager is built. In a URL's query, what is
-    /// not a letter or a digit in their paths is best percent-encoded: `+` must be `%2B`, and `@`
-    /// must be `%40`.
+    /// This file and the other two are read when the manager is built. In a URL's query,
+    /// better percent-encode every character of their paths that is not a letter or a digit: `+`
+    /// must be `%2B`, and `@` must be `%40`.
     pub fn ca(mut self, file: impl Into<PathBuf>) -> Self {
         self.settings.server.tls.ca = Some(file.into());
         self
     }
 
-    /// A file in PEM with the certificate by which the server knows this client, and those between
-    /// it and the authority, if there are any: none by default. Goes with [`client_key`](Self::client_key).
+    /// A PEM file with the certificate that identifies this client to the server, and any
+    /// intermediate certificates: none by default. Requires [`client_key`](Self::client_key).
     pub fn client_cert(mut self, file: impl Into<PathBuf>) -> Self {
         self.settings.server.tls.cert = Some(file.into());
         self
     }
 
-    /// A file in PEM with the private key to [`client_cert`](Self::client_cert), without a passphrase.
+    /// A PEM file with the private key of [`client_cert`](Self::client_cert), without a passphrase.
     pub fn client_key(mut self, file: impl Into<PathBuf>) -> Self {
         self.settings.server.tls.key = Some(file.into());
         self
@@ -282,19 +281,20 @@ impl LockManagerBuilder {
         self.client_key(file)
     }
 
-    /// The observer of what is locked.
+    /// The observer of all locks of this manager.
     #[cfg(feature = "testing")]
     pub(crate) fn recorder(mut self, recorder: Recorder) -> Self {
         self.recorder = recorder;
         self
     }
 
-    /// Makes the manager without contacting the store: a program can start while that is away.
+    /// Builds the manager without contacting the store: a program can start while the store is
+    /// down.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] if a setting or the URL makes no sense, a file that they name
-    /// cannot be used, or there is neither URL nor store.
+    /// [`Error::InvalidOptions`] if a setting or the URL is invalid, a file that they name cannot
+    /// be used, or neither a URL nor a store is set.
     pub fn build(mut self) -> Result<LockManager, Error> {
         let store = match (self.store, self.url) {
             (Some(store), None) => store,
@@ -314,7 +314,7 @@ impl LockManagerBuilder {
         Ok(LockManager::new(store, self.settings, self.recorder))
     }
 
-    /// Makes the manager and checks that the store answers.
+    /// Builds the manager and checks that the store answers.
     ///
     /// # Errors
     ///
@@ -332,7 +332,7 @@ impl LockManagerBuilder {
     }
 }
 
-/// A URL that may carry a password, and does not show it.
+/// A URL that may contain a password; its debug output hides it.
 #[derive(Clone)]
 struct SecretUrl(String);
 

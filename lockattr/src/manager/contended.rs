@@ -1,5 +1,6 @@
-//! What an acquisition does while others hold the lock: it waits in the queue of this process, asks beside
-//! the head of that queue, and waits in the store's queue for a grant.
+//! What an acquisition does while another holder has the lock: it waits in the queue of this
+//! process, asks the store independently of the head of that queue, and waits in the store's queue
+//! for a grant.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,23 +21,24 @@ use crate::platform::entropy::random_fraction;
 use crate::store::{Claim, Grant, Notification};
 use crate::{Error, Holder, LockGuard};
 
-/// The head of a queue shows this often that its task is driven.
+/// How often the head of a queue signals that its task is polled.
 const SHOW_LIFE_EVERY: Duration = Duration::from_secs(2);
 
-/// Up to this many waiting claims of one manager recheck every `retry_delay`; twice as many recheck half as
-/// often.
+/// Up to this many waiting claims of one manager recheck every `retry_delay`; twice as many recheck
+/// half as often.
 const FULL_RATE_WAITERS: u32 = 32;
 
 /// How a wait in the queue of this process ends.
 pub(super) enum Waited {
     Granted(LockGuard),
-    /// This caller is the head, and asks the store; in the place of this claim, if that holds the lock.
+    /// This caller is the head and asks the store; as the companion of this claim, if that holds
+    /// the lock.
     AskStore(Head, Option<Arc<Claim>>),
 }
 
 impl LockManager {
-    /// Waits in the queue of this process. A waiter whose lock others may share asks the store meanwhile,
-    /// beside the head.
+    /// Waits in the queue of this process. A waiter whose lock can be shared asks the store
+    /// meanwhile, independently of the head.
     pub(super) async fn wait_in_process<'a>(
         &'a self,
         queue: &'a LocalQueue<'a>,
@@ -72,11 +74,12 @@ impl LockManager {
         }
     }
 
-    /// Releases the locks on `keys` that this process has cached, because the store is asked for them.
+    /// Releases the locks on `keys` that this process has cached, because the store will be asked
+    /// for them.
     pub(super) async fn release_cached(&self, keys: &[LockKey]) {
         for key in keys {
             for cached in self.shared.core.queues().take_cached(Some(key.name())) {
-                // No caller holds it, so that no caller has to know of its loss.
+                // No caller holds it, so its loss concerns no caller.
                 cached.release_in_background().await.ok();
             }
         }
@@ -84,8 +87,8 @@ impl LockManager {
 }
 
 impl PendingAcquire<'_> {
-    /// Asks the store without waiting in its queue, beside the head of this process's queue, which learns
-    /// of a refusal. A request `for_all` has other waiters wait for it whose wait budget is spent.
+    /// Asks the store without waiting in its queue. The head of this process's queue learns of a
+    /// refusal. With `for_all`, other waiters whose wait budget is spent wait for the answer.
     pub(super) async fn probe(mut self, attempts: &Attempts, for_all: bool) -> Option<LockGuard> {
         let (request, now) = (self.request(), Instant::now());
         let cut = attempts.response_deadline(now, MIN_RESPONSE_TIME);
@@ -101,7 +104,7 @@ impl PendingAcquire<'_> {
         }
     }
 
-    /// Waits in the store's queue after a refusal, and asks again when it is time to, until the lock is
+    /// Waits in the store's queue after a refusal, and asks again at intervals until the lock is
     /// granted or the wait budget ends.
     pub(super) async fn wait_in_store(
         &mut self,
@@ -126,7 +129,7 @@ impl PendingAcquire<'_> {
             if let Some(guard) = self.granted_before(until).await {
                 return Ok(guard);
             }
-            // The store notifies a queued claim: one more request would find what the last one did.
+            // The store notifies a queued claim: another request would return the same answer.
             if queued && !attempts.can_wait(Instant::now()) {
                 return Err(over(refusal, &attempts));
             }
@@ -153,7 +156,7 @@ impl PendingAcquire<'_> {
                     if until <= sign {
                         return None;
                     }
-                    // The waiters behind it see that this task is driven.
+                    // Shows the waiters behind it that this task is polled.
                     if let Some(head) = &self.head {
                         head.shows_life();
                     }
@@ -167,7 +170,7 @@ impl PendingAcquire<'_> {
             }
         };
         let Grant { fencing, since, contended } = grant;
-        // A grant that is too old is asked for again, which makes its lease begin anew. A lease that is not
+        // A grant that is too old is requested again, which restarts its lease. A lease that is not
         // renewed is the deadline of the work, and has to last.
         let oldest = validity(self.options.ttl) / if self.options.renew { 2 } else { 10 };
         if Instant::now() >= since + oldest {
@@ -176,16 +179,17 @@ impl PendingAcquire<'_> {
         Some(self.granted(fencing, since, contended, GrantedBy::Notification).await)
     }
 
-    /// How often a queued claim asks again: every `retry_delay`, and less often where this manager waits for
-    /// so many locks that these requests alone would keep the store busy.
+    /// How often a queued claim asks again: every `retry_delay`, and less often if this manager
+    /// waits for so many locks that these requests alone would keep the store busy.
     pub(super) fn recheck_every(&self) -> Duration {
         let waits = u32::try_from(self.shared.subscriber.waiting()).unwrap_or(u32::MAX);
         self.options.wait_budget.delay.saturating_mul(waits.div_ceil(FULL_RATE_WAITERS).max(1))
     }
 
-    /// What a request found out that got no answer until `cut`. `must_undo` stays: it may still be granted.
+    /// The outcome of a request without an answer until `cut`. `must_undo` stays set: the request
+    /// may still be granted.
     pub(super) fn no_answer(&self, asked: Instant, cut: Instant) -> Refusal {
-        // The store answered others since: it is overloaded, which is no outage.
+        // The store has answered other requests since: it is overloaded, but not down.
         if self.shared.core.store().answered_since(self.claim.key(), asked) {
             return Refusal::Held { holder: None, queued: None };
         }
@@ -195,8 +199,8 @@ impl PendingAcquire<'_> {
         }
     }
 
-    /// The holder that this process knew of when it sent a request that got no answer. Only for a request so
-    /// near the deadline that it had the least time: its silence is no outage.
+    /// The holder that this process knew of when it sent a request that got no answer. Only for a
+    /// request so near the deadline that it had the least time: its missing answer is no outage.
     fn known_before(&self, asked: Instant, cut: Instant) -> Option<Option<Box<Holder>>> {
         if cut > asked + MIN_RESPONSE_TIME {
             return None;
@@ -207,7 +211,6 @@ impl PendingAcquire<'_> {
         }
     }
 
-    /// Lets the waiters of this process share the lock that this claim was granted.
     pub(super) fn share_in_process(&mut self, queue: &LocalQueue<'_>, by: GrantedBy) {
         let head = self.head.take();
         if head.is_none() {

@@ -1,14 +1,14 @@
-//! Circles of calls that wait for each other, in whatever processes: found while they wait.
+//! Detection of deadlocks: calls, in any processes, that wait for each other.
 //!
-//! A waiter inside of a hold leaves a note in the store for each lock that it holds: what it waits
-//! for. The note is itself a lock, of the waiter, so that every store can keep it and it goes away
-//! with its process. Then it follows the notes, from the lock that it waits for to what the holder of
-//! that waits for, and so on. Each leaves its notes before it looks, so the last one to come sees the
-//! whole circle.
+//! A call that waits inside a hold leaves a note in the store for each lock that it holds: what it
+//! waits for. The note is itself a lock, held by the waiter, so that every store can keep it and it
+//! expires with its process. Then the waiter follows the notes: from the lock that it waits for to
+//! what the holder of that lock waits for, and so on. Each waiter leaves its notes before it
+//! searches, so the last one to arrive sees the whole cycle.
 //!
-//! A note may be out of date as soon as it is read. But if two rounds find the same waits, one after
-//! the other, all of them were there between the two: that is a deadlock, and no caller in a cycle ever
-//! leaves it by itself.
+//! A note may be out of date as soon as it is read. But if two rounds in succession find the same
+//! waits, all of them existed at once between the two. That is a deadlock, because no call in a
+//! cycle ever leaves it on its own.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,34 +25,35 @@ use crate::platform::entropy::random_bits;
 use crate::store::{AcquireRequest, Claim, ReleaseRequest, Sharing};
 use crate::{Error, Holder};
 
-/// What precedes the name of a lock in the name of its note.
+/// The prefix of a note's name, before the name of its lock.
 const NOTES: &str = "lockattr:waits:";
 
-/// Whether a lock of this name is a note, and no process's own.
+/// Whether a lock of this name is a note, and not a lock of the program.
 pub(super) fn is_note(name: &str) -> bool {
     name.starts_with(NOTES)
 }
 
-/// Most waits are over by then, and cost nothing.
+/// Most waits end before this, and cost nothing.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// Then after this long, and each time after twice as long, up to the second.
+/// The pause after the first round; it doubles each time, up to `MAX_PAUSE`.
 const SECOND_PAUSE: Duration = Duration::from_millis(200);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
-/// How long a note stays without its process.
+/// How long a note outlives its process.
 const TTL: Duration = Duration::from_secs(30);
 
-/// How many looks a deadlock is left to the one that is to break it, who may not look at all.
+/// After this many rounds any waiter breaks the deadlock, because the chosen one may not be
+/// searching.
 const MAX_ROUNDS: u32 = 3;
 
-/// No circle is longer.
+/// The longest cycle that is searched for.
 const MAX_PATH: usize = 64;
 
-/// Ends with the error, if there is a deadlock.
+/// Completes with the error if there is a deadlock.
 pub(super) type Search = Pin<Box<dyn Future<Output = Error> + Send>>;
 
-/// A call that waits for some locks inside holds on others.
+/// A call that waits for locks while it holds others.
 struct Waiter {
     manager: LockManager,
     waits_for: Vec<LockKey>,
@@ -61,14 +62,14 @@ struct Waiter {
     notes: Vec<Note>,
 }
 
-/// What the others see of it, at one of the locks that it holds.
+/// What other waiters see of a call, at one of the locks that it holds.
 struct Note {
     claim: Arc<Claim>,
-    /// Since when it is there.
+    /// When the note was left.
     left: Option<Instant>,
 }
 
-/// A lock in the way, and who holds it and waits himself.
+/// A lock on the path, and its holder, which waits as well.
 #[derive(Clone)]
 struct Step {
     key: String,
@@ -77,8 +78,8 @@ struct Step {
 }
 
 impl LockManager {
-    /// Looks for a deadlock beside a call that waits for `keys`, if that is wished and there may be
-    /// one.
+    /// Searches for a deadlock while a call waits for `keys`, if detection is enabled and the call
+    /// holds a lock.
     pub(super) fn search(&self, options: &ResolvedOptions, keys: &[LockKey]) -> Option<Search> {
         let settings = &self.shared.settings;
         if !settings.detect_deadlocks || options.wait_budget.is_once() {
@@ -111,10 +112,10 @@ impl LockManager {
     }
 }
 
-/// Whether a waiter for its lock waits for this call. A task that went on behind its hold does not
-/// hold up anybody.
+/// Whether a waiter for the lock of `entry` waits for this call. A task that outlives its hold
+/// blocks no waiter.
 fn blocks_others(entry: &Frame) -> bool {
-    // A waiter for one of several permits is not stuck while another may be given back.
+    // A waiter for one of several permits is not stuck while another may be released.
     let is_one_of_several = matches!(entry.sharing, Sharing::Permits(_));
     !is_one_of_several && entry.ensure_held(Instant::now()).is_ok()
 }
@@ -132,7 +133,7 @@ impl Waiter {
             if again.is_none_or(|again| ids(&again) != ids(&circle)) {
                 continue;
             }
-            // One of the circle is enough, and all agree which.
+            // One call of the cycle is enough, and all agree which.
             if look >= MAX_ROUNDS || ids(&circle).iter().all(|id| *id < self.id) {
                 return self.named(circle);
             }
@@ -140,21 +141,21 @@ impl Waiter {
         std::future::pending().await
     }
 
-    /// Leaves the notes, or has them stay.
+    /// Leaves the notes, or renews them.
     async fn leave_notes(&mut self) {
         let store = self.manager.shared.core.store();
         for note in &mut self.notes {
             let now = Instant::now();
             if note.left.is_none_or(|left| now > left + TTL / 3) {
-                // Whatever comes of it: without a note the circle is seen from elsewhere, or ends
-                // by its wait budget, as it would without any.
+                // Failures are ignored: without a note, another waiter finds the cycle, or the wait
+                // budget ends it.
                 note.left = Some(now);
                 drop(store.acquire(&AcquireRequest::new(note.claim.clone(), TTL)).await);
             }
         }
     }
 
-    /// The way from a lock that is waited for to one that is held here.
+    /// The path from a lock that this call waits for to one that it holds.
     async fn circle(&self) -> Option<Vec<Step>> {
         let first = self.waits_for.iter().map(|key| (key.name().to_owned(), Vec::new()));
         let (mut open, mut seen) = (first.collect::<Vec<(String, Vec<Step>)>>(), Vec::new());
@@ -173,15 +174,14 @@ impl Waiter {
         None
     }
 
-    /// What is held here of what somebody waits for.
+    /// A lock that this call holds and that `waits` names.
     fn held_here(&self, waits: &Waits) -> Option<&LockKey> {
         let is_meant = |key: &LockKey| waits.names.iter().any(|name| name == key.name());
         let held = self.holds.iter().find(|(key, entry)| is_meant(key) && blocks_others(entry));
         held.map(|(key, _)| key)
     }
 
-    /// The note at a lock, if it is that of the lock's holder and not one that is left of a process
-    /// which is gone.
+    /// The note at a lock, if it belongs to the lock's holder and was not left by a dead process.
     async fn note_at(&self, lock: &str) -> Option<(Holder, Waits)> {
         let store = self.manager.shared.core.store();
         let note = LockKey::new(NOTES, lock).ok()?;
@@ -190,7 +190,7 @@ impl Waiter {
         let holder = store.holder(&LockKey::named(lock)).await.ok()??;
         let is_same_process = holder.since_millis() == waits.holds_since
             && (&holder.host, holder.process) == (&waiter.host, waiter.process);
-        // Since when the note is there says nothing of the lock.
+        // The age of the note says nothing about the lock.
         (waiter.since, waiter.remaining) = (None, None);
         is_same_process.then_some((waiter, *waits))
     }

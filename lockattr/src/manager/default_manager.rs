@@ -1,4 +1,4 @@
-//! The managers of the process: the default one, the named ones, and the one of a scope.
+//! The managers of the process: the default one, the named ones, and that of a scope.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -17,7 +17,7 @@ tokio::task_local! {
     static SCOPED: Option<Scoping>;
 }
 
-/// A default manager, and the one that a fork of its process has installed in its place.
+/// A default manager, and the one that a fork of its process has installed instead.
 struct Installed {
     manager: LockManager,
     forked: OnceCell<Box<Installed>>,
@@ -28,7 +28,7 @@ impl Installed {
         Self { manager, forked: OnceCell::new() }
     }
 
-    /// The last one.
+    /// The manager that was installed last.
     fn last(&self) -> &Self {
         let mut last = self;
         while let Some(next) = last.forked.get() {
@@ -37,7 +37,7 @@ impl Installed {
         last
     }
 
-    /// Installs another, if the last one is of the process that this was forked from.
+    /// Installs another, if the last one belongs to the parent of this forked process.
     fn replace(&self, manager: LockManager) -> bool {
         let last = self.last();
         let is_left = !last.manager.is_of_this_process();
@@ -45,11 +45,10 @@ impl Installed {
     }
 }
 
-/// The manager of a scope.
 #[derive(Clone, Debug)]
 pub(crate) struct Scoping {
     manager: LockManager,
-    /// Whether it stands in for all named ones too.
+    /// Whether it also replaces all named managers.
     has_all_names: bool,
 }
 
@@ -78,10 +77,9 @@ pub(crate) fn install_as(name: &str, manager: LockManager) -> Result<(), Error> 
     Ok(())
 }
 
-/// The manager that a call uses.
 #[derive(Debug)]
 pub(crate) enum Chosen {
-    /// The default one. Not cloned, or all calls of all threads would count in one place.
+    /// The default one. Not cloned, or all threads would contend for one reference count.
     Installed(&'static LockManager),
     Other(LockManager),
 }
@@ -97,7 +95,7 @@ impl Deref for Chosen {
     }
 }
 
-/// The manager of the scope this runs in, else the default one.
+/// The manager of the current scope, or the default one.
 pub(crate) fn default_manager() -> Result<Chosen, Error> {
     if let Some(scope) = scoped() {
         return Ok(Chosen::Other(scope.manager));
@@ -110,7 +108,7 @@ pub(crate) fn named_manager(name: &str) -> Result<LockManager, Error> {
         return Ok(scope.manager);
     }
     let named = NAMED.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
-    // Not while they are locked: the caller that learns of it may install one.
+    // After the lock on `NAMED` is released: a subscriber of this event may install a manager.
     named.ok_or_else(|| {
         tracing::error!(name, "no lock manager is installed under this name");
         Error::NoManager
@@ -121,10 +119,8 @@ fn scoped() -> Option<Scoping> {
     SCOPED.try_with(Option::clone).ok().flatten()
 }
 
-/// A future that runs in a scope.
 pub(crate) type Scoped<F> = TaskLocalFuture<Option<Scoping>, F>;
 
-/// Runs `future` with `manager` as the default one.
 pub(crate) fn scope<F: Future>(manager: LockManager, future: F) -> Scoped<F> {
     SCOPED.scope(Some(Scoping { manager, has_all_names: false }), future)
 }
@@ -135,27 +131,24 @@ pub(crate) fn scope_of_all<F: Future>(manager: LockManager, future: F) -> Scoped
     SCOPED.scope(Some(Scoping { manager, has_all_names: true }), future)
 }
 
-/// Runs `future` in the scope that this code is in.
+/// Runs `future` in the current scope.
 pub(crate) fn in_current_scope<F: Future>(future: F) -> Scoped<F> {
     SCOPED.scope(scoped(), future)
 }
 
-/// The scope that running code is in, if it is in one.
+/// The scope of the running code, if there is one.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope(Option<Scoping>);
 
 impl Scope {
-    /// That of this code.
     pub(crate) fn here() -> Self {
         Self(scoped())
     }
 
-    /// That of `manager`.
     pub(crate) fn of(manager: LockManager) -> Self {
         Self(Some(Scoping { manager, has_all_names: false }))
     }
 
-    /// Runs `work` in it, on this thread.
     pub(crate) fn run<T>(self, work: impl FnOnce() -> T) -> T {
         SCOPED.sync_scope(self.0, work)
     }

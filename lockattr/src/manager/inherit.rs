@@ -1,15 +1,15 @@
-//! Carrying the call chain, and the manager of a scope, into a task or a thread.
+//! Carries the call chain, and the manager of a scope, into a task or a thread.
 
 use super::default_manager;
 use crate::hold::chain::{self, ChainPosition};
 
-/// Carries the call chain along into a task that is spawned: what it calls enters the holds around
-/// this call again, instead of waiting for them.
+/// Carries the call chain into a spawned task: its calls re-enter the holds around this call,
+/// instead of waiting for them.
 ///
-/// The [scope](crate::LockManager::scope) of a manager comes along too. The task does not hold
-/// anything for longer: once the hold around it is released, its nested calls get
-/// [`Error::Lost`](crate::Error::Lost). If it was spawned by a nested call that has returned, they take
-/// turns with what the outer call does since.
+/// The [scope](crate::LockManager::scope) of a manager is carried along too. The task does not
+/// extend any hold: once the hold around it is released, its nested calls get
+/// [`Error::Lost`](crate::Error::Lost). If it was spawned by a nested call that has returned, its
+/// calls and those of the outer call enter one at a time.
 ///
 /// # Cancel safety
 ///
@@ -33,8 +33,7 @@ pub fn inherit<F: Future>(future: F) -> impl Future<Output = F::Output> {
     default_manager::in_current_scope(chain::in_current_chain(future))
 }
 
-/// Carries the call chain along into plain code on another thread, as [`inherit`] does into a task: what
-/// it calls enters the holds around this call again.
+/// Carries the call chain into plain code on another thread, as [`inherit`] does into a task.
 ///
 /// ```
 /// # #[tokio::main]

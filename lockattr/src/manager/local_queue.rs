@@ -1,8 +1,8 @@
-//! Waiting inside the process: behind the caller that asks the store, until the lock is handed off, it
-//! is this caller's turn to ask, or its wait budget ends.
+//! Waiting inside the process: behind the caller that asks the store, until the lock is handed off,
+//! this caller becomes the head, or its wait budget ends.
 //!
-//! So callers that ask for the same keys in the same way have one entry in the store's wait queue between
-//! them, and a crowd whose budgets end together asks the store nothing.
+//! So callers that ask for the same keys in the same way share one entry in the store's wait queue,
+//! and a crowd whose wait budgets end together sends no requests.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -29,42 +29,44 @@ pub(super) struct LocalQueue<'a> {
     name: Cow<'a, str>,
     queues: &'a Arc<WaitQueues>,
     watchdog: &'a Watchdog,
-    /// Whether who is granted the lock hands it to the next waiter: one key, held alone.
+    /// Whether a holder hands the lock to the next waiter: a single key, held exclusively.
     pub(super) hands_off: bool,
-    /// Whether several callers of this process may have the lock at once.
+    /// Whether several callers of this process may hold the lock at once.
     pub(super) shares: bool,
-    /// So many more try at once for each that gets in.
+    /// How many waiters ask at once for each that gets in.
     probes: usize,
 }
 
-/// What a caller may do when it has waited in a queue of its process.
+/// What a caller may do after it has waited in a queue of its process.
 pub(super) enum LocalOutcome {
     Granted(LockGuard),
-    /// Ask the store, and wait in the store's queue; in the place of this claim, if that has the lock.
+    /// Ask the store, and wait in the store's queue; as the companion of this claim, if that has
+    /// the lock.
     AskStore(Head, Option<Arc<Claim>>),
-    /// Ask the store once, beside the asker; it comes back with this number.
+    /// Ask the store once, independently of the head; the caller returns with this number.
     Probe(Option<u64>, Option<Arc<Claim>>),
-    /// The same for all who wait here, because the asker is silent.
+    /// The same for all waiters of this queue, because the head does not respond.
     ProbeForAll(u64, QueueProbe),
 }
 
-/// The place of a caller that waits in it.
+/// The entry of a caller that waits in it.
 type Waiter = crate::queue::Waiter<ResolvedOptions, LockGuard, LastKnown>;
 
-/// What a waiter hears whose wait budget has ended.
+/// What happens to a waiter whose wait budget has ended.
 enum AfterBudget {
     Received(Received<ResolvedOptions, LockGuard, LastKnown>),
-    /// It asks for all.
+    /// It asks the store for all waiters.
     Probes(QueueProbe),
 }
 
-/// A waiter asks the store for all of its queue. If it goes without an answer, another may ask.
+/// Marks that a waiter asks the store for all of its queue. If it gets no answer, another may ask.
 pub(super) struct QueueProbe {
     queues: Arc<WaitQueues>,
     name: Box<str>,
 }
 
-/// A caller that waits. If a writer gives up, readers here or elsewhere may share the lock with those inside.
+/// A waiting caller. If a writer gives up, readers here or elsewhere may share the lock with those
+/// inside.
 struct WaitingWriter<'a> {
     queue: &'a LocalQueue<'a>,
     options: &'a ResolvedOptions,
@@ -89,7 +91,7 @@ impl Drop for QueueProbe {
 }
 
 impl LockManager {
-    /// The queue of this process for `keys`; none for a call that always asks by itself.
+    /// The queue of this process for `keys`; `None` for a call that always asks the store directly.
     pub(super) fn queue_for<'a>(
         &'a self,
         options: &ResolvedOptions,
@@ -104,8 +106,8 @@ impl LockManager {
         let probes = match options.sharing {
             Sharing::Exclusive | Sharing::Permits(1) => 0,
             Sharing::Permits(_) => 1,
-            // Each that gets in sends two more, so that a crowd is in after a few round trips, and a
-            // refusal costs no more than two questions.
+            // Each reader that gets in sends two more, so that a crowd is in after a few round
+            // trips, and a refusal costs at most two requests.
             Sharing::Shared => 2,
         };
         let store = watchdog.store();
@@ -122,8 +124,8 @@ impl LockManager {
                 LocalQueue { name, queues, watchdog, hands_off: false, shares: true, probes }
             }
             keys => {
-                // Nothing is handed off here, so that two calls whose keys read alike in one row would
-                // only wait for each other's questions.
+                // This queue hands nothing off, so two calls whose joined keys read alike would
+                // only wait for each other's requests.
                 let names: Vec<_> = keys.iter().map(LockKey::name).collect();
                 let (name, queues) = (names.join("\n").into(), &self.shared.several);
                 LocalQueue { name, queues, watchdog, hands_off: false, shares: false, probes }
@@ -133,7 +135,8 @@ impl LockManager {
 }
 
 impl LocalQueue<'_> {
-    /// Joins the queue and waits there. `number` is what a caller had here that asked beside the asker.
+    /// Joins the queue and waits there. `number` is that of a caller which asked the store from
+    /// this queue before.
     pub(super) async fn wait(
         &self,
         options: &ResolvedOptions,
@@ -179,12 +182,12 @@ impl LocalQueue<'_> {
                 Received::Lock(guard) if guard.ensure_held().is_ok() => {
                     return Ok(LocalOutcome::Granted(guard));
                 }
-                // It lay too long before this task was polled.
+                // The lease expired before this task was polled.
                 Received::Lock(lapsed) => drop(lapsed),
                 Received::Ask(head) if attempts.can_wait(Instant::now()) => {
                     return Ok(LocalOutcome::AskStore(head, self.companion(waiter.number())));
                 }
-                // The asker gave up as this caller does: what it learned is all there is to say.
+                // The head gave up, as this caller does: report what it learned.
                 Received::Ask(head) => match head.known() {
                     Some(known) => return Err(known.error(&named(keys), attempts)),
                     None => return Ok(LocalOutcome::AskStore(head, None)),
@@ -196,8 +199,9 @@ impl LocalQueue<'_> {
         }
     }
 
-    /// What a waiter does whose wait budget has ended: it reports what the asker learned last, or learns
-    /// within the time that any question gets. If the asker is silent, one of the waiters asks for all.
+    /// Ends the wait of a waiter whose wait budget has ended: it reports what the head learned
+    /// last, or learns within the time that any request gets. If the head does not respond, one of
+    /// the waiters asks for all.
     async fn after_budget(
         &self,
         waiter: &mut Waiter,
@@ -215,7 +219,7 @@ impl LocalQueue<'_> {
             tokio::select! {
                 biased;
                 came = waiter.received() => return Ok(AfterBudget::Received(came)),
-                // Something is known; or the caller that asked for all is gone.
+                // An answer is known, or the caller that asked for all is gone.
                 _ = changed => {
                     if std::mem::take(&mut another_asks) {
                         grace = Instant::now();
@@ -229,30 +233,31 @@ impl LocalQueue<'_> {
                     if std::mem::replace(&mut another_asks, true) {
                         return Err(too_late().about(key));
                     }
-                    // Its question gets as long as any.
+                    // Its request gets as much time as any other.
                     grace += MIN_RESPONSE_TIME + MIN_RESPONSE_TIME / 5;
                 }
             }
         }
     }
 
-    /// Tells the waiters what a caller learned that asked beside a silent asker.
+    /// Notifies the waiters of what a caller learned that asked beside a silent head.
     pub(super) fn learned(&self, known: LastKnown) {
         self.queues.learned(&self.name, known);
     }
 
-    /// Tells the waiters that a caller which asked for them has the lock.
+    /// Notifies the waiters that a caller which asked for them has the lock.
     pub(super) fn learned_for_all(&self, known: LastKnown) {
         self.queues.learned_for_all(&self.name, known);
     }
 
-    /// A claim of this process was granted a lock that others may share. Unless it asked beside another, the
-    /// callers that wait now share its place in the store's queue.
+    /// Called when a claim of this process was granted a lock that others may share. Unless the
+    /// claim was a companion, the current waiters become its companions in the store's queue.
     pub(super) fn shared_with_us(&self, claim: &Arc<Claim>, by: GrantedBy) {
         if self.shares && by != GrantedBy::CompanionRequest {
             self.queues.share(&self.name, LastKnown::Ours(claim.clone()));
         }
-        // A permit that comes by a message was the only one: any other would have gone to the next in the queue.
+        // A permit granted by a notification was the only free one: any other would have gone to
+        // the next in the queue.
         let was_the_last = by == GrantedBy::Notification && claim.sharing() != Sharing::Shared;
         if self.probes > 0 && !was_the_last {
             let can_share = |options: &ResolvedOptions| options.sharing != Sharing::Exclusive;
@@ -260,12 +265,12 @@ impl LocalQueue<'_> {
         }
     }
 
-    /// The store granted a caller of this queue the lock.
+    /// Called when the store granted the lock to a caller of this queue.
     pub(super) fn was_granted(&self) {
         self.queues.was_granted(&self.name);
     }
 
-    /// The claim in whose place the waiter of this number asks.
+    /// The claim whose companion the waiter of this number is.
     fn companion(&self, number: u64) -> Option<Arc<Claim>> {
         let known = self.queues.companion(&self.name, number).filter(|_| self.shares);
         known.and_then(companion)

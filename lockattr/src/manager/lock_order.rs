@@ -1,8 +1,9 @@
-//! In which order locks are taken inside each other: a witness, as kernels have one.
+//! Lock-order checking: the order in which locks are taken inside each other, as witnesses in
+//! kernels record it.
 //!
-//! Two programs that take two locks in two orders wait for each other one day, and only then. What
-//! shows it beforehand is that both orders are there at all, on whatever days. So the order is noted
-//! by template, and not by key: `order:<id>` inside `product:<id>`.
+//! Two programs that take two locks in opposite orders deadlock only if they meet. The two orders
+//! show it beforehand, even if they occur on different days. So the order is recorded by template
+//! and not by key: `order:<id>` inside `product:<id>`.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -15,7 +16,7 @@ use crate::hold::chain;
 use crate::lock::options::ResolvedOptions;
 use crate::lock::site::Site;
 
-/// Two orders of locks that may end in a deadlock, with the places in the code.
+/// Two lock orders that may end in a deadlock, with their code locations.
 ///
 /// See [`LockManager::inversions`](crate::LockManager::inversions).
 ///
@@ -42,13 +43,12 @@ use crate::lock::site::Site;
 /// ```
 #[derive(Clone, Debug)]
 pub struct LockInversion {
-    /// The order that was noticed last, and then those that lead back from its inner lock to its
-    /// outer one.
+    /// The order seen last, and then those that lead back from its inner lock to its outer one.
     orders: Vec<Nested>,
 }
 
 impl LockManager {
-    /// Records in which order this call chain waits for locks inside of those that it holds.
+    /// Records the order in which this call chain waits for locks inside those that it holds.
     pub(super) fn check_lock_order(&self, options: &ResolvedOptions, inner: Site) {
         if self.shared.settings.check_lock_order && !options.wait_budget.is_once() {
             let now = Instant::now();
@@ -62,13 +62,13 @@ impl LockManager {
 }
 
 impl LockInversion {
-    /// The templates that are taken inside each other in a cycle, the last inside the first.
+    /// The templates of the cycle, each taken inside the next, the last inside the first.
     pub fn templates(&self) -> impl Iterator<Item = &'static str> {
         self.orders.iter().map(|order| order.outer.template)
     }
 }
 
-/// One sentence: what is taken inside what, where, and what to do.
+/// One sentence: which lock is taken inside which, where, and what to do.
 impl fmt::Display for LockInversion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [first, rest @ ..] = &self.orders[..] else { return Ok(()) };
@@ -93,14 +93,12 @@ impl fmt::Display for LockInversion {
     }
 }
 
-/// One lock taken inside another.
 #[derive(Clone, Copy, Debug)]
 struct Nested {
     outer: Site,
     inner: Site,
 }
 
-/// The orders that one manager has seen.
 #[derive(Debug, Default)]
 pub(crate) struct LockOrder(Mutex<ObservedOrders>);
 
@@ -112,10 +110,11 @@ struct ObservedOrders {
 }
 
 impl LockOrder {
-    /// `inner` is about to be waited for, inside each of these; tells of what is new and wrong.
+    /// Records that a call is about to wait for `inner` inside each of these; reports new
+    /// inversions.
     pub(crate) fn record(&self, inner: Site, outer: impl IntoIterator<Item = Site>) {
         for outer in outer {
-            // Not while it is locked: the caller that learns of it may ask.
+            // After the lock is released: a subscriber of the event may call `inversions`.
             let inversion = self.observed().take(Nested { outer, inner });
             if let Some(inversion) = inversion {
                 tracing::warn!(%inversion, "locks are taken in two orders");
@@ -123,19 +122,18 @@ impl LockOrder {
         }
     }
 
-    /// What was found wrong until now.
     pub(crate) fn inversions(&self) -> Vec<LockInversion> {
         self.observed().inversions.clone()
     }
 
     fn observed(&self) -> MutexGuard<'_, ObservedOrders> {
-        // Nothing in there can panic half-way.
+        // No code inside can panic half-way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ObservedOrders {
-    /// Notes an order, and says if it is one that closes a deadlock; each of them once.
+    /// Records an order, and returns the inversion that it completes, if any; each only once.
     fn take(&mut self, new: Nested) -> Option<LockInversion> {
         let known = self.orders.entry(new.outer.template).or_default();
         if known.iter().any(|order| order.inner.template == new.inner.template) {
@@ -151,7 +149,7 @@ impl ObservedOrders {
         Some(inversion)
     }
 
-    /// The shortest way from one template to what is taken inside of it, and so on, to another.
+    /// The shortest path of nested orders from one template to another.
     fn path(&self, from: &'static str, to: &str) -> Option<Vec<Nested>> {
         let (mut seen, mut ways) = (HashSet::from([from]), vec![(from, Vec::new())]);
         while !ways.is_empty() {
@@ -185,7 +183,7 @@ mod tests {
         Site { template, place: Location::caller() }
     }
 
-    /// What is said after these were taken, each inside the one before it.
+    /// The inversions reported after these locks were taken, each pair as outer and inner.
     fn inversions_of(taken: &[[&'static str; 2]]) -> Vec<String> {
         let order = LockOrder::default();
         for [outer, inner] in taken {

@@ -1,4 +1,4 @@
-//! The manager: a store, defaults, and everything a program asks of them.
+//! The manager: a store, defaults, and all calls of a program.
 
 mod acquire;
 #[cfg(feature = "postgres")]
@@ -40,9 +40,9 @@ use crate::store::{AnyStore, Subscriber};
 use crate::watchdog::Watchdog;
 use crate::{Error, Lease, LockGuard, LockOptions};
 
-/// Hands out locks from one store; cheap to clone, all clones are the same manager.
+/// Grants locks from one store; cheap to clone, and all clones are the same manager.
 ///
-/// One URL chooses the store, so moving from a laptop to a fleet is one environment variable:
+/// The URL chooses the store, so a move from a laptop to a fleet is one environment variable:
 ///
 /// | URL | store |
 /// |---|---|
@@ -58,17 +58,18 @@ use crate::{Error, Lease, LockGuard, LockOptions};
 /// | `zookeeper://host[:port],…[/chroot]` | a ZooKeeper ensemble (feature `zookeeper`) |
 /// | `etcd://[user:password@]host[:port],…` | an etcd cluster (feature `etcd`; with TLS, `tls`) |
 ///
-/// The query sets the manager's defaults, `redis://db/?prefix=shop:&ttl=5s&wait=3s`: see
-/// [`LockManagerBuilder`] for all of them.
+/// The query sets the manager's defaults, `redis://db/?prefix=shop:&ttl=5s&wait=3s`:
+/// [`LockManagerBuilder`] lists all of them.
 ///
 /// # After a fork
 ///
-/// A manager belongs to the process that made it. In a process that was forked from that one (`fork(2)`
-/// without an `exec`, as pre-forking servers and daemons do) it has no connections and no threads: every
-/// call there is [`Error::InvalidOptions`], a guard of the parent's is lost, and dropping that gives nothing
-/// back. Fork first, and connect in each process, on a runtime that was started after the fork: tokio's
-/// runtimes do not outlive one either. A default manager that was installed before the fork may be
-/// [replaced](Self::install) after it. A `fork` by a bare system call, past the C library, is not noticed.
+/// A manager belongs to the process that made it. In a process forked from that one (`fork(2)`
+/// without an `exec`, as in pre-forking servers and daemons) it has no connections and no threads.
+/// There, every call returns [`Error::InvalidOptions`], and a guard of the parent is lost and
+/// releases nothing when it is dropped. Fork first, and connect in each process, on a runtime
+/// started after the fork: tokio's runtimes do not survive one either. A default manager that was
+/// installed before the fork can be [replaced](Self::install) after it. A `fork` by a direct system
+/// call, without the C library, is not detected.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -92,15 +93,15 @@ struct Shared {
     identity: Identity,
     core: Arc<Core>,
     subscriber: Arc<Subscriber>,
-    /// The queues of callers that want several keys: of each, one asks the store. Apart from all others, because
-    /// keys may have any names: those of two could read like that of another.
+    /// The queues of callers that want several keys: one caller per queue asks the store. Separate
+    /// from all other queues, because the joined names of two keys could equal the name of a third.
     several: Arc<WaitQueues>,
     lock_order: LockOrder,
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // Guards may outlive their manager; the watchdog goes on for them and then ends.
+        // Guards may outlive their manager; the watchdog keeps serving them and then ends.
         self.core.watchdog.close();
     }
 }
@@ -110,8 +111,8 @@ impl LockManager {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the store does not answer, [`Error::InvalidOptions`] if the URL makes
-    /// no sense. To start while the store is away, use [`LockManagerBuilder::build`].
+    /// [`Error::Store`] if the store does not answer, [`Error::InvalidOptions`] if the URL is
+    /// invalid. To start while the store is down, use [`LockManagerBuilder::build`].
     ///
     /// # Cancel safety
     ///
@@ -162,7 +163,7 @@ impl LockManager {
         Self::connect(&url).await
     }
 
-    /// Sets a manager up step by step; the example stands at [`LockManagerBuilder`].
+    /// Configures a manager step by step; see the example at [`LockManagerBuilder`].
     pub fn builder() -> LockManagerBuilder {
         LockManagerBuilder::default()
     }
@@ -174,7 +175,7 @@ impl LockManager {
         let queues = Arc::downgrade(core.queues());
         let subscriber = Subscriber::new(move |name| {
             if let Some(queues) = queues.upgrade() {
-                // What was only kept is given back.
+                // A cached lock is released.
                 drop(queues.contended(name, Instant::now()));
             }
         });
@@ -185,7 +186,8 @@ impl LockManager {
             }
         });
         let unclaimed = Arc::downgrade(&core.watchdog);
-        // What a waiter asked for that has given up is on its way back already: now is the time.
+        // The lock that was granted to a waiter which gave up is already on its way back, so retry
+        // now.
         let subscriber = Arc::new(subscriber.on_unclaimed(move |_token| {
             if let Some(watchdog) = unclaimed.upgrade() {
                 watchdog.retry_now();
@@ -202,7 +204,7 @@ impl LockManager {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOptions`] if one is installed already, in this process.
+    /// [`Error::InvalidOptions`] if one is already installed in this process.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -217,7 +219,7 @@ impl LockManager {
         default_manager::install(self.clone())
     }
 
-    /// Makes this the manager that `manager = "name"` finds.
+    /// Makes this the manager for `manager = "name"`.
     ///
     /// # Errors
     ///
@@ -242,7 +244,8 @@ impl LockManager {
         default_manager::install_as(name.as_ref(), self.clone())
     }
 
-    /// Runs `future` with this as the default manager, whatever is installed: each test its own.
+    /// Runs `future` with this manager as the default, whatever is installed: each test can have
+    /// its own.
     ///
     /// Tasks that it spawns are outside, unless wrapped with [`inherit`](crate::inherit).
     ///
@@ -269,22 +272,21 @@ impl LockManager {
         default_manager::scope(self.clone(), future)
     }
 
-    /// Waits for the lock, within the wait budget of `options`, and takes it.
+    /// Acquires the lock, waiting within the wait budget of `options`.
     ///
-    /// Inside a hold on the same key by this call chain it enters again, without asking the
+    /// Inside a hold on the same key by this call chain, it re-enters that hold without asking the
     /// store.
     ///
     /// # Errors
     ///
-    /// [`Error::Contended`] if another holder still had it after the last attempt, or if the answer was late
-    /// and the store answered others meanwhile; [`Error::Store`] if the store could not be asked then; and
-    /// [`Error::Lost`],
-    /// [`Error::Reentered`], [`Error::ShutDown`], [`Error::InvalidKey`],
-    /// [`Error::InvalidOptions`] as they say.
+    /// [`Error::Contended`] if another holder still had it after the last attempt, or if the answer
+    /// was late and the store answered other requests meanwhile; [`Error::Store`] if the store
+    /// could not be reached then; and [`Error::Lost`], [`Error::Reentered`], [`Error::ShutDown`],
+    /// [`Error::InvalidKey`], [`Error::InvalidOptions`] as documented there.
     ///
     /// # Cancel safety
     ///
-    /// If dropped, nothing stays locked: what the store may have granted is given back.
+    /// If dropped, nothing stays locked: what the store may have granted is released.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -313,17 +315,17 @@ impl LockManager {
         Granted::new(guard, options, self.clone(), began).for_caller().await
     }
 
-    /// Waits for the locks of all `keys` and takes them together: all or none. Equal keys count once.
+    /// Acquires the locks of all `keys` together: all or none. Equal keys count once.
     ///
-    /// One lease, one fencing token and one guard for all of them. Two calls that name the same
-    /// keys in different orders do not block each other. Keys that the call chain holds already are
-    /// entered again.
+    /// All of them have one lease, one fencing token and one guard. Two calls that name the same
+    /// keys in different orders do not block each other. Keys that the call chain already holds are
+    /// re-entered.
     ///
-    /// While a call waits for some of its keys, it has its place in the queues of all of them. In its first
-    /// second, other callers take those of its keys that are free. After that second a free key waits for
-    /// it, so that a stream of callers for one key cannot keep it waiting without end. The price: a call for `a` and `b` can
-    /// keep others from a free `a` for as long as `b` is held. Take keys together that are held for
-    /// similar times.
+    /// While a call waits for some of its keys, it is in the wait queues of all of them. In its
+    /// first second, other callers can take those of its keys that are free. After that second, a
+    /// free key is reserved for it, so that a stream of callers for one key cannot delay it without
+    /// end. The price: a call for `a` and `b` can keep others from a free `a` for as long as `b` is
+    /// held. Combine keys that are held for similar times.
     ///
     /// # Errors
     ///
@@ -358,7 +360,7 @@ impl LockManager {
         Granted::new(guard, options, self.clone(), began).for_caller().await
     }
 
-    /// Asks for the lock once: `None` if another holder has it.
+    /// Tries once to acquire the lock: `None` if another holder has it.
     ///
     /// # Errors
     ///
@@ -397,18 +399,18 @@ impl LockManager {
         }
     }
 
-    /// Runs `body` under the lock and gives it back afterwards, however the body ends: what the
-    /// attribute comes down to.
+    /// Runs `body` under the lock and releases it afterwards, however the body ends: the function
+    /// behind the attribute.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire), and [`Error::Lost`] if the lease was lost while the body
-    /// ran, unless [`OnLost::Ignore`](crate::OnLost::Ignore) was asked for. A release that merely
-    /// got no answer is a warning event and does not hide what the body returned.
+    /// As [`acquire`](Self::acquire), and [`Error::Lost`] if the lease was lost while the body ran,
+    /// unless [`OnLost::Ignore`](crate::OnLost::Ignore) is set. A release without an answer is a
+    /// warning event and does not hide what the body returned.
     ///
     /// # Cancel safety
     ///
-    /// If dropped, the body is dropped where it stands and the lock is given back.
+    /// If dropped, the body is dropped at its current await point and the lock is released.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -437,17 +439,17 @@ impl LockManager {
         body::run(start, async move { body(&lease()).await }).await
     }
 
-    /// Stops granting, signals every body that runs under a lock of this manager, waits for them
-    /// to stop, and gives everything back.
+    /// Stops granting, signals every body that runs under a lock of this manager, waits for the
+    /// bodies to stop, and releases all locks.
     ///
-    /// A waiter for a lock is notified [`Error::ShutDown`] at once. Then it waits at most
-    /// `shutdown_timeout` (10 s) for the bodies to stop and their locks to be given back; those of
-    /// bodies that did not stop it gives back itself, and waits at most as long again for the
-    /// store. All clones are shut down; to call it twice does no harm.
+    /// Waiters for a lock get [`Error::ShutDown`] at once. Then the call waits at most
+    /// `shutdown_timeout` (10 s) for the bodies to stop and their locks to be released. It releases
+    /// the locks of bodies that did not stop, and waits at most as long again for the store. All
+    /// clones are shut down; a second call is harmless.
     ///
     /// # Cancel safety
     ///
-    /// If dropped, nothing more is granted and the bodies are signalled all the same.
+    /// If dropped, nothing more is granted and the bodies are still signalled.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -465,7 +467,7 @@ impl LockManager {
         self.shared.core.watchdog.shut_down(self.shared.settings.shutdown_timeout).await;
     }
 
-    /// Whether it was made in this process, and not in one that this was forked from.
+    /// Whether it was made in this process, and not in a parent that this one was forked from.
     pub(crate) fn is_of_this_process(&self) -> bool {
         self.shared.core.watchdog.is_of_this_process()
     }
@@ -503,10 +505,10 @@ impl LockManager {
     }
 }
 
-/// Most keys of one call. A store takes them in one step, during which its other clients wait.
+/// The most keys of one call. A store locks them in one step, during which its other clients wait.
 const MOST_KEYS: usize = 1_000;
 
-/// What came of asking once: `None` if another holder has it.
+/// The result of a single attempt: `None` if another holder has the lock.
 fn if_free(outcome: Result<LockGuard, Error>) -> Result<Option<LockGuard>, Error> {
     match outcome {
         Ok(guard) => Ok(Some(guard)),

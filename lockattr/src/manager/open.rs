@@ -1,4 +1,4 @@
-//! One URL chooses the store and sets the manager: the only place that names the engines.
+//! The URL chooses the store and configures the manager: the only module that names the engines.
 
 use url::Url;
 
@@ -17,7 +17,7 @@ use crate::store::{AnyStore, MemoryStore};
 #[cfg(feature = "redis")]
 use crate::store::{RedisStore, RedlockStore};
 
-/// Opens the store that `text` names, without contacting it, and puts the query's settings into
+/// Opens the store that `text` names, without contacting it, and writes the query's settings to
 /// `settings`.
 pub(crate) fn open(text: &str, settings: &mut Settings) -> Result<AnyStore, Error> {
     let StoreUrl { urls, query } = StoreUrl::parse(text)?;

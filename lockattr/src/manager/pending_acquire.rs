@@ -1,4 +1,4 @@
-//! A claim on its way to the store and back, and what has to be undone if its caller gives up.
+//! A claim on its way to the store and back, and what to undo if its caller gives up.
 //!
 //! `acquire.rs` sends it, `contended.rs` waits with it.
 
@@ -12,14 +12,14 @@ use crate::hold::last_known::{Head, LastKnown};
 use crate::lock::options::ResolvedOptions;
 use crate::store::{AcquireRequest, Claim, ReleaseRequest, StoreError, Subscription};
 
-/// The least time that a request near the deadline gets; with less, no answer could ever arrive in time.
+/// The least time for a request near the deadline; with less, no answer could arrive in time.
 pub(super) const MIN_RESPONSE_TIME: Duration = Duration::from_millis(250);
 
 /// Why an attempt did not acquire the lock.
 pub(super) enum Refusal {
     Held {
         holder: Option<Box<Holder>>,
-        /// After how long to ask again, where the claim is in the store's wait queue.
+        /// When to ask again, if the claim is in the store's wait queue.
         queued: Option<Duration>,
     },
     Unknown(StoreError),
@@ -39,34 +39,34 @@ impl Refusal {
     }
 }
 
-/// By what the store granted a lock.
+/// How the store granted a lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum GrantedBy {
     Request,
-    /// A request in the place of another claim of this process, which held the lock too.
+    /// A request as the companion of another claim of this process, which also held the lock.
     CompanionRequest,
     /// A hand-off to the claim, which was the head of the store's queue.
     Notification,
 }
 
-/// A claim on its way. Dropping this, at any await point, releases what the store may have granted without an
-/// answer, and leaves the store's wait queue.
+/// A claim on its way. Dropping it at any await point releases what the store may have granted
+/// without an answer, and leaves the store's wait queue.
 pub(super) struct PendingAcquire<'a> {
     pub(super) shared: &'a Shared,
     pub(super) options: &'a ResolvedOptions,
     pub(super) claim: Arc<Claim>,
-    /// The head of the queue of this process, if there is one and this claim does not ask beside it.
+    /// The head of the queue of this process, unless this claim asks independently of it.
     pub(super) head: Option<Head>,
-    /// That queue.
     pub(super) queue: Option<&'a LocalQueue<'a>>,
-    /// The claim of this process whose place it shares.
+    /// The claim of this process that this one is a companion of.
     pub(super) companion: Option<Arc<Claim>>,
     /// The store's notifications, once the claim may wait in the store's queue.
     pub(super) subscription: Option<Subscription>,
-    /// Whether a request is under way or got no answer, or the claim is in the store's queue. Sticky: a request
-    /// without an answer may still arrive after a later one was refused.
+    /// Whether a request is under way or got no answer, or the claim is in the store's queue. Never
+    /// reset by a refusal: a request without an answer may still arrive after it.
     pub(super) must_undo: bool,
-    /// Whether a request got no answer: it may still arrive, and queue a claim that holds its lock by then.
+    /// Whether a request got no answer: it may still arrive, and queue a claim that holds its lock
+    /// by then.
     pub(super) unanswered: bool,
 }
 
@@ -92,7 +92,7 @@ impl<'a> PendingAcquire<'a> {
         }
     }
 
-    /// The same, in the place of this claim as long as that one holds the lock.
+    /// The same, as the companion of this claim while that one holds the lock.
     pub(super) fn companion(mut self, companion: Option<Arc<Claim>>) -> Self {
         self.companion = companion;
         self

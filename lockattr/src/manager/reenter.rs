@@ -1,4 +1,4 @@
-//! Entering a hold of the call's own chain again, which asks no store.
+//! Re-entering a hold of the call's own chain, without a request to the store.
 
 use std::cmp::Reverse;
 use std::pin::pin;
@@ -19,8 +19,8 @@ use crate::platform::entropy::random_fraction;
 use crate::store::Sharing;
 use crate::{Error, Holder, LockGuard, LostReason};
 
-/// Enters a hold of the call's own chain again, if no other caller is inside of it. The clock is asked when the
-/// body begins (`body/enter.rs`), and not here.
+/// Re-enters a hold of the call's own chain, if no other call is inside. The clock is checked when
+/// the body begins (`hold/enter.rs`), and not here.
 fn try_enter_again(
     options: &ResolvedOptions,
     outer: &Arc<Frame>,
@@ -54,8 +54,8 @@ impl LockManager {
         observed(wait, outcome)
     }
 
-    /// Enters a hold of the call's own chain again, if it has one on `key` and no other caller is inside. Such a
-    /// call costs next to nothing: it has no use for most of its options, and waits for no caller.
+    /// Re-enters a hold of the call's own chain, if it has one on `key` and no other call is
+    /// inside. This is cheap: it uses few of its options, and never waits.
     pub(crate) async fn enter_at_once(
         &self,
         options: &ResolvedOptions,
@@ -63,7 +63,7 @@ impl LockManager {
     ) -> Result<Option<LockGuard>, Error> {
         let entered = self.enter_at_once_blocking(options, key)?;
         if entered.is_some() {
-            // It is ready at once, and a loop of it must let others run too.
+            // It is ready at once; a loop of such calls must let other tasks run.
             consume_budget().await;
         }
         Ok(entered)
@@ -81,7 +81,6 @@ impl LockManager {
         }
     }
 
-    /// Enters a hold of the call's own chain again, if no other caller is inside of it.
     pub(super) fn try_enter_again(
         &self,
         options: &ResolvedOptions,
@@ -103,7 +102,8 @@ impl LockManager {
         }
     }
 
-    /// Enters the holds on all of `keys` again, if this call chain has them and no other caller is inside.
+    /// Re-enters the holds on all of `keys`, if this call chain has them and no other call is
+    /// inside.
     pub(super) fn try_enter_all_again(
         &self,
         options: &ResolvedOptions,
@@ -123,8 +123,8 @@ impl LockManager {
         Ok(also.pop().map(|innermost| innermost.and(also)))
     }
 
-    /// The entries of this call chain that hold some of `keys`, each once and with one that it holds;
-    /// and those that the chain does not hold.
+    /// The entries of this call chain that hold some of `keys`, each once with one of its keys; and
+    /// the keys that the chain does not hold.
     pub(super) fn in_chain(
         &self,
         keys: Vec<LockKey>,
@@ -132,19 +132,19 @@ impl LockManager {
         let (mut entries, mut rest) = (Vec::<(Arc<Frame>, LockKey)>::new(), Vec::new());
         for key in in_one_order(keys) {
             match chain::find(&self.shared.core, key.as_str()) {
-                // One entry may hold several of them, and has one gate.
+                // One entry may hold several keys, and has one gate.
                 Some(outer) if entries.iter().any(|(known, _)| Arc::ptr_eq(known, &outer)) => {}
                 Some(outer) => entries.push((outer, key)),
                 None => rest.push(key),
             }
         }
-        // Branches that want the same holds wait at their gates in one order.
+        // Branches that want the same holds wait at their gates in the same order.
         entries.sort_by_key(|(outer, _)| Reverse(chain::within(outer)));
         (entries, rest)
     }
 }
 
-/// Waits for this call's turn inside a hold of its own chain.
+/// Waits until this call may enter a hold of its own chain.
 async fn enter_again(
     options: &ResolvedOptions,
     outer: &Arc<Frame>,
@@ -156,7 +156,7 @@ async fn enter_again(
     }
     let mut attempts = options.wait_budget.start(Instant::now());
     attempts.begin();
-    // In the queue from here on, so that the turns are taken in the order of the calls.
+    // In the gate's queue from here on, so that calls enter in their order.
     let turn = pin!(outer.clone().turn(options.sharing, options.site));
     let ended = pin!(outer.clone().ended());
     let ends = attempts.wait_ends(Instant::now(), random_fraction());
@@ -165,7 +165,7 @@ async fn enter_again(
         biased;
         lost = ended => Err(lost),
         turn = turn => {
-            // The call that it belongs to has returned meanwhile.
+            // The call of the outer entry has returned meanwhile.
             let turn = turn.ok_or_else(|| outer.hold().lost(LostReason::Released))?;
             observe::reentered(options);
             Ok(LockGuard::reentered(turn))
@@ -174,7 +174,7 @@ async fn enter_again(
     }
 }
 
-/// Refuses what could never be granted: a caller inside would wait for itself.
+/// Refuses what could never be granted: the call would wait for its own chain.
 fn check_sharing(inner: Sharing, outer: Sharing, key: &str) -> Result<(), Error> {
     let (inner, outer) = match (inner, outer) {
         (_, Sharing::Exclusive)
@@ -196,7 +196,7 @@ fn described(sharing: Sharing) -> &'static str {
     }
 }
 
-/// The label of a hold of this process, for those who wait for it inside the chain.
+/// The label of a hold of this process, for calls that wait for it inside the chain.
 fn own_label(frame: &Frame) -> Option<Box<Holder>> {
     let remaining = frame.hold().valid_until().saturating_duration_since(Instant::now());
     Some(Box::new(Holder::from_value(frame.hold().claim().value(), Some(remaining))))

@@ -1,18 +1,18 @@
-//! What a manager tells of locks that others have, and the one thing that can be done about them.
+//! What a manager reports about locks of all holders, and the forced release.
 
 use super::{LockManager, deadlock};
 use crate::{Error, HeldLock, Holder, LockInversion};
 
 impl LockManager {
-    /// Who has the lock now: a report, out of date as soon as it is made.
+    /// The current holder of the lock: a report, out of date as soon as it is made.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the store could not be asked, [`Error::InvalidKey`].
+    /// [`Error::Store`] if the store could not be reached, [`Error::InvalidKey`].
     ///
     /// # Cancel safety
     ///
-    /// Only looks; can be dropped at any time.
+    /// Read-only; can be dropped at any time.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -35,20 +35,21 @@ impl LockManager {
         holder.map_err(|error| error.about(key.as_str()))
     }
 
-    /// Every lock that is held under this manager's prefix, by anybody, sorted by key: a report, out
-    /// of date as soon as it is made.
+    /// Every lock that is held under this manager's prefix, by any holder, sorted by key: a report,
+    /// out of date as soon as it is made.
     ///
-    /// For operators: a store looks at all that it has to answer this. In Redis the user needs the
-    /// right to `+scan`; a program that takes locks by `SET NX PX` under the same prefix is listed too.
+    /// For operators: the store scans all its data to answer this. In Redis the user needs the
+    /// `+scan` permission; locks that another program takes by `SET NX PX` under the same prefix
+    /// are listed too.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the store could not be asked, or cannot list its locks: locks of a session
+    /// [`Error::Store`] if the store could not be reached, or cannot list its locks: session locks
     /// in PostgreSQL and MySQL (`lock=session`) have numbers there and no names.
     ///
     /// # Cancel safety
     ///
-    /// Only looks; can be dropped at any time.
+    /// Read-only; can be dropped at any time.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -69,30 +70,30 @@ impl LockManager {
         self.shared.core.watchdog.check_here()?;
         let held = self.shared.core.store().held_locks(prefix).await;
         let mut held = held.map_err(|error| error.about(&[prefix, "*"].concat()))?;
-        // Under no prefix, all that the store keeps is ours.
+        // With an empty prefix, all locks in the store belong to this manager.
         held.retain(|lock| !deadlock::is_note(&[prefix, lock.key.as_str()].concat()));
         held.sort_by(|one, other| one.key.cmp(&other.key));
         Ok(held)
     }
 
-    /// Takes the lock from its holder, without asking, and hands it to the next in the queue; `true` if
-    /// anybody had it.
+    /// Takes the lock from its holder without its consent, and hands it to the next waiter; `true`
+    /// if the lock was held.
     ///
-    /// For operators, and for a holder that hangs: its body **goes on** until its next renewal tells it
-    /// [`Lost`](Error::Lost), a third of the TTL later at most, or for as long as its process is
-    /// stopped. Until then two run, and only a resource that checks [fencing
-    /// tokens](crate::FencingToken) refuses the first. A shared lock is taken from all who share it; a
-    /// holder of several keys loses all of them with the first.
+    /// For operators, if a holder hangs. The holder's body **keeps running** until its next renewal
+    /// returns [`Lost`](Error::Lost), after a third of the TTL at most, or for as long as its
+    /// process is stopped. Until then two bodies run, and only a resource that checks [fencing
+    /// tokens](crate::FencingToken) refuses the first. A shared lock is taken from all its holders;
+    /// a holder of several keys loses all of them with the first.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the store could not be asked (then it is unknown whether it was taken, and it
-    /// does no harm to ask again), or cannot take the lock: it says what to do instead.
-    /// [`Error::InvalidKey`].
+    /// [`Error::Store`] if the store could not be reached (then it is unknown whether the lock was
+    /// taken, and a second call is harmless), or if it cannot take the lock: the error says what to
+    /// do instead. [`Error::InvalidKey`].
     ///
     /// # Cancel safety
     ///
-    /// If dropped, the lock was taken or it was not.
+    /// If dropped, the lock may or may not have been taken.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -116,11 +117,11 @@ impl LockManager {
         evicted.map_err(|error| error.about(key.as_str()))
     }
 
-    /// What this manager has seen of locks that are taken in two orders, for a test to assert that
-    /// there is none.
+    /// The lock-order inversions that this manager has seen, for a test to assert that there are
+    /// none.
     ///
-    /// Empty where [`lock_order`](crate::LockManagerBuilder::check_lock_order) is off, as it is in release builds
-    /// by default.
+    /// Empty if [`check_lock_order`](crate::LockManagerBuilder::check_lock_order) is off, as it is
+    /// by default in release builds.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

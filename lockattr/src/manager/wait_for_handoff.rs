@@ -1,4 +1,4 @@
-//! Waiting for the turn in the queue of this process, with an eye on the waiters before.
+//! Waiting for a hand-off in the queue of this process, while checking the waiters ahead.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,15 +10,14 @@ use crate::hold::last_known::{LastKnown, WaitQueues};
 use crate::lock::options::ResolvedOptions;
 use crate::queue::{PICK_UP_TIMEOUT, Received, Unclaimed, Waiter};
 
-/// However long it waits, it looks as often: many may wait.
 const MAX_CHECK_PAUSE: Duration = Duration::from_millis(500);
 
-/// After so long without a sign of life, the head is passed over: its task may never be polled again.
-/// Longer than twice the time between two signs, and than most stores take to answer.
+/// After this long without a sign of life, the head is passed over: its task may never be polled
+/// again. Longer than twice the time between two signs, and than most stores take to answer.
 const SILENT_AFTER: Duration = Duration::from_secs(5);
 
-/// Waits for the turn. One before that its runtime does not drive any more is passed over, and so is a
-/// head that lost its lock and does not let go of it.
+/// Waits for the hand-off. Passes over a waiter ahead that its runtime no longer polls, and a head
+/// that lost its lock and does not release it.
 pub(super) async fn wait_for_handoff(
     queues: &Arc<WaitQueues>,
     name: &str,

@@ -1,16 +1,16 @@
-//! Metrics, through the facade `metrics`: by template and outcome, never by key.
+//! Metrics, through the `metrics` facade: by template and outcome, never by key.
 //!
-//! The names are those that the docs and the dashboard have: change them nowhere alone.
+//! The docs and the dashboard use these names: change them there as well.
 
 use std::time::Duration;
 
 #[cfg(feature = "metrics")]
 use metrics::{counter, gauge, histogram};
 
-/// Whether anybody may keep them.
+/// Whether metrics are compiled in.
 pub(super) const ENABLED: bool = cfg!(feature = "metrics");
 
-/// One more, or one less, is on its way to a lock.
+/// Changes the number of acquisitions under way.
 pub(super) fn waits(template: &'static str, change: f64) {
     #[cfg(feature = "metrics")]
     gauge!("lockattr.waiting", "template" => template).increment(change);
@@ -18,7 +18,7 @@ pub(super) fn waits(template: &'static str, change: f64) {
     let _ = (template, change);
 }
 
-/// One more, or one less, has a lock.
+/// Changes the number of held locks.
 pub(super) fn holds(template: &'static str, change: f64) {
     #[cfg(feature = "metrics")]
     gauge!("lockattr.held", "template" => template).increment(change);
@@ -26,7 +26,7 @@ pub(super) fn holds(template: &'static str, change: f64) {
     let _ = (template, change);
 }
 
-/// An acquisition is over; `waited` is not said of a nested call.
+/// Counts an acquisition that is over; `waited` is `None` for a nested call.
 pub(super) fn acquired(template: &'static str, outcome: &'static str, waited: Option<Duration>) {
     #[cfg(feature = "metrics")]
     {
@@ -40,7 +40,7 @@ pub(super) fn acquired(template: &'static str, outcome: &'static str, waited: Op
     let _ = (template, outcome, waited);
 }
 
-/// A hold is over.
+/// Records a hold that is over.
 pub(super) fn held(template: &'static str, outcome: &'static str, held: Duration) {
     #[cfg(feature = "metrics")]
     histogram!("lockattr.hold.duration", "template" => template, "outcome" => outcome).record(held);
@@ -48,7 +48,7 @@ pub(super) fn held(template: &'static str, outcome: &'static str, held: Duration
     let _ = (template, outcome, held);
 }
 
-/// A renewal or a release was answered, or not.
+/// Counts a renewal or a release, by outcome.
 pub(super) fn command(name: &'static str, outcome: &'static str) {
     #[cfg(feature = "metrics")]
     counter!(name, "outcome" => outcome).increment(1);
@@ -56,7 +56,7 @@ pub(super) fn command(name: &'static str, outcome: &'static str) {
     let _ = (name, outcome);
 }
 
-/// Says what each of them is and counts in, to the recorder that is installed.
+/// Describes each metric and its unit to the installed recorder.
 pub(super) fn describe() {
     #[cfg(feature = "metrics")]
     described();

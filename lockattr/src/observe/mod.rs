@@ -1,7 +1,7 @@
-//! What becomes of acquisitions and holds, for the operator of the program: spans and events of
-//! `tracing`, and metrics.
+//! Reports acquisitions and holds to the operator of the program: spans and events of `tracing`,
+//! and metrics.
 //!
-//! Only looks. Where no caller does, it costs an acquisition one look at a flag.
+//! Read-only. Without an observer, it costs an acquisition one check of a flag.
 
 mod metrics;
 pub(crate) mod recorder;
@@ -21,18 +21,19 @@ use crate::{Error, LostReason};
 pub(crate) use recorder::Recorder;
 use recorder::Recording;
 
-/// What locks are called whose options name no template.
+/// The template of locks whose options name none.
 pub(crate) const UNNAMED: &str = "unnamed";
 
-/// An acquisition that is under way. Dropped before its end, it was given up by its caller.
+/// An acquisition under way. If it is dropped before its end, its caller gave it up.
 pub(crate) struct AcquireObservation {
     observed: Option<Box<Observed>>,
-    /// The template of a nested call, which is counted and has neither a wait nor a span of its own.
+    /// The template of a nested call, which is counted but has neither a wait nor a span of its
+    /// own.
     nested: Option<&'static str>,
     recording: Recording,
 }
 
-/// A hold that is under way. Dropped, it is over.
+/// A hold under way. Dropping this ends it.
 #[derive(Debug, Default)]
 pub(crate) struct HoldObservation {
     observed: Option<Box<Observed>>,
@@ -44,18 +45,18 @@ pub(crate) struct HoldObservation {
 struct Observed {
     key: String,
     template: &'static str,
-    /// Since when it waits, or holds.
+    /// When the wait or the hold began.
     since: Instant,
-    /// How long it was held, without the time that giving it back took.
+    /// The length of the hold, without the time for its release.
     held: Option<Duration>,
     span: Span,
-    /// How the hold ended, where that is known better than by its state.
+    /// How the hold ended, if that is known better than from its state.
     outcome: Option<&'static str>,
     hold: Option<Arc<LeaseState>>,
 }
 
 impl AcquireObservation {
-    /// An acquisition begins.
+    /// Begins to observe an acquisition.
     pub(crate) fn begin(options: &ResolvedOptions, keys: &[LockKey], recorder: &Recorder) -> Self {
         let recording = recorder.begin(options, keys.iter().map(LockKey::as_str));
         let seen = span::is_enabled();
@@ -63,7 +64,7 @@ impl AcquireObservation {
             return Self { observed: None, nested: None, recording };
         }
         let template = template(options);
-        // Metrics have no use for it.
+        // Metrics do not use the key.
         let key = if seen { named(keys) } else { String::new() };
         let span = if seen { span::of(&key, template, options.sharing) } else { Span::none() };
         metrics::waits(template, 1.0);
@@ -73,24 +74,23 @@ impl AcquireObservation {
         Self { observed: Some(Box::new(observed)), nested: None, recording }
     }
 
-    /// A nested call wants to enter again.
+    /// Begins to observe a nested call.
     pub(crate) fn inside(options: &ResolvedOptions, key: &str, recorder: &Recorder) -> Self {
         let recording = recorder.begin(options, [key].into_iter()).nested();
         Self { observed: None, nested: Some(template(options)), recording }
     }
 
-    /// Others have the lock: from here on it waits.
+    /// Records that another caller has the lock: the acquisition waits from here on.
     pub(crate) fn waits(&self) {
         self.recording.waits();
     }
 
-    /// The acquisition, inside its span.
     pub(crate) fn instrument<F: Future>(&self, acquisition: F) -> Instrumented<F> {
         let span = self.observed.as_ref().map_or_else(Span::none, |observed| observed.span.clone());
         tracing::Instrument::instrument(acquisition, span)
     }
 
-    /// The nested call has entered: what observes it until its guard is dropped.
+    /// Records that the nested call has entered; the result observes it until its guard is dropped.
     pub(crate) fn entered(mut self, hold: &Arc<LeaseState>) -> HoldObservation {
         let mut recording = std::mem::take(&mut self.recording);
         recording.acquired(hold);
@@ -98,11 +98,11 @@ impl AcquireObservation {
         HoldObservation { observed: None, recording }
     }
 
-    /// The lock is acquired: what observes it until its guard is dropped.
+    /// Records that the lock is acquired; the result observes the hold until its guard is dropped.
     pub(crate) fn acquired(mut self, hold: &Arc<LeaseState>) -> HoldObservation {
         let mut recording = std::mem::take(&mut self.recording);
         recording.acquired(hold);
-        // One that has entered again is counted by `reentered` already.
+        // A nested call is already counted by `reentered`.
         self.nested = None;
         let mut observed = self.observed.take();
         if let Some(observed) = &mut observed {
@@ -112,7 +112,6 @@ impl AcquireObservation {
         HoldObservation { observed, recording }
     }
 
-    /// The acquisition has failed.
     pub(crate) fn refused(mut self, error: &Error) {
         self.recording.refused(error);
         if let Some(template) = self.nested.take() {
@@ -137,12 +136,12 @@ impl Drop for AcquireObservation {
     }
 }
 
-/// Says what the metrics are, to the recorder that is installed by now.
+/// Describes the metrics to the recorder that is installed by now.
 pub(crate) fn describe() {
     metrics::describe();
 }
 
-/// A nested call has entered a hold again.
+/// Counts a nested call that has re-entered a hold.
 pub(crate) fn reentered(options: &ResolvedOptions) {
     metrics::acquired(template(options), "reentered", None);
 }
@@ -151,12 +150,10 @@ fn template(options: &ResolvedOptions) -> &'static str {
     options.site.map_or(UNNAMED, |site| site.template)
 }
 
-/// A renewal was answered, or not.
 pub(crate) fn renewal(outcome: &'static str) {
     metrics::command("lockattr.renewals", outcome);
 }
 
-/// A release was answered, or not.
 pub(crate) fn release(outcome: &'static str) {
     metrics::command("lockattr.releases", outcome);
 }
@@ -187,19 +184,18 @@ impl Observed {
 }
 
 impl HoldObservation {
-    /// The span that the hold's body runs in.
     pub(crate) fn span(&self) -> Option<&Span> {
         self.observed.as_ref().map(|observed| &observed.span)
     }
 
-    /// The holder has done its work.
+    /// Records that the holder has finished its work.
     pub(crate) fn done(&mut self) {
         if let Some(observed) = &mut self.observed {
             observed.held = Some(observed.since.elapsed());
         }
     }
 
-    /// What came of giving it back.
+    /// Records the outcome of the release.
     pub(crate) fn given_back(&mut self, answer: &Result<(), Error>) {
         if let Err(Error::Lost { reason, .. }) = answer {
             self.recording.lost(*reason);
@@ -241,7 +237,7 @@ fn named_error(error: &Error) -> &'static str {
     }
 }
 
-/// The stable name of an end.
+/// The stable name of the reason for an end.
 fn named_reason(reason: LostReason) -> &'static str {
     match reason {
         LostReason::Expired => "expired",

@@ -1,5 +1,5 @@
-//! Where a manager reports its acquisitions besides spans and metrics: to the observer of a test. Without the feature `testing`
-//! both types are empty and cost nothing.
+//! Where a manager reports its acquisitions besides spans and metrics: to the observer of a test.
+//! Without the feature `testing` both types are empty and cost nothing.
 
 #[cfg(feature = "testing")]
 pub(crate) use observed::{Observation, Observer, Recorder, Recording};
@@ -17,25 +17,22 @@ mod observed {
 
     /// Records the acquisitions of a manager.
     pub(crate) trait Observer: Debug + Send + Sync {
-        /// An acquisition begins.
         fn begin(&self, options: &ResolvedOptions, keys: Vec<String>) -> Box<dyn Observation>;
     }
 
-    /// Records one acquisition, and then its hold. Dropped, it is over.
+    /// Records one acquisition, and then its hold. Dropping this ends the record.
     pub(crate) trait Observation: Debug + Send + Sync {
-        /// It is a nested call that enters again.
+        /// Records that it is a nested call that re-enters a hold.
         fn nested(&self);
 
-        /// It waits from here on.
+        /// Records that it waits from here on.
         fn waits(&self);
 
-        /// It has the lock.
         fn acquired(&mut self, hold: &Arc<LeaseState>);
 
-        /// It has failed.
         fn refused(&mut self, error: &Error);
 
-        /// Its hold was lost: its release returned this reason.
+        /// Records that its hold was lost, for the reason that its release returned.
         fn lost(&mut self, reason: LostReason);
     }
 
@@ -43,7 +40,7 @@ mod observed {
     #[derive(Clone, Debug, Default)]
     pub(crate) struct Recorder(pub(crate) Option<Arc<dyn Observer>>);
 
-    /// Where one acquisition is recorded, if it is.
+    /// The record of one acquisition, if the manager has an observer.
     #[derive(Debug, Default)]
     pub(crate) struct Recording(Option<Box<dyn Observation>>);
 
@@ -118,7 +115,7 @@ mod unobserved {
         }
     }
 
-    // By reference, as the ones that record.
+    // By reference, as in the types that record.
     #[allow(clippy::unused_self, clippy::trivially_copy_pass_by_ref)]
     impl Recording {
         pub(crate) fn nested(self) -> Self {

@@ -1,11 +1,11 @@
-//! The span of a lock, from the call that asks for it to its end, and the events on the way.
+//! The span of a lock, from the call that requests it to its end, and the events on the way.
 //!
-//! The names of the fields are promised: `key`, `template`, `mode`, `fencing_token`, `waited`,
-//! `held` (both in seconds), `outcome`, `holder`. Those that begin with `otel.` are what
-//! `tracing-opentelemetry` reads.
+//! The names of the fields are stable: `key`, `template`, `mode`, `fencing_token`, `waited`, `held`
+//! (both in seconds), `outcome`, `holder`. Those that begin with `otel.` are for
+//! `tracing-opentelemetry`.
 //!
-//! Events are emitted inside of the span, not with it as their parent: what prints the list of spans
-//! (the JSON format of `tracing-subscriber`) goes by where the code is.
+//! Events are emitted inside the span, instead of naming it as their parent: formatters that print
+//! the list of spans (the JSON format of `tracing-subscriber`) use the current span.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::{Error, FencingToken};
 
 const TARGET: &str = "lockattr";
 
-/// Whether anybody may look.
+/// Whether any subscriber may record the span.
 pub(super) fn is_enabled() -> bool {
     tracing::enabled!(target: TARGET, Level::INFO)
 }
@@ -45,7 +45,6 @@ pub(super) fn of(key: &str, template: &'static str, sharing: Sharing) -> Span {
     )
 }
 
-/// The lock is ours.
 pub(super) fn acquired(
     span: &Span,
     key: &str,
@@ -63,7 +62,6 @@ pub(super) fn acquired(
     });
 }
 
-/// There is no lock.
 pub(super) fn refused(
     span: &Span,
     key: &str,
@@ -92,7 +90,6 @@ pub(super) fn refused(
     });
 }
 
-/// The hold is over.
 pub(super) fn ended(
     span: &Span,
     key: &str,

@@ -1,4 +1,4 @@
-//! Where no caller looks, nothing is made.
+//! Without a subscriber, no span and no key text is made.
 
 use tracing::subscriber::{NoSubscriber, with_default};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::LockOptions;
 use crate::lock::settings::Settings;
 
-/// Red without: either look at `is_enabled`.
+/// Red without: either check of `is_enabled`.
 #[test]
 fn without_a_subscriber_no_span_is_made_and_no_key_is_printed() {
     let options =

@@ -1,12 +1,12 @@
-//! What a test sees of one acquisition.
+//! The test's view of one acquisition.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::{FencingToken, LostReason};
 
-/// One acquisition, as far as it has come: by an annotated function, by hand, or of a nested call
-/// that entered again.
+/// One acquisition in its current state: by an annotated function, by a direct call, or of a nested
+/// call that re-entered a hold.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -31,28 +31,29 @@ use crate::{FencingToken, LostReason};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Acquisition {
-    /// What was asked for; of several keys all, with commas between, as errors name them.
+    /// The requested key; several keys are separated by commas, as in errors.
     pub key: String,
-    /// The attribute's template, or what [`LockOptions::template`] said.
+    /// The attribute's template, or the value of [`LockOptions::template`].
     ///
     /// [`LockOptions::template`]: crate::LockOptions::template
     pub template: Option<&'static str>,
-    /// The annotated function, or what [`LockOptions::function`] said.
+    /// The annotated function, or the value of [`LockOptions::function`].
     ///
     /// [`LockOptions::function`]: crate::LockOptions::function
     pub function: Option<&'static str>,
-    /// The service of the manager that was asked: which [process](super::TestLocks::another_process)
-    /// of the test it was.
+    /// The service of the manager that was asked: identifies the
+    /// [process](super::TestLocks::another_process) of the test.
     pub service: String,
-    /// Whether it was a nested call's, that entered a hold of its own call chain again.
+    /// Whether it is a nested call that re-entered a hold of its own call chain.
     pub nested: bool,
-    /// The number of the hold, once there is one; a nested call has that of the hold around it.
+    /// The fencing token of the hold, once there is one; a nested call has that of the hold around
+    /// it.
     pub fencing_token: Option<FencingToken>,
-    /// From the call to the lock, to the refusal, or to now.
+    /// The time from the call to the lock, to the refusal, or to now.
     pub waited: Duration,
-    /// From the lock to its end, or to now.
+    /// The time from the lock to its end, or to now.
     pub held: Option<Duration>,
-    /// How far it is, or what became of it.
+    /// Its state or its result.
     pub outcome: Outcome,
 }
 
@@ -70,7 +71,7 @@ impl fmt::Display for Acquisition {
     }
 }
 
-/// How far an [`Acquisition`] is, or what became of it.
+/// The state of an [`Acquisition`], or its result.
 ///
 /// ```
 /// use lockattr::LostReason;
@@ -81,28 +82,28 @@ impl fmt::Display for Acquisition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The store is being asked.
+    /// The request to the store is under way.
     Asking,
-    /// Somebody else has the lock, or comes first: it waits in the queue, or pauses before it asks
+    /// Another caller has the lock or is ahead: it waits in the queue, or pauses before it asks
     /// again.
     Waiting,
     /// It has the lock.
     Held,
-    /// It had the lock, and gave it back or handed it on.
+    /// It had the lock, and released it or handed it off.
     Released,
     /// It had the lock, and lost it.
     Lost(LostReason),
-    /// Refused: another holder had it still when its wait budget was spent.
+    /// Refused: another holder still had the lock when the wait budget ended.
     Contended,
-    /// Refused: the store could not be asked.
+    /// Refused: the store could not be reached.
     Unavailable,
     /// Refused: the manager was shut down.
     ShutDown,
-    /// Refused: what was asked for makes no sense here.
+    /// Refused: the request is invalid here.
     Invalid,
-    /// It would have waited forever, in a cycle.
+    /// Refused: it was part of a deadlock.
     Deadlock,
-    /// Its caller went away before it was answered.
+    /// Its caller dropped it before it was answered.
     Cancelled,
 }
 

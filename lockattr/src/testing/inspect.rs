@@ -1,4 +1,4 @@
-//! What a test sees of the locks, waits for, and asserts.
+//! What a test inspects, waits for, and asserts.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -10,20 +10,20 @@ use super::record::Entry;
 use super::{Acquisition, Outcome, TestLocks};
 use crate::Holder;
 
-/// How long a test waits for something that never comes.
+/// How long a test waits for something that never happens.
 const LONG_ENOUGH: Duration = Duration::from_secs(60);
 
 impl TestLocks {
-    /// Every acquisition so far by managers of this test, in the order in which they were asked
-    /// for: those that wait, hold, are over, were refused, and nested calls that entered again.
+    /// Every acquisition so far by managers of this test, in the order of the requests: waiting,
+    /// held, ended, refused, and nested calls.
     ///
-    /// What the test holds as [somebody else](Self::hold) is not among them.
+    /// Locks that the test holds as [another client](Self::hold) are not included.
     pub fn acquisitions(&self) -> Vec<Acquisition> {
         self.shared.record.acquisitions(|_| true)
     }
 
-    /// Those who wait for a key now, in the order in which they asked, with their functions and
-    /// processes: in the store's line, in that of their process, or inside a hold of their own
+    /// The callers that wait for a key now, in the order of their requests, with their functions
+    /// and processes: in the store's queue, in that of their process, or inside a hold of their own
     /// call chain.
     #[track_caller]
     pub fn waiting(&self, key: impl AsRef<str>) -> Vec<Acquisition> {
@@ -37,16 +37,16 @@ impl TestLocks {
         self.shared.record.acquisitions(is_it)
     }
 
-    /// Waits until so many wait for a key.
+    /// Waits until this many callers wait for a key.
     ///
     /// # Panics
     ///
-    /// After a minute on tokio's clock, which is at once if that is paused and nothing else goes
-    /// on.
+    /// After a minute on tokio's clock, which passes at once if the clock is paused and no other
+    /// task runs.
     ///
     /// # Cancel safety
     ///
-    /// Only looks; can be dropped at any time.
+    /// Read-only; can be dropped at any time.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -79,15 +79,15 @@ impl TestLocks {
         }
     }
 
-    /// Who has the lock, if anybody has; the first, where several have.
+    /// The holder of the lock, if it is held; the first one if there are several.
     #[track_caller]
     pub fn holder(&self, key: impl AsRef<str>) -> Option<Holder> {
         let key = self.key(key);
         self.shared.store.locks.holders(&key).into_iter().map(|(holder, _)| holder).next()
     }
 
-    /// Waits until code under test has the lock, and returns how it came to it. What the test holds
-    /// as [somebody else](Self::hold) does not count.
+    /// Waits until code under test has the lock, and returns its acquisition. Locks that the test
+    /// holds as [another client](Self::hold) do not count.
     ///
     /// # Panics
     ///
@@ -95,7 +95,7 @@ impl TestLocks {
     ///
     /// # Cancel safety
     ///
-    /// Only looks; can be dropped at any time.
+    /// Read-only; can be dropped at any time.
     pub async fn until_held(&self, key: impl AsRef<str>) -> Acquisition {
         let key = self.key(key);
         let held = || self.at(Outcome::Held, key.as_str()).into_iter().next();
@@ -103,8 +103,8 @@ impl TestLocks {
         held.unwrap_or_else(|| panic!("after {LONG_ENOUGH:?} no caller holds `{key}`; {self:#?}"))
     }
 
-    /// Waits until no caller has the lock: given back, as a dropped guard is a little later, or
-    /// ended by itself.
+    /// Waits until no caller has the lock: released (a little after its guard is dropped) or
+    /// expired.
     ///
     /// # Panics
     ///
@@ -112,7 +112,7 @@ impl TestLocks {
     ///
     /// # Cancel safety
     ///
-    /// Only looks; can be dropped at any time.
+    /// Read-only; can be dropped at any time.
     pub async fn until_free(&self, key: impl AsRef<str>) {
         let key = self.key(key);
         let holders = || self.shared.store.locks.holders(&key);
@@ -125,12 +125,12 @@ impl TestLocks {
 
     /// Asserts that no caller has the lock.
     ///
-    /// The lock of a guard that was dropped is given back a little later, and so is one that came to
-    /// a call just as that gave up: [wait](Self::until_free) for that.
+    /// The lock of a dropped guard is released a little later, and so is a lock that was granted
+    /// just as its caller gave up: [wait](Self::until_free) for that.
     ///
     /// # Panics
     ///
-    /// If somebody has.
+    /// If the lock is held.
     #[track_caller]
     pub fn assert_free(&self, key: impl AsRef<str>) {
         let key = key.as_ref();
@@ -139,16 +139,16 @@ impl TestLocks {
         }
     }
 
-    /// Asserts that nothing is held any more by anybody, nor waited for: the end of a good test.
-    /// What is on its way back it waits for.
+    /// Asserts that no lock is held or waited for any more: the end of a good test. Waits for
+    /// releases that are under way.
     ///
     /// # Panics
     ///
-    /// If something is left: with all that is.
+    /// If something is left; the message lists it.
     ///
     /// # Cancel safety
     ///
-    /// Only looks; can be dropped at any time.
+    /// Read-only; can be dropped at any time.
     pub async fn assert_nothing_left(&self) {
         for watchdog in self.shared.watchdogs() {
             watchdog.all_released().await;
@@ -163,8 +163,8 @@ impl TestLocks {
         assert!(left.is_empty(), "something is left:\n  {}", left.join("\n  "));
     }
 
-    /// What happened so far, a line each: `product:42 held`, `product:42 waiting`, `product:42
-    /// released`, and what the test and its fakes [noted](Self::note) in between.
+    /// The events so far, a line each: `product:42 held`, `product:42 waiting`, `product:42
+    /// released`, and the lines that the test and its fakes [added](Self::note) in between.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -209,8 +209,7 @@ impl TestLocks {
     }
 }
 
-/// Waits until `look` finds something: looks at each change, and at the instant at which something
-/// may change by itself.
+/// Waits until `look` finds something: checks at each change, and when a lease ends.
 async fn until<T>(
     changed: &Notify,
     look: impl Fn() -> Option<T>,
@@ -219,7 +218,7 @@ async fn until<T>(
     let limit = Instant::now() + LONG_ENOUGH;
     loop {
         let mut change = pin!(changed.notified());
-        // Listen first, look second: a change in between is then not missed.
+        // Listen first, then look, so that no change in between is missed.
         change.as_mut().enable();
         if let Some(found) = look() {
             return Some(found);

@@ -1,25 +1,26 @@
-//! For tests of code that locks: a manager whose store does what the test says, and a record of
-//! what was locked. No server, and no waiting.
+//! For tests of code that locks: a manager with a scripted store, and a record of all acquisitions.
+//! No server, and no waiting.
 //!
-//! [`TestLocks`] is a store in memory, behind a network that fails on command, and a manager over
-//! it. A test [runs](TestLocks::scope) its code under that manager, and then
+//! [`TestLocks`] is a store in memory behind a network that fails on command, and a manager over
+//! it. A test [runs](TestLocks::scope) its code under that manager. It can then
 //!
-//! * plays the other nodes of the fleet: [holds](TestLocks::hold) a key as somebody else, [steals](TestLocks::steal)
-//!   it, lets its lease [expire](TestLocks::expire), starts [another process](TestLocks::another_process);
-//! * plays the network: [cuts](TestLocks::cut) the store off, lets it [hang](TestLocks::hang),
-//!   [loses answers](TestLocks::lose_answers), [fails](TestLocks::fail_next) so many requests;
-//! * looks: [which process waits](TestLocks::waiting), [who holds](TestLocks::holder), what was
-//!   [acquired](TestLocks::acquisitions) and in [which order](TestLocks::timeline), and whether
+//! * act as other nodes of the fleet: [hold](TestLocks::hold) a key as another client,
+//!   [steal](TestLocks::steal) it, let its lease [expire](TestLocks::expire), start
+//!   [another process](TestLocks::another_process);
+//! * act as the network: [cut](TestLocks::cut) the store off, let it [hang](TestLocks::hang),
+//!   [lose answers](TestLocks::lose_answers), [fail](TestLocks::fail_next) a number of requests;
+//! * inspect: the [waiting callers](TestLocks::waiting), the [holder](TestLocks::holder), all
+//!   [acquisitions](TestLocks::acquisitions), their [order](TestLocks::timeline), and whether
 //!   [anything is left](TestLocks::assert_nothing_left).
 //!
 //! # Time
 //!
-//! All time is tokio's, so in a test under `#[tokio::test(start_paused = true)]` none passes: when
-//! every task waits, the clock jumps to the next timer. A wait budget of ten seconds, a TTL of an hour,
-//! or an outage of a day are over at once, in the right order. To let time pass, sleep: the renewals on the way
-//! are done (`tokio::time::advance` would jump over them). Under a clock that runs, everything works
-//! as well, and takes as long as it says. `start_paused` needs tokio's feature `test-util`, which the feature
-//! `testing` of this crate turns on.
+//! All time is tokio's, so a test under `#[tokio::test(start_paused = true)]` takes no real time:
+//! when every task waits, the clock jumps to the next timer. A wait budget of ten seconds, a TTL of
+//! an hour, or an outage of a day end at once, in the right order. To let time pass, sleep, so that
+//! the renewals on the way are sent (`tokio::time::advance` would jump over them). Under a running
+//! clock everything works too, in real time. `start_paused` needs tokio's feature `test-util`,
+//! which the feature `testing` of this crate enables.
 //!
 //! # Example
 //!
@@ -89,38 +90,37 @@ use observer::ServiceObserver;
 use record::Record;
 use store::ScriptedStore;
 
-/// The locks of one test: a scripted store, a manager over it, and a record of what was locked.
+/// The locks of one test: a scripted store, a manager over it, and a record of all acquisitions.
 ///
-/// Cheap to clone, all clones are the same; so a fake of a database can look at the locks too. The
-/// [module](self) has an example.
+/// Cheap to clone, and all clones are the same, so a fake of a database can inspect the locks too.
+/// The [module](self) has an example.
 ///
-/// What a test asks for wrongly, such as to hold what is held already, is a panic with a sentence,
-/// as with [`assert!`].
+/// Misuse by a test, such as holding a key that is already held, panics with a message, as with
+/// [`assert!`].
 #[derive(Clone)]
 pub struct TestLocks {
     shared: Arc<Shared>,
     manager: LockManager,
 }
 
-/// Without the manager: its store must not keep it.
+/// Without the manager, because its store must not keep the manager alive.
 struct Shared {
     store: Arc<ScriptedStore>,
     record: Arc<Record>,
     settings: LockManagerBuilder,
-    /// Those of all managers that are not gone.
+    /// The watchdogs of all managers that still exist.
     watchdogs: Mutex<Vec<Weak<Watchdog>>>,
     processes: AtomicU32,
 }
 
 impl TestLocks {
-    /// Locks with the default settings: a TTL of ten seconds, and as much wait budget.
-    #[allow(clippy::new_without_default)] // Each is a world of its own, made on purpose.
+    /// Locks with the default settings: a TTL and a wait budget of ten seconds each.
+    #[allow(clippy::new_without_default)] // Each call makes separate locks.
     pub fn new() -> Self {
         Self::with(LockManager::builder()).expect("the defaults make sense")
     }
 
-    /// Locks whose managers have these settings. There must be neither a URL nor a store among
-    /// them.
+    /// Locks whose managers have these settings, which must contain neither a URL nor a store.
     ///
     /// # Errors
     ///
@@ -153,8 +153,10 @@ impl TestLocks {
         &self.manager
     }
 
-    /// Another process of the fleet, over the same store: `process-2`, then `process-3`, and so on
-    /// to those who wait for its locks. Dropped, with all its guards, the process has ended.
+    /// Another process of the fleet, over the same store.
+    ///
+    /// Waiters for its locks see it as `process-2`, `process-3`, and so on. The process ends when
+    /// the manager and all its guards are dropped.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -182,8 +184,7 @@ impl TestLocks {
     }
 
     /// Runs `future` with the [manager](Self::manager) as the default one, as
-    /// [`LockManager::scope`] does, and also in place of all that are asked for by name
-    /// (`manager = "billing"`).
+    /// [`LockManager::scope`] does, and in place of all named ones (`manager = "billing"`).
     ///
     /// Tasks that it spawns are outside, unless wrapped with [`inherit`](crate::inherit).
     ///
@@ -209,7 +210,7 @@ impl TestLocks {
         default_manager::scope_of_all(self.manager.clone(), future)
     }
 
-    /// The key as the managers have it in the store.
+    /// The key under its name in the store.
     #[track_caller]
     fn key(&self, key: impl AsRef<str>) -> LockKey {
         self.manager.key(key.as_ref()).unwrap_or_else(|error| panic!("{error}"))

@@ -1,4 +1,4 @@
-//! The way between managers and the scripted store: whether requests get there, and answers back.
+//! The network between managers and the scripted store: whether requests and answers arrive.
 
 use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,21 +9,19 @@ use tokio::time::{sleep, timeout};
 
 use crate::store::StoreError;
 
-/// How long a request waits for an answer: what the stores with a server have as
-/// `response_timeout`.
+/// How long a request waits for an answer: the default `response_timeout` of stores with a server.
 const NO_ANSWER_AFTER: Duration = Duration::from_secs(1);
 
-/// What becomes of requests now.
+/// What happens to requests now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// They are answered.
     #[default]
     Fair,
     /// They are refused.
     Cut,
-    /// They get nowhere.
+    /// They do not arrive.
     Hanging,
-    /// They take effect, and no caller hears.
+    /// They take effect, and their answers are lost.
     AnswersLost,
 }
 
@@ -38,7 +36,7 @@ struct State {
     weather: Fault,
     /// How long each request takes.
     delay: Duration,
-    /// How many of the next are refused.
+    /// How many of the next requests are refused.
     failing: u32,
     requests: u64,
 }
@@ -63,17 +61,15 @@ impl Network {
         self.state().failing = requests;
     }
 
-    /// How many requests were sent so far.
     pub(super) fn requests(&self) -> u64 {
         self.state().requests
     }
 
-    /// Whether what the store says by itself arrives.
+    /// Whether notifications of the store arrive.
     pub(super) fn delivers(&self) -> bool {
         self.state().weather == Fault::Fair
     }
 
-    /// Sends a request, and waits for its answer.
     pub(super) async fn send<T>(&self, request: impl FnOnce() -> T) -> Result<T, StoreError> {
         let (weather, delay) = self.next();
         if !delay.is_zero() {
@@ -94,7 +90,7 @@ impl Network {
         }
     }
 
-    /// What becomes of the next request.
+    /// What happens to the next request.
     fn next(&self) -> (Fault, Duration) {
         let mut state = self.state();
         state.requests += 1;
@@ -106,7 +102,7 @@ impl Network {
     async fn until_mended(&self) {
         loop {
             let mut mended = pin!(self.mended.notified());
-            // Listen first, look second: a change in between is then not missed.
+            // Listen first, then look, so that no change in between is missed.
             mended.as_mut().enable();
             if self.state().weather != Fault::Hanging {
                 return;
@@ -116,7 +112,7 @@ impl Network {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing in there can panic half-way, so a poisoned lock is still good.
+        // No code inside can panic half-way, so a poisoned lock is still valid.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! The observer behind [`TestLocks`](super::TestLocks): writes what becomes of each acquisition into the record.
+//! The observer behind [`TestLocks`](super::TestLocks): records the result of each acquisition.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::lock::options::ResolvedOptions;
 use crate::observe::recorder::{Observation, Observer};
 use crate::{Error, LostReason};
 
-/// Records what the managers of one service lock.
+/// Records the acquisitions of the managers of one service.
 #[derive(Debug)]
 pub(super) struct ServiceObserver {
     record: Arc<Record>,

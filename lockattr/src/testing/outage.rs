@@ -1,4 +1,4 @@
-//! What a test does to the network between its managers and their store.
+//! Faults of the network between managers and their store.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use super::TestLocks;
 use super::network::Fault;
 
 impl TestLocks {
-    /// Cuts the store off: every request is refused at once, with [`Error::Store`], until it is
-    /// [mended](Self::mend). No caller learns of a lock that becomes free, renewals fail, and holders
-    /// learn by their own deadlines that their leases have ended.
+    /// Cuts the store off: every request is refused at once with [`Error::Store`], until the store
+    /// is [mended](Self::mend). No caller is notified of a lock that becomes free, renewals fail,
+    /// and holders notice by their own deadlines that their leases have ended.
     ///
     /// [`Error::Store`]: crate::Error::Store
     ///
@@ -33,25 +33,24 @@ impl TestLocks {
         self.shared.store.network().set(Fault::Cut);
     }
 
-    /// Lets every request hang until the store is [mended](Self::mend): those that hang for a
-    /// second fail, and have had no effect; the others then go on.
+    /// Lets every request hang until the store is [mended](Self::mend). A request that hangs for a
+    /// second fails without effect; the others then continue.
     pub fn hang(&self) {
         self.shared.store.network().set(Fault::Hanging);
     }
 
-    /// Loses every answer until the store is [mended](Self::mend): requests take effect, and fail
-    /// a second later as if they had not. A lock may be taken so without anybody's knowing.
+    /// Loses every answer until the store is [mended](Self::mend): requests take effect, but fail
+    /// after a second as if they had not. So a lock may be held without its caller's knowledge.
     pub fn lose_answers(&self) {
         self.shared.store.network().set(Fault::AnswersLost);
     }
 
-    /// Makes every request take so long, until the store is [mended](Self::mend).
+    /// Delays every request by `time`, until the store is [mended](Self::mend).
     pub fn slow(&self, time: Duration) {
         self.shared.store.network().delay(time);
     }
 
-    /// Refuses the next requests, of whichever kind, and lets those after them through. A batch of
-    /// renewals or releases is one request.
+    /// Refuses the next requests, of any kind. A batch of renewals or releases is one request.
     pub fn fail_next(&self, requests: u32) {
         self.shared.store.network().fail_next(requests);
     }
@@ -62,8 +61,8 @@ impl TestLocks {
         self.shared.store.mend();
     }
 
-    /// How many requests the store was sent so far. What is entered again, or handed off inside of
-    /// a process, needs none.
+    /// The number of requests sent to the store so far. A nested call, or a hand-off inside a
+    /// process, sends none.
     pub fn requests(&self) -> u64 {
         self.shared.store.network().requests()
     }

@@ -1,4 +1,4 @@
-//! All that was locked in a test, in order.
+//! All acquisitions of a test, in order.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +8,6 @@ use tokio::time::Instant;
 use super::{Acquisition, Outcome};
 use crate::FencingToken;
 
-/// The record of a test.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     pages: Mutex<Log>,
@@ -21,7 +20,7 @@ struct Log {
     timeline: Vec<String>,
 }
 
-/// An acquisition, and when what happened.
+/// An acquisition, and the times of its events.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) keys: Vec<String>,
@@ -47,12 +46,11 @@ impl Record {
         self.pages().entries[number].nested = true;
     }
 
-    /// The entry has come to this.
     pub(super) fn set_outcome(&self, number: usize, outcome: Outcome) {
         self.change(number, |entry| entry.set_outcome(outcome));
     }
 
-    /// The entry has its lock.
+    /// Records that the entry has its lock.
     pub(super) fn acquired(&self, number: usize, fencing: FencingToken) {
         self.change(number, |entry| {
             entry.acquired = Some((fencing, Instant::now()));
@@ -68,7 +66,6 @@ impl Record {
         self.changed.notify_waiters();
     }
 
-    /// Adds a line to the story.
     pub(super) fn note(&self, line: String) {
         self.pages().timeline.push(line);
     }
@@ -77,7 +74,7 @@ impl Record {
         self.pages().timeline.clone()
     }
 
-    /// Those of the entries that count, as they are now.
+    /// The selected entries in their current state.
     pub(super) fn acquisitions(&self, counts: impl Fn(&Entry) -> bool) -> Vec<Acquisition> {
         let now = Instant::now();
         let pages = self.pages();
@@ -90,13 +87,13 @@ impl Record {
     }
 
     fn pages(&self) -> MutexGuard<'_, Log> {
-        // Nothing in there can panic half-way, so a poisoned lock is still good.
+        // No code inside can panic half-way, so a poisoned lock is still valid.
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Entry {
-    /// Changes the outcome, and says it in a line of the story.
+    /// Changes the outcome, and returns its line of the timeline.
     fn set_outcome(&mut self, outcome: Outcome) -> Option<String> {
         if self.outcome == outcome {
             return None;

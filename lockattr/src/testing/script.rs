@@ -1,4 +1,4 @@
-//! What a test does to the locks behind the backs of those who hold them.
+//! What a test does to locks without their holders' knowledge.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,22 +10,21 @@ use crate::LockOptions;
 use crate::platform::entropy::random_bits;
 use crate::store::{Claim, LockKey, OwnerToken, ReleaseRequest, Sharing};
 
-/// Longer than a test lets pass: the holder that is played here renews its lease as others do.
+/// Longer than a test lasts: the simulated holder renews its lease, as others do.
 const FOR_GOOD: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Who holds a lock that the test holds as somebody else.
+/// The label of a lock that the test holds as another client.
 const LABEL: &str = "service=another host=elsewhere pid=4711";
 
 impl TestLocks {
-    /// Holds a key as somebody else: as service `another` on host `elsewhere`, to those who are
-    /// kept out by it. Until it is released or dropped.
+    /// Holds a key as another client, until it is released or dropped.
     ///
-    /// The key is the whole one as the code under test locks it, `product:42`, without the manager's
-    /// prefix.
+    /// Callers that it keeps out see the service `another` on host `elsewhere`. The key is the one
+    /// that the code under test locks, `product:42`, without the manager's prefix.
     ///
     /// # Panics
     ///
-    /// If the key is held already, or is no key.
+    /// If the key is already held, or is not a valid key.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -49,13 +48,13 @@ impl TestLocks {
         self.hold_with(key, &LockOptions::new())
     }
 
-    /// Holds a key as somebody else, in the `mode` or with the `permits` of these options; the rest
-    /// of them does not count.
+    /// Holds a key as another client, in the `mode` or with the `permits` of these options; all
+    /// other options are ignored.
     ///
     /// # Panics
     ///
-    /// As [`hold`](Self::hold), where the key is not held in a way that lets others in; and if
-    /// the options make no sense.
+    /// As [`hold`](Self::hold), except for a key held in a mode that can be shared; and if the
+    /// options are invalid.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -92,17 +91,17 @@ impl TestLocks {
         }
     }
 
-    /// Takes the lock away from all who have it, and holds it as somebody else: before all who
-    /// wait in the queue, as after an operator's hand or an eviction.
+    /// Takes the lock from all its holders, and holds it as another client: ahead of all waiters,
+    /// as after an operator's intervention or an eviction.
     ///
-    /// The holder is not notified: as with a server, it learns of the loss by its next renewal, which is a third of
-    /// the TTL after the last, and is notified [`LostReason::Taken`](crate::LostReason::Taken). Until
-    /// then both believe that they have it, and only a fencing token tells them apart. With
-    /// [`noticed`](Other::noticed) it is notified at once.
+    /// The holder is not notified: as with a server, it learns of the loss by its next renewal, a
+    /// third of the TTL after the last, and gets [`LostReason::Taken`](crate::LostReason::Taken).
+    /// Until then two callers believe that they hold the lock, and only the fencing tokens differ.
+    /// With [`noticed`](Other::noticed) the holder is notified at once.
     ///
     /// # Panics
     ///
-    /// If no caller has the lock: [`hold`](Self::hold) it then.
+    /// If no caller has the lock; use [`hold`](Self::hold) then.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -136,9 +135,10 @@ impl TestLocks {
         other
     }
 
-    /// Ends the leases on a key now, as if their TTLs had passed without a renewal: the next in
-    /// the queue has the lock, and its holder is notified
-    /// [`LostReason::Expired`](crate::LostReason::Expired) at once, because its own clock shows it.
+    /// Ends the leases on a key now, as if their TTLs had passed without a renewal.
+    ///
+    /// The next waiter gets the lock, and the holder gets
+    /// [`LostReason::Expired`](crate::LostReason::Expired) at once, as by its own clock.
     ///
     /// # Panics
     ///
@@ -180,34 +180,34 @@ impl TestLocks {
     }
 }
 
-/// A lock that the test holds as somebody else; dropped, it is released.
+/// A lock that the test holds as another client; released when dropped.
 #[must_use = "it is released as soon as it is dropped"]
 pub struct Other {
     store: Arc<ScriptedStore>,
     claim: Arc<Claim>,
-    /// Whom it was stolen from.
+    /// The holders that it was stolen from.
     stolen_from: Vec<OwnerToken>,
-    /// Whether it was given back, be it for later.
+    /// Whether it was released, now or for later.
     given_back: bool,
 }
 
 impl Other {
-    /// What is held.
+    /// The key.
     pub fn key(&self) -> &str {
         self.claim.key().as_str()
     }
 
-    /// Whether it is held still: not if it was stolen or has expired since.
+    /// Whether it is still held: not if it was stolen or has expired since.
     pub fn is_held(&self) -> bool {
         self.store.locks.is_held_by(&self.claim)
     }
 
-    /// Gives the lock back: the next in the queue has it.
+    /// Releases the lock: the next waiter gets it.
     pub fn release(self) {
         // The drop does.
     }
 
-    /// Gives the lock back after so long, on tokio's clock. Nothing has to be kept for that.
+    /// Releases the lock after `time` on tokio's clock. The caller need not keep anything for that.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -228,8 +228,8 @@ impl Other {
         self.let_go(time);
     }
 
-    /// Tells those from whom it was [stolen](TestLocks::steal), now: as some stores do by
-    /// themselves. Nothing, if it was not stolen.
+    /// Notifies the holders from whom it was [stolen](TestLocks::steal) now, as some stores do. No
+    /// effect if it was not stolen.
     pub fn noticed(mut self) -> Self {
         for token in std::mem::take(&mut self.stolen_from) {
             self.store.notify_lost(token);

@@ -1,4 +1,4 @@
-//! The store of a test: locks in memory, at the other end of a scripted network.
+//! The store of a test: locks in memory, behind a scripted network.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -12,7 +12,7 @@ use crate::store::{
 };
 use crate::{FencingToken, HeldLock, Holder};
 
-/// The locks, and the network before them.
+/// The locks, and the network in front of them.
 #[derive(Debug, Default)]
 pub(super) struct ScriptedStore {
     pub(super) locks: MemoryStore,
@@ -21,11 +21,11 @@ pub(super) struct ScriptedStore {
     changed: Notify,
 }
 
-/// What a manager learns of its claims: as much as the network lets through.
+/// The notifications to a manager, as far as the network lets them through.
 #[derive(Debug)]
 struct Wire {
     subscriber: Weak<Subscriber>,
-    /// What the locks tell; they forget it when it is dropped.
+    /// The subscriber of the memory store, which drops its subscription along with this.
     _outside: Arc<Subscriber>,
 }
 
@@ -34,8 +34,8 @@ impl ScriptedStore {
         &self.network
     }
 
-    /// Requests are answered again, and managers hear again: they ask for what they missed, as
-    /// after a connection is made anew.
+    /// Answers requests again. Managers ask for the notifications that they missed, as after a
+    /// reconnect.
     pub(super) fn mend(&self) {
         self.network.set(Fault::Fair);
         let subscribers: Vec<_> =
@@ -43,7 +43,7 @@ impl ScriptedStore {
         subscribers.iter().for_each(|subscriber| subscriber.ask_all_again());
     }
 
-    /// The claim with this token has lost its lock, and its manager learns of it.
+    /// Notifies the manager of this claim that its lock is lost.
     pub(super) fn notify_lost(&self, token: OwnerToken) {
         let subscribers: Vec<_> =
             self.wires().iter().filter_map(|ear| ear.subscriber.upgrade()).collect();
@@ -59,7 +59,7 @@ impl ScriptedStore {
         &self.changed
     }
 
-    /// Looks at the locks, or changes them, without the network.
+    /// Reads or changes the locks without the network.
     pub(super) fn directly<T>(&self, change: impl FnOnce(&MemoryStore) -> T) -> T {
         self.wires().retain(|ear| ear.subscriber.strong_count() > 0);
         let changed = change(&self.locks);
@@ -68,11 +68,11 @@ impl ScriptedStore {
     }
 
     fn wires(&self) -> MutexGuard<'_, Vec<Wire>> {
-        // Nothing in there can panic half-way, so a poisoned lock is still good.
+        // No code inside can panic half-way, so a poisoned lock is still valid.
         self.subscribers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the locks answer; they answer at once.
+    /// The answer of the memory store, which answers at once.
     fn ask<T>(&self, request: impl FnOnce(&MemoryStore) -> Option<T>) -> Result<T, StoreError> {
         let answer = self.directly(request);
         answer.ok_or_else(|| StoreError::new("the store in memory did not answer at once"))
@@ -151,7 +151,7 @@ impl Store for ScriptedStore {
     }
 }
 
-/// The answers of a batch, or the reason why there are none for each in it.
+/// The answers of a batch, or the same error for each of its requests.
 fn each<T>(
     answer: Result<Result<Vec<Result<T, StoreError>>, StoreError>, StoreError>,
     asked: usize,

@@ -180,7 +180,7 @@ fn q_and_ctrl_c_end_it_and_a_q_in_a_filter_does_not() {
     assert_eq!(view.key(KeyEvent::from(KeyCode::Char('q'))), Next::End);
 }
 
-/// Red without: `clamp` of what is first, or the `max(1)` of a page.
+/// Red without: `clamp` of the first row, or the `max(1)` of a page.
 #[test]
 fn no_terminal_is_too_small() {
     let mut view = view(30);

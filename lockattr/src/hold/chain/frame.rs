@@ -1,4 +1,4 @@
-//! One entry into a hold, and the turn by which a nested one was let in.
+//! One entry into a hold, and the permission that lets a nested call enter.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -20,23 +20,22 @@ pub(crate) struct Frame {
     of: FrameKind,
     /// 1 for the acquisition, 2 for a call nested in it, and so on.
     pub(crate) depth: u32,
-    /// What this entry asked for, which may be less than what the hold has.
+    /// What this entry asked for, which may be less than what the hold covers.
     pub(crate) sharing: Sharing,
     gate: Gate,
-    /// Of several keys, the entries into the holds that this call chain had already.
+    /// With several keys, the entries into the holds that this call chain already had.
     siblings: OnceLock<Vec<Arc<Frame>>>,
-    /// When the body of an acquisition began: so many nanoseconds after its hold was asked for, and one.
-    /// Zero before.
+    /// When the body of an acquisition began, in nanoseconds after the request for its hold, plus
+    /// one. Zero until then.
     began: AtomicU64,
 }
 
-/// What is entered.
 #[derive(Debug)]
 enum FrameKind {
-    /// A lock. The core also tells which manager the hold is of.
+    /// A lock. The core identifies the manager that the hold belongs to.
     Lock { hold: Arc<LeaseState>, core: Arc<Core>, site: OnceLock<Site> },
-    /// The entry around a nested call, whose gate let it in. Its turn lasts as long as somebody is inside:
-    /// its guard, or a call further inside.
+    /// The entry around a nested call, whose gate let the call in. The call keeps the gate while
+    /// its guard exists or code runs further inside.
     Entry { around: Arc<Frame>, inside: AtomicUsize, site: Option<Site> },
 }
 
@@ -46,14 +45,13 @@ impl Frame {
         Self { of, depth, sharing, gate: Gate::new(), siblings, began }
     }
 
-    /// The first entry into a hold.
     pub(crate) fn first(hold: Arc<LeaseState>, core: Arc<Core>) -> Self {
         let sharing = hold.sharing();
         Self::new(FrameKind::Lock { hold, core, site: OnceLock::new() }, 1, sharing)
     }
 
-    /// The hold, and what watches it. Nested entries look it up, because a count of them would be written
-    /// by every nested call.
+    /// The hold, and what watches it. Nested entries look it up: if each had its own `Arc`, every
+    /// nested call would write to a shared reference count.
     fn lock(&self) -> (&Arc<LeaseState>, &Arc<Core>) {
         let mut entry = self;
         loop {
@@ -72,19 +70,19 @@ impl Frame {
         self.lock().1
     }
 
-    /// Of several keys, those whose holds were entered again for the same call.
+    /// With several keys, adds the entries that the same call re-entered.
     pub(crate) fn join(&self, others: impl Iterator<Item = Arc<Self>>) {
         self.siblings.get_or_init(|| others.collect());
     }
 
-    /// What kind of lock an acquisition asked for; the first word stands.
+    /// Sets the kind of lock that an acquisition asked for; only the first call counts.
     pub(crate) fn set_site(&self, is_at: Site) {
         if let FrameKind::Lock { site, .. } = &self.of {
             site.get_or_init(|| is_at);
         }
     }
 
-    /// What kind of lock was asked for, where the options said.
+    /// The kind of lock that was asked for, if the options named it.
     pub(crate) fn site(&self) -> Option<Site> {
         match &self.of {
             FrameKind::Lock { site, .. } => site.get().copied(),
@@ -92,24 +90,24 @@ impl Frame {
         }
     }
 
-    /// The body of an acquisition begins: for a guard, the code of who got it. The first time stands.
+    /// Records when the body of an acquisition begins (for a guard, the code that receives it).
+    /// Only the first call counts.
     pub(crate) fn begins(&self, now: Instant) {
         let FrameKind::Lock { hold, .. } = &self.of else { return };
         if self.began.load(Ordering::Acquire) == 0 {
             let after = now.saturating_duration_since(hold.asked()).as_nanos();
             let after = u64::try_from(after).unwrap_or(u64::MAX).saturating_add(1);
-            // If another was first, its time stands.
+            // If another thread was first, its time stays.
             let _first = self.began.compare_exchange(0, after, Ordering::AcqRel, Ordering::Acquire);
         }
     }
 
-    /// When the body of an acquisition began, if it has.
     pub(crate) fn began(&self) -> Option<Instant> {
         let after = self.began.load(Ordering::Acquire).checked_sub(1)?;
         Some(self.hold().asked() + Duration::from_nanos(after))
     }
 
-    /// Waits for this entry's turn to let a child in; none if no caller can be inside of it any more.
+    /// Waits until this entry lets a child in; `None` if the call of this entry is over.
     pub(crate) async fn turn(
         self: Arc<Self>,
         sharing: Sharing,
@@ -119,7 +117,7 @@ impl Frame {
         self.let_in(sharing, site)
     }
 
-    /// The turn, if no caller has it.
+    /// Lets a child in if the gate is free.
     pub(crate) fn try_turn(
         self: Arc<Self>,
         sharing: Sharing,
@@ -128,7 +126,7 @@ impl Frame {
         if self.gate.try_enter(sharing) { self.let_in(sharing, site) } else { None }
     }
 
-    /// A child has passed the gate.
+    /// Makes the entry of a child that has passed the gate.
     fn let_in(self: Arc<Self>, sharing: Sharing, site: Option<Site>) -> Option<Reentry> {
         if !self.one_more_inside() {
             self.gate.leave(sharing);
@@ -139,15 +137,15 @@ impl Frame {
         Some(Reentry(Lease::new(Arc::new(Self::new(of, depth, sharing)))))
     }
 
-    /// Keeps the turn of a nested call for one more who is inside; false if it is over.
+    /// Counts one more user of a nested call's entry; `false` if the call is over.
     fn one_more_inside(&self) -> bool {
         let FrameKind::Entry { inside, .. } = &self.of else { return true };
         let more = |inside: usize| (inside > 0).then_some(inside + 1);
         inside.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok()
     }
 
-    /// One is inside no more. The last gives the turn back: the next child of the entry around has it, and
-    /// there, too, is one less inside.
+    /// Counts one user less. The last one opens the gate of the entry around for its next child,
+    /// and is one user less there too.
     fn one_less_inside(&self) {
         let mut entry = self;
         while let FrameKind::Entry { around, inside, .. } = &entry.of
@@ -158,7 +156,7 @@ impl Frame {
         }
     }
 
-    /// Whether the nested call whose entry this is has returned, and no caller is inside of it.
+    /// Whether the nested call of this entry has returned and no code is inside it.
     pub(crate) fn is_over(&self) -> bool {
         match &self.of {
             FrameKind::Lock { .. } => false,
@@ -166,13 +164,13 @@ impl Frame {
         }
     }
 
-    /// The holds that the call asked for: this entry's, and those beside it.
+    /// The holds that the call asked for: this entry's and its siblings'.
     fn holds(&self) -> impl Iterator<Item = &Arc<LeaseState>> {
         let beside = self.siblings.get().into_iter().flatten();
         std::iter::once(self.hold()).chain(beside.map(|entry| entry.hold()))
     }
 
-    /// An error, unless all that the call asked for is held.
+    /// Returns an error unless every lock that the call asked for is held.
     pub(crate) fn ensure_held(&self, now: Instant) -> Result<(), Error> {
         match self.siblings.get() {
             None => self.hold().ensure_held(now)?,
@@ -184,13 +182,13 @@ impl Frame {
         }
     }
 
-    /// The earliest end of what the call asked for, if nothing is renewed.
+    /// The earliest end of the leases that the call asked for, if none is renewed.
     pub(crate) fn valid_until(&self) -> Instant {
         let ends = self.holds().map(|hold| hold.valid_until());
         ends.min().unwrap_or_else(|| self.hold().valid_until())
     }
 
-    /// Waits until one of the holds that the call asked for has ended.
+    /// Waits until one of the holds that the call asked for ends.
     pub(crate) async fn ended(self: Arc<Self>) -> Error {
         let ended = async |hold: Arc<LeaseState>| hold.lost(hold.clone().ended().await);
         if self.siblings.get().is_none() {
@@ -200,13 +198,12 @@ impl Frame {
     }
 }
 
-/// The turn of a nested call to be inside the entry around it. Once it is dropped, the next child has the
-/// turn, when no caller is further inside: another child beside them would be a second holder.
+/// The permission of a nested call to be inside the entry around it. Once it is dropped and no code
+/// is further inside, the next child enters: any earlier, that child would be a second holder.
 #[derive(Debug)]
 pub(crate) struct Reentry(Lease);
 
 impl Reentry {
-    /// The entry of the call whose turn it is.
     pub(crate) fn lease(&self) -> &Lease {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! The guard on threads that wait.
+//! The blocking methods of a guard.
 
 use super::LockGuard;
 use crate::Error;
@@ -6,15 +6,15 @@ use crate::hold::scope::run_scoped;
 use crate::hold::thread_kind::may_wait;
 
 impl LockGuard {
-    /// [Gives](Self::release) the lock back, and waits for the answer on this thread.
+    /// [Releases](Self::release) the lock, and waits for the answer on this thread.
     ///
-    /// Dropping gives it back as well. On a thread without a runtime the drop waits until the store has
-    /// it, for a second at most, because the process may be about to end.
+    /// Dropping the guard releases the lock as well. On a thread without a runtime, the drop waits
+    /// up to one second until the store has the release, because the process may be about to end.
     ///
     /// # Errors
     ///
-    /// As `release`, and [`Error::InvalidOptions`] on a thread that runs async tasks: the lock is given
-    /// back in the background then.
+    /// As `release`, and [`Error::InvalidOptions`] on a thread that runs async tasks: the lock is
+    /// then released in the background.
     ///
     /// ```
     /// # fn main() -> Result<(), lockattr::Error> {
@@ -27,7 +27,7 @@ impl LockGuard {
     /// # }
     /// ```
     pub fn release_blocking(self) -> Result<(), Error> {
-        // What gives nothing back to the store needs no caller to wait.
+        // A release that sends nothing to the store does not block.
         if self.is_nested() || self.is_left_to_parent() {
             return self.ensure_held();
         }
@@ -36,8 +36,9 @@ impl LockGuard {
         watchdog.block_on(&key, self.release())?
     }
 
-    /// [Runs](Self::scope) `work` as part of this hold, on this thread; without the lock, as `scope`
-    /// says, if the lease has ended before.
+    /// [Runs](Self::scope) `work` as part of this hold, on this thread.
+    ///
+    /// If the lease has ended before, `work` runs without the lock, as described at `scope`.
     ///
     /// ```
     /// # fn main() -> Result<(), lockattr::Error> {

@@ -1,4 +1,4 @@
-//! Where a lock goes when its holder lets go of it: to the next in this process, or back to the store.
+//! Where a released lock goes: to the next waiter of this process, or back to the store.
 
 use std::sync::Arc;
 
@@ -14,31 +14,31 @@ use crate::queue::Next;
 use crate::store::Sharing;
 use crate::{FencingToken, LostReason};
 
-/// Where a lock goes.
 #[derive(Default)]
 pub(super) enum Destination {
-    /// Back to the store.
     #[default]
     Store,
-    /// To the next of this process, or to several readers, from the place in front.
+    /// To the next waiter of this process, or to several readers, from the head of the queue.
     NextWaiter(Head),
-    /// Nowhere, while other readers have it too: the last of them has the lease itself.
+    /// Nowhere while other readers still hold it: the last of them owns the lease.
     Readers(Arc<ReaderGroup>),
-    /// A permit: to a waiter of this process, under the next number of the counter. The process knows that number
-    /// while it has all permits; otherwise the release [asks for it](HeldLease::request_next_token) first.
+    /// A permit: to a waiter of this process, under the next number of the counter. The process
+    /// knows that number while it has all permits; otherwise the release [requests
+    /// it](HeldLease::request_next_token) first.
     Permit(Option<Number>),
 }
 
-/// The number under which a permit is handed off.
+/// The fencing number under which a permit is handed off.
 pub(super) struct Number {
     fencing: FencingToken,
-    /// Only a waiter with a smaller place number may get it: one that waited before the number was asked for.
+    /// Only a waiter with a smaller queue number may get it: one that waited before the fencing
+    /// number was requested.
     before: u64,
 }
 
 impl HeldLease {
-    /// Hands the lock to the next in this process, or keeps it for the next call. What is left
-    /// goes back to the store.
+    /// Hands the lock to the next waiter of this process, or caches it for the next call. Returns
+    /// what has to go back to the store.
     pub(super) fn pass_on(self: Box<Self>, now: Instant) -> Option<Box<Self>> {
         let held = self.hand_on(now)?;
         if matches!(held.claim().sharing(), Sharing::Permits(_)) {
@@ -50,7 +50,6 @@ impl HeldLease {
     fn hand_on(self: Box<Self>, now: Instant) -> Option<Box<Self>> {
         let mut held = self.leave()?;
         if !held.is_held(now) || held.stays(now).is_some() {
-            // The next one asks the store.
             held.destination = Destination::Store;
             return Some(held);
         }
@@ -65,7 +64,7 @@ impl HeldLease {
                     };
                     let guard = held.permit_guard(waiter.wants(), &number, now);
                     let Err(guard) = waiter.hand(guard) else { return None };
-                    // That waiter is gone. A number that was asked for is used up with it.
+                    // That waiter is gone. A requested number is used up with it.
                     held = guard.into_held()?;
                 }
                 Destination::NextWaiter(head) => match head
@@ -81,7 +80,7 @@ impl HeldLease {
                     Next::Hand(waiter) => {
                         let guard = held.hand_off(waiter.wants(), head, now);
                         let Err(guard) = waiter.hand(guard) else { return None };
-                        // That one is gone; it may fit the next.
+                        // That waiter is gone; the lock may suit the next one.
                         held = guard.into_held()?;
                     }
                     Next::Store { contended: true } => return Some(held),
@@ -91,8 +90,8 @@ impl HeldLease {
         }
     }
 
-    /// Asks the store for a number, if a waiter of this process can have this permit. The holder has to let go
-    /// first, so that the number is greater than those of all grants before.
+    /// Requests a number from the store if a waiter of this process can have this permit. The
+    /// holder has to stop first, so that the number is greater than those of all earlier grants.
     pub(super) async fn request_next_token(&mut self) {
         let now = Instant::now();
         if !self.is_held(now) || self.stays(now).is_some() || self.knows_number(now) {
@@ -101,7 +100,7 @@ impl HeldLease {
         let (core, key) = (self.frame.core().clone(), self.claim().key().clone());
         let fits = |options: &ResolvedOptions| self.fits_permit(options, now);
         let Some(before) = core.askers().may_pass_head(key.name(), now, fits) else { return };
-        // Without one it goes back to the store.
+        // Without a number, the permit goes back to the store.
         if let Ok(Some(fencing)) = core.store().next_token(&key).await {
             self.destination = Destination::Permit(Some(Number { fencing, before }));
         }
@@ -112,30 +111,29 @@ impl HeldLease {
         core.permits().knows_next(claim.key().name(), claim.sharing(), now)
     }
 
-    /// The next number of the counter, if all permits are here.
+    /// The next number of the counter, if this process has all permits.
     fn number_of_all(&self, now: Instant) -> Option<Number> {
         let (claim, core) = (self.claim(), self.frame.core());
         let (name, fits) =
             (claim.key().name(), |options: &ResolvedOptions| self.fits_permit(options, now));
-        // Note which process waits before taking the number: by then another process may have a greater number than a later caller.
+        // Select the waiters before taking the number: a caller that comes later may follow a
+        // greater number of another process.
         let before = core.askers().may_pass_head(name, now, fits)?;
         let fencing = core.permits().next(name, claim.sharing(), now)?;
         Some(Number { fencing, before })
     }
 
-    /// The waiter that gets this permit next.
     fn next_permit_waiter(&self, number: &Number, now: Instant) -> Option<SelectedWaiter> {
         let (askers, key) = (self.frame.core().askers(), self.claim().key());
         let fits = |options: &ResolvedOptions| self.fits_permit(options, now);
         askers.pass(key.name(), number.before, now, fits)
     }
 
-    /// Whether who wants a permit with these options can have this one.
+    /// Whether a caller that wants a permit with these options can have this one.
     fn fits_permit(&self, options: &ResolvedOptions, now: Instant) -> bool {
         options.sharing == self.claim().sharing() && self.suits(options, now)
     }
 
-    /// The guard of the next hold of a permit.
     fn permit_guard(
         self: Box<Self>,
         options: &ResolvedOptions,
@@ -147,31 +145,32 @@ impl HeldLease {
         next.guard(options, Destination::Permit(None))
     }
 
-    /// Ends the hold of one of several readers. The last of them gets the lease itself.
+    /// Ends the hold of one of several readers. Returns the lease to the last of them.
     pub(super) fn leave(self: Box<Self>) -> Option<Box<Self>> {
         let Destination::Readers(readers) = &self.destination else { return Some(self) };
         self.frame.hold().end(LostReason::Released);
         readers.clone().leave()
     }
 
-    /// Keeps the lock in this process for a while, if that is wished and no caller waits for it.
+    /// Caches the lock in this process, if that is enabled and no caller waits for it.
     fn cache(self: Box<Self>, head: Head, now: Instant) -> Option<Box<Self>> {
         let Some(fencing) = self.last.handed_off() else { return Some(self) };
         let Some(until) = self.frame.core().watchdog.cache_until(self.claim().key().name(), now)
         else {
             return Some(self);
         };
-        // For its holder it ends here; the next hold lies ready.
+        // The hold ends for its holder; the next one is ready in the cache.
         let ttl = self.frame.hold().ttl();
         let kept = self.next_hold(fencing, ttl, None, now).into_guard();
         head.cache(kept, until).err().and_then(LockGuard::into_held)
     }
 
-    /// Whether who wants the lock with these options, alone or to read, can have it without asking the store.
+    /// Whether a writer or reader with these options can have the lock without a request to the
+    /// store.
     fn fits(&self, options: &ResolvedOptions, now: Instant) -> bool {
         match options.sharing {
             Sharing::Exclusive => self.fits_alone(options, now),
-            // What is one reader's own would have to be kept apart from the lease that all of them have.
+            // A limit of a single reader cannot be kept under the lease that all readers share.
             Sharing::Shared => {
                 let can_share = self.frame.core().store().supports_downgrade();
                 let of_its_own = options.max_hold.is_some() || options.hold_at_least.is_some();
@@ -181,30 +180,31 @@ impl HeldLease {
         }
     }
 
-    /// Whether who wants the lock alone with these options can have it without asking the store.
+    /// Whether a caller with these options can have the lock exclusively without a request to the
+    /// store.
     pub(super) fn fits_alone(&self, options: &ResolvedOptions, now: Instant) -> bool {
         options.sharing == Sharing::Exclusive && self.lasts_for(options, now)
     }
 
-    /// Whether these options [suit](Self::suits), and there is a number for the next hold.
+    /// Whether these options [suit](Self::suits) and a number is left for the next hold.
     pub(super) fn lasts_for(&self, options: &ResolvedOptions, now: Instant) -> bool {
         self.suits(options, now) && self.last.handed_off().is_some()
     }
 
-    /// Whether at least half of the TTL that these options ask for is left, and no more than all of it.
+    /// Whether the remaining time is at least half of the requested TTL and no more than all of it.
     fn suits(&self, options: &ResolvedOptions, now: Instant) -> bool {
         let left = self.frame.hold().valid_until().saturating_duration_since(now);
         options.renew && left >= validity(options.ttl) / 2 && left <= options.ttl
     }
 
-    /// The guard of the next hold of the same lease; only if it [fits](Self::fits_alone).
+    /// The guard of the next hold of the same lease; call only if it [fits](Self::fits_alone).
     pub(super) fn hand_off(
         self: Box<Self>,
         options: &ResolvedOptions,
         head: Head,
         now: Instant,
     ) -> LockGuard {
-        // It fits, so there is a number left.
+        // It fits, so a number is left.
         let fencing = self.last.handed_off().unwrap_or(self.last);
         self.next_hold(fencing, options.ttl, options.max_hold, now)
             .guard(options, Destination::NextWaiter(head))

@@ -1,5 +1,5 @@
-//! What a guard owns: the lock itself, which goes back to the store once, or [on](super::destination) to the next
-//! in the queue.
+//! What a guard owns: the lock, which goes back to the store once, or [on](super::destination) to
+//! the next waiter.
 
 use std::mem;
 use std::sync::Arc;
@@ -18,45 +18,45 @@ use crate::observe;
 use crate::store::{self, Claim, ReleaseRequest, Sharing};
 use crate::{Error, FencingToken, Lease, LostReason};
 
-/// The lock, given back by hand or by drop; `None` once it is.
+/// The lock, released explicitly or by drop; `None` afterwards.
 ///
-/// Boxed, so that the guard of a nested call, which has none, is small.
+/// Boxed to keep the guard of a nested call, which has no lease of its own, small.
 pub(super) struct OwnedLease(pub(super) Option<Box<HeldLease>>);
 
-/// The lock as this process has it.
 pub(super) struct HeldLease {
     /// The watchdog's number of the lease.
     pub(super) id: u64,
     pub(super) frame: Arc<Frame>,
-    /// Where it goes when its holder lets go of it.
+    /// Where the lock goes when its holder releases it.
     pub(super) destination: Destination,
-    /// The greatest number that was given under this lease.
+    /// The greatest number given under this lease.
     pub(super) last: FencingToken,
-    /// For how long it stays taken at least, from when its body began, whichever caller releases it.
+    /// The least time that the lock stays held after its body began, whichever caller releases it.
     pub(super) at_least: Option<Duration>,
 }
 
 impl OwnedLease {
-    /// In a fork of the process that has the lock: leaves it there, untouched. What lies around it may
-    /// have been locked by a thread that is not here to unlock it.
+    /// In a fork of the process that holds the lock: leaves the lock there, untouched. Its mutexes
+    /// may have been locked by a thread that does not exist here to unlock them.
     fn leave_to_parent(&mut self) {
         if let Some(held) = self.0.take_if(|held| !held.frame.hold().is_of_this_process()) {
             mem::forget(held);
         }
     }
 
-    /// Gives the lock to the next in this process, or back to the store, and waits for the answer.
+    /// Hands the lock to the next waiter of this process, or releases it in the store and waits for
+    /// the answer.
     pub(super) async fn release(&mut self) -> Result<(), Error> {
         self.leave_to_parent();
         if let Some(held) = &mut self.0
             && matches!(held.destination, Destination::Permit(_))
         {
-            // In a box, or every release would carry the room for this.
+            // Boxed, or every release would reserve the space for this future.
             Box::pin(held.request_next_token()).await;
         }
         let now = Instant::now();
         let Some(held) = self.0.take().and_then(|held| held.pass_on(now)) else { return Ok(()) };
-        // Until the answer is here, dropping this future must still give the lock back.
+        // Until the answer arrives, dropping this future must still release the lock.
         let held = self.0.insert(held);
         let hold = held.frame.hold().clone();
         let releases = [held.releasing(now)];
@@ -73,7 +73,7 @@ impl OwnedLease {
                 self.given_back();
                 Err(hold.lost(LostReason::Taken))
             }
-            // Dropping `self` goes on trying.
+            // Dropping `self` keeps trying.
             Some(Err(error)) => {
                 observe::release("unknown");
                 Err(error.about(&hold.claim().named()))
@@ -81,7 +81,8 @@ impl OwnedLease {
         }
     }
 
-    /// The same, but only until the store's client has it. Whether it waits for its answer.
+    /// The same, but returns when the store's client has the release: whether the client waits for
+    /// the answer.
     pub(super) async fn release_in_background(&mut self) -> bool {
         self.leave_to_parent();
         let now = Instant::now();
@@ -96,7 +97,7 @@ impl OwnedLease {
         waits
     }
 
-    /// Nothing more is owed. Only now the watchdog forgets the hold: a shutdown waits until then.
+    /// Ends the release. Only now the watchdog forgets the hold: a shutdown waits until then.
     fn given_back(&mut self) {
         if let Some(held) = self.0.take() {
             held.frame.core().watchdog.forget(held.id);
@@ -123,7 +124,6 @@ impl HeldLease {
         LockGuard::of(Ownership::Lock(Lease::new(self.frame.clone()), OwnedLease(Some(self))))
     }
 
-    /// The guard of this hold, for who begins it now.
     pub(super) fn guard(
         mut self: Box<Self>,
         options: &ResolvedOptions,
@@ -134,7 +134,6 @@ impl HeldLease {
         self.into_guard()
     }
 
-    /// Ends this hold, and begins the next one of the same lease.
     pub(super) fn next_hold(
         mut self: Box<Self>,
         fencing: FencingToken,
@@ -155,7 +154,7 @@ impl HeldLease {
         ReleaseRequest::new(self.claim().clone()).after(self.stays(now).unwrap_or_default())
     }
 
-    /// For how long it stays taken still: not at all if its body never began.
+    /// The time that the lock has to stay held; `None` if its body never began.
     pub(super) fn stays(&self, now: Instant) -> Option<Duration> {
         let until = self.frame.began()?.checked_add(self.at_least?)?;
         let left = until.saturating_duration_since(now);
@@ -172,8 +171,8 @@ impl HeldLease {
 }
 
 impl LockGuard {
-    /// The guard of a lock just granted, and whether the watchdog was woken for it. From the place `head`
-    /// it is handed to others of this process; without one, a permit can be.
+    /// The guard of a lock just granted, and whether the watchdog was woken for it. With `head`,
+    /// the lock can be handed to other callers of this process; without it, a permit can be.
     pub(crate) fn granted(
         granted: GrantedLease,
         hold_at_least: Option<Duration>,
@@ -196,8 +195,9 @@ impl LockGuard {
         (held.into_guard(), woken)
     }
 
-    /// Hands a lock that was kept to a caller that asks for it with these options. If it does not fit, it is given
-    /// back: sent before the store is asked, or it would keep out a caller that asks only once.
+    /// Hands a cached lock to a caller with these options. A lock that does not fit is released.
+    /// The release is sent before the request to the store, or a caller that asks only once would
+    /// find the lock held.
     pub(crate) async fn take_cached_lock(
         self,
         options: &ResolvedOptions,
@@ -220,7 +220,7 @@ impl LockGuard {
         }
     }
 
-    /// The lock itself, which a waiter did not take. Nothing if others have it too.
+    /// The lock itself, which a waiter did not accept. `None` if other readers hold it too.
     pub(super) fn into_held(self) -> Option<Box<HeldLease>> {
         match self.ownership {
             Ownership::Lock(_, mut owned) => owned.0.take()?.leave(),

@@ -1,13 +1,14 @@
-//! Readers of one process that have a lock together, under the lease of the writer that let them in.
+//! Readers of one process that hold a lock together, under the lease of the writer that let them
+//! in.
 //!
-//! The process had the lock alone, and the store granted it to no caller since. So the next number of this lease is
-//! greater than every number given for this lock. A reader is let in if no writer waits before it. While another
-//! process waits, the hand-off limits bound how many get in. The last reader out has the lease, and hands it on
-//! or gives it back.
+//! The process held the lock exclusively, and the store has granted it to no caller since. So the
+//! next number of this lease is greater than every number given for this lock. A reader is let in
+//! if no writer waits before it. While another process waits, the hand-off limits bound how many
+//! readers get in. The last reader to leave owns the lease, and hands it off or releases it.
 //!
-//! The lease stays exclusive only while a writer of this process waits, and only for [a moment](MAX_EXCLUSIVE).
-//! Then it becomes [a shared one](ReaderGroup::share): no other caller gets in under it, and the writer waits in the
-//! store's queue.
+//! The lease stays exclusive only while a writer of this process waits, and at most for [a short
+//! time](MAX_EXCLUSIVE). Then it becomes [shared](ReaderGroup::share): no other caller gets in
+//! under it, and the writer waits in the store's queue.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,13 +31,12 @@ use crate::lock::options::ResolvedOptions;
 use crate::queue::Next;
 use crate::store::Sharing;
 
-/// For so long at most the readers' lease stays exclusive while a writer waits: as long as `hand_over_time` is by
-/// default.
+/// The longest time that the readers' lease stays exclusive while a writer waits: the default of
+/// `max_handoff_time`.
 const MAX_EXCLUSIVE: Duration = Duration::from_millis(20);
 
-/// Readers that have a lock together.
 pub(crate) struct ReaderGroup {
-    /// The hold of the lease, which is renewed for all of them and lost for all of them.
+    /// The hold of the lease, which is renewed and lost for all of them.
     lease: Arc<LeaseState>,
     began: Instant,
     core: Arc<Core>,
@@ -44,14 +44,14 @@ pub(crate) struct ReaderGroup {
     id: u64,
     front: SharedHead,
     numbers: Numbers,
-    /// How many are inside. Once no caller is, no caller gets in any more.
+    /// The number of readers inside. Once it is zero, no reader gets in any more.
     inside: AtomicUsize,
-    /// The lease itself, for the last one out.
+    /// The lease itself, for the last reader to leave.
     held: Mutex<Option<Box<HeldLease>>>,
 }
 
 impl ReaderGroup {
-    /// The lock becomes that of readers: the first of them wants it with these options.
+    /// Makes the lock one of readers, the first of which wants it with these options.
     pub(super) fn begin(
         held: Box<HeldLease>,
         options: &ResolvedOptions,
@@ -70,10 +70,10 @@ impl ReaderGroup {
             inside: AtomicUsize::new(1),
             held: Mutex::default(),
         });
-        // It fits, so there is a number left.
+        // It fits, so a number is left.
         let fencing = readers.numbers.next().unwrap_or(last);
         let guard = readers.member(fencing, now);
-        // From here on others may look, none of whom is the last out, because the first is inside.
+        // From here on other readers may leave; none is the last, because the first one is inside.
         let claim = held.claim().clone();
         head.shares(LastKnown::Readers(claim, Arc::downgrade(&readers)));
         held.destination = Destination::NextWaiter(head);
@@ -81,8 +81,8 @@ impl ReaderGroup {
         (readers, guard)
     }
 
-    /// The first is inside: lets those in that wait behind it and can have the lock too. Nothing if no caller is
-    /// inside any more; the lease itself if all others have left meanwhile.
+    /// Called while the first reader is inside: lets in the waiting readers that can share the
+    /// lock. Returns the lease if all other readers have left meanwhile.
     pub(super) fn let_in_more(self: &Arc<Self>, now: Instant) -> Option<Box<HeldLease>> {
         if !self.one_more() {
             return None;
@@ -91,14 +91,16 @@ impl ReaderGroup {
         if !self.a_writer_waits() {
             self.recheck_soon();
         }
-        // In any case, because neither task may ever be polled again: that of `recheck_soon`, or the writer's.
+        // Always, because neither the task of `recheck_soon` nor the writer's may ever be polled
+        // again.
         if !self.recheck_later() {
             self.share();
         }
         self.leave()
     }
 
-    /// Looks again after one yield. The writer that has just let the readers in may be waiting again by then.
+    /// Checks again after one yield. The writer that has just let the readers in may be waiting
+    /// again by then.
     fn recheck_soon(self: &Arc<Self>) {
         let looks = RecheckOnDrop(self.clone());
         if let Ok(runtime) = Handle::try_current() {
@@ -109,16 +111,18 @@ impl ReaderGroup {
         }
     }
 
-    /// Looks again when the lease was exclusive for long enough; `false` if no writer can come any more.
+    /// Checks again when the lease was exclusive for long enough; `false` if no writer can come any
+    /// more.
     fn recheck_later(&self) -> bool {
         let name = self.lease.claim().key().name();
         self.core.watchdog.recheck_readers_at(name, self.began + MAX_EXCLUSIVE)
     }
 
-    /// Lets in the readers at the front, because a writer before them may have given up. Shares the lease if no
-    /// writer waits, or if the lease was exclusive for long enough.
+    /// Lets in the readers at the head, because a writer before them may have given up. Shares the
+    /// lease if no writer waits, or if the lease was exclusive for long enough.
     pub(crate) fn look(self: &Arc<Self>, now: Instant) {
-        // Counts as a reader meanwhile. If the others leave, it is the last one out and passes the lease on.
+        // Counts as a reader meanwhile. If the others leave, it is the last one and passes the
+        // lease on.
         if self.one_more() {
             let inside = self.member(self.numbers.last(), now);
             self.let_in(now);
@@ -134,21 +138,21 @@ impl ReaderGroup {
         self.front.any_waits(|options| options.sharing == Sharing::Exclusive)
     }
 
-    /// Makes the lease a shared one, by one who is inside. A caller that comes here from now on asks the store.
+    /// Makes the lease a shared one. The caller must be inside. Later callers ask the store.
     fn share(&self) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let destination = held.as_mut().map(|held| std::mem::take(&mut held.destination));
         drop(held);
         if let Some(Destination::NextWaiter(head)) = destination {
-            // Give up the place first. Once the lock is shared, another process may get a greater number than
-            // a reader that gets in here.
+            // Give up the head first. Once the lock is shared, another process may get a greater
+            // number than a reader that gets in here.
             drop(head);
             self.lease.claim().share();
             self.core.watchdog.renew_now(self.id);
         }
     }
 
-    /// Lets those in that wait at the front and can have the lock too, by one who is inside.
+    /// Lets in the waiters at the head that can share the lock. The caller must be inside.
     fn let_in(self: &Arc<Self>, now: Instant) {
         loop {
             let mut fencing = None;
@@ -159,13 +163,13 @@ impl ReaderGroup {
             let (Next::Hand(waiter), Some(fencing)) = (next, fencing) else { return };
             self.inside.fetch_add(1, Ordering::AcqRel);
             if let Err(gone) = waiter.hand(self.member(fencing, now)) {
-                // Not the last one, because who lets it in is inside.
+                // Not the last reader, because the caller of this function is inside.
                 let _not_last = gone.into_held();
             }
         }
     }
 
-    /// One is inside no more. The last one out gets the lease itself.
+    /// Counts one reader less. Returns the lease to the last one.
     pub(super) fn leave(&self) -> Option<Box<HeldLease>> {
         if self.inside.fetch_sub(1, Ordering::AcqRel) > 1 {
             return None;
@@ -182,8 +186,8 @@ impl ReaderGroup {
         self.inside.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok()
     }
 
-    /// Whether a caller with these options can join. One with limits of its own cannot, because all readers have
-    /// the limits of the one lease.
+    /// Whether a caller with these options can join. A caller with limits of its own cannot,
+    /// because all readers have the limits of the one lease.
     fn fits(&self, options: &ResolvedOptions, now: Instant) -> bool {
         let left = self.lease.valid_until().saturating_duration_since(now);
         options.sharing == Sharing::Shared
@@ -195,7 +199,7 @@ impl ReaderGroup {
             && self.lease.check(now).is_ok()
     }
 
-    /// The guard of one who is counted already.
+    /// The guard of a reader that is already counted.
     fn member(self: &Arc<Self>, fencing: FencingToken, now: Instant) -> LockGuard {
         let hold = Arc::new(LeaseState::together(&self.lease, fencing, now));
         let frame = Arc::new(Frame::first(hold, self.core.clone()));
@@ -205,7 +209,7 @@ impl ReaderGroup {
     }
 }
 
-/// Looks when it is dropped, so also if the runtime ends before the task runs.
+/// Checks when it is dropped, so also if the runtime ends before the task runs.
 struct RecheckOnDrop(Arc<ReaderGroup>);
 
 impl Drop for RecheckOnDrop {

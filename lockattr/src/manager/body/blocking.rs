@@ -7,10 +7,9 @@ use crate::hold::enter::enter;
 use crate::lock::options::{Release, ResolvedOptions};
 use crate::{Error, LockGuard};
 
-/// Runs `body` under the lock that it begins with, gives that back, and says what the options make of a
-/// loss.
+/// Runs `body` under the lock of `start`, releases it, and applies `on_lost`.
 ///
-/// A panic in the body goes on, past the guard.
+/// A panic in the body propagates after the guard is dropped.
 pub(crate) fn run_blocking<T>(start: Start, body: impl FnOnce() -> T) -> Result<T, Error> {
     match start {
         Start::Unlocked => Ok(body()),
@@ -45,7 +44,7 @@ fn give_back(guard: LockGuard, options: &ResolvedOptions) -> Result<(), Error> {
     let key = guard.key().to_owned();
     let watchdog = guard.frame().core().watchdog.clone();
     let released = match options.release {
-        // A nested call asks no store, and neither does a fork of the process that has the lock.
+        // Neither a nested call nor a fork of the holder sends a request to the store.
         _ if guard.is_nested() || guard.is_left_to_parent() => guard.ensure_held(),
         Release::Await => watchdog.block_on(&key, guard.release()).and_then(identity),
         Release::Background => {

@@ -1,4 +1,4 @@
-//! What a body begins with: a lock that was granted for it, and how to acquire that again.
+//! What a body begins with: a lock granted for it, and how to acquire that again.
 
 use tokio::time::Instant;
 
@@ -7,15 +7,13 @@ use crate::hold::enter::enter;
 use crate::lock::options::ResolvedOptions;
 use crate::{Error, Lease, LockGuard, LockManager, OnLost};
 
-/// What a body begins with.
 #[derive(Debug)]
 pub(crate) enum Start {
-    /// No lock of its own.
     Unlocked,
-    /// A hold of its call chain that it has entered again. If that hold is lost, there is nothing to acquire
+    /// A hold of its call chain that it re-entered. If that hold is lost, it cannot be acquired
     /// again from here.
     Nested(LockGuard, OnLost),
-    /// A lock that was granted to it. Boxed, because a nested call would move the space for it around.
+    /// A lock granted to it. Boxed, because a nested call would move the space for it around.
     Granted(Box<Granted>),
 }
 
@@ -31,7 +29,7 @@ pub(crate) struct Granted {
     pub(super) guard: LockGuard,
     pub(super) options: ResolvedOptions,
     manager: LockManager,
-    /// When the call began: its wait budget counts from there.
+    /// When the call began: its wait budget counts from here.
     began: Instant,
 }
 
@@ -60,7 +58,7 @@ impl Granted {
                 Err(lost) => lost,
             };
             match self.options_for_retry() {
-                // Boxed, or every acquisition would carry the room for a second one.
+                // Boxed, or every acquisition would reserve the space for a second one.
                 Some(options) => self = Box::pin(self.again(options, lost)).await?,
                 None => return Err(lost),
             }
@@ -85,9 +83,9 @@ impl Granted {
         enter(self.guard.frame(), None).map(drop)
     }
 
-    /// The options on which the lock may be acquired again after its lease ended too early; `None` where
-    /// the loss is final: the wait budget is used up, the manager is shut down, or the hold of an outer
-    /// call ended.
+    /// The options for acquiring the lock again after its lease ended too early. `None` if the loss
+    /// is final: the wait budget is used up, the manager is shut down, or the hold of an outer call
+    /// ended.
     pub(super) fn options_for_retry(&self) -> Option<ResolvedOptions> {
         let ended_outside = self.guard.is_nested() || self.guard.is_shut_down();
         let ended_beside = !self.guard.turns_are_held();
@@ -97,8 +95,9 @@ impl Granted {
         self.options.rest(self.began.elapsed())
     }
 
-    /// Acquires the lock again, with these options; the error is the loss of the first lease. An error of
-    /// the second attempt is only an event, because `on_busy` and `on_unavailable` were decided before.
+    /// Acquires the lock again with these options. On failure, returns the loss of the first lease;
+    /// the error of the second attempt is only an event, because `on_busy` and `on_unavailable`
+    /// were applied before.
     pub(super) async fn again(self, options: ResolvedOptions, lost: Error) -> Result<Self, Error> {
         let (keys, turns) = self.guard.let_go().await;
         match self.manager.acquire_new(&options, keys).await {
@@ -121,8 +120,8 @@ impl Granted {
     }
 }
 
-/// The lease of the body that calls this. Only the body can ask for it: the lock may be acquired again
-/// before the body begins.
+/// The lease of the body that calls this. Only the body can get it, because the lock may be
+/// acquired again before the body begins.
 pub fn lease() -> Lease {
     chain::current().expect("only a body that runs under its lock asks for its lease")
 }

@@ -1,4 +1,4 @@
-//! A body that is a stream: held from its first poll to its end.
+//! A body that is a stream: the lock is held from its first poll to its end.
 
 use std::fmt;
 use std::pin::Pin;
@@ -11,14 +11,14 @@ use super::{BodyState, Start};
 use crate::Error;
 use crate::hold::chain::ChainPosition;
 
-/// What the stream says of a refusal or a loss, if its items have room for that.
+/// The item for a refusal or a loss, if the item type can express one.
 pub(crate) type Refuse<T> = fn(Error) -> Option<T>;
 
 pin_project! {
-    /// A stream under a lock, which it gives back after its last item.
+    /// A stream under a lock, which is released after the last item.
     #[must_use]
     pub struct LockedStream<M, S: Stream> {
-        // Makes the stream, which is the first line of the body.
+        // Makes the stream: the first line of the body.
         make: Option<M>,
         // Dropped as soon as it is done or cancelled, before the release.
         #[pin]
@@ -37,12 +37,13 @@ pin_project! {
     }
 }
 
-/// Drops the stream where it was polled: what its values do then is done inside of the hold as well.
+/// Drops the stream at the position where it was polled, so that its values are dropped inside the
+/// hold.
 fn drop_inside<S>(place: &ChainPosition, stream: Pin<&mut Option<S>>) {
     if stream.is_some() {
         let last = Last(stream);
-        // By way of a future that is dropped unpolled: a thread that is ending may have no places any
-        // more, and there `ChainPosition::run` would panic, which ends the process.
+        // By way of a future that is dropped unpolled: a thread that is ending may have no
+        // task-locals any more, and there `ChainPosition::run` would panic, which ends the process.
         drop(place.clone().run_future(async move { drop(last) }));
     }
 }
@@ -57,7 +58,7 @@ impl<S> Drop for Last<'_, S> {
 }
 
 impl<M: FnOnce() -> S, S: Stream> LockedStream<M, S> {
-    /// Makes the stream when it is first polled, in the call chain that it is polled in then.
+    /// Makes the stream at its first poll, at the position in the call chain of that poll.
     pub(crate) fn new(start: Start, make: M, refuse: Refuse<S::Item>) -> Self {
         let (held, place, make) = (start.into(), ChainPosition::here(), Some(make));
         Self { make, stream: None, place, held, cancelled: None, refuse }
@@ -102,7 +103,7 @@ impl<M: FnOnce() -> S, S: Stream> Stream for LockedStream<M, S> {
 }
 
 pin_project! {
-    /// A stream that takes its lock when it is first polled.
+    /// A stream that acquires its lock when it is first polled.
     #[must_use = "the lock is taken and the stream begins when it is polled"]
     pub struct Opening<F, S: Stream> {
         #[pin]
@@ -121,7 +122,7 @@ pin_project! {
 }
 
 impl<F, S: Stream> Opening<F, S> {
-    /// Lets `opens` take the lock.
+    /// A stream that acquires the lock by `opens`.
     pub(crate) fn new(opens: F, refuse: Refuse<S::Item>) -> Self {
         Self { state: State::Closed { opens }, refuse }
     }
