@@ -24,8 +24,8 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask test [FILTER…] [OPTION…]
-    Runs all tests: those in the crates, the integration tests, the compile-fail tests, the examples
-    in the docs. Installs the servers that they need where it may (apt-get, as root or by a `sudo`
+    Runs all tests but the long ones (see `deep`): those in the crates, the integration tests, the
+    compile-fail tests, the examples in the docs. Installs the servers that they need where it may (apt-get, as root or by a `sudo`
     that asks for no password), and otherwise says what to install. FILTERs choose tests by parts of
     their names; from the first OPTION on, all goes to `cargo test` as it is. Ends with a table of
     where the time went.
@@ -33,7 +33,8 @@ cargo xtask newest
     Runs the tests that start servers once more on each of the newest Redis, Valkey, MySQL and
     PostgreSQL that Debian has. Reports those that are not available as NOT RUN.
 cargo xtask deep
-    Runs what takes minutes: all models in all their states, and many simulated worlds.
+    Runs the long tests: integration tests that wait for failovers and outages or repeat something
+    ten thousand times, all models in all their states, and many simulated worlds.
 cargo xtask bless
     Accepts what the compiler now says to the wrong programs (tests/ui/fail/*.stderr) and what the
     attribute now expands to. Read the diff before you commit it.

@@ -1,5 +1,7 @@
-//! `cargo xtask test`: downloads the servers, then runs all tests but those that take minutes. `cargo xtask newest`:
-//! the tests that start servers, on the newest ones. `cargo xtask deep`: the tests that take minutes.
+//! `cargo xtask test`: downloads the servers, then runs all tests but the long ones. `cargo xtask newest`: the tests
+//! that start servers, on the newest ones. `cargo xtask deep`: the long tests.
+
+mod long;
 
 use std::process::Command;
 
@@ -42,7 +44,7 @@ fn all(newest: &[Result<Newest, String>], steps: &mut Steps) -> Result<Vec<Strin
     };
     let alone = || tests(newest);
     let mut with_servers = run();
-    with_servers.args(["--test", "it"]);
+    with_servers.args(["--test", "it", "--"]).args(long::skipped());
     let mut rare = steps.time("it", || again::run(&mut with_servers, alone))?;
     let mut others = run();
     others.env("LOCKATTR_SIM_SEEDS", FEW_WORLDS);
@@ -68,10 +70,16 @@ pub(crate) fn newest() -> Result<(), String> {
     Ok(())
 }
 
-/// `cargo xtask deep`: all models with all their states, except those that take hours, and as many simulated worlds as
-/// the tests define.
+/// `cargo xtask deep`: the long tests of `it`, all models with all their states, except those that take hours, and as
+/// many simulated worlds as the tests define.
 pub(crate) fn deep() -> Result<(), String> {
+    servers::ensure_all()?;
+    let newest = newest::obtain();
     let mut steps = Steps::default();
+    let mut long = tests(&newest);
+    long.args(["--test", "it", "--", "--exact"]).args(long::TESTS);
+    let rare = steps.time("long tests of it", || again::run(&mut long, || tests(&newest)))?;
+    report(&rare);
     let deep = |test: &str| {
         let mut tests = child::cargo(&["test", "--workspace", "--all-features"]);
         tests.args(["--test", test]);
@@ -129,7 +137,7 @@ fn on_newest(newest: &[Result<Newest, String>], steps: &mut Steps) -> Result<Vec
             tests
         };
         let mut all = on_this();
-        all.args(["--test", "it", "--"]).args(this.tests());
+        all.args(["--test", "it", "--"]).args(this.tests()).args(long::skipped());
         match steps.time(version, || again::run(&mut all, on_this)) {
             Ok(red_once) => rare.extend(red_once),
             Err(failure) => failures.push(format!("on {version}: {failure}")),

@@ -1,0 +1,54 @@
+//! The tests of `it` that take longest: they wait for failovers and outages, or repeat something ten thousand times.
+//! Tests beside them cover the same code in a shorter time.
+
+/// The names of these tests.
+pub(super) const TESTS: [&str; 23] = [
+    "etcd::left::more_locks_than_a_page_has_are_listed",
+    "etcd::members::a_leader_that_is_killed_takes_no_lock_and_no_place_in_the_queue_along",
+    "key::no_two_value_lists_meet_on_one_key",
+    "mysql::rights::a_process_that_may_not_be_woken_looks_by_itself_in_time",
+    "postgres::sessions::a_lock_outlives_a_crash_of_the_server",
+    "redis::cluster::load::no_process_writes_with_a_smaller_token_while_masters_fail_under_load",
+    "redis::cluster::many::a_thousand_leases_over_all_nodes_are_renewed",
+    "redis::cluster::replicas::a_lease_whose_slot_is_on_its_way_counts_with_the_replica_of_the_new_node",
+    "redis::cluster::replicas::no_lock_is_lost_when_a_master_is_killed_right_after_the_acquire",
+    "redis::cluster::slots::a_lease_is_renewed_while_its_slot_is_on_its_way",
+    "redis::cluster::waiters::channels_that_no_process_needs_are_given_up_and_the_others_kept",
+    "redis::hostile::no_process_is_believed_to_hold_but_by_the_very_words",
+    "redis::sentinel::failover::a_lease_that_was_replicated_goes_on_at_the_new_master",
+    "redis::sentinel::failover::a_release_that_its_replicas_never_got_costs_the_rest_of_the_lease",
+    "redis::sentinel::failover::no_two_hold_at_once_while_masters_die_under_load",
+    "redis::sentinel::promise::no_lock_is_lost_when_the_master_is_killed_right_after_the_acquire",
+    "redis::wait_queue::crowd::ten_thousand_callers_whose_wait_ends_together_are_all_contended",
+    "redlock::chaos::nodes_cut_and_healed_at_random_under_load",
+    "scale::of_ten_thousand_leases_the_stolen_and_the_deleted_are_notified_and_the_others_live_on",
+    "scale::ten_thousand_leases_are_renewed_in_few_batches",
+    "zookeeper::followers::a_frozen_leader_loses_no_ones_lock_to_another",
+    "zookeeper::followers::a_server_that_dies_under_its_clients_costs_no_process_a_lock",
+    "zookeeper::followers::a_session_given_up_in_an_outage_is_in_no_ones_way_after_it",
+];
+
+/// What tells the test program to leave them out.
+pub(super) fn skipped() -> impl Iterator<Item = &'static str> {
+    TESTS.into_iter().flat_map(|name| ["--skip", name])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::TESTS;
+    use crate::child;
+
+    /// A test that was renamed would run nowhere as a long one.
+    #[test]
+    fn each_name_is_that_of_a_test() {
+        for name in TESTS {
+            let (module, test) = name.rsplit_once("::").expect("a module");
+            let path = child::root().join("tests/it").join(module.replace("::", "/"));
+            let text = fs::read_to_string(path.with_extension("rs"));
+            let text = text.unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(text.contains(&format!("fn {test}(")), "{name}");
+        }
+    }
+}
