@@ -1,8 +1,8 @@
 //! What processes did with locks and when, and whether any lock could have allowed that.
 //!
-//! Each process writes down what it asks and what it is answered ([`Recorder`]), with the time by a clock
-//! that all of them share; [`check`] judges it, and [`audit`] what their locks guarded. Nothing here knows lockattr: whatever locks can be judged
-//! by it.
+//! Each process records its calls and their outcomes ([`Recorder`]), with the time of a clock that all processes
+//! share. [`check`] judges that history, and a [`Resource`] records damage to what the locks guard. Nothing here depends
+//! on lockattr, so other locks can be judged too.
 
 mod chain;
 mod check;
@@ -19,5 +19,5 @@ pub use check::{Judged, check};
 pub use event::{Event, Mode, Op, Step};
 pub use read::read;
 pub use recorder::{Call, Recorder, monotonic};
-pub use resource::{Held, Written, Wrong, audit};
+pub use resource::{Damage, Resource, Resources};
 pub use violation::{Kind, Violation};

@@ -1,114 +1,140 @@
-//! What a resource holds in the end that a lock guarded: a counter and a set, each element added by
-//! reading all and writing all back.
+//! What a lock guards: a counter that each holder reads, and writes back one greater.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
-use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::{Deserialize, Serialize};
-
-/// What lies in the resource.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Held {
-    /// How often something was added.
-    pub count: u64,
-    /// All that was added.
-    pub elements: BTreeSet<u64>,
+/// The counter, and what overlapping holders did to it.
+#[derive(Clone, Debug, Default)]
+pub struct Resource {
+    /// The value of the last write.
+    count: u64,
+    writes: u64,
+    /// The token of the last write.
+    written_by: u64,
+    /// The greatest token that read or wrote.
+    newest: u64,
+    damage: Vec<Damage>,
 }
 
-/// One addition that the resource has acknowledged.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Written {
-    /// Who added.
-    pub process: u32,
-    /// What: no process adds the same.
-    pub element: u64,
-    /// When it began to read all that was there.
-    pub read: u64,
-    /// When it had written all that and its element.
-    pub written: u64,
-}
-
-/// An acknowledged addition, or several, that the resource holds no more.
+/// What a lock must prevent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wrong {
-    /// An element is gone.
-    Gone {
-        /// It.
-        lost: Written,
-        /// Who was between reading and writing at the same time.
-        by: Vec<Written>,
-    },
-    /// The counter does not say how much was added.
-    Count {
-        /// What it says.
+pub enum Damage {
+    /// A write did not count on from the write before it.
+    LostUpdate {
+        /// What it wrote.
         count: u64,
-        /// How much was acknowledged.
-        acknowledged: u64,
+        /// The number of writes, with this one.
+        writes: u64,
+        /// The token that wrote.
+        by: u64,
+        /// The token of the write that is lost.
+        over: u64,
+    },
+    /// A smaller token came after a greater one.
+    StaleToken {
+        /// The smaller token.
+        token: u64,
+        /// The greatest token before it.
+        after: u64,
     },
 }
 
-/// Whether all that was acknowledged is there, once. More may be: a process that died could not write
-/// down what it had added.
-///
-/// # Errors
-///
-/// What is missing, and who wrote over it.
-pub fn audit(written: &[Written], held: &Held) -> Result<(), Vec<Wrong>> {
-    let gone = written.iter().filter(|one| !held.elements.contains(&one.element));
-    let mut wrong: Vec<Wrong> = gone
-        .map(|lost| {
-            let over = |other: &&Written| {
-                *other != lost && other.read < lost.written && other.written > lost.read
-            };
-            let by = written.iter().filter(over).cloned().collect();
-            Wrong::Gone { lost: lost.clone(), by }
-        })
-        .collect();
-    let (count, acknowledged) = (held.count, written.len() as u64);
-    if count < acknowledged || count != held.elements.len() as u64 {
-        wrong.push(Wrong::Count { count, acknowledged });
+impl Resource {
+    /// Reads the counter.
+    #[must_use]
+    pub fn read(&self) -> u64 {
+        self.count
     }
-    if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+
+    /// Records that the holder with this token read or wrote.
+    pub fn visit(&mut self, token: u64) {
+        if token < self.newest {
+            self.damage.push(Damage::StaleToken { token, after: self.newest });
+        }
+        self.newest = self.newest.max(token);
+    }
+
+    /// Writes the counter as the holder with this token.
+    pub fn write(&mut self, count: u64, token: u64) {
+        self.visit(token);
+        self.writes += 1;
+        // Later writers count on from this write, so an update is reported lost only once.
+        if count != self.count + 1 {
+            let (writes, over) = (self.writes, self.written_by);
+            self.damage.push(Damage::LostUpdate { count, writes, by: token, over });
+        }
+        (self.count, self.written_by) = (count, token);
+    }
+
+    /// Returns the greatest token that read or wrote.
+    #[must_use]
+    pub fn newest(&self) -> u64 {
+        self.newest
+    }
+
+    /// Returns how often the counter was written.
+    #[must_use]
+    pub fn writes(&self) -> u64 {
+        self.writes
+    }
+
+    /// Returns all damage, in the order in which it was done.
+    #[must_use]
+    pub fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
 }
 
-impl Written {
-    /// Writes it down, where other processes may do so as well.
-    ///
-    /// # Errors
-    ///
-    /// Where the file cannot be written.
-    pub fn append(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        let mut line = serde_json::to_vec(self)?;
-        line.push(b'\n');
-        OpenOptions::new().create(true).append(true).open(path)?.write_all(&line)
+/// The resources that the locks of a test guard, by key. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Resources(Arc<Mutex<BTreeMap<String, Resource>>>);
+
+impl Resources {
+    /// Reads or changes the resource of this key.
+    pub fn with<T>(&self, key: &str, act: impl FnOnce(&mut Resource) -> T) -> T {
+        let mut resources = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        act(resources.entry(key.to_owned()).or_default())
     }
 
-    /// All that was written down.
-    ///
-    /// # Errors
-    ///
-    /// Where the file cannot be read.
-    pub fn all(path: impl AsRef<Path>) -> io::Result<Vec<Self>> {
-        let lines = BufReader::new(File::open(path)?).lines();
-        lines.map(|line| Ok(serde_json::from_str(&line?)?)).collect()
+    /// Adds one as the holder with this token, who has just checked the lease.
+    pub fn add(&self, key: &str, token: u64) {
+        self.with(key, |resource| resource.write(resource.read() + 1, token));
+    }
+
+    /// Returns how often the resource of this key was written.
+    #[must_use]
+    pub fn writes_of(&self, key: &str) -> u64 {
+        self.with(key, |resource| resource.writes())
+    }
+
+    /// Returns how often all of them were written.
+    #[must_use]
+    pub fn writes(&self) -> u64 {
+        let resources = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        resources.values().map(Resource::writes).sum()
+    }
+
+    /// Returns all damage, each with its key.
+    #[must_use]
+    pub fn damage(&self) -> Vec<String> {
+        let resources = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let damage = resources.iter().flat_map(|(key, resource)| {
+            resource.damage().iter().map(move |damage| format!("`{key}`: {damage}"))
+        });
+        damage.collect()
     }
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Gone { lost, by } => {
-                let Written { process, element, written, .. } = lost;
-                write!(f, "element {element} of process {process}, written at {written}, is gone")?;
-                by.iter().try_for_each(|Written { process, read, written, .. }| {
-                    write!(f, "; process {process} had read at {read} and wrote at {written}")
-                })
-            }
-            Self::Count { count, acknowledged } => {
-                write!(f, "the counter says {count}, and {acknowledged} were acknowledged")
+            Self::LostUpdate { count, writes, by, over } => write!(
+                f,
+                "an update is lost: write {writes}, by token {by}, wrote {count} over the write of token {over}"
+            ),
+            Self::StaleToken { token, after } => {
+                write!(f, "token {token} came after {after}: a smaller token")
             }
         }
     }

@@ -62,7 +62,7 @@ trait Algorithm {
 
 pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let visit = Visit::by(arguments)?;
-    let desk = Desk::by(arguments, visit.process)?;
+    let desk = Desk::by(arguments)?;
     let algorithm: String = arguments.get_or("algorithm", String::new())?;
     match algorithm.as_str() {
         "setnx-expire" => serve(setnx_expire::SetnxExpire::new(&visit).await?, &visit, desk).await,

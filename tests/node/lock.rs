@@ -18,7 +18,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use lockattr::{Lease, LockGuard, LockManager, LockOptions, Mode};
-use lockattr_tests::Resource;
+use lockattr_tests::ResourceFile;
 use redis::AsyncCommands;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, stdin, stdout};
 
@@ -56,7 +56,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
             },
             ["write"] if !resource.is_empty() => {
                 let lease = held.as_ref().ok_or("nothing is held")?;
-                match Resource::at(&resource).add(lease, Duration::ZERO).await? {
+                match ResourceFile::at(&resource).add(lease, Duration::ZERO).await? {
                     true => "written".into(),
                     false => format!("refused {}", lease.ensure_held().expect_err("it is lost")),
                 }

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use lockattr::{Error as LockError, LockManager, LockOptions};
-use lockattr_tests::Resource;
+use lockattr_tests::ResourceFile;
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 use tokio::time::sleep;
 
@@ -27,7 +27,7 @@ const NOW_AND_THEN: u64 = 10;
 pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let url: String = arguments.get_or("url", String::new())?;
     let key: String = arguments.get_or("key", String::new())?;
-    let resource = Resource::at(arguments.get_or("resource", String::new())?);
+    let resource = ResourceFile::at(arguments.get_or("resource", String::new())?);
     let manager = LockManager::builder().url(url).build()?;
     say("ready")?;
     let mut orders = BufReader::new(stdin()).lines();
@@ -58,7 +58,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
 async fn add(
     manager: &LockManager,
     key: &str,
-    resource: &Resource,
+    resource: &ResourceFile,
     pause: Duration,
 ) -> Result<bool, Box<dyn Error>> {
     let options = LockOptions::new().wait(Duration::from_secs(3));

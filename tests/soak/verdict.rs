@@ -7,7 +7,7 @@ use lockattr_history::{Event, Op, Step, check, read};
 
 use crate::outcome::Operations;
 use crate::worker::{KEYS, SEMAPHORE};
-use lockattr_tests::Resource;
+use lockattr_tests::ResourceFile;
 
 /// What was recorded, and which of it must not happen.
 pub(crate) struct Verdict {
@@ -30,9 +30,9 @@ pub(crate) fn of(directory: &Path) -> Verdict {
         Err(found) => found.iter().map(ToString::to_string).collect(),
     };
     for key in &KEYS[..SEMAPHORE] {
-        let (added, wrong) = Resource::at(directory.join(key)).judged();
+        let (added, damage) = ResourceFile::at(directory.join(key)).judged();
         operations.added += added;
-        violations.extend(wrong.iter().map(|wrong| format!("the resource of `{key}`: {wrong}")));
+        violations.extend(damage.iter().map(|damage| format!("the resource of `{key}`: {damage}")));
     }
     Verdict { operations, violations }
 }

@@ -28,7 +28,7 @@ use tokio::time::{sleep, timeout};
 use crate::calendar;
 use crate::chance::stream;
 use crate::outcome::{Complaint, Complaints};
-use lockattr_tests::Resource;
+use lockattr_tests::ResourceFile;
 use pulse::Pulse;
 use turn::Turn;
 
@@ -52,7 +52,7 @@ const PEACE: Duration = Duration::from_secs(30);
 struct World {
     manager: LockManager,
     recorder: Recorder,
-    resources: Vec<Resource>,
+    resources: Vec<ResourceFile>,
     complaints: Complaints,
     pulse: Pulse,
     chains: AtomicU32,
@@ -72,7 +72,7 @@ pub(crate) async fn run(words: &[String]) -> Result<(), String> {
     let url: String = value(&told, "url")?;
     let manager = LockManager::builder().url(url).build().map_err(|error| error.to_string())?;
     let recorder = Recorder::to_file(process, directory.join("history.jsonl"));
-    let resources = KEYS.iter().map(|key| Resource::at(directory.join(key)));
+    let resources = KEYS.iter().map(|key| ResourceFile::at(directory.join(key)));
     let world = Arc::new(World {
         manager,
         recorder: recorder.map_err(|error| error.to_string())?,

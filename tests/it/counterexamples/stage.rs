@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use lockattr_history::{Written, Wrong, audit, check, read};
-use lockattr_tests::{Ledger, Node, RedisServer, Servers, eventually, node};
+use lockattr_history::{Damage, check, read};
+use lockattr_tests::{Node, RedisServer, ResourceFile, Servers, eventually, node};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
@@ -28,7 +28,7 @@ pub(super) struct Stage<'a> {
     addrs: Vec<String>,
     directory: TempDir,
     nodes: Vec<Node>,
-    fenced: bool,
+    compares_tokens: bool,
 }
 
 /// One of the processes.
@@ -38,12 +38,16 @@ pub(super) struct Client(usize);
 impl<'a> Stage<'a> {
     pub(super) fn new(algorithm: &'a str, addrs: Vec<String>) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
-        Self { algorithm, addrs, directory, nodes: Vec::new(), fenced: false }
+        Self { algorithm, addrs, directory, nodes: Vec::new(), compares_tokens: false }
     }
 
-    /// One whose ledger compares fencing tokens, or believes everyone.
-    pub(super) fn with_ledger(algorithm: &'a str, addrs: Vec<String>, fenced: bool) -> Self {
-        Self { fenced, ..Self::new(algorithm, addrs) }
+    /// Creates a stage whose resource may compare fencing tokens.
+    pub(super) fn with_resource(
+        algorithm: &'a str,
+        addrs: Vec<String>,
+        compares_tokens: bool,
+    ) -> Self {
+        Self { compares_tokens, ..Self::new(algorithm, addrs) }
     }
 
     /// One more process.
@@ -63,8 +67,8 @@ impl<'a> Stage<'a> {
             process = self.nodes.len(),
             clock = ahead,
             now = now,
-            ledger = self.ledger_path().display(),
-            fenced = self.fenced,
+            resource = self.resource().path(),
+            compares_tokens = self.compares_tokens,
         );
         self.nodes.push(node);
         Client(self.nodes.len() - 1)
@@ -95,6 +99,13 @@ impl<'a> Stage<'a> {
     pub(super) async fn gets(&mut self, client: Client, order: &str) {
         let told = self.order(client, order).await;
         assert!(told.starts_with("yes"), "{}: {order}: {told}", self.algorithm);
+    }
+
+    /// Acquires the lock, and returns its fencing token.
+    pub(super) async fn acquires(&mut self, client: Client) -> u64 {
+        let told = self.order(client, "acquire").await;
+        let token = told.strip_prefix("yes ").and_then(|token| token.parse().ok());
+        token.unwrap_or_else(|| panic!("{}: acquire: {told}", self.algorithm))
     }
 
     pub(super) fn kills(&mut self, Client(client): Client) {
@@ -146,14 +157,11 @@ impl<'a> Stage<'a> {
         reported
     }
 
-    /// What is wrong with the ledger.
-    pub(super) fn audited(&self) -> Vec<Wrong> {
-        let written = Written::all(self.ledger_path().with_extension("log"));
-        let written = written.expect("all that was acknowledged");
-        assert!(!written.is_empty(), "nothing was added");
-        audit(&written, &Ledger::at(self.ledger_path(), self.fenced).held())
-            .err()
-            .unwrap_or_default()
+    /// Returns the damage to the resource, and asserts how often it was written.
+    pub(super) fn damage(&self, writes: u64) -> Vec<Damage> {
+        let (written, damage) = self.resource().judged();
+        assert_eq!(written, writes, "writes to the resource");
+        damage
     }
 
     /// The answer to what was [told](Self::tell).
@@ -161,8 +169,8 @@ impl<'a> Stage<'a> {
         self.nodes[client].line().await
     }
 
-    fn ledger_path(&self) -> std::path::PathBuf {
-        self.directory.path().join("ledger")
+    fn resource(&self) -> ResourceFile {
+        ResourceFile::at(self.directory.path().join("resource"))
     }
 
     fn history(&self) -> std::path::PathBuf {

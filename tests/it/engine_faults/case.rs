@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockattr::{Error, LockGuard, LockManager, LockOptions};
-use lockattr_tests::{Engine, Node, Resource, Wires, eventually, node};
+use lockattr_tests::{Engine, Node, ResourceFile, Wires, eventually, node};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -16,7 +16,7 @@ pub(crate) struct Case<'a, E> {
     /// The lock that it is about.
     pub(crate) key: &'static str,
     /// What that lock guards.
-    pub(crate) resource: Resource,
+    pub(crate) resource: ResourceFile,
     alone: bool,
     _directory: TempDir,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Case<'a, E> {
 impl<'a, E: Engine> Case<'a, E> {
     pub(crate) fn alone(engine: &'a E, key: &'static str) -> Self {
         let directory = TempDir::with_prefix("lockattr-").expect("a temporary directory");
-        let resource = Resource::at(directory.path().join("resource"));
+        let resource = ResourceFile::at(directory.path().join("resource"));
         Self { engine, key, resource, alone: true, _directory: directory }
     }
 
@@ -155,7 +155,7 @@ pub(crate) fn patient() -> LockOptions {
 }
 
 /// Adds one to the shelf, as a holder that is certainly one.
-pub(crate) async fn works(resource: &Resource, guard: &LockGuard) {
+pub(crate) async fn works(resource: &ResourceFile, guard: &LockGuard) {
     match resource.add(guard, Duration::from_millis(1)).await {
         Ok(added) => assert!(added, "its lease has just begun"),
         Err(fenced) => panic!("{fenced}"),

@@ -1,15 +1,16 @@
-//! A shelf sees what it is there to see.
+//! The resource of several processes reports the damage that is done to it.
 
 use std::time::Duration;
 
 use lockattr::{LockManager, LockOptions};
-use lockattr_tests::Resource;
+use lockattr_history::Damage;
+use lockattr_tests::ResourceFile;
 
-fn judged(text: &str) -> (u64, Vec<String>) {
+fn judged(text: &str) -> (u64, Vec<Damage>) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("resource");
     std::fs::write(&path, text).unwrap();
-    Resource::at(path).judged()
+    ResourceFile::at(path).judged()
 }
 
 #[test]
@@ -19,20 +20,20 @@ fn entries_are_counted() {
 
 #[test]
 fn an_entry_that_was_written_twice_is_an_update_lost() {
-    let (_, wrong) = judged("+ 0 5\n+ 0 7\n= 1 7\n= 1 7\n");
-    assert!(wrong[0].contains("an update is lost"), "{wrong:?}");
+    let (_, damage) = judged("+ 0 5\n+ 0 7\n= 1 7\n= 1 7\n");
+    assert_eq!(damage, [Damage::LostUpdate { count: 1, writes: 2, by: 7, over: 7 }]);
 }
 
 #[test]
 fn a_smaller_token_after_a_greater_is_seen() {
-    let (_, wrong) = judged("+ 0 7\n= 1 7\n+ 1 5\n");
-    assert!(wrong[0].contains("a smaller token"), "{wrong:?}");
+    let (_, damage) = judged("+ 0 7\n= 1 7\n+ 1 5\n");
+    assert_eq!(damage, [Damage::StaleToken { token: 5, after: 7 }]);
 }
 
 #[tokio::test]
 async fn two_good_leases_at_once_are_seen_by_who_comes_back() {
     let directory = tempfile::tempdir().unwrap();
-    let resource = Resource::at(directory.path().join("resource"));
+    let resource = ResourceFile::at(directory.path().join("resource"));
     let mut guards = Vec::new();
     for _ in 0..2 {
         // Two worlds, so both have the lock.

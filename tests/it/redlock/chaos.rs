@@ -6,35 +6,17 @@
 
 #![allow(clippy::print_stdout, reason = "what it takes to see a failed run again")]
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lockattr::{Error, Lease, LockManager, LockOptions};
+use lockattr_history::Resources;
 use lockattr_tests::{Independents, Proxy, assert_nothing_left_within};
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt, SeedableRng};
 use tokio::time::{Instant, sleep};
 
 const KEYS: usize = 2;
-
-/// What the locks protect: the token of the last write, for each key.
-#[derive(Default)]
-struct Resource {
-    last: [Mutex<u64>; KEYS],
-    writes: AtomicU64,
-}
-
-impl Resource {
-    /// Writes as a holder whose lease check has just passed.
-    fn write(&self, key: usize, lease: &Lease) {
-        let token = lease.fencing_token().get();
-        let mut last = self.last[key].lock().unwrap();
-        assert!(token >= *last, "{token} wrote after {last}: two holders, or a smaller token");
-        *last = token;
-        self.writes.fetch_add(1, Ordering::Relaxed);
-    }
-}
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|value| value.parse().expect(name))
@@ -52,25 +34,25 @@ async fn nodes_cut_and_healed_at_random_under_load() {
         "?durable=true&ttl=400ms&response_timeout=100ms&connect_timeout=100ms&heartbeat=200ms";
     let url = servers.url_through_proxies().await + query;
     let proxies = servers.proxies().await;
-    let (resource, over) = (&Resource::default(), &AtomicBool::new(false));
+    let (resources, over) = (&Resources::default(), &AtomicBool::new(false));
 
     let worker = async |seed: u64, manager: LockManager| {
         let (mut random, mut done) = (StdRng::seed_from_u64(seed), 0_u64);
         while !over.load(Ordering::Relaxed) {
-            let key = random.random_range(0..KEYS);
+            let key = random.random_range(0..KEYS).to_string();
             let pause = Duration::from_micros(random.random_range(0..4000));
             let body = async |lease: &Lease| {
                 for _ in 0..4 {
                     // There is no await between the check and the write.
                     if lease.ensure_held().is_ok() {
-                        resource.write(key, lease);
+                        resources.add(&key, lease.fencing_token().get());
                     }
                     sleep(pause).await;
                 }
             };
             let wait = Duration::from_millis(random.random_range(1..2000));
             let options = LockOptions::new().wait(wait);
-            match manager.with_lock(&key.to_string(), options, body).await {
+            match manager.with_lock(&key, options, body).await {
                 Ok(()) => done += 1,
                 Err(Error::Contended { .. } | Error::Store { .. } | Error::Lost { .. }) => {}
                 Err(error) => panic!("{error:?}"),
@@ -93,15 +75,16 @@ async fn nodes_cut_and_healed_at_random_under_load() {
             heal(proxy).await;
         }
         sleep(Duration::from_secs(1)).await;
-        let before = resource.writes.load(Ordering::Relaxed);
+        let before = resources.writes();
         sleep(Duration::from_secs(1)).await;
-        let after = resource.writes.load(Ordering::Relaxed);
+        let after = resources.writes();
         assert!(after > before, "all is well again, and nobody gets in");
         over.store(true, Ordering::Relaxed);
     };
     let (_, done) = tokio::join!(weather, futures_util::future::join_all(workers));
-    let writes = resource.writes.load(Ordering::Relaxed);
+    let writes = resources.writes();
     println!("{} holds, {writes} writes in {seconds} s", done.iter().sum::<u64>());
+    assert_eq!(resources.damage(), [""; 0], "two holders, or a smaller token");
     assert_nothing_left_within(&servers, Duration::from_secs(5)).await;
 }
 

@@ -10,7 +10,6 @@ mod connection;
 mod event_log;
 mod holding;
 mod injected_bugs;
-mod ledger;
 mod life;
 mod machine;
 mod messages;

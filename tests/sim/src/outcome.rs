@@ -18,7 +18,7 @@ pub struct Outcome {
     pub history: Vec<Event>,
     /// What must not be, and is in no history.
     pub findings: Vec<String>,
-    /// How often the ledger was written to.
+    /// How often the resources were written.
     pub written: u64,
     /// How long it was.
     pub simulated: Duration,

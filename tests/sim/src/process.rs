@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lockattr::LockManager;
 use lockattr::store::{AnyStore, RedlockStore};
-use lockattr_history::{Event, Recorder};
+use lockattr_history::{Event, Recorder, Resources};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio::task::JoinSet;
@@ -15,7 +15,6 @@ use tokio::time::sleep;
 
 use crate::client::{Habit, WireStore};
 use crate::event_log::EventLog;
-use crate::ledger::Ledger;
 use crate::life::Life;
 use crate::machine::{Machine, clock};
 use crate::messages::Messages;
@@ -49,8 +48,8 @@ pub(crate) struct Process {
     pub(crate) network: Network,
     /// The messages of its world.
     pub(crate) messages: Messages,
-    /// What its locks are for.
-    pub(crate) ledger: Ledger,
+    /// What the locks guard.
+    pub(crate) resources: Resources,
     /// The machine that it runs on.
     pub(crate) machine: Rc<Machine>,
     /// By how many microseconds its calendar is ahead.

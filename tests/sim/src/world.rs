@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use lockattr::store::{AnyStore, MemoryStore};
+use lockattr_history::Resources;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
@@ -17,7 +18,6 @@ use crate::audit::audit;
 use crate::client::Habit;
 use crate::event_log::EventLog;
 use crate::injected_bugs::{InjectedBug, WrongStore};
-use crate::ledger::Ledger;
 use crate::machine::{self, Machine, it_is};
 use crate::messages::Messages;
 use crate::network::Network;
@@ -71,14 +71,14 @@ struct World<'a> {
 #[must_use]
 pub fn run(plan: &Plan, wrong: Wrong) -> Outcome {
     let machine = Machine::start(plan.seed ^ 0x6c6f_636b);
-    let ledger = Ledger::default();
+    let resources = Resources::default();
     let event_log = EventLog::default();
-    let mut world = World::build(plan, wrong, &machine, &ledger, &event_log);
+    let mut world = World::build(plan, wrong, &machine, &resources, &event_log);
     let hangs = world.run_to_end();
     // Leases that no process gave back have ended by then.
     world.goes_on(LONGEST_TTL + Duration::from_millis(500));
     let left = world.audit();
-    let mut findings = ledger.faults();
+    let mut findings = resources.damage();
     findings.extend(hangs);
     findings.extend(left);
     findings.extend(waits::faults(plan, &event_log));
@@ -97,7 +97,7 @@ pub fn run(plan: &Plan, wrong: Wrong) -> Outcome {
         topology: plan.topology,
         history,
         findings,
-        written: ledger.written(),
+        written: resources.writes(),
         simulated,
         injected,
     }
@@ -108,7 +108,7 @@ impl<'a> World<'a> {
         plan: &'a Plan,
         wrong: Wrong,
         machine: &Machine,
-        ledger: &Ledger,
+        resources: &Resources,
         event_log: &EventLog,
     ) -> Self {
         let messages = Messages::default();
@@ -155,7 +155,7 @@ impl<'a> World<'a> {
                     seed: plan.seed,
                     network,
                     messages: messages.clone(),
-                    ledger: ledger.clone(),
+                    resources: resources.clone(),
                     event_log: event_log.clone(),
                     machine: machine.share(),
                     ahead: Rc::new(Cell::new(setup.ahead)),

@@ -68,7 +68,7 @@ fn a_quorum_of_two_of_five_is_found() {
 
 #[test]
 fn the_numbers_under_the_lock_tell_too() {
-    found(Wrong::SmallQuorum, Topology::Redlock, "was counted");
+    found(Wrong::SmallQuorum, Topology::Redlock, "an update is lost");
 }
 
 fn scenes(scene: Scene) -> impl Iterator<Item = Plan> {

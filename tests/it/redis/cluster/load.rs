@@ -2,11 +2,11 @@
 //! token is greater than all before.
 
 use std::array;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
-use lockattr::{Error, Lease};
+use lockattr::Error;
+use lockattr_history::Resources;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -15,36 +15,20 @@ use super::*;
 /// Three keys in the slots of each master; `key % 3` is the number of the master.
 const KEYS: usize = 9;
 
-/// What the locks protect: the token of the last write, for each key.
-#[derive(Default)]
-struct Resource {
-    last: [Mutex<u64>; KEYS],
-    writes: [AtomicU64; KEYS],
-}
-
-impl Resource {
-    /// Writes as a holder whose lease check has just passed.
-    fn write(&self, key: usize, lease: &Lease) {
-        let token = lease.fencing_token().get();
-        let mut last = self.last[key].lock().unwrap();
-        assert!(token >= *last, "{token} wrote after {last}: two holders, or a smaller token");
-        *last = token;
-        self.writes[key].fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn writes(&self) -> [u64; KEYS] {
-        array::from_fn(|key| self.writes[key].load(Ordering::Relaxed))
-    }
-
-    /// Returns once each of these keys has been written again.
-    async fn written_again(&self, what: &str, keys: impl Fn(usize) -> bool) {
-        let before = self.writes();
-        let again = async || {
-            let now = self.writes();
-            (0..KEYS).filter(|&key| keys(key)).all(|key| now[key] > before[key])
-        };
-        eventually(LIMIT, what, again).await;
-    }
+/// Returns once each of these keys has been written again.
+async fn written_again(
+    resources: &Resources,
+    names: &[String; KEYS],
+    what: &str,
+    keys: impl Fn(usize) -> bool,
+) {
+    let writes = || names.each_ref().map(|name| resources.writes_of(name));
+    let before = writes();
+    let again = async || {
+        let now = writes();
+        (0..KEYS).filter(|&key| keys(key)).all(|key| now[key] > before[key])
+    };
+    eventually(LIMIT, what, again).await;
 }
 
 fn names(cluster: &Cluster) -> [String; KEYS] {
@@ -57,7 +41,7 @@ fn names(cluster: &Cluster) -> [String; KEYS] {
 async fn works(
     manager: LockManager,
     names: &[String; KEYS],
-    (resource, over): (&Resource, &AtomicBool),
+    (resources, over): (&Resources, &AtomicBool),
     seed: u64,
 ) -> u64 {
     let (mut random, mut done) = (StdRng::seed_from_u64(seed), 0);
@@ -77,7 +61,8 @@ async fn works(
         for _ in 0..4 {
             // There is no await between the check and the writes.
             if guard.ensure_held().is_ok() {
-                keys.iter().for_each(|&key| resource.write(key, &guard));
+                let token = guard.fencing_token().get();
+                keys.iter().for_each(|&key| resources.add(&names[key], token));
             }
             sleep(Duration::from_micros(random.random_range(0..20_000))).await;
         }
@@ -96,27 +81,28 @@ async fn works(
 #[expect(clippy::print_stderr, reason = "the figures, for whoever wants to see them")]
 async fn no_process_writes_with_a_smaller_token_while_masters_fail_under_load() {
     let cluster = Cluster::start().await;
-    let (names, resource, over) = (names(&cluster), Resource::default(), AtomicBool::new(false));
+    let (names, resources) = (names(&cluster), Resources::default());
+    let over = AtomicBool::new(false);
     let query = "replicas=1&ttl=2s&response_timeout=500ms&connect_timeout=500ms&heartbeat=500ms";
     let (mut managers, mut workers) = (Vec::new(), Vec::new());
     for seed in 0..4 {
         let manager = manager(&cluster, query).await;
         for half in 0..3 {
-            workers.push(works(manager.clone(), &names, (&resource, &over), 3 * seed + half));
+            workers.push(works(manager.clone(), &names, (&resources, &over), 3 * seed + half));
         }
         managers.push(manager);
     }
     let weather = async {
         let _ends_with_it = Over(&over);
-        resource.written_again("work begins", |_| true).await;
+        written_again(&resources, &names, "work begins", |_| true).await;
 
         let dies = cluster.node_of(&lock(&names[0])).await;
         dies.kill();
-        resource.written_again("the others go on", |key| key % 3 != 0).await;
+        written_again(&resources, &names, "the others go on", |key| key % 3 != 0).await;
         cluster.failed_over(dies).await;
         dies.revive().await;
         cluster.settled().await;
-        resource.written_again("work goes on at the next master", |_| true).await;
+        written_again(&resources, &names, "work goes on at the next master", |_| true).await;
 
         let (dies, slot) = (cluster.node_of(&lock(&names[1])).await, slot_of(&cluster, &names[1]));
         let behind = cluster.replica_of(slot).await.unwrap();
@@ -126,18 +112,21 @@ async fn no_process_writes_with_a_smaller_token_while_masters_fail_under_load() 
         cluster.failed_over(dies).await;
         dies.revive().await;
         cluster.settled().await;
-        resource.written_again("work goes on at one that was behind", |_| true).await;
+        written_again(&resources, &names, "work goes on at one that was behind", |_| true).await;
 
         let stands = cluster.node_of(&lock(&names[2])).await;
         stands.stop_signal();
         cluster.failed_over(stands).await;
         stands.continue_signal();
         cluster.settled().await;
-        resource.written_again("work goes on beside one that stood still", |_| true).await;
+        written_again(&resources, &names, "work goes on beside one that stood still", |_| true)
+            .await;
     };
     let (done, ()) = tokio::join!(join_all(workers), weather);
     assert!(done.iter().all(|&done| done > 0), "each got in: {done:?}");
-    eprintln!("{} holds, writes for each key: {:?}", done.iter().sum::<u64>(), resource.writes());
+    let writes = names.each_ref().map(|name| resources.writes_of(name));
+    eprintln!("{} holds, writes for each key: {writes:?}", done.iter().sum::<u64>());
+    assert_eq!(resources.damage(), [""; 0], "two holders, or a smaller token");
     for number in 0..60 {
         acquire(&managers[number % 4], &format!("after-{number}")).await.release().await.unwrap();
     }

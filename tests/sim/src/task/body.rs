@@ -50,12 +50,14 @@ impl Task {
     }
 
     async fn counts(&self, time: Duration, turn: &Turn, holding: &Holding, lease: &Lease) {
-        let ledger = &self.process.ledger;
-        let read: Vec<_> = turn.keys.iter().map(|key| ledger.read(key)).collect();
+        let resources = &self.process.resources;
+        let read = |key: &&str| resources.with(key, |resource| resource.read());
+        let counts: Vec<_> = turn.keys.iter().map(read).collect();
         self.works(time, holding, lease).await;
         if holding.check(lease) {
-            for (key, number) in turn.keys.iter().zip(read) {
-                ledger.write(key, number + 1, lease.fencing_token().get());
+            for (key, count) in turn.keys.iter().zip(counts) {
+                let token = lease.fencing_token().get();
+                resources.with(key, |resource| resource.write(count + 1, token));
             }
         }
     }
