@@ -83,8 +83,8 @@ queue_promises! {
 /// no lease (a minute), and than twenty waiters cost if each costs its own TTL.
 const SLACK: Duration = Duration::from_secs(6);
 
-/// For what needs no timer of anybody's, or no other than a `retry_delay` of a tenth of a second. Less than
-/// a third of what an entry lasts, after which each waiter looks.
+/// Limit for anything that depends on no timer other than a `retry_delay` of 100 ms. Shorter than a
+/// third of an entry's life, the interval at which each waiter asks again.
 const SOON: Duration = Duration::from_secs(3);
 
 /// Limit for the steps before the promise under test.

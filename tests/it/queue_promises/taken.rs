@@ -1,5 +1,5 @@
-//! A lock that is taken from its holder by hand goes to the waiter. The waiter neither waits as if
-//! the lock were still held, nor blocks itself.
+//! A lock that is taken from its holder by hand goes to the waiter. The wait never fails as if the
+//! lock were still held, or as if the waiter blocked itself.
 
 use lockattr::Error;
 use tokio::time::{Instant, timeout};
