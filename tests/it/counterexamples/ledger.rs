@@ -1,14 +1,13 @@
-//! What a lock is for: the counter and the set that it guards, with a resource that compares fencing
-//! tokens, and with one that believes everyone.
+//! The counter and the set that a lock guards, kept by a resource that compares fencing tokens and
+//! by one that does not.
 
 use lockattr_history::Wrong;
 use lockattr_tests::RedisServer;
 
 use super::stage::{OURS, Stage};
 
-/// The first reads, and stands still past its lease; the second adds; the first goes on and writes
-/// what it has read, and one more. Of the lock itself nothing is wrong: whose fault it is shows in
-/// the ledger only.
+/// The first process reads and is stopped past its lease, and the second adds. The first continues
+/// and writes what it read plus one. The lock itself is correct: only the ledger shows the fault.
 async fn paused_between_reading_and_writing(fenced: bool) -> (String, Vec<Wrong>) {
     let server = RedisServer::start().await;
     let mut stage = Stage::with_ledger(OURS, vec![server.addr()], fenced);
@@ -44,7 +43,7 @@ async fn a_resource_that_believes_everyone_loses_an_update_to_a_pause_and_the_au
     assert_eq!(by.iter().map(|late| late.process).collect::<Vec<_>>(), [0]);
 }
 
-/// Red without: one key for all (the checker finds two holders).
+/// Red without: one key for all clients (the checker finds two holders).
 #[tokio::test]
 async fn without_a_pause_nothing_is_lost_by_either() {
     for fenced in [true, false] {
