@@ -57,7 +57,7 @@ async fn an_acquire_without_an_answer_is_undone_when_the_server_goes_on() {
     let manager = LockManager::connect(&url).await.unwrap();
     for round in 0..5 {
         let key = format!("a{round}");
-        // Creates the tables, and waits until the server knows the session.
+        // Opens a connection first, so the client knows its id.
         manager.acquire("first", LockOptions::new()).await.unwrap().release().await.unwrap();
         server.freeze();
         let asked = manager.acquire(&key, LockOptions::new().wait(Duration::ZERO)).await;

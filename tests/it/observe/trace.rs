@@ -22,7 +22,7 @@ pub(super) struct Seen {
     pub(super) fields: Fields,
     /// The names of the enclosing spans, outermost first.
     pub(super) inside: Vec<String>,
-    /// Whether the span is closed. Always true for events.
+    /// Whether the span is closed. Unused for events.
     pub(super) over: bool,
 }
 
