@@ -63,7 +63,7 @@ async fn what_those_who_wait_leave_for_the_search_of_circles_is_no_ones_lock() {
     drop((got.unwrap(), outer));
 }
 
-/// Red without: the hand-off in `Locks::evict`, or the removal of the holders.
+/// Red without: the hand-off in `Locks::force_release`, or the removal of the holders.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_has_it_at_once_and_who_had_it_is_notified_at_its_next_renewal() {
     let [here, there, operator] = managers(["", "", ""]);

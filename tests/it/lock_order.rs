@@ -28,7 +28,7 @@ async fn order(id: u64, inside: Option<u64>) -> Result<(), Error> {
     }
 }
 
-/// Red without: `look_at_order`, the `site` of a link of the chain.
+/// Red without: `check_lock_order`, the `site` of a chain entry.
 #[tokio::test]
 async fn two_orders_of_annotated_functions_are_notified_once_with_all_four_places() {
     let manager = manager("check_lock_order=true");

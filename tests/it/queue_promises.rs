@@ -79,8 +79,8 @@ queue_promises! {
     etcd: lockattr_tests::Etcd,
 }
 
-/// What an overloaded machine may take beyond a promise. Shorter than the life of an entry that is
-/// no lease (a minute), and than twenty waiters cost if each costs its own TTL.
+/// What an overloaded machine may take beyond a promise. Shorter than a minute, which entries lasted
+/// before they were leases, and than twenty waiters would cost at one TTL each.
 const SLACK: Duration = Duration::from_secs(6);
 
 /// Limit for anything that depends on no timer other than a `retry_delay` of 100 ms. Shorter than a

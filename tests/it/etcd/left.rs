@@ -39,7 +39,7 @@ fn a_session_outlives_the_runtime_that_opened_it() {
 
 /// More locks than fit into one reply.
 ///
-/// Red without: the next page in `Core::lines`.
+/// Red without: the next page in `Core::queues`.
 #[tokio::test]
 async fn more_locks_than_a_page_has_are_listed() {
     let etcd = Etcd::start().await;

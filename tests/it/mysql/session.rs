@@ -146,7 +146,7 @@ async fn databases_are_kept_apart() {
     first.release().await.unwrap();
 }
 
-/// Red without: the arm for `NOT_OWNER` in `Sessions::evict`.
+/// Red without: the arm for `NOT_OWNER` in `Sessions::force_release`.
 #[tokio::test]
 async fn a_process_that_may_not_end_a_connection_learns_what_to_do() {
     let database = Database::new().await;

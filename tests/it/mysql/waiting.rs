@@ -80,7 +80,7 @@ async fn a_waiter_that_was_killed_is_passed_over_at_once() {
     database.holds_nothing().await;
 }
 
-/// Red without: the interruption (`KILL QUERY` in `ring.sql`). Each hand-off would take ten
+/// Red without: the interruption (`KILL QUERY` in `wake.sql`). Each hand-off would take ten
 /// seconds.
 #[tokio::test]
 async fn a_process_that_is_next_is_notified_at_once() {

@@ -96,7 +96,7 @@ fn an_outage_is_counted_as_unavailable() {
     });
 }
 
-/// Red without: `impl Drop for Wait`.
+/// Red without: `impl Drop for AcquireObservation`.
 #[test]
 fn a_waiter_that_gives_up_is_counted_as_cancelled() {
     recorded(async |metrics| {
@@ -153,7 +153,7 @@ fn a_nested_call_is_counted_and_is_no_second_hold() {
 }
 
 /// Nested calls that enter at once or after a wait, and each way to refuse one. Red without: either
-/// line about `nested` in `Wait`.
+/// line about `nested` in `AcquireObservation`.
 #[test]
 fn a_nested_call_that_is_refused_is_counted_and_is_no_wait_for_the_store() {
     #[distributed_lock(key = "product:<id>", manager = manager, reentrant = false)]

@@ -35,7 +35,7 @@ fn a_lock_handed_off_in_the_process_is_a_hold_for_each_and_one_release() {
     });
 }
 
-/// Red without: making the kept guard without a `Watched`. No process holds that lock.
+/// Red without: making the kept guard without a `HoldObservation`. No process holds that lock.
 #[test]
 fn a_lock_that_is_kept_is_held_by_no_process() {
     recorded(async |metrics| {

@@ -64,7 +64,7 @@ async fn a_process_that_may_not_end_a_session_learns_who_may() {
     database.nobody_locks().await;
 }
 
-/// Red without: the check for transactions in `evict.sql`.
+/// Red without: the check for transactions in `force_release.sql`.
 #[tokio::test]
 async fn what_a_transaction_has_is_left_to_it() {
     let database = Database::new().await;

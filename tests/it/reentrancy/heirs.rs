@@ -71,7 +71,7 @@ async fn an_heir_inside_keeps_the_next_out_after_its_call_returned() {
     assert_eq!(depths_of_heir_and_next(SECOND / 4).await, (3, 2));
 }
 
-/// Red without: `is_over` in `Frame::ensure_held`, in `find`, or in the `find` of `assert_held`.
+/// Red without: `is_over` in `Frame::ensure_held`, in `find`, or in `assert_held`.
 #[tokio::test(start_paused = true)]
 async fn what_is_left_of_a_call_that_returned_holds_nothing() {
     with_manager(|manager| async move {

@@ -66,7 +66,7 @@ async fn a_body_has_lost_all_with_a_key_that_was_entered_again() {
     locks.assert_nothing_left().await;
 }
 
-/// Red without: `stands_beside`, or checking the leases beside in `ensure_held` or `ended`.
+/// Red without: `Frame::join`, or checking the leases beside in `ensure_held` or `ended`.
 #[tokio::test(start_paused = true)]
 async fn a_lease_tells_of_the_loss_of_a_key_that_was_entered_again() {
     let locks = TestLocks::new();

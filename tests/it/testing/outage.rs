@@ -12,7 +12,7 @@ async fn advise(id: u64) -> Result<Option<u64>, Error> {
     Ok(lockattr::held(&format!("product:{id}")).map(|lease| lease.fencing_token().get()))
 }
 
-/// Red without: `Weather::Cut` in `send`.
+/// Red without: `Fault::Cut` in `send`.
 #[tokio::test(start_paused = true)]
 async fn with_the_store_cut_off_calls_are_refused_or_run_unlocked() {
     let locks = TestLocks::new();

@@ -100,8 +100,8 @@ async fn a_server_that_dies_under_its_clients_costs_no_process_a_lock() {
     nothing_is_left(&ensemble, &url).await;
 }
 
-/// Sessions outlive their servers, and their timeouts restart when the servers are back. A session that
-/// its store gave up meanwhile is closed then, so no process waits for its timeout.
+/// Sessions outlive their servers, and their timeouts restart when the servers are back. A session
+/// that its store gave up meanwhile is closed then, so no process waits for its timeout.
 #[tokio::test]
 async fn a_session_given_up_in_an_outage_is_in_no_ones_way_after_it() {
     let ensemble = ZooKeeper::start().await;
