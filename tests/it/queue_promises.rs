@@ -79,7 +79,7 @@ queue_promises! {
     etcd: lockattr_tests::Etcd,
 }
 
-/// What an overloaded machine may take beyond a promise. Shorter than a minute, which entries lasted
+/// What an overloaded machine may take beyond a promise. Shorter than a minute, the life of entries
 /// before they were leases, and than twenty waiters would cost at one TTL each.
 const SLACK: Duration = Duration::from_secs(6);
 

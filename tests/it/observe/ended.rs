@@ -37,7 +37,7 @@ fn a_lease_that_ran_out_ends_as_expired() {
     });
 }
 
-/// Red without: checking the hold in the drop of `HoldObservation`. No release reports the loss here.
+/// Red without: checking the hold in the drop of `HoldObservation`. No release reports the loss.
 #[test]
 fn a_lease_that_ran_out_ends_as_expired_for_who_drops_its_guard_or_does_not_wait_for_the_release() {
     recorded(async |metrics| {
