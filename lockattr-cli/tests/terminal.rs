@@ -16,6 +16,17 @@ pub(crate) const HEIGHT: u16 = 26;
 /// What does not come by then does not come.
 const COMES_WITHIN: Duration = Duration::from_secs(30);
 
+/// A background job inherits an ignored SIGINT, and so would all that the terminal runs: Ctrl-C would do nothing.
+#[cfg(target_os = "linux")]
+fn interactive_shell() -> Command {
+    Command::new("env").args(["--default-signal=INT,QUIT", "sh", "-i"])
+}
+
+#[cfg(not(target_os = "linux"))]
+fn interactive_shell() -> Command {
+    Command::new("sh").arg("-i")
+}
+
 /// Ends what runs in it when it is dropped.
 pub(crate) struct Terminal {
     pty: Pty,
@@ -30,8 +41,7 @@ impl Terminal {
         pty.resize(Size::new(HEIGHT, WIDTH)).expect("a size");
         let directory = Path::new(PROGRAM).parent().expect("a directory");
         let path = std::env::var("PATH").unwrap_or_default();
-        let shell = Command::new("sh")
-            .arg("-i")
+        let shell = interactive_shell()
             .env("PATH", format!("{}:{path}", directory.display()))
             .env("LOCKATTR_URL", url)
             .env("PS1", "$ ")

@@ -1,4 +1,4 @@
-//! What becomes of the arguments of an annotated function: evaluated when, and dropped when.
+//! When the arguments of an annotated function are evaluated and dropped.
 
 use std::sync::{Arc, Mutex};
 
@@ -42,7 +42,7 @@ async fn a_key_is_not_evaluated_where_when_is_false() {
     assert!(manager.held_locks().await.unwrap().is_empty());
 }
 
-/// Which arguments were dropped, and those after the release in brackets.
+/// The names of the dropped arguments, in brackets if dropped after the release.
 #[derive(Clone, Default)]
 struct Dropped(Arc<Mutex<(Option<Lease>, Vec<String>)>>);
 
@@ -51,7 +51,7 @@ impl Dropped {
         Arg { name, dropped: self.clone() }
     }
 
-    /// The lease that all of them have to be dropped under.
+    /// Sets the lease that all arguments must be dropped under.
     fn under(&self, lease: &Lease) {
         self.0.lock().unwrap().0 = Some(lease.clone());
     }
@@ -61,7 +61,7 @@ impl Dropped {
     }
 }
 
-/// Such as an open transaction, which is not to outlive the lock.
+/// Stands for an argument such as an open transaction, which must not outlive the lock.
 struct Arg {
     name: &'static str,
     dropped: Dropped,
@@ -77,7 +77,7 @@ impl Drop for Arg {
 
 struct Pair(Arg, Arg);
 
-/// Stands beside each function below, as the order that Rust has.
+/// The plain function next to each annotated one. It shows the drop order of Rust.
 async fn as_in_rust(dropped: &Dropped, a: Arg, _b: Arg, _: Arg, Pair(d, _): Pair, e: Arg) {
     let _local = dropped.arg("local");
     let _used = (&a, &d);
@@ -102,7 +102,7 @@ async fn awaited(
     Ok(())
 }
 
-/// The same, where the attribute names some of them.
+/// The same, where the attribute names some of the arguments.
 #[distributed_lock(key = "<a.name><<<d.name>", manager = manager, lease = lease)]
 fn named(
     manager: &LockManager,

@@ -1,4 +1,4 @@
-//! What an annotated function does, seen by its caller.
+//! The behavior of an annotated function, as its caller sees it.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ async fn rich(
     items: &[&str],
     region: impl Display,
 ) -> Result<bool, Error> {
-    // Rendered before the body, by reference: the arguments are still ours to move.
+    // The key is rendered before the body, by reference, so the body can still move the arguments.
     let Customer { name, .. } = customer;
     assert_eq!((name.as_str(), region.to_string()), ("Ada King", "eu:west".into()));
     Ok(manager.holder("c:7/AK/a/b-<x>{eu%3Awest}").await?.is_some() && items.len() == 2)
@@ -46,7 +46,7 @@ async fn rich(
 async fn placeholders_are_expressions_and_their_values_are_escaped() {
     let manager = manager();
     let customer = Customer { id: 7, name: "Ada King".into() };
-    // `/` ends the first two placeholders, so it needs no escape in the third.
+    // `/` ends the first two placeholders, so the third need not escape it.
     assert!(manager.scope(rich(&manager, customer, &["a/b", "c"], "eu:west")).await.unwrap());
 }
 
@@ -145,14 +145,14 @@ async fn a_skip_for_another_reason_than_contention_is_an_error_event() {
     assert_eq!(events.count("skipped, because the lock was refused"), 2);
 }
 
-/// Skips if `job` is busy; what it calls has to have `cache`.
+/// Skips if `job` is busy. The call in its body needs `cache`.
 #[distributed_lock(key = "job", wait = "0s", on_busy = skip)]
 async fn skip_around_another() -> Result<Option<u32>, Error> {
     efficient().await.map(Some)
 }
 
-/// Red without: `on_busy` that looks at the call's own acquisition only, and not at what the body returns
-/// (alturkovic's `throwing = false`, locksmith's interrupt).
+/// Red without: an `on_busy` that applies only to the call's own acquisition, and not to what the
+/// body returns (alturkovic's `throwing = false`, locksmith's interrupt).
 #[tokio::test]
 async fn a_refusal_inside_the_body_is_the_bodys_and_is_not_skipped() {
     let manager = manager();

@@ -1,4 +1,4 @@
-//! Every public future dropped at each of its points, in every nemesis of the store.
+//! Drops every public future at each of its await points, under every store fault.
 
 mod acquire;
 mod aftermath;

@@ -1,4 +1,4 @@
-//! The part of `it` that starts no server, in a program of its own: `cargo mutants` builds it anew for
+//! The part of `it` that starts no server, as a program of its own: `cargo mutants` rebuilds it for
 //! every change, and `it` takes minutes.
 
 mod attribute;

@@ -1,8 +1,8 @@
-//! The counterexamples: the flawed algorithms of the founding articles, each with the fault that breaks it, what
-//! the checker reports, and lockattr under the same.
+//! The counterexamples: the flawed algorithms of well-known articles, each with the fault that
+//! breaks it and the checker's report, and lockattr under the same fault.
 //!
-//! An counterexample is a function that drives processes step by step. It is called with the name of the
-//! algorithm that they use (`tests/node/counterexample.rs`): the article's, or ours.
+//! A counterexample is a function that drives processes step by step. Its argument is the name of
+//! their algorithm (`tests/node/counterexample.rs`): the article's or ours.
 
 mod blind_watchdog;
 mod count_field;
@@ -16,7 +16,7 @@ mod timestamp_token;
 
 use std::path::Path;
 
-/// The row of each counterexample: what its algorithm is called in `docs/trust.md`, and what is reported.
+/// The row of each counterexample: the name of its algorithm in `docs/trust.md`, and the report.
 const TABLE: [(&str, &[&str]); 7] = [
     ("`SETNX`, then `EXPIRE`", setnx_expire::REPORTED),
     ("`DEL` without a check", del_unchecked::REPORTED),

@@ -1,9 +1,9 @@
-//! One suite of faults for every engine: processes that die or stand still, servers that do, and a
+//! One fault suite for every engine: processes and servers that are killed or stopped, and a
 //! network that fails between them.
 //!
-//! What each test sees in the end: no process has held beside another, fencing tokens have grown, those
-//! who wait get in, and nothing of ours stays in the store. Bounds from above are the engine's
-//! promise and [`SLACK`]; bounds from below are leases, by the clock of who held them.
+//! Each test checks the end state: no two processes held the lock at once, fencing tokens grew,
+//! waiters acquired the lock, and nothing of ours is left in the store. Upper bounds are the
+//! engine's promise plus [`SLACK`]. Lower bounds are leases, by the clock of their holder.
 
 mod case;
 mod chaos;
@@ -21,7 +21,8 @@ macro_rules! engine_faults {
     ($($name:ident: $engine:ty),* $(,)?) => {
         $(pub(crate) mod $name {
             type Server = $engine;
-            // Ensembles take seconds to start. Keys and shelves are apart.
+            // Ensembles take seconds to start, so tests share one. Each test has its own key and
+            // resource.
             pub(crate) static SHARED: tokio::sync::OnceCell<Server> = tokio::sync::OnceCell::const_new();
 
             engine_faults!(shared, processes, [
@@ -51,7 +52,7 @@ macro_rules! engine_faults {
     (shared, $file:ident, [$($test:ident),* $(,)?]) => {
         $(#[tokio::test]
         async fn $test() {
-            // Not a method of the server's own with the same name.
+            // The server may have a method of its own with the same name.
             let start = <Server as lockattr_tests::Engine>::start;
             let server = SHARED.get_or_init(start).await;
             let case = crate::engine_faults::Case::among_others(server, stringify!($test));
@@ -70,11 +71,11 @@ macro_rules! engine_faults {
 
 lockattr_tests::engines!(engine_faults);
 
-/// What an overloaded machine may take beyond a promise. Less than a claim in the queue waits before it
-/// looks by itself, so who is forgotten until then is found out.
+/// What an overloaded machine may take beyond a promise. Shorter than the interval at which a
+/// queued claim asks again by itself, so the tests notice a forgotten waiter.
 const SLACK: Duration = Duration::from_secs(8);
 
-/// For what needs no timer of anybody's: less than the default lease of ten seconds.
+/// Limit for anything that depends on no timer. Shorter than the default lease of ten seconds.
 const SOON: Duration = Duration::from_secs(6);
 
 /// The lease under [`Engine::SHORT`].

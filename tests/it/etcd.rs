@@ -1,4 +1,4 @@
-//! One real etcd: what stands in it, and what happens when a member or a session goes away.
+//! A real etcd cluster: the entries in it, and what happens when a member or a session goes away.
 
 mod left;
 mod members;
@@ -14,7 +14,7 @@ use lockattr::store::{
 };
 use lockattr::{LockManager, LockOptions};
 
-/// For what takes no timer of anybody's.
+/// Limit for anything that depends on no timer.
 const SOON: Duration = Duration::from_secs(12);
 
 const TTL: Duration = Duration::from_secs(10);
@@ -37,7 +37,7 @@ async fn manager(url: &str) -> LockManager {
     LockManager::connect(url).await.expect("etcd answers")
 }
 
-/// A waiter for as long as it takes.
+/// Options of a waiter with a long wait budget.
 fn patient() -> LockOptions {
     LockOptions::new().wait(Duration::from_secs(60))
 }

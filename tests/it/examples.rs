@@ -1,4 +1,4 @@
-//! The example programs, as a person runs them: what they print is true, and nothing of theirs stays in
+//! The example programs, run as a user runs them: their output is true, and they leave nothing in
 //! the store.
 
 mod nightly;
@@ -12,10 +12,10 @@ use lockattr_tests::{Node, PostgresServer, RedisServer, assert_nothing_left, eve
 
 /// Longer than any of them keeps a lock after its end.
 const SOON: Duration = Duration::from_secs(10);
-/// Longer than any of them is silent, on a busy machine.
+/// Longer than any of them prints nothing, on a busy machine.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Where its locks are.
+/// The store that an example uses.
 enum Store {
     Memory,
     Redis(RedisServer),
@@ -28,7 +28,7 @@ impl Store {
         [Self::Memory, Self::Redis(RedisServer::start().await), Self::Postgres { url, schema }]
     }
 
-    /// What the program `path` says from its start to its end, which has to be a good one.
+    /// Runs the program `path` to its successful end. Returns its output.
     async fn run(&self, path: &str) -> Vec<String> {
         let mut command = Command::new(path);
         match self {
@@ -51,7 +51,7 @@ impl Store {
             Self::Redis(server) => assert_nothing_left(server).await,
             Self::Postgres { schema, .. } => {
                 let client = PostgresServer::shared().await.client().await;
-                // Rows whose time is over are swept by later calls.
+                // Expired rows are swept by later calls.
                 let taken = format!(
                     "select (select count(*) from {schema}.lockattr_leases where ends > now())
                      + (select count(*) from {schema}.lockattr_shares where ends > now())
@@ -65,7 +65,7 @@ impl Store {
     }
 }
 
-/// How many lines have all of `words`.
+/// Returns how many lines contain all of `words`.
 fn count(said: &[String], words: &[&str]) -> usize {
     said.iter().filter(|line| words.iter().all(|word| line.contains(word))).count()
 }

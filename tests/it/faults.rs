@@ -1,15 +1,16 @@
-//! The table of faults is kept: every test that it names is there, and a mutant says what it is red without.
+//! Checks the table of faults: every test that it names exists and has a mutant, which says what
+//! the test is red without.
 
 use std::fs;
 use std::path::Path;
 
-/// A file of this package.
+/// Reads a file of this package.
 fn read(path: &str) -> Option<String> {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).ok()
 }
 
-/// `redis::away::gone` as a file's text and a function's name; `cli::run::gone` is one of the
-/// command's.
+/// Turns `redis::away::gone` into a file's text and a function's name. `cli::run::gone` is a test
+/// of the command.
 fn find(test: &str) -> Option<(String, &str)> {
     let (module, name) = test.rsplit_once("::")?;
     let (directory, module) = match module.strip_prefix("cli::") {
@@ -19,7 +20,8 @@ fn find(test: &str) -> Option<(String, &str)> {
     Some((read(&format!("{directory}/{}.rs", module.replace("::", "/")))?, name))
 }
 
-/// What runs on every engine, or on every store with a queue, is seen red on the first of them.
+/// A test that runs on every engine, or on every store with a queue, is checked on the first of
+/// them.
 fn as_run(test: &str) -> String {
     for (suite, first) in [("engine_faults", "redis"), ("queue_promises", "cluster")] {
         let of_suite = test.strip_prefix(suite).and_then(|test| test.strip_prefix("::"));

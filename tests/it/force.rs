@@ -1,5 +1,5 @@
-//! An operator lists what is held and takes a lock by force: what its holder is notified, and those who
-//! wait. Paused clock.
+//! Operator functions: listing the held locks, and a release by force with what it means for the
+//! holder and the waiters. Paused clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn lease() -> LockOptions {
     LockOptions::new().ttl(3 * SECOND).wait(60 * SECOND)
 }
 
-/// Managers of different services over one store, each with its prefix.
+/// Returns managers of different services over one store, each with its prefix.
 fn managers<const N: usize>(prefixes: [&str; N]) -> [LockManager; N] {
     let store = Arc::new(MemoryStore::new());
     prefixes.map(|prefix| {
@@ -63,7 +63,7 @@ async fn what_those_who_wait_leave_for_the_search_of_circles_is_no_ones_lock() {
     drop((got.unwrap(), outer));
 }
 
-/// Red without: the hand-off in `Locks::evict`, or the holders it takes away.
+/// Red without: the hand-off in `Locks::force_release`, or the removal of the holders.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_has_it_at_once_and_who_had_it_is_notified_at_its_next_renewal() {
     let [here, there, operator] = managers(["", "", ""]);
@@ -86,7 +86,7 @@ async fn a_waiter_has_it_at_once_and_who_had_it_is_notified_at_its_next_renewal(
     assert!(matches!(lost, Err(Error::Lost { reason: LostReason::Taken, .. })), "{lost:?}");
     assert!(forced.elapsed() <= SECOND, "a third of the TTL, and not all of it");
 
-    // What the first does now is no process's loss.
+    // The first holder's release no longer affects any other process.
     let released = hangs.release().await;
     assert!(matches!(released, Err(Error::Lost { reason: LostReason::Taken, .. })), "{released:?}");
     sleep(10 * SECOND).await;
@@ -95,7 +95,7 @@ async fn a_waiter_has_it_at_once_and_who_had_it_is_notified_at_its_next_renewal(
     assert!(!operator.force_release("nightly").await.unwrap(), "nobody has it");
 }
 
-/// A body that runs under it is stopped, and what it is called under says why.
+/// The body under the evicted lock is stopped, and the call returns the reason.
 #[tokio::test(start_paused = true)]
 async fn a_body_that_runs_under_it_is_stopped() {
     let [here, operator] = managers(["", ""]);
@@ -109,7 +109,7 @@ async fn a_body_that_runs_under_it_is_stopped() {
     assert!(matches!(ended, Err(Error::Lost { reason: LostReason::Taken, .. })), "{ended:?}");
 }
 
-/// One that holds several loses all of them, and leaves none behind.
+/// A holder of several locks loses all of them, and leaves none behind.
 #[tokio::test(start_paused = true)]
 async fn a_process_that_holds_several_loses_all_with_one() {
     let [here, operator] = managers(["", ""]);
@@ -123,7 +123,7 @@ async fn a_process_that_holds_several_loses_all_with_one() {
     assert_eq!(operator.held_locks().await.unwrap(), [], "long before its lease would have ended");
 }
 
-/// Those of the same process stand behind the holder in a line of their own.
+/// Tasks of the holder's process wait in a queue of that process.
 #[tokio::test(start_paused = true)]
 async fn a_task_of_the_holders_own_process_gets_it_then() {
     let [here, operator] = managers(["", ""]);
@@ -141,7 +141,7 @@ async fn a_task_of_the_holders_own_process_gets_it_then() {
     next.release().await.unwrap();
 }
 
-/// A store that can do what it has to, and no more.
+/// A store with only the required methods.
 #[derive(Debug)]
 struct Bare(MemoryStore);
 
@@ -170,7 +170,7 @@ impl Store for Bare {
     }
 }
 
-/// Red without: the default bodies in `Store`, or the name of what was asked about in `held_locks`.
+/// Red without: the default bodies in `Store`, or the key of the error in `held_locks`.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_can_do_neither_says_so() {
     let store = Arc::new(Bare(MemoryStore::new()));

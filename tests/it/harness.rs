@@ -1,4 +1,4 @@
-//! The harness under test: what the other tests stand on must itself stand.
+//! The tests of the test harness.
 
 mod cluster;
 mod events;

@@ -1,7 +1,7 @@
-//! What a key template makes of its values, whatever the values are.
+//! How a key template renders its values, whatever the values are.
 //!
-//! The templates are random, and so are the values: short, and mostly of characters that mean
-//! something in a key or stand in the template.
+//! The templates and the values are random: short, and mostly of characters that have a meaning in
+//! a key or in the template.
 
 use std::collections::HashMap;
 use std::fmt::{self, Display, Write};
@@ -21,7 +21,7 @@ enum Part {
 
 use Part::{Text, Value};
 
-/// Reads a template as a user does. Its placeholders are plain names here.
+/// Parses a template as a user reads it. Its placeholders are plain names here.
 fn parts(template: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut rest = template;
@@ -41,7 +41,7 @@ fn parts(template: &str) -> Vec<Part> {
     parts
 }
 
-/// The character that follows the part at `index`.
+/// Returns the character that follows the part at `index`.
 fn next(parts: &[Part], index: usize) -> Option<char> {
     match parts.get(index + 1)? {
         Text(text) => text.chars().next(),
@@ -53,7 +53,7 @@ fn text_of(parts: &[Part]) -> String {
     parts.iter().map(|part| if let Text(text) = part { text } else { "" }).collect()
 }
 
-/// Takes a key apart again, by the template alone.
+/// Splits a key into its values, given only the template.
 fn decode(parts: &[Part], key: &str) -> Vec<String> {
     let mut values = Vec::new();
     let mut rest = key;
@@ -71,7 +71,7 @@ fn decode(parts: &[Part], key: &str) -> Vec<String> {
     values
 }
 
-/// The value at the start of `key`, and what follows it. An escape is never its end.
+/// Splits off the value at the start of `key`. An escape never ends it.
 fn decode_value<'a>(following: &[Part], key: &'a str) -> (String, &'a str) {
     let end = match following {
         [] => key.len(),
@@ -101,21 +101,22 @@ fn decode_value<'a>(following: &[Part], key: &'a str) -> (String, &'a str) {
     (String::from_utf8(bytes).unwrap(), &key[end..])
 }
 
-/// Where the part of a key stands that Redis Cluster hashes, if not the whole: between the first
-/// `{` and the first `}` after it, unless that is nothing.
+/// Returns the range of the key's hash tag in Redis Cluster: between the first `{` and the first
+/// `}` after it, unless that is empty.
 fn hash_tag(key: &str) -> Option<Range<usize>> {
     let start = key.find('{')? + 1;
     let end = start + key[start..].find('}')?;
     (start < end).then_some(start..end)
 }
 
-/// The characters of `text` that mean something in a key, and those that should not be in one.
+/// Returns the characters of `text` that have a meaning in a key, and those that must not be in
+/// one.
 fn special(text: &str) -> String {
     let special = |character: &char| matches!(character, '{' | '}' | ':') || character.is_control();
     text.chars().filter(special).collect()
 }
 
-/// One manager for a whole property.
+/// One manager for all cases of a property.
 struct Rig {
     runtime: Runtime,
     manager: LockManager,
@@ -132,7 +133,7 @@ impl Rig {
         self.runtime.block_on(self.manager.scope(call))
     }
 
-    /// The key that an annotated function with this template would lock.
+    /// Returns the key that an annotated function with this template would lock.
     fn render(&self, parts: &[Part], values: &[impl Display]) -> String {
         let mut key = KeyBuilder::new();
         let mut values = values.iter();
@@ -170,7 +171,7 @@ fn value() -> impl Strategy<Value = String> {
     prop::collection::vec(character(), 0..8).prop_map(String::from_iter)
 }
 
-/// Text that may stand between two values.
+/// Text that may be between two values.
 fn separator() -> impl Strategy<Value = String> {
     let text = prop::collection::vec(character(), 1..4).prop_map(String::from_iter);
     text.prop_filter("refused by the attribute", |text| !text.starts_with('%'))
@@ -192,7 +193,7 @@ fn template(values: usize) -> impl Strategy<Value = Vec<Part>> {
     })
 }
 
-/// A template and its values. No key is empty: that would be refused.
+/// A template and its values. The key is never empty, since that would be refused.
 fn rendering() -> impl Strategy<Value = (Vec<Part>, Vec<String>)> {
     let rendering =
         (1..5usize).prop_flat_map(|count| (template(count), prop::collection::vec(value(), count)));
@@ -249,7 +250,7 @@ fn what_has_a_meaning_in_a_key_comes_from_the_template_alone() {
 #[test]
 fn no_value_moves_the_hash_tag_of_redis_cluster() {
     let rig = Rig::new();
-    // The tag, as the numbers of the braces around it.
+    // The tag, given by the number of braces before each of its ends.
     let braces = |key: &str| {
         let tag = hash_tag(key)?;
         let before = |end: usize| key[..end].matches(['{', '}']).count();
@@ -264,7 +265,7 @@ fn no_value_moves_the_hash_tag_of_redis_cluster() {
     });
 }
 
-/// Prints itself a character at a time.
+/// Formats its text one character at a time.
 struct InPieces<'a>(&'a str);
 
 impl Display for InPieces<'_> {

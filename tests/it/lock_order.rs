@@ -1,4 +1,4 @@
-//! Locks that are taken inside each other: in which order, and what becomes of callers that wait in a
+//! Nested locks: the order in which they are acquired, and what happens to callers that wait in a
 //! cycle.
 
 use std::time::Duration;
@@ -28,7 +28,7 @@ async fn order(id: u64, inside: Option<u64>) -> Result<(), Error> {
     }
 }
 
-/// Red without: `look_at_order`, the `site` of a link of the chain.
+/// Red without: `check_lock_order`, the `site` of a chain entry.
 #[tokio::test]
 async fn two_orders_of_annotated_functions_are_notified_once_with_all_four_places() {
     let manager = manager("check_lock_order=true");
@@ -60,7 +60,7 @@ async fn it_is_not_checked_where_no_process_wants_it_nor_where_no_process_waits(
     assert!(on.inversions().is_empty(), "who asks once waits for nobody");
 }
 
-/// Red without: the chain that counts, instead of what the manager holds.
+/// Red without: comparing with the call chain instead of with all locks of the manager.
 #[tokio::test]
 async fn locks_of_other_calls_have_nothing_to_do_with_it() {
     let manager = manager("check_lock_order=true");
@@ -76,7 +76,7 @@ async fn locks_of_other_calls_have_nothing_to_do_with_it() {
     assert!(manager.inversions().is_empty());
 }
 
-/// Debug builds look by themselves; release builds where they are asked to.
+/// Debug builds check by default; release builds only if asked to.
 #[tokio::test]
 async fn debug_builds_look_by_themselves() {
     let manager = manager("");
@@ -93,7 +93,7 @@ async fn a_switch_is_on_or_off() {
     assert!(error.to_string().contains("`true` or `false`"), "{error}");
 }
 
-/// Takes `inner` inside of `outer` a little later, and says after how long that came to what.
+/// Acquires `inner` inside `outer` a second later. Returns the time that took, and the result.
 async fn nests(
     manager: &LockManager,
     outer: &str,
@@ -114,7 +114,7 @@ async fn nests(
     (took, done)
 }
 
-/// The other way would end both by their wait budget.
+/// Otherwise both calls would end only with their wait budget.
 #[tokio::test(start_paused = true)]
 async fn a_deadlock_inside_one_process_is_found_within_a_second() {
     let manager = manager("detect_deadlocks=true");
@@ -129,7 +129,7 @@ async fn a_deadlock_inside_one_process_is_found_within_a_second() {
     assert!(manager.holder("a").await.unwrap().is_none());
 }
 
-/// Red without: the way that must end at a lock which is held here.
+/// Red without: the rule that a cycle must end at a lock that is held here.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_long_for_somebody_who_works_is_in_no_circle() {
     let manager = manager("detect_deadlocks=true");
@@ -178,7 +178,7 @@ async fn a_task_that_went_on_behind_its_hold_is_inside_of_nothing() {
         async move { manager.acquire("b", patient("b")).await }
     });
     behind.release().await.unwrap();
-    // Somebody else works under `a`, and a third waits for that, inside of what the heir wants.
+    // Another task works under `a`. A third waits for it inside `b`, which the heir wants.
     let works = manager.acquire("a", patient("a")).await.unwrap();
     let b = manager.acquire("b", patient("b")).await.unwrap();
     let third = b.scope(manager.acquire("a", patient("a")));

@@ -1,4 +1,5 @@
-//! All tests that run the runtime and the attribute as a user does, in one program.
+//! The integration tests of the runtime and the attribute, in one program. They use only the public
+//! API.
 
 mod arguments;
 mod attribute;

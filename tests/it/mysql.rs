@@ -1,5 +1,5 @@
-//! One real MariaDB, or MySQL where the tests run on that: what stands in it, who may do what, and what
-//! happens when it goes away.
+//! A real MariaDB, or MySQL where the tests run on that: the rows in it, the rights it needs, and
+//! what happens when it goes away.
 
 mod away;
 mod counts;
@@ -33,7 +33,7 @@ impl Database {
     }
 
     fn url(&self, settings: &str) -> String {
-        // Many tests beside share two cores.
+        // Many other tests share two cores.
         format!(
             "{}?connect_timeout=10s&response_timeout=10s&{settings}",
             self.server.url_of(&self.name)
@@ -52,7 +52,7 @@ impl Database {
         self.server.execute(&self.name, statement).await;
     }
 
-    /// Waits until nothing is left, which may take what was told in the background.
+    /// Waits until nothing is left. Background requests may take a while.
     async fn holds_nothing(&self) {
         let mut left = Vec::new();
         let empty = async || {

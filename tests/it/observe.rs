@@ -1,4 +1,4 @@
-//! What an operator sees of locks: metrics by template, spans and events with promised names.
+//! What an operator sees of locks: metrics by template, and spans and events with promised names.
 
 mod counted;
 mod ended;
@@ -21,7 +21,7 @@ fn memory() -> LockManager {
     LockManager::builder().url("memory://").service("observed").build().unwrap()
 }
 
-/// A body that takes its time, and says something meanwhile.
+/// A body that takes a while and emits an event.
 #[distributed_lock(key = "product:<id>", manager = manager, wait = "1s")]
 async fn sell(manager: &LockManager, id: u64, takes: Duration) -> Result<(), Error> {
     sleep(takes).await;

@@ -1,4 +1,4 @@
-//! Options that make no sense are refused when they are used, with a sentence that says what to do.
+//! Invalid options are refused when they are used, with a message that says what to do.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use lockattr::{Error, LockManager, LockOptions, Mode, distributed_lock};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// One whose leases last ten seconds where no process says otherwise.
+/// A manager whose leases last ten seconds by default.
 fn manager() -> LockManager {
     LockManager::builder().url("memory://?ttl=10s").build().unwrap()
 }
 
-/// What an acquisition with `options` is answered; nothing if it is granted.
+/// Returns the message that refuses an acquisition with `options`, or `None` if it is granted.
 async fn refusal(options: LockOptions) -> Option<String> {
     match manager().acquire("job", options).await {
         Ok(guard) => {
@@ -48,7 +48,7 @@ async fn a_semaphore_without_permits_is_refused() {
 async fn permits_beside_a_mode_are_refused() {
     let sentence = "`mode` and `permits` are both set: leave `permits` out for a read/write lock, \
                     or `mode` for a semaphore";
-    // Also beside the mode that is the default, and in either order.
+    // Also with the default mode, and in either order.
     for mode in [Mode::Exclusive, Mode::Shared] {
         refused(LockOptions::new().mode(mode).permits(3), sentence).await;
         refused(LockOptions::new().permits(3).mode(mode), sentence).await;
@@ -79,7 +79,7 @@ async fn hold_at_least_beyond_max_hold_is_refused() {
     granted(capped.hold_at_least(20 * SECOND)).await;
 }
 
-/// Every way to acquire refuses, and leaves nothing behind.
+/// Every way to acquire refuses them, and leaves nothing behind.
 #[tokio::test(start_paused = true)]
 async fn every_way_to_acquire_refuses() {
     let manager = manager();

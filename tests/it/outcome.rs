@@ -1,4 +1,4 @@
-//! What a call comes back with, when its body, its lease or its release went wrong.
+//! The outcome of a call when its body, its lease or its release fails.
 
 mod begins;
 mod lost;
@@ -12,7 +12,7 @@ use lockattr::Error;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A user's own error, with room for a lock's.
+/// A user's error type that can wrap a lock error.
 #[derive(Debug)]
 enum Failure {
     Own,
@@ -25,7 +25,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// What a body does last.
+/// How a body ends.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Well,
@@ -42,7 +42,7 @@ impl End {
         }
     }
 
-    /// Whether `outcome` is the body's own, untouched.
+    /// Returns whether `outcome` is the body's own, unchanged.
     fn is(self, outcome: &Result<u32, Failure>) -> bool {
         matches!((self, outcome), (Self::Well, Ok(17)) | (Self::Failing, Err(Failure::Own)))
     }

@@ -1,4 +1,4 @@
-//! What is particular to PostgreSQL: tables, functions, sessions, `LISTEN` and the clock.
+//! Behavior specific to PostgreSQL: tables, functions, sessions, `LISTEN` and the clock.
 
 mod fencing;
 mod isolation;
@@ -15,7 +15,7 @@ use lockattr_tests::{PostgresServer, eventually, with_query};
 
 const SOON: Duration = Duration::from_secs(12);
 
-/// A database of the shared server, which is a test's alone.
+/// A database of the test's own, on the shared server.
 struct Database {
     server: &'static PostgresServer,
     url: String,
@@ -30,7 +30,7 @@ impl Database {
     }
 
     fn url_with(&self, query: &str) -> String {
-        // Many tests beside share two cores.
+        // Many other tests share two cores.
         with_query(&format!("{}?connect_timeout=10s&response_timeout=10s", self.url), query)
     }
 
@@ -38,7 +38,7 @@ impl Database {
         manager(&self.url_with(query)).await
     }
 
-    /// The one number that a statement asks for.
+    /// Returns the one number that a statement selects.
     async fn number(&self, statement: &str) -> i64 {
         let client = self.server.client_of(&self.name).await;
         let row = client.query_one(statement, &[]).await;
@@ -51,7 +51,7 @@ impl Database {
         ran.unwrap_or_else(|error| panic!("{statements}: {error:?}"));
     }
 
-    /// Waits until so many wait in the queue of a lock.
+    /// Waits until the queue of a lock has this many waiters.
     async fn waiting(&self, count: i64) {
         let client = self.server.client_of(&self.name).await;
         let there = async || {

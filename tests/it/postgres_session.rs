@@ -1,5 +1,4 @@
-//! PostgreSQL's locks that end with something else than a lease: with a connection, or with a
-//! transaction.
+//! PostgreSQL locks that end without a lease: with a connection, or with a transaction.
 
 mod example;
 mod force;
@@ -17,10 +16,10 @@ use tokio_postgres::Client;
 
 const SOON: Duration = Duration::from_secs(12);
 
-/// Many tests share a machine with their server: what took long is not what they look at.
+/// Many tests share a machine with their server, so slow replies are expected.
 const PATIENT: &str = "connect_timeout=10s&response_timeout=10s";
 
-/// A database of the shared server, which is a test's alone.
+/// A database of the test's own, on the shared server.
 struct Database {
     server: &'static PostgresServer,
     url: String,
@@ -34,12 +33,12 @@ impl Database {
         Self { server, url, name }
     }
 
-    /// A manager whose locks end with their sessions.
+    /// Returns a manager whose locks end with their sessions.
     async fn sessions(&self, query: &str) -> LockManager {
         manager(&format!("{}?lock=session&{PATIENT}&{query}", self.url)).await
     }
 
-    /// One whose locks are leases.
+    /// Returns a manager whose locks are leases.
     async fn leases(&self, query: &str) -> LockManager {
         manager(&format!("{}?{PATIENT}&{query}", self.url)).await
     }
@@ -48,7 +47,7 @@ impl Database {
         self.server.client_of(&self.name).await
     }
 
-    /// How many advisory locks of 64 bits there are that somebody has, or waits for.
+    /// Counts the 64-bit advisory locks that a session holds, or waits for.
     async fn locks(&self, granted: bool) -> i64 {
         let client = self.client().await;
         let count = "select count(*) from pg_locks join pg_database as db on db.oid = database
@@ -61,7 +60,8 @@ impl Database {
         eventually(SOON, &format!("{count} stand in line"), there).await;
     }
 
-    /// No process has an advisory lock or waits for one: for the form where nothing else is one.
+    /// Waits until no session holds or waits for an advisory lock. For `lock=session`, which uses
+    /// no others.
     async fn nobody_locks(&self) {
         let none = async || self.locks(true).await + self.locks(false).await == 0;
         eventually(SOON, "no lock is left", none).await;

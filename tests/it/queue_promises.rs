@@ -1,16 +1,19 @@
-//! What the wait queue promises (docs/queue.md), on every store that keeps one: what dead, stopped and cut
-//! off processes cost the living, what a crowd of callers hears, and a lock that is taken away by hand.
+//! Tests the promises of the wait queue (docs/queue.md) on every store that keeps one: what dead,
+//! stopped and cut-off processes cost other processes, what a crowd of callers learns, and a lock
+//! that is taken away by hand.
 //!
-//! `redis::line` has the same on one Redis server, and what only that shows. In ZooKeeper and etcd the entries
-//! of a process end with its session, so that is what a dead process costs there. Not here:
+//! `redis::wait_queue` has the same tests on one Redis server, and those that only work there. In
+//! ZooKeeper and etcd the entries of a process end with its session, so a dead process costs that
+//! long there. Not covered here:
 //!
-//! * in memory: what dies or is cut off, since all is in one process; and a lock that is taken away, which
-//!   `force` has there;
-//! * PostgreSQL and MySQL: they keep the older rules;
-//! * ZooKeeper and etcd: crowds that share a lock, as each of their callers waits for itself there.
+//! * in memory: processes that die or are cut off, since everything is in one process, and a lock
+//!   that is taken away, which the `force` tests cover;
+//! * PostgreSQL and MySQL: they have older rules;
+//! * ZooKeeper and etcd: crowds that share a lock, because each caller waits for itself there.
 //!
-//! On a quorum, and for keys in several slots of a cluster, an entry at the head holds nothing by itself: a
-//! stopped process costs less there than one TTL, and a killed one nothing if its turn has come.
+//! On a quorum, and for keys in several slots of a cluster, an entry at the head reserves nothing.
+//! A stopped process costs less than one TTL there, and a killed one costs nothing if its turn has
+//! come.
 
 mod crowd;
 mod dead;
@@ -30,7 +33,7 @@ use tokio::time::sleep;
 use crate::engine_faults::Case;
 use topology::Topology;
 
-/// Runs tests of the suite on each topology. Those of one topology share its servers.
+/// Runs the tests of the suite on each topology. All tests of a topology share its servers.
 macro_rules! queue_promises {
     ($($name:ident: $topology:ty),* $(,)?) => {
         $(mod $name {
@@ -76,18 +79,18 @@ queue_promises! {
     etcd: lockattr_tests::Etcd,
 }
 
-/// What an overloaded machine may take beyond a promise. Less than an entry lasted that was no lease (a
-/// minute), and than twenty waiters cost of which each has its TTL.
+/// What an overloaded machine may take beyond a promise. Shorter than a minute, the life of entries
+/// before they were leases, and than twenty waiters would cost at one TTL each.
 const SLACK: Duration = Duration::from_secs(6);
 
-/// For what needs no timer of anybody's, or no other than a `retry_delay` of a tenth of a second. Less than
-/// a third of what an entry lasts, after which each waiter looks.
+/// Limit for anything that depends on no timer other than a `retry_delay` of 100 ms. Shorter than a
+/// third of an entry's life, the interval at which each waiter asks again.
 const SOON: Duration = Duration::from_secs(3);
 
-/// For what comes before the promise that is tested.
+/// Limit for the steps before the promise under test.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Waits for longer than what a dead process costs.
+/// Options of a waiter that outlasts what a dead process costs.
 fn patient<E: Engine>() -> LockOptions {
     LockOptions::new().wait(E::GIVES_UP_WITHIN + SLACK)
 }
@@ -96,21 +99,21 @@ fn shared() -> LockOptions {
     LockOptions::new().mode(Mode::Shared)
 }
 
-/// What there is of a lock in the store, of which each entry in its queue is one: without how long it lasts, and without
-/// the times in it, which a waiter writes anew each time that it looks.
+/// Returns what the store holds for a lock; each entry in its queue is one line. Omits remaining
+/// lifetimes and the times in an entry, which a waiter renews with each request.
 async fn of<E: Engine>(case: &Case<'_, E>, key: &str) -> BTreeSet<String> {
     let lasting = |line: &str| match line.rsplit_once(", ") {
         Some((lasting, left)) if left.ends_with(" ms left") => lasting.to_owned(),
         _ => line.to_owned(),
     };
-    // As ZooKeeper writes it.
+    // ZooKeeper escapes braces.
     let plain = |line: &String| line.replace("%7B", "{").replace("%7D", "}");
     let left: Vec<_> = case.left().await.iter().map(plain).collect();
     let ours = left.iter().filter(|line| line.contains(key));
     ours.map(|line| without_times(&lasting(line))).collect()
 }
 
-/// The text, with a sign for each number that is as long as a time in milliseconds.
+/// Replaces each number that is as long as a time in milliseconds by `#`.
 fn without_times(text: &str) -> String {
     let parts = text.split_inclusive(|sign: char| !sign.is_ascii_digit());
     let part = |part: &str| {
@@ -120,7 +123,7 @@ fn without_times(text: &str) -> String {
     parts.map(part).collect()
 }
 
-/// Waits until there is something of `key` in the store that was not `before`, on all of its servers.
+/// Waits until all servers of the store hold something for `key` that is not in `before`.
 async fn more_than<E: Engine>(case: &Case<'_, E>, key: &str, before: &BTreeSet<String>) {
     let mut last = BTreeSet::new();
     eventually(LIMIT, "somebody else is queued", async || {
@@ -133,7 +136,8 @@ async fn more_than<E: Engine>(case: &Case<'_, E>, key: &str, before: &BTreeSet<S
     .await;
 }
 
-/// A process whose leases are short, with waiters of this order, once they are queued for `key`.
+/// Starts a process with short leases that runs this command. Returns once its waiters are queued
+/// for `key`.
 async fn waiters<E: Engine>(case: &Case<'_, E>, key: &str, order: &str) -> Node {
     let mut node = node!("lock", url = case.patient_url());
     let before = of(case, key).await;
@@ -143,7 +147,7 @@ async fn waiters<E: Engine>(case: &Case<'_, E>, key: &str, order: &str) -> Node 
     node
 }
 
-/// A task that waits for a lock, once it is queued for it.
+/// Spawns a task that waits for a lock. Returns once it is queued.
 async fn waits<E: Engine>(
     case: &Case<'_, E>,
     manager: &LockManager,

@@ -1,5 +1,5 @@
-//! One real Redis: what a lock looks like in it, how it is reached, and what happens when it goes
-//! away.
+//! A real Redis server: the value of a lock in it, how clients reach it, and what happens when it
+//! goes away.
 
 mod away;
 mod background;
@@ -31,7 +31,7 @@ mod without_resp3;
 
 pub(crate) use rights::RIGHTS;
 
-/// All text that an error shows.
+/// Returns all text that an error shows.
 fn told(error: &lockattr::Error) -> String {
     let mut told = format!("{error} {error:?}");
     let mut source = std::error::Error::source(error);

@@ -1,4 +1,4 @@
-//! A quorum of stores, some of which are away, hang, disagree, or come back empty.
+//! A quorum of stores, some of which are down, hang, disagree, or come back empty.
 
 mod answers;
 mod cancellation;
@@ -16,7 +16,7 @@ use lockattr::store::{AnyStore, RedlockStore};
 
 use crate::support::Scripted;
 
-/// Stores in memory with faults on request, and managers over all of them.
+/// In-memory stores with faults on request, and managers over all of them.
 struct Scene {
     nodes: Vec<Arc<Scripted>>,
 }
@@ -30,7 +30,7 @@ impl Scene {
         self.store_of(0..self.nodes.len())
     }
 
-    /// A quorum store that can reach only the nodes `seen`.
+    /// Returns a quorum store that can reach only the nodes `seen`.
     fn store_of(&self, seen: impl IntoIterator<Item = usize>) -> Arc<RedlockStore> {
         let seen: Vec<_> = seen.into_iter().collect();
         let nodes = self.nodes.iter().enumerate().map(|(n, node)| match seen.contains(&n) {

@@ -1,4 +1,4 @@
-//! The call chain: who enters again, who takes turns, which waits outside.
+//! The call chain: which calls enter again, take turns, or wait outside.
 
 mod heirs;
 mod keys;
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A manager on a store that counts nothing and forgets nothing, for the length of `test`.
+/// Runs `test` in the scope of a manager on an in-memory store.
 async fn with_manager<F: Future>(test: impl FnOnce(LockManager) -> F) -> F::Output {
     let manager = LockManager::builder().url("memory://").build().unwrap();
     manager.clone().scope(test(manager)).await
@@ -91,7 +91,7 @@ async fn branches_of_a_join_take_turns_inside_and_outside_a_holder() {
     .await;
 }
 
-/// A child's own children compete for the child's gate, not for the one it passed itself.
+/// A child's own children compete for the child's gate, not for the one that it passed itself.
 #[tokio::test(start_paused = true)]
 async fn grandchildren_take_turns_without_a_deadlock() {
     with_manager(|manager| async move {
@@ -192,7 +192,7 @@ async fn other_keys_and_other_managers_are_not_entered_again() {
             let key = manager.acquire("other", LockOptions::new()).await.unwrap();
             let store = other.acquire("stock", LockOptions::new()).await.unwrap();
             assert_eq!((key.depth(), store.depth()), (1, 1));
-            // Through a hold on another key the chain still reaches the outer one.
+            // Through a hold on another key the chain still reaches the outer hold.
             let nested = key.scope(inner()).await.unwrap();
             assert_eq!(nested, (2, outer.fencing_token().get()));
         };
@@ -249,7 +249,7 @@ async fn a_nested_guard_gives_its_turn_back_on_release_and_on_drop() {
     .await;
 }
 
-/// The chain goes by where a call is made, not by where a guard was acquired.
+/// The chain follows from where a call is made, not from where a guard was acquired.
 #[tokio::test(start_paused = true)]
 async fn a_scope_is_inside_of_what_it_is_called_in() {
     with_manager(|manager| async move {

@@ -1,4 +1,4 @@
-//! Runtimes that end, have no timers, or are not there: nothing panics, and nothing stays locked.
+//! Runtimes that end, have no timers, or do not exist: nothing panics, and nothing stays locked.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -19,7 +19,7 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_time().build().unwrap()
 }
 
-/// Longer than any test: what is free was given back, and did not end by itself.
+/// Longer than any test, so a free lock was released and did not expire.
 fn long() -> LockOptions {
     LockOptions::new().ttl(600 * SECOND).retry(0)
 }
@@ -28,7 +28,7 @@ fn is_free(manager: &LockManager, key: &str) -> bool {
     runtime().block_on(manager.holder(key)).unwrap().is_none()
 }
 
-/// The watchdog's task goes down with its runtime before it could send anything.
+/// The watchdog's task ends with its runtime before it could send anything.
 #[test]
 fn what_a_runtime_leaves_behind_is_given_back_when_it_ends() {
     let manager = Scripted::new().manager();
@@ -36,7 +36,7 @@ fn what_a_runtime_leaves_behind_is_given_back_when_it_ends() {
     assert!(is_free(&manager, "a"));
 }
 
-/// A guard inside a task is dropped with it, after the watchdog's task or before.
+/// A guard inside a task is dropped with the task, before or after the watchdog's task.
 #[test]
 fn tasks_that_end_with_their_runtime_give_back_what_they_hold() {
     let store = Scripted::new();
@@ -65,7 +65,8 @@ fn a_guard_that_outlives_its_runtime_gives_back_when_it_is_dropped() {
     assert!(is_free(&manager, "a"));
 }
 
-/// What was sent and not answered when the runtime ended is sent once more, whichever process sent it.
+/// A release without a reply when its runtime ends is sent once more, whether awaited or in the
+/// background.
 #[test]
 fn a_release_under_way_when_its_runtime_ends_is_sent_again() {
     for background in [false, true] {
@@ -100,10 +101,10 @@ fn a_store_that_is_gone_does_not_hold_up_the_end_of_a_runtime_for_long() {
     let started = Instant::now();
     drop(first);
     drop(guards);
-    // A second for all of them; a hundred if it were for each.
+    // One second for all of them; it would be a hundred if each were waited for.
     assert!(started.elapsed() < 30 * SECOND);
     assert!(!is_free(&manager, "k99"));
-    // The thread goes on without being waited for.
+    // The thread continues, and no caller waits for it.
     store.releases(&[Fate::Answered]);
     runtime().block_on(async {
         for n in 0..100 {
@@ -113,7 +114,7 @@ fn a_store_that_is_gone_does_not_hold_up_the_end_of_a_runtime_for_long() {
     });
 }
 
-/// A paused clock ends with its runtime; what it had put off is due at once then.
+/// A paused clock ends with its runtime, and delayed retries are due at once.
 #[test]
 fn what_a_paused_clock_put_off_is_not_put_off_forever() {
     let store = Scripted::new();
@@ -130,7 +131,7 @@ fn what_a_paused_clock_put_off_is_not_put_off_forever() {
     assert!(is_free(&manager, "a"));
 }
 
-/// Polls what was spawned on `runtime` as far as it goes by itself.
+/// Polls the tasks spawned on `runtime` until they make no progress.
 fn drive(runtime: &Runtime) {
     runtime.block_on(async {
         for _ in 0..100 {
@@ -139,8 +140,8 @@ fn drive(runtime: &Runtime) {
     });
 }
 
-/// A waiter stays behind on a runtime that is not driven any more, and its turn comes: it gets the lock
-/// from hand to hand, or, with a lease of another length, has to ask for it.
+/// A waiter stays on a runtime that is not driven any more, and its turn comes: it is handed the
+/// lock or, with a lease of another length, must ask for it.
 #[test]
 fn a_waiter_on_a_runtime_that_is_not_driven_holds_up_no_process() {
     for ttl in [600, 300] {
@@ -155,7 +156,7 @@ fn a_waiter_on_a_runtime_that_is_not_driven_holds_up_no_process() {
         drive(&undriven);
         driven.block_on(guard.release()).unwrap();
         let guard = driven.block_on(manager.acquire("a", patient)).unwrap();
-        // Driven again, it is queued as if nothing had been.
+        // When driven again, it is queued as if nothing had happened.
         drive(&undriven);
         assert!(!waits.is_finished(), "two hold it");
         let first = guard.fencing_token();
@@ -207,7 +208,7 @@ fn the_next_runtime_renews_what_an_ended_one_still_holds() {
     });
 }
 
-/// Without timers no lease could be renewed, and no loss be told.
+/// Without timers, no lease could be renewed and no loss reported.
 #[test]
 fn a_runtime_without_timers_is_refused() {
     let bare = Builder::new_current_thread().build().unwrap();
@@ -224,8 +225,8 @@ fn a_runtime_without_timers_is_refused() {
     bare.block_on(manager.shutdown());
 }
 
-/// A runtime without I/O has no sockets, and panics when one is made. No server is there: it is
-/// refused before one is looked for.
+/// A runtime without I/O panics when a socket is opened. There is no server: the call is refused
+/// before it looks for one.
 #[test]
 fn a_runtime_without_io_is_refused_by_stores_that_need_it() {
     let urls = [
@@ -280,7 +281,7 @@ fn nothing_panics_outside_a_runtime() {
     assert!(is_free(&manager, "a"));
 }
 
-/// As in a `#[tokio::test]` whose assertion fails: the runtime is dropped by the panic.
+/// As in a `#[tokio::test]` whose assertion fails: the panic drops the runtime.
 #[test]
 fn a_main_that_panics_gives_back_what_it_holds() {
     let manager = Scripted::new().manager();
@@ -296,7 +297,7 @@ fn a_main_that_panics_gives_back_what_it_holds() {
     assert!(is_free(&manager, "a"));
 }
 
-/// Each of them is waited for, however long the thread has lived for the others.
+/// Each runtime's end waits, however long the thread has lived for the others.
 #[test]
 fn runtimes_that_end_one_after_the_other_are_each_waited_for() {
     let store = Scripted::new();
@@ -304,7 +305,7 @@ fn runtimes_that_end_one_after_the_other_are_each_waited_for() {
     let started = Instant::now();
     let mut ended = 0;
     while started.elapsed() < SECOND + SECOND / 2 {
-        // As a store across the network does.
+        // The delay of a store across the network.
         store.releases(&[Fate::Late(Duration::from_millis(20))]);
         let runtime = runtime();
         runtime.block_on(async { drop(manager.acquire("a", long()).await.unwrap()) });
@@ -332,7 +333,7 @@ async fn the_watchdog_ends_with_the_last_guard_of_a_manager_that_is_gone() {
     }
 }
 
-/// Who is woken may do what it likes, such as to drop a guard at once.
+/// A waker may do anything, such as drop a guard at once.
 struct DropsWhenWoken(Mutex<Option<LockGuard>>);
 
 impl Wake for DropsWhenWoken {
@@ -344,7 +345,7 @@ impl Wake for DropsWhenWoken {
 #[test]
 fn a_process_that_learns_of_a_loss_may_drop_its_guard_there_and_then() {
     let (tell, told) = mpsc::channel();
-    // All of it on a thread of its own, which may wait for itself forever.
+    // Runs on a thread of its own, since it may deadlock.
     std::thread::spawn(move || {
         let manager = Scripted::new().manager();
         runtime().block_on(async {

@@ -45,7 +45,7 @@ async fn of_ten_thousand_leases_the_stolen_and_the_deleted_are_notified_and_the_
         assert!(is_taken(lost));
     }
     cli.reset_stats().await;
-    // A third of the TTL apart, and a hundred in each.
+    // Three rounds, a third of the TTL apart, of a hundred commands each.
     let rounds = async || cli.commandstats().await.get("evalsha").is_some_and(|n| *n > 300);
     eventually(LIMIT, "three rounds of renewals", rounds).await;
     let lost: Vec<_> = guards.iter().filter(|guard| guard.ensure_held().is_err()).collect();
@@ -57,7 +57,7 @@ async fn of_ten_thousand_leases_the_stolen_and_the_deleted_are_notified_and_the_
     assert_nothing_left(&server).await;
 }
 
-/// However their ends are spread: renewals that are nearly due travel along with one that is.
+/// However their deadlines are spread: a batch also renews the leases that are nearly due.
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_leases_are_renewed_in_few_batches() {
     let store = Scripted::new();
@@ -67,7 +67,7 @@ async fn ten_thousand_leases_are_renewed_in_few_batches() {
     for n in 0..LEASES {
         guards.push(manager.acquire(n.to_string(), options.clone()).await.unwrap());
         if n % 10 == 0 {
-            // As many in the time between two renewals.
+            // Spreads the acquisitions over the time between two renewals.
             sleep(Duration::from_millis(3)).await;
         }
     }

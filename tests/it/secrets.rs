@@ -1,8 +1,8 @@
-//! Passwords are shown nowhere: not by what is printed of a manager, its builder, guards and errors,
-//! not by an event at any level, whatever the URL and however it is mistyped.
+//! No password is ever shown: not by the `Debug` output of a manager, its builder, guards and
+//! errors, and not by an event at any level, whatever the URL and however it is mistyped.
 //!
-//! A store with another kind of URL has a row in `told_nowhere!`, and a [`Form`] that says how its
-//! servers are started.
+//! A store with another kind of URL has a row in `told_nowhere!`, and a [`Form`] that starts its
+//! servers.
 
 use std::fmt::{Debug, Display};
 use std::time::Duration;
@@ -17,19 +17,20 @@ use url::form_urlencoded::byte_serialize;
 
 use crate::redis::RIGHTS;
 
-/// What may be seen nowhere. Only letters and digits, so that they are the same in every encoding.
+/// The text that must never be shown. Only letters and digits, so it is the same in every encoding.
 const HALVES: [&str; 2] = ["s3cr3t", "gehe1m"];
 
-/// Needs to be encoded in a URL.
+/// A password that a URL must encode.
 const PASSWORD: &str = "s3cr3t /?#%@:,gehe1m";
 
 const SOON: Duration = Duration::from_secs(10);
 
 /// One way to name a store.
 struct Form {
-    /// It works, and both halves of [`PASSWORD`] are in it, with nothing but the password between.
+    /// A working URL that contains both halves of [`PASSWORD`], with only the password's own
+    /// characters between them.
     url: String,
-    /// Takes its servers away for good; they have to live until then.
+    /// Stops the servers for good. It keeps them alive until then.
     fall: Box<dyn FnOnce()>,
 }
 
@@ -103,7 +104,7 @@ async fn quorum() -> Form {
     Form { url, fall: Box::new(move || drop(servers)) }
 }
 
-/// Collects all that is shown, and looks for what may not be.
+/// Collects all that is shown, and checks that it contains no part of the password.
 struct Watch {
     events: Events,
 }
@@ -119,7 +120,7 @@ impl Watch {
         }
     }
 
-    /// An error, and all it came from.
+    /// Checks an error and all its sources.
     fn hears(&self, error: &(dyn std::error::Error + 'static)) {
         self.sees(error);
         self.reads(&(error as &dyn Display).to_string());
@@ -128,7 +129,8 @@ impl Watch {
         }
     }
 
-    /// What building, connecting and asking tell of a URL, and whether there was an error.
+    /// Checks what building, connecting and a request show of a URL. Returns whether there was an
+    /// error.
     async fn tries(&self, url: &str) -> Result<(), Error> {
         let builder = LockManager::builder().url(url);
         self.sees(&builder);
@@ -169,7 +171,7 @@ async fn is_told_nowhere(form: Form) {
         let refused = watch.tries(&format!("{url}{join}{setting}")).await.unwrap_err();
         assert!(matches!(refused, Error::InvalidOptions(_)), "{setting}: {refused:?}");
     }
-    // Characters of the password that somebody forgot to encode. What this names may even work.
+    // Characters of the password that a user forgot to encode. The resulting URL may even work.
     for forgotten in ["/", "?", "#", "@", ":", ",", "&", "%", "[", "]", "\\", " ", "\n", "//"] {
         let between = [&url[..from], HALVES[0], forgotten, &url[to..]].concat();
         let _either = builds(&watch, &between);
@@ -215,7 +217,7 @@ async fn while_it_works(watch: &Watch, url: &str) {
     watch.sees(one);
 }
 
-/// What a URL tells that is never asked.
+/// Checks what building from a URL shows, without a request.
 fn builds(watch: &Watch, url: &str) -> Result<(), Error> {
     let builder = LockManager::builder().url(url);
     watch.sees(&builder);

@@ -1,5 +1,5 @@
-//! Shutdown: grants no more, tells the bodies, waits for them, gives everything back, in that
-//! order, and always ends.
+//! Shutdown: it stops granting, notifies the bodies, waits for them, and releases everything, in
+//! that order, and always ends.
 
 mod again;
 mod away;
@@ -25,7 +25,7 @@ fn is_shut_down<T>(outcome: &Result<T, Error>) -> bool {
     matches!(outcome, Err(Error::Lost { reason: LostReason::ShutDown, .. }))
 }
 
-/// Holds `job` until it is notified, and then for three seconds more, which it needs to tidy up.
+/// Holds `job` until notified, and then for three more seconds of cleanup.
 #[distributed_lock(key = "job", manager = &manager, ttl = ttl, on_lost = error, lease = lease)]
 async fn tidy(manager: LockManager, ttl: Duration, diary: Diary) -> Result<(), Error> {
     lease.lost().await;
@@ -48,7 +48,7 @@ impl Diary {
     }
 }
 
-/// What another manager sees: it gets in when the body is done, and not before.
+/// Another manager acquires the lock when the body is done, and not before.
 async fn bodies_then_releases(ttl: Duration) {
     let store = Arc::new(MemoryStore::new());
     let manager = || LockManager::builder().store(store.clone()).build().unwrap();
@@ -78,7 +78,7 @@ async fn the_lock_of_a_body_that_tidies_up_is_released_after_it_and_not_before()
     bodies_then_releases(60 * SECOND).await;
 }
 
-/// The lease is shorter than what the body needs, so somebody has to renew it meanwhile.
+/// The lease is shorter than the body needs, so it must be renewed meanwhile.
 #[tokio::test(start_paused = true)]
 async fn the_lock_of_a_body_that_tidies_up_for_longer_than_its_lease_is_kept_for_it() {
     bodies_then_releases(SECOND).await;
@@ -98,7 +98,7 @@ async fn it_signals_waits_and_releases() {
     let stubborn = manager.acquire("stubborn", LockOptions::new()).await.unwrap();
     let started = Instant::now();
     manager.shutdown().await;
-    // The body stopped at once; the guard no process let go of was waited for, then released.
+    // The body stopped at once. The shutdown waited for the guard, then released its lock.
     assert_eq!(started.elapsed().as_secs(), 10);
     let (outcome, stopped) = job.await.unwrap();
     assert!(is_shut_down(&outcome) && stopped == started, "{outcome:?}");
@@ -111,7 +111,7 @@ async fn it_signals_waits_and_releases() {
     assert!(stubborn.release().await.is_err(), "there was nothing left to release");
 }
 
-/// No process can let go of a leaked guard.
+/// A leaked guard is never dropped.
 #[tokio::test(start_paused = true)]
 async fn forgotten_guards_are_released_when_the_limit_is_over() {
     let events = capture_events();
@@ -156,7 +156,7 @@ async fn a_nested_call_is_notified_with_the_call_around_it_and_the_lock_is_relea
     manager.shutdown().await;
     assert_eq!(started.elapsed(), Duration::ZERO);
     assert!(is_shut_down(&job.await.unwrap()));
-    // The outer body was dropped before it could hear of the inner one.
+    // The outer body was dropped before the inner one could report to it.
     assert_eq!(diary.read(), Vec::<&str>::new());
     assert_eq!(store.calls().releases, [1]);
     assert_eq!(manager.holder("job").await.unwrap(), None);

@@ -1,4 +1,4 @@
-//! One suite for every store: what `lockattr::store::Store` promises in its documentation.
+//! One test suite for every store: it checks what the docs of `lockattr::store::Store` promise.
 
 mod asked;
 mod circles;
@@ -20,10 +20,11 @@ const TTL: Duration = Duration::from_secs(20);
 const LONGER: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(40);
 
-/// Short, and yet longer than the next one takes to ask while many tests share two cores.
+/// A short lease that still outlasts the next request while many tests share two cores.
 const MEANWHILE: Duration = Duration::from_millis(400);
 
-/// Runs every test of the suite against each store: `$fleet` starts what it takes.
+/// Runs every test of the suite against each store. `$fleet` starts the servers that the store
+/// needs.
 macro_rules! store_contract {
     ($($name:ident: $fleet:ty),* $(,)?) => {
         $(mod $name {
@@ -125,8 +126,8 @@ store_contract!(
     etcd: super::fleet::OnEtcd,
 );
 
-/// And where a claim for several keys does not keep others from what it cannot have yet: not so
-/// where the engine itself keeps the order.
+/// Stores where a claim for several keys does not block other claims for a key that it cannot
+/// acquire yet. ZooKeeper and etcd keep the order of claims themselves and are not among them.
 mod handed_on {
     macro_rules! handed_on {
         ($($name:ident: $fleet:ident),* $(,)?) => {
@@ -151,7 +152,7 @@ mod handed_on {
     );
 }
 
-/// And what those can do besides of which a quorum is made.
+/// What the nodes of a quorum support beyond the suite.
 mod one_of_many {
     macro_rules! one_of_many {
         ($($name:ident: $fleet:ty),* $(,)?) => {
@@ -174,8 +175,8 @@ mod one_of_many {
     one_of_many!(memory: crate::store_contract::fleet::InMemory, redis: crate::store_contract::fleet::OnRedis);
 }
 
-/// And what holds where a lock belongs to a connection: without a TTL, without a name of the holder,
-/// and for one key alone.
+/// The contract of stores whose locks belong to a connection: no TTL, no holder name, one key per
+/// claim.
 mod sessions {
     macro_rules! sessions {
         ($($name:ident: $fleet:ident),* $(,)?) => {
@@ -210,7 +211,7 @@ mod sessions {
     sessions!(mysql: OnMysqlSessions, postgres: OnPostgresSessions);
 }
 
-/// PostgreSQL takes no zero byte in what it hashes, and a key with one is refused.
+/// PostgreSQL cannot hash a key with a zero byte, so its session store rejects such keys.
 mod any_key {
     mod mysql {
         store_contract!(
@@ -221,7 +222,7 @@ mod any_key {
     }
 }
 
-/// And what those of them can do besides that know their holders, and whose locks can be shared.
+/// What session stores also support if they know their holders and their locks can be shared.
 mod shared_sessions {
     macro_rules! shared_sessions {
         ($($name:ident: $fleet:ident),* $(,)?) => {

@@ -1,4 +1,5 @@
-//! The attribute over functions that return a stream: held from its first poll to its end.
+//! The attribute on functions that return a stream: the lock is held from the first poll to the
+//! end.
 
 mod dropped;
 mod over_redis;
@@ -43,14 +44,14 @@ async fn the_lock_is_held_from_the_first_poll_until_the_stream_ends() {
     let mut rows = pin!(rows(&manager, 3));
     assert!(is_free(&manager).await, "it was locked before anybody polled");
     assert_eq!(rows.next().await.unwrap().unwrap(), 0);
-    // A consumer that takes its time: renewed meanwhile.
+    // A slow consumer: the lease is renewed meanwhile.
     sleep(60 * SECOND).await;
     assert!(!is_free(&manager).await);
     assert_eq!(rows.next().await.unwrap().unwrap(), 1);
     assert_eq!(rows.next().await.unwrap().unwrap(), 2);
     assert!(rows.next().await.is_none());
     assert!(is_free(&manager).await);
-    // As often as one likes.
+    // Polling again after the end is allowed.
     assert!(rows.next().await.is_none());
 }
 
@@ -74,7 +75,7 @@ async fn a_refusal_is_the_only_item() {
     assert_eq!(rows(&manager, 3).count().await, 3);
 }
 
-/// Says when it is dropped.
+/// Counts its drops.
 struct Dropped(Arc<AtomicU32>);
 
 impl Drop for Dropped {
@@ -83,7 +84,7 @@ impl Drop for Dropped {
     }
 }
 
-/// Four items, a second each, under a lease of two seconds and a half.
+/// Yields four items, one a second, under a lease of 2.5 seconds.
 macro_rules! overrun {
     ($name:ident, $on_lost:ident) => {
         #[distributed_lock(
@@ -140,7 +141,7 @@ async fn a_lost_lease_ends_the_stream_at_once_or_is_notified_after_it_or_not_at_
     assert!(is_free(&manager).await);
 }
 
-/// A consumer that slept past the deadline gets no item as if it were held.
+/// A consumer that slept past the deadline gets no further item of the lost hold.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_ended_between_two_polls_is_notified_at_the_next() {
     let manager = manager();

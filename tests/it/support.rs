@@ -1,4 +1,4 @@
-//! A store in memory that misbehaves on order, for tests that need no server.
+//! An in-memory store that misbehaves on request, for tests that need no server.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -11,30 +11,30 @@ use lockattr::store::{
 };
 use lockattr::{FencingToken, HeldLock, Holder, LockManager};
 
-/// What becomes of one call.
+/// The fate of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It is answered.
+    /// It gets its reply.
     Answered,
-    /// It takes effect, but the answer comes only after this long.
+    /// It takes effect, but the reply comes only after this long.
     Late(Duration),
-    /// It takes effect only after this long, and is answered then.
+    /// It takes effect only after this long, and gets its reply then.
     Slow(Duration),
-    /// It takes effect, but the answer is an error.
+    /// It takes effect, but the reply is an error.
     AnswerLost,
-    /// It takes effect and is answered, but what it granted is lost before the answer is read.
+    /// It takes effect and gets its reply, but the lock is lost before the reply is read.
     TakenAway,
-    /// The answer is an error, and it takes effect after this long.
+    /// The reply is an error, and it takes effect after this long.
     Deferred(Duration),
-    /// It takes no effect and the answer is an error.
+    /// It takes no effect, and the reply is an error.
     Refused,
-    /// It takes no effect and is never answered.
+    /// It takes no effect and never gets a reply.
     Hangs,
     /// It panics.
     Panics,
 }
 
-/// The calls that a store got, by their size.
+/// The calls to a store; batches by their size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Calls {
     pub(crate) acquires: usize,
@@ -42,8 +42,8 @@ pub(crate) struct Calls {
     pub(crate) releases: Vec<usize>,
 }
 
-/// A memory store behind a script: each call takes the next fate for its kind, then the last one
-/// forever.
+/// An in-memory store behind a script. Each call takes the next fate for its kind; the last fate
+/// repeats forever.
 #[derive(Debug)]
 pub(crate) struct Scripted {
     store: Mutex<Arc<MemoryStore>>,
@@ -90,7 +90,7 @@ impl Scripted {
         self.calls.lock().unwrap().clone()
     }
 
-    /// Forgets all locks, as a store that restarted empty.
+    /// Forgets all locks, as a store that restarts empty.
     pub(crate) fn restart(&self) {
         let store = Arc::<MemoryStore>::default();
         let subscribers = self.subscribers.lock().unwrap();
@@ -101,7 +101,7 @@ impl Scripted {
         *self.store.lock().unwrap() = store;
     }
 
-    /// The claim that asked last loses what it has, and its manager is notified.
+    /// Takes the lock from the claim that asked last, and notifies its manager.
     pub(crate) async fn take_from_last(&self) {
         let claim = self.last_asked.lock().unwrap().clone().expect("somebody has asked");
         self.store().release(&[ReleaseRequest::new(claim.clone())]).await;
@@ -112,7 +112,7 @@ impl Scripted {
         subscriber.expect("its manager listens").lost(claim.token());
     }
 
-    /// Who has the lock of this key, under the default prefix.
+    /// Returns the holder of this key, under the default prefix.
     pub(crate) async fn holder(&self, key: &str) -> Option<Holder> {
         let key = LockKey::new("lock:", key).unwrap();
         self.store().holder(&key).await.unwrap()
@@ -136,7 +136,7 @@ fn away() -> StoreError {
     StoreError::new("away, on purpose")
 }
 
-/// Lets `call` go as `fate` says; `failed` is the answer of a call that got none.
+/// Runs `call` according to `fate`. `failed` gives the result of a call without a reply.
 async fn meet<T>(fate: Fate, call: impl Future<Output = T>, failed: impl FnOnce() -> T) -> T {
     match fate {
         Fate::Answered => call.await,
@@ -153,7 +153,7 @@ async fn meet<T>(fate: Fate, call: impl Future<Output = T>, failed: impl FnOnce(
             call.await;
             failed()
         }
-        // Only an acquire can have these, and is then dealt with where it is asked for.
+        // Only an acquire can have these, and handles them itself.
         Fate::TakenAway | Fate::Deferred(_) => unreachable!("{fate:?} is for an acquire"),
         Fate::Refused => failed(),
         Fate::Hangs => pending().await,
@@ -234,7 +234,7 @@ impl Store for Scripted {
     }
 }
 
-/// A store that answers nothing but errors.
+/// Returns a store that replies with errors only.
 pub(crate) fn down() -> Arc<Scripted> {
     let store = Scripted::new();
     store.acquires(&[Fate::Refused]);
@@ -243,7 +243,7 @@ pub(crate) fn down() -> Arc<Scripted> {
     store
 }
 
-/// A manager whose store answers nothing but errors.
+/// Returns a manager whose store replies with errors only.
 pub(crate) fn broken_manager() -> LockManager {
     down().manager()
 }

@@ -1,4 +1,4 @@
-//! The attribute over plain functions, and the manager for threads that wait.
+//! The attribute on plain functions, and the blocking API of the manager.
 
 mod inside_runtimes;
 mod lifetime;
@@ -125,7 +125,7 @@ fn of_several_keys_those_that_the_chain_has_are_entered_again() {
     assert!(manager.holder_blocking("b").unwrap().is_none());
 }
 
-/// Red without: a runtime of the manager's own, on which its watchdog runs on.
+/// Red without: a runtime of the manager's own, on which its watchdog runs.
 #[test]
 fn a_body_that_computes_for_longer_than_its_ttl_is_renewed_meanwhile() {
     let store = Scripted::new();
@@ -134,7 +134,8 @@ fn a_body_that_computes_for_longer_than_its_ttl_is_renewed_meanwhile() {
     let options = LockOptions::new().ttl(ttl);
     let computes = |lease: &lockattr::Lease| {
         let token = lease.fencing_token();
-        // Three renewals are as long as the TTL. No call of ours, as in a long computation.
+        // Three renewals take as long as the TTL. The loop calls nothing of ours, as a long
+        // computation.
         while store.calls().renewals.len() < 5 {
             thread::yield_now();
         }
@@ -144,7 +145,7 @@ fn a_body_that_computes_for_longer_than_its_ttl_is_renewed_meanwhile() {
     assert!(manager.holder_blocking("report").unwrap().is_none());
 }
 
-/// Holds a lease of 20 ms until it is over.
+/// Runs until its lease of 20 ms is over.
 fn outlives(lease: &lockattr::Lease) -> &'static str {
     while lease.ensure_held().is_ok() {
         thread::yield_now();
@@ -172,7 +173,7 @@ fn a_plain_body_cannot_be_cancelled_and_says_so() {
         other => panic!("{other:?}"),
     };
     assert!(sentence.contains("`Error` or `Ignore`"), "{sentence}");
-    // For a guard there is no body to cancel.
+    // A guard has no body to cancel.
     assert!(manager.acquire_blocking("job", cancel).is_ok());
 }
 

@@ -1,4 +1,4 @@
-//! Everything about time, on a paused clock and in memory: deadlines, renewals, wait budget.
+//! Deadlines, renewals and wait budgets, on a paused clock and in memory.
 
 use std::time::Duration;
 
@@ -33,12 +33,12 @@ async fn a_lease_without_renewal_is_lost_at_its_deadline_less_drift() {
     let started = Instant::now();
     let guard = manager.acquire("job", fixed(SECOND)).await.unwrap();
     timeout(3600 * SECOND, guard.lost()).await.expect("the loss is told");
-    // 1 % and 2 ms early; the timer's own grain is a millisecond.
+    // 1 % and 2 ms early. The timer's resolution is a millisecond.
     let lasted = started.elapsed();
     assert!((988..=990).contains(&lasted.as_millis()), "{lasted:?}");
     assert_eq!(guard.remaining(), Duration::ZERO);
     assert!(matches!(guard.ensure_held(), Err(Error::Lost { reason: LostReason::Expired, .. })));
-    // The store still has it: the deadline is the earlier of the two.
+    // The store still has the lock: the holder's deadline is the earlier one.
     assert!(manager.holder("job").await.unwrap().is_some());
     assert!(matches!(guard.release().await, Err(Error::Lost { .. })));
     assert_eq!(manager.holder("job").await.unwrap(), None);
@@ -71,7 +71,7 @@ async fn max_hold_ends_a_renewed_lease() {
     assert_eq!(manager.holder("job").await.unwrap(), None, "the store ends it too");
 }
 
-/// However long it is: the drift is that of the last lease, not of the whole time.
+/// However long `max_hold` is, the drift is that of the last lease, not of the whole time.
 #[tokio::test(start_paused = true)]
 async fn a_long_max_hold_is_not_cut_short() {
     let hours = 10 * 3600 * SECOND;

@@ -45,8 +45,8 @@ async fn asks(manager: &LockManager, options: LockOptions) -> Asking {
     asking
 }
 
-/// The lock that `asking` gets, and when. Getting it must not depend on a last attempt at its
-/// timeout.
+/// Returns the guard of `asking`, and when it was acquired. It must not depend on a last attempt at
+/// the end of the wait budget.
 async fn got(asking: Asking) -> (LockGuard, Instant) {
     let answer = timeout(600 * SECOND, asking).await.expect("its turn does not come");
     let (guard, at) = answer.unwrap();

@@ -1,4 +1,5 @@
-//! The watchdog against a store that hangs, fails, lies late or panics. Paused clock, mostly.
+//! The watchdog against a store that hangs, fails, replies late or panics. Mostly on a paused
+//! clock.
 
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ async fn renewals_due_together_travel_together() {
     }
     sleep(60 * SECOND).await;
     let renewals = store.calls().renewals;
-    // A renewal a second and lease, at a third of the TTL; each round in one batch.
+    // Each lease is renewed at a third of the TTL, so once a second; each round is one batch.
     assert!((55..=65).contains(&renewals.len()), "{} batches", renewals.len());
     assert!(renewals.iter().all(|size| *size == 1_000), "{renewals:?}");
     assert!(guards.iter().all(|guard| guard.ensure_held().is_ok()));
@@ -39,7 +40,7 @@ async fn renewals_due_together_travel_together() {
     assert_eq!(calls.renewals.len(), renewals.len(), "and renewed no more");
 }
 
-/// As short as a lease may be: renewed at a third of it, and not without a pause.
+/// The shortest possible leases are renewed at a third of their TTL, and not in a busy loop.
 #[tokio::test(start_paused = true)]
 async fn short_leases_are_renewed_in_time_and_not_in_a_spin() {
     let store = Scripted::new();
@@ -60,7 +61,7 @@ async fn a_lease_that_no_process_renews_is_whole_however_long_its_claim_waited()
     let holder = first.acquire("a", lease(9 * SECOND)).await.unwrap();
     let waiter =
         tokio::spawn(async move { next.acquire("a", lease(9 * SECOND).renew(false)).await });
-    // It looks after three seconds.
+    // The waiter asks again after three seconds.
     sleep(Duration::from_millis(2_900)).await;
     holder.release().await.unwrap();
     let guard = waiter.await.unwrap().unwrap();
@@ -114,7 +115,7 @@ async fn a_store_that_is_gone_for_good_loses_the_lease_at_its_deadline() {
     let lasted = started.elapsed();
     assert!(lasted > 2 * SECOND && lasted < 3 * SECOND, "{lasted:?}");
     assert!(matches!(guard.ensure_held(), Err(Error::Lost { reason: LostReason::Expired, .. })));
-    // Tried more than once before giving up, and not without a pause.
+    // Retried more than once before giving up, and not in a busy loop.
     assert!((2..100).contains(&store.calls().renewals.len()));
 }
 
@@ -146,13 +147,13 @@ async fn an_acquire_whose_answer_came_after_its_lease_had_lapsed_fails_and_is_un
     next.release().await.unwrap();
 }
 
-/// What is given back of a lapsed grant must not be the grant that follows it.
+/// Undoing an expired grant must not release the grant that follows it.
 #[tokio::test(start_paused = true)]
 async fn a_lapsed_grant_is_taken_over_and_not_released_under_the_next_attempt() {
     let store = Scripted::new();
     let manager = store.manager();
     store.acquires(&[Fate::Late(SECOND + SECOND / 10), Fate::Answered]);
-    // If the first grant were given back, then only while the second runs.
+    // If the first grant were released, that would happen while the second runs.
     store.releases(&[Fate::Refused, Fate::Answered]);
     let options = lease(SECOND).retry(1).retry_delay(Duration::from_millis(1));
     let guard = manager.acquire("a", options).await.unwrap();
@@ -163,7 +164,7 @@ async fn a_lapsed_grant_is_taken_over_and_not_released_under_the_next_attempt() 
     assert!(store.calls().releases.is_empty());
 }
 
-/// The store may have started to count as soon as the request was sent.
+/// The store may start the lease as soon as the request is sent.
 #[tokio::test(start_paused = true)]
 async fn a_lease_counts_from_before_the_request() {
     let store = Scripted::new();
@@ -174,19 +175,19 @@ async fn a_lease_counts_from_before_the_request() {
     assert!(remaining < 2 * SECOND && remaining > SECOND, "{remaining:?}");
 }
 
-/// A request that no process answered may take effect after a later one was refused: from a frozen
-/// server's socket, say.
+/// A request without a reply may take effect after a later one was refused, for example from the
+/// socket of a frozen server.
 #[tokio::test(start_paused = true)]
 async fn a_refusal_does_not_make_up_for_an_earlier_attempt_without_an_answer() {
     let store = Scripted::new();
     let (there, manager) = (store.manager(), store.manager());
     let other = there.acquire("a", lease(60 * SECOND)).await.unwrap();
     store.acquires(&[Fate::Deferred(SECOND), Fate::Answered]);
-    // The undoing, the other's, the undoing again, and once more.
+    // The releases: the undo, the other holder's, the undo again, and once more.
     store.releases(&[Fate::Refused, Fate::Answered, Fate::Refused, Fate::Answered]);
     let error = manager.acquire("a", lease(60 * SECOND).retry(1)).await.unwrap_err();
     assert!(matches!(error, Error::Contended { attempts: 2, .. }), "{error:?}");
-    // The undoing got no answer and will be tried again; meanwhile the late request gets in.
+    // The undo gets no reply and will be retried. Meanwhile the late request is granted.
     sleep(SECOND / 2).await;
     other.release().await.unwrap();
     sleep(SECOND).await;
@@ -200,7 +201,7 @@ async fn an_acquire_whose_answer_was_lost_is_adopted_by_the_next_attempt() {
     let store = Scripted::new();
     let manager = store.manager();
     store.acquires(&[Fate::AnswerLost, Fate::Answered]);
-    // Its own leftover must not block it: the second attempt gets in.
+    // Its own unknown grant must not block it: the second attempt gets the lock.
     let guard = manager.acquire("a", lease(60 * SECOND).retry(1)).await.unwrap();
     assert_eq!(store.calls().acquires, 2);
     guard.release().await.unwrap();
@@ -221,8 +222,8 @@ async fn an_acquire_that_gives_up_without_an_answer_is_undone() {
     }
 }
 
-/// `wait` bounds the store as well: an attempt that hangs is cut at the deadline. A call that does not wait
-/// leaves the store five seconds for its one answer.
+/// `wait` also limits the store: a hanging attempt ends at the deadline. A call that does not wait
+/// gives the store five seconds for its one reply.
 #[tokio::test(start_paused = true)]
 async fn a_hanging_store_does_not_outlast_the_wait() {
     let store = Scripted::new();
@@ -271,7 +272,7 @@ async fn a_release_is_not_tried_for_longer_than_the_lease_would_have_lasted() {
     assert_eq!(store.calls().releases.len(), tried);
 }
 
-/// The store may have taken the longer lease, so it is that one which has to be given back.
+/// The store may have extended the lease, so the longer one must be released.
 #[tokio::test(start_paused = true)]
 async fn the_lease_of_an_extend_without_an_answer_is_given_back_too() {
     let store = Scripted::new();
@@ -288,7 +289,8 @@ async fn the_lease_of_an_extend_without_an_answer_is_given_back_too() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// A renewal beside a longer `extend` must not shorten it, nor one that failed lengthen anything.
+/// A renewal beside a longer `extend` must not shorten it, and a failed `extend` must not lengthen
+/// later renewals.
 #[tokio::test(start_paused = true)]
 async fn an_extend_that_fails_lengthens_no_later_renewal() {
     let store = Scripted::new();
@@ -322,7 +324,8 @@ async fn a_lock_found_gone_when_it_is_released_in_the_background_is_an_event() {
     assert_eq!(events.count("the lock was no longer ours when it was released"), 1);
 }
 
-/// Each runtime has a task of its own over the same queue, so one that stands still stops no process.
+/// Each runtime has a task of its own over the same queue, so one that is not driven stops no
+/// other.
 #[test]
 fn a_runtime_that_no_process_drives_stops_neither_renewals_nor_signals_of_another() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -335,7 +338,7 @@ fn a_runtime_that_no_process_drives_stops_neither_renewals_nor_signals_of_anothe
         let second = manager.acquire("driven", short.clone()).await.unwrap();
         let renewed = || store.calls().renewals.len() > 10;
         eventually(10 * SECOND, "renewed", async || renewed()).await;
-        // Also the lease of the one that stands still.
+        // The lease acquired on the idle runtime is renewed as well.
         first.ensure_held().unwrap();
         second.ensure_held().unwrap();
         drop((first, second));
@@ -346,7 +349,7 @@ fn a_runtime_that_no_process_drives_stops_neither_renewals_nor_signals_of_anothe
     });
 }
 
-/// A waiter for the loss has a timer of its own: here on a runtime without any watchdog.
+/// A caller that waits for the loss has a timer of its own: here on a runtime without any watchdog.
 #[test]
 fn a_loss_is_signalled_where_no_watchdog_is_awake() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -360,7 +363,7 @@ fn a_loss_is_signalled_where_no_watchdog_is_awake() {
     });
 }
 
-/// Refused at once, and while the watchdog sleeps.
+/// The release fails at once, while the watchdog sleeps.
 #[tokio::test(start_paused = true)]
 async fn a_background_release_that_is_refused_at_once_is_tried_again_soon() {
     let store = Scripted::new();
@@ -372,7 +375,7 @@ async fn a_background_release_that_is_refused_at_once_is_tried_again_soon() {
     assert_eq!(manager.holder("a").await.unwrap(), None);
 }
 
-/// What the second try does not find was most likely taken away by the first.
+/// If the second attempt does not find the lock, the first most likely released it.
 #[tokio::test(start_paused = true)]
 async fn a_release_whose_answer_was_lost_is_not_told_as_a_lost_lock() {
     for background in [false, true] {

@@ -1,4 +1,4 @@
-//! What is particular to ZooKeeper: sessions, watches, and what its servers know and do not know.
+//! Behavior specific to ZooKeeper: sessions, watches, and servers that lag behind.
 
 mod entries;
 mod followers;
@@ -17,11 +17,11 @@ use lockattr::store::{
 use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{ZooKeeper, eventually};
 
-/// Java on a loaded machine.
+/// For Java on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(30);
 const TTL: Duration = Duration::from_secs(10);
 
-/// The node below which a URL keeps its locks.
+/// Returns the node under which a URL keeps its locks.
 fn chroot(url: &str) -> String {
     let (_, hosts) = url.split_once("://").expect("a scheme");
     let (_, path) = hosts.split_once('/').expect("a path");
@@ -29,7 +29,7 @@ fn chroot(url: &str) -> String {
     format!("/{path}")
 }
 
-/// The entries in the line of this lock, by what their nodes are called.
+/// Returns the entries in the queue of this lock, by the paths of their nodes.
 async fn line(ensemble: &ZooKeeper, url: &str, key: &str) -> Vec<String> {
     let below = format!("{}/lock:{key}/", chroot(url));
     let left = ensemble.left_below(&chroot(url)).await;
@@ -41,7 +41,7 @@ async fn nothing_is_left(ensemble: &ZooKeeper, url: &str) {
     eventually(LIMIT, "neither entries nor their parents are left", nothing).await;
 }
 
-/// Ends the session that made this entry, as if the servers had not heard of it for too long.
+/// Ends the session that created this entry, as if it had timed out.
 async fn end_session_of(ensemble: &ZooKeeper, entry: &str) {
     let name = entry.rsplit('/').next().expect("a name");
     let session = name.split('-').nth(2).expect("a session");
@@ -49,7 +49,7 @@ async fn end_session_of(ensemble: &ZooKeeper, entry: &str) {
     ensemble.end_session(session).await;
 }
 
-/// A claim as a manager makes it.
+/// Creates a claim as a manager does.
 fn claim(subscriber: &Subscriber, key: &str) -> Arc<Claim> {
     let key = LockKey::new("lock:", key).expect("a good key");
     Arc::new(Claim::of(subscriber, key, [], Sharing::Exclusive, "service=test"))

@@ -1,4 +1,4 @@
-//! Futures that ask for a lock: by `acquire` and `try_acquire`, for the first time and nested.
+//! Futures that acquire a lock, by `acquire` and `try_acquire`, first and nested.
 
 use std::time::Duration;
 
@@ -131,7 +131,7 @@ fn an_acquire_of_a_second_key_leaves_only_the_first() {
     INSIDE_ANOTHER.sweep();
 }
 
-/// A nested call that waits while another has its turn for as long as `turn`.
+/// A nested call that waits while another nested call has its turn for the time `turn`.
 async fn waits_for_turn(world: World, turn: Duration, options: LockOptions) -> Case {
     let guard = world.held(LockOptions::new()).await;
     let before = guard.scope(world.ours.acquire("a", LockOptions::new())).await.unwrap();

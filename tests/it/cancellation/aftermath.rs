@@ -1,5 +1,5 @@
-//! What must be so once a future was dropped: the store holds nothing of ours, the next caller
-//! gets in, and a hold that the future only borrowed goes on.
+//! The checks after a future was dropped: the store holds nothing of ours, the next caller acquires
+//! the lock, and a hold that the future only borrowed continues.
 
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ use super::nemesis::{Nemesis, Until};
 use super::stepped::{LIMIT, TRIP};
 use super::world::{KEYS, Kept, LEASE, LONG, OTHER_KEY, Other, World, for_good};
 
-/// Two round trips, and what timers may be late.
+/// Two round trips, plus the delay of the timers.
 const TWO_TRIPS: Duration = TRIP.saturating_mul(2).saturating_add(Duration::from_millis(2));
 
-/// A future that was dropped.
+/// The state after a future was dropped.
 pub(super) struct Aftermath {
     pub(super) world: World,
     pub(super) nemesis: Nemesis,
     pub(super) kept: Kept,
     pub(super) other: Other,
-    /// Whether the future was ever polled.
+    /// Whether the future was polled at all.
     pub(super) polled: bool,
-    /// When the nemesis set in.
+    /// When the nemesis began.
     pub(super) began: Instant,
 }
 
@@ -52,10 +52,10 @@ impl Aftermath {
         self.the_next_gets_in(sent).await;
     }
 
-    /// The guard of a future that only borrowed it is as good as before.
+    /// Checks that the guard of a future that only borrowed it is still held.
     async fn goes_on(&self, guard: &LockGuard, at_most_until: Option<Instant>) {
         let ends_before = |time| at_most_until.is_some_and(|end| Instant::now() + time >= end);
-        // A process that could not renew for longer may have lost it.
+        // A process that could not renew for longer may have lost its lease.
         let brief = self.began.elapsed() < LEASE / 8;
         let (lasting, passing) = match self.nemesis {
             Nemesis::Calm | Nemesis::Trouble { until: Until::Once, .. } => (false, true),
@@ -72,16 +72,16 @@ impl Aftermath {
         sleep(LONG).await;
         guard.ensure_held().expect("not renewed any more");
         assert_eq!(self.world.owner("a").await.as_deref(), Some("ours"));
-        // And its turn is no process's.
+        // No other call has the turn of this hold.
         let options = LockOptions::new().wait(Duration::ZERO);
         let nested = guard.scope(self.world.ours.try_acquire("a", options)).await;
         assert_eq!(nested.unwrap().expect("the turn is taken").depth(), 2);
     }
 
-    /// Calls that were told to stop have stopped.
+    /// Checks that calls ended by a shutdown have ended.
     async fn ends(&self, mut calls: JoinSet<Result<(), Error>>) {
         if !self.polled || self.nemesis != Nemesis::Calm {
-            // No process told them, or they wait for the store.
+            // The calls were not notified, or they wait for the store.
             return calls.shutdown().await;
         }
         self.grants_nothing().await;
@@ -100,7 +100,8 @@ impl Aftermath {
         assert!(matches!(refused, Err(Error::ShutDown { .. })), "{refused:?}");
     }
 
-    /// Within two round trips; later only where a release did not arrive.
+    /// Checks that the store frees the keys within two round trips, or later where a release was
+    /// lost.
     async fn nothing_is_left(&self, keys: &[&str]) {
         self.world.store.passable().await;
         let (mut patience, mut missed) = (TWO_TRIPS, 0);
@@ -116,11 +117,11 @@ impl Aftermath {
             if self.nemesis.is_lasting() || lost.iter().any(|(_, fate)| !fate.is_told()) {
                 break;
             }
-            // One that failed is tried again after a twentieth of the time for which the store may
+            // A release that fails is retried after a twentieth of the time for which the store may
             // still hold the lock, which is two leases at most.
             (patience, missed) = (LIMIT + LEASE / 10 + TWO_TRIPS, lost.len());
         }
-        // One that no process learns of any more is not: the lease ends by itself.
+        // A release that never gets a reply is not retried: the lease expires.
         sleep(LEASE).await;
         assert!(self.is_clean(keys).await, "still ours when its lease is over");
     }
@@ -134,7 +135,8 @@ impl Aftermath {
         true
     }
 
-    /// And stays in, whatever of ours is still on its way.
+    /// Checks that the next caller acquires the keys and keeps them, whatever request of ours is
+    /// still under way.
     async fn the_next_gets_in(self, sent: usize) {
         if self.other.holds() {
             let mut owners = Vec::new();
@@ -147,8 +149,8 @@ impl Aftermath {
         let next = self.world.stranger("next");
         let mut guards = Vec::new();
         for key in KEYS {
-            // What was queued when its release was lost is handed the lock, and gives it back as soon as
-            // its release is tried again; if that never arrives, its entry ends by itself.
+            // A claim that was queued when its release was lost is granted the lock, and releases
+            // it when the release is retried. If that never arrives, its entry expires.
             let patience = if self.nemesis == Nemesis::Calm { Duration::ZERO } else { LONG };
             let guard = next.acquire(key, for_good().wait(patience)).await;
             guards.push(guard.expect("the next caller is kept out"));
@@ -166,7 +168,7 @@ impl Aftermath {
         self.nothing_is_watched().await;
     }
 
-    /// Our manager works on, and has nothing left to renew or to release.
+    /// Checks that our manager still works, and has nothing left to renew or release.
     async fn nothing_is_watched(&self) {
         if self.nemesis == Nemesis::Calm {
             match self.world.ours.try_acquire("a", LockOptions::new()).await {

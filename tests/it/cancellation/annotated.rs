@@ -9,7 +9,7 @@ use super::nemesis::Fate;
 use super::sweep::Scenario;
 use super::world::{Case, LEASE, OTHER_KEY, ticks};
 
-/// The argument that makes [`OTHER_KEY`] of `job:<id>`.
+/// The argument that turns `job:<id>` into [`OTHER_KEY`].
 const ID: u64 = 7;
 
 #[distributed_lock(key = "job:<id>", wait = "25ms", retry_delay = "1ms")]
@@ -95,7 +95,7 @@ fn a_nested_annotated_call_leaves_nothing() {
     NESTED.sweep();
 }
 
-/// Two that have nothing to do with each other: one waits for the other's release.
+/// Two independent calls: one waits for the other's release.
 const JOINED: Scenario = Scenario::of("annotated: two calls joined", |world| {
     Box::pin(async move {
         let calls = async { tokio::try_join!(job(ID), job(ID)).map(drop) };
@@ -151,7 +151,7 @@ async fn anyway(id: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// One acquire takes effect and no process learns of it; the other is not even sent.
+/// One acquire takes effect without a reply; the other is not even sent.
 const UNLOCKED: Scenario = Scenario::of("annotated, on_unavailable = run_unlocked", |world| {
     Box::pin(async move {
         world.store.first(&[Fate::Failed, Fate::NotSent]);

@@ -1,4 +1,5 @@
-//! `hold_at_least` is for bodies that have begun: a call that is dropped before keeps nothing taken.
+//! `hold_at_least` applies only once the body has begun: a call that is dropped earlier keeps no
+//! lock.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -12,13 +13,13 @@ use tokio::time::sleep;
 use super::stepped::TRIP;
 use super::world::{LEASE, World};
 
-/// Far beyond every test.
+/// Far longer than every test.
 const LEAST: Duration = LEASE.saturating_mul(3600);
 
-/// No future here waits more often.
+/// More polls than any future here needs.
 const MOST: usize = 50;
 
-/// Polls `future` so often, each time it is woken; whether it is done.
+/// Polls `future` `polls` times, each time it is woken. Returns whether it has completed.
 async fn polled(mut future: Pin<&mut impl Future>, mut polls: usize) -> bool {
     poll_fn(|context| {
         if polls == 0 {
@@ -34,8 +35,8 @@ async fn polled(mut future: Pin<&mut impl Future>, mut polls: usize) -> bool {
     .await
 }
 
-/// Drops a call at each of its points before its body begins, and sees that the lock is free then. How
-/// many points there were.
+/// Drops a call at each of its await points before its body begins, and checks that the lock is
+/// free. Returns how many points there were.
 async fn points(handed_over: bool) -> usize {
     for polls in 1..MOST {
         let world = World::new();
@@ -50,7 +51,7 @@ async fn points(handed_over: bool) -> usize {
             let call = world.ours.with_lock("a", options.clone(), body);
             let mut call: Pin<&mut dyn Future<Output = Result<(), Error>>> = pin!(call);
             if let Some(guard) = before {
-                // It stands behind the holder, and is handed the lock.
+                // The call waits behind the holder and is handed the lock.
                 assert!(!polled(pin!(&mut call), 1).await);
                 guard.release().await.unwrap();
             }
@@ -69,6 +70,6 @@ async fn points(handed_over: bool) -> usize {
 #[tokio::test(start_paused = true)]
 async fn what_is_dropped_before_its_body_begins_is_not_held_at_least() {
     assert!(points(false).await >= 2, "a fresh acquire has its points");
-    // Handed off, it lies ready: the next poll begins the body.
+    // After a hand-off the lock is ready: the next poll begins the body.
     assert_eq!(points(true).await, 0);
 }

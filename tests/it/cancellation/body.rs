@@ -1,4 +1,4 @@
-//! `with_lock`: the acquire, the body at each of its points, the release.
+//! `with_lock`: the acquire, the body at each of its await points, and the release.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::world::{Case, LEASE, OTHER_KEY, ticks};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// As long as the renewals of one body need.
+/// A lease short enough that a body of the test spans several renewals.
 const SHORT: Duration = Duration::from_millis(60);
 
 const AWAITED: Scenario = Scenario::of("with_lock", |world| {
@@ -43,7 +43,7 @@ fn a_body_and_its_release_in_the_background_leave_nothing() {
     BACKGROUND.sweep();
 }
 
-/// Looks often while a renewal is under way, at 20 and at 40 ms, and lets it be between them.
+/// Polls often while a renewal is under way, at 20 and 40 ms, and sleeps in between.
 const RENEWED: Scenario = Scenario::of("with_lock: a body of several renewals", |world| {
     Box::pin(async move {
         Case::of(async move {
@@ -66,7 +66,7 @@ fn a_body_that_is_dropped_during_a_renewal_leaves_nothing() {
     RENEWED.sweep();
 }
 
-/// Goes on for longer than its lease.
+/// Outlasts its lease.
 async fn overrun(_: &Lease) {
     sleep(SHORT - 10 * MS).await;
     ticks(5).await;
@@ -87,7 +87,8 @@ fn a_body_that_is_cancelled_by_its_loss_leaves_nothing() {
     CANCELLED.sweep();
 }
 
-/// Another takes the lock while the body still runs: its lock is not ours to free.
+/// Another process acquires the lock while the body still runs. The call must not release that
+/// lock.
 const ERROR: Scenario = Scenario::of("with_lock: lost to another, an error", |world| {
     Box::pin(async move {
         let other = world.other_takes_after("a", SHORT + 5 * MS);
@@ -199,7 +200,7 @@ fn branches_that_take_turns_leave_nothing() {
     TURNS.sweep();
 }
 
-/// What `with_lock` is, written by hand.
+/// The steps of `with_lock`, written by hand.
 const BY_HAND: Scenario = Scenario::of("acquire, scope, extend, release by hand", |world| {
     Box::pin(async move {
         Case::of(async move {

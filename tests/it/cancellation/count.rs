@@ -1,9 +1,9 @@
-//! How many points there are: a sweep that covers nothing must not pass.
+//! The number of await points, so that a sweep that covers nothing cannot pass.
 
 use super::sweep::Scenario;
 use super::{acquire, annotated, body, hold, shutdown, wait_queue};
 
-/// Each sweep checks its own numbers; here they are all side by side, and none is left out.
+/// Each sweep checks its own numbers. This test lists them all and checks that none is left out.
 #[test]
 #[expect(clippy::print_stdout, reason = "a table to read, with `--nocapture`")]
 fn every_point_is_counted() {

@@ -1,4 +1,4 @@
-//! Futures that look at a hold, run inside of it, or give it back.
+//! Futures that inspect a hold, run inside it, or release it.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -24,7 +24,7 @@ fn an_extend_leaves_the_hold() {
     EXTEND.sweep();
 }
 
-/// Woken at every deadline that a renewal has put off meanwhile.
+/// The future wakes at every deadline that a renewal has meanwhile moved.
 const LOST: Scenario = Scenario::of("lost: by `max_hold`", |world| {
     Box::pin(async move {
         let at_most_until = Some(Instant::now() + 4 * LEASE / 3);
@@ -81,7 +81,7 @@ fn a_look_at_the_holder_leaves_the_hold() {
     HOLDER.sweep();
 }
 
-/// A critical section by hand.
+/// A critical section without `with_lock`.
 async fn works(manager: LockManager) -> Result<(), Error> {
     ticks(1).await;
     let guard = manager.acquire("a", LockOptions::new()).await?;
@@ -106,7 +106,7 @@ const INHERIT: Scenario = Scenario::of("inherit", |world| {
     Box::pin(async move {
         let guard = world.held(LockOptions::new()).await;
         let heir = poll_fn(|_| Poll::Ready(lockattr::inherit(works(world.ours.clone()))));
-        // Made inside the hold, and swept outside as a spawned task would be.
+        // Created inside the hold and swept outside it, as a spawned task would be.
         let heir = guard.scope(heir).await;
         Case::of(heir).keeping_hold(guard)
     })
@@ -149,7 +149,8 @@ fn a_release_of_what_is_lost_leaves_the_other_holder_alone() {
 const DROP: Scenario = Scenario::of("drop of a guard while it is renewed", |world| {
     Box::pin(async move {
         let guard = world.held(LockOptions::new()).await;
-        // It was asked for a round trip ago, and is renewed after a third: half a trip from now.
+        // The lock was requested a round trip ago and is renewed after a third of its lease: half a
+        // trip from now.
         sleep(LEASE / 3 - TRIP * 3 / 2).await;
         Case::of(async move {
             ticks(5).await;

@@ -1,25 +1,25 @@
-//! What becomes of the commands on their way to the store, and every case of it there is to try.
+//! The fates of commands on their way to the store, and every combination of them to test.
 
-/// What becomes of one command.
+/// The fate of one command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It is answered after one round trip.
+    /// It gets its reply after one round trip.
     Answered,
-    /// It takes effect, and is never answered.
+    /// It takes effect and never gets a reply.
     Silent,
-    /// It takes effect, and all that comes back is an error, late.
+    /// It takes effect, and the caller gets only an error, late.
     Failed,
-    /// It takes effect, and the answer takes longer than a lease.
+    /// It takes effect, and the reply takes longer than a lease.
     Late,
-    /// It takes effect and is answered, but when the lease it asked for would be over.
+    /// It takes effect and gets a reply, but only when the lease it asked for would be over.
     Slow,
-    /// It lies on the way until the trouble is over, then takes effect in its turn.
+    /// It is stuck on the way until the trouble is over, then takes effect in order.
     Frozen,
-    /// It never arrives, and is never answered.
+    /// It never arrives and never gets a reply.
     Away,
-    /// It never arrives, and all that comes back is an error, late.
+    /// It never arrives, and the caller gets only an error, late.
     Lost,
-    /// It is not even sent, and the error reports it at once.
+    /// It is not sent, and the error reports that at once.
     NotSent,
 }
 
@@ -28,7 +28,7 @@ impl Fate {
         !matches!(self, Self::Away | Self::Lost | Self::NotSent)
     }
 
-    /// Whether the caller learns of it in the end, if only an error.
+    /// Returns whether the caller eventually gets a result, if only an error.
     pub(super) fn is_told(self) -> bool {
         !matches!(self, Self::Silent | Self::Away)
     }
@@ -41,24 +41,24 @@ pub(super) enum Until {
     Once,
     /// Until the future under test is dropped.
     Dropped,
-    /// For good.
+    /// To the end of the test.
     Ever,
 }
 
-/// What becomes of all commands.
+/// The fate of all commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Nemesis {
-    /// Everything is answered.
+    /// Every command gets its reply.
     Calm,
     /// The command number `from`, counted from 1, is the first to meet `fate`.
     Trouble { from: usize, fate: Fate, until: Until },
 }
 
 impl Nemesis {
-    /// Every trouble for a future that sends this many commands.
+    /// Returns every trouble for a future that sends this many commands.
     pub(super) fn troubles(commands: usize) -> impl Iterator<Item = Self> {
         use {Fate::*, Until::*};
-        // The two that are missing differ from `Lost` only in how late the error is reported.
+        // The two missing combinations differ from `Lost` only in how late the error is reported.
         let troubles = [
             (Silent, Once),
             (Silent, Dropped),
@@ -81,7 +81,7 @@ impl Nemesis {
         (1..=commands).flat_map(trouble)
     }
 
-    /// The number of the first command that meets trouble.
+    /// Returns the number of the first command that meets trouble.
     pub(super) fn from(self) -> usize {
         match self {
             Self::Calm => 0,
@@ -89,7 +89,7 @@ impl Nemesis {
         }
     }
 
-    /// What becomes of the command with this number.
+    /// Returns the fate of the command with this number.
     pub(super) fn fate(self, number: usize, dropped: bool) -> Fate {
         match self {
             Self::Trouble { from, fate, until } if number >= from => match until {
@@ -101,7 +101,7 @@ impl Nemesis {
         }
     }
 
-    /// Whether it lasts for good.
+    /// Returns whether the trouble lasts to the end of the test.
     pub(super) fn is_lasting(self) -> bool {
         matches!(self, Self::Trouble { until: Until::Ever, .. })
     }

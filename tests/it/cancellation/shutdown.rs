@@ -1,4 +1,4 @@
-//! A shutdown that no process waits for any more.
+//! A shutdown whose future is dropped.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn shutdown(world: World) -> Case {
     })
 }
 
-/// Waits for it, takes it away, waits for the store.
+/// The shutdown waits for the guard, revokes its lock, and waits for the store.
 const HELD: Scenario = Scenario::of("shutdown: a guard that stays", |world| {
     Box::pin(async move {
         let guard = world.held(LockOptions::new()).await;
@@ -58,7 +58,7 @@ const ASKING: Scenario = Scenario::of("shutdown: an acquire on its way", |world|
     Box::pin(async move {
         let (mut calls, manager) = (JoinSet::new(), world.ours.clone());
         calls.spawn(async move { manager.acquire("a", LockOptions::new()).await.map(drop) });
-        // The request is sent, and not yet there.
+        // The request is sent but has not arrived.
         tokio::time::sleep(Duration::from_millis(1)).await;
         shutdown(world).keeping(Kept::Called(calls))
     })

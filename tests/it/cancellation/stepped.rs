@@ -1,8 +1,8 @@
-//! A store a round trip away: each command takes its time, and meets its fate.
+//! A store that is a round trip away: each command takes time and meets its fate.
 //!
-//! A command is sent by the first poll of its future, takes effect after half a round trip whether
-//! or not somebody still waits for it, and is answered after the other half. Its future is woken
-//! at both, so that the two halves are two points to be dropped at.
+//! A command is sent by the first poll of its future. It takes effect after half a round trip, even
+//! if its future is dropped, and gets its reply after the other half. Its future is woken at both,
+//! so each half is a point to be dropped at.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -20,33 +20,33 @@ use tokio::time::{Instant, sleep_until};
 
 use super::nemesis::{Fate, Nemesis};
 
-/// There and back.
+/// One round trip.
 pub(super) const TRIP: Duration = Duration::from_millis(4);
 
-/// After which an error comes in place of the answer.
+/// The time after which an error comes in place of the reply.
 pub(super) const LIMIT: Duration = Duration::from_millis(20);
 
-/// A memory store at the other end of a wire.
+/// An in-memory store behind a simulated network.
 #[derive(Debug)]
 pub(super) struct Stepped {
     memory: Arc<MemoryStore>,
     wire: mpsc::UnboundedSender<Parcel>,
-    /// How long a late answer takes, and how much longer a slow request.
+    /// How long a late reply takes, and how much longer a slow request takes.
     late: Duration,
     slow: Duration,
-    /// Whether what lies frozen may go on.
+    /// Whether frozen commands may continue.
     thawed: watch::Sender<bool>,
     script: Mutex<Script>,
 }
 
 #[derive(Debug, Default)]
 struct Script {
-    /// Nothing is counted before it is there.
+    /// Commands are counted only once this is set.
     nemesis: Option<Nemesis>,
-    /// The first commands meet these instead.
+    /// Fates that the first commands meet instead.
     first: VecDeque<Fate>,
     dropped: bool,
-    /// When the last command arrives, and with it whatever follows at once.
+    /// When the last command arrives, and with it every command that follows at once.
     passable: Option<Instant>,
     sent: Vec<(&'static str, Fate)>,
 }
@@ -58,7 +58,7 @@ struct Parcel {
 }
 
 impl Stepped {
-    /// Late answers take `late`, slow requests `slow` longer.
+    /// Creates a store whose late replies take `late`, and whose slow requests take `slow` longer.
     pub(super) fn new(late: Duration, slow: Duration) -> Arc<Self> {
         let (wire, parcels) = mpsc::unbounded_channel();
         let (thawed, thaw) = watch::channel(false);
@@ -67,22 +67,22 @@ impl Stepped {
         Arc::new(Self { memory, wire, late, slow, thawed, script })
     }
 
-    /// What the commands arrive at, for those who are no part of the test: without a way.
+    /// Returns the underlying store without the network, for clients that are not under test.
     pub(super) fn memory(&self) -> &Arc<MemoryStore> {
         &self.memory
     }
 
-    /// The first commands of the future under test meet these fates in any nemesis.
+    /// Sets the fates of the first commands of the future under test, in every nemesis.
     pub(super) fn first(&self, fates: &[Fate]) {
         self.script().first = fates.iter().copied().collect();
     }
 
-    /// From here on commands are counted and the nemesis holds.
+    /// Starts counting commands, and starts the nemesis.
     pub(super) fn begin(&self, nemesis: Nemesis) {
         self.script().nemesis = Some(nemesis);
     }
 
-    /// The future under test is gone.
+    /// Records that the future under test is dropped.
     pub(super) fn dropped(&self) {
         let mut script = self.script();
         script.dropped = true;
@@ -90,12 +90,12 @@ impl Stepped {
         self.thawed.send_replace(true);
     }
 
-    /// The commands sent since the beginning, and what became of each.
+    /// Returns the commands sent since `begin`, and the fate of each.
     pub(super) fn sent(&self) -> Vec<(&'static str, Fate)> {
         self.script().sent.clone()
     }
 
-    /// Waits for what is slow: a command that follows cannot overtake it.
+    /// Waits until slow commands have arrived, since a later command cannot overtake them.
     pub(super) async fn passable(&self) {
         let passable = self.script().passable;
         if let Some(passable) = passable {
@@ -107,7 +107,7 @@ impl Stepped {
         self.script.lock().unwrap()
     }
 
-    /// The fate of a command that is being sent now.
+    /// Returns the fate of a command that is being sent now.
     fn fate(&self, command: &'static str) -> Fate {
         let mut script = self.script();
         let Some(nemesis) = script.nemesis else { return Fate::Answered };
@@ -118,7 +118,7 @@ impl Stepped {
         fate
     }
 
-    /// Sends when it is first polled; `nothing` makes an answer of an error.
+    /// Sends the command when first polled. `nothing` turns an error into a reply.
     async fn call<T: Send + 'static>(
         &self,
         command: &'static str,
@@ -157,7 +157,7 @@ impl Stepped {
     }
 }
 
-/// Lets what was sent arrive, in the order it was sent.
+/// Delivers the commands in the order they were sent.
 async fn carry(mut parcels: mpsc::UnboundedReceiver<Parcel>, mut thaw: watch::Receiver<bool>) {
     while let Some(parcel) = parcels.recv().await {
         sleep_until(parcel.arrives).await;

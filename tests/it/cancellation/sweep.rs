@@ -1,4 +1,4 @@
-//! Drops a future at each of its points, in every nemesis, and looks at what is left.
+//! Drops a future at each of its await points, in every nemesis, and checks what is left.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,42 +13,42 @@ use super::aftermath::Aftermath;
 use super::nemesis::Nemesis;
 use super::world::{Case, LEASE, World};
 
-/// A future that no process wakes for so long never ends.
+/// A future that is not woken for this long never ends.
 const HORIZON: Duration = LEASE.saturating_mul(2);
 
-/// No future here waits more often.
+/// More polls than any future here needs.
 const MOST: usize = 100;
 
-/// Makes everything that is so before the future is first polled, and the future.
+/// Sets up the state before the future is first polled, and creates the future.
 type SetUp = fn(World) -> Pin<Box<dyn Future<Output = Case>>>;
 
-/// A future to sweep, and how much of it there is.
+/// A future to sweep, with its expected counts.
 #[derive(Clone, Copy)]
 pub(super) struct Scenario {
     pub(super) name: &'static str,
     set_up: SetUp,
-    /// How it ends when no process drops it, in a word.
+    /// Its result when it is not dropped, as a word.
     ends: &'static str,
-    /// How often it waits when everything is answered: its points.
+    /// How often it waits when every command gets its reply: its await points.
     pub(super) points: usize,
-    /// How often it was dropped in all weathers.
+    /// How often it was dropped, over all nemeses.
     pub(super) drops: usize,
 }
 
-/// Where a future is dropped: after so many polls, at once or when it is woken for the next.
+/// Where a future is dropped: after this many polls, immediately or when it is woken for the next.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     polls: usize,
     woken: bool,
 }
 
-/// How a future came to its end.
+/// How a future ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Dropped,
-    /// Dropped, because nothing woke it any more.
+    /// Dropped because nothing woke it any more.
     Stuck,
-    /// With this result, in a word.
+    /// Completed with this result, as a word.
     Completed(&'static str),
 }
 
@@ -57,27 +57,27 @@ impl Scenario {
         Self { name, set_up, ends: "", points: 0, drops: 0 }
     }
 
-    /// How it ends, and how much there is to sweep.
+    /// Sets the expected result and counts.
     pub(super) const fn ends(self, ends: &'static str, points: usize, drops: usize) -> Self {
         Self { ends, points, drops, ..self }
     }
 
-    /// Sweeps it in every nemesis.
+    /// Sweeps the future in every nemesis.
     #[track_caller]
     pub(super) fn sweep(&self) {
         let (mut drops, calm) = self.sweep_calm();
-        // One more is sent after the end, or in place of what was dropped.
+        // One more command is sent after the end, or in place of a dropped one.
         let commands = calm.last().unwrap() + 1;
         for nemesis in Nemesis::troubles(commands) {
             drops += self.sweep_in(nemesis, &calm);
         }
-        // Not polled at all is a point to drop it at, but not one that it waits at.
+        // A future that is never polled is a point to drop at, but not an await point.
         let counted = (calm.len() - 2, drops);
         assert_eq!(counted, (self.points, self.drops), "points and drops: {}", self.name);
     }
 
-    /// Sweeps it while everything is answered: how often it was dropped, and how many commands were
-    /// sent by each poll.
+    /// Sweeps the future while every command gets its reply. Returns how often it was dropped, and
+    /// how many commands each poll sent.
     fn sweep_calm(&self) -> (usize, Vec<usize>) {
         let mut sent = Vec::new();
         for polls in 0..MOST {
@@ -95,9 +95,11 @@ impl Scenario {
         (1 + 2 * waits, sent)
     }
 
-    /// Sweeps it in a trouble: how often it was dropped. `calm` is what was sent without.
+    /// Sweeps the future in a trouble. Returns how often it was dropped. `calm` holds the commands
+    /// sent by each poll without trouble.
     fn sweep_in(&self, trouble: Nemesis, calm: &[usize]) -> usize {
-        // What meets no trouble, not even on its way out, is as if there were none.
+        // Drops before the trouble reaches any command, even one sent at the drop, repeat the calm
+        // sweep.
         let first = calm.iter().position(|sent| sent + 1 >= trouble.from()).unwrap();
         for polls in first..MOST {
             match self.drop_at(Point { polls, woken: false }, trouble).0 {
@@ -109,12 +111,12 @@ impl Scenario {
         panic!("{}: never done in {trouble:?}", self.name);
     }
 
-    /// Makes the world anew, drops the future at `point`, and checks what is left. Also tells how
+    /// Creates a new world, drops the future at `point`, and checks what is left. Also returns how
     /// many commands were sent before.
     fn drop_at(&self, point: Point, nemesis: Nemesis) -> (End, usize) {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         let runtime = builder.enable_time().start_paused(true).build().unwrap();
-        // On a paused clock a hang takes no time at all.
+        // On a paused clock a hang takes no real time.
         let run = async { timeout(3600 * LEASE, self.run(point, nemesis)).await.expect("a hang") };
         let run = AssertUnwindSafe(|| runtime.block_on(run));
         catch_unwind(run).unwrap_or_else(|_| {
@@ -136,7 +138,8 @@ impl Scenario {
         let sent = world.store.sent().len();
         let polled = point.polls > 0;
         Aftermath { world: world.clone(), nemesis, kept, other, polled, began }.check().await;
-        // All that is owed is settled before the runtime ends, or a thread would have to see to it.
+        // Everything owed is settled before the runtime ends; otherwise a thread would have to do
+        // it.
         world.store.begin(Nemesis::Calm);
         sleep(4 * LEASE).await;
         (end, sent)

@@ -1,4 +1,5 @@
-//! Futures that wait in a queue, here or in the store, and locks that are kept after their holder.
+//! Futures that wait in the queue of their process or of the store, and locks that are kept after
+//! their holder.
 
 use std::future::pending;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use super::world::{Case, LEASE, OTHER_KEY, World, ticks};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// As long as another has what is wanted.
+/// How long another process holds the lock.
 const BUSY: Duration = Duration::from_millis(11);
 
 fn patient() -> LockOptions {
@@ -23,7 +24,7 @@ async fn asks(manager: LockManager, options: LockOptions) -> Result<(), Error> {
     manager.acquire("a", options).await.map(drop)
 }
 
-/// Another call of ours has the lock, and lets go after a while.
+/// Another call of our process holds the lock and releases it after a while.
 async fn held_by_us(world: &World) {
     let guard = world.held(LockOptions::new()).await;
     tokio::spawn(async move {
@@ -40,7 +41,7 @@ const HANDED: Scenario = Scenario::of("acquire: handed over by another call of o
 })
 .ends("ok", 1, 31);
 
-/// Red without: taking what was told out of a place that is dropped.
+/// Red without: accepting the notification of a queue place that is dropped.
 #[test]
 fn an_acquire_that_is_handed_the_lock_leaves_nothing() {
     HANDED.sweep();
@@ -57,13 +58,13 @@ const HANDED_BODY: Scenario = Scenario::of("with_lock: handed over, a body, a re
 })
 .ends("ok", 6, 137);
 
-/// Red without: a guard that gives its lock back when it is dropped.
+/// Red without: a guard that releases its lock when it is dropped.
 #[test]
 fn a_body_whose_lock_was_handed_off_leaves_nothing() {
     HANDED_BODY.sweep();
 }
 
-/// It wants another lease than the one that is free, so its turn is to ask the store.
+/// The call wants another lease than the one that is handed off, so its turn is to ask the store.
 const TURN_TO_ASK: Scenario = Scenario::of("acquire: its turn in our line is to ask", |world| {
     Box::pin(async move {
         held_by_us(&world).await;
@@ -72,13 +73,13 @@ const TURN_TO_ASK: Scenario = Scenario::of("acquire: its turn in our line is to 
 })
 .ends("ok", 4, 153);
 
-/// Red without: standing in the store's line behind what is given back later.
+/// Red without: queueing in the store behind a lock that is released later.
 #[test]
 fn an_acquire_whose_turn_is_to_ask_leaves_nothing() {
     TURN_TO_ASK.sweep();
 }
 
-/// No process tells it: it looks again when the lease of the other is over.
+/// The caller is not notified: it asks again when the lease of the dead holder is over.
 const LAPSES: Scenario = Scenario::of("acquire: in line behind a lease that ends", |world| {
     Box::pin(async move {
         let dead = LockOptions::new().ttl(10 * MS).renew(false);
@@ -88,7 +89,7 @@ const LAPSES: Scenario = Scenario::of("acquire: in line behind a lease that ends
 })
 .ends("ok", 6, 175);
 
-/// Red without: a release that takes a claim out of the line.
+/// Red without: a release that removes a claim from the queue.
 #[test]
 fn an_acquire_behind_a_lease_that_ends_by_itself_leaves_nothing() {
     LAPSES.sweep();
@@ -111,7 +112,7 @@ fn an_acquire_of_two_keys_of_which_one_is_busy_leaves_neither() {
     ALL.sweep();
 }
 
-/// Kept by a manager that lives on, for less time than a round trip.
+/// The manager lives on and keeps the lock for less than a round trip.
 const LINGERS: Scenario = Scenario::of("with_lock: twice, by a lock that lingers", |world| {
     Box::pin(async move {
         let builder = LockManager::builder().store(world.store.clone()).service("ours");
@@ -134,7 +135,7 @@ const LINGERS: Scenario = Scenario::of("with_lock: twice, by a lock that lingers
 })
 .ends("ok", 7, 199);
 
-/// Red without: giving up what was kept long enough.
+/// Red without: releasing a lock that was kept long enough.
 #[test]
 fn a_lock_that_lingers_is_given_up_whatever_is_dropped() {
     LINGERS.sweep();
@@ -150,7 +151,7 @@ const AT_LEAST: Scenario = Scenario::of("with_lock: held for a while at least", 
 })
 .ends("ok", 6, 205);
 
-/// Red without: a guard that gives its lock back when it is dropped.
+/// Red without: a guard that releases its lock when it is dropped.
 #[test]
 fn a_lock_that_is_held_at_least_for_a_while_is_free_after_that() {
     AT_LEAST.sweep();

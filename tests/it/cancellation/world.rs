@@ -1,4 +1,5 @@
-//! What a future under test lives in: a fresh store, our manager, and others who want the same.
+//! The surroundings of a future under test: a fresh store, our manager, and other clients that want
+//! the same locks.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -11,25 +12,24 @@ use tokio::time::{Instant, sleep};
 
 use super::stepped::{Stepped, TRIP};
 
-/// The longest lease that a future under test asks for: much longer than any command takes, so
-/// that nothing is free because a lease ended.
+/// The longest lease that a future under test asks for. Much longer than any command takes, so no
+/// lock becomes free by expiry.
 pub(super) const LEASE: Duration = Duration::from_millis(300);
 
-/// How long a late answer takes: longer than the lease that it grants.
+/// How long a late reply takes: longer than the lease that it grants.
 const LATE: Duration = Duration::from_millis(375);
 
-/// How much longer a slow request takes: so long that its answer is too late, when its lease has
-/// just begun.
+/// How much longer a slow request takes: its reply comes just too late, right after its lease
+/// began.
 const SLOW: Duration = Duration::from_millis(294);
 
-/// Whatever is under way has come to its end after so long: a lease, and an entry in a queue, have ended
-/// by themselves.
+/// The time after which everything under way has ended: leases and queue entries have expired.
 pub(super) const LONG: Duration = Duration::from_millis(1_500);
 
-/// How long our manager waits in its shutdown, twice.
+/// The limit of our manager for each of the two phases of its shutdown.
 const SHUTDOWN_LIMIT: Duration = Duration::from_millis(100);
 
-/// For those who need a second key, and for `job:<id>`.
+/// The second key, and the key of `job:<id>`.
 pub(super) const OTHER_KEY: &str = "job:7";
 
 /// Every key that a future under test may lock.
@@ -46,25 +46,25 @@ impl World {
     pub(super) fn new() -> Self {
         let store = Stepped::new(LATE, SLOW);
         let builder = LockManager::builder().store(store.clone()).service("ours");
-        // Pauses this short are not random, because the timers count milliseconds.
+        // Such short delays are not randomized, because timers count milliseconds.
         let builder = builder.ttl(LEASE).retry(2).retry_delay(Duration::from_millis(1));
         let ours = builder.shutdown_timeout(SHUTDOWN_LIMIT).build().unwrap();
         Self { store, ours }
     }
 
-    /// The manager of another program, which no trouble reaches.
+    /// Returns the manager of another program, which no trouble reaches.
     pub(super) fn stranger(&self, service: &str) -> LockManager {
         let builder = LockManager::builder().store(self.store.memory().clone());
         builder.service(service).build().unwrap()
     }
 
-    /// Another program holds the key.
+    /// Makes another program hold the key.
     pub(super) async fn other_holds(&self, key: &str) -> Other {
         let guard = self.stranger("other").acquire(key, for_good()).await.unwrap();
         Other(Arc::new(Mutex::new(Some(guard))))
     }
 
-    /// Another program takes the key after a while, if it is free then.
+    /// Makes another program acquire the key after a while, if it is free then.
     pub(super) fn other_takes_after(&self, key: &'static str, time: Duration) -> Other {
         let (other, manager) = (Other::default(), self.stranger("other"));
         let takes = other.clone();
@@ -75,32 +75,32 @@ impl World {
         other
     }
 
-    /// The service that the store has as the holder of `key`.
+    /// Returns the service that holds `key` according to the store.
     pub(super) async fn owner(&self, key: &str) -> Option<String> {
         let key = LockKey::new("lock:", key).unwrap();
         let holder = self.store.memory().holder(&key).await.unwrap();
         holder.map(|holder| holder.service.expect("every manager here has a name"))
     }
 
-    /// A hold of ours, asked for before the test begins.
+    /// Acquires a lock for our manager before the test begins.
     pub(super) async fn held(&self, options: LockOptions) -> LockGuard {
         self.ours.acquire("a", options).await.unwrap()
     }
 }
 
-/// Held until it is given back.
+/// Options of a lock that is held until it is released.
 pub(super) fn for_good() -> LockOptions {
     LockOptions::new().ttl(3600 * LEASE).renew(false)
 }
 
-/// Half a round trip each, so that whatever is under way is seen at each of its stages.
+/// Sleeps half a round trip `count` times, so each stage of a command under way is a point.
 pub(super) async fn ticks(count: usize) {
     for _ in 0..count {
         sleep(TRIP / 2).await;
     }
 }
 
-/// What another program may hold.
+/// A lock that another program may hold.
 #[derive(Clone, Default)]
 pub(super) struct Other(Arc<Mutex<Option<LockGuard>>>);
 
@@ -125,10 +125,10 @@ impl Other {
     }
 }
 
-/// What is ours beside the future under test, and outlives it.
+/// What belongs to us beside the future under test, and outlives it.
 pub(super) enum Kept {
     Nothing,
-    /// A hold that goes on as if there had been no future; `max_hold` may end it.
+    /// A hold that the future must leave alone. `max_hold` may end it.
     Held {
         guard: LockGuard,
         at_most_until: Option<Instant>,
@@ -147,12 +147,12 @@ pub(super) struct Case {
 }
 
 impl Case {
-    /// A future that leaves nothing.
+    /// Creates a case of a future that leaves nothing.
     pub(super) fn of(future: impl Future<Output = Result<(), Error>> + 'static) -> Self {
         Self { future: Box::pin(future), kept: Kept::Nothing, other: Other::default() }
     }
 
-    /// Beside what another program holds.
+    /// Adds a lock that another program holds.
     pub(super) fn beside(self, other: Other) -> Self {
         Self { other, ..self }
     }
@@ -161,7 +161,7 @@ impl Case {
         Self { kept, ..self }
     }
 
-    /// A future that leaves the hold of this guard alone.
+    /// Adds the guard of a hold that the future leaves alone.
     pub(super) fn keeping_hold(self, guard: LockGuard) -> Self {
         self.keeping(Kept::Held { guard, at_most_until: None })
     }

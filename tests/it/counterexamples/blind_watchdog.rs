@@ -1,4 +1,4 @@
-//! The watchdog that keeps somebody else's lock.
+//! A watchdog that renews the lock of another process.
 
 use lockattr_tests::RedisServer;
 
@@ -6,8 +6,8 @@ use super::stage::{OURS, Stage};
 
 pub(super) const REPORTED: &[&str] = &["renewed while another held"];
 
-/// The first stands still past its lease; the second gets in; the first goes on, and so does its
-/// watchdog.
+/// The first process is stopped past its lease, and the second acquires the lock. Then the first
+/// process and its watchdog continue.
 async fn paused_past_its_lease(algorithm: &str) -> Vec<String> {
     let server = RedisServer::start().await;
     let mut stage = Stage::new(algorithm, vec![server.addr()]);

@@ -1,4 +1,4 @@
-//! The second thread that walks in.
+//! A second thread that enters the lock of the first.
 
 use lockattr_tests::RedisServer;
 
@@ -6,7 +6,7 @@ use super::stage::{OURS, Stage};
 
 pub(super) const REPORTED: &[&str] = &["two holders at once"];
 
-/// While one thread of a process holds, another one asks.
+/// While one thread of a process holds the lock, another thread asks for it.
 async fn two_threads(algorithm: &str) -> Vec<String> {
     let server = RedisServer::start().await;
     let mut stage = Stage::new(algorithm, vec![server.addr()]);
@@ -21,7 +21,7 @@ async fn two_threads(algorithm: &str) -> Vec<String> {
     stage.reports(&server).await
 }
 
-/// One thread after the other, and another process in between.
+/// One thread after the other, with another process in between.
 async fn one_after_the_other(algorithm: &str) -> Vec<String> {
     let server = RedisServer::start().await;
     let mut stage = Stage::new(algorithm, vec![server.addr()]);

@@ -1,4 +1,4 @@
-//! The release of somebody else's lock.
+//! A release of another process's lock.
 
 use lockattr_tests::RedisServer;
 
@@ -6,8 +6,8 @@ use super::stage::{OURS, Stage};
 
 pub(super) const REPORTED: &[&str] = &["released while another held", "two holders at once"];
 
-/// The first stands still past its lease; the second gets in; the first goes on and gives back; and a
-/// third tries.
+/// The first process is stopped past its lease, and the second acquires the lock. The first
+/// continues and releases, and a third process tries to acquire.
 async fn paused_past_its_lease(algorithm: &str) -> Vec<String> {
     let server = RedisServer::start().await;
     let mut stage = Stage::new(algorithm, vec![server.addr()]);

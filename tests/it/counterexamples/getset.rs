@@ -1,4 +1,4 @@
-//! The lease that ends by everybody's own clock.
+//! A lease whose end each client judges by its own clock.
 
 use lockattr_tests::RedisServer;
 
@@ -6,7 +6,8 @@ use super::stage::{OURS, Stage, TTL};
 
 pub(super) const REPORTED: &[&str] = &["two holders at once", "leaked key"];
 
-/// The second's clock is ahead of the first's by so much. Its process dies in the end.
+/// The second client's clock is ahead of the first's by `ahead` milliseconds. Its process dies at
+/// the end.
 async fn clocks_differ(algorithm: &str, ahead: i64) -> Vec<String> {
     let server = RedisServer::start().await;
     let mut stage = Stage::new(algorithm, vec![server.addr()]);
@@ -15,7 +16,7 @@ async fn clocks_differ(algorithm: &str, ahead: i64) -> Vec<String> {
     stage.order(second, "acquire").await;
     stage.order(second, "check").await;
     stage.gets(first, "check").await;
-    // Its value was overwritten: it cannot give back what it has.
+    // Its value was overwritten, so it cannot release its lock.
     let given_back = stage.order(first, "release").await;
     if given_back == "no" {
         return stage.reports(&server).await;
@@ -26,7 +27,7 @@ async fn clocks_differ(algorithm: &str, ahead: i64) -> Vec<String> {
     stage.reports(&server).await
 }
 
-/// More than a lease.
+/// Returns more milliseconds than a lease has.
 fn far() -> i64 {
     i64::try_from(TTL.as_millis()).expect("a few seconds") * 10
 }
@@ -41,7 +42,7 @@ async fn a_client_whose_clock_is_ahead_takes_the_lock_from_its_holder() {
     assert_eq!(clocks_differ("getset", far()).await, REPORTED);
 }
 
-/// It asks no process's clock what time it is, so there is none to set wrong.
+/// Ours reads no client's clock, so a wrong clock has no effect.
 #[tokio::test]
 async fn ours_is_right_under_the_same_steps() {
     assert_eq!(clocks_differ(OURS, far()).await, [""; 0]);

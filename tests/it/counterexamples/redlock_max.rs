@@ -1,4 +1,4 @@
-//! The fencing token that goes back.
+//! A fencing token that goes backwards.
 
 use lockattr_tests::{Independents, Proxy, RedisServer, eventually};
 
@@ -6,7 +6,7 @@ use super::stage::{Client, LIMIT, OURS, Stage};
 
 pub(super) const REPORTED: &[&str] = &["a smaller fencing token later"];
 
-/// Nothing gets through to these servers, and the caller learns so.
+/// Makes these servers unreachable. Clients get an error.
 async fn away(proxies: &[Proxy], numbers: &[usize]) {
     for number in numbers {
         proxies[*number].refuse().await;
@@ -20,14 +20,14 @@ async fn back(proxies: &[Proxy], numbers: &[usize]) {
     }
 }
 
-/// Three that keep what they count.
+/// Starts three servers that persist their counters.
 async fn durable() -> Independents {
     let server = RedisServer::builder().appendonly();
     Independents::builder().count(3).servers(server).start().await
 }
 
-/// Two attempts reach the first of three servers only, whose counter gets ahead. Then one client
-/// reaches that one and the second; and after it has given back, another reaches the second and the
+/// Two attempts reach only the first of three servers, so its counter gets ahead. Then one client
+/// reaches the first and the second. After its release, another client reaches the second and the
 /// third.
 async fn majorities_differ(algorithm: &str) -> Vec<String> {
     let servers = durable().await;
@@ -52,7 +52,7 @@ async fn majorities_differ(algorithm: &str) -> Vec<String> {
     stage.reports(&servers).await
 }
 
-/// What was refused a moment ago may be refused once more.
+/// Acquires with retries, since the outage may refuse another attempt.
 async fn gets_in(stage: &mut Stage<'_>, client: Client) {
     let acquires = async || stage.order(client, "acquire").await.starts_with("yes");
     eventually(LIMIT, "it gets in", acquires).await;

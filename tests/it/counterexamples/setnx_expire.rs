@@ -1,4 +1,4 @@
-//! The lock that no process has and no process gets.
+//! A lock that is never released, because its holder died before it set the TTL.
 
 use lockattr_tests::{Fault, Proxy, RedisServer, eventually};
 
@@ -6,7 +6,7 @@ use super::stage::{KEY, OURS, Stage, TTL};
 
 pub(super) const REPORTED: &[&str] = &["leaked key"];
 
-/// The process is killed when its lock is there, and what it says next is still on the way.
+/// The process is killed once its `SETNX` has taken effect, and before its `EXPIRE` arrives.
 async fn killed_in_between(algorithm: &str) -> Vec<String> {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
@@ -29,7 +29,7 @@ async fn nothing_fails(algorithm: &str) -> Vec<String> {
     stage.gets(first, "check").await;
     stage.gets(first, "release").await;
     stage.gets(second, "acquire").await;
-    // Killed too, but not in between: its key ends.
+    // This process is killed too, but after both commands: its key expires.
     stage.reports(&server).await
 }
 

@@ -1,4 +1,5 @@
-//! Where a counterexample is shown: servers, processes that take orders, and the history that they write.
+//! The setup of a counterexample: servers, processes that take commands, and the history they
+//! write.
 
 use std::time::Duration;
 
@@ -7,22 +8,22 @@ use lockattr_tests::{Node, RedisServer, ResourceFile, Servers, eventually, node}
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-/// What a lock's name is on the server, for all algorithms.
+/// The key of the lock on the server, for all algorithms.
 pub(super) const KEY: &str = "lock:counterexamples";
 
-/// The article's, or ours.
+/// The name of our algorithm.
 pub(super) const OURS: &str = "lockattr";
 
 /// Long enough for a few steps in between on a busy machine.
 pub(super) const TTL: Duration = Duration::from_secs(2);
 
-/// Longer than a lease, and a server that is late.
+/// Longer than a lease plus the delay of a server.
 pub(super) const LIMIT: Duration = Duration::from_secs(6);
 
-/// A key that is still there so long after all are dead never ends.
+/// Reported for a key that still exists at this time after all processes are dead.
 const LEAKED: &str = "leaked key";
 
-/// Processes that use one algorithm, over these servers.
+/// Processes that use one algorithm over these servers.
 pub(super) struct Stage<'a> {
     algorithm: &'a str,
     addrs: Vec<String>,
@@ -50,12 +51,13 @@ impl<'a> Stage<'a> {
         Self { compares_tokens, ..Self::new(algorithm, addrs) }
     }
 
-    /// One more process.
+    /// Starts one more process.
     pub(super) fn enters(&mut self) -> Client {
         self.enters_with_clock(0, 0)
     }
 
-    /// One whose clock is `ahead` by milliseconds, or stands at `now`. Ours asks no such clock.
+    /// Starts a process whose clock is `ahead` by milliseconds, or fixed at `now`. Our algorithm
+    /// reads no clock of a client.
     pub(super) fn enters_with_clock(&mut self, ahead: i64, now: i64) -> Client {
         let node = node!(
             "counterexample",
@@ -74,17 +76,17 @@ impl<'a> Stage<'a> {
         Client(self.nodes.len() - 1)
     }
 
-    /// Says what is to be done, and does not wait for it.
+    /// Sends a command without waiting for the result.
     pub(super) async fn tell(&mut self, Client(client): Client, order: &str) {
         self.nodes[client].say(order).await;
     }
 
-    /// Has the process do something, and says what it was told.
+    /// Sends a command and returns the process's result.
     pub(super) async fn order(&mut self, client: Client, order: &str) -> String {
         self.order_chain(client, order, 0).await
     }
 
-    /// The same of one of its threads.
+    /// Like `order`, for one thread of the process.
     pub(super) async fn order_chain(
         &mut self,
         Client(client): Client,
@@ -95,7 +97,7 @@ impl<'a> Stage<'a> {
         self.nodes[client].line().await
     }
 
-    /// [`order`](Self::order), for what has to be done.
+    /// Sends a command, as [`order`](Self::order) does, and fails unless it succeeds.
     pub(super) async fn gets(&mut self, client: Client, order: &str) {
         let told = self.order(client, order).await;
         assert!(told.starts_with("yes"), "{}: {order}: {told}", self.algorithm);
@@ -112,7 +114,7 @@ impl<'a> Stage<'a> {
         self.nodes[client].kill();
     }
 
-    /// Stands still until the lock is free by itself.
+    /// Stops the process until the lock has expired.
     pub(super) async fn sleeps_past_its_lease(
         &mut self,
         Client(client): Client,
@@ -127,7 +129,8 @@ impl<'a> Stage<'a> {
         self.nodes[client].continue_signal();
     }
 
-    /// Who stood still goes on and gives back what is the second one's by now; and a third tries.
+    /// The stopped process continues and releases what the second holds by now, and a third process
+    /// tries to acquire.
     pub(super) async fn gives_back_late(&mut self, first: Client, second: Client, third: Client) {
         self.wakes(first);
         self.order(first, "release").await;
@@ -137,7 +140,7 @@ impl<'a> Stage<'a> {
         self.gets(second, "check").await;
     }
 
-    /// What the checker reports, when all processes are dead.
+    /// Kills all processes and returns what the checker reports.
     pub(super) async fn reports(mut self, servers: &impl Servers) -> Vec<String> {
         for node in &mut self.nodes {
             node.kill();
@@ -164,7 +167,7 @@ impl<'a> Stage<'a> {
         damage
     }
 
-    /// The answer to what was [told](Self::tell).
+    /// Returns the result of a command sent by [`tell`](Self::tell).
     pub(super) async fn answers(&mut self, Client(client): Client) -> String {
         self.nodes[client].line().await
     }
@@ -178,12 +181,12 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Whether the lock is still taken when a whole lease has passed since its last holder was killed.
+/// Returns whether the lock still exists a whole lease after its last holder was killed.
 async fn is_left(server: &RedisServer) -> bool {
     let cli = server.cli().await;
     let ended = Instant::now() + TTL + Duration::from_secs(1);
     while cli.value(KEY).await.is_some() {
-        // One that has no end needs no waiting for.
+        // A key without a TTL needs no waiting.
         if cli.pttl(KEY).await == -1 || Instant::now() > ended {
             return true;
         }

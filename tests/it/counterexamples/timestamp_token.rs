@@ -1,4 +1,4 @@
-//! Two owners by the same name.
+//! Two owners with the same token.
 
 use lockattr_tests::RedisServer;
 
@@ -6,11 +6,11 @@ use super::stage::{OURS, Stage};
 
 pub(super) const REPORTED: &[&str] = &["released while another held", "two holders at once"];
 
-/// When two clients ask.
+/// The time at which the two clients ask.
 const MILLISECOND: i64 = 1_700_000_000_000;
 
-/// Two begin to ask, by these clocks. The first gets in and stands still past its lease; the second
-/// gets in; the first goes on and gives back; and a third tries.
+/// Two clients ask, by these clocks. The first acquires the lock and is stopped past its lease, and
+/// the second acquires it. The first continues and releases, and a third client tries to acquire.
 async fn paused_past_its_lease(algorithm: &str, clocks: [i64; 2]) -> Vec<String> {
     let server = RedisServer::start().await;
     let mut stage = Stage::new(algorithm, vec![server.addr()]);
@@ -24,7 +24,7 @@ async fn paused_past_its_lease(algorithm: &str, clocks: [i64; 2]) -> Vec<String>
     stage.reports(&server).await
 }
 
-/// Even a pause does it no harm: the names have to be the same.
+/// Even a pause does no harm: only equal tokens do.
 #[tokio::test]
 async fn it_is_right_while_no_two_ask_in_the_same_millisecond() {
     let clocks = [MILLISECOND, MILLISECOND + 1];

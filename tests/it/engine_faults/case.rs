@@ -1,4 +1,4 @@
-//! One test on one engine: who locks there, which waits, and what there is to see in the end.
+//! One test on one engine: its holders, its waiters, and the checks at its end.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use super::{LIMIT, SLACK, SOON};
 /// One test on one engine.
 pub(crate) struct Case<'a, E> {
     pub(crate) engine: &'a E,
-    /// The lock that it is about.
+    /// The lock under test.
     pub(crate) key: &'static str,
-    /// What that lock guards.
+    /// The resource that the lock guards.
     pub(crate) resource: ResourceFile,
     alone: bool,
     _directory: TempDir,
@@ -32,18 +32,18 @@ impl<'a, E: Engine> Case<'a, E> {
         Self { alone: false, ..Self::alone(engine, key) }
     }
 
-    /// A manager with connections of its own: all that the store can tell of a process.
+    /// Returns a manager with connections of its own, so the store sees it as another process.
     pub(crate) async fn manager(&self) -> LockManager {
-        // What it is asked has an answer; many tests beside share two cores.
+        // Every request here gets a reply, but many other tests share two cores.
         connected(&self.engine.url_with("connect_timeout=5s&response_timeout=5s")).await
     }
 
-    /// One whose network can fail, with connections that have been used.
+    /// Returns a manager whose network can fail and whose connections have been used.
     pub(crate) async fn manager_over(&self, wires: &Wires) -> LockManager {
         self.warm(&wires.url_with(E::QUICK)).await
     }
 
-    /// The same with short leases.
+    /// Like `manager_over`, with short leases.
     pub(crate) async fn short_over(&self, wires: &Wires) -> LockManager {
         self.warm(&wires.url_with(&short::<E>())).await
     }
@@ -51,12 +51,12 @@ impl<'a, E: Engine> Case<'a, E> {
     async fn warm(&self, url: &str) -> LockManager {
         let manager = connected(url).await;
         let warm = manager.acquire(format!("{}_warm", self.key), patient()).await.unwrap();
-        // Without an answer it is tried again, as any release.
+        // A release without a reply is retried in the background.
         warm.release().await.ok();
         manager
     }
 
-    /// A process with short leases, over `url`, which waits for as long as it takes.
+    /// Starts a process over `url`, with the resource of this test.
     pub(crate) fn node(&self, url: &str) -> Node {
         node!("lock", url = url, resource = self.resource.path())
     }
@@ -65,7 +65,7 @@ impl<'a, E: Engine> Case<'a, E> {
         self.engine.url_with(&format!("{}&wait=60s", short::<E>()))
     }
 
-    /// Has a process take the lock.
+    /// Makes a process acquire the lock.
     pub(crate) async fn holds(&self, node: &mut Node) {
         node.say(&format!("acquire {}", self.key)).await;
         let answer = node.line().await;
@@ -76,7 +76,8 @@ impl<'a, E: Engine> Case<'a, E> {
         timeout(LIMIT, manager.acquire(self.key, patient())).await.expect("a hang").unwrap()
     }
 
-    /// A task that waits for the lock, works under it and gives it back; when it got in.
+    /// Spawns a task that waits for the lock, works under it and releases it. Returns the time of
+    /// the acquisition.
     pub(crate) fn waits(&self, manager: LockManager) -> JoinHandle<Instant> {
         let (key, resource) = (self.key, self.resource.clone());
         tokio::spawn(async move {
@@ -88,38 +89,39 @@ impl<'a, E: Engine> Case<'a, E> {
         })
     }
 
-    /// When a waiter gets in: not later than the engine promises after `since`.
+    /// Returns when the waiter acquired the lock. Fails if that was later after `since` than the
+    /// engine promises.
     pub(crate) async fn gets_in(&self, waiting: JoinHandle<Instant>, since: Instant) -> Instant {
         gets_in_within(E::GIVES_UP_WITHIN + SLACK, waiting, since).await
     }
 
-    /// A waiter for no lease's end gets in long before a lease could have ended.
+    /// Fails unless a waiter acquires the lock long before a lease could have ended.
     pub(crate) async fn gets_in_soon(&self, waiting: JoinHandle<Instant>, since: Instant) {
         gets_in_within(SOON, waiting, since).await;
     }
 
-    /// What there is of this test in the store; of all, where there are no others.
+    /// Returns what the store holds for this test, or everything if no other test uses the store.
     pub(crate) async fn left(&self) -> Vec<String> {
         let mut left = self.engine.left().await;
         left.retain(|line| self.alone || line.contains(self.key));
         left
     }
 
-    /// Nothing of ours stays.
+    /// Waits until the store holds nothing of this test.
     pub(crate) async fn nothing_left(&self) {
         let what = format!("nothing of `{}` is left", self.key);
         let limit = E::GIVES_UP_WITHIN + SLACK;
         let gone = async {
             eventually(limit, &what, async || self.left().await.is_empty()).await;
         };
-        // What is left is worth more than that something is.
+        // Fail before `eventually` does, with a message that lists what is left.
         if timeout(limit - Duration::from_secs(1), gone).await.is_err() {
             panic!("left in the store: {:#?}", self.left().await);
         }
     }
 }
 
-/// A machine under load may need more than the wait budget of a URL's settings to connect.
+/// Connects, with retries: a loaded machine may need longer than the URL's timeouts.
 pub(crate) async fn connected(url: &str) -> LockManager {
     let connected = async {
         loop {
@@ -144,20 +146,20 @@ pub(crate) async fn gets_in_within(
     got_in
 }
 
-/// Settings for short leases and short wait budgets with servers.
+/// Settings for short leases and short timeouts.
 pub(crate) fn short<E: Engine>() -> String {
     format!("{}&{}", E::SHORT, E::QUICK)
 }
 
-/// For who has to get in.
+/// Options of a waiter that must acquire the lock.
 pub(crate) fn patient() -> LockOptions {
     LockOptions::new().wait(LIMIT)
 }
 
-/// Adds one to the shelf, as a holder that is certainly one.
+/// Adds one to the resource, as a holder whose lease has just begun.
 pub(crate) async fn works(resource: &ResourceFile, guard: &LockGuard) {
     match resource.add(guard, Duration::from_millis(1)).await {
         Ok(added) => assert!(added, "its lease has just begun"),
-        Err(fenced) => panic!("{fenced}"),
+        Err(overlap) => panic!("{overlap}"),
     }
 }

@@ -1,7 +1,8 @@
-//! Networks that fail at random, each by itself, under load.
+//! Networks that fail at random and independently, under load.
 //!
-//! `LOCKATTR_CHAOS_SECONDS=600 cargo test -p lockattr-tests --test it engine_faults::redis::a_counter
-//! -- --nocapture` does it for ten minutes; `LOCKATTR_CHAOS_SEED` does the same faults again.
+//! `LOCKATTR_CHAOS_SECONDS=600 cargo test -p lockattr-tests --test it
+//! engine_faults::redis::a_counter -- --nocapture` runs it for ten minutes. `LOCKATTR_CHAOS_SEED`
+//! repeats the same faults.
 
 #![allow(clippy::print_stdout, reason = "what it takes to see a failed run again")]
 
@@ -18,7 +19,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|value| value.parse().expect(name))
 }
 
-/// Two holders at once end their process with a word about it, and so the test.
+/// A node that finds two holders at once exits with a message, and the test fails.
 pub(super) async fn a_counter_of_three_processes_loses_nothing_while_their_networks_fail<
     E: Engine,
 >(
@@ -61,7 +62,7 @@ pub(super) async fn a_counter_of_three_processes_loses_nothing_while_their_netwo
     }
     println!("{added} turns in {seconds} s");
     assert_eq!(case.resource.count(), added);
-    // What they were told in their last moment they have not read: who comes next clears up.
+    // A node may have ended before it read its last notification. The next holder cleans up.
     let next = case.manager().await;
     case.acquire(&next).await.release().await.unwrap();
     case.nothing_left().await;
@@ -69,7 +70,8 @@ pub(super) async fn a_counter_of_three_processes_loses_nothing_while_their_netwo
 
 async fn fault<E: Engine>(wires: &Wires, random: &mut StdRng) {
     match random.random_range(0..10) {
-        // Where the connection is the lock, its end makes the next one's turn at once.
+        // Where the connection is the lock, these faults end it, and the next waiter's turn comes
+        // at once.
         0 if E::OUTLIVES_ITS_CONNECTION => wires.cut().await,
         1 if E::OUTLIVES_ITS_CONNECTION => wires.swallow_replies(),
         2 if E::OUTLIVES_ITS_CONNECTION => wires.swallow(),

@@ -1,4 +1,4 @@
-//! The network of one process fails, while all others have theirs.
+//! The network of one process fails, while all others keep theirs.
 
 use std::time::Duration;
 
@@ -8,12 +8,13 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{Case, LIMIT, SLACK, TTL, patient, works};
 
-/// What becomes of the network of a holder.
+/// How the holder's network fails.
 #[derive(Clone, Copy)]
 enum Failure {
     /// Connections end, and new ones are refused.
     Cut,
-    /// Nothing arrives any more, and no process is notified. What was sent arrives when it is back.
+    /// Nothing arrives, and no connection reports an error. What was sent arrives when the network
+    /// is back.
     Silent,
 }
 
@@ -48,19 +49,20 @@ async fn away<E: Engine>(case: Case<'_, E>, failure: Failure) {
     let lost = timeout(TTL + SLACK / 3, holder.lost()).await;
     lost.expect("lost at its deadline, and not later");
     if !E::OUTLIVES_ITS_CONNECTION {
-        // Its connection is all that the server goes by.
+        // The server frees this lock only when its connection ends, so the network must come back
+        // first.
         wires.pass().await;
     }
     let (next, both) = timeout(LIMIT, waiting).await.expect("nobody gets in").unwrap();
     let after = failed.elapsed();
     assert!(after < E::GIVES_UP_WITHIN + SLACK, "the next got in after {after:?}");
-    // Where the connection is the lock, the server knows of its end before its holder does.
+    // Where the connection is the lock, the server notices its end before the holder does.
     assert!(!both || !E::OUTLIVES_ITS_CONNECTION, "the next got in beside the holder");
     works(&case.resource, &next).await;
     assert!(!case.resource.add(&holder, Duration::ZERO).await.unwrap(), "it writes no more");
     holder.release().await.unwrap_err();
     wires.pass().await;
-    // What was held has arrived by then, or has been sent again.
+    // What the network held back has arrived by now, or has been sent again.
     let warm = format!("{}_warm", case.key);
     let again = timeout(LIMIT, manager.acquire(warm, patient())).await.expect("a hang").unwrap();
     again.release().await.unwrap();
@@ -70,7 +72,7 @@ async fn away<E: Engine>(case: Case<'_, E>, failure: Failure) {
     case.nothing_left().await;
 }
 
-/// It has been told nothing: neither that it is next, nor that the lock is free.
+/// The waiter received no notification: neither a grant nor one to ask again.
 pub(super) async fn a_waiter_that_is_cut_off_gets_in_when_the_network_is_back<E: Engine>(
     case: Case<'_, E>,
 ) {
@@ -136,7 +138,7 @@ pub(super) async fn an_acquire_without_an_answer_leaves_nothing<E: Engine>(case:
     case.nothing_left().await;
 }
 
-/// Executed, or not even heard.
+/// The release was executed, or never arrived.
 pub(super) async fn a_release_without_an_answer_frees_the_lock<E: Engine>(case: Case<'_, E>) {
     let wires = Wires::before(case.engine).await;
     let manager = case.manager_over(&wires).await;
@@ -182,7 +184,7 @@ pub(super) async fn a_caller_dropped_while_nothing_passes_leaves_nothing<E: Engi
     case.nothing_left().await;
 }
 
-/// A hundred milliseconds there and back: no fault, and none is made of it.
+/// A round trip of a hundred milliseconds is not a fault, and must not be treated as one.
 pub(super) async fn a_slow_network_loses_nothing<E: Engine>(case: Case<'_, E>) {
     let wires = Wires::before(case.engine).await;
     let managers = [case.manager_over(&wires).await, case.manager_over(&wires).await];

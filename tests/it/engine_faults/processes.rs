@@ -1,4 +1,4 @@
-//! Processes that are killed (kill -9), or stand still (SIGSTOP).
+//! Processes that are killed (`kill -9`) or stopped (SIGSTOP).
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(super) async fn the_lock_of_a_killed_holder_is_the_next_ones_when_its_lease_
     case.nothing_left().await;
 }
 
-/// Its turn comes, and no process is there to take it.
+/// The turn of a killed process comes.
 pub(super) async fn the_first_in_the_queue_that_was_killed_is_passed_over<E: Engine>(
     case: Case<'_, E>,
 ) {
@@ -47,7 +47,7 @@ pub(super) async fn the_first_in_the_queue_that_was_killed_is_passed_over<E: Eng
     head.kill();
     let killed = Instant::now();
     holder.release().await.unwrap();
-    // Less than the lease of the first holder, which is what it heard of.
+    // Less than the first holder's lease, the only one that the waiter learned of.
     gets_in_within(E::GIVES_UP_WITHIN + SLACK / 2, waiting, killed).await;
     case.nothing_left().await;
 }
@@ -67,13 +67,14 @@ pub(super) async fn a_holder_that_stood_still_past_its_lease_writes_no_more<E: E
             works(&case.resource, &next).await;
             Some(next)
         }
-        // No process knows that it stands still; only its own clock tells it so afterwards.
+        // No other process can tell that the holder is stopped. Only its own clock tells it
+        // afterwards.
         false => {
             sleep(TTL + Duration::from_secs(1)).await;
             None
         }
     };
-    // Both orders are there when it goes on.
+    // Both commands are waiting when the process continues.
     holder.say("write").await;
     holder.say("release").await;
     holder.continue_signal();

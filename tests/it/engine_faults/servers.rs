@@ -1,4 +1,4 @@
-//! Servers that are killed and come back with their data, or stand still.
+//! Servers that are killed and come back with their data, or are stopped.
 
 use std::time::Duration;
 
@@ -25,13 +25,13 @@ pub(super) async fn a_restart_under_a_holder_and_waiters_makes_no_second_holder<
     if E::OUTLIVES_ITS_CONNECTION && began.elapsed() < left / 2 {
         let other = case.manager().await;
         let got_in = other.try_acquire(case.key, LockOptions::new()).await;
-        // Looked at afterwards, so a lease that is good now was so all the time.
+        // This check comes last: a lease that is valid now was valid all the time.
         holder.ensure_held().expect("it knows of nothing, and its lease is not over");
         assert!(!matches!(got_in, Ok(Some(_))), "a second holder: its lease did not survive");
     }
     case.resource.add(&holder, Duration::from_millis(1)).await.expect("nobody beside it");
     let count = case.resource.count();
-    // Its lease may have been over before the servers were back.
+    // The lease may have expired before the servers were back.
     holder.release().await.ok();
     let released = Instant::now();
     for waiting in waiting {
@@ -60,7 +60,7 @@ pub(super) async fn servers_that_stand_still_are_an_outage_and_no_loss_of_order<
     let asked = timeout(SLACK, manager.acquire("other", LockOptions::new().retry(0))).await;
     let refused = asked.expect("an answer within its limits").map(|_| ());
     assert!(matches!(refused, Err(Error::Store { .. })), "{refused:?}");
-    // A renewal may just have been answered, so the whole lease counts from here.
+    // A renewal may just have succeeded, so a whole lease counts from here.
     let lost = timeout(
         (frozen + TTL + SLACK / 3).saturating_duration_since(Instant::now()),
         holder.lost(),

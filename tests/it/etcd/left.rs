@@ -1,4 +1,4 @@
-//! What is left when a store is gone: nothing.
+//! A store that is gone leaves nothing behind.
 
 use lockattr::LockOptions;
 use lockattr_tests::{Engine, Etcd, eventually};
@@ -37,9 +37,9 @@ fn a_session_outlives_the_runtime_that_opened_it() {
     });
 }
 
-/// More than one answer has room for.
+/// More locks than fit into one reply.
 ///
-/// Red without: the next page in `Core::lines`.
+/// Red without: the next page in `Core::queues`.
 #[tokio::test]
 async fn more_locks_than_a_page_has_are_listed() {
     let etcd = Etcd::start().await;

@@ -1,4 +1,4 @@
-//! Members that die or stand still, and what a hand-off costs those that do not.
+//! Members that die or are stopped, and what a hand-off costs the others.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use tokio::time::{sleep, timeout};
 
 use super::{manager, patient};
 
-/// An election, and what an overloaded machine takes for it.
+/// An election, on an overloaded machine.
 const ELECTED: Duration = Duration::from_secs(20);
 
-/// Less than after what a claim in the queue asks again by itself.
+/// Less than the interval at which a queued claim asks again by itself.
 const PROMPT: Duration = Duration::from_secs(8);
 
-/// So that a member which is silent is found out soon.
+/// Detects a silent member soon.
 const QUICK: &str = "heartbeat=500ms";
 
 type Waiter = JoinHandle<Result<LockGuard, lockattr::Error>>;
 
-/// Each with connections of its own, in the queue one after the other.
+/// Starts waiters with connections of their own, one after the other.
 async fn waiters(etcd: &Etcd, count: usize) -> Vec<Waiter> {
     let mut waiters = Vec::new();
     for nth in 0..count {
@@ -32,7 +32,7 @@ async fn waiters(etcd: &Etcd, count: usize) -> Vec<Waiter> {
     waiters
 }
 
-/// All of them in turn, one after the other; each with a greater fencing token.
+/// Checks that all waiters acquire the lock in their order, each with a greater fencing token.
 async fn all_get_in(mut held: LockGuard, waiters: Vec<Waiter>) {
     for waiter in waiters {
         assert!(!waiter.is_finished(), "nobody gets in beside the holder");
@@ -49,7 +49,7 @@ async fn all_get_in(mut held: LockGuard, waiters: Vec<Waiter>) {
 async fn a_leader_that_is_killed_takes_no_lock_and_no_place_in_the_queue_along() {
     let etcd = Etcd::start().await;
     let killed = etcd.leader().await;
-    // Named first of all.
+    // This member is the first in the URL.
     let mut addrs = etcd.addrs();
     addrs.swap(0, killed);
     let here: LockManager = manager(&etcd.url_at(&addrs)).await;
@@ -57,7 +57,7 @@ async fn a_leader_that_is_killed_takes_no_lock_and_no_place_in_the_queue_along()
     let waiters = waiters(&etcd, 3).await;
     etcd.kill(killed);
     etcd.leader().await;
-    // Longer than the TTL: it is renewed at another.
+    // Longer than the TTL: the lock is renewed at another member.
     sleep(Duration::from_secs(11)).await;
     all_get_in(held, waiters).await;
     assert_eq!(etcd.left().await, [""; 0]);
@@ -79,7 +79,7 @@ async fn a_leader_that_stands_still_takes_no_lock_and_no_place_in_the_queue_alon
     assert_eq!(etcd.left().await, [""; 0]);
 }
 
-/// Compaction forgets what was; a waiter looks at what comes.
+/// Compaction drops old revisions; a waiter watches new ones.
 #[tokio::test]
 async fn a_line_is_served_over_a_compaction() {
     let etcd = Etcd::start().await;
@@ -94,7 +94,7 @@ async fn a_line_is_served_over_a_compaction() {
     assert_eq!(etcd.left().await, [""; 0]);
 }
 
-/// A waiter watches the one before.
+/// Each waiter watches only the entry before its own.
 #[tokio::test]
 async fn a_release_wakes_one_of_those_who_wait() {
     let etcd = Etcd::start().await;

@@ -1,11 +1,11 @@
-//! Users, and what they may.
+//! Users and their rights.
 
 use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{Engine, Etcd};
 
 use super::manager;
 
-/// With the rights that the docs name, and no others.
+/// Starts etcd with users that have exactly the rights that the docs name.
 async fn with_users() -> Etcd {
     let etcd = Etcd::start().await;
     for words in [
@@ -36,7 +36,7 @@ async fn a_user_with_the_least_rights_locks_also_after_its_token_has_ended() {
         };
         held.release().await.unwrap();
         waits.await.unwrap().unwrap().release().await.unwrap();
-        // A user that is deleted takes its tokens along.
+        // Deleting a user also invalidates its tokens.
         for words in ["user delete app", "user add app:s3cret/", "user grant-role app locker"] {
             let words = std::iter::once("--user=root:root").chain(words.split(' '));
             etcd.ctl(&words.collect::<Vec<_>>()).await;

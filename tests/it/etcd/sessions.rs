@@ -1,4 +1,4 @@
-//! The lease that carries the locks of a store.
+//! The etcd lease that carries the locks of a store.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::{SOON, TTL, acquire, claim, manager, patient, release};
 #[tokio::test]
 async fn a_session_that_is_revoked_by_hand_is_lost_at_once() {
     let etcd = Etcd::start().await;
-    // Renewals, a third of this apart, come too late to be the ones that notice.
+    // Renewals are a third of `ttl` apart, too late to be the first to notice.
     let long = format!("{}?session_timeout=240s&ttl=120s", etcd.url());
     let (here, there) = (manager(&long).await, manager(&etcd.url()).await);
     let held = here.acquire("revoked", LockOptions::new()).await.unwrap();
@@ -26,12 +26,12 @@ async fn a_session_that_is_revoked_by_hand_is_lost_at_once() {
     let next = timeout(SOON, waits).await.expect("it is free").unwrap().unwrap();
     assert!(next.fencing_token() > held.fencing_token());
     next.release().await.unwrap();
-    // A new session takes the place of the old one.
+    // A new session replaces the old one.
     here.acquire("revoked", LockOptions::new()).await.unwrap().release().await.unwrap();
     assert_eq!(etcd.left().await, [""; 0]);
 }
 
-/// Where an election let an old session live for longer than its store believed in it.
+/// An election may extend an old session beyond the time that its store expects.
 #[tokio::test]
 async fn an_entry_of_an_earlier_session_is_not_taken_for_ours() {
     let etcd = Etcd::shared().await;
@@ -65,7 +65,7 @@ async fn a_lock_is_held_for_longer_than_a_session_lasts_by_itself() {
     assert_eq!(etcd.keys("longer:").await, [""; 0]);
 }
 
-/// A `ttl` that the session may not outlast would be a promise that no process keeps.
+/// A `ttl` that may outlast the session could not be guaranteed.
 #[tokio::test]
 async fn a_lease_longer_than_the_session_certainly_lives_is_refused() {
     let etcd = Etcd::shared().await;

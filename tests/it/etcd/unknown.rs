@@ -1,4 +1,4 @@
-//! Questions whose answers are lost, and those that come true later.
+//! Requests whose replies are lost, and requests that take effect late.
 
 use std::time::Duration;
 
@@ -38,13 +38,14 @@ async fn an_entry_whose_answer_was_lost_is_found_again() {
     assert_eq!(etcd.keys("etcd:lost/").await, [""; 0]);
 }
 
-/// The member that was asked stands still, another is asked to forget it, and then the first goes on.
+/// The first member is stopped with a request, another member gets the release, and then the first
+/// continues.
 #[tokio::test]
 async fn a_question_that_arrives_after_its_release_makes_no_entry() {
     let etcd = Etcd::start().await;
     for n in 0..5 {
         let leader = etcd.leader().await;
-        // Followers: what a leader has not heard before it is deposed, no process does.
+        // Both are followers: a request that a leader has not read before it is deposed is lost.
         let (asked, other) = ((leader + 1) % 3, (leader + 2) % 3);
         let addrs = [asked, other].map(|nth| etcd.addrs()[nth].clone());
         let store = EtcdStore::open(&format!("{}?{QUICK}", etcd.url_at(&addrs))).unwrap();

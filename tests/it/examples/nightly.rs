@@ -1,4 +1,4 @@
-//! The example `nightly`: one node of three runs the job, and the others say who did.
+//! The example `nightly`: one node of three runs the job, and the others name that node.
 
 use lockattr_tests::{Cli, assert_nothing_left_within};
 
@@ -6,7 +6,7 @@ use super::{SOON, Store, count};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_nightly");
 
-/// Red without: `hold_at_least` in the attribute: the job is over when the second node comes.
+/// Red without: `hold_at_least` in the attribute. The job is over before the second node asks.
 #[tokio::test]
 async fn the_nightly_job_runs_on_one_node_of_three_and_the_others_name_it() {
     for store in Store::all().await {
@@ -23,7 +23,7 @@ async fn the_nightly_job_runs_on_one_node_of_three_and_the_others_name_it() {
 }
 
 impl Store {
-    /// The night stays taken after the processes are gone, and is free by itself.
+    /// Checks that the lock outlives the processes and then expires.
     async fn assert_kept_and_then_nothing_left(&self) {
         let Self::Redis(server) = self else { return self.assert_nothing_left().await };
         let cli: Cli = server.cli().await;

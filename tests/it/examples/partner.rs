@@ -1,8 +1,8 @@
-//! The example `partner`: the whole fleet keeps to what one partner allows.
+//! The example `partner`: the whole fleet respects the partner's limit.
 
 use super::{Store, count};
 
-/// Red without: `permits` in the attribute; the rate without `hold_at_least`.
+/// Red without: `permits` in the attribute. The rate needs `hold_at_least`.
 #[tokio::test]
 async fn the_partner_has_to_refuse_no_process_that_asks_under_a_permit() {
     for store in Store::all().await {
@@ -10,7 +10,7 @@ async fn the_partner_has_to_refuse_no_process_that_asks_under_a_permit() {
         let words = ["with permits: 24 calls, 3 at once, 0 refused, "];
         assert_eq!(count(&said, &words), 1, "{said:#?}");
         assert_eq!(count(&said, &["without permits: 24 calls, "]), 1, "{said:#?}");
-        // Eight calls under each permit, of which the first seven keep it for a tenth of a second.
+        // Eight calls use each permit, and each of the first seven keeps it for 100 ms.
         let last = said.last().and_then(|line| line.split(", ").last());
         let took = last.and_then(|took| took.strip_suffix(" ms")?.parse::<u32>().ok());
         assert!(took.is_some_and(|took| took >= 600), "{said:#?}");

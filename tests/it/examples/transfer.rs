@@ -1,8 +1,8 @@
-//! The example `transfer`: not a cent comes or goes under the locks, and no process waits forever.
+//! The example `transfer`: with the locks no cent is lost or gained, and no process waits forever.
 
 use super::{Store, count};
 
-/// Red without: the attribute over `transfer`, or one of its two keys.
+/// Red without: the attribute on `transfer`, or one of its two keys.
 #[tokio::test]
 async fn transfers_in_both_directions_conserve_the_money() {
     for store in Store::all().await {

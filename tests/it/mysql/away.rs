@@ -1,4 +1,4 @@
-//! The server is killed, stands still, or ends a connection.
+//! The server is killed, is stopped, or ends a connection.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ async fn nothing_left(server: &MariaDb) {
     }
 }
 
-/// Without wait budget, in which the manager would try again.
+/// Acquires without wait budget, so the manager cannot retry.
 async fn works(manager: &LockManager) {
     let asked = manager.try_acquire("a", LockOptions::new()).await.unwrap();
     asked.expect("it is free").release().await.unwrap();
@@ -38,7 +38,7 @@ async fn a_connection_that_was_ended_while_idle_costs_no_process_an_error() {
         );
         let ids: Vec<String> = database.server.query(&database.name, &ours).await;
         for id in ids[0].split(',') {
-            // With one of those that listen goes the other.
+            // Ending one of the listening connections may end the other.
             let _gone =
                 database.server.cli(&database.name).await.query_drop(format!("KILL {id}")).await;
         }
@@ -48,8 +48,8 @@ async fn a_connection_that_was_ended_while_idle_costs_no_process_an_error() {
     database.holds_nothing().await;
 }
 
-/// What the server was asked before it stood still, it may do when it goes on: then the release must
-/// come after it.
+/// A stopped server may execute a request when it continues, so the release must follow the
+/// request.
 #[tokio::test]
 async fn an_acquire_without_an_answer_is_undone_when_the_server_goes_on() {
     let server = MariaDb::start().await;
@@ -57,7 +57,7 @@ async fn an_acquire_without_an_answer_is_undone_when_the_server_goes_on() {
     let manager = LockManager::connect(&url).await.unwrap();
     for round in 0..5 {
         let key = format!("a{round}");
-        // So that it is made and told where to find it.
+        // Opens a connection first, so the client knows its id.
         manager.acquire("first", LockOptions::new()).await.unwrap().release().await.unwrap();
         server.freeze();
         let asked = manager.acquire(&key, LockOptions::new().wait(Duration::ZERO)).await;
@@ -69,8 +69,8 @@ async fn an_acquire_without_an_answer_is_undone_when_the_server_goes_on() {
     }
 }
 
-/// The same where the way to the server stood still, on one connection: a release over another may be
-/// quicker than that.
+/// The same when the network to the server is silent on one connection: a release over another
+/// connection may arrive first.
 #[tokio::test]
 async fn what_arrives_behind_its_release_is_not_done() {
     let server = MariaDb::start().await;
@@ -79,7 +79,7 @@ async fn what_arrives_behind_its_release_is_not_done() {
     let url = format!("{}?{query}", server.url_at(&[addr]));
     let manager = LockManager::connect(&url).await.unwrap();
     manager.acquire("first", LockOptions::new()).await.unwrap().release().await.unwrap();
-    // All connections that there are; not those that come.
+    // Holds all existing connections, but no new ones.
     held.send_modify(|held| held.below = held.made);
     let before = held.borrow().made;
     let asked = manager.acquire("a", LockOptions::new().wait(Duration::ZERO)).await;
@@ -92,14 +92,14 @@ async fn what_arrives_behind_its_release_is_not_done() {
     nothing_left(&server).await;
 }
 
-/// How many connections were made, and which of them are held: those with a smaller number.
+/// The number of connections, and which of them are held: those with a smaller number than `below`.
 #[derive(Default)]
 struct Held {
     made: usize,
     below: usize,
 }
 
-/// A way to the server on which what clients say can be held, on some of their connections.
+/// Starts a proxy that can hold what clients send on some of their connections.
 async fn way_to(server: String) -> (String, watch::Sender<Held>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap().to_string();
@@ -128,7 +128,7 @@ async fn way_to(server: String) -> (String, watch::Sender<Held>) {
     (addr, held)
 }
 
-/// What was committed is there still; and a release on a connection that died is sent again.
+/// Committed rows survive, and a release on a dead connection is sent again.
 #[tokio::test]
 async fn a_lock_outlives_a_restart_of_the_server() {
     let server = MariaDb::start().await;
@@ -166,10 +166,10 @@ async fn a_waiter_outlives_a_restart_of_the_server() {
     let line = "SELECT COUNT(*) FROM lockattr_line";
     let stands = async || server.query::<i64>("lockattr", line).await == [1];
     eventually(LIMIT, "it stands in line", stands).await;
-    // And knows that.
+    // Gives the waiter the time to receive that reply.
     sleep(Duration::from_millis(500)).await;
     server.restart().await;
-    // Long before it looks by itself, fifteen seconds after it asked.
+    // Long before it asks again by itself, fifteen seconds after its last request.
     let hears = "SELECT COUNT(*) FROM lockattr_line \
                  WHERE IS_USED_LOCK(CONCAT('lockattr:', ear)) IS NOT NULL";
     let again = async || server.query::<i64>("lockattr", hears).await == [1];

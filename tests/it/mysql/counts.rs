@@ -1,4 +1,4 @@
-//! Fencing tokens only grow, whatever becomes of the counter and the clock.
+//! Fencing tokens only grow, whatever happens to the counter and the clock.
 
 use lockattr::{FencingToken, LockManager, LockOptions};
 
@@ -22,7 +22,7 @@ async fn a_counter_that_is_lost_goes_on_by_the_clock() {
     database.holds_nothing().await;
 }
 
-/// The counter is where the server's clock was before it went back.
+/// The counter has the time that the server's clock showed before it went back.
 #[tokio::test]
 async fn a_clock_that_goes_back_does_not_take_the_counter_along() {
     let database = Database::new().await;
@@ -36,7 +36,7 @@ async fn a_clock_that_goes_back_does_not_take_the_counter_along() {
     database.holds_nothing().await;
 }
 
-/// Locks taken together have one number, that is above those of all of them.
+/// Locks acquired together have one fencing token, which is greater than the last token of each.
 ///
 /// Red without: the second loop in `count.sql`.
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What a server, a user or a key may be set to, and does not matter.
+//! Settings of a server, a user or a key that make no difference.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use tokio::time::sleep;
 
 use super::LIMIT;
 
-/// Modes that change what SQL means, another time zone, the strictest isolation, and a binary log.
+/// Modes that change the meaning of SQL, another time zone, the strictest isolation, and a binary
+/// log.
 #[tokio::test]
 async fn a_server_that_is_set_otherwise_makes_no_difference() {
     let server = MariaDb::with(&[
@@ -45,11 +46,12 @@ async fn a_server_that_is_set_otherwise_makes_no_difference() {
     eventually(LIMIT, "nothing is left", async || server.left_in("odd").await.is_empty()).await;
 }
 
-/// A waiter is asking one question all the time, which may take longer than such a limit: with leases
-/// it is a `SELECT`, which both servers limit; with `lock=session` a `CALL`, which only MariaDB does.
+/// A waiter has one statement running all the time, which may exceed such a limit. With leases it
+/// is a `SELECT`, which both servers limit; with `lock=session` it is a `CALL`, which only MariaDB
+/// limits.
 #[tokio::test]
 async fn a_waiter_stays_in_the_queue_where_the_server_limits_statements() {
-    // In seconds there, in milliseconds here.
+    // MySQL's option is in milliseconds, MariaDB's in seconds.
     let limit =
         if MariaDb::runs_mysql() { "--max-execution-time=1000" } else { "--max-statement-time=1" };
     let server = MariaDb::with(&[limit]).await;
@@ -69,15 +71,15 @@ async fn a_waiter_stays_in_the_queue_where_the_server_limits_statements() {
         );
         let sleeping = async || server.query::<i64>("mysql", &waits).await;
         let mut first = Vec::new();
-        // Of leases, the holder listens as well.
+        // With leases, the holder listens as well.
         let all = async || {
             first = sleeping().await;
             first.len() == sleepers
         };
         eventually(LIMIT, "it waits", all).await;
         sleep(Duration::from_millis(2500)).await;
-        // They may be awake for a moment. A connection whose question was ended is replaced, and does not
-        // come back.
+        // Both may be awake for a moment. A connection whose statement was ended is replaced and
+        // does not come back.
         let same = async || {
             let now = sleeping().await;
             first.iter().all(|id| now.contains(id))

@@ -1,4 +1,4 @@
-//! What those leave behind who came to an end, and what clears it up.
+//! What processes that are gone leave behind, and what removes it.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn what_no_process_comes_back_for_is_swept() {
     node.kill();
     waits.kill();
     eventually(LIMIT, "it is gone", async || database.number(line).await == 0).await;
-    // Two minutes later.
+    // As if two minutes had passed.
     database.execute("UPDATE lockattr_locks SET ends = ends - 120000000").await;
     // The first command on each new connection is followed by a sweep.
     let manager = database.manager("").await;
@@ -30,13 +30,13 @@ async fn what_no_process_comes_back_for_is_swept() {
     database.holds_nothing().await;
 }
 
-/// A process was told something while it died.
+/// A process was sent a notification while it died.
 #[tokio::test]
 async fn what_came_for_a_process_that_is_gone_goes_while_another_listens() {
     let database = Database::new().await;
     let manager = database.manager("heartbeat=300ms").await;
     manager.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
-    // It has looked once when it began to listen.
+    // The listener has read the table once when it began to listen.
     sleep(Duration::from_millis(200)).await;
     for _ in 0..3 {
         let news = "INSERT INTO lockattr_news (ear, inbox, message) \
@@ -47,7 +47,7 @@ async fn what_came_for_a_process_that_is_gone_goes_while_another_listens() {
     drop(manager);
 }
 
-/// Red without: nothing in particular; an expired row must not keep the next one out.
+/// Red without: nothing in particular. An expired row must not keep the next caller out.
 #[tokio::test]
 async fn a_lease_that_is_over_is_taken_over() {
     let database = Database::new().await;

@@ -1,4 +1,4 @@
-//! What may stand in a `mysql://` URL, and what errors say about the server.
+//! The settings of a `mysql://` URL, and what errors report about the server.
 
 use lockattr::{Error, LockManager, LockOptions};
 
@@ -38,7 +38,7 @@ async fn a_wrong_password_and_an_unknown_database_are_named_and_no_password() {
     }
 }
 
-/// A login with everything that has to be escaped in a URL.
+/// A login with every character that a URL must escape.
 #[tokio::test]
 async fn a_password_is_escaped_as_in_any_url() {
     let database = Database::new().await;

@@ -1,7 +1,8 @@
-//! MySQL itself, whatever the other tests run on: MariaDB knows functions that MySQL has dropped.
+//! MySQL itself, whichever server the other tests use: MariaDB has functions that MySQL has
+//! dropped.
 //!
-//! The program is what `LOCKATTR_NEWEST_MYSQL` names. Where that is not set, this test reports it and looks
-//! at nothing.
+//! `LOCKATTR_NEWEST_MYSQL` names the program. If it is not set, the test reports that and checks
+//! nothing.
 
 use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{MariaDb, eventually};
@@ -17,7 +18,7 @@ async fn server() -> Option<MariaDb> {
     server
 }
 
-/// Both forms make their tables, lock, hand off, and count.
+/// Both lock forms create their tables, lock, hand off, and count.
 #[tokio::test]
 async fn mysql_itself_locks_with_leases_and_with_sessions() {
     let Some(server) = server().await else { return };

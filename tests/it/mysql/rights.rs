@@ -1,4 +1,4 @@
-//! A user with the rights which the docs name, and no others.
+//! A user with exactly the rights that the docs name.
 
 use std::process::{Command, Stdio};
 
@@ -41,12 +41,12 @@ async fn a_user_who_may_not_create_learns_what_to_run_and_works_then() {
     database.holds_nothing().await;
 }
 
-/// Two users, neither of whom may `KILL` the other's queries: the docs promise ten seconds.
+/// Two users, neither of which may `KILL` the other's queries: the docs promise ten seconds.
 #[tokio::test]
 async fn a_process_that_may_not_be_woken_looks_by_itself_in_time() {
     let database = Database::new().await;
     let name = &database.name;
-    // So that the tables are there.
+    // Creates the tables.
     drop(database.manager("").await);
     let mut managers = Vec::new();
     for user in ["one", "other"] {
@@ -71,12 +71,13 @@ async fn a_process_that_may_not_be_woken_looks_by_itself_in_time() {
     guard.release().await.unwrap();
     next.await.unwrap();
     let after = released.elapsed().as_secs();
-    // Sooner, somebody has woken it.
+    // If it were sooner, another process would have woken it.
     assert!((3..13).contains(&after), "after {after} s");
     database.holds_nothing().await;
 }
 
-/// As the docs say: with the client, and by somebody who may; twice does no harm.
+/// Runs the migration as the docs describe: with the client, as a user with the rights. Running it
+/// twice does no harm.
 fn migrate(database: &Database) {
     let addr = database.server.addr();
     let port = addr.rsplit(':').next().expect("a port");

@@ -12,7 +12,7 @@ async fn manager(database: &Database) -> LockManager {
     database.manager("lock=session&ttl=3s").await
 }
 
-/// The connections that have a lock of ours, and not only their names.
+/// Returns the connections that hold one of our locks.
 async fn holders(database: &Database) -> Vec<i64> {
     let lock = format!(
         "SELECT COALESCE(IS_USED_LOCK(CONCAT('lockattr:lock:', \
@@ -55,7 +55,7 @@ async fn a_lock_is_held_for_longer_than_its_ttl() {
     assert!(holders(&database).await.is_empty());
 }
 
-/// No TTL is waited for.
+/// The next caller waits for no TTL.
 ///
 /// Red without: a connection for each lock (a lease would keep it for 60 s).
 #[tokio::test]
@@ -146,7 +146,7 @@ async fn databases_are_kept_apart() {
     first.release().await.unwrap();
 }
 
-/// Red without: the arm for `NOT_OWNER` in `Sessions::evict`.
+/// Red without: the arm for `NOT_OWNER` in `Sessions::force_release`.
 #[tokio::test]
 async fn a_process_that_may_not_end_a_connection_learns_what_to_do() {
     let database = Database::new().await;

@@ -1,4 +1,4 @@
-//! A waiter is notified, and asks nothing meanwhile.
+//! A waiter is notified, and sends no requests meanwhile.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{Database, LIMIT};
 
-/// Twenty processes' worth of waiters, each with four connections.
+/// As many waiters as twenty processes, each with four connections.
 #[tokio::test]
 async fn twenty_waiters_ask_nothing_while_nothing_changes() {
     let server = MariaDb::with(&[]).await;
@@ -42,7 +42,7 @@ async fn twenty_waiters_ask_nothing_while_nothing_changes() {
     let before = questions().await;
     sleep(Duration::from_secs(5)).await;
     let asked = questions().await - before;
-    // Each sleeping query is begun anew every ten seconds: at most once in five.
+    // Each sleeping query is restarted every ten seconds: at most once in five seconds.
     assert!(asked <= 20 + 1 + 2, "{asked} statements in five seconds of nothing");
 
     held.release().await.unwrap();
@@ -67,7 +67,7 @@ async fn a_waiter_that_was_killed_is_passed_over_at_once() {
     });
     eventually(LIMIT, "both do", async || database.number(line).await == 2).await;
     dead.kill();
-    // The server has to see the end of its connections first.
+    // The server must first notice that its connections have ended.
     let ears =
         "SELECT COUNT(*) FROM lockattr_line WHERE IS_USED_LOCK(CONCAT('lockattr:', ear)) > 0";
     let asked = Instant::now();
@@ -80,7 +80,8 @@ async fn a_waiter_that_was_killed_is_passed_over_at_once() {
     database.holds_nothing().await;
 }
 
-/// Red without: the interruption (`KILL QUERY` in `ring.sql`): each hand-off would take ten seconds.
+/// Red without: the interruption (`KILL QUERY` in `wake.sql`). Each hand-off would take ten
+/// seconds.
 #[tokio::test]
 async fn a_process_that_is_next_is_notified_at_once() {
     let database = Database::new().await;
@@ -100,7 +101,7 @@ async fn a_process_that_is_next_is_notified_at_once() {
     database.holds_nothing().await;
 }
 
-/// The sleeping connection is ended, as by an administrator: the waiters get in the queue again.
+/// An administrator ends the sleeping connection: the waiters join the queue again.
 #[tokio::test]
 async fn a_waiter_whose_listening_connection_is_ended_listens_again() {
     let database = Database::new().await;

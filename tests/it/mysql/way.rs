@@ -1,4 +1,4 @@
-//! The way to the server is slow for a moment, or ends at a bad one.
+//! The connection to the server is slow for a moment, or breaks at a bad one.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use tokio::time::{sleep, timeout};
 
 use super::{Database, LIMIT};
 
-/// Over a wire of the test's own.
+/// Connects over the test's own proxy.
 async fn over(wire: &Wire, database: &Database, settings: &str) -> LockManager {
     let url = database.server.url_of(&database.name).replace(&database.server.addr(), &wire.addr());
     LockManager::connect(format!("{url}?connect_timeout=10s&{settings}")).await.unwrap()
 }
 
-/// A ping that is late is no reason to let go of the connection, which is the lock.
+/// A late ping is no reason to drop the connection, which is the lock.
 #[tokio::test]
 async fn a_slow_ping_costs_no_process_its_session_lock() {
     let database = Database::new().await;
@@ -26,7 +26,7 @@ async fn a_slow_ping_costs_no_process_its_session_lock() {
     let before = wire.came();
     wire.hold();
     eventually(LIMIT, "it is asked whether it is there", async || wire.came() > before).await;
-    // Longer than anything else is waited for.
+    // Longer than every timeout.
     sleep(Duration::from_millis(900)).await;
     wire.pass().await;
     sleep(Duration::from_millis(600)).await;
@@ -37,7 +37,7 @@ async fn a_slow_ping_costs_no_process_its_session_lock() {
     there.acquire("a", LockOptions::new()).await.unwrap().release().await.unwrap();
 }
 
-/// Its next renewal is forty seconds away.
+/// The next renewal is forty seconds away.
 #[tokio::test]
 async fn the_end_of_a_session_is_notified_with_the_next_heartbeat() {
     let database = Database::new().await;
@@ -57,7 +57,8 @@ async fn the_end_of_a_session_is_notified_with_the_next_heartbeat() {
     next.release().await.unwrap();
 }
 
-/// The server has granted it, the connection ends before it reports it, and there is no other.
+/// The server grants the lock, the connection ends before the reply, and there is no other
+/// connection.
 #[tokio::test]
 async fn a_lease_whose_grant_was_cut_off_is_given_back() {
     let database = Database::new().await;

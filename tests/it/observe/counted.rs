@@ -1,4 +1,4 @@
-//! How acquisitions end, counted.
+//! The counts of acquisitions by outcome.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::metrics::{Metrics, of, recorded};
 use super::{MINUTE, SECOND, memory, sell};
 use crate::support::broken_manager;
 
-/// What is under way is over: no process waits, no process holds.
+/// Asserts that nothing is under way: no waiters and no holds.
 pub(super) fn assert_back_to_zero(metrics: &Metrics) {
     assert_eq!((metrics.now("lockattr.waiting"), metrics.now("lockattr.held")), (0.0, 0.0));
 }
@@ -66,8 +66,8 @@ fn a_waiter_in_vain_is_counted_as_contended_after_its_wait() {
     });
 }
 
-/// Red without: `release.held` where releases are counted: the process that gives up waiting leaves the store's line
-/// by a release, which finds no lock. That is no lock that is gone.
+/// Red without: `release.held` where releases are counted. A process that gives up waiting leaves
+/// the store's queue by a release, which finds no lock. It did not lose a lock.
 #[test]
 fn a_process_that_leaves_the_queue_of_the_store_has_released_nothing() {
     recorded(async |metrics| {
@@ -84,7 +84,7 @@ fn a_process_that_leaves_the_queue_of_the_store_has_released_nothing() {
     });
 }
 
-/// Red without: the row of `Error::Store` in `named_error`: an outage is no contention.
+/// Red without: the row of `Error::Store` in `named_error`. An outage is not contention.
 #[test]
 fn an_outage_is_counted_as_unavailable() {
     recorded(async |metrics| {
@@ -96,7 +96,7 @@ fn an_outage_is_counted_as_unavailable() {
     });
 }
 
-/// Red without: `impl Drop for Wait`.
+/// Red without: `impl Drop for AcquireObservation`.
 #[test]
 fn a_waiter_that_gives_up_is_counted_as_cancelled() {
     recorded(async |metrics| {
@@ -152,8 +152,8 @@ fn a_nested_call_is_counted_and_is_no_second_hold() {
     });
 }
 
-/// One that enters again at once or after a wait, and each way not to. Red without: either line about
-/// `nested` in `Wait`.
+/// Nested calls that enter at once or after a wait, and each way to refuse one. Red without: either
+/// line about `nested` in `AcquireObservation`.
 #[test]
 fn a_nested_call_that_is_refused_is_counted_and_is_no_wait_for_the_store() {
     #[distributed_lock(key = "product:<id>", manager = manager, reentrant = false)]

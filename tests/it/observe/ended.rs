@@ -1,4 +1,4 @@
-//! How holds end, counted: by name, and always back to zero.
+//! The counts of ended holds by reason, with the gauge back at zero.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::metrics::{Metrics, of, recorded};
 use super::{MINUTE, SECOND, memory, sell};
 use crate::support::{Fate, Scripted};
 
-/// Holds for a minute, if it may.
+/// Holds the lock for a minute, unless the lease ends first.
 #[distributed_lock(key = "job", manager = manager, ttl = "3s", renew = renew, max_hold = max_hold)]
 async fn job(manager: &LockManager, renew: bool, max_hold: Duration) -> Result<(), Error> {
     sleep(MINUTE).await;
@@ -28,7 +28,7 @@ fn check(metrics: &Metrics, lost: &Result<(), Error>, reason: LostReason, held: 
     assert_back_to_zero(metrics);
 }
 
-/// Red without: `Some(Err(reason)) => named_reason(reason)` in the drop of `Watched`.
+/// Red without: `Err(reason) => named_reason(reason)` in the drop of `HoldObservation`.
 #[test]
 fn a_lease_that_ran_out_ends_as_expired() {
     recorded(async |metrics| {
@@ -37,7 +37,7 @@ fn a_lease_that_ran_out_ends_as_expired() {
     });
 }
 
-/// Red without: the look at the hold in the drop of `Watched`: here no release tells.
+/// Red without: checking the hold in the drop of `HoldObservation`. No release reports the loss.
 #[test]
 fn a_lease_that_ran_out_ends_as_expired_for_who_drops_its_guard_or_does_not_wait_for_the_release() {
     recorded(async |metrics| {
@@ -64,7 +64,7 @@ fn a_hold_past_its_limit_ends_as_max_hold() {
     });
 }
 
-/// The store forgets; the first renewal finds that out.
+/// The store forgets the lock, and the first renewal finds that out.
 #[test]
 fn a_lock_that_the_store_has_no_more_ends_as_taken() {
     recorded(async |metrics| {
@@ -80,7 +80,7 @@ fn a_lock_that_the_store_has_no_more_ends_as_taken() {
     });
 }
 
-/// Red without: `given_back` in `LockGuard::release`: only the answer to the release tells.
+/// Red without: `given_back` in `LockGuard::release`. Only the reply to the release reports it.
 #[test]
 fn a_lock_that_turns_out_to_be_gone_when_it_is_released_ends_as_taken() {
     recorded(async |metrics| {
@@ -107,7 +107,8 @@ fn a_hold_that_a_shutdown_ends_is_counted_so() {
     });
 }
 
-/// A guard that is dropped, a body that panics and one that is dropped: each was held for a second.
+/// A guard that is dropped, a body that panics and one that is dropped: each held the lock for a
+/// second.
 #[test]
 fn however_a_hold_ends_it_is_held_no_more() {
     recorded(async |metrics| {
@@ -131,14 +132,14 @@ fn however_a_hold_ends_it_is_held_no_more() {
     });
 }
 
-/// Red without: `observe::renewal("unknown")` or `observe::release("unknown")`: an operator's first sign
-/// that the store is away.
+/// Red without: `observe::renewal("unknown")` or `observe::release("unknown")`. They are an
+/// operator's first sign that the store is unavailable.
 #[test]
 fn renewals_and_releases_that_got_no_answer_are_counted() {
     recorded(async |metrics| {
         let store = Scripted::new();
         store.renewals(&[Fate::Refused, Fate::Answered]);
-        // That of the body, and the first of the watchdog.
+        // The body's release, and the watchdog's first attempt.
         store.releases(&[Fate::Refused, Fate::Refused, Fate::Answered]);
         let manager = store.manager();
         sell(&manager, 1, SECOND * 4).await.unwrap();

@@ -1,4 +1,4 @@
-//! What learns of events may take a lock itself, in the middle of one.
+//! A tracing subscriber may acquire a lock itself, while it handles an event.
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
@@ -14,10 +14,10 @@ use tracing::{Event, Metadata, Subscriber};
 use super::SECOND;
 use crate::support::{Fate, Scripted};
 
-/// A hang has no end of its own.
+/// A limit, since a hang does not end by itself.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Takes a lock of the manager, and installs it, at each of our events.
+/// Acquires a lock of the manager, and installs the manager, at each of our events.
 #[derive(Clone, Default)]
 struct TakesLocks(Arc<Inner>);
 
@@ -66,8 +66,8 @@ async fn unmanaged() -> Result<(), Error> {
     Ok(())
 }
 
-/// All kinds of ends: a release that is never answered, a lock that was lost, kept, handed off, found
-/// gone when it was released, and abandoned by a shutdown.
+/// Ends holds in every way: by a release without a reply, by loss, kept, handed off, found gone at
+/// the release, and abandoned by a shutdown.
 async fn each_kind_of_end(store: Arc<Scripted>, manager: LockManager) {
     let hold = || LockOptions::new().ttl(SECOND);
     store.releases(&[Fate::Refused]);
@@ -90,12 +90,12 @@ async fn each_kind_of_end(store: Arc<Scripted>, manager: LockManager) {
     drop(abandoned);
 }
 
-/// Runs `work` on a thread of its own, with such a subscriber; what that heard.
+/// Runs `work` on a thread of its own with such a subscriber. Returns what the subscriber received.
 fn heard_during<F: Future<Output = ()>>(
     work: impl FnOnce(Arc<Scripted>, LockManager) -> F + Send + 'static,
 ) -> TakesLocks {
     let (done, ends) = channel();
-    // A thread that hangs cannot be ended: the test ends without it.
+    // A thread that hangs cannot be ended, so the test ends without it.
     thread::spawn(move || {
         let heard = TakesLocks::default();
         let mut runtime = tokio::runtime::Builder::new_current_thread();

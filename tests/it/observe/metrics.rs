@@ -1,4 +1,4 @@
-//! The metrics of one test: what its runtime has recorded, added up.
+//! The metrics that one test's runtime has recorded, added up.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use metrics::{Unit, with_local_recorder};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use tokio::runtime::Builder;
 
-/// What was recorded by now: names are `name{template,outcome}`, with the labels there are.
+/// The metrics recorded so far. Names are `name{template,outcome}`, with the labels that exist.
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
     snapshots: Option<Snapshotter>,
@@ -22,7 +22,7 @@ struct Seen {
     units: BTreeMap<String, Unit>,
 }
 
-/// Runs a test on a paused clock and one thread, whose metrics no other process hears.
+/// Runs a test on a paused clock and one thread, with a recorder of its own.
 pub(super) fn recorded<T>(test: impl AsyncFnOnce(&Metrics) -> T) -> T {
     let recorder = DebuggingRecorder::new();
     let metrics = Metrics { snapshots: Some(recorder.snapshotter()), ..Metrics::default() };
@@ -31,20 +31,20 @@ pub(super) fn recorded<T>(test: impl AsyncFnOnce(&Metrics) -> T) -> T {
 }
 
 impl Metrics {
-    /// All counters of this name that count something, without the name.
+    /// Returns all counters of this name that are not zero, without the name.
     pub(super) fn counts(&self, name: &str) -> Vec<(String, u64)> {
         let seen = self.look();
         let named = seen.counts.iter().filter(|(_, count)| **count > 0);
         named.filter_map(|(key, count)| Some((labels(key, name)?, *count))).collect()
     }
 
-    /// What a gauge stands at, over all of its labels.
+    /// Returns the value of a gauge, summed over all of its labels.
     pub(super) fn now(&self, name: &str) -> f64 {
         let seen = self.look();
         seen.gauges.iter().filter(|(key, _)| labels(key, name).is_some()).map(|(_, now)| now).sum()
     }
 
-    /// All durations under this name, in hundredths of a second.
+    /// Returns all durations of this name in seconds, rounded to hundredths.
     pub(super) fn times(&self, name: &str) -> Vec<(String, Vec<f64>)> {
         let rounded =
             |times: &Vec<f64>| times.iter().map(|t| (t * 100.0).round() / 100.0).collect();
@@ -53,17 +53,17 @@ impl Metrics {
         named.filter_map(|(key, times)| Some((labels(key, name)?, rounded(times)))).collect()
     }
 
-    /// Each metric that was recorded, with its unit.
+    /// Returns each recorded metric with its unit.
     pub(super) fn units(&self) -> BTreeMap<String, Unit> {
         self.look().units.clone()
     }
 
-    /// Everything, for what must not be in it.
+    /// Returns everything as text, to check that something is not in it.
     pub(super) fn all(&self) -> String {
         format!("{:?}", *self.look())
     }
 
-    /// A look takes away what it sees, so it is kept here.
+    /// A snapshot drains the recorder, so its values are added up here.
     fn look(&self) -> std::cell::Ref<'_, Seen> {
         let news = self.snapshots.as_ref().map(Snapshotter::snapshot).expect("made by recorded()");
         let mut borrowed = self.seen.borrow_mut();
@@ -88,12 +88,12 @@ impl Metrics {
     }
 }
 
-/// The labels in a key of this name.
+/// Returns the labels in a key of this name.
 fn labels(key: &str, name: &str) -> Option<String> {
     Some(key.strip_prefix(name)?.strip_prefix('{')?.strip_suffix('}')?.to_owned())
 }
 
-/// What [`Metrics`] gives, as a test writes it.
+/// Converts expected values to the form that [`Metrics`] returns.
 pub(super) fn of<T: Clone>(expected: &[(&str, T)]) -> Vec<(String, T)> {
     expected.iter().map(|(labels, value)| ((*labels).to_owned(), value.clone())).collect()
 }

@@ -1,4 +1,4 @@
-//! Locks that pass from hand to hand inside of a process, or lie ready there: each hold is one hold.
+//! Locks that are handed off inside a process, or kept there: each hold is counted once.
 
 use lockattr::LockManager;
 use tokio::time::sleep;
@@ -35,7 +35,7 @@ fn a_lock_handed_off_in_the_process_is_a_hold_for_each_and_one_release() {
     });
 }
 
-/// Red without: the guard that is kept being made without a `Watched`: no process holds it.
+/// Red without: making the kept guard without a `HoldObservation`. No process holds that lock.
 #[test]
 fn a_lock_that_is_kept_is_held_by_no_process() {
     recorded(async |metrics| {

@@ -1,4 +1,4 @@
-//! The span `lock`: its fields, what lies in it, and when it is over.
+//! The span `lock`: its fields, its contents, and its end.
 
 use lockattr::{Error, LockManager, LockOptions, distributed_lock};
 use tokio::time::sleep;
@@ -17,7 +17,7 @@ fn seconds(seen: &Seen, field: &str) -> f64 {
     seen.fields[field].parse().unwrap()
 }
 
-/// Red without: any field that is named here: each is a promise.
+/// Red without: any field that is named here. Each is a promise.
 #[tokio::test(start_paused = true)]
 async fn a_lock_has_a_span_with_the_promised_fields_inside_of_its_caller_s() {
     let (trace, _hears) = traced(Level::INFO);
@@ -39,7 +39,7 @@ async fn a_lock_has_a_span_with_the_promised_fields_inside_of_its_caller_s() {
     assert!(lock.over, "{lock:#?}");
 }
 
-/// Red without: the span entered around each poll of the body.
+/// Red without: entering the span around each poll of the body.
 #[tokio::test(start_paused = true)]
 async fn what_a_body_says_is_said_inside_of_its_lock_and_nothing_else_is() {
     let (trace, _hears) = traced(Level::INFO);
@@ -77,7 +77,7 @@ async fn a_lock_inside_of_another_has_its_span_in_the_other_s_and_a_nested_call_
     assert!(locks.iter().all(|lock| lock.over), "{locks:#?}");
 }
 
-/// Red without: `otel.status_code`; by `LostReason`, not by the caller's error.
+/// Red without: `otel.status_code`, set by `LostReason` and not by the caller's error.
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_is_lost_says_so_to_who_collects_traces() {
     let (trace, _hears) = traced(Level::INFO);
@@ -90,7 +90,7 @@ async fn a_lock_that_is_lost_says_so_to_who_collects_traces() {
     assert!(lock.over, "{lock:#?}");
 }
 
-/// Red without: the span dropped with the guard: of three holds of one lease, each has its own.
+/// Red without: ending the span with its guard. Three holds of one lease have three spans.
 #[tokio::test(start_paused = true)]
 async fn spans_end_with_their_holds_when_a_lock_goes_from_hand_to_hand() {
     let (trace, _hears) = traced(Level::INFO);

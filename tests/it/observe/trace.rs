@@ -1,4 +1,4 @@
-//! The spans and events of one test, as a subscriber gets them.
+//! The spans and events of one test, as a subscriber receives them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,25 +15,25 @@ pub(super) type Fields = BTreeMap<&'static str, String>;
 
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
-    /// A span's name, or an event's message.
+    /// The span's name, or the event's message.
     pub(super) name: String,
     pub(super) target: &'static str,
     pub(super) level: Level,
     pub(super) fields: Fields,
-    /// The names of the spans around it, outermost first.
+    /// The names of the enclosing spans, outermost first.
     pub(super) inside: Vec<String>,
-    /// A span that is over; events are from the start.
+    /// Whether the span is closed. Unused for events.
     pub(super) over: bool,
 }
 
-/// All that this thread's subscriber has heard.
+/// Everything that this thread's subscriber has received.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trace {
     spans: Arc<Mutex<Vec<(Id, Seen)>>>,
     events: Arc<Mutex<Vec<Seen>>>,
 }
 
-/// Hears everything from `level` up that is emitted on this thread, until the guard is dropped.
+/// Records everything from `level` up that is emitted on this thread, until the guard is dropped.
 pub(super) fn traced(level: Level) -> (Trace, DefaultGuard) {
     let trace = Trace::default();
     let layer = Hears { level, trace: trace.clone() };
@@ -42,18 +42,18 @@ pub(super) fn traced(level: Level) -> (Trace, DefaultGuard) {
 }
 
 impl Trace {
-    /// The spans of this name, in the order they were made.
+    /// Returns the spans of this name, in the order of their creation.
     pub(super) fn spans(&self, name: &str) -> Vec<Seen> {
         let spans = self.spans.lock().unwrap();
         spans.iter().map(|(_, span)| span).filter(|span| span.name == name).cloned().collect()
     }
 
-    /// The events with this message.
+    /// Returns the events with this message.
     pub(super) fn events(&self, message: &str) -> Vec<Seen> {
         self.events.lock().unwrap().iter().filter(|event| event.name == message).cloned().collect()
     }
 
-    /// All messages of a target, in order.
+    /// Returns all messages of a target, in order.
     pub(super) fn messages(&self, target: &str) -> Vec<String> {
         let events = self.events.lock().unwrap();
         events.iter().filter(|event| event.target == target).map(|e| e.name.clone()).collect()
@@ -61,7 +61,7 @@ impl Trace {
 
     fn open(&self, id: &Id) -> (MutexGuard<'_, Vec<(Id, Seen)>>, usize) {
         let spans = self.spans.lock().unwrap();
-        // A number is used again once its span is over.
+        // An id is reused once its span is closed.
         let place = spans.iter().rposition(|(number, _)| number == id).expect("a span we know");
         (spans, place)
     }

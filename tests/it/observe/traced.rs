@@ -1,4 +1,4 @@
-//! The events of a lock, and the silence where no process listens.
+//! The events of a lock, and none where no subscriber listens.
 
 use lockattr::{Error, LockOptions};
 use tokio::time::timeout;
@@ -14,7 +14,7 @@ fn names(fields: &Fields) -> Vec<&'static str> {
     fields.keys().copied().collect()
 }
 
-/// Red without: either event, or a field of it.
+/// Red without: either event, or a field of one.
 #[tokio::test(start_paused = true)]
 async fn a_lock_says_when_it_is_acquired_and_when_it_is_released() {
     let (trace, _hears) = traced(Level::DEBUG);
@@ -85,7 +85,7 @@ async fn a_process_that_listens_to_warnings_only_hears_nothing_of_a_lock_that_we
     assert_eq!(trace.messages(LOCK), [""; 0]);
 }
 
-/// The span alone, without an event: what a production log at `info` has.
+/// Only the span, without events: what a production log at `info` has.
 #[tokio::test(start_paused = true)]
 async fn at_the_level_of_the_span_its_events_are_silent() {
     let (trace, _hears) = traced(Level::INFO);

@@ -1,5 +1,5 @@
-//! No body begins on a lease that has ended, whatever `on_lost` says. On the real clock, because the
-//! task is late by standing still: in a subscriber that takes its time.
+//! No body begins on an expired lease, whatever `on_lost` is. Runs on the real clock, because a
+//! slow tracing subscriber blocks the task.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,10 +17,10 @@ const TTL: Duration = Duration::from_millis(100);
 const NO_TIME: Duration = Duration::ZERO;
 const TIME: Duration = Duration::from_secs(60);
 
-/// Where the task stands still, once, after its lock was granted.
+/// Where the task blocks once after its lock was granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Late {
-    /// In the event that tells of the grant.
+    /// In the event that reports the grant.
     InEvent,
     /// When the span of the lock is next entered: right before the body.
     InSpan,
@@ -85,12 +85,12 @@ impl Visit for TellsOfGrant {
     }
 }
 
-/// What a body saw when it began, each time.
+/// Whether the lease was valid, each time a body began.
 #[derive(Clone, Debug, Default)]
 struct Begun(Arc<Mutex<Vec<bool>>>);
 
 impl Begun {
-    /// The first line of a body.
+    /// Records the lease. The first line of a body.
     fn here(&self) -> Result<(), Error> {
         let lease = lockattr::current().expect("a body");
         self.0.lock().unwrap().push(lease.ensure_held().is_ok());
@@ -106,7 +106,8 @@ fn manager() -> LockManager {
     LockManager::builder().url("memory://").build().unwrap()
 }
 
-/// With no time to wait, the call is lost and its body has not begun; with time, it is acquired again.
+/// Without wait budget the call is lost and its body does not begin. With one, the lock is acquired
+/// again.
 #[track_caller]
 fn begins_only_when_held(late: Late, wait: Duration, begun: &Begun, outcome: Result<(), Error>) {
     if wait.is_zero() {
@@ -119,7 +120,7 @@ fn begins_only_when_held(late: Late, wait: Duration, begun: &Begun, outcome: Res
     }
 }
 
-/// Calls each way with and without time to wait, late in each place.
+/// Runs `call` with and without wait budget, and blocked in each place.
 async fn each(call: impl AsyncFn(LockManager, Duration, Begun) -> Result<(), Error>) {
     for late in [Late::InEvent, Late::InSpan] {
         for wait in [NO_TIME, TIME] {
@@ -155,7 +156,7 @@ async fn by_hand(manager: LockManager, wait: Duration, begun: Begun) -> Result<(
     guard.release().await
 }
 
-/// Its caller's code is the body. Nothing enters the span there.
+/// The caller's code is the body here. Nothing enters the span.
 #[tokio::test]
 async fn no_guard_is_returned_on_a_lease_that_has_ended() {
     for wait in [NO_TIME, TIME] {
@@ -191,7 +192,7 @@ async fn no_body_of_with_lock_begins_on_a_lease_that_has_ended() {
 fn no_body_of_with_lock_blocking_begins_on_a_lease_that_has_ended() {
     for on_lost in [OnLost::Error, OnLost::Ignore] {
         each_blocking(|manager, wait, begun| {
-            // The manager's own thread would renew it while this one stands still.
+            // The manager's own thread would renew it while this thread is blocked.
             let options = options(wait, on_lost).renew(false);
             manager.with_lock_blocking("job", options, |_| begun.here())?
         });
@@ -278,7 +279,7 @@ async fn no_stream_begins_on_a_lease_that_has_ended() {
     each(async |manager, wait, begun| first(streamed_ignored(manager, wait, begun)).await).await;
 }
 
-/// Made while it was held, and not polled before its lease had ended.
+/// The stream is created while the lock is held, and first polled after its lease has expired.
 #[tokio::test]
 async fn a_stream_that_was_made_in_time_and_is_polled_late_is_lost() {
     let polled = AtomicU32::new(0);
@@ -288,7 +289,7 @@ async fn a_stream_that_was_made_in_time_and_is_polled_late_is_lost() {
     assert_eq!(polled.load(Ordering::SeqCst), 0);
 }
 
-/// For longer than the lease: what the whole thread does, and no timer of it.
+/// Blocks the whole thread, and not only a timer, for longer than the lease.
 #[expect(clippy::disallowed_methods, reason = "the fault that is meant")]
 fn stand_still() {
     std::thread::sleep(TTL * 3 / 2);
@@ -308,7 +309,7 @@ async fn nested(manager: &LockManager, begun: &Begun) -> Result<(), Error> {
     begun.here()
 }
 
-/// A scope cannot refuse: its code finds no lease, and what it calls is lost.
+/// A scope cannot fail. Its code finds no lease, and locked calls in it are lost.
 #[tokio::test]
 async fn a_scope_on_a_lease_that_has_ended_runs_as_no_holder() {
     let (manager, events, begun) = (manager(), capture_events(), Begun::default());

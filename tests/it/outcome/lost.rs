@@ -1,4 +1,5 @@
-//! A lease lost while the body ran: who wins, the loss or the body.
+//! A lease that is lost while the body runs: whether the call returns the loss or the body's
+//! result.
 
 use std::cell::Cell;
 
@@ -18,7 +19,7 @@ fn is_lost(outcome: &Result<u32, Failure>, why: LostReason) -> bool {
     matches!(outcome, Err(Failure::Lock(Error::Lost { key, reason })) if key == "job" && *reason == why)
 }
 
-/// Exactly one event: the loss that was ignored.
+/// Returns whether there is exactly one event: the loss that was ignored.
 fn told_once(events: &Events) -> bool {
     let all = events.all();
     let told = "the lease was lost while the body ran; ignored";
@@ -26,7 +27,7 @@ fn told_once(events: &Events) -> bool {
     event.level == Level::WARN && event.text.contains(told) && event.text.contains("key=\"job\"")
 }
 
-/// A body as each test wants it: what it does, and how it ends.
+/// A body that a test defines.
 type Body<'a> = std::pin::Pin<Box<dyn Future<Output = Result<u32, Failure>> + 'a>>;
 
 #[distributed_lock(key = "job", manager = manager, ttl = "1s", renew = false, on_lost = cancel)]
@@ -59,7 +60,7 @@ async fn capped_ignore(manager: &LockManager, body: Body<'_>) -> Result<u32, Fai
     body.await
 }
 
-/// A body that takes longer than any lease here, and notes that it came to its end.
+/// A body that outlasts every lease here and records that it ran to its end.
 fn long(ran: &Cell<bool>, end: End) -> Body<'_> {
     ran.set(false);
     Box::pin(async move {
@@ -114,8 +115,7 @@ async fn a_body_that_exceeds_max_hold_is_dropped_or_told_or_believed() {
     }
 }
 
-/// The body came to its end in time; that the lock had been taken away meanwhile is found out by
-/// the release.
+/// The body ended in time. Only the release finds out that the lock had been taken away.
 #[tokio::test(start_paused = true)]
 async fn a_loss_that_only_the_release_finds_out_is_notified_all_the_same() {
     for end in End::BOTH {
@@ -153,7 +153,7 @@ async fn a_body_that_ends_within_its_lease_is_believed_whatever_on_lost_says() {
             fixed_error(&manager, body()).await,
             fixed_ignore(&manager, body()).await,
         ];
-        // The lost lease that would have come is long gone, and no process speaks of it.
+        // The loss would have come long ago, and no event reports it.
         sleep(5 * SECOND).await;
         assert!(outcomes.iter().all(|outcome| end.is(outcome)), "{outcomes:?}");
         assert!(events.is_empty(), "{:?}", events.all());

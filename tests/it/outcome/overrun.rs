@@ -1,5 +1,5 @@
-//! Bodies that were away from their clock for longer than the lease: in a computation, or in a
-//! process that stood still. On the real clock, because nothing else goes on meanwhile.
+//! Bodies that outlast their lease without a look at the clock: in a computation, or in a process
+//! that was stopped. Runs on the real clock, because nothing else runs meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ fn fixed(ttl: Duration) -> LockOptions {
     LockOptions::new().ttl(ttl).renew(false)
 }
 
-/// A body that never awaits cannot be dropped; what it returns is still no success.
+/// A body that never awaits cannot be dropped, but its result is still not a success.
 #[tokio::test]
 async fn a_body_that_overran_without_awaiting_is_lost_not_ok() {
     let manager = manager();
@@ -40,7 +40,7 @@ async fn a_body_that_overran_without_awaiting_is_lost_not_ok() {
 }
 
 /// A process that slept past its deadline wakes up with everything ready at once: its timers, and
-/// what the body waited for. The body must not be the first to run.
+/// the events that the body waited for. The body must not run first.
 #[tokio::test]
 async fn no_line_after_the_next_await_runs_as_holder_once_the_lease_has_lapsed() {
     let manager = manager();

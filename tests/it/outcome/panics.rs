@@ -1,4 +1,4 @@
-//! Panics: carried on with what they were thrown with, and the lock is free at once.
+//! Panics: the payload is passed on, and the lock is free at once.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::SECOND;
 use crate::support::Scripted;
 
-/// A lease far longer than a test's wait budget.
+/// A manager whose lease is far longer than the wait budget of a test.
 fn manager() -> LockManager {
     LockManager::builder().url("memory://?ttl=1h").build().unwrap()
 }
@@ -47,7 +47,7 @@ async fn in_background(manager: LockManager) -> Result<u32, Error> {
     Ok(bug())
 }
 
-/// The same key again, inside.
+/// Locks the same key again in its body.
 #[distributed_lock(key = "job", manager = &manager)]
 async fn outer(manager: LockManager) -> Result<u32, Error> {
     annotated(manager.clone()).await
@@ -66,14 +66,14 @@ async fn a_panicking_body_frees_its_lock_at_once_and_its_payload_is_carried_on()
         tokio::spawn(in_background(manager.clone())),
         tokio::spawn(outer(manager.clone())),
     ];
-    // One after the other: each gets in only if the one before left nothing behind.
+    // One call after the other: each acquires the lock only if the one before released it.
     for call in calls {
         assert!(is_the_bug(&*thrown(call).await));
     }
     free_at_once(&manager).await;
 }
 
-/// Whatever it is, and also where somebody catches it on the way.
+/// Checks any payload type, and a panic that is caught around the call.
 #[test]
 fn a_panic_that_is_caught_around_the_call_has_its_own_payload() {
     let runtime = Builder::new_current_thread().enable_time().build().unwrap();
@@ -86,8 +86,8 @@ fn a_panic_that_is_caught_around_the_call_has_its_own_payload() {
     runtime.block_on(free_at_once(&manager));
 }
 
-/// A nested call that panicked gives its turn back; the hold around it goes on, and is released
-/// once, by its owner.
+/// A nested call that panics ends its turn. The outer hold continues, and its owner releases it
+/// once.
 #[tokio::test(start_paused = true)]
 async fn a_nested_panic_that_is_caught_leaves_the_outer_call_holding() {
     let store = Scripted::new();
@@ -106,7 +106,7 @@ async fn a_nested_panic_that_is_caught_leaves_the_outer_call_holding() {
     free_at_once(&manager).await;
 }
 
-/// Goes off when it is dropped.
+/// Panics when it is dropped.
 struct Bomb;
 
 impl Drop for Bomb {

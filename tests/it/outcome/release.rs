@@ -1,4 +1,4 @@
-//! A release that fails beside a body: the body's outcome is the call's.
+//! A release that fails after the body: the call returns the body's outcome.
 
 use lockattr::{LockManager, distributed_lock};
 use lockattr_tests::{capture_events, eventually};
@@ -38,7 +38,7 @@ async fn a_release_without_an_answer_is_one_warning_that_names_the_key() {
     }
 }
 
-/// No process waits for the answer of a release in the background, so it is remarkable only if it never comes.
+/// No caller waits for the reply to a background release, so it is reported only if it never comes.
 #[tokio::test(start_paused = true)]
 async fn a_background_release_without_an_answer_is_made_up_for_without_a_word() {
     for end in End::BOTH {

@@ -1,4 +1,4 @@
-//! Numbers that grow, whatever becomes of the clock and of the sequence.
+//! Fencing tokens that grow, whatever happens to the clock and the sequence.
 
 use super::*;
 
@@ -9,7 +9,7 @@ async fn token(manager: &LockManager) -> u64 {
     token
 }
 
-/// As far as the numbers tell, a sequence that is ahead of the clock is a clock that went back.
+/// A sequence ahead of the clock has the same effect on tokens as a clock that went back.
 #[tokio::test]
 async fn tokens_grow_when_the_clock_goes_back() {
     let database = Database::new().await;
@@ -28,7 +28,7 @@ async fn tokens_grow_when_the_clock_goes_back() {
     database.has_nothing_left().await;
 }
 
-/// A restored backup, or a standby that had not got the last of them.
+/// A restored backup, or a standby that did not have the last tokens.
 #[tokio::test]
 async fn tokens_grow_when_the_database_has_forgotten_the_last_of_them() {
     let database = Database::new().await;
@@ -43,7 +43,7 @@ async fn tokens_grow_when_the_database_has_forgotten_the_last_of_them() {
     database.has_nothing_left().await;
 }
 
-/// Red without: the advisory lock in `lockattr_count_1` (now and then).
+/// Red without: the advisory lock in `lockattr_count_1` (intermittently).
 #[tokio::test]
 async fn no_number_is_given_twice_by_many_at_once() {
     let database = Database::new().await;
@@ -59,7 +59,7 @@ async fn no_number_is_given_twice_by_many_at_once() {
     }
     let all: std::collections::HashSet<_> = counts.iter().flatten().collect();
     assert_eq!(all.len(), 8000);
-    // Nor is the advisory lock forgotten.
+    // The advisory lock is released as well.
     let locks = "select count(*) from pg_locks where locktype = 'advisory' and objsubid = 1
         and database = (select oid from pg_database where datname = current_database())
         and (classid::bigint << 32 | objid::bigint) = lockattr_number_1('')";

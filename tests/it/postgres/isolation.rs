@@ -1,4 +1,5 @@
-//! What a database or a role sets for all of its transactions is not how ours look at the tables.
+//! The isolation level of a database or a role does not affect how our transactions read the
+//! tables.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,8 +10,8 @@ use super::*;
 
 const ROUNDS: usize = 25;
 
-/// The URL of a role that sets an isolation level for all of its transactions, and one that asks for
-/// it itself.
+/// Returns the URLs of a role that sets an isolation level for all of its transactions, and of a
+/// client that sets it itself.
 async fn strict(database: &Database, isolation: &str) -> [String; 2] {
     let role = format!("strict_{}", database.name);
     let sets = format!("set default_transaction_isolation = '{isolation}'");
@@ -22,7 +23,7 @@ async fn strict(database: &Database, isolation: &str) -> [String; 2] {
     [format!("{by_role}?{query}"), format!("{}?{by_options}&{query}", database.url)]
 }
 
-/// A release that waits for the claim that gets in the queue has to find it there.
+/// A release that waits for a claim to join the queue must find it there.
 #[tokio::test]
 async fn sessions_see_what_was_committed_while_they_waited_whatever_the_role_has_set() {
     for isolation in ["repeatable read", "serializable"] {
@@ -31,7 +32,7 @@ async fn sessions_see_what_was_committed_while_they_waited_whatever_the_role_has
         for (holds, waits) in [(0, 1), (1, 0)] {
             let (first, next) = (manager(&urls[holds]).await, manager(&urls[waits]).await);
             let holder = acquire(&first, "a").await;
-            // Somebody who keeps both from the lock until both have come for it.
+            // Another client blocks the lock until both sessions have asked for it.
             let meddler = database.server.client_of(&database.name).await;
             let number = "lockattr_number_1(convert_to('lock:a', 'UTF8'))";
             let lock = format!("select pg_advisory_lock({number})");
@@ -51,7 +52,7 @@ async fn sessions_see_what_was_committed_while_they_waited_whatever_the_role_has
     }
 }
 
-/// Waits until so many sessions wait for an advisory lock.
+/// Waits until this many sessions wait for an advisory lock.
 async fn stand_still(database: &Database, count: i64) {
     let waits = "select count(*) from pg_stat_activity
         where datname = current_database() and wait_event = 'advisory'";

@@ -1,4 +1,4 @@
-//! Connections that end, fall silent, or come back; and a server that does.
+//! Connections that end, fall silent, or come back, and a server that restarts.
 
 use lockattr::Error;
 use lockattr_tests::Engine;
@@ -13,7 +13,7 @@ async fn all_leases_are_renewed_by_one_statement() {
     let guards = (0..50).map(|n| format!("key {n}"));
     let guards = guards.map(async |key| acquire(&manager, &key).await);
     let guards = futures_util::future::join_all(guards).await;
-    // Rows that one statement wrote have one transaction.
+    // Rows that one statement wrote belong to one transaction.
     let writers = "select count(distinct xmin::text) from lockattr_leases";
     assert_eq!(database.number(writers).await, 50);
     eventually(SOON, "all are renewed together", async || database.number(writers).await <= 3)
@@ -37,10 +37,11 @@ async fn what_a_session_was_asked_that_stood_still_is_not_done_behind_its_releas
     database.server.stop_session(session);
     let refused = manager.try_acquire("a", LockOptions::new()).await;
     assert!(matches!(refused, Err(Error::Store { .. })), "{refused:?}");
-    // Time enough for a release over another session.
+    // Long enough for a release over another session.
     sleep(Duration::from_secs(2)).await;
     database.server.continue_session(session);
-    // With all that lay in its socket: else the next to ask might be there before that.
+    // The session first reads all that was in its socket; otherwise the next request might overtake
+    // that.
     let there = format!("select count(*) from pg_stat_activity where pid = {session}");
     eventually(SOON, "it ends", async || database.number(&there).await == 0).await;
     eventually(SOON, "it is free", async || {
@@ -50,8 +51,9 @@ async fn what_a_session_was_asked_that_stood_still_is_not_done_behind_its_releas
     database.has_nothing_left().await;
 }
 
-/// To see whether a waiter's session is still there, others try to share the advisory lock of its place. A
-/// transaction that has just done so, as a release does, is not the session that a new one has to end.
+/// To check that a waiter's session is alive, others try to share the advisory lock of its place. A
+/// transaction that has just done so, as a release does, is not the session that a new one must
+/// end.
 #[tokio::test]
 async fn a_new_session_ends_no_process_that_looks_whether_the_one_before_it_lives() {
     let database = Database::new().await;
@@ -82,7 +84,7 @@ async fn a_new_session_ends_no_process_that_looks_whether_the_one_before_it_live
     database.has_nothing_left().await;
 }
 
-/// All of its sessions, that is, and those that would be made.
+/// A server with all of its sessions frozen, including those that would be opened.
 #[tokio::test]
 async fn what_a_frozen_server_was_asked_is_undone_when_it_thaws() {
     let server = PostgresServer::start().await;
@@ -115,7 +117,7 @@ async fn a_lock_outlives_a_crash_of_the_server() {
     server.restart().await;
     let other = manager(&server.url()).await;
     assert!(other.try_acquire("a", LockOptions::new()).await.unwrap().is_none(), "two at once");
-    // Renewed by then.
+    // The lease has been renewed by then.
     sleep(Duration::from_secs(11)).await;
     guard.ensure_held().unwrap();
     guard.release().await.unwrap();
@@ -129,7 +131,7 @@ async fn a_lock_outlives_a_crash_of_the_server() {
 async fn the_server_gives_up_what_we_give_up_waiting_for() {
     let database = Database::new().await;
     let manager = database.manager("ttl=60s&wait=0s&response_timeout=2s").await;
-    // Somebody else sits on the lock's row.
+    // Another client locks the table.
     let meddler = database.server.client_of(&database.name).await;
     meddler.batch_execute("begin; lock table lockattr_leases").await.unwrap();
     let refused = manager.try_acquire("a", LockOptions::new()).await;
@@ -140,7 +142,7 @@ async fn the_server_gives_up_what_we_give_up_waiting_for() {
         .await;
     meddler.batch_execute("rollback").await.unwrap();
     database.has_nothing_left().await;
-    // A busy machine may need longer than this manager waits for an answer.
+    // A busy machine may need longer than this manager's response timeout.
     let works = async || match manager.try_acquire("a", LockOptions::new()).await {
         Ok(Some(guard)) => guard.release().await.is_ok(),
         Ok(None) | Err(_) => false,

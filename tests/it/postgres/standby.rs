@@ -6,8 +6,8 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// What was asked is committed here, and waits for the standby: who ends that session makes it visible
-/// at once, a lock that a failover would forget.
+/// The grant is committed here and waits for the standby. Ending its session would make it visible
+/// at once, but a failover would lose it.
 #[tokio::test]
 async fn a_grant_that_the_standby_does_not_have_is_not_hurried() {
     let server = PostgresServer::start().await;

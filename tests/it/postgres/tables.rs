@@ -1,4 +1,4 @@
-//! The tables: made by a caller that comes first, or by hand; and nothing stays in them.
+//! The tables: created by the first client or by hand, and left empty.
 
 use futures_util::future::join_all;
 use lockattr::Error;
@@ -10,7 +10,7 @@ use super::*;
 async fn many_make_the_tables_at_once() {
     for _ in 0..3 {
         let database = Database::new().await;
-        // On threads of their own: else the first is done before the second begins.
+        // On threads of their own; otherwise the first is done before the second begins.
         let managers = (0..12).map(|_| {
             let url = database.url_with("connections=1&connect_timeout=10s&response_timeout=10s");
             tokio::task::spawn_blocking(move || {
@@ -28,7 +28,7 @@ async fn many_make_the_tables_at_once() {
     }
 }
 
-/// No rights are given here but those that the docs name.
+/// The user has only the rights that the docs name.
 #[tokio::test]
 async fn a_user_who_may_not_make_tables_learns_of_the_migration_and_needs_few_rights() {
     let database = Database::new().await;
@@ -87,8 +87,8 @@ async fn leases_that_no_process_comes_back_for_go_away() {
     let held = acquire(&manager, "held").await;
     let left = async || database.server.left_in(&database.name, "public").await.len();
     let all = left().await;
-    // One release of a hundred sweeps, and where it does is left to chance: that none of so many
-    // finds anything is out of the question.
+    // Each release sweeps with a chance of one in a hundred. It is practically impossible that none
+    // of so many sweeps.
     let mut releases = 0;
     while left().await == all {
         assert!(releases < 20_000, "no release has taken anything away");
@@ -97,7 +97,7 @@ async fn leases_that_no_process_comes_back_for_go_away() {
         }
         releases += 100;
     }
-    // Ten thousands of releases more would do what this does.
+    // A shortcut for tens of thousands of releases.
     for _ in 0..100 {
         database.run("select lockattr_sweep_1() from generate_series(1, 50)").await;
         if left().await == 1 {
@@ -110,7 +110,7 @@ async fn leases_that_no_process_comes_back_for_go_away() {
     database.has_nothing_left().await;
 }
 
-/// The migration is what it makes: a second time changes nothing.
+/// The migration is idempotent: running it again changes nothing.
 ///
 /// Red without: `if not exists`.
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! URLs: what is taken, and what is refused with a sentence.
+//! URLs that are accepted, and URLs that are refused with a message.
 
 use lockattr::Error;
 use lockattr::store::{LockKey, PostgresStore, Store};

@@ -1,4 +1,4 @@
-//! Waiting costs nothing, and who is gone is no process's predecessor.
+//! Waiting sends no statements, and waiters that are gone block no other waiter.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-/// How many of those in the queue are heard by a connection that is there.
+/// Counts the queued waiters that a live connection listens for.
 const HEARD: &str = "select count(*) from lockattr_line join pg_locks on locktype = 'advisory'
     and granted and ear = (classid::bigint << 32) | objid::bigint";
 
-/// The next renewal is due after 100 s, and the next heartbeat after 60 s; those in the queue look by
-/// themselves after 15 s, which is why they all get there at once.
+/// The next renewal is due after 100 s, and the next heartbeat after 60 s. Queued waiters ask by
+/// themselves after 15 s, so all of them join at once.
 ///
-/// Red without: the pause of those in the queue, as long as nothing is notified.
+/// Red without: the pause of queued waiters while nothing is notified.
 #[tokio::test]
 async fn waiting_costs_no_statements_while_nothing_changes() {
     let database = Database::new().await;
@@ -31,9 +31,9 @@ async fn waiting_costs_no_statements_while_nothing_changes() {
         waiting.spawn(async move { acquire(&manager, "a").await.release().await.unwrap() });
     }
     database.waiting(20).await;
-    // Asked from elsewhere, of each session: when its last statement began.
+    // A connection elsewhere reads when the last statement of each session began.
     let client = database.server.client().await;
-    // A manager's second connection comes after the first, which has its claim in the queue by then.
+    // A manager opens its second connection after the first, whose claim is queued by then.
     let quiet = "select count(*) >= 3 * 21 and bool_and(clock_timestamp() - query_start > '1 s')
         from pg_stat_activity where datname = $1 and backend_type = 'client backend'";
     eventually(SOON * 4, "all have been quiet for a second", async || {
@@ -47,7 +47,7 @@ async fn waiting_costs_no_statements_while_nothing_changes() {
     sleep(Duration::from_secs(3)).await;
     let row = client.query_one(&statement, &[&database.name]).await.unwrap();
     let (there, asked): (i64, i64) = (row.get(0), row.get(1));
-    // Two that ask, and one that listens, for each manager.
+    // Each manager has two sessions that send requests and one that listens.
     assert!(there >= 3 * 21, "{there} sessions");
     assert_eq!(asked, 0, "sessions in which those who wait asked something");
     holder.release().await.unwrap();
@@ -75,7 +75,7 @@ async fn heads_of_the_queue_that_were_killed_are_passed_over_at_once() {
     for mut node in killed {
         node.kill();
     }
-    // Until the server has seen it, they are as good as alive.
+    // Until the server notices their end, they count as alive.
     eventually(SOON, "one is heard", async || database.number(HEARD).await == 1).await;
     let asked = Instant::now();
     holder.release().await.unwrap();
@@ -85,7 +85,8 @@ async fn heads_of_the_queue_that_were_killed_are_passed_over_at_once() {
     database.has_nothing_left().await;
 }
 
-/// Claims for two of a few keys each, in any order, from several managers, beside claims for one.
+/// Claims for two of a few keys each, in any order, from several managers, beside claims for one
+/// key.
 #[tokio::test]
 async fn claims_that_overlap_never_meet_in_a_deadlock() {
     let database = Database::new().await;
@@ -115,7 +116,7 @@ async fn claims_that_overlap_never_meet_in_a_deadlock() {
         worked.unwrap();
     }
     database.has_nothing_left().await;
-    // Counted when the sessions have nothing to do.
+    // The server counts deadlocks once the sessions are idle.
     sleep(Duration::from_secs(1)).await;
     let deadlocks = "select deadlocks from pg_stat_database where datname = current_database()";
     assert_eq!(database.number(deadlocks).await, 0, "deadlocks");
@@ -135,7 +136,7 @@ async fn a_waiter_outlives_the_end_of_every_session() {
                 where datname = current_database() and pid <> pg_backend_pid()",
         )
         .await;
-    // Its place is the same, and it is heard again.
+    // The waiter keeps its place, and a connection listens for it again.
     eventually(SOON, "it is heard again", async || database.number(HEARD).await == 1).await;
     holder.release().await.unwrap();
     let guard = tokio::time::timeout(SOON, next).await.expect("it is told").unwrap();

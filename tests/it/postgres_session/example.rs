@@ -1,4 +1,4 @@
-//! The example `fencing`, as a person runs it.
+//! The example `fencing`, run as a user runs it.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! A lock taken by force from a session, from another user's, and from a transaction.
+//! A lock taken by force from a session, from another user's session, and from a transaction.
 
 use lockattr::{Error, LockOptions};
 use tokio::time::timeout;
@@ -28,7 +28,7 @@ async fn force_ends_the_session_that_has_the_lock() {
     database.nobody_locks().await;
 }
 
-/// One that this process has ends alone: the session has others of it.
+/// A lock of this process ends alone: its session holds other locks.
 ///
 /// Red without: `release_local`.
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn a_process_that_may_not_end_a_session_learns_who_may() {
     database.nobody_locks().await;
 }
 
-/// Red without: the look at transactions in `evict.sql`.
+/// Red without: the check for transactions in `force_release.sql`.
 #[tokio::test]
 async fn what_a_transaction_has_is_left_to_it() {
     let database = Database::new().await;

@@ -1,4 +1,4 @@
-//! Taking them, waiting for them, giving them back.
+//! Acquiring, waiting for and releasing session locks.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{Database, SOON, acquire, is_free};
 
-/// Red without: `hashtextextended(name, 0)`, forever.
+/// Red without: `hashtextextended(name, 0)`, which must never change.
 #[tokio::test]
 async fn anybody_can_take_the_same_lock_by_one_statement() {
     let database = Database::new().await;
@@ -41,7 +41,7 @@ async fn it_keeps_nothing_in_the_database() {
     database.nobody_locks().await;
 }
 
-/// Red without: `Store::refuses_claim` in the manager: then it is notified as an outage.
+/// Red without: `Store::refuses_claim` in the manager. Then it would look like an outage.
 #[tokio::test]
 async fn permits_are_refused_where_they_are_asked_for() {
     let database = Database::new().await;
@@ -68,7 +68,7 @@ fn each_form_opens_its_own_urls() {
     assert!(error.to_string().contains("PostgresSessionStore"), "{error}");
 }
 
-/// Red without: giving up what a dropped acquire waits for.
+/// Red without: giving up the request of a dropped acquire.
 #[tokio::test]
 async fn an_acquire_that_is_dropped_in_the_queue_leaves_nothing() {
     let database = Database::new().await;
@@ -87,9 +87,9 @@ async fn an_acquire_that_is_dropped_in_the_queue_leaves_nothing() {
     asked.unwrap().release().await.unwrap();
 }
 
-/// Dropped wherever it may be: before, while and after the server grants it.
+/// The acquire is dropped at any point: before, while and after the server grants it.
 ///
-/// Red without: the release behind the question, on the same connection.
+/// Red without: the release after the request, on the same connection.
 #[tokio::test]
 async fn an_acquire_that_is_dropped_anywhere_leaves_nothing() {
     let database = Database::new().await;
@@ -107,7 +107,7 @@ async fn an_acquire_that_is_dropped_anywhere_leaves_nothing() {
     database.nobody_locks().await;
 }
 
-/// No polling: the server grants it, and tells so.
+/// The waiter does not poll: the server grants the lock and replies.
 #[tokio::test]
 async fn a_waiter_has_the_lock_at_once() {
     let database = Database::new().await;
@@ -158,7 +158,7 @@ async fn hold_at_least_keeps_it_taken_by_this_process() {
     assert!(began.elapsed() < SOON);
 }
 
-/// No process renews it, and its process lives: the server would keep it forever.
+/// No renewal comes, but the process lives, so the server would keep the lock forever.
 #[tokio::test]
 async fn a_lease_that_is_not_renewed_ends_though_its_connection_lives() {
     let database = Database::new().await;

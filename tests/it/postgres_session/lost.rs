@@ -1,4 +1,4 @@
-//! What ends with a connection, and who is notified.
+//! Locks that end with a connection, and who is notified.
 
 use lockattr::{LockManager, LockOptions};
 use lockattr_tests::{Engine, PostgresServer, Wire, eventually, node};
@@ -6,7 +6,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{Database, PATIENT, SOON, acquire, is_free, manager};
 
-/// Ends the connections of all others in this database.
+/// Ends all other connections to this database.
 const END_ALL: &str = "select pg_terminate_backend(pid) from pg_stat_activity
     where pid <> pg_backend_pid() and datname = current_database()";
 
@@ -44,7 +44,7 @@ async fn a_waiter_stands_in_the_queue_again_after_its_connection_ended() {
     database.nobody_locks().await;
 }
 
-/// A waiter reads its grant together with the end of its connection: it has had the lock, and has lost it.
+/// A waiter reads its grant together with the end of its connection: it held the lock and lost it.
 #[tokio::test]
 async fn a_grant_that_comes_with_the_end_of_its_connection_is_none() {
     let database = Database::new().await;
@@ -65,7 +65,7 @@ async fn a_grant_that_comes_with_the_end_of_its_connection_is_none() {
     database.client().await.batch_execute(end).await.unwrap();
     let next = acquire(&one, "a").await;
     wire.pass().await;
-    // It waits in the queue again.
+    // It is queued again.
     database.waiting(1).await;
     assert!(!waiter.is_finished());
     next.ensure_held().unwrap();
@@ -77,7 +77,7 @@ async fn a_grant_that_comes_with_the_end_of_its_connection_is_none() {
     database.nobody_locks().await;
 }
 
-/// There is no TTL: the system closes the connections of what was killed.
+/// There is no TTL: the operating system closes the connections of a killed process.
 #[tokio::test]
 async fn the_lock_of_a_killed_process_is_free_at_once() {
     let database = Database::new().await;
@@ -93,7 +93,7 @@ async fn the_lock_of_a_killed_process_is_free_at_once() {
     database.nobody_locks().await;
 }
 
-/// A killed process that waits is passed over.
+/// A killed waiter is skipped.
 #[tokio::test]
 async fn a_killed_process_does_not_stand_in_the_queue() {
     let database = Database::new().await;
@@ -116,7 +116,7 @@ async fn fencing_tokens_grow_over_a_crash_of_the_server() {
     tokens_grow_over_crashes(&server, 200).await;
 }
 
-/// Three crashes, and so many acquisitions before each.
+/// Crashes the server three times, with this many acquisitions before each crash.
 async fn tokens_grow_over_crashes(server: &PostgresServer, acquisitions: usize) {
     let url = format!("{}?lock=session", server.url());
     let one = manager(&url).await;
@@ -133,7 +133,7 @@ async fn tokens_grow_over_crashes(server: &PostgresServer, acquisitions: usize) 
     assert!(Some(acquire(&one, "a").await.fencing_token()) > last, "after {last:?}");
 }
 
-/// A connection dies with the runtime that made it, and its locks with that.
+/// A connection ends with the runtime that opened it, and its locks end with the connection.
 #[test]
 fn a_runtime_that_ends_takes_its_locks_along() {
     let runtime = || tokio::runtime::Runtime::new().unwrap();
@@ -154,7 +154,7 @@ fn a_runtime_that_ends_takes_its_locks_along() {
     });
 }
 
-/// The role, or the database, says that commits need not be on the disk.
+/// The database is set so that commits do not wait for the disk.
 #[tokio::test]
 async fn fencing_tokens_grow_over_a_crash_where_commits_do_not_wait() {
     let server = PostgresServer::start().await;

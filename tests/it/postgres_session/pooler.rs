@@ -1,5 +1,5 @@
-//! A pooler in between: one that gives each transaction another server process is found out and
-//! refused, in both forms; one in session mode is not.
+//! A connection pooler: one that gives each transaction another server process is detected and
+//! refused in both lock forms, and one in session mode is not.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ async fn connects(pooler: &PgBouncer, database: &str, form: &str) -> Result<Lock
     }
 }
 
-/// Both forms are refused, with a sentence that says what to do.
+/// Checks that both forms are refused, with a message that says what to do.
 async fn is_refused(mode: &str, size: usize, settings: &str) {
     let server = PostgresServer::shared().await;
     let (_, database) = server.new_database().await;

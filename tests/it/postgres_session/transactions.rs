@@ -1,4 +1,4 @@
-//! A lock inside a transaction of the caller's own.
+//! A lock inside a transaction of the caller.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio_postgres::IsolationLevel;
 
 use super::{Database, SOON, acquire, is_free, manager};
 
-/// Both forms.
+/// Returns a manager of each lock form.
 async fn both(database: &Database, query: &str) -> [LockManager; 2] {
     [database.leases(query).await, database.sessions(query).await]
 }
@@ -72,12 +72,13 @@ async fn a_commit_wakes_a_waiter_at_once_and_a_rollback_soon() {
     }
 }
 
-/// Who waited in the queue before the transaction got the lock is woken too.
+/// Waiters that were queued before the transaction acquired the lock are woken too.
 #[tokio::test]
 async fn those_who_waited_before_it_are_served_behind_it() {
     let database = Database::new().await;
     let managers = both(&database, "ttl=30s&wait=30s").await;
-    // In a process of its own: one hands its locks on to its own first, for a while.
+    // The other managers act as another process: a process hands its locks to its own callers
+    // first, for a while.
     for (manager, other) in managers.iter().zip(&both(&database, "ttl=30s&wait=30s").await) {
         let holder = acquire(manager, "a").await;
         let (mut client, order) = (database.client().await, std::sync::Mutex::new(Vec::new()));
@@ -162,11 +163,11 @@ async fn a_savepoint_that_is_rolled_back_gives_it_back() {
     }
 }
 
-/// Its connection has ended, and no process said anything.
+/// The connection ends without a rollback.
 #[tokio::test]
 async fn a_transaction_that_is_dropped_gives_it_back() {
     let database = Database::new().await;
-    // A waiter for a lease is not told of this end, and asks again after 15 s.
+    // A waiter for a lease is not notified of this end, and asks again after 15 s.
     for manager in both(&database, "wait=60s").await {
         let mut client = database.client().await;
         let mut transaction = client.transaction().await.unwrap();
@@ -222,7 +223,7 @@ async fn one_that_waits_too_long_learns_so() {
     }
 }
 
-/// The server sees that two wait for each other; of leases it knows nothing.
+/// The server detects that two session locks wait for each other. Leases are invisible to it.
 #[tokio::test]
 async fn two_that_lock_crosswise_do_not_wait_forever() {
     let database = Database::new().await;
@@ -260,7 +261,8 @@ async fn two_that_lock_crosswise_do_not_wait_forever() {
     }
 }
 
-/// Its first statement, which waits for the lock, decides what it sees: data from before it had it.
+/// The statement that waits for the lock is the transaction's first, so its snapshot predates the
+/// lock.
 #[tokio::test]
 async fn a_transaction_that_would_see_what_was_before_is_refused() {
     let database = Database::new().await;
@@ -285,7 +287,7 @@ async fn a_transaction_that_would_see_what_was_before_is_refused() {
     database.nobody_locks().await;
 }
 
-/// Nothing is waited for, and so the transaction goes on.
+/// The call does not wait, and the transaction remains usable.
 #[tokio::test]
 async fn one_that_asks_once_does_not_wait() {
     let database = Database::new().await;

@@ -1,4 +1,4 @@
-//! Getting in the queue, where something goes wrong on the way.
+//! Joining the queue when something fails on the way.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use tokio::time::{Instant, timeout};
 
 use super::{Database, PATIENT, SOON, acquire, is_free, manager};
 
-/// It asks for the lock on one connection, and whether it waits in the queue on another; the second fails.
+/// The claim waits for the lock on one connection, and another connection checks whether it is
+/// queued. The second fails.
 #[tokio::test]
 async fn a_process_that_does_not_know_whether_it_stands_in_the_queue_leaves_it() {
     let database = Database::new().await;
@@ -27,7 +28,7 @@ async fn a_process_that_does_not_know_whether_it_stands_in_the_queue_leaves_it()
         manager(&format!("{url}?lock=session&ttl=60s&retry=2&retry_delay=50ms&{PATIENT}")).await;
     let guard = acquire(&holder, "a").await;
     let asked = timeout(SOON, mute.acquire("a", LockOptions::new())).await.expect("a hang");
-    // Its last attempt is not made in the queue.
+    // The last attempt does not enter the queue.
     assert!(matches!(asked, Err(Error::Store { .. } | Error::Contended { .. })), "{asked:?}");
     database.waiting(0).await;
     guard.release().await.unwrap();
@@ -35,7 +36,7 @@ async fn a_process_that_does_not_know_whether_it_stands_in_the_queue_leaves_it()
     database.nobody_locks().await;
 }
 
-/// The name goes into a message to the holder, which has a longest.
+/// The lock's name is part of a message to the holder, whose length is limited.
 #[tokio::test]
 async fn names_that_no_message_carries_are_refused_and_the_longest_others_work() {
     let database = Database::new().await;
@@ -53,7 +54,8 @@ async fn names_that_no_message_carries_are_refused_and_the_longest_others_work()
     database.nobody_locks().await;
 }
 
-/// Longer than any of them waits; but what the first began serves the others.
+/// Connecting takes longer than any of them waits, but the connection that the first began serves
+/// the others.
 #[tokio::test]
 async fn callers_with_a_short_timeout_get_a_connection_in_the_end() {
     let database = Database::new().await;

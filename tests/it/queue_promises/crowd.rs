@@ -1,4 +1,4 @@
-//! Callers of one process whose wait ends together, or begins and ends at once, or who get in together.
+//! Callers of one process whose waits end together, begin and end at once, or succeed together.
 
 use futures_util::future::join_all;
 use lockattr::Error;
@@ -8,26 +8,27 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// Several in one moment, and few enough for two cores: over ZooKeeper each that shares a lock has an entry, and reads
-/// those of all others.
+/// Several callers at once, and few enough for two cores: over ZooKeeper each caller that shares a
+/// lock has an entry, and reads those of all others.
 const CROWD: usize = 60;
 
-/// All of them hear that the lock is taken, and none that the store is away: a question of each in its last
-/// moment would come back too late.
+/// All callers report that the lock is contended, and none that the store is unavailable: a request
+/// of each caller in its last moment would get its reply too late.
 pub(super) async fn callers_whose_wait_ends_together_are_all_contended<T: Topology>(
     case: Case<'_, T>,
 ) {
     let wires = Wires::before(case.engine).await;
     let url = wires.url_with("retry_delay=5s&connect_timeout=5s");
     let (first, next) = (case.manager().await, crate::engine_faults::connected(&url).await);
-    // Longer, there and back, than what a question gets that is asked when the wait is over.
+    // The round trip takes longer than a request may take that is sent when the wait is over.
     let slow = || wires.delay(Duration::from_millis(150));
     all_are_contended(&first, &next, case.key, slow).await;
     wires.pass().await;
     case.nothing_left().await;
 }
 
-/// `first` holds, and callers of `next` give up together, over a network that becomes slow: in each mode.
+/// `first` holds the lock, and callers of `next` give up together over a network that becomes slow.
+/// Runs in each mode.
 pub(super) async fn all_are_contended(
     first: &LockManager,
     next: &LockManager,
@@ -39,7 +40,7 @@ pub(super) async fn all_are_contended(
     for (nth, options) in modes.into_iter().enumerate() {
         let key = format!("{key}_{nth}");
         held.push(first.acquire(&key, LockOptions::new()).await.unwrap());
-        // What there is to connect to is connected by then.
+        // Opens the connections before the network becomes slow.
         let hasty = options.clone().wait(Duration::from_millis(500));
         assert!(next.acquire(&key, hasty).await.is_err(), "it is held");
         ways.push((key, options.wait(Duration::from_secs(2))));
@@ -63,8 +64,8 @@ pub(super) async fn all_are_contended(
     }
 }
 
-/// The caller that asked for both gives up, and the other asks in its last moment, over a network that is slower
-/// than that: it reports what both have known all the time.
+/// The asker gives up, and the other caller asks in its last moment, over a network slower than
+/// that. It reports what both already knew.
 pub(super) async fn a_caller_that_asks_in_its_last_moment_is_contended<T: Topology>(
     case: Case<'_, T>,
 ) {
@@ -86,14 +87,14 @@ pub(super) async fn a_caller_that_asks_in_its_last_moment_is_contended<T: Topolo
     case.nothing_left().await;
 }
 
-/// `wait = "0s"` asks once, as `retry = 0` does: it is no limit for the answer. Where there is none, that is
-/// an outage all the same.
+/// `wait = "0s"` asks once, as `retry = 0` does. It does not limit how long the reply may take. A
+/// missing reply is still an outage.
 pub(super) async fn a_call_that_does_not_wait_gets_its_answer_over_a_slow_network<T: Topology>(
     case: Case<'_, T>,
 ) {
     let wires = Wires::before(case.engine).await;
     let manager = crate::engine_faults::connected(&wires.url()).await;
-    // With connections that have been used.
+    // Opens and uses the connections first.
     manager.acquire(case.key, patient::<T>()).await.unwrap().release().await.unwrap();
     wires.delay(Duration::from_millis(400));
     for options in [LockOptions::new().retry(0), LockOptions::new().wait(Duration::ZERO)] {
@@ -109,7 +110,7 @@ pub(super) async fn a_call_that_does_not_wait_gets_its_answer_over_a_slow_networ
     case.nothing_left().await;
 }
 
-/// Readers of one process that waited for a writer get in together.
+/// Readers of one process that waited for a writer enter together.
 pub(super) async fn readers_of_one_process_enter_together_when_the_writer_has_gone<T: Topology>(
     case: Case<'_, T>,
 ) {
@@ -121,7 +122,8 @@ pub(super) async fn readers_of_one_process_enter_together_when_the_writer_has_go
     case.nothing_left().await;
 }
 
-/// Readers of `next` wait for the writer, one of them in the store's queue once it is `queued`.
+/// Readers of `next` wait for the writer. `queued` completes once one of them is in the store's
+/// queue.
 pub(super) async fn readers_enter_together(
     writer: LockGuard,
     next: &LockManager,

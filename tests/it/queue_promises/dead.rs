@@ -1,13 +1,13 @@
-//! What processes that were killed or stopped cost the living: one TTL at most, however many waiters they
-//! had, in every mode.
+//! What killed or stopped processes cost other processes: one TTL at most, however many waiters
+//! they had, in every mode.
 
 use futures_util::future::join_all;
 use tokio::time::Duration;
 
 use super::*;
 
-/// A reader holds, and a writer that waits for it is killed: the next reader is kept out for as long as the
-/// writer's entry lasts, and not for as long as there are readers.
+/// A reader holds the lock, and a writer that waits for it is killed. The next reader is kept out
+/// only as long as the writer's entry lasts, not as long as there are readers.
 pub(super) async fn a_killed_writer_keeps_readers_out_for_a_ttl_at_most<T: Topology>(
     case: Case<'_, T>,
 ) {
@@ -22,8 +22,8 @@ pub(super) async fn a_killed_writer_keeps_readers_out_for_a_ttl_at_most<T: Topol
     case.nothing_left().await;
 }
 
-/// A killed process waited for `a` and `b`, and `b` is held: `a` is free. In a cluster: both in one slot, and
-/// in two.
+/// A killed process waited for `a` and `b`. `b` is held and `a` is free. In a cluster: with both
+/// keys in one slot, and in two.
 pub(super) async fn a_killed_waiter_for_two_keys_keeps_the_free_one_for_a_ttl_at_most<
     T: Topology,
 >(
@@ -38,7 +38,7 @@ pub(super) async fn a_killed_waiter_for_two_keys_keeps_the_free_one_for_a_ttl_at
         let (first, next) = (case.manager().await, case.manager().await);
         let holder = first.acquire(&b, LockOptions::new()).await.unwrap();
         waiters(&case, &both, &format!("crowd 1 exclusive {a} {b}")).await.kill();
-        // In its first second such a claim can be passed over.
+        // In its first second a claim for several keys may be overtaken.
         sleep(Duration::from_millis(1_200)).await;
         let guard = next.acquire(&a, patient::<T>()).await.expect("`a` is free");
         guard.release().await.unwrap();
@@ -49,7 +49,7 @@ pub(super) async fn a_killed_waiter_for_two_keys_keeps_the_free_one_for_a_ttl_at
     case.nothing_left().await;
 }
 
-/// Twenty waiters of a process that is stopped cost the time of one grant.
+/// Twenty waiters of a stopped process cost the time of one grant.
 pub(super) async fn a_stopped_process_costs_one_ttl_however_many_waiters_it_has<T: Topology>(
     case: Case<'_, T>,
 ) {
@@ -63,7 +63,7 @@ pub(super) async fn a_stopped_process_costs_one_ttl_however_many_waiters_it_has<
         let holder = first.acquire(&key, LockOptions::new()).await.unwrap();
         let mut stopped = waiters(&case, &key, &order).await;
         stopped.stop_signal();
-        // Permits are only shared with permits.
+        // Permits can only be shared with permits.
         let options = match mode {
             "permits=1" => patient::<T>().permits(1),
             _ => patient::<T>(),
@@ -72,7 +72,7 @@ pub(super) async fn a_stopped_process_costs_one_ttl_however_many_waiters_it_has<
         holder.release().await.unwrap();
         let guard = waiter.await.unwrap().unwrap_or_else(|error| panic!("{mode}: {error}"));
         guard.release().await.unwrap();
-        // A process that goes on queues anew, and gets in.
+        // A process that continues joins the queue again, and acquires the lock.
         stopped.continue_signal();
         assert!(stopped.finish().await.success());
     }))

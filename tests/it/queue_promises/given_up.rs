@@ -1,11 +1,13 @@
-//! Waiters that give up where no process can be told: those behind them lose no more than a TTL.
+//! Waiters that give up while the store cannot be told: the waiters behind them lose one TTL at
+//! most.
 
 use lockattr_tests::Wires;
 use tokio::task::JoinSet;
 
 use super::*;
 
-/// Ten callers give up while their network is cut. When it is back, nothing of them is in the way.
+/// Ten callers give up while their network is cut. When it is back, nothing of theirs blocks
+/// others.
 pub(super) async fn waiters_that_gave_up_while_they_were_cut_off_cost_no_process_anything<
     T: Topology,
 >(
@@ -25,12 +27,13 @@ pub(super) async fn waiters_that_gave_up_while_they_were_cut_off_cost_no_process
     more_than(&case, case.key, &before).await;
     wires.hold();
     waiters.shutdown().await;
-    // Longer than a lease, after which a release need not be tried again.
+    // Longer than a lease: after that, a release need not be retried.
     sleep(Duration::from_secs(3)).await;
     let waiter = waits(&case, &next, case.key, patient::<T>().permits(1)).await;
     wires.cut().await;
     wires.pass().await;
-    // Their process waits for another lock, of the same slot: it would hear of a grant to those who are gone.
+    // Their process waits for another lock of the same slot, so it would receive a grant to the
+    // waiters that are gone.
     let other = format!("{{lock:{}}}_other", case.key);
     let elsewhere = first.acquire(&other, LockOptions::new()).await.unwrap();
     let listens = waits(&case, &fickle, &other, LockOptions::new().wait(LIMIT)).await;
@@ -41,7 +44,8 @@ pub(super) async fn waiters_that_gave_up_while_they_were_cut_off_cost_no_process
     case.nothing_left().await;
 }
 
-/// The waiter that would hear of a shorter lease has given up: the one behind looks by itself.
+/// The waiter that would have learned of a shorter lease has given up. The waiter behind it asks by
+/// itself.
 pub(super) async fn a_killed_holder_behind_a_waiter_that_gave_up_costs_one_ttl<T: Topology>(
     case: Case<'_, T>,
 ) {
@@ -61,7 +65,8 @@ pub(super) async fn a_killed_holder_behind_a_waiter_that_gave_up_costs_one_ttl<T
     let answer = short.line().await;
     assert!(answer.starts_with("held "), "the node said: {answer}");
     short.kill();
-    // Its lease, or its session; and what is granted to the waiter that gave up, or the end of that one's.
+    // First the killed holder's lease or session must end, then the grant or the entry of the
+    // waiter that gave up.
     let guard = waiter.await.unwrap().expect("all before it are gone");
     guard.release().await.unwrap();
     wires.pass().await;

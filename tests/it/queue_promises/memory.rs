@@ -1,4 +1,4 @@
-//! The same in memory, where two managers over one store are two processes.
+//! The same tests in memory, where two managers over one store act as two processes.
 
 use std::sync::Arc;
 

@@ -1,13 +1,13 @@
-//! A lock that is taken from its holder by hand is the waiter's, whose wait is that of anybody: it never ends
-//! as if the lock were taken, or the waiter in its own way.
+//! A lock that is taken from its holder by hand goes to the waiter. The wait never fails as if the
+//! lock were still held, or as if the waiter blocked itself.
 
 use lockattr::Error;
 use tokio::time::{Instant, timeout};
 
 use super::*;
 
-/// Another program deletes what the holder has: the waiter looks after a `retry_delay`, and not after 15
-/// seconds.
+/// Another program deletes the holder's entry. The waiter asks after a `retry_delay`, and not after
+/// 15 seconds.
 pub(super) async fn a_lock_that_was_deleted_by_hand_is_the_waiters_within_its_retry_delay<
     T: Topology,
 >(
@@ -17,7 +17,7 @@ pub(super) async fn a_lock_that_was_deleted_by_hand_is_the_waiters_within_its_re
     is_the_waiters(case, async |held, _| engine.take_away(key, held).await).await;
 }
 
-/// The same by `force_release`.
+/// The same with `force_release`.
 pub(super) async fn a_lock_that_an_operator_released_is_the_waiters_within_its_retry_delay<
     T: Topology,
 >(

@@ -1,4 +1,4 @@
-//! The servers of the suite, which all of its tests share, and what a hand can do there.
+//! The servers that the tests of the suite share, and how another program takes a lock away there.
 
 use lockattr_tests::{
     Cluster, Engine, Etcd, Independents, RedisServer, Replicated, Sentinels, Servers, ZooKeeper,
@@ -7,13 +7,14 @@ use tokio::sync::OnceCell;
 
 use crate::engine_faults;
 
-/// Servers that keep a queue.
+/// Servers that keep a wait queue.
 #[allow(async_fn_in_trait, reason = "one task asks")]
 pub(super) trait Topology: Engine {
-    /// Those of the whole program. Keys are apart.
+    /// Returns the servers of the whole test program. Tests differ in their keys.
     async fn shared() -> &'static Self;
 
-    /// Another program takes the lock away from its holder. `held` is what is in the store of that alone.
+    /// Takes the lock from its holder, as another program would. `held` is what the store holds for
+    /// that lock alone.
     async fn take_away(&self, key: &str, held: &[String]);
 }
 
@@ -55,7 +56,7 @@ impl Topology for Replicated {
 }
 
 impl Topology for Independents {
-    /// As few as there can be.
+    /// The smallest quorum.
     async fn shared() -> &'static Self {
         static SHARED: OnceCell<Independents> = OnceCell::const_new();
         SHARED.get_or_init(|| Self::start(3)).await

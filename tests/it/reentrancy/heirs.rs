@@ -1,4 +1,4 @@
-//! Tasks that go on behind the nested call that spawned them.
+//! Tasks that outlive the nested call that spawned them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use super::{SECOND, with_manager};
 
-/// Counts who is inside of the lock, which is one at a time.
+/// Checks that one caller at a time is inside the lock.
 #[derive(Clone, Default)]
 struct Desk(Arc<AtomicUsize>);
 
@@ -25,7 +25,7 @@ impl Desk {
         manager.with_lock("stock", LockOptions::new(), work).await?
     }
 
-    /// A nested call that returns before the task does that it spawns, which works `later`.
+    /// A nested call that returns before the task that it spawns, which works after `later`.
     async fn spawns(
         &self,
         manager: &LockManager,
@@ -45,8 +45,8 @@ impl Desk {
     }
 }
 
-/// How deep they work inside of one hold: the heir, that much later than it is spawned, and what its call
-/// is followed by.
+/// Returns the depths inside one hold: of the heir, which works `later` than it is spawned, and of
+/// the call after its own.
 async fn depths_of_heir_and_next(later: Duration) -> (u32, u32) {
     with_manager(|manager| async move {
         let desk = Desk::default();
@@ -62,7 +62,7 @@ async fn depths_of_heir_and_next(later: Duration) -> (u32, u32) {
 
 #[tokio::test(start_paused = true)]
 async fn the_heir_of_a_call_that_returned_takes_turns_with_the_next() {
-    // What it entered by is over, so it enters by what is around that.
+    // The nested hold is over, so the heir enters the outer one.
     assert_eq!(depths_of_heir_and_next(SECOND).await, (2, 2));
 }
 
@@ -71,7 +71,7 @@ async fn an_heir_inside_keeps_the_next_out_after_its_call_returned() {
     assert_eq!(depths_of_heir_and_next(SECOND / 4).await, (3, 2));
 }
 
-/// Red without: `is_over` in `Frame::ensure_held`, in `find`, or in `assert_held`'s.
+/// Red without: `is_over` in `Frame::ensure_held`, in `find`, or in `assert_held`.
 #[tokio::test(start_paused = true)]
 async fn what_is_left_of_a_call_that_returned_holds_nothing() {
     with_manager(|manager| async move {

@@ -1,4 +1,4 @@
-//! Several keys, some of which the call chain has already.
+//! Calls for several keys, some of which the call chain already holds.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ async fn a_body_has_lost_all_with_a_key_that_was_entered_again() {
     locks.assert_nothing_left().await;
 }
 
-/// Red without: `stands_beside`, or what is beside in `ensure_held` or `ended`.
+/// Red without: `Frame::join`, or checking the leases beside in `ensure_held` or `ended`.
 #[tokio::test(start_paused = true)]
 async fn a_lease_tells_of_the_loss_of_a_key_that_was_entered_again() {
     let locks = TestLocks::new();
@@ -82,8 +82,7 @@ async fn a_lease_tells_of_the_loss_of_a_key_that_was_entered_again() {
     locks.assert_nothing_left().await;
 }
 
-/// Two branches, each of which wants a key of both holds: with another order for each they would wait
-/// for each other.
+/// Two branches each want a key of both holds. With a different order in each, they would deadlock.
 #[tokio::test(start_paused = true)]
 async fn branches_enter_the_holds_around_them_in_one_order() {
     let locks = TestLocks::new();
@@ -91,7 +90,7 @@ async fn branches_enter_the_holds_around_them_in_one_order() {
     let outer = manager.acquire_all(["a", "d"], patient()).await.unwrap();
     let inner = outer.scope(manager.acquire_all(["b", "c"], patient())).await.unwrap();
     let takes = async |keys: [&str; 2]| {
-        // Each waits for its first turn before it asks for the second.
+        // Each branch waits for its first turn before it asks for the second.
         let guard = manager.acquire_all(keys, patient()).await.unwrap();
         sleep(SECOND).await;
         guard.release().await.unwrap();
@@ -111,8 +110,8 @@ async fn branches_enter_the_holds_around_them_in_one_order() {
     locks.assert_nothing_left().await;
 }
 
-/// Two of the keys are taken by branches of the call's own body, one after the other; the call waits for
-/// both, and for a third key, within one budget.
+/// Branches of the call's own body hold two of the keys, one after the other. The call waits for
+/// both, and for a third key, within one wait budget.
 #[tokio::test(start_paused = true)]
 async fn a_call_for_several_keys_has_one_wait_budget() {
     let locks = TestLocks::new();
@@ -142,7 +141,7 @@ async fn a_call_for_several_keys_has_one_wait_budget() {
         };
         tokio::join!(lets_go, asks);
     };
-    // A scope stands where it is made.
+    // A scope's place in the chain is where it is created.
     b.scope(async { a.scope(inside).await }).await;
     drop((a, b));
     locks.assert_nothing_left().await;

@@ -1,4 +1,4 @@
-//! Shutdowns more than once: in a row, at once, on clones, half-way.
+//! Repeated shutdowns: in sequence, concurrent, on clones, and dropped half-way.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ async fn of_two_at_once_both_return_after_everything_is_released() {
     }
 }
 
-/// A caller whose wait budget ended has stopped the granting all the same, and the next one finishes.
+/// A shutdown whose wait budget ended still stops granting, and the next one finishes it.
 #[tokio::test(start_paused = true)]
 async fn one_that_was_dropped_while_it_waited_for_bodies_is_taken_up_by_the_next() {
     let (manager, diary) = (manager(), Diary::default());
@@ -79,7 +79,7 @@ async fn one_that_was_dropped_while_it_released_is_taken_up_by_the_next() {
     std::mem::forget(manager.acquire("job", long).await.unwrap());
     store.releases(&[Fate::Refused, Fate::Late(SECOND), Fate::Answered]);
     let started = Instant::now();
-    // Two seconds for the holder, and then the store takes its time.
+    // Two seconds for the holder; then the store is slow.
     let half_way = Duration::from_millis(2_010);
     timeout(half_way, manager.shutdown()).await.expect_err("the store needs longer");
     assert!(!free(&manager).await);
@@ -87,8 +87,7 @@ async fn one_that_was_dropped_while_it_released_is_taken_up_by_the_next() {
     assert!(free(&manager).await, "after {:?}", started.elapsed());
 }
 
-/// A runtime that stands still has nothing of this manager's in its hands, so there is nothing to
-/// wait for.
+/// A runtime that is not driven has nothing of this manager to wait for.
 #[test]
 fn a_runtime_that_no_process_drives_does_not_hold_it_up() {
     let runtime =

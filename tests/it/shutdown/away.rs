@@ -1,5 +1,5 @@
-//! Shutdowns whose store is away or slow: they end within their limits, and what comes back is
-//! still released.
+//! Shutdowns whose store is down or slow: they end within their limits, and a store that comes back
+//! still gets the releases.
 
 use std::future::pending;
 use std::time::Duration;
@@ -17,8 +17,7 @@ fn deaf() -> LockOptions {
     LockOptions::new().ttl(3600 * SECOND).on_lost(OnLost::Error)
 }
 
-/// As long for the bodies, and as long again for the store (less the last pause between two tries);
-/// not a moment more.
+/// One limit for the bodies, and one for the store (less the last pause between two attempts).
 #[tokio::test(start_paused = true)]
 async fn bodies_that_do_not_stop_and_a_store_that_does_not_answer_take_two_limits() {
     for fate in [Fate::Hangs, Fate::Refused] {
@@ -57,7 +56,7 @@ async fn a_store_that_comes_back_in_time_gets_its_releases() {
     assert_eq!(manager.holder("job").await.unwrap(), None);
 }
 
-/// With a limit of zero it still tells everybody and sends the releases.
+/// With a limit of zero the shutdown still notifies all bodies and sends the releases.
 #[tokio::test(start_paused = true)]
 async fn without_any_wait_budget_the_bodies_are_notified_all_the_same() {
     let builder = LockManager::builder().url("memory://?shutdown_timeout=0s");
@@ -71,7 +70,7 @@ async fn without_any_wait_budget_the_bodies_are_notified_all_the_same() {
     eventually(SECOND, "released a little later", free).await;
 }
 
-/// A server that stands still takes everything and answers nothing; a dead one refuses.
+/// A stopped server accepts everything and never replies. A dead one refuses connections.
 #[tokio::test]
 async fn it_ends_within_its_limits_though_redis_is_gone() {
     for frozen in [true, false] {
@@ -95,7 +94,7 @@ async fn it_ends_within_its_limits_though_redis_is_gone() {
             server.kill();
         }
         timeout(LIMIT, manager.shutdown()).await.expect("it ends");
-        // Told at once, it may still wait for its release's answer.
+        // The body is notified at once, but may still wait for the reply to its release.
         timeout(LIMIT, body).await.expect("it ends").unwrap().unwrap_err();
         if frozen {
             server.continue_signal();
@@ -104,7 +103,8 @@ async fn it_ends_within_its_limits_though_redis_is_gone() {
     }
 }
 
-/// Hundreds of locks in the hands of bodies, guards and no process: one call, and nothing is left.
+/// Hundreds of locks, held by bodies, by guards and by leaked guards: one call releases all of
+/// them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_leaves_nothing_in_redis() {
     let server = RedisServer::start().await;
@@ -126,7 +126,7 @@ async fn it_leaves_nothing_in_redis() {
     let all = async || cli.keys("lock:*").await.len() == 300;
     eventually(LIMIT, "all are held", all).await;
     timeout(LIMIT, manager.shutdown()).await.expect("it ends");
-    // No time to wait for: after its return the process may end.
+    // Checked without a wait: after the shutdown returns, the process may end.
     let left = cli.keys("lock:*").await;
     assert!(left.is_empty(), "{} left: {left:?}", left.len());
     assert!(guards.iter().all(|guard| guard.ensure_held().is_err()));

@@ -1,4 +1,4 @@
-//! What becomes of calls that still wait for their lock when the manager is shut down.
+//! Calls that still wait for their lock when the manager is shut down.
 
 use std::pin::pin;
 
@@ -18,7 +18,7 @@ fn waiter(manager: &LockManager, key: &'static str) -> JoinHandle<Result<LockGua
     tokio::spawn(async move { manager.acquire(key, patient).await })
 }
 
-/// The holder takes its time, so the shutdown does too; the waiters need not.
+/// The holder is slow, so the shutdown is slow too. The waiters are refused at once.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_in_its_pause_is_refused_at_once() {
     let manager = manager();
@@ -40,7 +40,7 @@ async fn a_waiter_in_its_pause_is_refused_at_once() {
     assert_eq!(manager.holder("job").await.unwrap(), None);
 }
 
-/// What the hanging attempt may have been granted is undone.
+/// A grant to the hanging attempt is undone.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_whose_store_does_not_answer_is_refused_at_once() {
     let store = Scripted::new();
@@ -58,13 +58,14 @@ async fn a_waiter_whose_store_does_not_answer_is_refused_at_once() {
     assert_eq!(manager.holder("job").await.unwrap(), None);
 }
 
-/// A grant that is there, but not yet looked at, when the manager shuts down is no grant: no process
-/// would tell its body to stop.
+/// A grant that has arrived but was not read before the shutdown is void: its body would never be
+/// told to stop.
 #[tokio::test(start_paused = true)]
 async fn a_grant_that_arrives_with_the_shutdown_is_given_back() {
     let store = Scripted::new();
     let manager = store.manager();
-    // Due before the late one, so that the grant wakes no watchdog and is checked at once.
+    // This lease is due for renewal before the late one, so the late grant wakes no watchdog and is
+    // checked at once.
     let other = manager.acquire("other", LockOptions::new().ttl(30 * SECOND)).await.unwrap();
     sleep(SECOND / 10).await;
     store.acquires(&[Fate::Late(SECOND)]);
@@ -80,7 +81,8 @@ async fn a_grant_that_arrives_with_the_shutdown_is_given_back() {
     assert_eq!(manager.holder("late").await.unwrap(), None);
 }
 
-/// One branch is inside, the other waits for its turn: both are notified, and no process waits for a pause.
+/// One branch is inside and the other waits for its turn. Both are notified, without waiting for a
+/// pause.
 #[tokio::test(start_paused = true)]
 async fn a_nested_call_that_waits_for_its_turn_is_notified_at_once() {
     let manager = manager();
@@ -88,7 +90,8 @@ async fn a_nested_call_that_waits_for_its_turn_is_notified_at_once() {
     let job = {
         let manager = manager.clone();
         tokio::spawn(async move {
-            // Goes on for a moment after it was told, as a body with `on_lost = error` may.
+            // The body continues for a moment after the notification, as one with `on_lost = error`
+            // may.
             let slow = LockOptions::new().on_lost(OnLost::Error);
             let body = async |lease: &Lease| {
                 let inside = manager.with_lock("job", slow.clone(), async |_: &Lease| {

@@ -1,4 +1,4 @@
-//! What a store is asked, by claims that stand alone.
+//! Requests to a store, made with claims that do not wait in a queue.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -15,20 +15,20 @@ use super::AnyStore;
 pub(super) const LABEL: &str =
     "since=1700000000000 service=a%20contract host=here pid=7 function=suite::test";
 
-/// What all locks of the suite have before that.
+/// The prefix of all locks of the suite.
 pub(super) const PREFIX: &str = "contract:";
 
 thread_local! {
-    /// Before the keys of the test that runs on this thread.
+    /// The key prefix of the test that runs on this thread.
     static APART: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// The keys of this test begin with this from now on: where several tests share one store.
+/// Sets the key prefix of this test, for tests that share one store.
 pub(super) fn keep_apart_by(prefix: &str) {
     APART.set(prefix.to_owned());
 }
 
-/// What all locks of this test have before their keys.
+/// Returns the full prefix of this test's locks.
 pub(super) fn prefix() -> String {
     [PREFIX, &APART.with_borrow(String::clone)].concat()
 }

@@ -1,4 +1,4 @@
-//! What a manager that looks for deadlocks needs of its store: that notes can be left and read.
+//! What deadlock detection needs from a store: a manager can leave notes and read them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use tokio::time::timeout;
 use super::AnyStore;
 use super::asked::key;
 
-/// Longer than any machine takes, and shorter than anybody's wait budget here.
+/// Longer than a slow machine needs, and shorter than every wait budget here.
 const SOON: Duration = Duration::from_secs(30);
 const PATIENT: LockOptions = LockOptions::new().wait(Duration::from_secs(600));
 
-/// As one process: a part of the service `name`.
+/// Returns a manager that acts as one process of the service `name`.
 fn process(store: &AnyStore, name: &str) -> LockManager {
     let locks = key("x");
     let prefix = locks.name().strip_suffix('x').expect("what is before the key");
@@ -23,7 +23,7 @@ fn process(store: &AnyStore, name: &str) -> LockManager {
     builder.detect_deadlocks(true).build().expect("a manager")
 }
 
-/// Takes `inner` inside of `outer`, as soon as all others hold their outer ones.
+/// Acquires `inner` inside `outer`, once all processes hold their outer lock.
 async fn takes(
     manager: &LockManager,
     [outer, inner]: [&str; 2],
@@ -67,7 +67,7 @@ pub(super) async fn a_deadlock_of_two_processes_is_broken_and_named(store: AnySt
     no_notes_are_left(&store, &["a", "b"]).await;
 }
 
-/// The process that left it is gone, and another has its lock.
+/// The process that left the note is gone, and another process holds its lock.
 pub(super) async fn a_note_that_is_left_is_not_believed(store: AnyStore) {
     let (here, there) = (process(&store, "here"), process(&store, "there"));
     let works = there.acquire("b", PATIENT).await.expect("free");
@@ -81,7 +81,7 @@ pub(super) async fn a_note_that_is_left_is_not_believed(store: AnyStore) {
 
     let outer = here.acquire("a", PATIENT).await.expect("free");
     let inner = outer.scope(here.acquire("b", PATIENT));
-    // By then it has looked at the note three times, or a machine is slow and it has not.
+    // Unless the machine is slow, the waiter has read the note three times by then.
     let early = timeout(Duration::from_secs(2), inner).await;
     assert!(early.is_err(), "somebody works on it: {:?}", early.map(drop));
     works.release().await.expect("held");

@@ -1,4 +1,4 @@
-//! Numbers that grow, keys that are kept apart, and many who ask at once.
+//! Fencing tokens that grow, keys that are kept apart, and many concurrent callers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(super) async fn one_of_many_gets_it(store: AnyStore) {
     assert_eq!(granted.count(), 1);
 }
 
-/// The oldest test of a lock: read, yield, write.
+/// The classic test of a lock: read, yield, write.
 pub(super) async fn a_counter_under_the_lock_loses_nothing(store: AnyStore) {
     let manager = LockManager::builder()
         .store(store)

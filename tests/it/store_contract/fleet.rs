@@ -1,4 +1,5 @@
-//! What the suite runs on, and the managers that it plays: each with a subscriber, and claims that wait.
+//! The stores that the suite runs on, and the managers that it plays: each has a subscriber and
+//! claims that wait.
 
 mod etcd;
 mod mysql;
@@ -37,13 +38,14 @@ pub(super) use postgres_session::OnPostgresSessions;
 pub(super) trait Fleet {
     async fn start() -> Self;
 
-    /// The store as one more process sees it.
+    /// Returns the store as one more process sees it.
     fn node(&self) -> AnyStore;
 
-    /// Waits until the store knows that the process with this subscriber is gone, if it has to be told.
+    /// Waits until the store knows that the process of this subscriber is gone, if the store relies
+    /// on that.
     async fn knows_it_is_gone(&self, subscriber: u64);
 
-    /// After a test: whether the servers saw anything that the test did not.
+    /// Checks after a test that the servers recorded nothing wrong.
     async fn saw_nothing_wrong(&self) {}
 }
 
@@ -62,7 +64,7 @@ impl Fleet for InMemory {
     async fn knows_it_is_gone(&self, _inbox: u64) {}
 }
 
-/// A quorum of three memories.
+/// A quorum of three in-memory stores.
 pub(super) struct QuorumInMemory(Vec<AnyStore>);
 
 impl Fleet for QuorumInMemory {
@@ -77,7 +79,7 @@ impl Fleet for QuorumInMemory {
     async fn knows_it_is_gone(&self, _inbox: u64) {}
 }
 
-/// A quorum of five servers.
+/// A quorum of five Redis servers.
 pub(super) struct OnRedlock(Independents);
 
 impl Fleet for OnRedlock {
@@ -86,7 +88,8 @@ impl Fleet for OnRedlock {
     }
 
     fn node(&self) -> AnyStore {
-        // They are young: with a disk they need not sit out what they forgot.
+        // The servers have just started. With `durable=true` the store need not wait out the leases
+        // that a server might have forgotten.
         let url = self.0.url_with("durable=true");
         AnyStore::new(RedlockStore::open(&url).expect("a good URL"))
     }
@@ -115,20 +118,20 @@ impl Fleet for OnRedis {
     }
 }
 
-/// One Redis, asked as a user that has the rights which the docs name, and no others.
+/// One Redis server, used by a user that has exactly the rights that the docs name.
 pub(super) struct WithLeastRights(RedisServer);
 
 impl Fleet for WithLeastRights {
     async fn start() -> Self {
-        // And the one right more that the docs tell for listing what is held.
+        // Listing the held locks needs one more right, which the docs name too.
         let rights = format!("{RIGHTS} ~{PREFIX}* +scan");
-        // The default user's password keeps a store from being that one by mistake.
+        // The default user has a password, so the store cannot use it by mistake.
         let server = RedisServer::builder().password("harness").user("locker", "s3cret", &rights);
         let server = server.start().await;
-        // Rights that a server may have or not, as the docs tell as well.
+        // Rights for commands that only newer servers have, as the docs describe.
         let cli = server.cli().await;
         for newer in ["+delex", "+delifeq"] {
-            // Refused by a server that has no such command.
+            // A server that lacks the command rejects the right.
             let _known = cli.try_query::<()>(&["ACL", "SETUSER", "locker", newer]).await;
         }
         Self(server)
@@ -143,18 +146,20 @@ impl Fleet for WithLeastRights {
         nobody_listens(&self.0, subscriber).await;
     }
 
-    /// Scripts go on after some errors, so a right may be missing and no process is notified.
+    /// Checks the ACL log: scripts continue after some errors, so a missing right may only suppress
+    /// a notification.
     async fn saw_nothing_wrong(&self) {
         let log: Vec<HashMap<String, redis::Value>> =
             self.0.cli().await.query(&["ACL", "LOG"]).await;
         let refused = log.iter().map(|entry| format!("{:?}", entry["object"]));
-        // The client's own name and version, which are for show; 7.0 knows no right to tell them.
+        // The client sends its name and version for display. Redis 7.0 has no right for that.
         let refused: Vec<_> = refused.filter(|what| !what.contains("setinfo")).collect();
         assert!(refused.is_empty(), "{refused:?}");
     }
 }
 
-/// One fleet for all tests, because it takes seconds to start: each has a database of its own.
+/// One Sentinel fleet for all tests, because it takes seconds to start. Each test has a database of
+/// its own.
 pub(super) struct OnSentinel(String);
 
 static SENTINELS: OnceCell<Sentinels> = OnceCell::const_new();
@@ -165,7 +170,7 @@ async fn sentinels() -> &'static Sentinels {
     let start = async || {
         let sentinels = Sentinels::builder().servers(server).start().await;
         let cli = sentinels.master().await.cli().await;
-        // Replicas are counted from their first word on, which may take them a second.
+        // The master counts a replica only after its first message, which may take a second.
         cli.query::<()>(&["SET", "lockattr:test:fence", "replicated"]).await;
         assert_eq!(cli.query::<usize>(&["WAIT", "2", "20000"]).await, 2);
         sentinels
@@ -194,7 +199,7 @@ impl Fleet for OnSentinel {
     }
 }
 
-/// The same, where each lease has to be on both replicas before it counts.
+/// The same fleet, where each lease must reach both replicas before it counts.
 pub(super) struct WithReplicas(OnSentinel);
 
 impl Fleet for WithReplicas {
@@ -211,7 +216,7 @@ impl Fleet for WithReplicas {
     }
 }
 
-/// Returns once no process hears what is published to this subscriber.
+/// Returns once this subscriber has no subscription left.
 async fn nobody_listens(server: &RedisServer, subscriber: u64) {
     let (cli, channel) = (server.cli().await, format!("lockattr:inbox:{subscriber:016x}"));
     let gone = async || {
@@ -221,8 +226,8 @@ async fn nobody_listens(server: &RedisServer, subscriber: u64) {
     eventually(TTL, "its connection is closed", gone).await;
 }
 
-/// One cluster for all tests: the keys of each have a hash tag of their own, so that they are in one
-/// slot. What holds for several slots has tests of its own.
+/// One cluster for all tests. The keys of a test share a hash tag and so a slot. Keys in several
+/// slots have tests of their own.
 pub(super) struct OnCluster(&'static Cluster);
 
 impl Fleet for OnCluster {
@@ -234,9 +239,9 @@ impl Fleet for OnCluster {
     }
 
     fn node(&self) -> AnyStore {
-        // Six servers and as many tests beside share a machine: a connection that is replaced because
-        // an answer took a second loses places in the queue, which managers ask for again, and these
-        // claims do not.
+        // Six servers and many other tests share this machine. If a reply takes a second, the
+        // connection is replaced and its waiters lose their places in the queue. Managers ask again
+        // for theirs; these claims do not.
         let url = self.0.url_with("connect_timeout=10s&response_timeout=10s&heartbeat=60s");
         AnyStore::new(RedisStore::open(&url).expect("a good URL"))
     }
@@ -271,7 +276,7 @@ impl Manager {
         Self { store: store.clone(), subscriber, contended }
     }
 
-    /// A claim for one lock alone.
+    /// Returns an exclusive claim for one lock.
     pub(super) fn wants(&self, named: &str) -> Waiter {
         self.shares(&[named], Sharing::Exclusive)
     }
@@ -285,13 +290,13 @@ impl Manager {
         Waiter { store, claim, expected, ttl: TTL, told: false, stood }
     }
 
-    /// The names of the locks that others were said to wait for.
+    /// Returns the names of the locks that the store reported as contended.
     pub(super) fn contended(&self) -> Vec<String> {
         self.contended.lock().unwrap().clone()
     }
 }
 
-/// A claim, and what its manager learns of it.
+/// A claim, and the notifications that its manager receives for it.
 pub(super) struct Waiter {
     store: AnyStore,
     pub(super) claim: Arc<Claim>,
@@ -302,7 +307,7 @@ pub(super) struct Waiter {
 }
 
 impl Waiter {
-    /// The same, but it is only told when the lock is free.
+    /// Makes this waiter one that is only notified when the lock is free, and not granted it.
     pub(super) fn told(self) -> Self {
         Self { told: true, ..self }
     }
@@ -320,7 +325,7 @@ impl Waiter {
         self.asks(if self.told { Waiting::Told { again } } else { Waiting::Queued })
     }
 
-    /// Takes the lock; whether others wait for it.
+    /// Acquires the lock. Returns the fencing token and whether the lock is contended.
     pub(super) async fn gets(&self) -> (FencingToken, bool) {
         match self.store.acquire(&self.waits()).await {
             Ok(AcquireOutcome::Acquired { fencing, contended }) => (fencing, contended),
@@ -328,7 +333,7 @@ impl Waiter {
         }
     }
 
-    /// Gets in the queue, or asks again from there; after how long to ask again.
+    /// Joins the queue, or asks again while queued. Returns the delay until the next request.
     pub(super) async fn stands(&self) -> Duration {
         match self.store.acquire(&self.waits()).await {
             Ok(AcquireOutcome::Held { queued: Some(again), .. }) => again,
@@ -336,7 +341,7 @@ impl Waiter {
         }
     }
 
-    /// Asks once; whether it has the lock now.
+    /// Asks once. Returns whether the claim holds the lock now.
     pub(super) async fn asks_once(&self) -> bool {
         match self.store.acquire(&self.asks(Waiting::Not)).await.unwrap() {
             AcquireOutcome::Acquired { .. } => true,
@@ -347,7 +352,7 @@ impl Waiter {
         }
     }
 
-    /// Waits until it has the lock, as a manager does: it learns so, or to ask again.
+    /// Waits for the lock as a manager does: for a grant, or for a notification to ask again.
     pub(super) async fn granted(&self) -> Grant {
         let granted = async {
             loop {
@@ -363,7 +368,8 @@ impl Waiter {
                             return Grant::new(fencing, since, contended);
                         }
                         Ok(_) => break,
-                        // It is unknown what became of it, so no process tells: a manager asks again.
+                        // The outcome is unknown, and no notification will come: a manager asks
+                        // again.
                         Err(_) => sleep(TTL / 100).await,
                     }
                 }
@@ -376,7 +382,7 @@ impl Waiter {
         grant
     }
 
-    /// Waits to be told that it has the lock, without asking.
+    /// Waits for the grant without asking again.
     pub(super) async fn is_granted(&self) -> Grant {
         match timeout(TTL / 2, self.expected.next()).await.expect("it is told") {
             Notification::Granted(grant) => grant,
@@ -384,7 +390,7 @@ impl Waiter {
         }
     }
 
-    /// Waits to be told when to ask again.
+    /// Waits for the notification that says when to ask again.
     pub(super) async fn told_when_to_ask_again(&self) -> Instant {
         match timeout(TTL / 2, self.expected.next()).await.expect("it is told") {
             Notification::AskAgain(at) => at,
@@ -392,13 +398,13 @@ impl Waiter {
         }
     }
 
-    /// Whether the store has it as a holder.
+    /// Returns whether the store counts this claim as a holder.
     pub(super) async fn holds(&self) -> bool {
         let renewal = [RenewRequest::new(self.claim.clone(), self.ttl)];
         self.store.renew(&renewal).await.remove(0).unwrap() == RenewOutcome::Renewed
     }
 
-    /// Lets go, or leaves the line; whether it had the lock.
+    /// Releases the lock, or leaves the queue. Returns whether the claim held the lock.
     pub(super) async fn releases(&self) -> bool {
         self.releases_after(Duration::ZERO).await
     }

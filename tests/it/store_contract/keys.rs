@@ -10,7 +10,7 @@ use super::asked::key;
 use super::fleet::{Manager, Waiter};
 use super::{AnyStore, LONGER, TTL};
 
-/// For how long a claim for several keys is overtaken.
+/// How long other claims may overtake a claim for several keys.
 const OVERTAKEN: Duration = Duration::from_secs(1);
 
 fn together(manager: &Manager, keys: &[&str]) -> Waiter {
@@ -39,7 +39,7 @@ pub(super) async fn several_keys_are_taken_together_or_not_at_all(store: AnyStor
 
 pub(super) async fn several_keys_are_renewed_and_given_back_as_one(store: AnyStore) {
     let manager = Manager::on(&store);
-    // Named in any order and twice, as one.
+    // The order of the keys does not matter, and duplicates count once.
     let all = together(&manager, &["b", "a", "b"]);
     assert!(all.claim.keys().iter().map(LockKey::as_str).eq(["a", "b"]));
     all.gets().await;
@@ -80,7 +80,7 @@ pub(super) async fn the_same_keys_in_another_order_take_turns(store: AnyStore) {
 
 pub(super) async fn a_claim_for_several_keys_is_overtaken_while_another_is_taken(store: AnyStore) {
     let manager = Manager::on(&store);
-    // Again if this machine took longer than a claim is overtaken.
+    // Retry if this machine took longer than a claim may be overtaken.
     for n in 0..20 {
         let (a, b) = (format!("{n}:a"), format!("{n}:b"));
         let (holds_a, holds_b) = (manager.wants(&a), manager.wants(&b));
@@ -97,7 +97,7 @@ pub(super) async fn a_claim_for_several_keys_is_overtaken_while_another_is_taken
         }
         single.granted().await;
         assert!(!both.holds().await);
-        // But both are its own as soon as they are free.
+        // But it gets both as soon as both are free.
         holds_b.releases().await;
         assert!(!both.holds().await);
         single.releases().await;
@@ -147,7 +147,7 @@ pub(super) async fn several_keys_are_shared(store: AnyStore) {
 
 pub(super) async fn batches_with_several_keys_answer_one_by_one(store: AnyStore) {
     let manager = Manager::on(&store);
-    // One, two or three keys each; every fourth claim has none of its own.
+    // One, two or three keys per claim. Every fourth claim does not hold its keys.
     let claims: Vec<_> = (0..240)
         .map(|n| {
             let keys: Vec<_> = (0..=n % 3).map(|key| format!("batch:{n}:{key}")).collect();
@@ -162,7 +162,7 @@ pub(super) async fn batches_with_several_keys_answer_one_by_one(store: AnyStore)
     }
     let renewals = claims.iter().map(|it| RenewRequest::new(it.claim.clone(), LONGER));
     let renewed = store.renew(&renewals.collect::<Vec<_>>()).await;
-    // Every fifth stays taken.
+    // Every fifth lock stays held after its release.
     let after = |n: usize| if n.is_multiple_of(5) { TTL } else { Duration::ZERO };
     let releases = claims.iter().enumerate();
     let releases = releases.map(|(n, it)| ReleaseRequest::new(it.claim.clone()).after(after(n)));

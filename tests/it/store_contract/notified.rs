@@ -1,5 +1,6 @@
-//! What a store does for a claim that needs the locks of several stores at once: it learns when to
-//! come, counts by one clock, and gives back without notification what failed.
+//! What a store does for a claim that needs the locks of several stores at once: it notifies the
+//! claim when to ask again, counts from the claim's hint, and releases without notification what
+//! failed.
 
 use lockattr::FencingToken;
 use lockattr::store::{AcquireOutcome, AcquireRequest, ReleaseRequest, RenewOutcome, RenewRequest};
@@ -9,7 +10,7 @@ use super::asked::{acquired, claim, key, release};
 use super::fleet::Manager;
 use super::{AnyStore, MEANWHILE, SHORT, TTL};
 
-/// A counter in the year 2100: beyond any clock.
+/// A counter in the year 2100, ahead of any clock.
 const LATER: u64 = 2_400_000_000_000_000;
 
 pub(super) async fn a_process_that_is_notified_comes_and_takes_the_lock(store: AnyStore) {
@@ -53,7 +54,7 @@ pub(super) async fn a_process_that_comes_later_does_not_overtake_those_who_are_n
     second.stands().await;
     holder.releases().await;
     first.told_when_to_ask_again().await;
-    // It is the first one's turn, and the second waits in the queue.
+    // It is the first waiter's turn, and the second one stays queued.
     later.stands().await;
     first.gets().await;
     first.releases().await;
@@ -75,7 +76,7 @@ pub(super) async fn a_process_that_stands_in_the_queue_is_granted_the_lock_unask
     assert!(waiter.releases().await);
 }
 
-/// The place in the queue of who has what it waited for must not stay behind.
+/// A claim that acquired the lock must not leave its queue entry behind.
 pub(super) async fn a_process_that_takes_the_lock_unasked_has_left_the_queue(store: AnyStore) {
     let manager = Manager::on(&store);
     let (holder, waiter) = (manager.wants("early").for_so_long(MEANWHILE), manager.wants("early"));
@@ -99,7 +100,7 @@ pub(super) async fn one_at_a_time_is_notified(store: AnyStore) {
     first.told_when_to_ask_again().await;
     let second_is_told = second.told_when_to_ask_again();
     assert!(timeout(SHORT, second_is_told).await.is_err(), "both were told");
-    // Who gives up lets the next one come.
+    // When the first waiter gives up, the next one is notified.
     first.releases().await;
     second.told_when_to_ask_again().await;
     second.gets().await;
@@ -117,12 +118,12 @@ pub(super) async fn a_quiet_release_tells_no_process_and_keeps_the_place(store: 
     assert!(timeout(SHORT, is_told).await.is_err(), "it was told");
     assert_eq!(store.holder(holder.claim.key()).await.unwrap(), None);
 
-    // A caller that asks next finds it free, and the one in the queue comes first.
+    // The next caller finds the lock free, but the queued waiter comes first.
     let other = manager.wants("quiet");
     assert!(!other.asks_once().await, "it overtook the line");
     waiter.told_when_to_ask_again().await;
 
-    // A waiter in the queue and releases quietly stands there still.
+    // A queued waiter that releases without notification stays queued.
     other.gets().await;
     waiter.stands().await;
     store
@@ -148,9 +149,9 @@ pub(super) async fn a_hint_counts_instead_of_the_clock(store: AnyStore) {
     };
     let soon = early.get() / FencingToken::from_counter(1).get() + 1_800_000_000;
     assert_eq!(number(second.clone(), soon).await, FencingToken::from_counter(soon));
-    // It never goes back, by no hint and by no clock.
+    // The counter never goes back, whatever the hint and the clock.
     assert_eq!(number(second.clone(), 5).await, FencingToken::from_counter(soon + 1));
-    // A clock that is years ahead does not take the counter along.
+    // A hint that is years ahead does not move the counter.
     assert_eq!(number(second.clone(), 2 * LATER).await, FencingToken::from_counter(soon + 2));
     release(&store, &second).await;
     let last = acquired(&store, &first, TTL).await;

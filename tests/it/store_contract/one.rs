@@ -1,4 +1,4 @@
-//! One claim and one lock: acquire, renew, release, and the lease that ends by itself.
+//! One claim and one lock: acquire, renew, release, and a lease that expires.
 
 use lockattr::store::{
     AcquireOutcome, AcquireRequest, ReleaseOutcome, ReleaseRequest, RenewOutcome, RenewRequest,
@@ -39,14 +39,14 @@ pub(super) async fn the_same_claim_is_granted_again(store: AnyStore) {
     assert!(holder.remaining.is_some_and(|left| left > SHORT), "the lease starts anew");
 }
 
-/// As above, where no lease says when it ends.
+/// The same for stores whose leases have no deadline.
 pub(super) async fn the_same_claim_is_granted_again_without_end(store: AnyStore) {
     let claim = claim("again");
     let first = acquired(&store, &claim, TTL).await;
     let second = acquired(&store, &claim, TTL).await;
     assert!(second >= first);
     assert!(store.holder(claim.key()).await.unwrap().is_some());
-    // Once is enough, however often it was granted.
+    // One release is enough, however often the lock was granted.
     assert_eq!(release(&store, &claim).await, ReleaseOutcome::Released);
     assert_eq!(store.holder(claim.key()).await.unwrap(), None);
 }
@@ -116,7 +116,7 @@ pub(super) async fn a_renewal_resurrects_nothing(store: AnyStore) {
 }
 
 pub(super) async fn batches_answer_one_by_one_in_order(store: AnyStore) {
-    // More than a store would put into one command, every third one not ours.
+    // More claims than a store puts into one command. Every third one does not hold its lock.
     let claims: Vec<_> = (0..350).map(|n| claim(&format!("batch:{n}"))).collect();
     for (n, claim) in claims.iter().enumerate() {
         if n % 3 != 0 {

@@ -1,4 +1,4 @@
-//! Locks that several have at once: shared, or by permit.
+//! Locks with several holders at once: shared locks and permits.
 
 use lockattr::store::Sharing::{self, Permits, Shared};
 use lockattr_tests::eventually;
@@ -45,7 +45,7 @@ pub(super) async fn an_exclusive_claim_is_not_overtaken_by_those_that_could_shar
     assert!(alone.granted().await.contended);
     assert!(!three.holds().await && !four.holds().await);
     alone.releases().await;
-    // Both at once.
+    // Both are granted at once.
     three.granted().await;
     assert!(!four.granted().await.contended);
     assert!(three.holds().await);

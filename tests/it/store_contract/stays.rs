@@ -1,4 +1,4 @@
-//! Locks that stay taken for a while after they were given back.
+//! Locks that stay held for a while after their release.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ pub(super) async fn a_lock_that_stays_taken_ends_by_itself(store: AnyStore) {
     let asked = Instant::now();
     assert!(first.releases_after(AFTER).await);
     assert!(!hasty.asks_once().await);
-    // The head of the queue learns it with its next look, if not before.
+    // The head of the queue learns it with its next request at the latest.
     let again = second.stands().await;
     assert!(again <= AFTER + Duration::from_millis(2), "it is to look again after {again:?}");
-    // It is granted when it asks again, or when somebody else asks before.
+    // The waiter is granted the lock when it or another caller asks next.
     eventually(TTL, "it ends", async || second.asks_once().await).await;
-    // Stores may count whole milliseconds.
+    // Stores may round to whole milliseconds.
     let waited = asked.elapsed();
     assert!(waited + Duration::from_millis(2) >= AFTER, "after {waited:?}");
     assert!(!first.releases().await, "it is another's");

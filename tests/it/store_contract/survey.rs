@@ -1,4 +1,4 @@
-//! For operators: what is held is listed, and nothing else; and a lock can be taken from its holder.
+//! Operator functions: listing the held locks, and releasing a lock by force.
 
 use lockattr::HeldLock;
 use lockattr::store::Sharing::{Exclusive, Permits, Shared};
@@ -45,7 +45,7 @@ pub(super) async fn what_is_held_is_listed_and_nothing_else(store: AnyStore) {
     assert!(a.fencing_token.is_none_or(|token| token == fencing), "another's number");
     assert!(held[1..].iter().all(|held| held.waiting == 0 && held.holders == 1));
 
-    // A prefix is what it says, letter by letter, and what comes after it is the key.
+    // A prefix is matched literally, and the rest of the name is the key.
     let with = |more: &str| [&prefix(), more].concat();
     let under = store.held_locks(&with("all/")).await.unwrap();
     assert_eq!(keys(&under), ["b"]);
@@ -166,7 +166,7 @@ pub(super) async fn a_claim_for_several_keys_loses_all_with_one(store: AnyStore)
     y.releases().await;
 }
 
-/// It stands first in one line, and has nothing before it is its turn in the other.
+/// The claim is at the head of one queue. It holds nothing until its turn comes in the other queue.
 pub(super) async fn a_claim_that_waits_for_several_keys_has_none(store: AnyStore) {
     let manager = Manager::on(&store);
     let (holder, both) = (manager.wants("taken"), manager.shares(&["first", "taken"], Exclusive));

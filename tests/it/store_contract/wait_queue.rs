@@ -1,4 +1,4 @@
-//! Standing in the queue: who is next, who is notified, and who does not stand there any more.
+//! The wait queue: the order of grants, the notifications, and the entries that leave it.
 
 use lockattr_tests::eventually;
 
@@ -11,7 +11,7 @@ pub(super) async fn those_in_the_queue_are_granted_in_the_order_they_came(store:
     let first = first.wants("order");
     assert!(!first.gets().await.1, "nobody waits");
     let managers: Vec<_> = (0..5).map(|_| Manager::on(&store)).collect();
-    // Two of one manager are two.
+    // Two claims of one manager are two waiters.
     let waiters: Vec<_> = managers.iter().chain(&managers).map(|it| it.wants("order")).collect();
     for waiter in &waiters {
         let again = waiter.stands().await;
@@ -41,14 +41,14 @@ pub(super) async fn a_claim_that_asks_again_keeps_its_place(store: AnyStore) {
     first.releases().await;
     second.granted().await;
     assert!(!third.holds().await);
-    // Once, however often it asked.
+    // One release is enough, however often the claim asked.
     second.releases().await;
     third.granted().await;
     third.releases().await;
     assert_eq!(store.holder(first.claim.key()).await.unwrap(), None);
 }
 
-/// As one does whose grant came late: the lease begins anew.
+/// A claim whose notification came late asks again: its lease begins anew.
 pub(super) async fn a_granted_claim_that_asks_again_has_the_lock_still(store: AnyStore) {
     let manager = Manager::on(&store);
     let [first, second, third] = [(); 3].map(|()| manager.wants("again"));
@@ -73,21 +73,21 @@ pub(super) async fn a_claim_that_is_released_leaves_the_queue(store: AnyStore) {
     first.releases().await;
     third.granted().await;
     assert!(!second.holds().await);
-    // Nor is the line kept for those that have left.
+    // No queue is kept for waiters that have left.
     second.stands().await;
     second.releases().await;
     third.releases().await;
     assert!(last.asks_once().await);
 }
 
-/// The lock is free, because its lease has ended by itself, and no process has looked yet.
+/// The lock is free because its lease has expired, and no process has noticed yet.
 pub(super) async fn a_caller_that_asks_only_once_does_not_overtake_the_queue(store: AnyStore) {
     let manager = Manager::on(&store);
     let [first, second, hasty] = [(); 3].map(|()| manager.wants("hasty"));
     let first = first.for_so_long(MEANWHILE);
     first.gets().await;
     assert!(second.stands().await <= MEANWHILE * 2, "it may ask again when that lease is over");
-    // Free, or the next one's already, whose lease is longer.
+    // The lock is free, or the next waiter already holds it with a longer lease.
     let over = async || {
         let holder = store.holder(first.claim.key()).await.unwrap();
         holder.is_none_or(|holder| holder.remaining.is_some_and(|left| left > MEANWHILE))
@@ -102,7 +102,7 @@ pub(super) async fn a_caller_that_asks_only_once_does_not_overtake_the_queue(sto
 pub(super) async fn a_holder_learns_that_others_wait(store: AnyStore) {
     let (holder, other) = (Manager::on(&store), Manager::on(&store));
     let first = holder.wants("wanted");
-    // In the queue, so that the store knows where to tell it.
+    // `gets` asks as a waiter, so the store knows where to send the notification.
     first.gets().await;
     other.wants("wanted").stands().await;
     let told = async || holder.contended().contains(&key("wanted").name().to_owned());

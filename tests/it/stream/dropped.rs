@@ -1,4 +1,4 @@
-//! A stream is dropped where it was polled: inside its hold.
+//! A stream is dropped inside its hold, where it was polled.
 
 use std::pin::pin;
 use std::sync::mpsc::{Sender, channel};
@@ -9,7 +9,7 @@ use lockattr_tests::eventually;
 
 use super::{SECOND, is_free, manager};
 
-/// What is written when the rows were read, or the reader went away: under the lock.
+/// Writes under the lock when it is dropped, after the rows were read or the reader went away.
 struct Closing {
     manager: LockManager,
     closed: Sender<Result<u32, Error>>,
@@ -70,8 +70,8 @@ fn overrun(closing: Closing) -> BoxStream<'static, Result<u32, Error>> {
     read(closing).boxed()
 }
 
-/// It learns that the lock is lost, and not that there was none. Red without: `drop_inside` when it has
-/// ended, which a lost lease does.
+/// The drop sees that the lock is lost, rather than no lock. Red without: `drop_inside` when the
+/// stream has ended, as after a lost lease.
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_is_cancelled_is_dropped_inside_of_the_hold_that_was_lost() {
     let (manager, (closed, closings)) = (manager(), channel());

@@ -1,4 +1,4 @@
-//! Streams over a server.
+//! Streams whose lock is in Redis.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -28,7 +28,7 @@ async fn streams_take_turns_and_leave_nothing_however_they_end() {
     let mut exports = tokio::task::JoinSet::new();
     for n in 0..20 {
         let export = export(manager.clone(), &INSIDE);
-        // Every other consumer has enough after three rows.
+        // Every other consumer stops after three rows.
         let rows = if n % 2 == 0 { 10 } else { 3 };
         exports.spawn(export.take(rows).map(Result::unwrap).count());
     }

@@ -1,4 +1,4 @@
-//! The ways to write a function that returns a stream.
+//! The return types of functions that return a stream.
 
 use std::fmt::Display;
 use std::pin::Pin;
@@ -101,7 +101,7 @@ async fn errors_of_the_users_own_pass_through_and_take_a_refusal() {
     let rows = || stream::iter([Ok(1), Err(Failure::Own(2)), Ok(3)]);
     let items: Vec<_> = manager.scope(generic(rows()).collect()).await;
     assert!(matches!(&items[..], [Ok(1), Err(Failure::Own(2)), Ok(3)]), "{items:?}");
-    // Without a manager there is no lock.
+    // There is no manager in scope, so the stream has no lock.
     let items: Vec<_> = generic(rows()).collect().await;
     assert!(matches!(&items[..], [Err(Failure::Lock)]), "{items:?}");
 }

@@ -1,4 +1,4 @@
-//! Plain functions under a lock, called in programs that are async elsewhere.
+//! Plain locked functions, called in otherwise async programs.
 
 use std::future::Future;
 use std::sync::mpsc;
@@ -38,7 +38,7 @@ fn assert_refused<T: std::fmt::Debug>(outcome: Result<T, Error>) {
     }
 }
 
-/// Where a thread that waits would stop tasks.
+/// On threads where blocking would stop tasks.
 #[test]
 fn on_a_thread_that_runs_tasks_a_plain_function_says_what_to_do_instead() {
     for runtime in runtimes() {
@@ -49,11 +49,11 @@ fn on_a_thread_that_runs_tasks_a_plain_function_says_what_to_do_instead() {
         let task = async move { spawned.scope_blocking(count) };
         assert_refused(runtime.block_on(runtime.spawn(task)).unwrap());
         assert_refused(runtime.block_on(LocalSet::new().run_until(async { call() })));
-        // In a thread that may block, but runs a task just now.
+        // On a thread that may block, but runs a task right now.
         let (handle, blocked) = (runtime.handle().clone(), manager.clone());
         let nested = move || handle.block_on(async { blocked.scope_blocking(count) });
         assert_refused(runtime.block_on(runtime.spawn_blocking(nested)).unwrap());
-        // And all the others that would wait.
+        // All other blocking calls are refused as well.
         runtime.block_on(async {
             let options = LockOptions::new;
             assert_refused(manager.acquire_blocking("stock", options()));
@@ -70,7 +70,7 @@ fn on_a_thread_that_runs_tasks_a_plain_function_says_what_to_do_instead() {
     }
 }
 
-/// The question costs the task a turn, and nothing else.
+/// The refused call costs the task one turn, and nothing else.
 #[test]
 fn a_task_that_was_refused_goes_on() {
     for runtime in runtimes() {
@@ -93,7 +93,7 @@ fn where_blocking_is_allowed_a_plain_function_waits_for_its_lock() {
         let call = move || blocked.scope_blocking(count);
         let depth = runtime.block_on(async { spawn_blocking(call).await.unwrap() });
         assert_eq!(depth.unwrap(), 1);
-        // Beside a runtime that no process drives just now.
+        // Inside the context of a runtime that is not driven right now.
         let entered = runtime.enter();
         assert_eq!(manager.scope_blocking(count).unwrap(), 1);
         drop(entered);
@@ -130,7 +130,7 @@ async fn a_nested_plain_call_needs_no_waiting_and_is_allowed_everywhere() {
     assert!(manager.holder("stock").await.unwrap().is_none());
 }
 
-/// The other branch is inside, and runs on this very thread: to wait for it would be forever.
+/// The other branch holds the turn and runs on this very thread, so waiting for it would never end.
 #[tokio::test]
 async fn a_nested_plain_call_that_would_wait_for_its_own_thread_is_refused() {
     let manager = LockManager::connect("memory://").await.unwrap();
@@ -160,7 +160,8 @@ async fn a_closure_takes_the_chain_along_into_a_blocking_thread_if_told_so() {
     assert_eq!(inherits.unwrap(), 2);
 }
 
-/// The chain lies on the thread while the body runs, so it is found in what the body blocks on.
+/// The call chain is stored on the thread while the body runs, so futures that the body blocks on
+/// see it.
 #[test]
 fn what_a_plain_body_blocks_on_is_nested_in_it() {
     #[distributed_lock(key = "stock", lease = lease)]
@@ -179,7 +180,7 @@ fn what_a_plain_body_blocks_on_is_nested_in_it() {
     }
 }
 
-/// A task holds it, a thread waits for it: handed from one runtime to the other.
+/// A task holds the lock and a thread waits for it: the hand-off crosses runtimes.
 #[test]
 fn a_task_hands_its_lock_to_a_thread_that_waits() {
     let [runtime, _] = runtimes();
@@ -198,7 +199,7 @@ fn a_task_hands_its_lock_to_a_thread_that_waits() {
     assert!(thread.join().unwrap().unwrap() > first);
 }
 
-/// A plain call does not need the runtime around it to be driven, nor to have timers.
+/// A plain call does not need the surrounding runtime to be driven or to have timers.
 #[test]
 fn a_runtime_that_no_process_drives_does_not_stop_a_plain_call() {
     let bare = Builder::new_current_thread().build().unwrap();

@@ -10,12 +10,12 @@ use tokio::time::Instant;
 use super::SECOND;
 use crate::support::{Fate, Scripted};
 
-/// Longer than any test: what is free was given back, and did not end by itself.
+/// Longer than any test, so a free lock was released and did not expire.
 fn long() -> LockOptions {
     LockOptions::new().ttl(600 * SECOND)
 }
 
-/// Waits until no process but the test has the store: the manager and its thread are gone.
+/// Waits until only the test uses the store: the manager and its thread are gone.
 #[track_caller]
 fn assert_ends(store: &Arc<Scripted>) {
     let started = Instant::now();
@@ -42,7 +42,7 @@ fn the_thread_ends_with_the_manager() {
     assert_ends(&store);
 }
 
-/// Red without: the watchdog's task on that thread, which goes on for what is held.
+/// Red without: the watchdog's task on that thread, which continues while a lock is held.
 #[test]
 fn a_guard_that_outlives_its_manager_is_renewed_and_given_back() {
     let store = Scripted::new();
@@ -60,7 +60,7 @@ fn a_guard_that_outlives_its_manager_is_renewed_and_given_back() {
     assert_ends(&store);
 }
 
-/// The process may end with the next line.
+/// The process may end right after the drop.
 #[test]
 fn a_guard_dropped_on_a_plain_thread_is_given_back_when_the_drop_returns() {
     let store = Scripted::new();
@@ -84,7 +84,7 @@ fn a_manager_dropped_on_a_plain_thread_waits_for_its_releases_in_the_background(
     assert!(is_free(&store, "a"));
 }
 
-/// Red without: the release in `Owned::drop` of what the lines kept.
+/// Red without: the release in `Owned::drop` of the kept locks.
 #[test]
 fn a_lock_that_lingers_is_given_back_with_its_manager() {
     let store = Scripted::new();
@@ -95,7 +95,7 @@ fn a_lock_that_lingers_is_given_back_with_its_manager() {
     assert!(is_free(&store, "a"));
 }
 
-/// A second for all of them; a hundred if it were for each.
+/// One second for all of them; it would be a hundred if each were waited for.
 #[test]
 fn a_store_that_is_gone_does_not_hold_up_drops_on_a_plain_thread_for_long() {
     let store = Scripted::new();
@@ -107,7 +107,7 @@ fn a_store_that_is_gone_does_not_hold_up_drops_on_a_plain_thread_for_long() {
     drop(guards);
     assert!(started.elapsed() < 30 * SECOND);
     assert!(!is_free(&store, "k99"));
-    // The thread goes on, and the next drop waits again.
+    // The thread continues, and the next drop waits again.
     store.releases(&[Fate::Answered]);
     while !is_free(&store, "k99") {
         assert!(started.elapsed() < 60 * SECOND, "not given back");

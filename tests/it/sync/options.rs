@@ -1,4 +1,4 @@
-//! Every option over a plain function does what it does over an `async fn`.
+//! Every option has the same effect on a plain function as on an `async fn`.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ fn conditions_keys_modes_permits_and_reentrancy_are_as_written() {
         assert!(!perhaps(false).unwrap());
         assert!(perhaps(true).unwrap());
         assert_eq!(transfer(7, 3).unwrap(), ["account:3", "account:7"]);
-        // Two readers at once, and two of two permits; a third has none.
+        // Two readers at once, and two of two permits. A third caller gets none.
         browse(&|| elsewhere(&|| browse(&|| {}).unwrap())).unwrap();
         ask_partner(&|| {
             elsewhere(&|| {
@@ -143,7 +143,7 @@ fn released_in_background() -> Result<(), Error> {
     Ok(())
 }
 
-/// Red without: the release that is sent before the call returns.
+/// Red without: sending the release before the call returns.
 #[test]
 fn a_release_in_the_background_is_sent_when_the_call_returns_and_is_not_waited_for() {
     let store = Scripted::new();

@@ -1,4 +1,4 @@
-//! Plain functions over a server, beside async ones.
+//! Plain locked functions over Redis, beside async ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +18,7 @@ fn sell(manager: &LockManager, stock: &AtomicU32) -> Result<u64, Error> {
     Ok(lease.fencing_token().into())
 }
 
-/// Four threads, each of them a manager of its own or all of them one.
+/// Four threads, with one manager each or one for all.
 #[tokio::test]
 async fn threads_of_several_managers_take_turns_and_leave_nothing() {
     let server = RedisServer::start().await;
@@ -52,7 +52,7 @@ async fn threads_of_several_managers_take_turns_and_leave_nothing() {
     assert_nobody_listens(&server).await;
 }
 
-/// A body without an await for three times its lease: no other process gets in.
+/// A body without an await runs for three times its lease, and no other process acquires the lock.
 #[tokio::test]
 async fn a_thread_that_computes_for_longer_than_its_lease_keeps_it() {
     let server = RedisServer::start().await;
@@ -76,7 +76,7 @@ async fn a_thread_that_computes_for_longer_than_its_lease_keeps_it() {
     assert_nothing_left(&server).await;
 }
 
-/// A guard dropped in the last line of a program without a runtime.
+/// A guard is dropped in the last line of a program without a runtime.
 #[tokio::test]
 async fn a_plain_program_that_ends_has_given_its_locks_back() {
     let server = RedisServer::start().await;

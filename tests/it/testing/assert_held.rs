@@ -28,7 +28,7 @@ async fn deeper(item: Item) {
     item.write();
 }
 
-/// What `code` says when it panics.
+/// Returns the panic message of `code`.
 fn said(code: impl FnOnce()) -> String {
     let panic = catch_unwind(AssertUnwindSafe(code)).expect_err("it panics");
     panic.downcast_ref::<String>().expect("a sentence").clone()
@@ -39,7 +39,7 @@ async fn inside_of_the_hold_it_passes_with_the_attributes_own_escaping() {
     TestLocks::new().scope(deduct(42, "a:b/%")).await.unwrap();
 }
 
-/// Red without: any part of the sentence.
+/// Red without: any part of the message.
 #[tokio::test(start_paused = true)]
 async fn outside_it_names_the_key_the_place_and_what_is_held_instead() {
     let place = format!("{}:{LINE_OF_ASSERTION}", file!());
@@ -67,7 +67,7 @@ async fn outside_it_names_the_key_the_place_and_what_is_held_instead() {
     );
 }
 
-/// Red without: `message`, or its arguments evaluated only where it is needed.
+/// Red without: `message`, or evaluating its arguments only when needed.
 #[tokio::test(start_paused = true)]
 async fn a_message_may_follow_and_is_made_only_if_needed() {
     let mut made = 0;
@@ -83,7 +83,7 @@ async fn a_message_may_follow_and_is_made_only_if_needed() {
     assert_eq!(made, 1);
 }
 
-/// Red without: `Key::from_expr` for what is no literal.
+/// Red without: `Key::from_expr` for a key that is not a literal.
 #[tokio::test(start_paused = true)]
 async fn a_key_may_be_any_expression_and_is_then_taken_as_it_is() {
     let key = format!("a:{}", "b:c");
@@ -113,7 +113,7 @@ async fn any_hold_of_any_manager_will_do() {
         assert_held!("y");
     })
     .await;
-    // A guard alone is in no process's call chain.
+    // A guard alone is in no call chain.
     assert!(held("x").is_none());
 }
 
@@ -140,14 +140,15 @@ async fn a_task_that_outlived_the_hold_is_not_under_the_lock() {
     );
 }
 
-/// Red without: `held` finding leases that were lost: `on_lost = error` lets such a body finish.
+/// Red without: `held` finding lost leases: `on_lost = error` lets such a body finish.
 #[tokio::test(start_paused = true)]
 async fn a_lost_lease_is_no_mistake_of_the_program_and_can_be_asked() {
     let locks = TestLocks::new();
     let guard = locks.manager().acquire("stock", LockOptions::new()).await.unwrap();
     guard
         .scope(async {
-            // While it runs: code that begins after the loss is not inside of the hold.
+            // The loss comes while the code runs: code that begins after the loss is not inside the
+            // hold.
             locks.expire("stock");
             assert_held!("stock");
             assert!(held("stock").unwrap().ensure_held().is_err());

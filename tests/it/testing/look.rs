@@ -1,4 +1,4 @@
-//! A waiter, what was acquired, what is left.
+//! Inspecting waiters, acquisitions, and what is left.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ async fn those_who_wait_are_seen_in_their_order_whichever_line_they_stand_in() {
     let node = locks.another_process();
     let mut work = JoinSet::new();
     for (place, function) in ["a", "b", "c"].into_iter().enumerate() {
-        // The first two wait in the queue of one process, of whom the store sees one.
+        // The first two wait in the queue of one process, of which the store sees only one.
         let manager = if place == 2 { node.clone() } else { locks.manager().clone() };
         work.spawn(async move {
             manager.acquire("stock", LockOptions::new().function(function)).await?.release().await
@@ -126,7 +126,7 @@ async fn a_loss_that_only_the_release_finds_out_is_recorded() {
     locks.assert_nothing_left().await;
 }
 
-/// Red without: the keys of several named in the record.
+/// Red without: recording all keys of an acquisition.
 #[tokio::test(start_paused = true)]
 async fn an_acquisition_of_several_keys_is_one_and_waits_for_each() {
     let locks = TestLocks::new();

@@ -1,4 +1,4 @@
-//! The store cut off, hanging, deaf, slow.
+//! A store that is cut off, hangs, loses replies, or is slow.
 
 use lockattr::testing::{Outcome, TestLocks};
 use lockattr::{Error, LockOptions, LostReason, distributed_lock};
@@ -12,7 +12,7 @@ async fn advise(id: u64) -> Result<Option<u64>, Error> {
     Ok(lockattr::held(&format!("product:{id}")).map(|lease| lease.fencing_token().get()))
 }
 
-/// Red without: `Weather::Cut` in `send`.
+/// Red without: `Fault::Cut` in `send`.
 #[tokio::test(start_paused = true)]
 async fn with_the_store_cut_off_calls_are_refused_or_run_unlocked() {
     let locks = TestLocks::new();
@@ -28,7 +28,7 @@ async fn with_the_store_cut_off_calls_are_refused_or_run_unlocked() {
     locks.assert_nothing_left().await;
 }
 
-/// Red without: the renewals going through the network.
+/// Red without: sending the renewals through the network.
 #[tokio::test(start_paused = true)]
 async fn a_holder_whose_store_is_cut_off_learns_by_its_own_deadline() {
     let locks = TestLocks::new();
@@ -70,7 +70,7 @@ async fn a_request_that_hangs_fails_after_a_second_and_had_no_effect() {
     assert_eq!(began.elapsed(), SECOND);
     assert_eq!(locks.holder("stock"), None);
 
-    // One that hangs for less goes on.
+    // A request that hangs for less time continues.
     let mended = async {
         sleep(SECOND / 2).await;
         locks.mend();

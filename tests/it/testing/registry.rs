@@ -1,4 +1,4 @@
-//! The annotated functions of this program, listed.
+//! The list of annotated functions of this program.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ fn of_this_file() -> Vec<&'static AnnotatedLock> {
 
 #[test]
 fn the_registry_lists_every_annotated_function_as_it_is_written() {
-    // Nothing is called; that they are here is enough.
+    // The functions are never called; that they exist is enough.
     let _never = (free, never_called::never, by_a_macro);
     let _desk = |desk: Desk<u8>| drop(desk.in_a_trait());
     let shown: Vec<_> = of_this_file()

@@ -1,4 +1,4 @@
-//! Held by somebody else, expired, stolen.
+//! Locks that are held by another process, expired or stolen.
 
 use std::time::Duration;
 
@@ -150,7 +150,8 @@ async fn what_a_loss_comes_to_is_up_to_on_lost() {
     locks.assert_nothing_left().await;
 }
 
-/// The fencing token is what tells the one who does not know yet from the one who has the lock.
+/// The fencing token distinguishes the holder that does not know of its loss from the one that has
+/// the lock.
 #[tokio::test(start_paused = true)]
 async fn until_it_notices_both_believe_and_the_later_token_is_greater() {
     let locks = TestLocks::new();
@@ -223,7 +224,7 @@ async fn a_process_that_ended_in_the_queue_is_passed_over() {
         }
         locks.cut();
     }
-    // It could not say good-bye.
+    // Its process could not release its claim.
     drop(node);
     other.release();
     locks.assert_free("product:42");
@@ -242,7 +243,7 @@ async fn a_scope_stands_in_for_managers_that_are_asked_for_by_name() {
     let locks = TestLocks::new();
     let _other = locks.hold("invoice:7");
     assert!(matches!(locks.scope(invoice(7)).await, Err(Error::Contended { .. })));
-    // As ever in a manager's own scope.
+    // As always in a manager's own scope.
     let named = locks.manager().scope(invoice(7)).await;
     assert!(matches!(named, Err(Error::NoManager)), "{named:?}");
 }

@@ -15,7 +15,7 @@ async fn a_lost_create_reply_is_found_again() {
     let subscriber = Arc::new(Subscriber::new(|_| {}));
     store.subscribe(&subscriber);
     let first = claim(&subscriber, "a");
-    // So that the lock's node is there, and the create is the first that is asked.
+    // Creates the lock's node, so the create of the entry is the first request afterwards.
     assert!(asks(&store, &first).await);
     assert!(releases(&store, &first).await);
 
@@ -36,7 +36,7 @@ async fn a_lost_create_reply_is_found_again() {
     nothing_is_left(&ensemble, &url).await;
 }
 
-/// Two entries whose outcome is unknown, and one of them is removed by hand before they are found.
+/// The outcome of two entries is unknown, and one of them is removed by hand before they are found.
 #[tokio::test]
 async fn a_part_of_an_unknown_outcome_is_not_taken_for_the_whole() {
     let ensemble = ZooKeeper::start().await;
@@ -49,7 +49,7 @@ async fn a_part_of_an_unknown_outcome_is_not_taken_for_the_whole() {
     let key = |name| LockKey::new("lock:", name).unwrap();
     let shared = Sharing::Permits(2);
     let both = || Arc::new(Claim::of(&subscriber, key("a"), [key("b")], shared, "service=test"));
-    // So that the locks' nodes are there, and stay.
+    // Creates the locks' nodes and keeps them.
     let other = both();
     assert!(asks(&store, &other).await);
     for removed in ["a", "b"] {
@@ -105,7 +105,8 @@ async fn a_lost_create_reply_is_undone_by_a_release() {
     nothing_is_left(&ensemble, &url).await;
 }
 
-/// The node of an earlier session, which the servers are about to remove, is not ours (CURATOR-604).
+/// The node of an earlier session, which the servers are about to remove, is not ours
+/// (CURATOR-604).
 #[tokio::test]
 async fn an_entry_of_an_earlier_session_is_not_taken_for_ours() {
     let ensemble = ZooKeeper::shared().await;
@@ -115,8 +116,8 @@ async fn an_entry_of_an_earlier_session_is_not_taken_for_ours() {
     let same = claim(&subscriber, "a");
     assert!(asks(&earlier, &same).await);
 
-    // The same claim over another session, whose first answer got lost for all it knows: it was
-    // asked when no server was there.
+    // The same claim over another session. As far as it knows, its first reply was lost: it was
+    // asked when no server was reachable.
     let store = ZookeeperStore::open(&url).unwrap();
     store.subscribe(&subscriber);
     {
@@ -146,7 +147,7 @@ async fn an_acquisition_dropped_at_any_point_leaves_nothing() {
     let manager = LockManager::connect(&url).await.unwrap();
     for keys in [1, 2] {
         for taken in [false, true] {
-            // Dropped at the nth time that it has nothing to do, until it is through.
+            // Dropped at the nth pending poll, until the future completes.
             for nth in 1.. {
                 let names: Vec<_> =
                     (0..keys).map(|key| format!("{keys}-{taken}-{nth}-{key}")).collect();

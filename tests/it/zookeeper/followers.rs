@@ -1,4 +1,4 @@
-//! Servers that answer, and know nothing: a follower cut off from its leader.
+//! Servers with outdated data: a follower that is cut off from its leader.
 
 use lockattr::Error;
 use lockattr_tests::Engine;
@@ -6,8 +6,8 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-/// The followers elect another while the leader stands still; the process that is connected to it hears
-/// nothing, and who holds is `Lost` before another gets in.
+/// The followers elect another leader while the old one is stopped. The process connected to it
+/// gets no reply, and its lock is `Lost` before another process acquires it.
 #[tokio::test]
 async fn a_frozen_leader_loses_no_ones_lock_to_another() {
     let ensemble = ZooKeeper::start().await;
@@ -27,7 +27,7 @@ async fn a_frozen_leader_loses_no_ones_lock_to_another() {
         held.lost().await;
         (Instant::now(), held)
     });
-    // It renews at the new leader, or learns that it lost.
+    // The holder renews at the new leader, or learns of its loss.
     sleep(Duration::from_secs(8)).await;
     ensemble.thaw_one(leader);
     let got_in = match lost.is_finished() {
@@ -51,8 +51,8 @@ async fn a_frozen_leader_loses_no_ones_lock_to_another() {
     nothing_is_left(&ensemble, &ensemble.url()).await;
 }
 
-/// A follower whose leader and fellow stand still goes on answering reads for a while. No process holds
-/// by its word.
+/// A follower alone, with the leader and the other follower stopped, still answers reads for a
+/// while. No lock is held on the strength of such a reply.
 #[tokio::test]
 async fn one_server_alone_proves_nothing() {
     let ensemble = ZooKeeper::start().await;
@@ -73,7 +73,7 @@ async fn one_server_alone_proves_nothing() {
     assert!(matches!(refused, Err(Error::Store { .. })), "an outage is no contention: {refused:?}");
     (0..3).filter(|nth| *nth != alone).for_each(|nth| ensemble.thaw_one(nth));
     let works = async || manager.acquire("c", LockOptions::new()).await.is_ok();
-    // The servers have to find each other again, and each attempt of ours waits for ten seconds.
+    // The servers must find each other again, and each attempt waits for ten seconds.
     eventually(3 * LIMIT, "it works again", works).await;
     drop((held, manager));
     nothing_is_left(&ensemble, &ensemble.url()).await;
@@ -100,8 +100,8 @@ async fn a_server_that_dies_under_its_clients_costs_no_process_a_lock() {
     nothing_is_left(&ensemble, &url).await;
 }
 
-/// Sessions outlive their servers, and begin anew when these are back; one that its store gave up
-/// meanwhile is closed then, and no process waits for its time to be over.
+/// Sessions outlive their servers, and their timeouts restart when the servers are back. A session
+/// that its store gave up meanwhile is closed then, so no process waits for its timeout.
 #[tokio::test]
 async fn a_session_given_up_in_an_outage_is_in_no_ones_way_after_it() {
     let ensemble = ZooKeeper::start().await;
@@ -110,7 +110,7 @@ async fn a_session_given_up_in_an_outage_is_in_no_ones_way_after_it() {
     let there = LockManager::connect(&url).await.unwrap();
     let held = here.acquire("a", LockOptions::new()).await.unwrap();
     (0..3).for_each(|nth| ensemble.kill_one(nth));
-    // The client pauses for longer then than it goes on trying.
+    // By then the client pauses longer between attempts than it keeps trying.
     sleep(Duration::from_secs(31)).await;
     assert!(held.ensure_held().is_err());
     ensemble.restart().await;

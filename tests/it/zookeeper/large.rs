@@ -1,8 +1,8 @@
-//! Claims for many keys: each entry says all of them, and servers take no request beyond a size.
+//! Claims for many keys: each entry names all of them, and servers limit the size of a request.
 
 use super::*;
 
-/// `n` names of twenty bytes.
+/// Returns `n` names of twenty bytes.
 fn names(n: usize) -> Vec<String> {
     (0..n).map(|nth| format!("a-name-of-twenty-{nth:03}")).collect()
 }
@@ -22,7 +22,7 @@ async fn a_claim_that_no_server_takes_is_refused_and_costs_no_process_the_connec
     nothing_is_left(ensemble, &url).await;
 }
 
-/// So are their renewals and releases.
+/// Its renewals and releases are accepted too.
 #[tokio::test]
 async fn the_largest_claim_that_is_not_refused_is_taken_and_renewed() {
     let ensemble = ZooKeeper::shared().await;

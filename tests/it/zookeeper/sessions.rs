@@ -10,11 +10,11 @@ use super::*;
 async fn a_session_that_the_servers_end_is_lost_at_once_and_the_next_gets_in() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
-    // Renewals, a third of this apart, come too late to be the ones that notice.
+    // Renewals are a third of `ttl` apart, too late to be the first to notice.
     let long = format!("{url}?session_timeout=600s&ttl=300s");
     let here = LockManager::connect(&long).await.unwrap();
     let there = LockManager::connect(&url).await.unwrap();
-    // Two, of one session.
+    // Two locks of one session.
     let held = here.acquire("a", LockOptions::new()).await.unwrap();
     let other = here.acquire("b", LockOptions::new()).await.unwrap();
     let fencing = held.fencing_token();
@@ -31,7 +31,7 @@ async fn a_session_that_the_servers_end_is_lost_at_once_and_the_next_gets_in() {
     let next = waits.await.unwrap().unwrap();
     assert!(next.fencing_token() > fencing);
 
-    // And a new session serves the next call.
+    // A new session serves the next call.
     let again = here.acquire("b", LockOptions::new()).await.unwrap();
     again.release().await.unwrap();
     assert!(held.release().await.is_err());
@@ -57,7 +57,7 @@ async fn a_waiter_when_its_session_ends_gets_in_the_queue_again() {
         let line = line(ensemble, &url, "a").await;
         line.len() == 2 && !line.contains(&waiter)
     };
-    // By itself it would look again after 15 s.
+    // By itself it would ask again after 15 s.
     eventually(Duration::from_secs(12), "it waits again", again).await;
     held.release().await.unwrap();
     drop(waits.await.unwrap().expect("granted"));
@@ -84,11 +84,11 @@ async fn an_entry_that_is_removed_by_hand_is_lost_at_the_next_renewal() {
 async fn a_manager_that_is_dropped_closes_its_session() {
     let ensemble = ZooKeeper::shared().await;
     let url = ensemble.url_apart();
-    // Sessions that no process closes outlive this test.
+    // A session that is not closed would outlive this test.
     let long = format!("{url}?session_timeout=600s");
     let manager = LockManager::connect(&long).await.unwrap();
     let held = manager.acquire("a", LockOptions::new()).await.unwrap();
-    // No process gives it back: the session's end does, long before its time is over.
+    // The guard is leaked. The session's end frees the lock, long before its timeout.
     std::mem::forget(held);
     assert_eq!(line(ensemble, &url, "a").await.len(), 1);
     drop(manager);

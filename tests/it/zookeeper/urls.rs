@@ -1,4 +1,4 @@
-//! What a URL may say, and who may touch what.
+//! The settings of a URL, and the access rights on its nodes.
 
 use lockattr::Error;
 use lockattr_tests::Engine;
@@ -70,7 +70,7 @@ async fn a_process_that_logs_in_keeps_others_out() {
     again.release().await.unwrap();
 }
 
-/// Nothing above the node that the URL names is of any concern.
+/// The client needs no rights above the node that the URL names.
 #[tokio::test]
 async fn the_root_may_be_closed_to_readers() {
     let ensemble = ZooKeeper::start().await;
@@ -95,7 +95,7 @@ async fn parents_come_and_go_with_what_is_locked() {
         let entries = line(ensemble, &url, "a%2Fb").await;
         assert_eq!(entries.len(), 1);
         held.release().await.unwrap();
-        // While the session lives: nothing of it is in the way.
+        // The session is still alive, and none of its nodes is left.
         nothing_is_left(ensemble, &url).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Who is woken by what.
+//! Which events wake which claims.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -25,7 +25,7 @@ async fn a_release_wakes_one_of_a_hundred() {
         assert!(!asks(&store, &waiter).await);
         waiters.push((waiter, expected));
     }
-    // One watch for each of them, on another node.
+    // Each waiter has one watch, each on another node.
     let watches = async || ensemble.sum("zk_watch_count").await;
     eventually(LIMIT, "each watches", async || watches().await == 100).await;
     let fired = async || ensemble.sum("zk_sum_node_deleted_watch_count").await;
@@ -47,8 +47,8 @@ async fn a_release_wakes_one_of_a_hundred() {
     nothing_is_left(&ensemble, &url).await;
 }
 
-/// Newer servers do not tell what becomes of a node that the client may not read (CVE-2024-23944): then the
-/// change is seen when the claim asks again, as it does every 15 s.
+/// Newer servers do not report changes of a node that the client may not read (CVE-2024-23944). The
+/// change is noticed when the claim asks again, every 15 s.
 #[tokio::test]
 async fn an_entry_that_may_not_be_read_is_waited_for_too() {
     let ensemble = ZooKeeper::start().await;
@@ -63,7 +63,7 @@ async fn an_entry_that_may_not_be_read_is_waited_for_too() {
     let entries = line(&ensemble, &url, "hidden").await;
     ensemble.hide(&entries[0]).await;
     assert!(!asks(&store, &waiter).await);
-    // Before, the holder has a watch of its own.
+    // The holder's own watch, which would be counted too, must fire first.
     let told = async || contended.load(Ordering::Acquire);
     eventually(LIMIT, "the holder is told", told).await;
     let watches = async || ensemble.sum("zk_watch_count").await;

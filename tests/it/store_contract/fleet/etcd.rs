@@ -1,4 +1,5 @@
-//! One etcd of three members for all tests: the keys of each have a prefix of their own.
+//! One etcd cluster of three members for all tests. The keys of each test have a prefix of their
+//! own.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,8 +10,8 @@ use super::super::asked::{PREFIX, keep_apart_by};
 use super::super::{AnyStore, TTL};
 use super::Fleet;
 
-/// The store as each of its nodes sees it: with a session, so long that the longest lease of the
-/// suite fits.
+/// The store as each process sees it. Its session is long enough for the longest lease of the
+/// suite.
 pub(in super::super) struct OnEtcd {
     etcd: &'static Etcd,
     apart: String,
@@ -26,16 +27,16 @@ impl Fleet for OnEtcd {
     }
 
     fn node(&self) -> AnyStore {
-        // Three members and as many tests beside share a machine.
+        // Three members and many other tests share this machine.
         let url =
             self.etcd.url_with("session_timeout=200s&connect_timeout=10s&response_timeout=10s");
         AnyStore::new(EtcdStore::open(&url).expect("a good URL"))
     }
 
-    /// It need not be told: its claims have a place, and their store passes them over.
+    /// etcd needs no notification: the store skips the claims of a session that has ended.
     async fn knows_it_is_gone(&self, _inbox: u64) {}
 
-    /// A store that is gone takes its session back, and all that hangs on it.
+    /// A dropped store revokes its session, and with it all entries of that session.
     async fn saw_nothing_wrong(&self) {
         let nothing = async || self.etcd.keys(&[PREFIX, &self.apart].concat()).await.is_empty();
         eventually(TTL, "all entries go with their store", nothing).await;

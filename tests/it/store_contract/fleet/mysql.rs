@@ -1,4 +1,5 @@
-//! One MariaDB for all tests, because it takes half a second to start: each has a database of its own.
+//! One MariaDB server for all tests, because it takes half a second to start. Each test has a
+//! database of its own.
 
 use lockattr::store::MysqlStore;
 use lockattr_tests::{MariaDb, eventually};
@@ -24,7 +25,7 @@ impl Fleet for OnMysql {
 
     fn node(&self) -> AnyStore {
         let url = self.server.url_of(&self.database);
-        // Many tests beside share two cores.
+        // Many other tests share two cores.
         let url = format!("{url}?connect_timeout=10s&response_timeout=10s");
         AnyStore::new(MysqlStore::open(&url).expect("a good URL"))
     }
@@ -38,7 +39,8 @@ impl Fleet for OnMysql {
         eventually(TTL, "its connection is closed", gone).await;
     }
 
-    /// Who is notified has read it, and no place in the queue is left for a lock that no process has.
+    /// Checks that the counts of waiters and holders match their rows, and that no row is left for
+    /// a lock that is neither held nor waited for.
     async fn saw_nothing_wrong(&self) {
         let wrong = "SELECT CONCAT(k.name, ' ', k.waiting, ' ', (SELECT COUNT(*) FROM lockattr_line l \
                      WHERE l.id = k.id), ' ', k.holders) FROM lockattr_locks k WHERE k.seat = '' AND \
@@ -47,7 +49,7 @@ impl Fleet for OnMysql {
                      (SELECT COUNT(*) FROM lockattr_locks s WHERE s.id = k.id AND s.seat <> '')))";
         let mut cli = self.server.cli(&self.database).await;
         let wrong = match cli.query::<String, _>(wrong).await {
-            // No process asked for anything.
+            // The test sent no request.
             Err(Error::Server(error)) if error.code == NO_SUCH_TABLE => return,
             wrong => wrong.expect("an answer"),
         };

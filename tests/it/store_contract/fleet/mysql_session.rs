@@ -1,4 +1,4 @@
-//! The same, where locks belong to connections.
+//! MariaDB where locks belong to connections.
 
 use lockattr::store::MysqlStore;
 use lockattr_tests::MariaDb;
@@ -26,7 +26,7 @@ impl Fleet for OnMysqlSessions {
 
     async fn knows_it_is_gone(&self, _inbox: u64) {}
 
-    /// A lock that was left is a row in no table; but no table of the other form was used.
+    /// A session lock leaves no row. This checks that no table of the other lock form was used.
     async fn saw_nothing_wrong(&self) {
         let left = self.server.left_in(&self.database).await;
         assert!(left.is_empty(), "{left:?}");

@@ -1,4 +1,4 @@
-//! PostgreSQL: one server for all tests, a schema for each.
+//! One PostgreSQL server for all tests, with a schema for each.
 
 use lockattr::store::PostgresStore;
 use lockattr_tests::{PostgresServer, eventually};
@@ -15,7 +15,7 @@ impl Fleet for OnPostgres {
     async fn start() -> Self {
         keep_apart_by("");
         let (url, schema) = PostgresServer::shared().await.new_schema().await;
-        // Many tests share a machine with their server: what took long is not what they look at.
+        // Many tests share a machine with their server, so slow replies are expected.
         let url = format!("{url}&response_timeout=10s&connect_timeout=10s&heartbeat=60s");
         Self { url, schema }
     }

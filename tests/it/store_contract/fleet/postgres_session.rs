@@ -1,5 +1,5 @@
-//! PostgreSQL's advisory locks: one server and one database for all tests, as a user who may do
-//! nothing there but connect; keys of its own for each.
+//! PostgreSQL's advisory locks: one server and one database for all tests, used by a role that may
+//! only connect. Each test has keys of its own.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,7 +14,7 @@ pub(in crate::store_contract) struct OnPostgresSessions {
     url: String,
 }
 
-/// The name of the database.
+/// Returns the name of the shared database.
 async fn database() -> &'static str {
     static DATABASE: OnceCell<String> = OnceCell::const_new();
     let make = async || {
@@ -37,7 +37,7 @@ impl Fleet for OnPostgresSessions {
         static TESTS: AtomicUsize = AtomicUsize::new(0);
         keep_apart_by(&format!("test {}:", TESTS.fetch_add(1, Ordering::Relaxed)));
         let (server, database) = (PostgresServer::shared().await, database().await);
-        // Many tests share a machine with their server: what took long is not what they look at.
+        // Many tests share a machine with their server, so slow replies are expected.
         let timing = "response_timeout=10s&connect_timeout=10s&heartbeat=60s";
         Self { url: format!("postgres://connects@{}/{database}?{timing}", server.addr()) }
     }
@@ -46,13 +46,13 @@ impl Fleet for OnPostgresSessions {
         AnyStore::new(PostgresSessionStore::open(&self.url).expect("a good URL"))
     }
 
-    /// A session that is gone does not wait in the queue.
+    /// Waits until the sessions that are gone have left the queue.
     async fn knows_it_is_gone(&self, _inbox: u64) {
         let client = PostgresServer::shared().await.client().await;
         let waiting = "select 1 from pg_locks join pg_database as db on db.oid = database
                        where locktype = 'advisory' and not granted and datname = $1";
         let name = database().await;
-        // The test has one claim left that waits.
+        // One claim of the test still waits.
         let gone = async || client.query(waiting, &[&name]).await.unwrap().len() <= 1;
         eventually(TTL, "it stands in line no more", gone).await;
     }

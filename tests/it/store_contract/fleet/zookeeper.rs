@@ -1,4 +1,4 @@
-//! A ZooKeeper ensemble, shared by all tests: each has a node of its own.
+//! One ZooKeeper ensemble for all tests. Each test has a node of its own.
 
 use std::sync::OnceLock;
 
@@ -10,7 +10,7 @@ use crate::store_contract::{AnyStore, TTL};
 
 static ADDRS: OnceLock<Vec<String>> = OnceLock::new();
 
-/// The node that is this test's alone.
+/// The node that belongs to this test alone.
 pub(in crate::store_contract) struct OnZooKeeper(String);
 
 impl Fleet for OnZooKeeper {
@@ -22,16 +22,17 @@ impl Fleet for OnZooKeeper {
     }
 
     fn node(&self) -> AnyStore {
-        // Java machines share this one with as many tests beside.
+        // The ensemble's JVMs and many other tests share this machine.
         let addrs = ADDRS.get().expect("it was started").join(",");
         let url = format!("zookeeper://{addrs}{}?response_timeout=10s&connect_timeout=10s", self.0);
         AnyStore::new(ZookeeperStore::open(&url).expect("a good URL"))
     }
 
-    /// Its session is closed with its store, and what it had is gone before those behind are notified.
+    /// The session is closed with its store, and its entries are gone before the next waiters are
+    /// notified.
     async fn knows_it_is_gone(&self, _inbox: u64) {}
 
-    /// The store is dropped by now, and its session closed.
+    /// By now the store is dropped and its session is closed.
     async fn saw_nothing_wrong(&self) {
         let ensemble = ZooKeeper::shared().await;
         let nothing = async || ensemble.left_below(&self.0).await.is_empty();
