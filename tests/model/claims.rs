@@ -94,7 +94,7 @@ pub(crate) enum Wrong {
     LeftBehind,
     /// A lock with waiters is absent. Only in the free path: the store's queue needs no lock.
     Absent,
-    /// A holder is told that it lost its lock. Only in the free path, which has renewals.
+    /// A holder is wrongly notified of a loss. Only in the free path, which has renewals.
     ToldLost,
 }
 

@@ -1,10 +1,10 @@
-//! What the locks are for: a number for each key that everybody reads, thinks about, and writes back
-//! one greater. It is exact in the end, or a lock was none.
+//! What the locks protect: a number for each key, which tasks read and write back incremented. If a
+//! lock failed, the number is not exact in the end.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The numbers of a world; its clones are the same ones.
+/// The numbers of a world; clones are the same numbers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger(Arc<Mutex<BTreeMap<String, Entry>>>);
 
@@ -12,20 +12,20 @@ pub(crate) struct Ledger(Arc<Mutex<BTreeMap<String, Entry>>>);
 struct Entry {
     number: u64,
     written: u64,
-    /// The greatest fencing token that wrote.
+    /// The greatest fencing token of a write.
     fence: u64,
-    /// Writes that a resource which knows fencing tokens would have refused.
+    /// Writes that a resource with fencing would have refused.
     stale: u64,
 }
 
 impl Ledger {
-    /// What stands there.
+    /// Returns the number of `key`.
     #[must_use]
     pub(crate) fn read(&self, key: &str) -> u64 {
         self.entries().get(key).map_or(0, |entry| entry.number)
     }
 
-    /// Writes what was made of it, without asking who else did.
+    /// Writes a number, without checking for other writes.
     pub(crate) fn write(&self, key: &str, number: u64, fence: u64) {
         let mut entries = self.entries();
         let entry = entries.entry(key.to_owned()).or_default();
@@ -35,13 +35,13 @@ impl Ledger {
         entry.written += 1;
     }
 
-    /// How often it was written to in all.
+    /// Returns the number of writes.
     #[must_use]
     pub(crate) fn written(&self) -> u64 {
         self.entries().values().map(|entry| entry.written).sum()
     }
 
-    /// What is wrong with it.
+    /// Returns what is wrong with the numbers.
     #[must_use]
     pub(crate) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
