@@ -1,5 +1,7 @@
 //! The free path of Redis: `SET … NX PX` and `INCR` acquire a lock that has no waiters, and one
-//! compare-and-delete releases it. `docs/queue.md` describes it, and the queue behind it.
+//! compare-and-delete releases it.
+//!
+//! `docs/queue.md` describes it, and the queue behind it.
 //!
 //! The free path depends on one invariant: a lock that has waiters is never absent, and lives at
 //! least as long as its queue. The search checks that invariant itself, and what follows from it:

@@ -1,5 +1,7 @@
 //! The gate of an entry: exclusive children are never inside with others, children that share may
-//! be. A child that leaves before its turn leaves the gate as it was.
+//! be.
+//!
+//! A child that leaves before its turn leaves the gate as it was.
 
 use std::sync::Arc;
 

@@ -1,5 +1,7 @@
-//! The protocol holds for locks of every kind. Small are the number of claims, each of which is
-//! made once, and the ticks: two for leases, three for entries and queues.
+//! The protocol holds for locks of every kind.
+//!
+//! Only the number of claims is small, each of which is made once, and the ticks: two for leases,
+//! three for entries and queues.
 
 use super::fault::{Fault, OF_MESSAGES, OF_PROCESSES};
 use super::setting::Setting;

@@ -1,5 +1,7 @@
 //! What the scripts read: which claim has a lock, which could have it, and whether its process
-//! receives messages. Nothing here changes a lock.
+//! receives messages.
+//!
+//! Nothing here changes a lock.
 
 use super::mistake::Mistake;
 use super::server::{Form, NEVER};

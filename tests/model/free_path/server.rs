@@ -1,5 +1,6 @@
-//! The state of a server, per key. There is no time of day: whatever expires is stored as the
-//! number of ticks until then.
+//! The state of a server, per key.
+//!
+//! There is no time of day: whatever expires is stored as the number of ticks until then.
 
 use crate::claims::names::name;
 use crate::claims::queue::Queue;

@@ -1,5 +1,6 @@
-//! At most one attempt holds the lock at a time. Exclusion depends on time; fencing covers the case
-//! in which the clocks are not as assumed.
+//! At most one attempt holds the lock at a time.
+//!
+//! Exclusion depends on time; fencing covers the case in which the clocks are not as assumed.
 
 use super::scheme::{Checks, Clock, PLAIN, Setting};
 use super::world::Phase;

@@ -1,4 +1,4 @@
-//! What a node does: each command is one script, and so one step. Leases end, and the node may
+//! What a node does: each command is one script, and so one step; leases end, and the node may
 //! restart.
 
 use super::scheme::{Accepts, Counts, Hints, Restarts, Scheme, Setting};

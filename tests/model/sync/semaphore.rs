@@ -1,5 +1,7 @@
 //! Tokio's semaphore, as documented: waiters get permits in the order of their arrival, as permits
-//! become free. A waiter that leaves returns the permits it has got so far.
+//! become free.
+//!
+//! A waiter that leaves returns the permits it has got so far.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

@@ -1,5 +1,5 @@
-//! A connection that is made when first needed, and replaced when it fails or falls silent. It uses
-//! the same slots as the engines.
+//! A connection that is made when first needed, and replaced when it fails or falls silent, in the
+//! slots that the engines use.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

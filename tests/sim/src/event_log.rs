@@ -1,4 +1,4 @@
-//! The waits and holds of all tasks, as the tasks see them. `waits.rs` judges waits by them.
+//! The waits and holds of all tasks, as the tasks see them, by which `waits.rs` judges.
 
 use std::cell::RefCell;
 use std::rc::Rc;

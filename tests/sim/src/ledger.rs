@@ -1,5 +1,6 @@
-//! What the locks protect: a number for each key, which tasks read and write back incremented. If a
-//! lock failed, the number is not exact in the end.
+//! What the locks protect: a number for each key, which tasks read and write back incremented.
+//!
+//! If a lock failed, the number is not exact in the end.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

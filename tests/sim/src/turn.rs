@@ -1,5 +1,6 @@
-//! One turn of a task: which lock it acquires and how, and what it does under it. Drawn at random,
-//! without side effects.
+//! One turn of a task: which lock it acquires and how, and what it does under it.
+//!
+//! Turns are drawn at random, without side effects.
 
 use std::time::Duration;
 
